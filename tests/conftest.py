@@ -27,7 +27,7 @@ if shutil.disk_usage(tempfile.gettempdir()).free < 2**30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(ROOMY))
 
 import whisper_hailo  # noqa: E402, F401 - before a test imports ONNX Runtime by itself
-from whisper_hailo.core.files import CACHE_VARIABLE  # noqa: E402
+from whisper_hailo.core.paths import CACHE_VARIABLE  # noqa: E402
 
 
 @pytest.hookimpl(tryfirst=True)

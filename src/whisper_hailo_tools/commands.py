@@ -220,7 +220,7 @@ def validate(
     as_json: Annotated[bool, Flag("Print parity.json instead.", name="--json")] = False,
 ) -> int:
     """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
-    from whisper_hailo.core.files import require_writable_folder, write_file
+    from whisper_hailo.core.atomic_files import require_writable_folder, write_file
     from whisper_hailo_tools.validate.validate import validate as run
 
     if out is not None or model_dir.is_dir():

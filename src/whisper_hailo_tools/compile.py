@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.backends.model_files import model_file
+from whisper_hailo.core.atomic_files import atomic_file, exclusive_lock, wrap_os_error, write_file
 from whisper_hailo.core.errors import (
     DeviceError,
     ModelError,
@@ -19,14 +20,8 @@ from whisper_hailo.core.errors import (
     OutputError,
     display_path,
 )
-from whisper_hailo.core.files import (
-    atomic_file,
-    exclusive_lock,
-    resolve_within,
-    sha256,
-    wrap_os_error,
-    write_file,
-)
+from whisper_hailo.core.paths import resolve_within
+from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.spec import SPEC_FILE, HailoForm, HefRecord, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo_tools import hef_build

@@ -17,7 +17,7 @@ from whisper_hailo.backends.onnx_file import Signature, precision, read_signatur
 from whisper_hailo.backends.session import OneGraph
 from whisper_hailo.backends.silence import cut_to, logsumexp
 from whisper_hailo.core.errors import ModelError, ShapeError, display_path
-from whisper_hailo.core.files import resolve_within
+from whisper_hailo.core.paths import resolve_within
 from whisper_hailo.core.protocols import Closing, Limits, Padding, StepOutput
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object

@@ -8,8 +8,10 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.errors import ModelError, OutputError, display_path
-from whisper_hailo.core.files import cache_root, resolve_within, sha256, write_file
+from whisper_hailo.core.paths import cache_root, resolve_within
+from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo.core.strict_json import read_json_object
 

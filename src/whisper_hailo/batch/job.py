@@ -24,8 +24,8 @@ from typing import Any, Final, Self
 from whisper_hailo.batch.ledger import ADVICE, LEDGER_FILE, Ledger, name_key, pack, to_json
 from whisper_hailo.batch.manifest import Candidate, Item
 from whisper_hailo.batch.tasks import GROUP_ITEMS, Group, Outcome, PieceResult
+from whisper_hailo.core.atomic_files import exclusive_lock, wrap_os_error, write_file
 from whisper_hailo.core.errors import OptionError, OutputError, display_path
-from whisper_hailo.core.files import exclusive_lock, wrap_os_error, write_file
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import escape_surrogates
 from whisper_hailo.core.types import Settings, Timings, Transcript

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from whisper_hailo.audio import AUDIO_SUFFIXES
 from whisper_hailo.core.errors import AudioError, OptionError, display_path
-from whisper_hailo.core.files import list_files, read_text, split_json_lines
 from whisper_hailo.core.languages import language_code
+from whisper_hailo.core.paths import list_files
+from whisper_hailo.core.read_files import read_text, split_json_lines
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 
 _NAMES: Final = ("audio", "audio_filepath", "path")

@@ -23,7 +23,7 @@ from whisper_hailo.checkpoint.ctranslate2 import (
 )
 from whisper_hailo.checkpoint.weights import DTYPES, AnyArray, Weight, stored_arrays
 from whisper_hailo.core.errors import ModelError, display_path
-from whisper_hailo.core.files import check_file_name
+from whisper_hailo.core.paths import check_file_name
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 

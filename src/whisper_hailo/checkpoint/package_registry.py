@@ -19,15 +19,9 @@ from pathlib import Path
 from typing import Final
 from zipfile import ZipFile
 
+from whisper_hailo.core.atomic_files import exclusive_lock, fsync_tree, scratch_directory, sweep
 from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError, display_path
-from whisper_hailo.core.files import (
-    ANOTHER_CACHE,
-    cache_root,
-    exclusive_lock,
-    fsync_tree,
-    scratch_directory,
-    sweep,
-)
+from whisper_hailo.core.paths import ANOTHER_CACHE, cache_root
 from whisper_hailo.core.spec import ModelSource
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.errors import OptionError, display_path
-from whisper_hailo.core.files import file_id
 from whisper_hailo.core.flags import (
     ENGINE,
     flag,
@@ -23,6 +22,7 @@ from whisper_hailo.core.flags import (
     require_valid,
     typed_name,
 )
+from whisper_hailo.core.overwrite import file_id
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import require_extra
 from whisper_hailo.decoding.options import DecodingOptions

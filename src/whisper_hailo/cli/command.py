@@ -18,9 +18,9 @@ from whisper_hailo.cli.messages import OURS, Verbosity, set_verbosity
 from whisper_hailo.cli.options import Argument, FieldSubset, Option, argument_of, options_of
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.errors import OptionError, display_path
-from whisper_hailo.core.files import read_text
 from whisper_hailo.core.flags import CHIP, ENGINE, Flag
 from whisper_hailo.core.partial_options import PartialOptions, from_typed, identifier
+from whisper_hailo.core.read_files import read_text
 
 ENV_PREFIX: Final = "WHISPER_HAILO"
 """Prefix of environment variables: `WHISPER_HAILO_SERVE_MAX_UPLOAD` is `serve --max-upload`."""

@@ -27,7 +27,7 @@ from whisper_hailo.backends.hailo.hef_contract import RUNS_ON
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.isolated_probe import chips, try_hef
 from whisper_hailo.core.errors import DeviceError, HefError, NoBindingError
-from whisper_hailo.core.files import cache_root
+from whisper_hailo.core.paths import cache_root
 
 OK: Final = "ok"
 NOTE: Final = "note"

@@ -15,7 +15,8 @@ from typing import BinaryIO, Final
 from whisper_hailo.audio import AUDIO_SUFFIXES, MEDIA_SUFFIXES
 from whisper_hailo.audio.files import find_fault
 from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError, display_path
-from whisper_hailo.core.files import FileId, expand_user, file_id, list_files
+from whisper_hailo.core.overwrite import FileId, file_id
+from whisper_hailo.core.paths import expand_user, list_files
 from whisper_hailo.core.process import install_command
 
 STDIN: Final = "-"

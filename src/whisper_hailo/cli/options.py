@@ -57,7 +57,7 @@ class Value(click.ParamType[Any]):
                 listed = isinstance(value, list)  # `suppress-tokens = [5, 6]` in a settings file
                 return flag.parse(",".join(map(str, value)) if listed else str(value))
             elif kind is Path and isinstance(value, str):
-                from whisper_hailo.core.files import expand_user  # takes as long as Click
+                from whisper_hailo.core.paths import expand_user  # takes as long as Click
 
                 return Path(expand_user(value))
             elif type(value) in (str, kind) or (type(value) is int and kind is float):

@@ -14,14 +14,10 @@ from whisper_hailo.cli.messages import describe, note, report, tell, was_interru
 from whisper_hailo.cli.progress import Progress, clock
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import OutputOptions
+from whisper_hailo.core.atomic_files import require_writable_folder, write_file
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError, display_path
-from whisper_hailo.core.files import (
-    file_id,
-    refuse_foreign,
-    require_writable_folder,
-    write_file,
-)
 from whisper_hailo.core.languages import language_name
+from whisper_hailo.core.overwrite import file_id, refuse_foreign
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.text.outputs import JSON, TextWriter, as_json, failure_json, render, timings_json
 from whisper_hailo.transcription.run import Segments

@@ -27,18 +27,18 @@ from whisper_hailo.convert.graphs.layers import Arithmetic
 from whisper_hailo.convert.graphs.onnx_graph import write_graph
 from whisper_hailo.convert.hailo_forms import FixedSizes, Job, fixed_sizes, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OutputError, display_path
-from whisper_hailo.core.files import (
+from whisper_hailo.core.atomic_files import (
     exclusive_lock,
     fsync_path,
     fsync_tree,
-    list_files,
     scratch_directory,
     scratch_path,
-    sha256,
     sweep,
     umask_mode,
 )
+from whisper_hailo.core.errors import ModelError, OutputError, display_path
+from whisper_hailo.core.paths import list_files
+from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
     DECODER_FILE,

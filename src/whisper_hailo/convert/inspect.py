@@ -10,7 +10,7 @@ from typing import Any
 from whisper_hailo.backends.hailo.hef_contract import RUNS_ON, DecoderShape, EncoderShape, recognise
 from whisper_hailo.backends.hailo.hef_file import HefGroup, read_hef
 from whisper_hailo.core.errors import HefError, display_path
-from whisper_hailo.core.files import sha256
+from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 

@@ -30,14 +30,9 @@ from whisper_hailo.checkpoint.hub import (
 from whisper_hailo.checkpoint.package_registry import PACKAGED, checkpoint_folder
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.convert.options import AUTO_QUANTIZE, ConvertOptions
+from whisper_hailo.core.atomic_files import exclusive_lock, wrap_os_error, write_file
 from whisper_hailo.core.errors import ModelError, OptionError, display_path
-from whisper_hailo.core.files import (
-    ANOTHER_CACHE,
-    cache_root,
-    exclusive_lock,
-    wrap_os_error,
-    write_file,
-)
+from whisper_hailo.core.paths import ANOTHER_CACHE, cache_root
 from whisper_hailo.core.spec import SPEC_FILE, SPEC_VERSION, ModelSource, ModelSpec
 from whisper_hailo.core.strict_json import read_json_object
 from whisper_hailo.core.version import __version__

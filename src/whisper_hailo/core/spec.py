@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import ModelError, display_path
-from whisper_hailo.core.files import check_file_name
+from whisper_hailo.core.paths import check_file_name
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, read_bounded
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 

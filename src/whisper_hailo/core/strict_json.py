@@ -16,7 +16,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from whisper_hailo.core.errors import ModelError, display_path
-from whisper_hailo.core.files import read_regular_file
+from whisper_hailo.core.read_files import read_regular_file
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from whisper_hailo.core.errors import OptionError, display_path
-from whisper_hailo.core.files import read_text
 from whisper_hailo.core.flags import flag, require_valid
+from whisper_hailo.core.read_files import read_text
 from whisper_hailo.http.addresses import Network, origin_of, tls_context
 
 LIMITS: Final = "Limits"

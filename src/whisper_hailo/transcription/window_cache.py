@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Final, Self
 
-from whisper_hailo.core.files import wrap_os_error
+from whisper_hailo.core.atomic_files import wrap_os_error
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_lab.accuracy.setups import locate_model
 from whisper_hailo_lab.data.speech import SpeechRecording

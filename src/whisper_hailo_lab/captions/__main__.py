@@ -27,7 +27,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo_lab.captions.parts import FUNCTIONS, key, measure
 from whisper_hailo_lab.captions.stream import conversation
 from whisper_hailo_lab.documents.captions import RESULT

@@ -12,9 +12,9 @@ from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
-from whisper_hailo.core.files import refuse_foreign
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.languages import language_code
+from whisper_hailo.core.overwrite import refuse_foreign
 from whisper_hailo.core.process import require_extra
 from whisper_hailo_lab.cli import whole_number
 
@@ -47,7 +47,7 @@ def cures(
     as_json: Annotated[bool, Flag("Print the rows as JSON.", name="--json")] = False,
 ) -> int:
     """Compare the cures against hallucination on recordings of yours."""
-    from whisper_hailo.core.files import require_writable_folder, write_file
+    from whisper_hailo.core.atomic_files import require_writable_folder, write_file
     from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo_lab.cures.grid import Grid
     from whisper_hailo_lab.cures.run import chart as draw

@@ -19,8 +19,10 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.audio import AUDIO_SUFFIXES
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.errors import AudioError, OptionError, OutputError, display_path
-from whisper_hailo.core.files import list_files, read_text, split_json_lines, write_file
+from whisper_hailo.core.paths import list_files
+from whisper_hailo.core.read_files import read_text, split_json_lines
 
 TRANSCRIPTS: Final = "*.trans.txt"
 """LibriSpeech's transcript files: one line per utterance, its id first."""

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.files import write_file
 from whisper_hailo_lab.documents import (
     accuracy,
     archives,

@@ -26,7 +26,7 @@ from whisper_hailo import Transcriber
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.data.clips import recordings, said

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import onnx
 
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo_lab.documents.emulation import LABELS, RESULT
 from whisper_hailo_lab.report.canvas import BLUE, GREEN, GREY, RED, bars, draw_chart

@@ -33,8 +33,8 @@ import numpy as np
 from whisper_hailo.audio import load_audio
 from whisper_hailo.batch.ledger import LEDGER_FILE
 from whisper_hailo.batch.tasks import GROUP_ITEMS
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.errors import ExitCode
-from whisper_hailo.core.files import write_file
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo_lab.data.clips import measured_on, recordings
 from whisper_hailo_lab.documents.archives import RESULT

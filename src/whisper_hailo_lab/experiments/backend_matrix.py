@@ -28,7 +28,7 @@ from whisper_hailo.cli.streams import emit_json
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.core.files import sha256
+from whisper_hailo.core.read_files import sha256
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.data.clips import recordings, said
 from whisper_hailo_lab.documents.tables import keep

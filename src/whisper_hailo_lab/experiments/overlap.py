@@ -30,7 +30,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.protocols import Closing, Encoder
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray

@@ -25,7 +25,7 @@ from random import Random
 from typing import Any, Final
 
 from whisper_hailo.cli.streams import emit
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo_lab.documents.server import RESULT
 from whisper_hailo_lab.experiments.server_clients import (
     Ask,

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from whisper_hailo.audio import load_audio
 from whisper_hailo.cli.streams import emit
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo_lab.documents.server import RESULT
 from whisper_hailo_lab.experiments.server_clients import (

@@ -24,7 +24,7 @@ import numpy as np
 import soundfile
 
 from whisper_hailo.cli.streams import emit
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo_lab.data.speech import SpeechRecording, read_speech, speech_folder
 from whisper_hailo_lab.documents.server import RESULT

@@ -11,16 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.checkpoint.hub import is_model_directory, locate_checkpoint, parse_name
+from whisper_hailo.core.atomic_files import PREFIX, exclusive_lock, scratch_directory, sweep
 from whisper_hailo.core.errors import ModelError, OutputError, display_path
-from whisper_hailo.core.files import (
-    ANOTHER_CACHE,
-    PREFIX,
-    cache_root,
-    exclusive_lock,
-    scratch_directory,
-    sha256,
-    sweep,
-)
+from whisper_hailo.core.paths import ANOTHER_CACHE, cache_root
+from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.formats.ggml import write_ggml
 from whisper_hailo_lab.systems import process

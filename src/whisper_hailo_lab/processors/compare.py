@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from whisper_hailo.cli.streams import emit
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo_lab.documents.processors import steps_table
 from whisper_hailo_lab.program import description, run
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from whisper_hailo import ConvertOptions, DecodingOptions, Transcriber
 from whisper_hailo.backends.session import saturates
 from whisper_hailo.cli.streams import emit_json
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo_lab.data.clips import recordings, said
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.repository import MICRO

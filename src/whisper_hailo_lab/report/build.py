@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from whisper_hailo.core.files import refuse_foreign, write_file
+from whisper_hailo.core.atomic_files import write_file
+from whisper_hailo.core.overwrite import refuse_foreign
 from whisper_hailo_lab.report import charts, study, tables
 from whisper_hailo_lab.report.canvas import Chart
 from whisper_hailo_lab.report.charts import comparison_chart, data_path_svg

@@ -13,8 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.errors import OptionError, OutputError, display_path
-from whisper_hailo.core.files import read_text, split_json_lines, write_file
+from whisper_hailo.core.read_files import read_text, split_json_lines
 from whisper_hailo.core.strict_json import decode
 from whisper_hailo_lab.runs.records import (
     CaseRecord,

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.files import CACHE_VARIABLE, write_file
+from whisper_hailo.core.atomic_files import write_file
+from whisper_hailo.core.paths import CACHE_VARIABLE
 from whisper_hailo_lab.repository import PACKAGE
 from whisper_hailo_lab.runs.machine import package_versions
 from whisper_hailo_lab.runs.records import Case

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo_lab.data.datasets import Dataset, read_dataset

@@ -17,8 +17,9 @@ from typing import Any, Final, Self
 import numpy as np
 
 from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.core.atomic_files import atomic_file, write_file
 from whisper_hailo.core.errors import AudioError, ModelError, OutputError, display_path
-from whisper_hailo.core.files import atomic_file, sha256, write_file
+from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FloatArray

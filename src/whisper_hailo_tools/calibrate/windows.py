@@ -23,7 +23,7 @@ from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.errors import AudioError, ModelError, display_path
-from whisper_hailo.core.files import list_files
+from whisper_hailo.core.paths import list_files
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions

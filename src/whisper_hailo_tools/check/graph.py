@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from whisper_hailo.backends.onnx_file import load_message
 from whisper_hailo.core.errors import ModelError, OptionError, display_path
-from whisper_hailo.core.files import resolve_within
+from whisper_hailo.core.paths import resolve_within
 
 SMALL_BYTES = 1024
 """Constants up to this size are kept: shape inference reads Reshape's target and its like."""

@@ -16,14 +16,10 @@ from onnx import ModelProto
 
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.convert.graphs.onnx_graph import DATA_SUFFIX, PROTOBUF_LIMIT_BYTES
+from whisper_hailo.core.atomic_files import require_writable_folder, write_file
 from whisper_hailo.core.errors import ModelError, OptionError, display_path
-from whisper_hailo.core.files import (
-    read_text,
-    require_writable_folder,
-    resolve_within,
-    sha256,
-    write_file,
-)
+from whisper_hailo.core.paths import resolve_within
+from whisper_hailo.core.read_files import read_text, sha256
 from whisper_hailo.core.spec import ARCHES, HailoForm, ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.make import calibrate

@@ -14,7 +14,7 @@ from whisper_hailo.backends.fixed import emulated_plan
 from whisper_hailo.backends.hailo.hef_catalog import matching_hef
 from whisper_hailo.backends.select import find_npu
 from whisper_hailo.checkpoint.weights import AnyArray
-from whisper_hailo.core.files import resolve_within
+from whisper_hailo.core.paths import resolve_within
 from whisper_hailo.core.spec import PARTS, HailoForm
 from whisper_hailo_tools.difference import Difference, DifferenceTally, difference
 from whisper_hailo_tools.validate.reference import GraphSources, ReferenceModel, ShownTokens

@@ -18,7 +18,7 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.hub import ASSETS, BUNDLED, locate_checkpoint, parse_name
 from whisper_hailo.convert.convert import source_hashes
 from whisper_hailo.core.errors import AudioError, ModelError, display_path
-from whisper_hailo.core.files import sha256
+from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.core.version import __version__

@@ -23,8 +23,8 @@ from whisper_hailo.backends.silence import (
 )
 from whisper_hailo.backends.state import cross_bias
 from whisper_hailo.core.errors import ModelError, ShapeError
-from whisper_hailo.core.files import sha256
 from whisper_hailo.core.protocols import Padding, SilenceKeys
+from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.spec import SILENCE_FILE, FileRecord, ModelSpec
 from whisper_hailo.core.types import FloatArray
 

@@ -16,7 +16,7 @@ import pytest
 from whisper_hailo.checkpoint import hub, package_registry
 from whisper_hailo.checkpoint.package_registry import PACKAGED, PinnedWheel, fetch_packaged
 from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError
-from whisper_hailo.core.files import CACHE_VARIABLE
+from whisper_hailo.core.paths import CACHE_VARIABLE
 
 HUB_ID = "openai/whisper-tiny.en"
 CONTENT = {"config.json": b"{}", "model.bin.part1": b"first ", "model.bin.part2": b"second"}

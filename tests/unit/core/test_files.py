@@ -16,25 +16,19 @@ from tests.unit.denied import deny
 from tests.unit.live.outputs.test_files import EVENTS
 from tests.unit.sounds import tone, write
 from tests.unit.text.test_outputs import transcript
-from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import (
+from whisper_hailo.core.atomic_files import (
     atomic_file,
-    cache_root,
     exclusive_lock,
-    expand_user,
-    file_id,
     fsync_tree,
-    list_files,
-    read_regular_file,
-    read_text,
-    refuse_foreign,
     require_writable_folder,
-    resolve_within,
-    sha256,
     umask_mode,
     wrap_os_error,
     write_file,
 )
+from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.overwrite import file_id, refuse_foreign
+from whisper_hailo.core.paths import cache_root, expand_user, list_files, resolve_within
+from whisper_hailo.core.read_files import read_regular_file, read_text, sha256
 from whisper_hailo.live.outputs.files import CaptionFile, EventFile
 from whisper_hailo.text.outputs import FORMATS, render
 
@@ -129,7 +123,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("whisper_hailo.core.files.os.fsync", full)
+    monkeypatch.setattr("whisper_hailo.core.atomic_files.os.fsync", full)
     with pytest.raises(OutputError, match="No space"):
         write_file(target, "new")
     assert target.read_text(encoding="utf-8") == "old"

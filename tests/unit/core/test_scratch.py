@@ -14,20 +14,15 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo.core import files
-from whisper_hailo.core.files import (
-    PREFIX,
-    scratch_directory,
-    scratch_file,
-    sweep,
-)
+from whisper_hailo.core import atomic_files
+from whisper_hailo.core.atomic_files import PREFIX, scratch_directory, scratch_file, sweep
 
 WORKER = """
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from whisper_hailo.core.files import scratch_directory, scratch_file
+from whisper_hailo.core.atomic_files import scratch_directory, scratch_file
 folder = Path(sys.argv[1])
 with scratch_file(folder) as file, scratch_directory(folder, ".out.writing.") as directory:
     file.write_text("half")
@@ -40,7 +35,7 @@ with scratch_file(folder) as file, scratch_directory(folder, ".out.writing.") as
 @pytest.fixture(autouse=True)
 def no_memory() -> None:
     """A test is as good as a new process."""
-    files.sweep_once.cache_clear()
+    atomic_files.sweep_once.cache_clear()
 
 
 def working(folder: Path) -> subprocess.Popen[str]:
@@ -69,7 +64,7 @@ def test_rest_of_killed_program_is_removed_and_of_living_is_not(
         assert names(tmp_path) == both
         process.send_signal(signal.SIGKILL)
     assert names(tmp_path) == both
-    files.sweep_once.cache_clear()
+    atomic_files.sweep_once.cache_clear()
     with scratch_file(tmp_path):
         assert len(list(tmp_path.iterdir())) == 2
     sweep(tmp_path, ".out.writing.")
@@ -182,7 +177,7 @@ def test_sweep_holding_the_lock_has_taken_what_was_made(
         os.unlink(os.readlink(f"/proc/self/fd/{number}"))
         raise BlockingIOError(errno.EAGAIN, "locked")
 
-    files.sweep_once(tmp_path)
+    atomic_files.sweep_once(tmp_path)
     monkeypatch.setattr(fcntl, "flock", swept)
     with scratch_file(tmp_path) as file:
         assert list(tmp_path.iterdir()) == [file]
@@ -215,6 +210,6 @@ def test_what_is_made_is_for_its_maker_alone(tmp_path: Path) -> None:
 
 
 def test_names_are_their_own_and_16_digits_long(tmp_path: Path) -> None:
-    made = {files.scratch_path(tmp_path, ".x.").name for _ in range(20)}
+    made = {atomic_files.scratch_path(tmp_path, ".x.").name for _ in range(20)}
     assert len(made) == 20
     assert {len(name) for name in made} == {len(".x.") + 16}

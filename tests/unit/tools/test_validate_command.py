@@ -106,7 +106,7 @@ def test_unwritable_place_is_told_before_computing(
     (tmp_path / "model").mkdir()
     looked: list[Path] = []
     monkeypatch.setattr(
-        "whisper_hailo.core.files.require_writable_folder", lambda at, _: looked.append(at)
+        "whisper_hailo.core.atomic_files.require_writable_folder", lambda at, _: looked.append(at)
     )
     asked = Asked(found()).patched(monkeypatch, "whisper_hailo_tools.validate.validate.validate")
     for words in ("model", "model --out there", "missing", "missing --out there"):

@@ -22,6 +22,7 @@ from whisper_hailo.backends.hailo.hef_contract import (
 )
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.isolated_probe import chips
+from whisper_hailo.core.atomic_files import atomic_file, wrap_os_error
 from whisper_hailo.core.errors import (
     HefError,
     HubError,
@@ -31,13 +32,7 @@ from whisper_hailo.core.errors import (
     WrongChipError,
     display_path,
 )
-from whisper_hailo.core.files import (
-    ANOTHER_CACHE,
-    atomic_file,
-    cache_root,
-    resolve_within,
-    wrap_os_error,
-)
+from whisper_hailo.core.paths import ANOTHER_CACHE, cache_root, resolve_within
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND
 

@@ -15,9 +15,9 @@ from whisper_hailo.cli.progress import StatusLine, clock
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions, tell_engine
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
-from whisper_hailo.core.files import expand_user
 from whisper_hailo.core.flags import flag, require_choices, require_valid
 from whisper_hailo.core.partial_options import PartialOptions
+from whisper_hailo.core.paths import expand_user
 from whisper_hailo.core.process import available_cores, require_extra
 from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions

@@ -117,7 +117,7 @@ def check_media() -> Check:
 
 def check_cache() -> Check:
     """Check that models have a writable folder with room."""
-    from whisper_hailo.core.files import cache_root
+    from whisper_hailo.core.paths import cache_root
 
     name, advice = "model cache", "set WHISPER_HAILO_CACHE to a writable folder"
     root = cache_root()

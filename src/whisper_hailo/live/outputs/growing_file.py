@@ -18,7 +18,7 @@ from typing import Final, Generic, Self, TypeVar
 from filelock import lock_descriptor
 
 from whisper_hailo.core.errors import OptionError, OutputError, display_path
-from whisper_hailo.core.files import FileId, file_id, refuse_foreign
+from whisper_hailo.core.overwrite import FileId, file_id, refuse_foreign
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.timing import Backoff
 from whisper_hailo.live.events import Partial
@@ -39,7 +39,7 @@ class GrowingFile(Closing, Generic[ItemT]):
 
     Args:
         path: the first name.
-        fmt: of `core.files.refuse_foreign`, for existing files.
+        fmt: of `core.overwrite.refuse_foreign`, for existing files.
         daily: begin another file at the end of the day, by local time; names have their day.
         joins: append to a file of an earlier run; an incomplete last line is removed.
         now: monotonic clock in seconds.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError, display_path
-from whisper_hailo.core.files import read_text
+from whisper_hailo.core.read_files import read_text
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, text_of
 
 _MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-–—"  # noqa: RUF001 - dashes are meant

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.audio import load_audio
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo_lab.captions.beside.programs import (
     LiveProgram,
     Utterance,

@@ -18,8 +18,8 @@ import numpy as np
 import soundfile
 
 from whisper_hailo.audio import load_audio
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.core.files import write_file
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo_lab.captions.browser import Browser

@@ -13,7 +13,7 @@ from whisper_hailo.checkpoint.package_registry import checkpoint_folder
 from whisper_hailo.cli.app import run
 from whisper_hailo.convert.model_cache import cached_as, cached_models, resolve_model
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.files import CACHE_VARIABLE
+from whisper_hailo.core.paths import CACHE_VARIABLE
 from whisper_hailo.core.spec import ModelSource
 
 

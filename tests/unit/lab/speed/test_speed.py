@@ -16,7 +16,7 @@ from tests.unit.lab.small_run import HEADER
 from tests.unit.lab.speed.small_run import BATCH, GROUP, RUN, case, rounds
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.files import CACHE_VARIABLE
+from whisper_hailo.core.paths import CACHE_VARIABLE
 from whisper_hailo_lab.data.datasets import Dataset, Sample
 from whisper_hailo_lab.documents.speed.tables import chart_svg, report_text, run_mark, tables
 from whisper_hailo_lab.documents.speed.targets import Speed, Target, sameness, targets

@@ -18,7 +18,7 @@ from tests.shared import converted
 from whisper_hailo.convert.hailo_forms import FixedSizes, decoder_form, encoder_form
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.files import sha256
+from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.spec import ModelSource, ModelSpec, SpecialTokens
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.emulate import make

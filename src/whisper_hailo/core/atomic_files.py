@@ -1,112 +1,17 @@
-"""Files: safe names, hashes, the cache, atomic writes, locks, overwrite protection."""
+"""Write files atomically: scratch files, locks, flushing to the disk."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import secrets
 import shutil
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
-from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final, TypeAlias
+from pathlib import Path
+from typing import Final
 
-from whisper_hailo.core.errors import ModelError, OutputError, display_path
-
-CACHE_VARIABLE: Final = "WHISPER_HAILO_CACHE"
-ANOTHER_CACHE: Final = f"set {CACHE_VARIABLE} to a writable folder with free space"
-
-_LONGEST_PART: Final = 255
-"""Bytes of a name between slashes, on all common file systems."""
-_LONGEST_NAME: Final = 1024
-"""Less than the 4096 bytes of a path, which starts with the directory."""
-
-LARGEST_TEXT: Final = 1 << 28
-"""Bytes; a run over all of LibriSpeech has a twentieth."""
-
-
-def cache_root() -> Path:
-    """Return `$WHISPER_HAILO_CACHE`, or `whisper-hailo` in the user's cache folder."""
-    if own := os.environ.get(CACHE_VARIABLE):
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "whisper-hailo"
-
-
-def expand_user(name: str) -> str:
-    """Expand a leading `~`, as in `--output-dir=~/x`, unless a file has that name."""
-    return name if os.path.lexists(name) else os.path.expanduser(name)
-
-
-def resolve_within(directory: Path, name: str) -> Path:
-    """Return the path of a file, which need not exist, that a file of a model directory names.
-
-    Raises:
-        ModelError: the name is not safe, or leads out of the directory through a link.
-    """
-    check_file_name(name)
-    path, root = directory / name, os.path.realpath(directory)
-    real = os.path.realpath(path)
-    if os.path.commonpath((root, real)) != root:
-        raise ModelError(
-            f"{display_path(path)} leads to {display_path(real)}, outside the model directory; put "
-            "the file itself there"
-        )
-    return path
-
-
-def check_file_name(name: str) -> None:
-    """Refuse a file name that leads outside of the directory that it is read in.
-
-    Raises:
-        ModelError: absolute, upwards, empty, too long, or not a path.
-    """
-    path = PurePosixPath(name)
-    part_bytes = [len(part.encode(errors="replace")) for part in path.parts]
-    if path.is_absolute() or ".." in path.parts or not path.name or set(name) & {"\\", "\0"}:
-        why = "lies outside the model directory"
-    elif len(name) > _LONGEST_NAME or max(part_bytes) > _LONGEST_PART:
-        why = "has a longer name than the system takes"
-    else:
-        return
-    raise ModelError(f"file {name[:100]!r} {why}; fetch or convert the model again")
-
-
-def read_regular_file(path: Path, most_bytes: int) -> bytes:
-    """Read a regular file; devices and pipes, which may have no end, are refused.
-
-    Raises:
-        ValueError: not a regular file, or too large.
-    """
-    if path.exists() and not path.is_file():
-        raise ValueError("it is no plain file")
-    with path.open("rb") as file:
-        raw = file.read(most_bytes + 1)
-    if len(raw) > most_bytes:
-        raise ValueError(f"it has more than {most_bytes >> 20} MiB, more than any of its kind")
-    return raw
-
-
-def read_text(path: Path) -> str:
-    """Read a text file that a user names: a reference, a script, results."""
-    return read_regular_file(path, LARGEST_TEXT).decode("utf-8-sig")
-
-
-def split_json_lines(text: str) -> list[str]:
-    """Split JSON lines; a text may hold U+2028, which `splitlines` would split at."""
-    return text.removesuffix("\n").split("\n") if text else []
-
-
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file of a model in hexadecimal."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ModelError(f"cannot read {display_path(path)} ({error.strerror or error})") from error
+from whisper_hailo.core.errors import OutputError, display_path
 
 
 def write_file(
@@ -277,71 +182,3 @@ def umask_mode(mode: int) -> int:
     mask = os.umask(0)  # it can only be read by setting it
     os.umask(mask)
     return mode & ~mask
-
-
-def list_files(folder: Path, unreadable: Callable[[Path, str], None]) -> list[Path]:
-    """Return all files at any depth, sorted; links to other folders are not followed.
-
-    `unreadable` is called with a folder that cannot be read, and why.
-    """
-    found = os.walk(
-        folder,
-        onerror=lambda error: unreadable(Path(error.filename), error.strerror or str(error)),
-    )
-    return sorted(Path(place, name) for place, _, names in found for name in names)
-
-
-FileId: TypeAlias = tuple[int, int]
-"""Device and inode: the same file by any of its names."""
-
-_LOOK_BYTES: Final = 4096
-
-_BEGINNINGS: Final = {
-    "txt": rb"[^\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]*\Z",
-    "srt": rb"\s*\d+\s*\n\d+:\d\d:\d\d[,.]\d+ --> ",
-    "vtt": rb"WEBVTT\b",
-    "tsv": rb"start\tend\ttext\r?\n",
-    "json": rb'\{\s*"(task|text)": ',
-    "jsonl": rb'\{"event": "',
-    "flac": rb"fLaC",
-    "svg": rb"\s*<(\?xml|svg)\b",
-}
-"""First bytes of files in the formats that this program writes."""
-
-
-def file_id(file: str | Path | IO[Any]) -> FileId | None:
-    """Return the identity of a file; `None` for what cannot be overwritten."""
-    try:
-        status = os.stat(file if isinstance(file, str | Path) else file.fileno())
-    except (OSError, ValueError):
-        return None
-    return None if stat.S_ISCHR(status.st_mode) else (status.st_dev, status.st_ino)
-
-
-def refuse_foreign(path: Path, fmt: str, beginning: bytes | None = None) -> None:
-    """Refuse a folder, and a file of another format; empty files and earlier results may be there.
-
-    `beginning` is a regular expression of the start of such files, where `fmt` has none here.
-    """
-    try:
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise OutputError(
-                f"cannot write {display_path(path)}, a folder; give the name of a file"
-            )
-        if not stat.S_ISREG(mode):
-            return  # a pipe or a device takes what it gets
-        with path.open("rb") as file:
-            found = file.read(_LOOK_BYTES).removeprefix(b"\xef\xbb\xbf")
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        raise OutputError(
-            f"cannot look into {display_path(path)} ({error.strerror}), which would be replaced; "
-            "give another place"
-        ) from error
-    if found and not re.match(_BEGINNINGS[fmt] if beginning is None else beginning, found):
-        raise OutputError(
-            f"{display_path(path)} is there and no {fmt} file as this program writes them, so it "
-            "is not replaced; move it away, or give another place"
-        )

@@ -1,0 +1,46 @@
+"""Read files of limited size, lines of JSON, checksums."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.core.errors import ModelError, display_path
+
+LARGEST_TEXT: Final = 1 << 28
+"""Bytes; a run over all of LibriSpeech has a twentieth."""
+
+
+def read_regular_file(path: Path, most_bytes: int) -> bytes:
+    """Read a regular file; devices and pipes, which may have no end, are refused.
+
+    Raises:
+        ValueError: not a regular file, or too large.
+    """
+    if path.exists() and not path.is_file():
+        raise ValueError("it is no plain file")
+    with path.open("rb") as file:
+        raw = file.read(most_bytes + 1)
+    if len(raw) > most_bytes:
+        raise ValueError(f"it has more than {most_bytes >> 20} MiB, more than any of its kind")
+    return raw
+
+
+def read_text(path: Path) -> str:
+    """Read a text file that a user names: a reference, a script, results."""
+    return read_regular_file(path, LARGEST_TEXT).decode("utf-8-sig")
+
+
+def split_json_lines(text: str) -> list[str]:
+    """Split JSON lines; a text may hold U+2028, which `splitlines` would split at."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file of a model in hexadecimal."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"cannot read {display_path(path)} ({error.strerror or error})") from error
