@@ -48,12 +48,12 @@ if TYPE_CHECKING:
         BlockCaptions as BlockCaptions,
         stream as stream,
     )
-    from whisper_hailo.text.outputs import (
+    from whisper_hailo.text.formats import render as render
+    from whisper_hailo.text.subtitles import Layout as Layout
+    from whisper_hailo.text.transcript_json import (
         as_json as as_json,
         json_schema as json_schema,
-        render as render,
     )
-    from whisper_hailo.text.subtitles import Layout as Layout
     from whisper_hailo.transcription.longform.plan import LongOptions as LongOptions
     from whisper_hailo.transcription.run import Segments as Segments
     from whisper_hailo.transcription.transcriber import Transcriber as Transcriber
@@ -69,8 +69,9 @@ _NAMES: Final = {
     "TokenLimits",
     "live.options": "CaptionOptions",
     "live.stream": "BlockCaptions stream",
-    "text.outputs": "as_json json_schema render",
+    "text.formats": "render",
     "text.subtitles": "Layout",
+    "text.transcript_json": "as_json json_schema",
     "transcription.longform.plan": "LongOptions",
     "transcription.run": "Segments",
     "transcription.transcriber": "Transcriber",

@@ -74,7 +74,7 @@ def test_captions_replace_no_recording_and_need_a_source(
     assert "would replace the input" in one_line(over_itself)
     over_another = whisper_hailo("caption", *QUICK, "--events", recording, DEMO)
     assert over_another.returncode == 7
-    assert "no jsonl file as this program writes them" in one_line(over_another)
+    assert "does not look like a file of caption events" in one_line(over_another)
     assert recording.read_bytes() == DEMO.read_bytes()
     captions = "1\n00:00:00,000 --> 00:00:01,000\nof before\n\n"
     srt.write_text(captions)

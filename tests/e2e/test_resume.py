@@ -15,7 +15,7 @@ import pytest
 import soundfile
 
 from tests.e2e.conftest import ROOT, Command, heeds_interrupts
-from whisper_hailo.text.outputs import FORMATS
+from whisper_hailo.text.formats import FORMATS
 
 SEEN = ROOT / "tests" / "data" / "micro" / "seen"
 N_CLIPS = 6

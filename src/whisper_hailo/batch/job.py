@@ -29,8 +29,9 @@ from whisper_hailo.core.errors import OptionError, OutputError, display_path
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import escape_surrogates
 from whisper_hailo.core.types import Settings, Timings, Transcript
-from whisper_hailo.text.outputs import JSON_VERSION, render, verbose_json
+from whisper_hailo.text.formats import render
 from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.text.transcript_json import JSON_VERSION, verbose_json
 
 FAILURES_FILE: Final = "failures.jsonl"
 TRANSCRIPTS: Final = "transcripts"

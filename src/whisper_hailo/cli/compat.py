@@ -17,7 +17,7 @@ from typing import Final
 import click
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
+from whisper_hailo.text.formats import ALL_FORMATS, FORMATS
 
 _BOOLEANS: Final = ("True", "False")
 _FORMAT: Final = "--format"

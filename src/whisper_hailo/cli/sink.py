@@ -19,9 +19,10 @@ from whisper_hailo.core.errors import ExitCode, OptionError, OutputError, displa
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.overwrite import file_id, refuse_foreign
 from whisper_hailo.core.types import Segment, Transcript
-from whisper_hailo.text.outputs import JSON, TextWriter, as_json, failure_json, render, timings_json
+from whisper_hailo.text.formats import FORMATS, JSON, TextWriter, render
+from whisper_hailo.text.transcript_json import as_json, failure_json, timings_json
 from whisper_hailo.transcription.run import Segments
-from whisper_hailo.transcription.window_cache import BEGINNING, Journal
+from whisper_hailo.transcription.window_cache import SIGNATURE, Journal
 
 ADVICE: Final = "free some space or give another --output-dir"
 
@@ -69,9 +70,9 @@ class Sink:
             fault = entry.fault
             try:
                 for fmt, target in self.written(entry):
-                    refuse_foreign(target, fmt)
+                    refuse_foreign(target, FORMATS[fmt].signature)
                 if (journal := self.journal(entry)) is not None:
-                    refuse_foreign(journal, "jsonl", BEGINNING)
+                    refuse_foreign(journal, SIGNATURE)
             except OutputError as error:
                 fault = fault or error
             checked.append(replace(entry, fault=fault))

@@ -28,7 +28,7 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     rising_temperatures,
 )
-from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
+from whisper_hailo.text.formats import ALL_FORMATS, FORMATS, find_format
 from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
@@ -158,10 +158,9 @@ class OutputOptions:
             raise OptionError(
                 "--output-dir is '-', expected a folder; leave it out to write to standard output"
             )
-        wrong = [fmt for fmt in self._named if fmt not in (*FORMATS, ALL_FORMATS)]
-        if wrong:
-            known = ", ".join((*FORMATS, ALL_FORMATS))
-            raise OptionError(f"--format is {wrong[0]!r}, expected one of: {known}")
+        for fmt in self._named:
+            if fmt != ALL_FORMATS:
+                find_format(fmt)
         if self.output_dir is None and len(self.formats) > 1:
             several = " ".join(self._named)
             raise OptionError(f"--format {several} writes several files; give --output-dir")
@@ -177,4 +176,5 @@ class OutputOptions:
     @property
     def formats(self) -> tuple[str, ...]:
         """Return the formats to write, without duplicates."""
-        return FORMATS if ALL_FORMATS in self._named else tuple(dict.fromkeys(self._named))
+        names = FORMATS if ALL_FORMATS in self._named else dict.fromkeys(self._named)
+        return tuple(names)

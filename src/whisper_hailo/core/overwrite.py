@@ -1,10 +1,12 @@
-"""Overwrite protection: the identity of files, and the signatures of formats."""
+"""Overwrite protection: which path is which file, and whose file it is."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
+from codecs import BOM_UTF8
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
 
@@ -14,18 +16,20 @@ FileId: TypeAlias = tuple[int, int]
 """Device and inode: the same file by any of its names."""
 
 _LOOK_BYTES: Final = 4096
+"""Enough for any signature, and for a text file to show that it is none."""
 
-_BEGINNINGS: Final = {
-    "txt": rb"[^\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]*\Z",
-    "srt": rb"\s*\d+\s*\n\d+:\d\d:\d\d[,.]\d+ --> ",
-    "vtt": rb"WEBVTT\b",
-    "tsv": rb"start\tend\ttext\r?\n",
-    "json": rb'\{\s*"(task|text)": ',
-    "jsonl": rb'\{"event": "',
-    "flac": rb"fLaC",
-    "svg": rb"\s*<(\?xml|svg)\b",
-}
-"""First bytes of files in the formats that this program writes."""
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """How files of a format are recognised.
+
+    Attributes:
+        kind: such a file in a message, as "an SRT file".
+        beginning: regular expression that matches the first bytes.
+    """
+
+    kind: str
+    beginning: bytes
 
 
 def file_id(file: str | Path | IO[Any]) -> FileId | None:
@@ -37,10 +41,13 @@ def file_id(file: str | Path | IO[Any]) -> FileId | None:
     return None if stat.S_ISCHR(status.st_mode) else (status.st_dev, status.st_ino)
 
 
-def refuse_foreign(path: Path, fmt: str, beginning: bytes | None = None) -> None:
-    """Refuse a folder, and a file of another format; empty files and earlier results may be there.
+def refuse_foreign(path: Path, signature: Signature) -> None:
+    """Refuse to overwrite a folder, or a file without the signature of what is to be written.
 
-    `beginning` is a regular expression of the start of such files, where `fmt` has none here.
+    Missing and empty files, earlier results, pipes and devices may be written to.
+
+    Raises:
+        OutputError: the path must not be overwritten, or cannot be read.
     """
     try:
         mode = path.stat().st_mode
@@ -49,9 +56,9 @@ def refuse_foreign(path: Path, fmt: str, beginning: bytes | None = None) -> None
                 f"cannot write {display_path(path)}, a folder; give the name of a file"
             )
         if not stat.S_ISREG(mode):
-            return  # a pipe or a device takes what it gets
+            return  # reading a pipe would take what is in it, or block
         with path.open("rb") as file:
-            found = file.read(_LOOK_BYTES).removeprefix(b"\xef\xbb\xbf")
+            beginning = file.read(_LOOK_BYTES).removeprefix(BOM_UTF8)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
@@ -59,8 +66,8 @@ def refuse_foreign(path: Path, fmt: str, beginning: bytes | None = None) -> None
             f"cannot look into {display_path(path)} ({error.strerror}), which would be replaced; "
             "give another place"
         ) from error
-    if found and not re.match(_BEGINNINGS[fmt] if beginning is None else beginning, found):
+    if beginning and not re.match(signature.beginning, beginning):
         raise OutputError(
-            f"{display_path(path)} is there and no {fmt} file as this program writes them, so it "
-            "is not replaced; move it away, or give another place"
+            f"{display_path(path)} exists and does not look like {signature.kind}; refusing to "
+            "overwrite it. Move it or choose another output."
         )

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from whisper_hailo.core.languages import language_name
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Transcript
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import Hosts
 from whisper_hailo.serve.access import AccessMiddleware, answer_failures, body_of
@@ -25,7 +25,7 @@ from whisper_hailo.serve.routes import realtime, recordings
 from whisper_hailo.serve.service import Ticket, TranscriptionService
 from whisper_hailo.serve.uploads import TEXT, EventStream, UploadHandler, UploadRoute, answers, sse
 from whisper_hailo.serve.worker import State
-from whisper_hailo.text.outputs import render
+from whisper_hailo.text.formats import FORMATS, render
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {
     "tracing": False, "metrics": False, "logs": False, "operation_spans": False,
@@ -111,7 +111,7 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-_SAVED_AS: Final = ("txt", "srt", "vtt", "json")
+_NOT_SAVED_AS: Final = ("tsv",)  # it is for programs, which ask another route
 _BYTES_PER_SECOND: Final = 2 * SAMPLE_RATE_HZ  # of the page's recordings
 
 OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})  # Where a user types an API key
@@ -158,6 +158,20 @@ def page_router(service: TranscriptionService, *, needs_key: bool) -> APIRouter:
     return routes
 
 
+def _render_files(transcript: Transcript) -> list[dict[str, str]]:
+    """Return the files that the page offers, with the names of their formats."""
+    return [
+        {
+            "suffix": name,
+            "label": entry.label,
+            "media_type": entry.media_type,
+            "text": render(transcript, name),
+        }
+        for name, entry in FORMATS.items()
+        if name not in _NOT_SAVED_AS
+    ]
+
+
 async def _page_events(ticket: Ticket) -> AsyncIterator[str]:
     """Yield each segment when it is final, then the files that can be saved."""
     yield sse({"type": "begin", "duration": ticket.duration_s})
@@ -171,7 +185,7 @@ async def _page_events(ticket: Ticket) -> AsyncIterator[str]:
                 "type": "done",
                 "language": language_name(transcript.language),
                 "duration": transcript.duration_s,
-                "files": {name: render(transcript, name) for name in _SAVED_AS},
+                "files": _render_files(transcript),
             }
         )
     except Exception as error:  # the status is sent already

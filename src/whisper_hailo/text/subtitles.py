@@ -106,16 +106,22 @@ class Cue:
     speaker: int | None = None
 
 
-def format_cue(cue: Cue, fmt: str, number: int) -> str:
-    """Format a cue as `srt` with its number, or as `vtt` with the speaker as its voice."""
-    if fmt == "srt":
-        head, mark, label = f"{number}\n", ",", speaker_label(cue.speaker)
-    else:
-        voice = "" if cue.speaker is None else f"<v Speaker {cue.speaker + 1}>"
-        head, mark, label = "", ".", voice
-    times = f"{cue_time(cue.start_s, mark)} --> {cue_time(cue.end_s, mark)}"
-    text = cue.text.replace("-->", "->")  # the arrow separates times
-    return f"{head}{times}\n{label}{text}\n\n"
+def format_srt(cue: Cue, number: int) -> str:
+    """Return a cue as SubRip, with its number."""
+    times = f"{cue_time(cue.start_s, ',')} --> {cue_time(cue.end_s, ',')}"
+    return f"{number}\n{times}\n{speaker_label(cue.speaker)}{_without_arrows(cue.text)}\n\n"
+
+
+def format_vtt(cue: Cue, number: int) -> str:
+    """Return a cue as WebVTT, with the speaker as its voice; its cues need no number."""
+    del number
+    times = f"{cue_time(cue.start_s, '.')} --> {cue_time(cue.end_s, '.')}"
+    voice = "" if cue.speaker is None else f"<v Speaker {cue.speaker + 1}>"
+    return f"{times}\n{voice}{_without_arrows(cue.text)}\n\n"
+
+
+def _without_arrows(text: str) -> str:
+    return text.replace("-->", "->")  # a line with `-->` is read as times
 
 
 class CueWriter:

@@ -17,6 +17,7 @@ from typing import BinaryIO, Final, Self
 
 from whisper_hailo.core.atomic_files import wrap_os_error
 from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.overwrite import Signature
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 from whisper_hailo.core.types import Segment
@@ -84,8 +85,7 @@ def window_key(request: WindowRequest) -> str:
 _VERSION: Final = 1
 _ADVICE: Final = "free some space or give another place"
 
-BEGINNING: Final = rb'\{"unfinished": '
-"""Start of journal files, as a regular expression."""
+SIGNATURE: Final = Signature("the journal of an interrupted run", rb'\{"unfinished": ')
 
 
 class Journal(Closing):

@@ -14,7 +14,7 @@ from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.languages import language_code
-from whisper_hailo.core.overwrite import refuse_foreign
+from whisper_hailo.core.overwrite import Signature, refuse_foreign
 from whisper_hailo.core.process import require_extra
 from whisper_hailo_lab.cli import whole_number
 
@@ -57,7 +57,7 @@ def cures(
     require_scoring()
     if chart is not None:
         require_extra("bench", "a chart", "matplotlib")
-        refuse_foreign(chart, "svg")
+        refuse_foreign(chart, Signature("an SVG file", rb"\s*<(\?xml|svg)\b"))
         require_writable_folder(chart.parent, "give another place")
     grid = Grid(
         pad_to=tuple(map(int, _numbers("--pad-to", pad_to))),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from whisper_hailo.core.atomic_files import write_file
-from whisper_hailo.core.overwrite import refuse_foreign
+from whisper_hailo.core.overwrite import Signature, refuse_foreign
 from whisper_hailo_lab.report import charts, study, tables
 from whisper_hailo_lab.report.canvas import Chart
 from whisper_hailo_lab.report.charts import comparison_chart, data_path_svg
@@ -42,8 +42,10 @@ def report(paths: Sequence[Path], out: Path) -> Path:
     """
     page = build(gather(paths))
     title = re.escape(page.title.encode())
-    refuse_foreign(out / "report.md", "report", b"# " + title)
-    refuse_foreign(out / "index.html", "report", b"(?s)<!doctype html>.*<title>" + title)
+    markdown = Signature("an earlier report", b"# " + title)
+    refuse_foreign(out / "report.md", markdown)
+    html = Signature("an earlier report", b"(?s)<!doctype html>.*<title>" + title)
+    refuse_foreign(out / "index.html", html)
     for chart in page.charts:
         write_file(out / "charts" / f"{chart.name}.svg", chart.svg)
         write_file(out / "charts" / f"{chart.name}.png", chart.png)

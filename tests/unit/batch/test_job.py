@@ -24,8 +24,8 @@ from whisper_hailo.batch.tasks import Failure, Group, Outcome, PieceResult
 from whisper_hailo.batch.workers import shift_segment
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import Segment, Settings, Word
-from whisper_hailo.text.outputs import JSON_VERSION
 from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.text.transcript_json import JSON_VERSION
 
 ITEMS = [Item(f"{n:03}.wav", f"/{n:03}.wav", metadata={"n": n}) for n in range(16 * 17 + 3)]
 ARCHIVES = Path(__file__).parents[3] / "docs" / "archives.md"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.text.test_outputs import transcript
+from tests.unit.text.transcripts import transcript
 from whisper_hailo.cli import progress
 from whisper_hailo.cli.inputs import find_inputs
 from whisper_hailo.cli.progress import Progress
@@ -20,7 +20,7 @@ from whisper_hailo.cli.transcribe_options import OutputOptions
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.text.outputs import render
+from whisper_hailo.text.formats import render
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.window_cache import CachedWindow, Journal
 

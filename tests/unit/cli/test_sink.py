@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.text.test_outputs import transcript
+from tests.unit.text.transcripts import transcript
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
 from whisper_hailo.cli.transcribe_options import OutputOptions
@@ -136,7 +136,7 @@ def test_what_is_not_ours_is_not_grown_over(tmp_path: Path, name: str) -> None:
     entries = inputs(tmp_path, "a.wav")
     (tmp_path / name).write_text("a poem")
     (refused,) = sink(entries, tmp_path, "srt").checked()
-    assert f"{name} is there and no " in str(refused.fault)
+    assert f"{name} exists and does not look like" in str(refused.fault)
     (tmp_path / name).unlink()
     (whole,) = sink(entries, tmp_path, "srt").checked()
     assert whole.fault is None

@@ -15,7 +15,8 @@ from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, House
 from tests.unit.serve.web import client, transcribe
 from tests.unit.serve.wyoming_client import pcm
 from whisper_hailo import Transcriber
-from whisper_hailo.text.outputs import openai_json, render, verbose_json
+from whisper_hailo.text.formats import render
+from whisper_hailo.text.transcript_json import openai_json, verbose_json
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,8 @@ from starlette.testclient import TestClient
 from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, SHORT, House
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo import Transcriber
-from whisper_hailo.text.outputs import json_schema, render
+from whisper_hailo.text.formats import render
+from whisper_hailo.text.transcript_json import json_schema
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.text.test_outputs import transcript
+from tests.unit.text.transcripts import transcript
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment, Transcript, Word
-from whisper_hailo.text.outputs import as_json, render
+from whisper_hailo.text.formats import render
 from whisper_hailo.text.subtitles import Cue, CueWriter, Layout, cue_time, spread_times, timed_words
+from whisper_hailo.text.transcript_json import as_json
 
 
 def cues(segments: Iterable[Segment], layout: Layout) -> list[Cue]:

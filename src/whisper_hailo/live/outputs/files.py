@@ -16,20 +16,19 @@ import numpy as np
 
 from whisper_hailo.audio.flac import FlacBytes
 from whisper_hailo.core.errors import OptionError, display_path
+from whisper_hailo.core.overwrite import Signature
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Word
 from whisper_hailo.live.events import Completed, Event, as_json
 from whisper_hailo.live.outputs.growing_file import GrowingFile
 from whisper_hailo.live.sources.source import Block
+from whisper_hailo.text.formats import FORMATS, CueFormat, Format
 from whisper_hailo.text.subtitles import (
     Cue,
     Layout,
-    format_cue,
     split_clauses,
     split_lines,
     spread_times,
 )
-
-FORMATS: Final = ("srt", "vtt", "txt")
 
 CUES: Final = Layout(max_line_width=42, max_line_count=2)
 """What broadcasters agree on, and all players show."""
@@ -41,11 +40,21 @@ _SYNC_S: Final = 5.0
 """So much audio a power cut may take."""
 
 
+_EVENTS: Final = Signature("a file of caption events", rb'\{"event": "')
+_FLAC: Final = Signature("a FLAC file", rb"fLaC")
+
+
+def caption_formats() -> dict[str, Format]:
+    """Return the formats of caption files by their suffix: subtitles, and plain text."""
+    formats = {f".{name}": entry for name, entry in FORMATS.items() if isinstance(entry, CueFormat)}
+    return formats | {".txt": FORMATS["txt"]}
+
+
 class EventFile(GrowingFile[Event]):
     """All events as JSON Lines; each run begins with a line that has its name and its time."""
 
     def __init__(self, path: Path, *, daily: bool = False) -> None:
-        super().__init__(path, "jsonl", daily=daily, joins=True)
+        super().__init__(path, _EVENTS, daily=daily, joins=True)
         self._run = secrets.token_hex(8)
 
     def _write(self, event: Event) -> None:
@@ -60,31 +69,36 @@ class CaptionFile(GrowingFile[Event]):
     """Completed segments with words as subtitles or plain text, by the ending of the name."""
 
     def __init__(self, path: Path, *, daily: bool = False, layout: Layout = CUES) -> None:
-        ending = path.suffix.lower().removeprefix(".")
-        if ending not in FORMATS:
+        formats = caption_formats()
+        suffix = path.suffix.lower()
+        if suffix not in formats:
             raise OptionError(
                 f"--output is {display_path(path)}, expected a name that ends in "
-                f"{', '.join('.' + ending for ending in FORMATS)}"
+                f"{', '.join(formats)}"
             )
-        super().__init__(path, ending, daily=daily)
+        self._format = formats[suffix]
+        super().__init__(path, self._format.signature, daily=daily)
         self._layout = layout
         self._n_cues = 0
 
     def _write(self, event: Event) -> None:
         if not isinstance(event, Completed) or not event.text:
             return
-        if self._format == "txt":
+        if not isinstance(self._format, CueFormat):
             translation = f"{event.translation}\n" if event.translation else ""
             self._append(f"{event.text}\n{translation}".encode(), durable=True)
             return
         cues = list(cues_of(event, self._layout))
-        shown = [format_cue(cue, self._format, n) for n, cue in enumerate(cues, self._n_cues + 1)]
-        self._append("".join(shown).encode(), durable=True)
+        parts = [
+            self._format.format_cue(cue, number)
+            for number, cue in enumerate(cues, self._n_cues + 1)
+        ]
+        self._append("".join(parts).encode(), durable=True)
         self._n_cues += len(cues)
 
     def _head(self) -> bytes:
         self._n_cues = 0
-        return b"WEBVTT\n\n" if self._format == "vtt" else b""
+        return self._format.heading.encode()
 
 
 class FlacRecording(GrowingFile[Block]):
@@ -103,7 +117,7 @@ class FlacRecording(GrowingFile[Block]):
             raise OptionError(
                 f"--record is {display_path(path)}, expected a name that ends in .flac"
             )
-        super().__init__(path, "flac", daily=daily, now=now)
+        super().__init__(path, _FLAC, daily=daily, now=now)
         self._flac: FlacBytes | None = None
         self._is_torn = False  # what follows is not on the timeline of the file
         self._now = now

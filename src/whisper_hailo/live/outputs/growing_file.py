@@ -18,7 +18,7 @@ from typing import Final, Generic, Self, TypeVar
 from filelock import lock_descriptor
 
 from whisper_hailo.core.errors import OptionError, OutputError, display_path
-from whisper_hailo.core.overwrite import FileId, file_id, refuse_foreign
+from whisper_hailo.core.overwrite import FileId, Signature, file_id, refuse_foreign
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.timing import Backoff
 from whisper_hailo.live.events import Partial
@@ -39,7 +39,7 @@ class GrowingFile(Closing, Generic[ItemT]):
 
     Args:
         path: the first name.
-        fmt: of `core.overwrite.refuse_foreign`, for existing files.
+        signature: of files that may be there already; others are refused.
         daily: begin another file at the end of the day, by local time; names have their day.
         joins: append to a file of an earlier run; an incomplete last line is removed.
         now: monotonic clock in seconds.
@@ -52,7 +52,7 @@ class GrowingFile(Closing, Generic[ItemT]):
     def __init__(
         self,
         path: Path,
-        fmt: str,
+        signature: Signature,
         *,
         daily: bool = False,
         joins: bool = False,
@@ -60,7 +60,7 @@ class GrowingFile(Closing, Generic[ItemT]):
     ) -> None:
         self.name = display_path(path)
         self._path = self._part = path
-        self._format = fmt
+        self._signature = signature
         self._daily = daily
         self._joins = joins
         self._wait = Backoff(now)
@@ -77,7 +77,7 @@ class GrowingFile(Closing, Generic[ItemT]):
             raise OptionError(
                 f"captions would replace the input {display_path(self._path)}; name another file"
             )
-        refuse_foreign(self._path, self._format)
+        refuse_foreign(self._path, self._signature)
 
     def open(self) -> Self:
         """Begin a file of this run, or refuse its place; on a full disk the first item does."""

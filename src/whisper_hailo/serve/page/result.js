@@ -1,12 +1,5 @@
 // One recording on the page: how far it is, its segments, and the files that it can be kept as.
 
-const KINDS = {
-  txt: ["Text", "text/plain"],
-  srt: ["SubRip", "application/x-subrip"],
-  vtt: ["WebVTT", "text/vtt"],
-  json: ["JSON", "application/json"],
-};
-
 export function clock(seconds) {
   const whole = Math.floor(seconds);
   const parts = [Math.floor(whole / 60) % 60, whole % 60].map((n) => String(n).padStart(2, "0"));
@@ -67,9 +60,8 @@ export class Result {
   done({ files, duration, language }) {
     const place = this.find(".files");
     const stem = this.name.replace(/\.[^.]+$/, "");
-    for (const [kind, content] of Object.entries(files)) {
-      const [label, type] = KINDS[kind];
-      place.append(this.saver(label, `${stem}.${kind}`, new Blob([content], { type })));
+    for (const { suffix, label, media_type: type, text } of files) {
+      place.append(this.saver(label, `${stem}.${suffix}`, new Blob([text], { type })));
     }
     place.setAttribute("aria-label", `Save ${this.name}`);
     place.hidden = false;

@@ -33,7 +33,8 @@ from whisper_hailo.serve.uploads import (
     sse,
 )
 from whisper_hailo.serve.worker import Worker
-from whisper_hailo.text.outputs import openai_json, render, verbose_json
+from whisper_hailo.text.formats import render
+from whisper_hailo.text.transcript_json import openai_json, verbose_json
 
 Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
 Granularity = Literal["word", "segment"]

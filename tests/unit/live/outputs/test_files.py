@@ -238,7 +238,7 @@ def test_what_is_not_of_captions_is_not_replaced(tmp_path: Path, name: str) -> N
     path = recording(tmp_path).rename(tmp_path / name)
     file = EventFile(path) if name == "rec.jsonl" else CaptionFile(path)
     for begin in (lambda: file.check(None), file.open):
-        with pytest.raises(OutputError, match="as this program writes them"):
+        with pytest.raises(OutputError, match="refusing to overwrite"):
             begin()
     assert path.stat().st_size == 104
 

@@ -17,6 +17,7 @@ from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.outputs import growing_file
 from whisper_hailo.live.outputs.files import CaptionFile
 from whisper_hailo.live.outputs.growing_file import GrowingFile
+from whisper_hailo.text.formats import FORMATS
 
 
 class Lines(GrowingFile[bytes]):
@@ -24,7 +25,7 @@ class Lines(GrowingFile[bytes]):
 
     def __init__(self, path: Path, *, durable: bool = False, **how: Any) -> None:
         ticks = count(0, 100)
-        super().__init__(path, "txt", now=lambda: float(next(ticks)), **how)
+        super().__init__(path, FORMATS["txt"].signature, now=lambda: float(next(ticks)), **how)
         self._durable = durable
 
     def _write(self, record: bytes) -> None:

@@ -13,6 +13,7 @@ import pytest
 from whisper_hailo.core.errors import AudioError, OutputError
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.outputs.growing_file import GrowingFile
+from whisper_hailo.text.formats import FORMATS
 
 START = Started(segment_id=0, start_s=0.0, heard_s=0.3, at_s=0.1)
 PART = Partial(
@@ -27,7 +28,7 @@ class Failing(GrowingFile[Event]):
     """Takes events while it is well."""
 
     def __init__(self, folder: Path, now: Callable[[], float] = lambda: 0.0) -> None:
-        super().__init__(folder / "talk.srt", "srt", now=now)
+        super().__init__(folder / "talk.srt", FORMATS["srt"].signature, now=now)
         self.taken: list[Event] = []
         self.well = True
         self.tries = 0

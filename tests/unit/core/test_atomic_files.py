@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.core.atomic_files import (
+    atomic_file,
+    exclusive_lock,
+    fsync_tree,
+    require_writable_folder,
+    umask_mode,
+    wrap_os_error,
+    write_file,
+)
+from whisper_hailo.core.errors import OutputError
+
+
+def test_write_file_full_disk_keeps_old_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "folder" / "notes"
+    write_file(path, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OutputError, match="No space"):
+        write_file(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in path.parent.iterdir()] == ["notes"]
+
+
+def test_write_file_creates_folders(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "a.txt"
+    write_file(target, "ä\n")
+    assert target.read_text(encoding="utf-8") == "ä\n"
+    assert stat.S_IMODE(target.stat().st_mode) & 0o444 == 0o444
+    assert [path.name for path in target.parent.iterdir()] == ["a.txt"]
+
+
+def test_write_file_full_disk_leaves_no_scratch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old", encoding="utf-8")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("whisper_hailo.core.atomic_files.os.fsync", full)
+    with pytest.raises(OutputError, match="No space"):
+        write_file(target, "new")
+    assert target.read_text(encoding="utf-8") == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_write_file_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(OutputError, match=r"a\.txt"):
+        write_file(tmp_path / "file" / "a.txt", "x")
+
+
+def test_write_file_open_reader_sees_old_content(tmp_path: Path) -> None:
+    """The new one takes its place when it is whole: at no moment is there half of one."""
+    path = tmp_path / "a.txt"
+    write_file(path, "old and whole")
+    with path.open() as file:
+        write_file(path, "new")
+        assert file.read() == "old and whole"
+    assert path.read_text() == "new"
+    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_require_writable_folder_checks_parents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for good in (tmp_path, tmp_path / "new" / "deep", Path("relative/new")):
+        require_writable_folder(good, "do this")
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    for bad in ("file", "file/below", "link", "link/below"):
+        place = bad.partition("/")[0]
+        with pytest.raises(OutputError, match=f"{bad} .*{place}"):
+            require_writable_folder(Path(bad), "do this")
+
+
+@pytest.mark.parametrize("lacks", [os.W_OK, os.X_OK])
+def test_require_writable_folder_of_others_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks: int
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & lacks)
+    with pytest.raises(OutputError, match="user"):
+        require_writable_folder(tmp_path / "new", "do this")
+
+
+def test_wrap_os_error_leaves_other_errors(tmp_path: Path) -> None:
+    for error, said in (
+        (OSError(28, "No space left on device"), r"/a \(No space left on device\)"),
+        (OSError("odd"), r"/a \(odd\)"),
+    ):
+        with pytest.raises(OutputError, match=said), wrap_os_error(tmp_path / "a", "x"):
+            raise error
+    with pytest.raises(KeyError), wrap_os_error(tmp_path / "a", "x"):
+        raise KeyError
+
+
+def is_free(path: Path) -> bool:
+    """Whether another could lock it at once, even if only to share it."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(number)
+    return True
+
+
+@pytest.mark.parametrize("there", ["nothing", "a file", "a folder"])
+def test_exclusive_lock_ends_with_block(tmp_path: Path, there: str) -> None:
+    path = tmp_path / "deep" / "er" / "lock"
+    if there != "nothing":
+        path.parent.mkdir(parents=True)
+        path.touch() if there == "a file" else path.mkdir()
+    with suppress(KeyError), exclusive_lock(path, "do this"):
+        assert not is_free(path)
+        raise KeyError
+    assert is_free(path)
+    assert path.is_dir() == (there == "a folder")
+
+
+def test_exclusive_lock_impossible_path_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="file/lock"):
+        exclusive_lock(tmp_path / "file" / "lock", "do this").__enter__()
+
+    def none(*_: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    before = open_files()
+    with pytest.raises(OutputError, match="No locks"):
+        exclusive_lock(tmp_path / "a", "do this").__enter__()
+    assert open_files() == before
+
+
+def open_files() -> list[str]:
+    return sorted(os.listdir("/proc/self/fd"))
+
+
+try_lock = partial(exclusive_lock, blocking=False)
+
+
+def test_exclusive_lock_second_caller_gets_false(tmp_path: Path) -> None:
+    path, before = tmp_path / "lock", open_files()
+    with try_lock(path, "x") as first:
+        assert first
+        assert not is_free(path)
+        with try_lock(path, "x") as second:
+            assert not second
+        with try_lock(path, "x") as third:  # nobody gave the lock back
+            assert not third
+        with try_lock(tmp_path / "other", "x") as other:
+            assert other
+    assert is_free(path)
+    with suppress(KeyError), try_lock(path, "x") as again:
+        assert again
+        raise KeyError
+    assert open_files() == before
+    with pytest.raises(OutputError, match="do this"):
+        try_lock(path / "lock", "do this").__enter__()
+
+
+def test_exclusive_lock_file_is_readable_by_others(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with try_lock(tmp_path / "a", "x"), exclusive_lock(tmp_path / "b", "x"):
+            modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in "ab"]
+    finally:
+        os.umask(before)
+    assert modes == [0o644, 0o644]
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Names of what the disk was told to hold, in order."""
+    names: list[str] = []
+
+    def note(number: int) -> None:
+        names.append(Path(os.readlink(f"/proc/self/fd/{number}")).name)
+
+    monkeypatch.setattr(os, "fsync", note)
+    before = open_files()
+    yield names
+    assert open_files() == before
+
+
+def test_fsync_tree_flushes_folder_last(tmp_path: Path, synced: list[str]) -> None:
+    (tmp_path / "tree" / "deep").mkdir(parents=True)
+    for name in ("a", "deep/b"):
+        (tmp_path / "tree" / name).touch()
+    fsync_tree(tmp_path / "tree")
+    assert sorted(synced) == ["a", "b", "deep", "tree"]
+    assert synced[-1] == "tree"
+
+
+def test_write_file_flushes_before_rename(
+    tmp_path: Path, synced: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, steps = tmp_path / "a", []
+    replace = Path.replace
+
+    def noted(path: Path, other: Path) -> Path:
+        steps.append(path.name in synced)
+        assert path.read_bytes() == "ä".encode()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        return replace(path, other)
+
+    monkeypatch.setattr(Path, "replace", noted)
+    before = os.umask(0o027)
+    try:
+        write_file(target, "ä")
+        assert target.read_bytes() == "ä".encode()
+        write_file(target, "ä".encode())
+    finally:
+        os.umask(before)
+    assert steps == [True, True]
+
+
+def test_atomic_file_scratch_is_private(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with atomic_file(tmp_path / "new" / "deep" / "a") as scratch:
+            assert stat.S_IMODE(scratch.stat().st_mode) == 0o600
+            assert not (tmp_path / "new" / "deep" / "a").exists()
+            assert (
+                scratch.parent == tmp_path / "new" / "deep"
+            )  # a name is changed within a file system
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new" / "deep" / "a").stat().st_mode) == 0o666
+
+
+def test_umask_mode_keeps_umask() -> None:
+    before = os.umask(0o027)
+    try:
+        assert umask_mode(0o666) == 0o640
+        assert umask_mode(0o777) == 0o750
+        assert os.umask(0o027) == 0o027  # as it was
+    finally:
+        os.umask(before)

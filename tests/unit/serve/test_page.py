@@ -1,0 +1,27 @@
+"""The page's own routes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.serve.house import DEMO, DEMO_TEXT, House
+from tests.unit.serve.web import client, transcribe
+
+pytestmark = pytest.mark.slow
+
+
+def test_page_transcript_offers_files_of_formats(house: House) -> None:
+    with client(house) as web:
+        answer = transcribe(web, DEMO, "/page/transcripts", model="micro")
+    _, _, done = answer.text.rpartition("data: ")
+    files = {file["suffix"]: file for file in json.loads(done)["files"]}
+    assert [(file["label"], file["media_type"]) for file in files.values()] == [
+        ("Text", "text/plain"),
+        ("SubRip", "application/x-subrip"),
+        ("WebVTT", "text/vtt"),
+        ("JSON", "application/json"),
+    ]
+    assert " ".join(files["txt"]["text"].split()) == DEMO_TEXT
+    assert files["vtt"]["text"].startswith("WEBVTT\n\n")
