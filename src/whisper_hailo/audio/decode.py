@@ -66,8 +66,7 @@ def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
     # A track may start late: its rate is looked for in 60 s and 50 MB, by default in 5 s.
     probed = {"probesize": "50000000", "analyzeduration": "60000000"}
     options = {"format_whitelist": _FORMATS, **probed}
-    # Tags may be in any encoding, or broken; all but one are unused.
-    container = av.open(file, "r", metadata_errors="replace", options=options)
+    container = av.open(file, "r", options=options, **_tag_options(av.__version__))
     # A track of an unknown codec has no context, and so no rate.
     tracks = [track for track in container.streams.audio if track.codec_context is not None]
     track = next((track for track in tracks if track.rate), None)
@@ -76,6 +75,17 @@ def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
     seconds = _length_s(container, track)
     n_frames = None if seconds is None else round(seconds * track.rate)
     return (track.rate, track.channels, n_frames), _read_samples(container, track)
+
+
+def _tag_options(pyav_version: str) -> dict[str, str]:
+    """Return the arguments of `av.open` with which a tag in any encoding, or broken, is no error.
+
+    All tags but one are unused. From version 19 on PyAV keeps undecodable bytes by itself, and its
+    `open` has no such argument any more.
+    """
+    if int(pyav_version.partition(".")[0]) >= 19:
+        return {}
+    return {"metadata_errors": "replace"}
 
 
 def _length_s(container: Any, track: Any) -> float | None:  # noqa: ANN401 - classes without types

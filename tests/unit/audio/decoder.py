@@ -83,6 +83,7 @@ class Stand:
         track: of the file; as `container` as PyAV has it.
     """
 
+    __version__ = "18.1.0"
     time_base = 1_000_000
 
     def __init__(self, patch: pytest.MonkeyPatch, blocks: Iterable[bytes] = ()) -> None:

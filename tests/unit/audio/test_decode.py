@@ -161,7 +161,9 @@ def test_libraries_that_are_missing_have_no_words(
     missing: list[str],
     refusal: dict[str, object],
 ) -> None:
-    monkeypatch.setitem(sys.modules, "av", Made(open=raising(ValueError("broken"))))
+    monkeypatch.setitem(
+        sys.modules, "av", Made(__version__="19.0.2", open=raising(ValueError("broken")))
+    )
     for name in missing:
         monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "a").write_bytes(b"hello " * 100)
@@ -192,7 +194,7 @@ def test_what_a_library_raises_is_told_as_shortly_as_it_can(
     error: Exception,
     words: str,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "av", Made(open=raising(error)))
+    monkeypatch.setitem(sys.modules, "av", Made(__version__="19.0.2", open=raising(error)))
     monkeypatch.setitem(sys.modules, "soundfile", None)
     (tmp_path / "a").write_bytes(bytes(100))
     assert refused(decoded(tmp_path / "a"))["why"] == f"FFmpeg: {words}"
