@@ -17,6 +17,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PARITY := .venv-parity
 DOCS := .venv-docs
+UNIT := tests/unit tools/tests/unit lab/tests/unit
+E2E := tests/e2e tools/tests/e2e lab/tests/e2e
+PARITY_TESTS := tests/parity tools/tests/parity lab/tests/parity
 DEMO := src/whisper_hailo/assets/demo.flac
 JFK := src/whisper_hailo/assets/jfk.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
@@ -25,9 +28,9 @@ LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
 # One process more than there are cores computes while others wait, for a socket or a time-out.
 JOBS ?= $(shell expr $$(nproc) + 1)
 BESIDE := -n $(JOBS) --maxprocesses 8 --dist worksteal
-# This project itself and its tools, editable; what builds them is in a lock.
-OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e . -e src/whisper_hailo_tools
-OUR_PROJECTS := pyproject.toml src/whisper_hailo_tools/pyproject.toml
+# The three distributions of this repository, editable; what builds them is in a lock.
+OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e . -e tools -e lab
+OUR_PROJECTS := pyproject.toml tools/pyproject.toml lab/pyproject.toml
 
 # Where it is set, every start of Python compiles all of ours anew: a third of the time of short ones.
 unexport PYTHONDONTWRITEBYTECODE
@@ -63,7 +66,7 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
 # Four modules of five are never imported. Those that are are compiled by one process, before several do the same;
 # what Python warns of when it compiles a module would be an error in a test.
 LOCKED_AS_IS := $(LOCKED) --no-compile
-OPENAI_SOURCE := benchmarks/rivals/requirements/openai-whisper-source.txt
+OPENAI_SOURCE := lab/requirements/openai-whisper-source.txt
 $(PARITY)/parity.stamp: requirements/dev.txt requirements/parity.txt requirements/torch.txt \
 		$(OPENAI_SOURCE) requirements/build.txt $(OUR_PROJECTS)
 	$(PYTHON) -m venv $(PARITY)
@@ -73,7 +76,7 @@ $(PARITY)/parity.stamp: requirements/dev.txt requirements/parity.txt requirement
 	$(PARITY)/bin/python $(LOCKED_AS_IS) -r requirements/build.txt
 	$(PARITY)/bin/python $(OURSELVES)
 	$(PARITY)/bin/python -W ignore -m compileall -q $(PARITY)/lib/python3.*/site-packages/whisper_normalizer
-	$(PARITY)/bin/python -m pytest tests/parity --collect-only -qq > /dev/null
+	$(PARITY)/bin/python -m pytest $(PARITY_TESTS) --collect-only -qq > /dev/null
 	touch $@
 
 # Exit code 5: neither the model hub nor the Python package registry answers.
@@ -88,7 +91,7 @@ test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m "not slow" $(BESIDE)
 
 e2e: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest tests/e2e $$(grep -rlw slow tests/unit --include="test_*.py") -m slow $(BESIDE)
+	$(BIN)/python -m pytest $(E2E) $$(grep -rlw slow $(UNIT) --include="test_*.py") -m slow $(BESIDE)
 
 # What fails is told with the command that runs it again; what ever failed runs first.
 fuzz: $(VENV)/dev.stamp
@@ -108,13 +111,14 @@ docs: $(DOCS)/stamp
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 
 parity: $(PARITY)/parity.stamp
-	$(PARITY)/bin/python -m pytest tests/parity $(BESIDE)
+	$(PARITY)/bin/python -m pytest $(PARITY_TESTS) $(BESIDE)
 
 # Built by what is locked; tried outside of this checkout.
 dist: $(VENV)/dev.stamp
 	rm -rf dist
 	$(BIN)/python -m hatchling build -d dist
-	cd src/whisper_hailo_tools && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(abspath dist)
+	cd tools && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(abspath dist)
+	cd lab && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(abspath dist)
 	du --apparent-size -h dist/*
 	$(BIN)/python -m pytest tests/packages -p no:randomly
 
@@ -125,7 +129,7 @@ check: environments
 	scripts/check
 
 lab: $(VENV)/dev.stamp
-	@scripts/lab $(NAME) $(ARGS)
+	@lab/scripts/lab $(NAME) $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(PARITY) .venv-homeassistant .venv-homeassistant-today .venv-cluster $(DOCS) build dist .mypy_cache .pytest_cache .ruff_cache

@@ -2,8 +2,8 @@
 
     python -m tests.packed ill DIRECTORY
 
-`ill` is a variant of `micro` that short windows make ill (`training.make_ill`). Its
-file leaves out the rows of untrained ids: all the same (`training.pack`).
+`ill` is a variant of `micro` that short windows make ill (`lab.training.make_ill`). Its
+file leaves out the rows of untrained ids: all the same (`lab.training.pack`).
 """
 
 from __future__ import annotations

@@ -32,13 +32,6 @@ PATIENCE_S = 900
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """They are never among those of `make test`."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker("slow")
-
-
 @pytest.fixture(scope="session")
 def environment(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A user's environment: no network, an empty cache that fills during the session."""

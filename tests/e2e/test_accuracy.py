@@ -27,7 +27,7 @@ from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo_lab.around import EncoderAround
 from whisper_hailo_lab.score import evaluate
 
-RESULTS = ROOT / "training" / "results" / "micro.json"
+RESULTS = ROOT / "lab" / "training" / "results" / "micro.json"
 CLIPS = ROOT / "tests" / "data" / "micro"
 SPOKEN = ("seen", "unseen", "noisy")
 TEXTS = "texts.json"

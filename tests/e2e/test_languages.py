@@ -13,7 +13,7 @@ from whisper_hailo_lab.score import evaluate
 
 CLIPS = ROOT / "tests" / "data" / "micro"
 GERMAN = CLIPS / "german" / "german-000.ogg"
-RESULTS = ROOT / "training" / "results" / "micro.json"
+RESULTS = ROOT / "lab" / "training" / "results" / "micro.json"
 FIRST = ("transcribe", "--threads", 1, "--json", "--model")
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from tests.mutants.change import ROOT
 
 _PRODUCT: Final = "src/whisper_hailo"
-_LABORATORY: Final = "src/whisper_hailo_lab"
+_LABORATORY: Final = "lab/src/whisper_hailo_lab"
 _UNIT: Final = "tests/unit"
 
 

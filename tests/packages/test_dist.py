@@ -32,10 +32,10 @@ def the(suffix: str) -> Path:
     return found
 
 
-def tools() -> Path:
-    """The wheel of the second distribution."""
-    (found,) = DIST.glob("whisper_hailo_tools-*.whl")
-    return found
+def other(name: str) -> Path:
+    """The wheel of another distribution: tools or lab."""
+    (path,) = DIST.glob(f"whisper_hailo_{name}-*.whl")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_wheel_has_program_its_model_and_its_pages_and_no_tests(
     roots = {name.split("/")[0] for name in wheel}
     (info,) = (name for name in roots if name.endswith(".dist-info"))
     (data,) = (name for name in roots if name.endswith(".data"))
-    assert roots == {"whisper_hailo", "whisper_hailo_lab", info, data}
+    assert roots == {"whisper_hailo", info, data}
     assert {f"whisper_hailo/assets/{name}.flac" for name in ("demo", "jfk")} <= wheel.keys()
     assert "whisper_hailo/py.typed" in wheel
     assert f"{info}/licenses/LICENSE" in wheel
@@ -110,22 +110,23 @@ def test_nothing_strays_into_the_packages(suffix: str, request: pytest.FixtureRe
     assert the(suffix).stat().st_size < MOST_MIB << 20
 
 
-def test_the_sdist_gives_the_same_wheels(tmp_path: Path) -> None:
+def test_the_sdist_gives_the_same_wheel(tmp_path: Path) -> None:
     with tarfile.open(the("tar.gz")) as file:
         file.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
-    for built, project in ((the("whl"), source), (tools(), source / "src/whisper_hailo_tools")):
-        words = ["-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again"]
-        subprocess.run([sys.executable, *words], cwd=project, check=True, capture_output=True)
-        assert (tmp_path / "again" / built.name).read_bytes() == built.read_bytes()
+    words = ["-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again"]
+    subprocess.run([sys.executable, *words], cwd=source, check=True, capture_output=True)
+    built = the("whl")
+    assert (tmp_path / "again" / built.name).read_bytes() == built.read_bytes()
 
 
-def test_the_tools_wheel_has_the_tools_alone() -> None:
-    with zipfile.ZipFile(tools()) as file:
+@pytest.mark.parametrize(("name", "module"), [("tools", "compile.py"), ("lab", "cli/evaluate.py")])
+def test_wheel_of_another_distribution_has_it_alone(name: str, module: str) -> None:
+    with zipfile.ZipFile(other(name)) as file:
         names = file.namelist()
-    assert {name.split("/")[0].partition("-")[0] for name in names} == {"whisper_hailo_tools"}
-    assert {"whisper_hailo_tools/compile.py", "whisper_hailo_tools/commands.py"} <= {*names}
-    assert [name for name in names if "__pycache__" in name or name.endswith(".toml")] == []
+    assert {path.split("/")[0].partition("-")[0] for path in names} == {f"whisper_hailo_{name}"}
+    assert f"whisper_hailo_{name}/{module}" in names
+    assert [path for path in names if "__pycache__" in path or path.endswith(".toml")] == []
 
 
 def test_the_wheel_transcribes_in_an_empty_environment(environment: Path) -> None:
@@ -135,19 +136,29 @@ def test_the_wheel_transcribes_in_an_empty_environment(environment: Path) -> Non
     assert text.split() == demo.with_suffix(".txt").read_text(encoding="utf-8").split()
 
 
-def test_the_tools_wheel_adds_its_commands(environment: Path) -> None:
-    words = ["check", "no.onnx", "--arch", "hailo8"]
-    lacking = subprocess.run(
-        ["whisper-hailo", *words], cwd=environment, env=own(environment), capture_output=True,
-        text=True, timeout=PATIENCE_S, check=False,
-    )  # fmt: skip
-    assert lacking.returncode == 2
-    assert "pip install whisper-hailo-tools" in lacking.stderr
+@pytest.mark.parametrize(
+    ("name", "heading", "commands"),
+    [
+        ("tools", "Hailo tools", ("validate", "check", "calibrate", "emulate", "compile")),
+        ("lab", "Laboratory", ("time", "cures", "evaluate", "compare", "prepare", "report")),
+    ],
+)
+def test_another_wheel_adds_its_commands(
+    environment: Path, name: str, heading: str, commands: tuple[str, ...]
+) -> None:
+    assert f"{heading}:" not in run(environment, "--help")
+    for command in commands:
+        lacking = subprocess.run(
+            ["whisper-hailo", command, "--help"], cwd=environment, env=own(environment),
+            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        assert lacking.returncode == 2
+        assert f"pip install whisper-hailo-{name}" in lacking.stderr
     pip = [environment / "bin" / "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*pip, tools()], check=True, cwd=environment)
-    listed = run(environment, "--help")
-    assert all(f"  {name} " in listed for name in ("validate", "check", "compile", "emulate"))
-    assert "Chip" in run(environment, "compile", "--help")
+    subprocess.run([*pip, other(name)], check=True, cwd=environment)
+    assert f"{heading}:" in run(environment, "--help")
+    for command in commands:
+        assert f"whisper-hailo {command}" in run(environment, command, "--help")
 
 
 def test_the_pages_of_the_manual_and_shells_are_where_they_look(environment: Path) -> None:

@@ -26,7 +26,7 @@ from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.streams import ReaderGoneError, emit
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.partial_options import from_typed
-from whisper_hailo.core.process import tools_to_add
+from whisper_hailo.core.process import package_to_add
 from whisper_hailo.core.version import __version__
 
 PROGRAM: Final = "whisper-hailo"
@@ -35,18 +35,22 @@ VARIABLE: Final = "_WHISPER_HAILO_COMPLETE"
 
 GROUPS: Final = {
     "Use": ("transcribe", "batch", "caption", "serve", "models", "doctor"),
-    "Convert": ("convert", "inspect", "validate"),
-    "Hailo": ("fetch-hef", "check", "calibrate", "emulate", "compile"),
+    "Convert": ("convert", "inspect", "fetch-hef"),
+    "Hailo tools": ("validate", "check", "calibrate", "emulate", "compile"),
 }
-"""Commands in the order of the help; those of packages that are not named here follow."""
-
-MEASURE: Final = "Measure"
+"""Commands of the manual in the order of the help; those of other packages follow."""
 
 OWN: Final = {name: group for group, names in GROUPS.items() for name in names}
-"""Commands of this project with their groups."""
+"""Commands of the manual with their groups."""
 
-TOOLS: Final = frozenset({"validate", "check", "calibrate", "emulate", "compile"})
+TOOLS: Final = frozenset(GROUPS["Hailo tools"])
 """Those of them that `whisper-hailo-tools` brings."""
+
+LABORATORY: Final = frozenset({"compare", "cures", "evaluate", "prepare", "report", "time"})
+"""Commands that `whisper-hailo-lab` brings."""
+
+_PACKAGES: Final = {**dict.fromkeys(TOOLS, "tools"), **dict.fromkeys(LABORATORY, "lab")}
+"""The distribution that brings a command, as its folder in the repository is called."""
 
 ADDED: Final = "whisper_hailo.commands"
 """Entry points of commands that other packages add, such as those that measure."""
@@ -72,13 +76,19 @@ class Program(click.Group):
         width = max(map(len, names))
         rows: dict[str, list[tuple[str, str]]] = {}
         for name in names:
-            topic = rows.setdefault(OWN.get(name, MEASURE), [])
+            topic = rows.setdefault(_group_of(name), [])
             if (place := _find_command(name)) is not None:
                 topic.append((name.ljust(width), _read_summary(*place)))
         for title, commands in rows.items():
             with formatter.section(title):
                 formatter.write_dl(commands)
         write_options(self.get_params(ctx), formatter)
+
+
+def _group_of(name: str) -> str:
+    if name in LABORATORY:
+        return "Laboratory"
+    return OWN.get(name, "Other packages")
 
 
 @cache
@@ -104,9 +114,11 @@ def _find_command(name: str) -> tuple[str, str] | None:
         function = name.replace("-", "_")
         return f"whisper_hailo.cli.commands.{_MODULES.get(name, function)}", function
     place = find_added_commands().get(name)
-    if place is None and name in TOOLS:
+    if place is None and name in _PACKAGES:
+        package = _PACKAGES[name]
         raise OptionError(
-            f"{name} needs whisper-hailo-tools, which is not installed: {tools_to_add()}"
+            f"{name} needs whisper-hailo-{package}, which is not installed: "
+            f"{package_to_add(package)}"
         )
     return place
 

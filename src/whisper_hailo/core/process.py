@@ -50,10 +50,6 @@ Extra: TypeAlias = Literal[
     "live",
     "web",
     "server",
-    "bench",
-    "faster-whisper",
-    "whisper-cpp",
-    "onnx-asr",
     "moonshine",
     "cluster",
 ]
@@ -65,17 +61,16 @@ REPOSITORY_ROOT: Final = Path(__file__).resolve().parents[3]
 
 def install_command(extra: Extra) -> str:
     """Return the command that installs an extra; the clone has lock files with hashes."""
-    for folder in ("requirements", "benchmarks/rivals/requirements"):
-        if (REPOSITORY_ROOT / folder / f"{extra}.txt").is_file():
-            return f"pip install -r {folder}/{extra}.txt in the clone"
+    if (REPOSITORY_ROOT / "requirements" / f"{extra}.txt").is_file():
+        return f"pip install -r requirements/{extra}.txt in the clone"
     return f"pip install 'whisper-hailo[{extra}]'"
 
 
-def tools_to_add() -> str:
-    """Return the command that installs what builds HEFs, the second distribution."""
-    if (REPOSITORY_ROOT / "src/whisper_hailo_tools").is_dir():
-        return "pip install --no-deps -e src/whisper_hailo_tools in the clone"
-    return "pip install whisper-hailo-tools"
+def package_to_add(folder: str) -> str:
+    """Return the command that installs another distribution, by its folder in the repository."""
+    if (REPOSITORY_ROOT / folder / "pyproject.toml").is_file():
+        return "pip install --no-deps -e tools -e lab in the clone"
+    return f"pip install whisper-hailo-{folder}"
 
 
 def require_extra(extra: Extra, what: str, *modules: str) -> None:

@@ -5,15 +5,13 @@ from pathlib import Path
 import click
 import pytest
 
-from whisper_hailo.cli.app import OWN, PROGRAM_GROUP, TOOLS, load_command, run
+from whisper_hailo.cli.app import LABORATORY, OWN, PROGRAM_GROUP, TOOLS, load_command, run
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import ExitCode, HefError
 from whisper_hailo.core.version import __version__
 
-MEASURING = ("compare", "cures", "evaluate", "prepare", "report", "time")
 
-
-@pytest.mark.parametrize("command", [*OWN, *MEASURING])
+@pytest.mark.parametrize("command", [*OWN, *sorted(LABORATORY)])
 def test_every_command_is_found_by_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["-q", command, "--help"]) == 0
     assert f"whisper-hailo {command}" in " ".join(capsys.readouterr().out.split())
@@ -32,7 +30,7 @@ def test_only_the_command_that_is_called_is_loaded(
 def test_all_commands_are_listed() -> None:
     names = PROGRAM_GROUP.list_commands(click.Context(PROGRAM_GROUP))
     assert names[: len(OWN)] == list(OWN)
-    assert sorted(names[len(OWN) :]) == list(MEASURING)
+    assert set(names[len(OWN) :]) == LABORATORY
 
 
 @pytest.fixture
@@ -43,13 +41,16 @@ def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_tools")
-@pytest.mark.parametrize("command", sorted(TOOLS))
-def test_a_command_of_the_tools_names_the_missing_package(
-    command: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("command", "package"),
+    [(name, "tools") for name in sorted(TOOLS)] + [(name, "lab") for name in sorted(LABORATORY)],
+)
+def test_a_command_of_a_missing_package_names_the_package(
+    command: str, package: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([command, "model", "--arch", "hailo8"]) == ExitCode.USAGE
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"{command} needs whisper-hailo-tools" in line
+    assert f"{command} needs whisper-hailo-{package}" in line
     assert "pip install" in line
 
 

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from whisper_hailo.backends.options import ChipOptions, EngineOptions
-from whisper_hailo.cli.app import GROUPS, MEASURE, OWN, run
+from whisper_hailo.cli.app import GROUPS, LABORATORY, OWN, run
 from whisper_hailo.cli.caption_options import NO_EFFECT, CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.commands.transcribe import BatchingOptions
 from whisper_hailo.cli.messages import Verbosity
@@ -190,12 +190,12 @@ def test_engine_and_chip_come_last(capsys: pytest.CaptureFixture[str]) -> None:
     assert topics[-2:] == ["Engine", "More"] or topics[-3:] == ["Engine", "Hailo chip", "More"]
 
 
-def test_commands_are_in_four_groups(capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_are_listed_by_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["-h"]) == 0
     parts = capsys.readouterr().out.split("\n\n")
     topics = {part.partition(":\n")[0]: part.partition(":\n")[2] for part in parts}
-    assert [*topics][2:] == [*GROUPS, MEASURE, "Options"]
-    for name, topic in OWN.items():
+    assert [*topics][2:] == [*GROUPS, "Laboratory", "Options"]
+    for name, topic in {**OWN, **dict.fromkeys(LABORATORY, "Laboratory")}.items():
         assert re.search(rf"^  {name} +\w", topics[topic], flags=re.MULTILINE), name
 
 

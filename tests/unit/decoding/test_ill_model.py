@@ -1,6 +1,6 @@
 """The cures on a model that needs them: a variant of `micro` that short windows make ill.
 
-What `training.make_ill` trained, in `tests/data/ill`, does not change when `micro` does.
+What `lab.training.make_ill` trained, in `tests/data/ill`, does not change when `micro` does.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def test_areas_are_files_that_are_there_and_no_file_is_in_two() -> None:
     assert len(files) == len(set(files)) > 100
     assert all((change.ROOT / path).is_file() for path in files)
     assert area_of("src/whisper_hailo/decoding/prompt.py") == "decoding"
-    assert area_of("src/whisper_hailo_tools/validate/report.py") is None
+    assert area_of("tools/src/whisper_hailo_tools/validate/report.py") is None
     for area in AREAS.values():
         assert area.test_files()
 

@@ -1,0 +1,50 @@
+"""Places in the repository: who measures the project itself has a clone of it."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import whisper_hailo
+from whisper_hailo.core.errors import OptionError
+
+PACKAGE: Final = Path(whisper_hailo.__file__).resolve().parent
+LAB: Final = Path(__file__).resolve().parents[2]
+"""This distribution in the clone; some other folder for an installed package."""
+
+ROOT: Final = LAB.parent
+SOURCES: Final = (PACKAGE.parent, ROOT / "tools" / "src", LAB / "src")
+"""Where Python finds the three distributions."""
+
+BUILD: Final = ROOT / "build"
+RESULTS: Final = LAB / "benchmarks" / "results"
+RIVALS: Final = LAB / "benchmarks" / "rivals"
+STAND_IN: Final = ROOT / "tests" / "standin"
+CLIPS: Final = ROOT / "tests" / "data" / "micro"
+"""The frozen test sets of the bundled model, a folder each."""
+
+MICRO: Final = PACKAGE / "assets" / "micro"
+
+
+def require_clone() -> None:
+    """Raise `OptionError` where there is only an installed package."""
+    if not RESULTS.is_dir():
+        raise OptionError(
+            f"{RESULTS} is not there: what measures the project needs its repository; run it in a "
+            "clone"
+        )
+
+
+def stand_in_chip() -> Any:  # noqa: ANN401 - a program of the tests
+    """The machine behind the stand-in for Hailo's binding, which from here on is the binding."""
+    sys.path[:0] = [str(ROOT), str(STAND_IN)]
+    return import_module("hailo_platform._machine").MACHINE
+
+
+def stand_in_hefs(model: Path, folder: Path) -> tuple[Path, Path]:
+    """Encoder and decoder HEF of a model directory, as the stand-in reads them."""
+    sys.path[:0] = [str(ROOT)]
+    made: tuple[Path, Path] = import_module("tests.standin.make_hef").write_hefs(model, folder)
+    return made

@@ -1,0 +1,158 @@
+"""Word and character error rates, as counts from which every rate follows.
+
+Two forms of text are compared. `normalised` is the field's: Whisper's English normaliser
+(Radford et al., 2022, appendix C), or its basic one for other languages. `simple` lower-cases and
+strips only, so that punctuation counts as errors: the form of the study whose figures we print
+beside ours.
+
+Two summaries: the corpus rate adds up the counts of all files before dividing (the field's), the
+mean rate averages the files' rates (the study's).
+
+An empty reference has no rate of its own: it is 0 when the hypothesis is empty too and infinite
+otherwise. The corpus rate counts its insertions; the mean rate leaves such files out.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Literal, TypeAlias
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import UNSPACED_LANGUAGES
+from whisper_hailo_lab.extras import require_extra
+from whisper_hailo_lab.rates import Score, confidence_interval, corpus, mean_rate
+
+Form: TypeAlias = Literal["normalised", "simple"]
+"""How texts are prepared before they are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileScore:
+    """One file: raw texts, and their comparison in words and in characters (blanks included)."""
+
+    reference: str
+    hypothesis: str
+    words: Score
+    characters: Score
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Scores of a set of files in one form of text."""
+
+    form: Form
+    language: str
+    files: tuple[FileScore, ...]
+
+    @property
+    def words(self) -> Score:
+        """Word counts of all files; its rate is the corpus WER."""
+        return corpus([file.words for file in self.files])
+
+    @property
+    def characters(self) -> Score:
+        """Character counts of all files; its rate is the corpus CER."""
+        return corpus([file.characters for file in self.files])
+
+    @property
+    def mean_wer(self) -> float:
+        """Average of the files' WER."""
+        return mean_rate([file.words for file in self.files])
+
+    @property
+    def mean_cer(self) -> float:
+        """Average of the files' CER."""
+        return mean_rate([file.characters for file in self.files])
+
+    def wer_interval(
+        self, *, level: float = 0.95, n_resamples: int = 1000, seed: int = 0
+    ) -> tuple[float, float]:
+        """Confidence interval of the corpus WER; see `confidence_interval`."""
+        scores = [file.words for file in self.files]
+        return confidence_interval(scores, level=level, n_resamples=n_resamples, seed=seed)
+
+
+def evaluate(
+    pairs: Iterable[tuple[str, str]], form: Form = "normalised", language: str = "en"
+) -> Evaluation:
+    """Score many files.
+
+    Args:
+        pairs: `(reference, hypothesis)` raw texts, one pair per file.
+        form: how to prepare the texts.
+        language: language code such as `en`; `simple` does not look at it.
+    """
+    files = tuple(score_file(ref, hyp, form, language) for ref, hyp in pairs)
+    return Evaluation(form=form, language=language, files=files)
+
+
+def score_file(
+    reference: str, hypothesis: str, form: Form = "normalised", language: str = "en"
+) -> FileScore:
+    """Score one file; arguments and errors as in `evaluate`."""
+    expected = normalise(reference, form, language)
+    got = normalise(hypothesis, form, language)
+    return FileScore(
+        reference=reference,
+        hypothesis=hypothesis,
+        words=count_units(expected.split(), got.split()),
+        characters=_character_score(expected, got),
+    )
+
+
+def normalise(text: str, form: Form, language: str = "en") -> str:
+    """The text as it is compared.
+
+    Raises:
+        OptionError: an unknown form, or the `bench` extra is not installed.
+    """
+    if form == "simple":
+        return text.lower().strip()
+    if form == "normalised":
+        return load_normaliser(language)(text).strip()
+    raise OptionError(f"form is {form!r}, expected 'normalised' or 'simple'")
+
+
+def count_units(expected: list[str], got: list[str]) -> Score:
+    """Compare two sequences of words, or of anything written without blanks."""
+    # Joined again, since jiwer takes words apart at blanks only, not at tabs and line ends.
+    found = _jiwer().process_words(" ".join(expected), " ".join(got))
+    return Score(found.substitutions, found.deletions, found.insertions, found.hits)
+
+
+def _character_score(expected: str, got: str) -> Score:
+    found = _jiwer().process_characters(expected, got)
+    return Score(found.substitutions, found.deletions, found.insertions, found.hits)
+
+
+def require_scoring() -> None:
+    """Raise `OptionError` where what scores is not installed."""
+    require_extra("bench", "scoring", "jiwer", "whisper_normalizer")
+
+
+def _jiwer() -> ModuleType:
+    require_scoring()
+    import jiwer
+
+    return jiwer
+
+
+@cache
+def load_normaliser(language: str) -> Callable[[str], str]:
+    """Load the normaliser of a language, once."""
+    require_scoring()
+    with warnings.catch_warnings():
+        # Its source has an invalid escape, which Python reports when it first compiles it.
+        warnings.simplefilter("ignore")
+        from whisper_normalizer.basic import BasicTextNormalizer
+        from whisper_normalizer.english import EnglishTextNormalizer
+    normaliser: Callable[[str], str] = (
+        EnglishTextNormalizer()
+        if language == "en"
+        else BasicTextNormalizer(split_letters=language in UNSPACED_LANGUAGES)
+    )
+    return normaliser

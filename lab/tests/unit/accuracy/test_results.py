@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.tests.unit.runs.test_outcomes import line_of
+from whisper_hailo_lab.accuracy.__main__ import parse_option
+from whisper_hailo_lab.accuracy.emulated import PLANS
+from whisper_hailo_lab.accuracy.groups import KINDS, kind_of
+from whisper_hailo_lab.accuracy.plan import accuracy_plan, study_setups
+from whisper_hailo_lab.accuracy.results import keep_peers, result_of
+from whisper_hailo_lab.documents.accuracy import tables
+from whisper_hailo_lab.documents.tables import places
+from whisper_hailo_lab.report.study import LIBRISPEECH
+from whisper_hailo_lab.repository import ROOT
+from whisper_hailo_lab.runs.transcripts import TranscriptLine
+
+OURS: dict[str, Any] = {"quantize": "int8", "window": "default", "timestamps": False}
+PEER: dict[str, Any] = {"compute": "int8", "beam": 5, "timestamps": True}
+
+
+def lines_of(system: str, text: str, options: dict[str, Any]) -> list[TranscriptLine]:
+    common: dict[str, Any] = {"system": system, "options": {"language": "detected", **options}}
+    return [
+        line_of("red blue", text, id="1", **common),
+        line_of("rot blau", text, id="2", language="de", language_found="de", **common),
+        line_of("", text, id="3", language="none", **common),
+        line_of("red blue", text, set="joined", id="4", **common),
+    ]
+
+
+def measured() -> dict[str, Any]:
+    ours = {"a-default": lines_of("whisper-hailo", "red blue", OURS)}
+    exact = {"a-w30": lines_of("whisper-hailo", "red", OURS | {"window": "30"})}
+    study = {f"x-detected-text-{LIBRISPEECH[0].name}": ours["a-default"], **exact}
+    peers = {
+        "peer": lines_of("openai-whisper", "red green", PEER),
+        "short": lines_of("faster-whisper", "red", PEER)[:1],
+    }
+    parts = {"peers": ours, "windows": ours | exact, "study": study}
+    return json.loads(json.dumps(result_of(parts, peers)))  # type: ignore[no-any-return]
+
+
+def test_groups_divide_by_kind() -> None:
+    assert [kind_of(line) for line in lines_of("x", "", {})] == list(KINDS)
+
+
+def test_rows_count_every_group() -> None:
+    found = measured()["tables"]
+    assert found["left_out"] == ["short: 1 of 4 recordings"]
+    rows = {(row["row"], row["group"]): row for row in found["peers"]}
+    assert len(rows) == 8
+    assert rows["peer", "English"]["substitutions"] == 1
+    assert rows["a-default", "English"]["hits"] == 2
+    assert rows["peer", "no speech"]["invented"] == 2
+    assert {row["group"] for row in found["languages"]} == {"en", "de", "none"}
+    first, second = found["study"]
+    assert first["simple_wer"] < second["simple_wer"]
+    assert first["more_than_first"] == [0.0, 0.0]
+
+
+def test_other_systems_rows_stay_until_they_are_measured_again() -> None:
+    def row(system: str, errors: int, seconds: float = 60.0) -> dict[str, Any]:
+        options = {"beam": 1}
+        fixed = {"system": system, "model": "base", "group": "English", "options": options}
+        return {**fixed, "seconds": seconds, "insertions": errors}
+
+    earlier = [row("whisper-hailo", 9), row("faster-whisper", 8), row("whisper-cpp", 7)]
+    earlier.append(row("openai-whisper", 6, seconds=50.0))
+    now = [row("whisper-hailo", 3), row("faster-whisper", 4)]
+    kept = keep_peers(now, earlier)
+    assert [(one["system"], one["insertions"]) for one in kept] == [
+        ("whisper-hailo", 3),
+        ("faster-whisper", 4),
+        ("whisper-cpp", 7),
+    ]
+
+
+def test_tables_hold_the_counts() -> None:
+    made = tables(measured(), "")
+    peers = made["accuracy-peers"]
+    assert "| OpenAI Whisper, base, int8, beam 5, timestamps | English | 1 | 50.0 % |" in peers
+    assert "| whisper-hailo, base, int8, default window, text only | English | 1 | 0.0 % |" in peers
+    assert "Left out, not complete: short: 1 of 4 recordings." in peers
+    assert "| 1 of 1 | 2 | 0 |" in made["accuracy-silence"]
+    assert "| 2 of 3 |" not in made["accuracy-languages"]
+    assert f"| {LIBRISPEECH[0].name} | 34.5 % |" in made["accuracy-study"]
+    assert "timestamps | English | 2 | " in made["accuracy-time"]
+    assert "Not measured" in made["accuracy-captions"]
+
+
+def test_page_has_a_place_for_every_table() -> None:
+    pages = (ROOT / "docs" / "accuracy.md", ROOT / "README.md")
+    found = {name for page in pages for name in places(page.read_text(encoding="utf-8"))}
+    assert found == tables(measured(), "").keys()
+
+
+def test_plan_has_every_configuration_of_the_study() -> None:
+    with_chip = study_setups(Path("/models/tiny.en-emulated"))
+    assert {s.label for s in with_chip} >= {row.name for row in LIBRISPEECH[:5]}
+    assert all("HEF" not in s.label for s in study_setups(None))
+    names = {part.name for part in accuracy_plan({("base", "script"): Path("x")})}
+    assert names == {"peers", "windows", "prompts", "captions", "study", "emulated"}
+
+
+def test_plan_names_no_setup_twice() -> None:
+    forms = [(model, bits) for model in ("base", "tiny.en") for bits in PLANS]
+    plan = accuracy_plan({form: Path("-emulated-".join(form)) for form in forms})
+    emulated = [s.name for part in plan if part.name == "emulated" for s in part.setups]
+    assert len(emulated) == len(set(emulated)) == 2 * len(PLANS) * 2
+    windows = [s.name for part in plan if part.name == "windows" for s in part.setups]
+    assert len(windows) == len(set(windows)) == 2 * 2 * 5 * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("a=5", ("a", 5)), ("a=[0, 0.2]", ("a", [0, 0.2])), ("a=vad", ("a", "vad"))]
+)
+def test_options_are_json_or_text(text: str, value: tuple[str, Any]) -> None:
+    assert parse_option(text) == value

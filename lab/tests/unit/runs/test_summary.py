@@ -1,0 +1,240 @@
+"""Figures of a constructed run, against arithmetic by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lab.tests.unit.small_run import OURS, OURS_FILES, RIVAL, RIVAL_FILES, RUN
+from whisper_hailo_lab.rates import Score
+from whisper_hailo_lab.report.table import cases_table
+from whisper_hailo_lab.runs.records import FileResult
+from whisper_hailo_lab.runs.summary import (
+    Summary,
+    case_figures,
+    file_figures,
+    median_cpu_ms,
+    repetitive,
+    rtfx,
+    stage_ms,
+    summarise,
+    summarise_case,
+)
+
+
+def ours() -> Summary:
+    return summarise_case(OURS, OURS_FILES)
+
+
+def rival() -> Summary:
+    return summarise_case(RIVAL, RIVAL_FILES)
+
+
+def test_rates_in_both_forms() -> None:
+    # The normaliser turns words into figures: 1234 and 56, then 5 and 9 for "five nine".
+    assert ours().normalised.words.reference_count == 2
+    # The study's form: "one two three four." equal; "five six." and "five nine": one of two.
+    assert ours().simple.words == Score(substitutions=1, hits=5)
+    assert ours().simple.mean_wer == pytest.approx((0 + 1 / 2) / 2)
+
+
+def test_rtfx_counts_every_second_once() -> None:
+    assert ours().audio_s == 6.0
+    assert ours().rtfx == pytest.approx(6.0 / 0.060)
+    assert rival().rtfx == pytest.approx(6.0 / 0.600)
+    assert rtfx(5.0, 0.0) == 0.0
+
+
+def test_times_are_means_medians_and_tails() -> None:
+    times = rival().times
+    assert times is not None
+    assert times.total_ms == pytest.approx(200.0)
+    assert times.median_ms == 100.0
+    assert times.p95_ms == pytest.approx(np.percentile([100, 400, 100], 95))
+    assert times.encoder_ms == pytest.approx(60.0)
+    assert times.decoder_ms == pytest.approx(120.0)  # cross keys and values count
+    assert times.mel_ms == pytest.approx(20.0)
+
+
+def test_the_median_of_two_or_four_lies_between_the_middle_ones() -> None:
+    """100, 200, 400 and 1,000 ms; nearly all of them take less than 1,000 - 0.15 times 600."""
+    files = [replace(RIVAL_FILES[0], total_ms=ms) for ms in (400.0, 100.0, 1000.0, 200.0)]
+    times = summarise_case(RIVAL, files).times
+    assert times is not None
+    assert (times.median_ms, times.total_ms) == (300.0, 425.0)
+    assert times.p95_ms == pytest.approx(910.0)
+    two = [replace(one, cpu_s=cpu_s) for one, cpu_s in zip(files, (0.01, 0.03), strict=False)]
+    assert median_cpu_ms(two) == pytest.approx(20.0)
+
+
+def test_stages_that_a_system_does_not_tell_are_not_zero() -> None:
+    files = [replace(record, stages_ms={}) for record in RIVAL_FILES]
+    for some in (files, [*files[:1], *RIVAL_FILES[1:]]):  # a mean of some is none of all
+        times = summarise_case(RIVAL, some).times
+        assert times is not None
+        assert (times.encoder_ms, times.decoder_ms, times.mel_ms) == (None, None, None)
+
+
+def test_cpu_seconds_per_second_of_audio() -> None:
+    assert ours().cpu_per_audio_s == pytest.approx((10 + 20 + 30) / 500 / 6.0)
+
+
+def test_processor_time_of_a_recording_is_in_milliseconds() -> None:
+    times = [0.01, 0.25, 0.04]
+    files = [replace(OURS_FILES[0], cpu_s=cpu_s) for cpu_s in times]
+    assert [stage_ms(record, "cpu") for record in files] == pytest.approx([10, 250, 40])
+    assert median_cpu_ms(files) == pytest.approx(40)
+    assert median_cpu_ms([replace(record, error="lost") for record in files]) is None
+
+
+def test_work_begins_behind_the_log_mel_where_that_is_told() -> None:
+    record = replace(OURS_FILES[0], total_ms=200.0, stages_ms={"mel": 30.0, "encode": 80.0})
+    assert stage_ms(record, "work") == pytest.approx(170)
+    assert stage_ms(replace(record, stages_ms={}), "work") == pytest.approx(200)
+
+
+def test_hallucination_on_silence_runaways_and_repetition() -> None:
+    assert (ours().n_silent, ours().n_hallucinated) == (1, 0)
+    assert (rival().n_silent, rival().n_hallucinated) == (1, 1)
+    assert (ours().n_runaway, rival().n_runaway) == (0, 1)
+    assert (ours().n_repetitive, rival().n_repetitive) == (0, 1)
+    marks = [replace(RIVAL_FILES[2], reference=text, hypothesis="[Music]") for text in ("", "!")]
+    assert summarise_case(RIVAL, marks).n_silent == 2, (
+        "marks are no words, nor what stands in brackets"
+    )
+    assert summarise_case(RIVAL, marks).n_hallucinated == 0
+    untold = [replace(record, runaway=None) for record in RIVAL_FILES]
+    assert summarise_case(RIVAL, untold).n_runaway is None
+    assert repetitive("no no no no no no no no no no no no no no no no")
+    assert not repetitive("A sentence that says a thing once.")
+    assert not repetitive("")
+
+
+def test_a_failed_file_is_counted_and_gains_nothing() -> None:
+    lost = FileResult(
+        OURS.name, "c", reference="Seven apples.", error="broken", duration_s=60.0, total_ms=5.0,
+        cpu_s=9.0,
+    )  # fmt: skip
+    summary = summarise_case(OURS, [*OURS_FILES, lost])
+    assert (summary.n_files, summary.n_failed, summary.n_heard) == (4, 1, 3)
+    assert summary.normalised.words == ours().normalised.words
+    assert summary.words_with_failed == ours().normalised.words + Score(deletions=2)
+    for name in ("audio_s", "rtfx", "cpu_per_audio_s", "times"):
+        assert getattr(summary, name) == getattr(ours(), name), "of what was heard"
+    assert file_figures(lost) == {"case": OURS.name, "id": "c", "error": "broken"}
+
+
+def test_a_case_that_failed_altogether() -> None:
+    lost = [FileResult(OURS.name, r.id, reference=r.reference, error="no") for r in OURS_FILES]
+    summary = summarise_case(replace(OURS, error="no"), lost)
+    assert (summary.n_failed, summary.times, summary.rtfx) == (3, None, 0.0)
+    assert summary.cpu_per_audio_s == 0.0
+    assert case_figures(summary)["times_ms"] is None
+
+
+def test_where_nothing_was_heard_there_is_no_rate() -> None:
+    """Three files that cannot be read are no WER of 0."""
+    lost = [FileResult(OURS.name, r.id, reference=r.reference, error="no") for r in OURS_FILES]
+    summary = summarise_case(OURS, lost)
+    figures = case_figures(summary)
+    assert figures["normalised"] is figures["simple"] is None
+    assert figures["words_with_failed"]["rate"] == 1.0
+    row = dict(zip(cases_table([summary]).columns, cases_table([summary]).rows[0], strict=True))
+    for column in ("WER (corpus)", "WER (mean)", "CER", "simple WER / CER (mean)", "rtfx"):
+        assert row[column] == "-"
+    assert row["files"] == "0/3"
+
+
+def test_memory_is_the_growth_by_load_and_warm_up() -> None:
+    memory = OURS.memory
+    assert memory.total("encoder") == 25.0
+    assert memory.total("decoder") == 41.0
+    assert memory.components_total == 66.0
+    assert memory.total("unknown") == 0.0
+
+
+def test_every_language_has_its_normaliser() -> None:
+    german = replace(OURS_FILES[0], language="de", reference="Grüße!", hypothesis="grüße")
+    heard = summarise_case(OURS, [german])
+    assert heard.normalised.words.errors == 0
+    assert (heard.normalised.language, heard.simple.language) == ("de", "de")
+    assert summarise_case(OURS, []).normalised.language == "en", "where nothing was heard"
+
+
+def test_all_cases_of_a_run_in_order() -> None:
+    assert [summary.case.name for summary in summarise(RUN)] == [OURS.name, RIVAL.name]
+
+
+def test_figures_are_json_even_where_there_is_no_rate() -> None:
+    invented = file_figures(RIVAL_FILES[2])
+    assert invented["words"]["rate"] is None
+    assert invented["words"]["insertions"] == 2
+    figures = case_figures(rival())
+    assert figures["memory_mib"]["components_total"] == 110.0
+    assert figures["files"]["silent_with_text"] == 1
+
+
+HOUSE = replace(
+    OURS_FILES[0],
+    reference="A red house stood here.",
+    hypothesis="A red horse here",
+    duration_s=2.5,
+    cpu_s=0.75,
+    runaway=True,
+)
+"""A word exchanged, one left out: `u` for `r`, and ` stood`. The point counts in one form."""
+ANSWER = replace(OURS_FILES[1], reference="No.", hypothesis="Yes.")
+"""One word of one; two letters of two exchanged and one more than there were."""
+LOST = FileResult(OURS.name, "lost", reference="Seven apples.", error="broken")
+
+
+def test_a_file_s_figures_are_its_own() -> None:
+    assert file_figures(HOUSE) == {
+        "case": OURS.name, "id": "a", "duration_s": 2.5,
+        "reference": "A red house stood here.", "hypothesis": "A red horse here",
+        "words": {
+            "substitutions": 1, "deletions": 1, "insertions": 0, "hits": 3, "errors": 2,
+            "rate": 0.4,
+        },
+        "characters": {
+            "substitutions": 1, "deletions": 6, "insertions": 0, "hits": 15, "errors": 7,
+            "rate": 7 / 22,
+        },
+        "simple_wer": 0.6,
+        "stages_ms": HOUSE.stages_ms, "total_ms": 10.0, "cpu_s": 0.75, "runaway": True,
+    }  # fmt: skip
+
+
+def test_a_case_s_rates_are_those_of_its_form_and_unit() -> None:
+    """2 of 5 and 1 of 1 words are wrong: draws of two files have one of them twice, or both."""
+    figures = case_figures(summarise_case(OURS, [HOUSE, ANSWER, LOST]))
+    rates, simple = figures["normalised"], figures["simple"]
+    assert rates["words"] == {
+        "substitutions": 2, "deletions": 1, "insertions": 0, "hits": 3, "errors": 3, "rate": 0.5,
+    }  # fmt: skip
+    assert rates["characters"]["rate"] == pytest.approx(10 / 24)
+    assert (rates["mean_wer"], rates["mean_cer"]) == pytest.approx((0.7, (7 / 22 + 1.5) / 2))
+    assert rates["wer_interval"] == [0.4, 1.0]
+    assert simple["words"]["rate"] == pytest.approx(4 / 6)
+    assert simple["mean_wer"] == pytest.approx(0.8)
+    assert figures["words_with_failed"]["rate"] == pytest.approx(5 / 8)
+    assert figures["files"] == {
+        "tried": 3, "failed": 1, "silent": 0, "silent_with_text": 0, "runaway": 1, "repetitive": 0,
+    }  # fmt: skip
+
+
+def test_figures_of_a_case_say_how_it_was_run_and_how_long() -> None:
+    figures = case_figures(summarise_case(replace(OURS, error="late"), [HOUSE, ANSWER]))
+    told = ("case", "system", "row", "model", "settings", "heard_as", "versions", "error")
+    assert [figures[name] for name in told] == [
+        OURS.name, "ours", "matched", "micro", OURS.settings, OURS.heard_as, OURS.versions, "late",
+    ]  # fmt: skip
+    assert (figures["load_ms"], figures["warm_up_ms"]) == (120.0, [30.0, 21.0, 20.0])
+    assert figures["audio_s"] == 4.5
+    assert figures["rtfx"] == pytest.approx(4.5 / 0.03)
+    assert figures["cpu_s_per_audio_s"] == pytest.approx((0.75 + 0.04) / 4.5)
+    assert figures["times_ms"]["total_ms"] == 15.0
+    memory = figures["memory_mib"]
+    assert (memory["before"], memory["peak"], memory["components_total"]) == (90.0, 170.0, 66.0)

@@ -1,0 +1,105 @@
+"""Recognises clips with a training-time model, and scores folders of shards while it is trained."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import jiwer
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from lab.training.decode import Greedy, window
+from lab.training.kept_tokens import KeptTokens
+from lab.training.model import Whisper
+from lab.training.targets import Task
+from whisper_hailo_lab.score import normalise
+
+POSITIONS_PER_S = 50
+N_AUDIO_CTX = 1500
+BATCH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class WordErrors:
+    """Corpus word error rate in per cent, after Whisper's normaliser, with its counts."""
+
+    wer: float
+    words: int
+    substitutions: int
+    deletions: int
+    insertions: int
+
+
+def word_errors(references: list[str], hypotheses: list[str], language: str) -> WordErrors:
+    """Compares texts of the same order and language; references must hold words."""
+    expected, got = (
+        [normalise(text, "normalised", language) for text in texts]
+        for texts in (references, hypotheses)
+    )
+    output = jiwer.process_words(expected, got)
+    n_words = output.hits + output.substitutions + output.deletions
+    wer = round(100 * output.wer, 2)
+    return WordErrors(wer, n_words, output.substitutions, output.deletions, output.insertions)
+
+
+@dataclass(frozen=True, slots=True)
+class Recognizer:
+    """A model with all that turns clips into texts.
+
+    Attributes:
+        model: trimmed or whole.
+        kept: its vocabulary.
+        tokenizer: Whisper's.
+        window_s: fixed length of the encoder's input.
+        pad_to: encoder positions thought of, counting zero rows.
+    """
+
+    model: Whisper
+    kept: KeptTokens
+    tokenizer: Tokenizer
+    window_s: float = 10.0
+    pad_to: int = N_AUDIO_CTX
+
+    @property
+    def n_padding(self) -> int:
+        """Number of zero rows."""
+        return max(0, self.pad_to - round(POSITIONS_PER_S * self.window_s))
+
+    def _batches(self, clips: list[np.ndarray]) -> Iterator[Tensor]:
+        for start in range(0, len(clips), BATCH):
+            windows = [window(clip, self.window_s) for clip in clips[start : start + BATCH]]
+            yield torch.from_numpy(np.stack(windows))
+
+    def tokens(self, clips: list[np.ndarray], task: Task) -> tuple[list[list[int]], list[float]]:
+        """Returns ids of text and times of `(n_samples,)` clips, and probabilities of no speech."""
+        greedy = Greedy(self.model, self.kept)
+        found = [greedy.run(audio, self.n_padding, task) for audio in self._batches(clips)]
+        return [line for lines, _ in found for line in lines], [p for _, ps in found for p in ps]
+
+    def texts(self, clips: list[np.ndarray], task: Task) -> list[str]:
+        """Returns the texts of `(n_samples,)` clips, times left out."""
+        lines, _ = self.tokens(clips, task)
+        return [self.tokenizer.decode(line).strip() for line in lines]
+
+    def languages(self, clips: list[np.ndarray]) -> list[str]:
+        """Returns the detected language of `(n_samples,)` clips."""
+        greedy = Greedy(self.model, self.kept)
+        return [
+            code
+            for audio in self._batches(clips)
+            for code in greedy.languages(audio, self.n_padding)
+        ]
+
+
+def shard_error(recognizer: Recognizer, folder: Path, n_clips: int) -> WordErrors:
+    """Returns the errors on the first utterances of a folder of shards, of one language."""
+    manifest = min(folder.glob("*.jsonl"))
+    pcm = np.memmap(manifest.with_suffix(".pcm"), np.int16, "r")
+    lines = manifest.read_text(encoding="utf-8").splitlines()[:n_clips]
+    entries = [json.loads(line) for line in lines]
+    clips = [np.asarray(pcm[e["offset"] :][: e["n_samples"]]) for e in entries]
+    task = Task(entries[0].get("language", "en"))
+    return word_errors([e["text"] for e in entries], recognizer.texts(clips, task), task.language)

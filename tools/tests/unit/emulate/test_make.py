@@ -1,0 +1,220 @@
+"""Emulations of the bundled model, from its directory and real speech."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from tools.tests.unit.emulate.conftest import SPEECH
+from whisper_hailo.core.errors import AudioError, ModelError, OptionError, OutputError
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo_tools.emulate import make
+from whisper_hailo_tools.emulate.make import WindowFile, emulate_part, split
+from whisper_hailo_tools.emulate.network import read_network
+from whisper_hailo_tools.emulate.rewrite import PrecisionPlan, emulated
+from whisper_hailo_tools.emulate.statistics import collect
+from whisper_hailo_tools.options import EmulateOptions
+
+
+def snr_db(micro: Path, sets: dict[str, Path], part: str, plan: str) -> float:
+    options = EmulateOptions(part=part, plan=plan, calibration=sets[part])
+    outputs = emulate_part(micro, options).noise.outputs
+    return sum(entry.snr_db for entry in outputs) / len(outputs)
+
+
+@pytest.mark.slow
+def test_wider_adds_and_norms_lose_less(micro: Path, sets: dict[str, Path]) -> None:
+    found = [snr_db(micro, sets, "encoder", plan) for plan in ("all8", "adds16", "norms16")]
+    assert found[0] < found[1]
+    assert found[1] < found[2] + 0.5
+    assert found[0] > 5
+
+
+@pytest.mark.slow
+def test_sixteen_bits_everywhere_lose_next_to_nothing(
+    micro: Path, sets: dict[str, Path], tmp_path: Path
+) -> None:
+    script = tmp_path / "all16.alls"
+    script.write_text("quantization_param({*}, precision_mode=a16_w16)\n")
+    options = EmulateOptions(script=script, calibration=sets["encoder"])
+    result = emulate_part(micro, options)
+    assert result.plan.name == "all16"
+    # A dozen short windows do not span all values that others have: what is cut off is left.
+    assert result.noise.outputs[0].snr_db > 30
+    assert result.noise.outputs[0].snr_db > snr_db(micro, sets, "encoder", "all8") + 8
+    assert min(entry.snr_db for entry in result.noise.layers) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["encoder", "decoder"])
+def test_an_emulated_graph_is_a_graph_like_any_other(
+    micro: Path, sets: dict[str, Path], part: str
+) -> None:
+    result = emulate_part(micro, EmulateOptions(part=part, calibration=sets[part]))
+    form = next(form for form in ModelSpec.load(micro).hailo if form.part == part)
+    exact, rounded = onnx.load(micro / form.file), onnx.load(result.path)
+    onnx.checker.check_model(rounded, full_check=True)
+    assert list(rounded.graph.input) == list(exact.graph.input)
+    assert list(rounded.graph.output) == list(exact.graph.output)
+    assert list(rounded.opset_import) == list(exact.opset_import)
+    given = {name for node in exact.graph.node for name in node.output}
+    network = read_network(exact, form.start_nodes, form.end_nodes)
+    kept = {name for node in rounded.graph.node for name in node.output}
+    assert set(network.tensors) & given <= kept
+    record = json.loads(result.record.read_text())
+    assert record["plan"] == "script"
+    assert record["precisions"] == {k: str(v) for k, v in result.plan.precisions.items()}
+    assert [entry["snr_db"] for entry in record["outputs"]] == [
+        entry.snr_db for entry in result.noise.outputs
+    ]
+    assert "quantization_param({ew_add*}, precision_mode=a16_w16)" in record["script"]
+    assert record["held_out"] is True
+    assert (record["calibration_windows"], record["noise_windows"]) == (10, 2)
+
+
+@pytest.mark.slow
+def test_the_runtimes_optimiser_changes_nothing_that_matters(
+    micro: Path, sets: dict[str, Path]
+) -> None:
+    """Where it reorders sums a value may fall on the other side of a step, and no more."""
+    result = emulate_part(micro, EmulateOptions(plan="all8", calibration=sets["encoder"]))
+    window = np.load(sets["encoder"])[:1].transpose(0, 3, 1, 2)
+    found = []
+    levels = onnxruntime.GraphOptimizationLevel
+    for level in (levels.ORT_DISABLE_ALL, levels.ORT_ENABLE_ALL):
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = level
+        session = onnxruntime.InferenceSession(
+            result.path, options, providers=["CPUExecutionProvider"]
+        )
+        found.append(session.run(None, {"x.1": np.ascontiguousarray(window)})[0])
+    plain, optimised = found
+    noise = np.sum(np.square(plain - optimised)) / np.sum(np.square(plain))
+    assert 10 * math.log10(max(noise, 1e-30)) < -result.noise.outputs[0].snr_db - 3
+    assert len(np.unique(optimised)) <= 256
+
+
+@pytest.mark.slow
+def test_recordings_do_in_the_place_of_a_set(micro: Path) -> None:
+    result = emulate_part(micro, EmulateOptions(plan="adds16", audio=SPEECH, count=4))
+    assert (result.n_windows, result.noise.n_windows, result.held_out) == (4, 16, True)
+    before = result.path.read_bytes()
+    again = emulate_part(micro, EmulateOptions(plan="adds16", audio=SPEECH, count=4))
+    assert again.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("n_windows", "count", "expected"),
+    [(80, 64, (64, 64)), (70, 64, (56, 56)), (10, 64, (8, 8)), (2, 64, (1, 1)), (1, 64, (1, 0))],
+)
+def test_some_windows_are_kept_for_the_noise(
+    n_windows: int, count: int, expected: tuple[int, int]
+) -> None:
+    assert split(n_windows, count) == expected
+
+
+@pytest.mark.slow
+def test_windows_are_the_sets_own(micro: Path, sets: dict[str, Path]) -> None:
+    for form in ModelSpec.load(micro).hailo:
+        entries = read_network(
+            onnx.load(micro / form.file), form.start_nodes, form.end_nodes
+        ).entries
+        windows = WindowFile(sets[form.part], ModelSpec.load(micro), form, entries)
+        assert windows.n_windows == 12
+        got = list(windows.read(3, 5))
+        loaded = np.load(sets[form.part])
+        if form.part == "encoder":
+            np.testing.assert_array_equal(got[0]["x.1"], loaded[3:4].transpose(0, 3, 1, 2))
+        else:
+            features, embeddings = loaded.values()
+            np.testing.assert_array_equal(got[1]["encoder_hidden_states"], features[4])
+            expected = embeddings[4:5].transpose(0, 3, 1, 2)
+            np.testing.assert_array_equal(got[1]["embedded.nchw"], expected)
+        assert len(got) == 2
+
+
+@pytest.mark.slow
+def test_calibration_sets_that_do_not_fit_are_refused(
+    micro: Path, sets: dict[str, Path], tmp_path: Path
+) -> None:
+    good = np.load(sets["encoder"])
+    bad = {
+        "shape.npy": good[:, :, :100],
+        "type.npy": good.astype(np.float64),
+        "empty.npy": good[:0],
+    }
+    for name, array in bad.items():
+        np.save(tmp_path / name, array)
+    (tmp_path / "text.npy").write_text("no array")
+    (tmp_path / "cut.npy").write_bytes(sets["encoder"].read_bytes()[:-100])
+    for name in [*bad, "text.npy", "cut.npy", "missing.npy"]:
+        with pytest.raises(ModelError, match="calibrate"):
+            emulate_part(micro, EmulateOptions(calibration=tmp_path / name))
+    with pytest.raises(ModelError, match="has no array"):
+        emulate_part(micro, EmulateOptions(part="decoder", calibration=sets["encoder"]))
+    assert not list((micro / "hailo").glob("*emulated*"))
+
+
+def test_what_cannot_be_emulated_is_refused(micro: Path, tmp_path: Path) -> None:
+    with pytest.raises(AudioError, match="no folder"):
+        emulate_part(micro, EmulateOptions(audio=tmp_path / "nothing"))
+    with pytest.raises(ModelError, match="model script"):
+        emulate_part(micro, EmulateOptions(audio=SPEECH, script=tmp_path / "no.alls"))
+    graph = micro / "hailo" / "encoder-2s.onnx"
+    data = graph.read_bytes()
+    graph.unlink()
+    graph.write_bytes(data[:-10])
+    with pytest.raises(ModelError, match=r"encoder-2s\.onnx has \d+ bytes"):
+        emulate_part(micro, EmulateOptions(audio=SPEECH))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"part": "middle"}, "--part is 'middle'"),
+        ({"plan": "all4"}, "--plan is 'all4'"),
+        ({"arch": "hailo15"}, "--arch is 'hailo15'"),
+        ({"count": 0}, "--count is 0"),
+        ({"plan": "all8", "script": Path("s.alls")}, "exclude each other"),
+        ({"audio": None}, "--audio DIR or --calibration"),
+        ({"calibration": Path("c.npy")}, "--audio DIR or --calibration"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        EmulateOptions(**({"audio": SPEECH} | options))  # type: ignore[arg-type]
+
+
+def test_graphs_over_2_gib_are_refused_before_they_are_read(
+    micro: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(make, "PROTOBUF_LIMIT_BYTES", 1000)
+    with pytest.raises(ModelError, match="less than 2"):
+        emulate_part(micro, EmulateOptions(audio=SPEECH))
+
+
+def test_unwritable_place_is_refused_before_anything_is_computed(
+    micro: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(OutputError, match="hailo may not be written"):
+        emulate_part(micro, EmulateOptions(calibration=micro / "no such set"))
+    assert not list((micro / "hailo").glob("writing-*"))
+
+
+@pytest.mark.slow
+def test_a_decoder_needs_its_start_nodes(micro: Path) -> None:
+    model = onnx.load(micro / "hailo" / "decoder-2s-16.onnx")
+    with pytest.raises(ModelError, match="decoder_input_ids"):
+        read_network(model, (), ())
+    encoder = onnx.load(micro / "hailo" / "encoder-2s.onnx")
+    windows = [{"x.1": np.zeros((1, 80, 1, 200), np.float32)}]
+    network = read_network(encoder, (), ())
+    result = emulated(encoder, network, PrecisionPlan("all8"), collect(encoder, network, windows))
+    assert result.graph.output[0].name == "525"

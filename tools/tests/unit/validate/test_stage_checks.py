@@ -1,0 +1,242 @@
+"""What a kind is compared with, and what its verdict and its agreement count."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from tools.tests.unit.validate.made_up import (
+    FEATURES,
+    SHOWN,
+    WINDOWS,
+    MadeUpRun,
+    best,
+    made_up_reference,
+)
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo_tools.difference import difference
+from whisper_hailo_tools.validate import stage_checks
+from whisper_hailo_tools.validate.stage_checks import (
+    Agreement,
+    FormChecks,
+    FormResult,
+    LayerResult,
+    Limit,
+    limit_of,
+    try_decoder,
+    try_encoder,
+)
+from whisper_hailo_tools.validate.validate import ParityReport
+
+TRUE = best([0, 1, 2, 3, 0], [1, 2, 0, 0, 0])
+WITHIN = Limit("relative", 0.1)
+
+
+def test_encoder_is_judged_by_a_decoders_tokens() -> None:
+    spoiled = FEATURES.copy()
+    spoiled[1] += 10  # of the largest value, 12
+
+    def judged(features: Any) -> Any:
+        logits = TRUE.copy()
+        if features[1, 0, 0] != FEATURES[1, 0, 0]:
+            logits[1] = best([3] * 5)[0]
+        return logits
+
+    judge: Any = MadeUpRun(says=judged)
+    run: Any = MadeUpRun("spoiled", says=spoiled)
+    found = try_encoder("float32", run, made_up_reference(TRUE), judge, WITHIN)
+    assert (found.status, found.graph) == ("failed", "spoiled")
+    assert found.found is not None
+    assert found.found.relative == pytest.approx(10 / 12)
+    # Two tokens of the first row follow its prefix, the text and the end; one of the second.
+    assert found.tokens == Agreement(2, 3)
+    good: Any = MadeUpRun(says=FEATURES)
+    assert try_encoder("float32", good, made_up_reference(TRUE), judge, WITHIN).status == "passed"
+
+
+def test_decoder_is_judged_row_by_row_up_to_its_zeros() -> None:
+    said = TRUE + np.float32(0.07)
+    said[0, 4:], said[1, 3:] = 1e3, 1e3  # behind what is known
+    run: Any = MadeUpRun(pad_to=7, says=said)
+    reference = made_up_reference(TRUE)
+    reference.logits(0)  # kept for other rungs
+    found = try_decoder("float32", run, reference, WITHIN)
+    assert found.found is not None
+    assert found.found.max_abs == pytest.approx(0, abs=1e-6)
+    assert (found.status, found.tokens) == ("passed", Agreement(3, 3))
+    said[1, 1] = best([3] * 5)[0, 0] + np.float32(0.07)  # chooses the only word of the second row
+    worse = try_decoder("float32", run, reference, WITHIN)
+    assert (worse.status, worse.tokens) == ("failed", Agreement(2, 3))
+
+
+def test_forced_tokens_and_what_follows_end_decide_nothing() -> None:
+    assert list(SHOWN.deciding()) == [(0, 1), (0, 2), (1, 1)]
+
+
+def test_layers_are_of_the_first_window_under_reference_names() -> None:
+    mel = WINDOWS.mel[0]
+    held = {"embedded": mel + 1, "525": mel * 2 + 1}
+    run: Any = MadeUpRun(held=held, names={"features": "525"})
+    reference = made_up_reference(TRUE)
+    run.says, judge = FEATURES, cast("Any", MadeUpRun(says=TRUE))
+    first, last = try_encoder("float32", run, reference, judge, WITHIN).layers
+    assert (first.name, first.snr_db) == ("embedded", math.inf)
+    # Twice 0 to 5 against one too many each: 4 (0 + 1 + 4 + 9 + 16 + 25) over 6.
+    assert (last.name, last.snr_db) == ("features", pytest.approx(10 * math.log10(220 / 6)))
+    np.testing.assert_array_equal(run.fed[0][0], mel)
+    tokens = SHOWN.tokens[0]
+    held = {"embedded": tokens + 7.0, "logits": FEATURES[0]}
+    decoder: Any = MadeUpRun(pad_to=7, says=TRUE, held=held)
+    layers = try_decoder("float32", decoder, reference, WITHIN).layers
+    assert [layer.snr_db for layer in layers] == [math.inf, math.inf]
+    for got, expected in zip(decoder.fed[0], (tokens, FEATURES[0]), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_limits_are_of_their_rung_and_measure() -> None:
+    assert limit_of("quantised", "int4") == Limit("snr_db", 10)
+    assert limit_of("quantised", "int8") == Limit("snr_db", 25)
+    assert limit_of("emulated", "int8") == limit_of("hef", "none") == Limit("snr_db", 15)
+    for kind in ("float32", "hailo-form"):
+        assert limit_of(kind, "int8") == Limit("relative", 1e-4)
+    # Energy 1 and a hundredth of noise, 20 dB; of its peak, 2 values' worth, 3 dB more.
+    found = difference(np.array([1.0, 0.1]), np.array([1.0, 0.0]))
+    assert Limit("snr_db", 20).holds(found)
+    assert not Limit("snr_db", 20.1).holds(found)
+
+
+def test_a_report_passes_where_nothing_failed() -> None:
+    def report(*statuses: str) -> ParityReport:
+        results = tuple(FormResult("float32", "encoder", status, "") for status in statuses)
+        return replace(empty, results=results)
+
+    empty = ParityReport("m", "r", 2.0, (), {}, {}, ())
+    assert report("passed", "not run").passed
+    assert not report("passed", "failed").passed
+
+
+def test_steepest_fall_is_between_two_stages() -> None:
+    def fall(*ratios: float) -> tuple[str, str] | None:
+        layers = tuple(LayerResult(str(n), ratio) for n, ratio in enumerate(ratios))
+        found = FormResult("float32", "encoder", "failed", "", layers=layers).steepest_fall
+        return None if found is None else (found[0].name, found[1].name)
+
+    assert fall(120.0, 118.0, 40.0, 30.0) == ("1", "2")
+    assert fall(math.inf, 100.0, 40.0) == ("0", "1")
+    assert fall(20.0, 30.0) is None
+    assert fall() is None
+
+
+class EncoderRun(SimpleNamespace):
+    pass
+
+
+class Climbed:
+    """What was tried while a ladder was climbed; a run is its name."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        put = monkeypatch.setattr
+        put(stage_checks, "EncoderRun", EncoderRun)
+        put(stage_checks, "cached_encoder", lambda folder: EncoderRun(graph=f"{folder}/encoder"))
+        put(
+            stage_checks,
+            "cached_decoder",
+            lambda folder: SimpleNamespace(graph=f"{folder}/decoder"),
+        )
+        put(stage_checks, "hailo_encoder_run", lambda *path: EncoderRun(graph=self._form(*path)))
+        put(
+            stage_checks,
+            "hailo_decoder_run",
+            lambda *path: SimpleNamespace(graph=self._form(*path)),
+        )
+        put(stage_checks, "emulated_plan", lambda *_: "norms16")
+        put(stage_checks, "find_npu", lambda: (None, "no Hailo chip"))
+        put(stage_checks, "try_encoder", self._tried_encoder)
+        put(
+            stage_checks,
+            "try_decoder",
+            lambda kind, run, reference, limit: self._tried(kind, "decoder", run, limit),
+        )
+
+    def _tried_encoder(
+        self, kind: str, run: Any, reference: object, judge: Any, limit: Any
+    ) -> FormResult:
+        assert judge.graph == "float/decoder"
+        return self._tried(kind, "encoder", run, limit)
+
+    @staticmethod
+    def _form(path: Path, label: str = "") -> str:
+        return label or path.name
+
+    @staticmethod
+    def _tried(kind: str, part: str, run: Any, limit: Any) -> FormResult:
+        return FormResult(kind, part, "passed", run.graph, limit=limit)
+
+
+def _rungs(toy_model: Path, *, quantized: bool, checkpoint: object) -> FormChecks:
+    spec = ModelSpec.load(toy_model)
+    if quantized:
+        spec = replace(spec, quantization="int4", encoder_quantization="int8")
+    sources: Any = SimpleNamespace(
+        directory=toy_model,
+        spec=spec,
+        checkpoint=checkpoint,
+        float_encoder=Path("float"),
+        float_decoder=Path("float"),
+    )
+    return FormChecks(sources, made_up_reference(best([0])))
+
+
+def test_each_rung_has_its_graph_and_its_limit(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Climbed(monkeypatch)
+    (tmp_path / "hailo").mkdir()
+    for name in ("model.json", "hailo/encoder-2s.onnx", "hailo/decoder-2s-9.onnx"):
+        shutil.copy(toy_model / name, tmp_path / name)
+    (tmp_path / "hailo" / "encoder-2s-emulated.onnx").touch()
+    found = list(_rungs(tmp_path, quantized=True, checkpoint=object()).check_all())
+    missing = "no decoder-2s-9-emulated.onnx; whisper-hailo emulate --part decoder makes it"
+    chip = "no Hailo chip; validate on the device"
+    assert [
+        (one.kind, one.part, one.graph, one.limit.text if one.limit else "") for one in found
+    ] == [
+        ("float32", "encoder", "float/encoder", "relative <= 0.0001"),
+        ("quantised", "encoder", f"{tmp_path}/encoder", "SNR >= 25 dB"),
+        ("hailo-form", "encoder", "encoder-2s.onnx", "relative <= 0.0001"),
+        ("emulated", "encoder", "encoder-2s-emulated.onnx (norms16)", "SNR >= 15 dB"),
+        ("hef", "encoder", chip, ""),
+        ("float32", "decoder", "float/decoder", "relative <= 0.0001"),
+        ("quantised", "decoder", f"{tmp_path}/decoder", "SNR >= 10 dB"),
+        ("hailo-form", "decoder", "decoder-2s-9.onnx", "relative <= 0.0001"),
+        ("emulated", "decoder", missing, ""),
+        ("hef", "decoder", chip, ""),
+    ]
+    plain = _rungs(toy_model, quantized=False, checkpoint=None).check_all()
+    status = {(one.kind, one.part): one.status for one in plain}
+    assert status["float32", "encoder"] == status["quantised", "decoder"] == "not run"
+
+
+def test_a_chip_is_asked_for_the_sizes_that_are_compared(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three frames, three positions, five tokens; what does not fit is not run."""
+    Climbed(monkeypatch)
+    hefs: dict[str, Path | None] = {part: Path(f"{part}.hef") for part in ("encoder", "decoder")}
+    monkeypatch.setattr(stage_checks, "find_npu", lambda: ("hailo8l", "hailo8l 0000:01:00.0"))
+    monkeypatch.setattr(stage_checks, "matching_hef", lambda *given: hefs[given[3]])
+    monkeypatch.setattr(stage_checks, "hef_encoder", lambda path, _, frames: f"{path} {frames}")
+    monkeypatch.setattr(stage_checks, "hef_decoder", lambda path, _, __, sizes: f"{path} {sizes}")
+    checks = _rungs(toy_model, quantized=False, checkpoint=None)
+    asked = [(one.status, one.graph) for one in checks.check_all() if one.kind == "hef"]
+    assert asked == [("not run", "encoder.hef 3"), ("not run", "decoder.hef (3, 5)")]
+    hefs["encoder"] = None
+    why = next(one.graph for one in checks.check_all() if one.kind == "hef")
+    assert why.startswith("no HEF of this model for hailo8l 0000:01:00.0; ")
