@@ -1,4 +1,4 @@
-"""Jobs that clients wait for, and the queue that they wait in."""
+"""Jobs: recordings that clients wait for, and the queue in which they wait."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, Self, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeAlias, cast
 
 from whisper_hailo.core.types import BufferText, Segment, Transcript
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
@@ -21,71 +22,79 @@ from whisper_hailo.transcription.window import WindowRequest, WindowResult
 Outcome: TypeAlias = Transcript | BufferText
 
 EventCallback: TypeAlias = Callable[[Segment | Outcome | Exception], None]
-"""Called on the engine's thread with each final segment, then with the outcome or the failure."""
+"""Called on the model's thread with each final segment, then with the outcome or the failure."""
 
 
-class Job(Recording):
-    """A recording of a client, which gets its segments as they are final and may leave.
+@dataclass(eq=False)
+class ClientRecording(Recording):
+    """A recording whose client gets each segment as soon as it is final, and may leave.
+
+    Args:
+        on_segment: called on the model's thread with each final segment.
 
     Attributes:
-        run: that it belongs to; `None` once its end is reported.
-        asked_s: when it was asked for, by `time.monotonic`.
-        begun_s: when its first window was taken up; 0 before.
-        is_partial: it is a partial of a live stream, which holds a place of its own, or of a
-            command that may not be over yet.
+        begun_s: when its first window was drawn, by `time.monotonic`; 0 before.
     """
 
-    caller: Caller
-    emit: EventCallback
-    run: TranscriptionRun | None
-    asked_s: float
-    begun_s = 0.0
-    is_partial = False
-    _n_emitted = 0
+    on_segment: Callable[[Segment], None] = field(kw_only=True)
 
-    def outcome(self, run: TranscriptionRun) -> Outcome:
-        return run.transcript(self)
-
-    def leave(self, why: Exception | None = None) -> None:
-        """Stop at the next step of the decoder: the client has gone. From any thread."""
-        self.abandoned = why or ClientDisconnectedError()
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.begun_s = 0.0
+        self._n_sent = 0
 
     def next(self) -> WindowRequest | None:
         self._begin_window()
         return super().next()
 
     def take(self, result: WindowResult) -> None:
-        self._expect_wanted()
+        self._raise_if_abandoned()
         super().take(result)
-        self._emit_segments()
+        self._send_segments()
 
     def finish(self) -> None:
         super().finish()
         if self.failure is None:
-            self._emit_segments()
+            self._send_segments()
+
+    def make_outcome(self, run: TranscriptionRun) -> Outcome:
+        """Return the transcript of a recording that is done."""
+        return run.transcript(self)
 
     def _begin_window(self) -> None:
-        self._expect_wanted()
-        self.begun_s = self.begun_s or time.monotonic()
+        self._raise_if_abandoned()
+        if not self.begun_s:
+            self.begun_s = time.monotonic()
 
-    def _expect_wanted(self) -> None:
+    def _raise_if_abandoned(self) -> None:
         if self.abandoned is not None:
             raise self.abandoned
 
-    def _emit_segments(self) -> None:
-        new, self._n_emitted = self.segments[self._n_emitted :], len(self.segments)
+    def _send_segments(self) -> None:
+        new = self.segments[self._n_sent :]
+        self._n_sent = len(self.segments)
         for segment in new:
-            self.emit(segment)
+            self.on_segment(segment)
 
 
-class PartialJob(Job):
-    """A recording of one window, which is there already: `request`."""
+@dataclass(eq=False)
+class PartialRecording(ClientRecording):
+    """A recording of one window that is cut already; it gives its text as a whole.
 
-    name = "running"
-    is_partial = True
-    sequential = True
-    request: WindowRequest
-    _result: WindowResult
+    Args:
+        request: the window.
+    """
+
+    request: WindowRequest = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._result: WindowResult | None = None
+
+    @property
+    def sequential(self) -> bool:
+        """Whether the next window depends on the result of the previous one; there is only one."""
+        return True
 
     def open(self) -> Self:
         return self
@@ -94,18 +103,54 @@ class PartialJob(Job):
         self._begin_window()
         if self._exhausted:
             return None
-        self._exhausted, self._n_waiting = True, 1
+        self._exhausted = True
+        self._n_waiting = 1
         return self.request
 
     def take(self, result: WindowResult) -> None:
-        self._expect_wanted()
-        self._n_waiting, self._result = 0, result
+        self._raise_if_abandoned()
+        self._n_waiting = 0
+        self._result = result
 
     def finish(self) -> None:
-        pass
+        """Do nothing: there is no file to close, and no segment is held back."""
 
-    def outcome(self, run: TranscriptionRun) -> Outcome:
-        return run.text(self._result)
+    def make_outcome(self, run: TranscriptionRun) -> Outcome:
+        """Return the text of the window."""
+        # A recording without a failure is done when its result is back.
+        return run.text(cast(WindowResult, self._result))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """A recording that a client waits for.
+
+    Attributes:
+        run: that the recording belongs to.
+        asked_s: when it was asked for, by `time.monotonic`.
+        is_partial: it is a partial of a live stream, which holds a place of its own, or of a
+            command that may go on.
+    """
+
+    recording: ClientRecording
+    caller: Caller
+    emit: EventCallback
+    run: TranscriptionRun
+    asked_s: float
+    is_partial: bool = False
+
+    def cancel(self, reason: Exception | None = None) -> None:
+        """Stop at the next step of the decoder, by default because the client left.
+
+        May be called from any thread.
+        """
+        self.recording.abandoned = reason or ClientDisconnectedError()
+
+    def make_outcome(self) -> Outcome | None:
+        """Return the text of a job that is over; `None` if it failed."""
+        if self.recording.failure is not None:
+            return None
+        return self.recording.make_outcome(self.run)
 
 
 class JobQueue(WindowSource):
@@ -114,28 +159,32 @@ class JobQueue(WindowSource):
     Every job is handed to the schedule at once, which decides whose turn it is.
 
     Attributes:
-        used_s: when it changed last, by `time.monotonic`.
+        used_s: when the queue changed last, by `time.monotonic`.
+        n_live: live streams under way.
     """
 
     def __init__(self, rest_s: float | None = None) -> None:
         self._rest_s = rest_s
-        self._new: list[Job] = []
-        self._unfinished: list[Job] = []
+        self._new: list[Job] = []  # the schedule has not taken them up
+        self._unfinished: list[Job] = []  # they hold a place
+        self._unreported: dict[Recording, Job] = {}
         self._condition = threading.Condition()
-        self._closed = self._ended = self._releasing = False
+        self._is_closed = False
+        self._is_ended = False
+        self._is_releasing = False
         self.n_live = 0
         self.used_s = time.monotonic()
 
     @contextmanager
     def _change(self) -> Iterator[None]:
-        """Hold the lock for a change, after which all that wait look again."""
+        """Hold the lock for a change, and wake all threads that wait for one."""
         with self._condition:
             yield
             self.used_s = time.monotonic()
             self._condition.notify_all()
 
     @contextmanager
-    def live(self) -> Iterator[None]:
+    def count_live_stream(self) -> Iterator[None]:
         """Count a live stream as long as the block lasts; its model is not released."""
         with self._change():
             self.n_live += 1
@@ -145,49 +194,72 @@ class JobQueue(WindowSource):
             with self._change():
                 self.n_live -= 1
 
-    def release(self) -> bool:
-        """End the source, as if it had been idle for long; return whether it is idle."""
+    def release_if_idle(self) -> bool:
+        """End the source as if it had been idle for long; return whether it is idle."""
         with self._change():
             is_idle = not (self._unfinished or self.n_live)
-            self._releasing |= is_idle
+            if is_idle:
+                self._is_releasing = True
             return is_idle
 
     def put(self, job: Job) -> None:
-        """Let a job wait for its turn; a partial of a live stream has its place already."""
+        """Let a job wait for its turn.
+
+        Raises:
+            BusyError: the server ends. Partials of live streams are taken until those are over.
+        """
         with self._change():
-            if self._is_over if job.is_partial else self._closed:
+            is_refused = self._is_over if job.is_partial else self._is_closed
+            if is_refused:
                 raise BusyError(ENDING)
-            shares = {other.caller.client: other.share for other in self._unfinished}
-            least = min((share.n_windows for share in shares.values()), default=0)
-            job.share = shares.get(job.caller.client) or FairShare(least)
+            job.recording.share = self._share_of(job.caller.client)
             self._unfinished.append(job)
+            self._unreported[job.recording] = job
             self._new.append(job)
 
-    def done(self, job: Job) -> None:
-        """Free the place of a job that is over, or left."""
+    def _share_of(self, client: str) -> FairShare:
+        """Return the share of a client; that of a new client is as small as anybody's."""
+        shares = {job.caller.client: job.recording.share for job in self._unfinished}
+        # One that began at 0 would go before all who have waited for long.
+        least = min((share.n_windows for share in shares.values()), default=0)
+        return shares.get(client) or FairShare(least)
+
+    def free_place(self, job: Job) -> None:
+        """Free the place of a job that is over, or whose client left."""
         with self._change():
             if job in self._unfinished:
                 self._unfinished.remove(job)
 
-    def take_all(self) -> list[Job]:
-        """Return all that is unfinished, and take back what the schedule has not taken up.
+    def job_of(self, recording: Recording) -> Job | None:
+        """Return the job of a recording; `None` if its end was reported."""
+        with self._condition:
+            return self._unreported.get(recording)
 
-        A job whose client left is over, but may still wait for the schedule.
+    def remove(self, job: Job) -> None:
+        """Remove a job whose end is being reported."""
+        self.free_place(job)
+        with self._condition:
+            del self._unreported[job.recording]
+
+    def take_back_all(self) -> list[Job]:
+        """Return all jobs that were not reported, and let the schedule take up none of them.
+
+        A job whose client left has no place, but the schedule may not have seen it yet.
         """
         with self._change():
-            new, self._new = self._new, []
-            return list(dict.fromkeys([*new, *self._unfinished]))
+            self._new.clear()
+            return list(self._unreported.values())
 
-    def next(self, *, n_free: int, idle: bool) -> Job | None:
+    def next(self, *, n_free: int, idle: bool) -> Recording | None:
         del n_free  # whose turn it is is decided window by window
         with self._condition:
-            while not self._new or self._releasing:
-                if not idle or self._is_over or self._releasing:
+            while not self._new or self._is_releasing:
+                if not idle or self._is_over or self._is_releasing:
                     return None
                 has_changed = self._condition.wait(self._rest_s)
                 if not (has_changed or self.n_live):  # idle for too long
                     return None
-            return self._new.pop(0)
+            return self._new.pop(0).recording
 
     def rows(self, most: int) -> int:
         """See `WindowSource`; a live stream waits for no more than one window."""
@@ -204,37 +276,40 @@ class JobQueue(WindowSource):
             return bool(self._new)
 
     def wait_for_more(self) -> bool:
-        """Wait until there is a job; false where there will be none."""
+        """Wait until there is a job; return false if there will be none."""
         with self._condition:
-            self._releasing = False
+            self._is_releasing = False
             self._condition.wait_for(lambda: self._new or self._is_over)
             return bool(self._new)
 
     def close(self) -> None:
-        """Take no further job; those that are there are still done."""
+        """Take no further job; those that are here are still done."""
         with self._change():
-            self._closed = True
+            self._is_closed = True
 
     @property
     def _is_over(self) -> bool:
-        """Whether nothing comes any more; live streams under way still ask for partial texts."""
-        return self._ended or (self._closed and not self.n_live)
+        """Whether no job comes any more; live streams under way still ask for partial texts."""
+        return self._is_ended or (self._is_closed and not self.n_live)
 
     def wait_until_empty(self, timeout_s: float) -> bool:
+        """Wait until all jobs and live streams are over; return whether they are."""
         with self._condition:
             return self._condition.wait_for(
                 lambda: not (self._unfinished or self.n_live), timeout_s
             )
 
-    def leave_all(self, why: Exception) -> None:
-        """Give up all jobs, partials of live streams included."""
+    def cancel_all(self, reason: Exception) -> None:
+        """Cancel all jobs, partials of live streams included, and take no more."""
         with self._change():
-            self._closed = self._ended = True
+            self._is_closed = True
+            self._is_ended = True
             for job in self._unfinished:
-                job.leave(why)
+                job.cancel(reason)
 
     @property
     def unfinished(self) -> list[Job]:
+        """Jobs that hold a place."""
         with self._condition:
             return self._unfinished.copy()
 
@@ -245,5 +320,5 @@ class JobQueue(WindowSource):
 
     @property
     def n_waiting(self) -> int:
-        """Unfinished requests that are not begun."""
-        return sum(not (job.begun_s or job.is_partial) for job in self.unfinished)
+        """Unfinished requests whose first window was not drawn yet."""
+        return sum(not (job.recording.begun_s or job.is_partial) for job in self.unfinished)

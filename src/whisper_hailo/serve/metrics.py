@@ -76,14 +76,15 @@ class Metrics:
 
     def done(self, job: Job, outcome: Outcome | None, now_s: float) -> None:
         """Count a job that is over; `outcome` is `None` where it failed."""
-        became = outcome_of(job.failure)
+        recording = job.recording
+        became = outcome_of(recording.failure)
         if job.is_partial:
             self._looks.labels(became).inc()
         else:
             self._requests.labels(job.caller.api, became).inc()
-        if job.begun_s:
-            priority = Priority(job.priority).name.lower()
-            self._wait.labels(priority).observe(job.begun_s - job.asked_s)
+        if recording.begun_s:
+            priority = Priority(recording.priority).name.lower()
+            self._wait.labels(priority).observe(recording.begun_s - job.asked_s)
         if outcome is not None:
             for stage, ms in asdict(outcome.timings).items():
                 if stage != "load_ms":

@@ -91,7 +91,7 @@ class Ticket(Closing):
     async def result(self, priority: Priority | None = None) -> Transcript:
         """Return the transcript, which may be more urgent now."""
         if priority is not None:
-            self.job.priority = priority
+            self.job.recording.priority = priority
         async for _ in self.segments():
             pass
         return self.transcript

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from enum import Enum
-from typing import Final, Self, TypeVar, cast
+from functools import partial
+from typing import Final, Self
 
 import numpy as np
 
@@ -26,7 +27,14 @@ from whisper_hailo.serve.errors import (
     DeadlineExceededError,
     RejectedError,
 )
-from whisper_hailo.serve.jobs import EventCallback, Job, JobQueue, Outcome, PartialJob
+from whisper_hailo.serve.jobs import (
+    ClientRecording,
+    EventCallback,
+    Job,
+    JobQueue,
+    Outcome,
+    PartialRecording,
+)
 from whisper_hailo.serve.logs import log_request
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Choices, Priority, RequestDefaults
@@ -55,9 +63,6 @@ class State(Enum):
     ENDING = "ending"
     BROKEN = "broken"
     CLOSED = "closed"
-
-
-JobT = TypeVar("JobT", bound=Job)
 
 
 class Worker(Closing):
@@ -133,28 +138,33 @@ class Worker(Closing):
         options, long = self.defaults.with_choices(choices)
         run = TranscriptionRun(self.transcriber, options, long, self._batch_size)
         priority = caller.priority.of_length(audio.size / SAMPLE_RATE_HZ)
-        job = run.recording_of(Job, audio, priority=Priority.BATCH if is_early else priority)
-        job.is_partial = is_early
-        return self._put(job, run, caller, emit)
+        recording = run.recording_of(
+            partial(ClientRecording, on_segment=emit),
+            audio,
+            priority=Priority.BATCH if is_early else priority,
+        )
+        job = Job(recording, caller, emit, run, time.monotonic(), is_partial=is_early)
+        self.queue.put(job)
+        return job
 
     def transcribe_partial(
         self, running: PartialBuffer, options: DecodingOptions, caller: Caller, emit: EventCallback
-    ) -> PartialJob:
+    ) -> Job:
         """Transcribe live audio, before all other requests."""
         run = TranscriptionRun(self.transcriber, options, self.defaults.long, self._batch_size)
-        job = run.recording_of(PartialJob, running.audio, priority=Priority.LIVE)
-        job.request = run.request(running)
-        return self._put(job, run, caller, emit)
-
-    def _put(self, job: JobT, run: TranscriptionRun, caller: Caller, emit: EventCallback) -> JobT:
-        job.caller, job.emit, job.run, job.asked_s = caller, emit, run, time.monotonic()
+        recording = run.recording_of(
+            partial(PartialRecording, on_segment=emit, request=run.request(running)),
+            running.audio,
+            priority=Priority.LIVE,
+        )
+        job = Job(recording, caller, emit, run, time.monotonic(), is_partial=True)
         self.queue.put(job)
         return job
 
     def leave(self, job: Job) -> None:
         """Cancel a job, and free its place. From any thread."""
-        job.leave()
-        self.queue.done(job)
+        job.cancel()
+        self.queue.free_place(job)
 
     def record_item(
         self,
@@ -174,7 +184,7 @@ class Worker(Closing):
 
     def give_up(self) -> None:
         """Give up what is not done; `close` waits for that."""
-        self.queue.leave_all(BusyError("the server ends; try again when it is back"))
+        self.queue.cancel_all(BusyError("the server ends; try again when it is back"))
 
     def close(self) -> None:
         """Give up what is not done, and release the model."""
@@ -223,16 +233,17 @@ class Worker(Closing):
         run = TranscriptionRun(
             self.transcriber, self.defaults.options, self.defaults.long, self._batch_size
         )
-        for job in run.schedule(self.queue).run():
-            self._end(cast(Job, job))  # the queue holds no others
+        for recording in run.schedule(self.queue).run():
+            job = self.queue.job_of(recording)
+            if job is not None:
+                self._end(job)
 
     def _end(self, job: Job) -> None:
         """Report a job that is over, and free its place."""
-        run, job.run = job.run, None
-        if run is None:  # reported when the schedule broke
-            return
-        outcome, now_s = None if job.failure else job.outcome(run), time.monotonic()
-        self.queue.done(job)
+        outcome = job.make_outcome()
+        now_s = time.monotonic()
+        self.queue.remove(job)
+        failure = job.recording.failure
         self._metrics.done(job, outcome, now_s)
         fields: dict[str, object] = {"took_s": round(now_s - job.asked_s, 3)}
         if isinstance(outcome, Transcript):
@@ -244,12 +255,12 @@ class Worker(Closing):
             }
         # Partials come several times a second.
         level = logging.DEBUG if job.is_partial else logging.INFO
-        self._log(job.caller, job.failure, level, fields)
-        job.free_audio()
-        if job.failure is not None:
-            # Its frames hold the job, which holds the audio, until the cyclic collector runs.
-            job.failure.__traceback__ = None
-        job.emit(outcome or job.failure)  # type: ignore[arg-type]  # it is one of these
+        self._log(job.caller, failure, level, fields)
+        job.recording.free_audio()
+        if failure is not None:
+            # Its frames hold the recording and its audio until the cyclic collector runs.
+            failure.__traceback__ = None
+        job.emit(outcome or failure)  # type: ignore[arg-type]  # it is one of these
 
     def _log(
         self, caller: Caller, failure: Exception | None, level: int, fields: dict[str, object]
@@ -273,9 +284,10 @@ class Worker(Closing):
 
     def _fail_all(self, error: Exception) -> None:
         # What stays in the queue would have the model loaded again and again.
-        for job in self.queue.take_all():
-            if job.failure is None:
-                job.fail(error)
+        for job in self.queue.take_back_all():
+            recording = job.recording
+            if recording.failure is None:
+                recording.fail(recording.abandoned or error)
             self._end(job)
 
 
@@ -305,7 +317,7 @@ class ModelMemory:
         with self._changed:
             while sum(model.needed_mib for model in [*self._loaded, worker]) > most_mib:
                 idle = sorted(self._loaded, key=lambda other: other.queue.used_s)
-                if not any(other.queue.release() for other in idle):
+                if not any(other.queue.release_if_idle() for other in idle):
                     in_use = ", ".join(other.name for other in self._loaded)
                     raise BusyError(
                         f"model {worker.name} takes about {worker.needed_mib} MiB, --max-memory is "
@@ -346,7 +358,7 @@ class EngineCaptions(TranscriberEngine):
         self.worker = worker
         self._caller = caller
         self._deadline_s = deadline_s
-        self._job: PartialJob | None = None
+        self._job: Job | None = None
         self._left = False
 
     def _with(self, options: DecodingOptions) -> EngineCaptions:
@@ -377,4 +389,4 @@ class EngineCaptions(TranscriberEngine):
         """Cancel the running buffer. From any thread."""
         self._left = True
         if self._job is not None:
-            self._job.leave()
+            self._job.cancel()

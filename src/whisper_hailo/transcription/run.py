@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
@@ -47,9 +47,9 @@ class TranscriptionRun:
         return self.recording_of(Recording, source)
 
     def recording_of(
-        self, kind: type[RecordingT], source: AudioSource, *, priority: int = 0
+        self, kind: Callable[..., RecordingT], source: AudioSource, *, priority: int = 0
     ) -> RecordingT:
-        """Return a new recording of some class."""
+        """Return a new recording of some class, which takes the arguments of `Recording`."""
         engine = self.stages.engine
         return kind(
             source,

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
-from whisper_hailo.serve.jobs import Job, JobQueue
+from whisper_hailo import Transcriber
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.serve.jobs import ClientRecording, Job, JobQueue
 from whisper_hailo.serve.request import Caller, Priority
+from whisper_hailo.transcription.run import TranscriptionRun
 
 pytest.importorskip("prometheus_client", reason="the server extra is not installed")
 
@@ -18,11 +23,30 @@ from whisper_hailo.serve.metrics import Metrics
 WAIT_S = 60
 
 
-def test_the_schedule_waits_for_the_encoder_or_for_a_new_request() -> None:
+@pytest.fixture(scope="module")
+def run() -> TranscriptionRun:
+    transcriber = Transcriber.from_model("micro", threads=1)
+    return TranscriptionRun(transcriber, transcriber.default_options)
+
+
+def make_job(run: TranscriptionRun, priority: Priority = Priority.INTERACTIVE) -> Job:
+    """Return a job of a tenth of a second of silence that nobody listens to."""
+
+    def ignore(_event: object) -> None:
+        pass
+
+    recording = run.recording_of(
+        partial(ClientRecording, on_segment=ignore),
+        np.zeros(SAMPLE_RATE_HZ // 10, np.float32),
+        priority=priority,
+    )
+    return Job(recording, Caller("me", "test"), ignore, run, asked_s=1.0)
+
+
+def test_the_schedule_waits_for_the_encoder_or_for_a_new_request(run: TranscriptionRun) -> None:
     queue = JobQueue()
     coming: Future[Any] = Future()
-    job = object.__new__(Job)
-    job.caller, job.begun_s = Caller("me", "test"), 0.0
+    job = make_job(run)
     for happens in (lambda: queue.put(job), lambda: coming.set_result(None)):
         waiting = threading.Thread(target=queue.wait, args=(coming,), daemon=True)
         waiting.start()
@@ -33,15 +57,14 @@ def test_the_schedule_waits_for_the_encoder_or_for_a_new_request() -> None:
             pass
 
 
-def test_a_job_whose_client_left_does_not_stay() -> None:
+def test_a_job_whose_client_left_does_not_stay(run: TranscriptionRun) -> None:
     """The engine would load its model again and again for it."""
     queue = JobQueue()
-    jobs = [object.__new__(Job) for _ in range(2)]
+    jobs = [make_job(run) for _ in range(2)]
     for job in jobs:
-        job.caller, job.begun_s = Caller("me", "test"), 0.0
         queue.put(job)
-    queue.done(jobs[0])
-    assert queue.take_all() == jobs
+    queue.free_place(jobs[0])
+    assert queue.take_back_all() == jobs
     queue.close()
     assert not queue.wait_for_more()
 
@@ -56,9 +79,9 @@ def test_what_is_long_waits_for_what_is_short_unless_it_is_live() -> None:
     ]  # fmt: skip
 
 
-def test_waits_are_told_by_urgency_not_by_api() -> None:
-    job, metrics = object.__new__(Job), Metrics()
-    job.caller, job.priority, job.failure = Caller("me", "test"), Priority.LONG, None
-    job.asked_s, job.begun_s = 1.0, 3.0
-    metrics.done(job, None, 4.0)
+def test_waits_are_told_by_urgency_not_by_api(run: TranscriptionRun) -> None:
+    job = make_job(run, Priority.LONG)
+    job.recording.begun_s = job.asked_s + 2.0
+    metrics = Metrics()
+    metrics.done(job, None, job.asked_s + 3.0)
     assert 'wait_seconds_sum{priority="long"} 2.0' in metrics.page().decode()

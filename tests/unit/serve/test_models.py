@@ -158,7 +158,7 @@ def test_idle_model_makes_room_for_another(other: Path) -> None:
 def test_model_without_room_is_refused_and_served_later(other: Path) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
-        with two.worker.queue.live():
+        with two.worker.queue.count_live_stream():
             answer = transcribe(client(two), model="other")
             assert answer.status_code == 503
             assert answer.headers["retry-after"]
@@ -179,7 +179,7 @@ def test_refused_job_is_not_tried_again(other: Path, monkeypatch: pytest.MonkeyP
             return wait_for_more()
 
         monkeypatch.setattr(queue, "wait_for_more", noted)
-        with two.worker.queue.live(), pytest.raises(BusyError):
+        with two.worker.queue.count_live_stream(), pytest.raises(BusyError):
             asyncio.run(two.text(load_audio(SHORT), model="other"))
         assert wait_for(lambda: bool(left))
         assert left[0] is None

@@ -46,7 +46,7 @@ def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Tran
 
 def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
     long = np.tile(load_audio(DEMO), 20)
-    with House(batch_size=8) as house, house.worker.queue.live():
+    with House(batch_size=8) as house, house.worker.queue.count_live_stream():
 
         def ask(number: int) -> Any:
             client = caller(f"archive {number}")
@@ -55,11 +55,11 @@ def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
         archive = [ask(number) for number in range(4)]
         captions = house.service.captions(Choices(language="en"), caller("live"))
         for _ in range(3):
-            before = sum(job.share.n_windows for job in archive)
+            before = sum(job.recording.share.n_windows for job in archive)
             captions.transcribe(PartialBuffer(load_audio(DEMO)[:48_000], Draft()))
             # One was being decoded, one lay encoded, and one was drawn when the look was over.
-            assert sum(job.share.n_windows for job in archive) - before <= 3
-        assert not any(job.done for job in archive)
+            assert sum(job.recording.share.n_windows for job in archive) - before <= 3
+        assert not any(job.recording.done for job in archive)
 
 
 def test_what_cannot_be_heard_is_told(house: House) -> None:
@@ -71,7 +71,7 @@ def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
     audio = load_audio(DEMO)[:48_000]
     with House() as ending:
         captions = ending.service.captions(Choices(), caller())
-        with ending.worker.queue.live():
+        with ending.worker.queue.count_live_stream():
             ending.service.stop()
             with pytest.raises(BusyError), ending.service.quota.live("another"):
                 pass

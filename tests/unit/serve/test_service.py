@@ -78,8 +78,8 @@ def test_who_leaves_frees_the_place_and_stops_the_work() -> None:
                 break
         assert house.worker.queue.n_unfinished == 0
         assert await house.text(load_audio(DEMO)) == DEMO_TEXT
-        assert isinstance(job.failure, ClientDisconnectedError)
-        assert job.share.n_windows < 100
+        assert isinstance(job.recording.failure, ClientDisconnectedError)
+        assert job.recording.share.n_windows < 100
 
     with House(limits=LimitOptions(queue=1)) as house:
         asyncio.run(ask(house))
@@ -173,7 +173,7 @@ def test_clients_have_equal_shares() -> None:
 
     def tell(event: object) -> None:  # on the engine's thread, so that nothing goes on meanwhile
         if isinstance(event, Transcript):
-            shares.append((greedy[0].share.n_windows, modest.share.n_windows))
+            shares.append((greedy[0].recording.share.n_windows, modest.recording.share.n_windows))
             done.set()
 
     with House(batch_size=1) as house:

@@ -292,9 +292,9 @@ def test_early_text_goes_behind_all_else_until_it_is_wanted(house: House) -> Non
     async def ask() -> tuple[bool, str, Priority, Priority]:
         audio = load_audio(PHRASES[0])
         early = house.service.begin(audio, Choices(), caller("early"), is_early=True)
-        is_idle, before = house.service.is_idle(), early.job.priority
+        is_idle, before = house.service.is_idle(), early.job.recording.priority
         text = (await early.result(Priority.INTERACTIVE)).text
-        return is_idle, text, Priority(before), Priority(early.job.priority)
+        return is_idle, text, Priority(before), Priority(early.job.recording.priority)
 
     is_idle, text, before, after = asyncio.run(ask())
     assert not is_idle

@@ -223,7 +223,7 @@ class RealtimeSession:
         if model is not self._model:
             self._model_in_use.close()
             self._model = model
-            self._model_in_use.enter_context(model.queue.live())
+            self._model_in_use.enter_context(model.queue.count_live_stream())
 
     async def _send_all(self, events: Iterator[ServerEvent]) -> None:
         async for event in each_on_thread(events, self._items.leave, self._threads):
