@@ -15,6 +15,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from whisper_hailo.backends.hailo.known_windows import (
+    default_window,
+    describe_lengths,
+    describe_windows,
+)
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import Weight, ready_weight, stacked_weight, transposed_weight
 from whisper_hailo.convert.graphs.layers import (
@@ -80,12 +85,6 @@ FOLDER = "hailo"
 Job: TypeAlias = Callable[[], dict[str, FileRecord]]
 """Writes files of a model directory; path in it to size and hash of each."""
 
-_KNOWN: Final = ((384, None, 10, 32), (512, "hailo10h", 10, 64), (1 << 30, None, 5, 24))
-"""Widest model, chip (`None` is any), window in seconds and length that the vendor compiled: for
-tiny, for base on a Hailo-10H, and for base, whose compilation fails at 10 s on Hailo-8. Narrower
-models get them, too. A larger size is not published; it gets the shortest window known, as the
-likeliest to fit."""
-
 
 def fixed_sizes(options: HailoOptions, dims: Dimensions) -> FixedSizes:
     """Check what the user chose and fill in the rest."""
@@ -94,24 +93,23 @@ def fixed_sizes(options: HailoOptions, dims: Dimensions) -> FixedSizes:
             f"--hailo: a model with {dims.n_audio_ctx} encoder positions and {dims.n_vocab} tokens "
             f"has no Hailo form, expected a window of 1 s or more and {N_CHUNKS} tokens or more"
         )
-    known_s, known_length = next(
-        (window_s, length)
-        for widest, arch, window_s, length in _KNOWN
-        if dims.d_model <= widest and arch in (None, options.arch)
-    )
-    longest = int(dims.max_window_s)
-    window_s = min(known_s, longest) if options.window_s is None else options.window_s
-    if not 1 <= window_s <= longest or window_s != int(window_s):
+    default = default_window(dims.d_model, options.arch)
+    longest_s = int(dims.max_window_s)
+    window_s = options.window_s
+    if window_s is None:
+        window_s = min(default.window_s, longest_s)
+    if not 1 <= window_s <= longest_s or window_s != int(window_s):
         raise OptionError(
-            f"--window is {window_s:g}, expected a whole number of seconds from 1 to {longest} "
-            f"({dims.n_audio_ctx} encoder positions); the known windows are 10 for tiny, 5 for base"
+            f"--window is {window_s:g}, expected a whole number of seconds from 1 to {longest_s} "
+            f"({dims.n_audio_ctx} encoder positions); the known windows are {describe_windows()}"
         )
     length = options.decoder_length
-    length = min(known_length, dims.n_text_ctx) if length is None else length
+    if length is None:
+        length = min(default.length, dims.n_text_ctx)
     if not 1 <= length <= dims.n_text_ctx:
         raise OptionError(
             f"--decoder-length is {length}, expected 1 to {dims.n_text_ctx}, this model's text "
-            "context; the known lengths are 32 for tiny, 24 for base, 64 on Hailo-10H"
+            f"context; the known lengths are {describe_lengths()}"
         )
     return FixedSizes(int(window_s), length)
 

@@ -22,6 +22,7 @@ from whisper_hailo.backends.hailo.hef_contract import (
 )
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.isolated_probe import chips
+from whisper_hailo.backends.hailo.known_windows import BASE, KNOWN_WINDOWS, TINY
 from whisper_hailo.core.atomic_files import atomic_file, wrap_os_error
 from whisper_hailo.core.errors import (
     HefError,
@@ -85,20 +86,26 @@ class KnownHefs:
         return files
 
 
+def _vendor_pair(arch: str, variant: str, encoder: str, decoder: str) -> KnownHefs:
+    """Return a pair of the speech recognition example, by its files without their suffix."""
+    d_model = TINY if variant.startswith("tiny") else BASE
+    window_s = KNOWN_WINDOWS[arch, d_model].window_s
+    return KnownHefs(arch, variant, window_s, f"{encoder}.hef", f"{decoder}.hef")
+
+
 _DECODER: Final = "whisper-decoder-fixed-sequence"
 _SPLIT: Final = f"{_DECODER}-matmul-split"
 
-PAIRS: Final = tuple(
-    KnownHefs(arch, variant, window_s, f"{encoder}.hef", f"{decoder}.hef")
-    for arch, variant, window_s, encoder, decoder in (
-        ("hailo8", "tiny", 10, "tiny-whisper-encoder-10s_15dB", f"tiny-{_SPLIT}"),
-        ("hailo8", "base", 5, "base-whisper-encoder-5s", f"base-{_SPLIT}"),
-        ("hailo8l", "tiny", 10, "tiny-whisper-encoder-10s_15dB_h8l", f"tiny-{_SPLIT}_h8l"),
-        ("hailo8l", "base", 5, "base-whisper-encoder-5s_h8l", f"base-{_SPLIT}_h8l"),
-        ("hailo10h", "tiny", 10, "tiny-whisper-encoder-10s", f"tiny-{_DECODER}"),
-        ("hailo10h", "tiny.en", 10, "tiny_en-whisper-encoder-10s", f"tiny_en-{_DECODER}"),
-        ("hailo10h", "base", 10, "base-whisper-encoder-10s", "base-whisper-decoder-10s-out-seq-64"),
-    )
+PAIRS: Final = (
+    _vendor_pair("hailo8", "tiny", "tiny-whisper-encoder-10s_15dB", f"tiny-{_SPLIT}"),
+    _vendor_pair("hailo8", "base", "base-whisper-encoder-5s", f"base-{_SPLIT}"),
+    _vendor_pair("hailo8l", "tiny", "tiny-whisper-encoder-10s_15dB_h8l", f"tiny-{_SPLIT}_h8l"),
+    _vendor_pair("hailo8l", "base", "base-whisper-encoder-5s_h8l", f"base-{_SPLIT}_h8l"),
+    _vendor_pair("hailo10h", "tiny", "tiny-whisper-encoder-10s", f"tiny-{_DECODER}"),
+    _vendor_pair("hailo10h", "tiny.en", "tiny_en-whisper-encoder-10s", f"tiny_en-{_DECODER}"),
+    _vendor_pair(
+        "hailo10h", "base", "base-whisper-encoder-10s", "base-whisper-decoder-10s-out-seq-64"
+    ),
 )
 KNOWN: Final = PAIRS + tuple(
     KnownHefs("hailo10h", "small", 0, "Whisper-Small.hef", "Whisper-Small.hef", release)

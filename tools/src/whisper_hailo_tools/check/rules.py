@@ -10,6 +10,7 @@ from typing import Final
 
 from onnx import NodeProto, TensorProto
 
+from whisper_hailo.backends.hailo.known_windows import KNOWN_WINDOWS, is_failing
 from whisper_hailo.core.spec import Dimensions, HailoForm
 from whisper_hailo_tools.check.graph import OnnxGraph, Section
 
@@ -156,16 +157,6 @@ def _make_finding(
 
 ACCEPTED_OPSETS: Final = (13, 17)
 NEWEST_IR: Final = 9
-TINY, BASE = 384, 512
-KNOWN_WINDOWS_S: Final = {
-    ("hailo8", TINY): 10,
-    ("hailo8l", TINY): 10,
-    ("hailo8", BASE): 5,
-    ("hailo8l", BASE): 5,
-    ("hailo10h", TINY): 10,
-    ("hailo10h", BASE): 10,
-}
-"""Longest window of each size (by `d_model`) that the vendor publishes a compiled encoder of."""
 
 
 ACCEPTED_OPERATORS: Final = frozenset(
@@ -221,13 +212,14 @@ def check_graph(
 
 def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
     """Yield what the rules say about the sizes that a model directory records."""
-    known_s = KNOWN_WINDOWS_S.get((arch, dims.d_model))
-    if known_s is None or form.window_s > known_s:
-        # Base at 10 s does not fit a Hailo-8.
-        is_refused = dims.d_model == BASE and form.window_s >= 10 and arch != "hailo10h"
-        fits = f"known to fit {arch}: {f'{known_s} s or less' if known_s else 'none of this width'}"
-        got = f"a {form.window_s} s window at width {dims.d_model}; {fits}"
-        yield _make_finding("window", got, severity=_BLOCKS if is_refused else None)
+    known = KNOWN_WINDOWS.get((arch, dims.d_model))
+    if known is None or form.window_s > known.window_s:
+        fitting = "none of this width" if known is None else f"{known.window_s} s or less"
+        yield _make_finding(
+            "window",
+            f"a {form.window_s} s window at width {dims.d_model}; known to fit {arch}: {fitting}",
+            severity=_BLOCKS if is_failing(arch, dims.d_model, form.window_s) else None,
+        )
     if form.part == "decoder" and arch == "hailo10h":
         yield _make_finding(
             "host-positions",
