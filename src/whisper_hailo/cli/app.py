@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from whisper_hailo.cli.command import ENV_PREFIX, Command, command_of, typed_of, write_options
+from whisper_hailo.cli.command import ENV_PREFIX, Command, command_of, given_options, write_options
 from whisper_hailo.cli.messages import (
     Verbosity,
     complain,
@@ -25,7 +25,7 @@ from whisper_hailo.cli.messages import (
 from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.streams import ReaderGoneError, emit
 from whisper_hailo.core.errors import ExitCode, OptionError
-from whisper_hailo.core.partial_options import from_typed
+from whisper_hailo.core.partial_options import from_command_line
 from whisper_hailo.core.process import package_to_add
 from whisper_hailo.core.version import __version__
 
@@ -136,7 +136,7 @@ def _read_summary(module: str, function: str) -> str:
 def _begin_program(context: click.Context, /, **parsed: Any) -> None:  # noqa: ANN401 - of any option
     """Configure logging, which commands may do again; without a command print the help."""
     configure_logging()
-    set_verbosity(from_typed(Verbosity, typed_of(context, parsed)).on())
+    set_verbosity(from_command_line(Verbosity, given_options(context, parsed)).build())
     if context.invoked_subcommand is None:
         emit(context.get_help() + "\n")
 

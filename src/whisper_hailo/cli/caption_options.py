@@ -17,10 +17,10 @@ from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.flags import (
     ENGINE,
     flag,
+    option_name,
     refuse_unused,
     require_choices,
     require_valid,
-    typed_name,
 )
 from whisper_hailo.core.overwrite import file_id
 from whisper_hailo.core.partial_options import PartialOptions
@@ -184,7 +184,7 @@ class ShowOptions:
         refuse_unused(self, self.web, "--web", *page)
         refuse_unused(self, not self.as_json, "a terminal, not --json", "colour")
         has_cues = any(one.suffix.lower() in (".srt", ".vtt") for one in self.output)
-        if layout.typed and not has_cues:
+        if layout.values and not has_cues:
             raise OptionError(
                 "--max-line-width and --max-line-count go with --output of .srt or .vtt, and have "
                 "no effect here; leave them out"
@@ -231,13 +231,20 @@ class ShowOptions:
 
 
 DECODING: Final = (
-    "language", "task", "anti_repetition", "max_new_tokens", "thresholds", "limits", "prompts",
-)  # fmt: skip
-NO_EFFECT: Final = (
-    "prefix", "condition_on_previous_text", "carry_initial_prompt",  # a segment stands alone
-    "compression_ratio_threshold",  # nothing is tried again
-)  # fmt: skip
-"""Options of decoding that live captions cannot make use of."""
+    "language",
+    "task",
+    "anti_repetition",
+    "max_new_tokens",
+    "thresholds.no_speech",
+    "thresholds.logprob",
+    "limits",
+    "prompts.initial_prompt",
+    "prompts.hotwords",
+)
+"""Options of decoding that have an effect on live captions.
+
+Each segment is decoded alone, so no text goes before it, and once, so nothing is retried.
+"""
 
 _MOONSHINE: Final = frozenset(("moonshine", *(one.name for one in fields(CaptionOptions)))) - {
     "drafts", "hold_back_s",
@@ -247,9 +254,10 @@ _MOONSHINE: Final = frozenset(("moonshine", *(one.name for one in fields(Caption
 
 def expect_heard(*given: PartialOptions[Any]) -> None:
     """Refuse options of model, captions or decoding that Moonshine does not support."""
-    for one in (field for part in given for field in part.given()):
-        if one.name not in _MOONSHINE:
-            raise OptionError(f"Moonshine cannot honour {typed_name(one)}; leave it out")
+    for options in given:
+        for field in options.given_fields():
+            if field.name not in _MOONSHINE:
+                raise OptionError(f"Moonshine cannot honour {option_name(field)}; leave it out")
 
 
 def caption_engine(
@@ -268,7 +276,7 @@ def caption_engine(
     engine: CaptionEngine
     if model.moonshine is None:
         transcriber = model.transcriber(ChipPriority.LIVE)
-        decoding = given.on(engines.caption_defaults(transcriber.default_anti_repetition))
+        decoding = given.apply_to(engines.caption_defaults(transcriber.default_anti_repetition))
         if hotwords:
             both = ", ".join(filter(None, (decoding.prompts.hotwords, hotwords)))
             expecting = replace(decoding, prompts=replace(decoding.prompts, hotwords=both))

@@ -20,7 +20,7 @@ LONGEST_LINE: Final = 500
 
 _LEFT_OUT: Final = " ... "
 _PROGRAM: Final = "whisper-hailo: "
-OURS: Final = "whisper_hailo"
+PRODUCT_LOGGER: Final = "whisper_hailo"
 """The logger of the product."""
 
 _OF_A_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EILSEQ)
@@ -125,14 +125,14 @@ def configure_logging() -> None:
 def set_verbosity(verbosity: Verbosity) -> None:
     """Set the log level."""
     usual = logging.WARNING if verbosity.quiet else logging.INFO
-    logging.getLogger(OURS).setLevel(logging.DEBUG if verbosity.verbose else usual)
+    logging.getLogger(PRODUCT_LOGGER).setLevel(logging.DEBUG if verbosity.verbose else usual)
 
 
 def is_verbose() -> bool:
     """Return whether this run logs details, as with `--verbose`."""
-    return logging.getLogger(OURS).isEnabledFor(logging.DEBUG)
+    return logging.getLogger(PRODUCT_LOGGER).isEnabledFor(logging.DEBUG)
 
 
 def is_quiet() -> bool:
     """Return whether only warnings and errors are logged."""
-    return logging.getLogger(OURS).level >= logging.WARNING
+    return logging.getLogger(PRODUCT_LOGGER).level >= logging.WARNING

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin
 
 import click
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import Flag, flag_of, is_needed, only_of, typed_name
-from whisper_hailo.core.partial_options import default_of, identifier, inner_type, option_fields
+from whisper_hailo.core.flags import Flag, flag_of, is_required, option_key, option_name
+from whisper_hailo.core.partial_options import (
+    default_of,
+    fields_below,
+    group_type,
+    inner_type,
+    option_fields,
+)
+from whisper_hailo.core.paths import expand_user
 
 _METAVARS: Final = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 _EXPECTED: Final = {int: "a whole number", float: "a number", str: "text", Path: "a path"}
@@ -30,54 +37,63 @@ class FieldSubset:
     """Annotation of a dataclass parameter of a command: only these fields are options.
 
     Attributes:
-        excluded: typed names, with `_` for `-`, of options without effect there.
+        names: of fields; `prompts.hotwords` is one field of the group `prompts`.
     """
 
     names: tuple[str, ...]
-    excluded: tuple[str, ...] = ()
 
 
 class Value(click.ParamType[Any]):
-    """The value of an option, parsed as its field says; lists in the environment have commas."""
+    """The value of an option, parsed as its flag says; lists in the environment have commas."""
 
     name = "value"
     envvar_list_splitter = ","
 
     def __init__(self, kind: type[Any], flag: Flag) -> None:
-        self.kind, self.flag = kind, flag
+        self._kind = kind
+        self._flag = flag
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ANN401 - Click's
-        """Return the parsed value."""
-        flag, kind = self.flag, self.kind
-        expected = _EXPECTED.get(kind, "")
+        """Return the parsed value; in a settings file it has a type of TOML already."""
+        expected = _EXPECTED.get(self._kind, "")
         try:
-            if flag.choices and value not in flag.choices:
-                expected = f"one of: {', '.join(flag.choices)}"
-            elif flag.parse is not None:
-                listed = isinstance(value, list)  # `suppress-tokens = [5, 6]` in a settings file
-                return flag.parse(",".join(map(str, value)) if listed else str(value))
-            elif kind is Path and isinstance(value, str):
-                from whisper_hailo.core.paths import expand_user  # takes as long as Click
-
+            if self._flag.choices and value not in self._flag.choices:
+                expected = f"one of: {', '.join(self._flag.choices)}"
+            elif self._flag.parse is not None:
+                return self._flag.parse(_join_list(value))
+            elif self._kind is Path and isinstance(value, str):
                 return Path(expand_user(value))
-            elif type(value) in (str, kind) or (type(value) is int and kind is float):
-                return kind(value)
+            elif self._is_convertible(value):
+                return self._kind(value)
         except ValueError as error:
-            expected = expected if flag.parse is None else str(error)
+            if self._flag.parse is not None:
+                expected = str(error)
         raise OptionError(f"{param.opts[0]} is {value!r}, expected {expected}")
+
+    def _is_convertible(self, value: Any) -> bool:  # noqa: ANN401 - of any type
+        """Return whether the type's constructor may take a value: `int(2.5)` would round it."""
+        is_whole = type(value) is int and self._kind is float
+        return is_whole or type(value) in (str, self._kind)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:  # noqa: ANN401
         """Return the choices that begin with what is typed."""
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(one) for one in self.flag.choices if one.startswith(incomplete)]
+        return [
+            CompletionItem(choice) for choice in self._flag.choices if choice.startswith(incomplete)
+        ]
+
+
+def _join_list(value: Any) -> str:  # noqa: ANN401 - of any type
+    """Return a value as it is typed: `suppress-tokens = [5, 6]` in a settings file is `5,6`."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 class Option(click.Option):
     """An option of a field or of a parameter; without a value it is `None`.
 
     Attributes:
-        topic: heading of help; empty: among the everyday options.
+        topic: heading in the help; empty: among the everyday options.
         can_be_switched_off: it is a switch whose default is on, or detected.
     """
 
@@ -90,63 +106,89 @@ class Option(click.Option):
         *,
         required: bool = False,
     ) -> None:
-        kind, is_list = _item_type(hint)
-        is_list = is_list and flag.parse is None
-        switch = flag.parse is None and (kind is bool or is_dataclass(kind))
-        self.topic = flag.panel
-        self.can_be_switched_off = bool(switch and (default or flag.shown))
-        names = f"{long}/--no-{long[2:]}" if switch else long
-        unset: Any = {} if required else {"default": None}
+        kind = _item_type(hint)
+        is_switch = flag.parse is None and (kind is bool or group_type(kind) is not None)
+        self.topic = flag.topic
+        self.can_be_switched_off = is_switch and bool(default or flag.shown)
+        names = [option_key(long)]  # of the value, and of the variable in the environment
+        names.append(f"{long}/--no-{long[2:]}" if is_switch else long)
+        if flag.short:
+            names.append(flag.short)
+        names += flag.also
         super().__init__(
-            [identifier(long), *filter(None, (names, flag.short, *flag.also))],
-            type=None if switch else Value(kind, flag),
-            is_flag=switch or None,
-            multiple=is_list,
+            names,
+            type=None if is_switch else Value(kind, flag),
+            is_flag=is_switch or None,
+            multiple=_is_list(hint) and flag.parse is None,
             required=required,
             metavar=flag.metavar or ("NAME" if flag.choices else _METAVARS.get(kind, "X")),
             help=_format_help(flag, default),
             hidden=flag.rare,
-            **unset,
+            **_unset_default(required),
         )
 
 
-def options_of(kind: type[Any], subset: FieldSubset = FieldSubset(())) -> Iterator[Option]:
-    """Yield the options of a dataclass's fields, nested dataclasses included."""
-    for one, hint, held in option_fields(kind, subset.names):
-        flag = flag_of(one)
+def options_of(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[Option]:
+    """Yield the options of a dataclass, or `only` some, those of its groups included."""
+    for field, hint in option_fields(kind, only):
+        flag = flag_of(field)
         if flag is not None:
-            option = Option(typed_name(one), flag, hint, default_of(one))
-            option.help = (option.help or "") + " [required]" * is_needed(one)
-            if option.name not in subset.excluded:
-                yield option
-        if held is not None:
-            yield from options_of(held, FieldSubset(only_of(one), subset.excluded))
+            option = Option(option_name(field), flag, hint, default_of(field))
+            if is_required(field):
+                option.help = f"{option.help} [required]"
+            yield option
+        group = group_type(hint)
+        if group is not None:
+            yield from options_of(group, fields_below(field, only))
 
 
 def argument_of(name: str, hint: Any, note: Argument, *, required: bool) -> click.Argument:  # noqa: ANN401
     """Return the Click argument of a positional parameter."""
-    kind, is_list = _item_type(hint)
     return click.Argument(
         [name],
-        type=Value(kind, Flag(note.help)),
-        nargs=-1 if is_list else 1,
+        type=Value(_item_type(hint), Flag(note.help)),
+        nargs=-1 if _is_list(hint) else 1,
         required=required,
         metavar=note.metavar or None,
         help=note.help or None,
-        **({} if required else {"default": None}),
+        **_unset_default(required),
     )
 
 
-def _item_type(hint: Any) -> tuple[Any, bool]:  # noqa: ANN401 - a type
-    """Return the type of one value, and whether there may be several."""
+def _unset_default(required: bool) -> dict[str, Any]:
+    """Return Click's default of a parameter: defaults are the dataclass's own, or the function's.
+
+    Without one a switch that is not given would be `False`. What is required must have none, or
+    Click would not miss it.
+    """
+    return {} if required else {"default": None}
+
+
+def _is_list(hint: Any) -> bool:  # noqa: ANN401 - a type
+    """Return whether an option of this type may be repeated."""
+    return get_origin(inner_type(hint)) in (tuple, list)
+
+
+def _item_type(hint: Any) -> Any:  # noqa: ANN401 - a type
+    """Return the type of one value."""
     kind = inner_type(hint)
-    is_list = get_origin(kind) in (tuple, list)
-    return get_args(kind)[0] if is_list else kind, is_list
+    return get_args(kind)[0] if _is_list(hint) else kind
 
 
 def _format_help(flag: Flag, default: Any) -> str:  # noqa: ANN401 - of any field
-    text = ": ".join(filter(None, (flag.help, ", ".join(flag.choices)))) + "." * bool(flag.choices)
-    shown = flag.shown
-    if not shown and default is not None and default is not False and default != ():
-        shown = "on" if default is True else str(default)
+    """Return the help of an option with its choices and its default."""
+    text = flag.help
+    if flag.choices:
+        choices = ", ".join(flag.choices)
+        text = f"{text}: {choices}." if text else f"{choices}."
+    shown = flag.shown or _format_default(default)
     return f"{text} [default: {shown}]" if shown else text
+
+
+def _format_default(default: Any) -> str:  # noqa: ANN401 - of any field
+    """Return a default for the help; nothing for switches that are off and what is unset."""
+    if default is True:
+        return "on"
+    if default is None or default is False or default == ():
+        return ""
+    return str(default)

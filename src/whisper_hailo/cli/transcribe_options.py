@@ -125,7 +125,7 @@ class Fallback:
         if step != 0 and not 0.01 <= step <= HOTTEST:
             raise OptionError(f"--fallback is {step:g}, expected 0 (off) or a step of 0.01 to 1")
         search = SearchOptions(rising_temperatures(self.temperature, step))
-        return given.on(replace(default, search=search))
+        return given.apply_to(replace(default, search=search))
 
 
 def tell_engine(transcriber: Transcriber) -> None:

@@ -1,9 +1,15 @@
-"""Options that a caller gave, on a command line or as keywords, without the defaults."""
+"""Options that a caller gave, on a command line or as keywords, without the defaults.
+
+A command line has parsed values of options (`from_command_line`), Python has keywords, whose types
+are checked here (`from_keywords`). Both become `PartialOptions`, which are applied to the defaults
+or to a base that is only known later, such as the defaults of a loaded decoder.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -11,62 +17,173 @@ from types import UnionType
 from typing import Any, Final, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import flag_of, is_needed, only_of, require_choice, typed_name
+from whisper_hailo.core.flags import (
+    field_named,
+    flag_of,
+    group_fields,
+    is_required,
+    keywords_of,
+    option_key,
+    option_name,
+    require_choice,
+)
 
 T = TypeVar("T")
 
-_SIMILAR: Final = 0.6
+_SIMILARITY: Final = 0.6
+"""Least likeness of a suggested keyword, by `difflib`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialOptions(Generic[T]):
-    """Some fields of a dataclass of options.
+    """Some values of a dataclass of options.
 
     Attributes:
         kind: the dataclass.
-        typed: values of its fields, by name.
+        values: of its fields, by name.
         groups: the same for its fields that are dataclasses.
     """
 
     kind: type[T]
-    typed: Mapping[str, Any] = field(default_factory=dict)
-    groups: Mapping[str, PartialOptions[Any]] = field(default_factory=dict)
+    values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    groups: Mapping[str, PartialOptions[Any]] = dataclasses.field(default_factory=dict)
 
-    def on(self, base: T | None = None) -> T:
-        """Return `base`, or the defaults, with these values.
+    def build(self) -> T:
+        """Return the defaults with these values.
 
         Raises:
-            OptionError: a value out of range, or one that needs another option.
+            OptionError: a value is out of range or missing, or needs another option.
         """
-        changes = dict(self.typed)
-        for one in fields(self.kind):  # type: ignore[arg-type]
-            if one.name in self.groups:
-                start = default_of(one) if base is None else getattr(base, one.name)
-                changes[one.name] = self.groups[one.name]._in(one, changes.get(one.name, start))
-            elif base is None and is_needed(one) and one.name not in changes:
-                raise OptionError(f"{typed_name(one)} is missing; see --help")
-        return self.kind(**changes) if base is None else replace(base, **changes)  # type: ignore[type-var]
+        for field in fields(self.kind):  # type: ignore[arg-type]
+            if is_required(field) and field.name not in self.values:
+                raise OptionError(f"{option_name(field)} is missing; see --help")
+        defaults = {name: default_of(field_named(self.kind, name)) for name in self.groups}
+        return self.kind(**self._changes(defaults))
 
-    def _in(self, holder: Field[Any], start: T | bool | None) -> T | None:
-        """Return the options of a field; a switch that is on stands for their defaults."""
-        if start:
-            return self.on(None if start is True else start)
-        for one in self.given():
-            raise OptionError(f"{typed_name(one)} needs {typed_name(holder)}; give both")
+    def apply_to(self, base: T) -> T:
+        """Return `base` with these values.
+
+        Raises:
+            OptionError: a value is out of range, or needs another option.
+        """
+        held = {name: getattr(base, name) for name in self.groups}
+        return replace(base, **self._changes(held))  # type: ignore[type-var]
+
+    def given_fields(self) -> Iterator[Field[Any]]:
+        """Yield the fields with values, those of groups, too."""
+        for field in fields(self.kind):  # type: ignore[arg-type]
+            if field.name in self.values:
+                yield field
+        for group in self.groups.values():
+            yield from group.given_fields()
+
+    def _changes(self, group_bases: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of changed fields, groups put together from what they start from."""
+        changes = dict(self.values)
+        for name, group in self.groups.items():
+            base = changes.get(name, group_bases[name])
+            changes[name] = group._put_into(field_named(self.kind, name), base)
+        return changes
+
+    def _put_into(self, holder: Field[Any], base: T | bool | None) -> T | None:
+        """Return what a field holds: a switch that is on stands for the defaults of its options."""
+        if base is True:
+            return self.build()
+        if base:
+            return self.apply_to(base)
+        given = next(self.given_fields(), None)
+        if given is not None:
+            raise OptionError(f"{option_name(given)} needs {option_name(holder)}; give both")
         return None
 
-    def given(self) -> Iterator[Field[Any]]:
-        """Yield the fields with values, those of groups, too."""
-        yield from (one for one in fields(self.kind) if one.name in self.typed)  # type: ignore[arg-type]
-        for group in self.groups.values():
-            yield from group.given()
+
+def from_command_line(
+    kind: type[T], parsed: Mapping[str, Any], only: tuple[str, ...] = ()
+) -> PartialOptions[T]:
+    """Return the options of a dataclass, or `only` some, out of parsed ones by `option_key`."""
+    values: dict[str, Any] = {}
+    groups: dict[str, PartialOptions[Any]] = {}
+    for field, hint in option_fields(kind, only):
+        key = option_key(option_name(field))
+        if flag_of(field) is not None and key in parsed:
+            values[field.name] = parsed[key]
+        group = group_type(hint)
+        if group is not None:
+            groups[field.name] = from_command_line(group, parsed, fields_below(field, only))
+    return PartialOptions(kind, values, groups)
 
 
-def default_of(one: Field[Any]) -> Any:  # noqa: ANN401 - of any field
-    """Return the default of a field; `None` without one."""
-    if one.default_factory is not MISSING:
-        return one.default_factory()
-    return None if one.default is MISSING else one.default
+def from_keywords(
+    kind: type[T], keywords: dict[str, Any], only: tuple[str, ...] = ()
+) -> PartialOptions[T]:
+    """Move the options of a dataclass, or `only` some, out of keywords, and check their types.
+
+    Raises:
+        OptionError: a value of another type, or not among the choices.
+    """
+    values: dict[str, Any] = {}
+    groups: dict[str, PartialOptions[Any]] = {}
+    for field, hint in option_fields(kind, only):
+        for keyword in keywords_of(field):
+            if keyword in keywords:
+                values[field.name] = _convert(field, hint, keyword, keywords.pop(keyword))
+        group = group_type(hint)
+        if group is not None:
+            groups[field.name] = from_keywords(group, keywords, fields_below(field, only))
+    return PartialOptions(kind, values, groups)
+
+
+def refuse_unknown(
+    keywords: Mapping[str, Any], peers: Mapping[str, str], *kinds: type[Any]
+) -> None:
+    """Refuse keywords that no dataclass took; `peers` has advice for those of other programs."""
+    for keyword in keywords:
+        if keyword in peers:
+            raise OptionError(f"{keyword} is an option of another program; {peers[keyword]}")
+        known: set[str] = set()
+        for kind in kinds:
+            known.update(keyword_names(kind))
+        similar = get_close_matches(keyword, sorted(known), 1, _SIMILARITY)
+        advice = f"did you mean {similar[0]}?" if similar else "see help(Transcriber)"
+        raise OptionError(f"there is no option {keyword}; {advice}")
+
+
+def keyword_names(kind: type[Any]) -> Iterator[str]:
+    """Yield all keywords of a dataclass and of its groups."""
+    for field, hint in option_fields(kind):
+        yield from keywords_of(field)
+        group = group_type(hint)
+        if group is not None:
+            yield from keyword_names(group)
+
+
+_hints_of: Final = cache(get_type_hints)
+"""Types of fields by name; Python takes 5 ms a call."""
+
+
+def option_fields(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[tuple[Field[Any], Any]]:
+    """Yield the fields of a dataclass, or `only` some, with their types.
+
+    `prompts.hotwords` in `only` names a field of the group `prompts`.
+    """
+    hints = _hints_of(kind)  # type: ignore[arg-type]  # every class has a hash
+    names = [name.partition(".")[0] for name in only]
+    for field in fields(kind):
+        if not names or field.name in names:
+            yield field, hints[field.name]
+
+
+def fields_below(group: Field[Any], only: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the fields of a group that `only` names, else those that it was declared with."""
+    prefix = f"{group.name}."
+    names = [name.removeprefix(prefix) for name in only if name.startswith(prefix)]
+    return tuple(names) or group_fields(group)
+
+
+def group_type(hint: Any) -> type[Any] | None:  # noqa: ANN401 - a type
+    """Return the dataclass that a field of a type holds, if it holds one."""
+    kind = inner_type(hint)
+    return kind if is_dataclass(kind) and isinstance(kind, type) else None
 
 
 def inner_type(hint: Any) -> Any:  # noqa: ANN401 - a type
@@ -76,105 +193,51 @@ def inner_type(hint: Any) -> Any:  # noqa: ANN401 - a type
     return hint
 
 
-_hints_of: Final = cache(get_type_hints)
-"""Types of fields by name; Python takes 5 ms a call."""
+def default_of(field: Field[Any]) -> Any:  # noqa: ANN401 - of any field
+    """Return the default of a field; `None` without one."""
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return None if field.default is MISSING else field.default
 
 
-def option_fields(
-    kind: type[Any], only: tuple[str, ...] = ()
-) -> Iterator[tuple[Field[Any], Any, type[Any] | None]]:
-    """Yield fields (all, or `only` some), their types, and the dataclass that a field holds."""
-    hints = _hints_of(kind)  # type: ignore[arg-type]  # every class has a hash
-    for one in fields(kind):
-        if not only or one.name in only:
-            inner = inner_type(hints[one.name])
-            held = inner if is_dataclass(inner) and isinstance(inner, type) else None
-            yield one, hints[one.name], held
+def _convert(field: Field[Any], hint: Any, keyword: str, value: Any) -> Any:  # noqa: ANN401 - of any field
+    """Return the value of a keyword, converted to the type of its field."""
+    from whisper_hailo.core.strict_json import MismatchError  # a command line needs none of it
 
-
-def from_keywords(
-    kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()
-) -> PartialOptions[T]:
-    """Take a dataclass's options out of keywords: names of fields, or typed ones."""
-    return from_typed(kind, values, only, are_keywords=True)
-
-
-def from_typed(
-    kind: type[T], values: dict[str, Any], only: tuple[str, ...] = (), *, are_keywords: bool = False
-) -> PartialOptions[T]:
-    """Take a dataclass's options, or `only` some, out of parsed ones by typed name."""
-    typed: dict[str, Any] = {}
-    groups: dict[str, PartialOptions[Any]] = {}
-    for one, hint, held in option_fields(kind, only):
-        for name in names_of(one) if are_keywords else _typed_identifiers(one):
-            if name in values:
-                value = values.pop(name)
-                typed[one.name] = _checked(one, hint, name, value) if are_keywords else value
-        if held is not None:
-            groups[one.name] = from_typed(held, values, only_of(one), are_keywords=are_keywords)
-    return PartialOptions(kind, typed, groups)
-
-
-def refuse_unknown(values: Mapping[str, Any], peers: Mapping[str, str], *kinds: type[Any]) -> None:
-    """Refuse keywords that no dataclass took, suggesting a similar one."""
-    for name in values:
-        if name in peers:
-            raise OptionError(f"{name} is an option of another program; {peers[name]}")
-        known = {known for kind in kinds for known in keyword_names(kind)}
-        similar = get_close_matches(name, sorted(known), 1, _SIMILAR)
-        meant = f"did you mean {similar[0]}?" if similar else "see help(Transcriber)"
-        raise OptionError(f"there is no option {name}; {meant}")
-
-
-def identifier(option: str) -> str:
-    """Return `beam_size` for `--beam-size`."""
-    return option.lstrip("-").replace("-", "_")
-
-
-def _typed_identifiers(one: Field[Any]) -> tuple[str, ...]:
-    return () if flag_of(one) is None else (identifier(typed_name(one)),)
-
-
-def names_of(one: Field[Any]) -> tuple[str, ...]:
-    """Return the keywords of a field: its own name, and the long typed ones."""
-    how = flag_of(one)
-    others = [] if how is None else [identifier(name) for name in how.also if name[:2] == "--"]
-    return tuple(dict.fromkeys((one.name, *_typed_identifiers(one), *others)))
-
-
-def keyword_names(kind: type[Any]) -> Iterator[str]:
-    """Yield all keywords of a dataclass and of its groups."""
-    for one, _, held in option_fields(kind):
-        yield from names_of(one)
-        if held is not None:
-            yield from keyword_names(held)
-
-
-def _checked(one: Field[Any], hint: Any, name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
-    """Return a value of a field, converted to its type."""
-    from whisper_hailo.core.strict_json import MismatchError, decode
-
-    kind, how = inner_type(hint), flag_of(one)
-    can_be_none = kind is not hint
-    value = value.item() if type(value).__module__ == "numpy" and value.ndim == 0 else value
+    can_be_none = inner_type(hint) is not hint
+    if type(value).__module__ == "numpy" and value.ndim == 0:
+        value = value.item()
     if value is None and can_be_none:
         return None
-    held = is_dataclass(kind) and isinstance(kind, type)
-    if held and (isinstance(value, kind) or (can_be_none and isinstance(value, bool))):
-        return value
+    group = group_type(hint)
+    if group is not None:
+        is_switch = can_be_none and isinstance(value, bool)
+        if is_switch or isinstance(value, group):
+            return value
+    flag = flag_of(field)
     try:
-        if how is not None and how.parse is not None and isinstance(value, str | list | tuple):
-            require_choice(one, value)
-            return how.parse(value if isinstance(value, str) else ",".join(map(str, value)))
-        if held:
-            expected = f"{kind.__name__}(...)" + ", True or False" * can_be_none
-            raise MismatchError(f"{name} is {value!r}, expected {expected}")
-        if kind is Path:
-            return value if isinstance(value, Path) else Path(decode(str, value, name))
-        if get_origin(kind) is tuple:
-            value = list(value) if isinstance(value, list | tuple) else [value]
-        return decode(kind, value, name)
+        if flag is not None and flag.parse is not None and isinstance(value, str | list | tuple):
+            require_choice(field, value)
+            text = value if isinstance(value, str) else ",".join(map(str, value))
+            return flag.parse(text)
+        if group is not None:
+            expected = f"{group.__name__}(...)"
+            if can_be_none:
+                expected += ", True or False"
+            raise MismatchError(f"{keyword} is {value!r}, expected {expected}")
+        return _decode(inner_type(hint), keyword, value)
     except MismatchError as error:
         raise OptionError(f"{error}; see help(Transcriber)") from None
     except ValueError as error:
-        raise OptionError(f"{name} is {value!r}, expected {error}") from None
+        raise OptionError(f"{keyword} is {value!r}, expected {error}") from None
+
+
+def _decode(kind: Any, keyword: str, value: Any) -> Any:  # noqa: ANN401 - of any type
+    """Return a plain value as its type; a single one stands for a list of one."""
+    from whisper_hailo.core.strict_json import decode
+
+    if kind is Path:
+        return value if isinstance(value, Path) else Path(decode(str, value, keyword))
+    if get_origin(kind) is tuple:
+        value = list(value) if isinstance(value, list | tuple) else [value]
+    return decode(kind, value, keyword)

@@ -190,7 +190,11 @@ def merge_transcribe_kwargs(
     decoding = from_keywords(DecodingOptions, keywords)
     cut = from_keywords(LongOptions, keywords)
     refuse_unknown(keywords, _PEERS, DecodingOptions, LongOptions)
-    return decoding.on(options), cut.on(long), _log_progress if logs else None
+    return (
+        decoding.apply_to(options),
+        cut.apply_to(long or LongOptions()),
+        _log_progress if logs else None,
+    )
 
 
 def merge_model_kwargs(
@@ -205,7 +209,9 @@ def merge_model_kwargs(
     of_engine = from_keywords(EngineOptions, keywords)
     of_convert = from_keywords(ConvertOptions, keywords, _OF_CONVERSION)
     refuse_unknown(keywords, _PEERS, EngineOptions, ConvertOptions)
-    return of_convert.on(convert), of_engine.on(engine), threads
+    convert = of_convert.apply_to(convert or ConvertOptions())
+    engine = of_engine.apply_to(engine or EngineOptions())
+    return convert, engine, threads
 
 
 def _as_ours(keywords: Mapping[str, Any]) -> dict[str, Any]:

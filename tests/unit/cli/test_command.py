@@ -79,6 +79,14 @@ def test_fields_with_flags_become_options() -> None:
     assert MADE.help == "Says what it does."
 
 
+def test_subset_may_name_fields_of_groups() -> None:
+    def paint(outer: Annotated[Outer, FieldSubset(("colour", "extra.marks"))]) -> Outer:
+        return outer
+
+    names = [param.name for param in command_of("paint", paint).params]
+    assert names == ["colour", "extra", "marks", "verbose", "quiet"]
+
+
 def test_what_was_not_typed_is_the_dataclasses_own() -> None:
     assert call("")[1] == Outer()
 
@@ -103,8 +111,8 @@ def test_a_switch_stands_for_the_defaults_of_its_options() -> None:
 
 def test_what_is_given_goes_on_whatever_the_command_starts_from() -> None:
     narrow = call("--wide 5")[2]
-    assert narrow.on(Narrow(wide=8, high=9)) == Narrow(wide=5, high=9)
-    assert call("")[2].on(Narrow(wide=8)) == Narrow(wide=8)
+    assert narrow.apply_to(Narrow(wide=8, high=9)) == Narrow(wide=5, high=9)
+    assert call("")[2].apply_to(Narrow(wide=8)) == Narrow(wide=8)
 
 
 def test_what_stands_for_no_value_is_told_with_its_name() -> None:

@@ -13,14 +13,14 @@ import pytest
 
 from whisper_hailo.backends.options import ChipOptions, EngineOptions
 from whisper_hailo.cli.app import GROUPS, LABORATORY, OWN, run
-from whisper_hailo.cli.caption_options import NO_EFFECT, CaptionModel, ShowOptions, SourceOptions
+from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.commands.transcribe import BatchingOptions
 from whisper_hailo.cli.messages import Verbosity
 from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
-from whisper_hailo.core.flags import Flag, flag_of, typed_name
-from whisper_hailo.core.partial_options import identifier, inner_type
+from whisper_hailo.core.flags import Flag, flag_of, option_name
+from whisper_hailo.core.partial_options import inner_type
 from whisper_hailo.decoding.options import (
     AntiRepetition,
     DecodingOptions,
@@ -67,6 +67,12 @@ TAKES: dict[str, tuple[type[Any], ...]] = {
     "cures": (*RUN, ModelOptions),
 }  # fmt: skip
 """Dataclasses of options, all of whose flags are options of these commands."""
+
+WITHOUT_EFFECT = {
+    "--prefix", "--condition-on-previous-text", "--carry-initial-prompt",
+    "--compression-ratio-threshold",
+}  # fmt: skip
+"""Options of decoding that captions do not have."""
 
 SCREEN_LINES, SCREEN_COLUMNS = 24, 80
 
@@ -138,12 +144,12 @@ def test_every_flag_is_in_the_help_once_with_its_default(
     assert max(map(len, text.splitlines())) <= SCREEN_COLUMNS
     for kind in TAKES[command]:
         for one, how in flags(kind):
-            if command == "caption" and identifier(typed_name(one)) in NO_EFFECT:
-                assert typed_name(one) not in rows
+            if command == "caption" and option_name(one) in WITHOUT_EFFECT:
+                assert option_name(one) not in rows
                 continue
-            said = rows[typed_name(one)]
+            said = rows[option_name(one)]
             plain = " ".join(said.split())
-            assert not how.short or f"{how.short}, {typed_name(one)}" in text
+            assert not how.short or f"{how.short}, {option_name(one)}" in text
             assert all(choice in plain for choice in how.choices), plain
             if how.shown:
                 assert f"[default: {how.shown}]" in plain
@@ -237,8 +243,8 @@ def test_values_have_names_and_switches_have_none(
     for kind in TAKES[command]:
         hints = get_type_hints(kind)
         for one, how in flags(kind):
-            name = typed_name(one)
-            if command == "caption" and identifier(name) in NO_EFFECT:
+            name = option_name(one)
+            if command == "caption" and name in WITHOUT_EFFECT:
                 continue
             inner = inner_type(hints[one.name])
             is_switch = inner is bool or (is_dataclass(inner) and how.parse is None)

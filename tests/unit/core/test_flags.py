@@ -11,16 +11,16 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import (
     flag,
     flag_of,
-    is_needed,
+    group_fields,
+    is_required,
     number_or_none,
-    only_of,
     option_group,
+    option_name,
     refuse_unused,
     require_choice,
     require_choices,
     require_valid,
     required_flag,
-    typed_name,
 )
 
 
@@ -46,13 +46,13 @@ BY_NAME = {one.name: one for one in fields(Options)}
 def test_all_that_is_said_of_a_field_stays_with_it() -> None:
     how = flag_of(BY_NAME["beam_size"])
     assert how is not None
-    assert (how.help, how.panel, how.short, how.also, how.shown) == (
+    assert (how.help, how.topic, how.short, how.also, how.shown) == (
         "How many.", "Search", "-b", ("--beams",), "five",
     )  # fmt: skip
     assert (how.name, how.metavar, how.choices, how.parse) == ("", "", (), None)
     how = flag_of(BY_NAME["model"])
     assert how is not None
-    assert (how.help, how.panel, how.metavar, how.choices) == (
+    assert (how.help, how.topic, how.metavar, how.choices) == (
         "Which.", "", "NAME", ("tiny", "base"),
     )  # fmt: skip
     assert flag_of(BY_NAME["plain"]) is flag_of(BY_NAME["inner"]) is None
@@ -62,26 +62,26 @@ def test_what_is_said_of_a_field_is_where_it_is_looked_for() -> None:
     made: Any = flag(3, "How deep.", "Search", name="--deep", parse=int)
     how = flag_of(made)
     assert how is not None
-    assert (made.default, how.name, how.help, how.panel, how.parse) == (
+    assert (made.default, how.name, how.help, how.topic, how.parse) == (
         3, "--deep", "How deep.", "Search", int,
     )  # fmt: skip
     inner: Any = option_group(Inner, "depth")
-    assert (inner.default_factory, only_of(inner)) == (Inner, ("depth",))
-    assert not is_needed(field(init=False))  # nobody could give it
+    assert (inner.default_factory, group_fields(inner)) == (Inner, ("depth",))
+    assert not is_required(field(init=False))  # nobody could give it
 
 
 def test_a_field_is_typed_with_hyphens_or_as_it_says() -> None:
-    assert {name: typed_name(one) for name, one in BY_NAME.items()} == {
+    assert {name: option_name(one) for name, one in BY_NAME.items()} == {
         "model": "--model", "beam_size": "--beam-size", "offset_s": "--offset", "kind": "--kind",
         "inner": "inner", "rest": "rest", "plain": "plain",
     }  # fmt: skip
 
 
 def test_only_a_field_without_a_default_is_needed() -> None:
-    assert [name for name, one in BY_NAME.items() if is_needed(one)] == ["model"]
+    assert [name for name, one in BY_NAME.items() if is_required(one)] == ["model"]
     assert Options("tiny").inner == Inner(3)
-    assert (only_of(BY_NAME["inner"]), only_of(BY_NAME["rest"])) == (("depth",), ())
-    assert only_of(BY_NAME["plain"]) == ()
+    assert (group_fields(BY_NAME["inner"]), group_fields(BY_NAME["rest"])) == (("depth",), ())
+    assert group_fields(BY_NAME["plain"]) == ()
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import flag, option_group, required_flag
+from whisper_hailo.core.flags import flag, keywords_of, option_group, required_flag
 from whisper_hailo.core.partial_options import (
     PartialOptions,
     default_of,
     from_keywords,
     inner_type,
-    names_of,
     refuse_unknown,
 )
 
@@ -62,47 +61,49 @@ BY_NAME = {one.name: one for one in fields(Options)}
 
 
 def taken(**values: Any) -> Options:
-    options: Options = from_keywords(Options, values).on()
+    options: Options = from_keywords(Options, values).build()
     assert values == {}
     return options
 
 
 def test_what_is_not_given_is_as_defaults_or_base_have_it() -> None:
-    assert PartialOptions(Options).on() == Options()
-    assert PartialOptions(Options, {"share": 0.25}).on() == Options(share=0.25)
+    assert PartialOptions(Options).build() == Options()
+    assert PartialOptions(Options, {"share": 0.25}).build() == Options(share=0.25)
     base = Options(language="de", share=0.75)
-    assert PartialOptions(Options, {"share": 0.25}).on(base) == Options(language="de", share=0.25)
+    assert PartialOptions(Options, {"share": 0.25}).apply_to(base) == Options(
+        language="de", share=0.25
+    )
 
 
 def test_what_has_no_default_is_missing_where_nothing_gives_it() -> None:
     with pytest.raises(OptionError, match="--name"):
-        PartialOptions(Needs).on()
-    assert PartialOptions(Needs, {"name": "a"}).on() == Needs("a")
-    assert PartialOptions(Needs, {"count": 3}).on(Needs("b")) == Needs("b", 3)
+        PartialOptions(Needs).build()
+    assert PartialOptions(Needs, {"name": "a"}).build() == Needs("a")
+    assert PartialOptions(Needs, {"count": 3}).apply_to(Needs("b")) == Needs("b", 3)
 
 
 def test_options_within_others_are_changed_where_they_are() -> None:
     deeper = {"more": PartialOptions(Words, {"prepended": "["})}
-    assert PartialOptions(Options, {}, deeper).on() == Options(more=Words("[", 2))
+    assert PartialOptions(Options, {}, deeper).build() == Options(more=Words("[", 2))
     base = Options(more=Words("<", 9))
-    assert PartialOptions(Options, {}, deeper).on(base) == Options(more=Words("[", 9))
-    assert PartialOptions(Options, {}, {"more": PartialOptions(Words)}).on(base) == base
+    assert PartialOptions(Options, {}, deeper).apply_to(base) == Options(more=Words("[", 9))
+    assert PartialOptions(Options, {}, {"more": PartialOptions(Words)}).apply_to(base) == base
     given = PartialOptions(Options, {"more": Words("{", 5)}, deeper)
-    assert given.on(base) == Options(more=Words("[", 5))  # given itself, and a field of it
+    assert given.apply_to(base) == Options(more=Words("[", 5))  # given itself, and a field of it
 
 
 def test_switch_stands_for_defaults_and_its_options_need_it() -> None:
     words = {"words": PartialOptions(Words, {"prepended": "["})}
-    assert PartialOptions(Options, {"words": True}, words).on() == Options(words=Words("["))
+    assert PartialOptions(Options, {"words": True}, words).build() == Options(words=Words("["))
     assert PartialOptions(
         Options, {"words": True}, {"words": PartialOptions(Words)}
-    ).on() == Options(words=Words())
-    assert PartialOptions(Options, {}, {"words": PartialOptions(Words)}).on() == Options()
+    ).build() == Options(words=Words())
+    assert PartialOptions(Options, {}, {"words": PartialOptions(Words)}).build() == Options()
     for typed in ({}, {"words": None}, {"words": False}):
         with pytest.raises(OptionError, match=r"--prepend .*--word-timestamps"):
-            PartialOptions(Options, typed, words).on()
+            PartialOptions(Options, typed, words).build()
     on = Options(words=Words("<", 4))
-    assert PartialOptions(Options, {}, words).on(on) == Options(words=Words("[", 4))
+    assert PartialOptions(Options, {}, words).apply_to(on) == Options(words=Words("[", 4))
 
 
 def test_defaults_and_inner_types() -> None:
@@ -115,9 +116,9 @@ def test_defaults_and_inner_types() -> None:
 
 
 def test_a_field_has_the_names_that_are_typed() -> None:
-    assert names_of(BY_NAME["language"]) == ("language", "lang")
-    assert names_of(BY_NAME["suppress"]) == ("suppress", "suppress_tokens")
-    assert names_of(BY_NAME["heads"]) == ("heads",)
+    assert keywords_of(BY_NAME["language"]) == ("language", "lang")
+    assert keywords_of(BY_NAME["suppress"]) == ("suppress", "suppress_tokens")
+    assert keywords_of(BY_NAME["heads"]) == ("heads",)
 
 
 def test_values_by_any_of_their_names_are_taken() -> None:
@@ -144,8 +145,8 @@ def test_options_within_others_are_taken_themselves_or_by_a_word() -> None:
 def test_of_a_group_only_what_it_names_is_taken() -> None:
     values: dict[str, Any] = {"depth": 7, "prepended": "["}
     given = from_keywords(Words, values, ("depth",))
-    assert (given.typed, values) == ({"depth": 7}, {"prepended": "["})
-    assert from_keywords(Options, {"other": 1}).typed == {}
+    assert (given.values, values) == ({"depth": 7}, {"prepended": "["})
+    assert from_keywords(Options, {"other": 1}).values == {}
 
 
 @pytest.mark.parametrize(
@@ -191,4 +192,4 @@ def test_a_field_without_a_flag_has_its_own_name_alone() -> None:
     class Plain:
         a_b: int = field(default=1)
 
-    assert names_of(fields(Plain)[0]) == ("a_b",)
+    assert keywords_of(fields(Plain)[0]) == ("a_b",)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.shapes import TINY
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import flag_of, typed_name
+from whisper_hailo.core.flags import flag_of, option_name
 from whisper_hailo.decoding.options import (
     DEFAULT_TEMPERATURES,
     FALLBACK_STEP,
@@ -302,13 +302,13 @@ def how(name: str) -> Any:
 @pytest.mark.parametrize("name", ALL)
 def test_option_has_its_name_and_those_of_other_programs(name: str) -> None:
     own = TYPED.get(name, "--" + name.replace("_", "-"))
-    assert typed_name(every()[name]) == own
+    assert option_name(every()[name]) == own
     short = (how(name).short,) if how(name).short else ()
     assert (*short, *how(name).also) == OTHER_NAMES.get(name, ())
 
 
 def test_no_name_stands_for_two_options() -> None:
-    names = [name for one in ALL for name in (typed_name(every()[one]), *how(one).also)]
+    names = [name for one in ALL for name in (option_name(every()[one]), *how(one).also)]
     assert len(set(names)) == len(names)
     assert set(OTHER_NAMES) | set(TYPED) <= set(ALL)
 

@@ -37,7 +37,7 @@ def test_what_is_a_time_is_typed_in_seconds() -> None:
     for field in fields(CaptionOptions()):
         how = flag_of(field)
         assert how is not None
-        assert how.panel == "Segments"
+        assert how.topic == "Segments"
         typed = (how.name, how.metavar)
         bare = field.name.removesuffix("_s")
         is_time = bare != field.name

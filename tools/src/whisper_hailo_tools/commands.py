@@ -169,18 +169,18 @@ def compile_hef(
     from whisper_hailo_tools.compile import adopt_hef, compile_part, write_bundle
 
     if built is not None:
-        if bundle is not None or given.typed.keys() - {"arch", "part"}:
+        if bundle is not None or given.values.keys() - {"arch", "part"}:
             raise OptionError("--built takes over a finished build; leave out what it was made by")
-        options = replace(given, typed={**given.typed, "calibration": built}).on()
+        options = replace(given, values={**given.values, "calibration": built}).build()
         _emit_hef(adopt_hef(model_dir, options.arch, options.part, built), as_json)
         return
-    if "calibration" not in given.typed:
+    if "calibration" not in given.values:
         raise OptionError(
             "--calibration is missing: the compiler quantises by real speech; make a set with: "
             f"whisper-hailo calibrate {display_path(model_dir)} --audio DIR --out DIR "
-            f"--part {given.typed.get('part', 'PART')}"
+            f"--part {given.values.get('part', 'PART')}"
         )
-    options = given.on()
+    options = given.build()
     if bundle is not None:
         write_bundle(model_dir, options, bundle)
         n_bytes = bundle.stat().st_size

@@ -35,7 +35,7 @@ def time(
 
     transcriber = model.transcriber()
     tell_engine(transcriber)
-    options = decoding.on(
+    options = decoding.apply_to(
         DecodingOptions(language="en", anti_repetition=transcriber.default_anti_repetition)
     )
     steps = Steps()

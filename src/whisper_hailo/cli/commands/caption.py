@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from whisper_hailo.cli.caption_options import (
     DECODING,
-    NO_EFFECT,
     CaptionModel,
     ShowOptions,
     SourceOptions,
@@ -42,7 +41,7 @@ def caption(
     source: SourceOptions,
     model: PartialOptions[CaptionModel],
     options: PartialOptions[CaptionOptions],
-    decoding: Annotated[PartialOptions[DecodingOptions], FieldSubset(DECODING, NO_EFFECT)],
+    decoding: Annotated[PartialOptions[DecodingOptions], FieldSubset(DECODING)],
     layout: Annotated[PartialOptions[Layout], FieldSubset(("max_line_width", "max_line_count"))],
     show: ShowOptions,
     audio: Annotated[str | None, Argument()] = None,
@@ -58,8 +57,8 @@ def caption(
     if source.list_devices:
         return _list_devices()
     show.expect_use(source.mic, layout)
-    hearing, settings = model.on(), options.on()
-    hearing.expect_language(decoding.on())
+    hearing, settings = model.build(), options.build()
+    hearing.expect_language(decoding.build())
     if hearing.moonshine is not None:
         expect_heard(model, decoding, options)
     source.expect_use(audio)
@@ -68,7 +67,7 @@ def caption(
     replacements = Replacements({}) if show.replace is None else Replacements.read(show.replace)
     release_freed_memory()
     with contextlib.ExitStack() as stack:
-        files, recording = show.files(audio, layout.on(CUES))
+        files, recording = show.files(audio, layout.apply_to(CUES))
         heard = source.source(audio)
         shown = replacements.phrases.values()
         hotwords = ", ".join(text for text in shown if text and "*" not in text)  # not masked

@@ -56,7 +56,7 @@ def transcribe(
     # Wrong options and files are refused before a model is looked for.
     options_on = cache(partial(decoding_options, decoding, fallback, output))
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
-    sink = Sink(output, find_inputs(audio), decoding.typed.get("timestamps", False))
+    sink = Sink(output, find_inputs(audio), decoding.values.get("timestamps", False))
     inputs = [looked_at(entry) for entry in sink.checked()]
     if output.skip_existing:
         left = [entry for entry in inputs if entry.fault or not sink.has(entry)]

@@ -56,7 +56,7 @@ def test_what_was_typed_gets_to_the_engine(made: Made) -> None:
     ((model, decoding, options, hotwords, _stack),) = made.given
     assert options == CaptionOptions(min_silence_s=0.3, drafts=False)
     assert (model.model, model.moonshine, hotwords) == ("base", None, "")
-    wanted: DecodingOptions = decoding.on()
+    wanted: DecodingOptions = decoding.build()
     assert (wanted.language, wanted.prompts.initial_prompt) == ("de", "hello")
     assert made.detectors == [()]
 
