@@ -1,4 +1,4 @@
-"""The everyday commands, as a new user types them; `scripts/test-pythons` runs them on each Python."""
+"""The everyday commands as a new user types them, which `scripts/test-pythons` runs, too."""
 
 from __future__ import annotations
 
