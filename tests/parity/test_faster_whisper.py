@@ -26,7 +26,7 @@ from whisper_hailo.decoding.options import (
     PromptOptions,
     SearchOptions,
 )
-from whisper_hailo.decoding.search.greedy import Hypothesis
+from whisper_hailo.decoding.search.hypothesis import Hypothesis
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

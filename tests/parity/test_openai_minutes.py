@@ -21,9 +21,9 @@ from whisper_hailo.decoding.options import (
     PromptOptions,
     SearchOptions,
 )
-from whisper_hailo.decoding.search import greedy, loop
-from whisper_hailo.decoding.search.beam_and_sampling import SampledChoice
+from whisper_hailo.decoding.search import fallback, greedy
 from whisper_hailo.decoding.search.loop import DecodingLoop
+from whisper_hailo.decoding.search.sampling import SampledChoice
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
@@ -57,7 +57,7 @@ def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def their_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last temperature's text is taken as it is, and loops run to the end of their budget."""
-    monkeypatch.setattr(loop, "choose_attempt", lambda attempts, _: attempts[-1])
+    monkeypatch.setattr(fallback, "choose_attempt", lambda attempts, _: attempts[-1])
     monkeypatch.setattr(greedy, "ends_in_loop", lambda _: False)
 
 
@@ -65,13 +65,13 @@ def their_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
 def shown(monkeypatch: pytest.MonkeyPatch) -> dict[int, tuple[int, ...]]:
     """What our decoder was fed before each window's text; windows go by their first frame."""
     fed: dict[int, tuple[int, ...]] = {}
-    run = DecodingLoop.run
+    decode = DecodingLoop.decode_tokens
 
     def remember(loop: DecodingLoop, state: Any, tasks: Any, *more: Any) -> Any:
         fed.update((task.key, task.prompt) for task in tasks)
-        return run(loop, state, tasks, *more)
+        return decode(loop, state, tasks, *more)
 
-    monkeypatch.setattr(DecodingLoop, "run", remember)
+    monkeypatch.setattr(DecodingLoop, "decode_tokens", remember)
     return fed
 
 

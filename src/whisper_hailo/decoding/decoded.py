@@ -123,29 +123,9 @@ class Decoded:
 
         Source: OpenAI Whisper's `no_speech_threshold`, `logprob_threshold`; `ends_at_once` is ours.
         """
-        if self.made_up or thresholds.no_speech is None:
-            return self.made_up
-        unlikely = thresholds.logprob is None or self.avg_logprob <= thresholds.logprob
-        return self.no_speech_prob > thresholds.no_speech and (self.ends_at_once or unlikely)
-
-    def is_doubtful(self, thresholds: Thresholds) -> bool:
-        """Return whether to retry at a higher temperature: the text repeats itself or is unlikely.
-
-        Source: OpenAI Whisper, `decode_with_fallback`; silence is not retried.
-        """
-        unlikely = thresholds.logprob is not None and self.avg_logprob < thresholds.logprob
-        silent = thresholds.no_speech is not None and self.no_speech_prob > thresholds.no_speech
-        return (self.repeats_itself(thresholds) or unlikely) and not (silent and unlikely)
-
-    def is_unsure(self, thresholds: Thresholds, logprob: float) -> bool:
-        """Return whether a beam search may find better words."""
-        return not self.is_silence(thresholds) and (
-            self.is_doubtful(thresholds) or self.avg_logprob < logprob
-        )
-
-    def repeats_itself(self, thresholds: Thresholds) -> bool:
-        """Return whether the text compresses better than speech does, or ends in a loop."""
-        limit = thresholds.compression_ratio
-        return limit is not None and (
-            self.compression_ratio > limit or (self.runaway and ends_in_loop(self.tokens))
-        )
+        if self.made_up:
+            return True
+        if thresholds.no_speech is None or self.no_speech_prob <= thresholds.no_speech:
+            return False
+        is_unlikely = thresholds.logprob is None or self.avg_logprob <= thresholds.logprob
+        return self.ends_at_once or is_unlikely

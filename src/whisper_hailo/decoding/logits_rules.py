@@ -1,83 +1,26 @@
 """Logits rules: which tokens may come next, and what probability is left to the allowed ones.
 
-Each rule is one function on `(n_vocab,)` float32 logits, which it changes in place and returns.
+Each rule is one function on `(n_vocab,)` float32 logits, which it changes in place and returns. It
+comes into force in one of the two lists that `LogitsRules` builds.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import Dimensions, SpecialTokens
 from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
-from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.decoding.hotwords import HotwordTrie
+from whisper_hailo.decoding.options import DecodingOptions, TokenLimits
 
-START_BONUS: Final = 1.0
-CONTINUE_BONUS: Final = 2.0
-"""In logits; measured in docs/decoding.md."""
-
-MAX_PHRASES: Final = 2000
-
-
-class HotwordTrie:
-    """Hotword phrases as a trie of token ids, which get a bonus where they match.
-
-    Unlike a prompt with a list of names, it leaves audio alone in which none is said
-    (docs/decoding.md). Greedy decoding cannot take a bonus back, so starting a phrase earns little.
-
-    Source: contextual biasing by shallow fusion with a prefix tree (Zhao et al. 2019).
-    """
-
-    def __init__(self, phrases: Iterable[Sequence[int]]) -> None:
-        self._root: dict[int, Any] = {}
-        self._longest = 0
-        for phrase in phrases:
-            node = self._root
-            for token in phrase:
-                node = node.setdefault(token, {})
-            self._longest = max(self._longest, len(phrase))
-        self._starts = np.array(sorted(self._root), dtype=np.int64)
-
-    def add_bonus(self, logits: FloatArray, generated: Sequence[int]) -> FloatArray:
-        """Add a bonus to tokens that start or continue a phrase; `logits` are changed."""
-        following: set[int] = set()
-        for length in range(1, min(self._longest, len(generated) + 1)):
-            node = self._root
-            for token in generated[-length:]:
-                node = node.get(token, {})
-            following.update(node)
-        starts, continuing = self._starts, list(following)
-        if continuing:
-            starts = np.setdiff1d(starts, continuing, assume_unique=True)
-            logits[continuing] += np.float32(CONTINUE_BONUS)
-        logits[starts] += np.float32(START_BONUS)
-        return logits
-
-
-def build_hotword_trie(text: str, tokenizer: Tokenizer) -> HotwordTrie:
-    """Return the trie of phrases (see `split_hotwords`), each as given and capitalised."""
-    phrases = split_hotwords(text)
-    if len(phrases) > MAX_PHRASES:
-        raise OptionError(
-            f"--hotwords has {len(phrases)} phrases, at most {MAX_PHRASES} are taken; shorten it"
-        )
-    spellings = dict.fromkeys(
-        spelling for phrase in phrases for spelling in (phrase, phrase[:1].upper() + phrase[1:])
-    )
-    return HotwordTrie([tokenizer.encode_plain("--hotwords", each) for each in spellings])
-
-
-def split_hotwords(text: str) -> list[str]:
-    """Split a list at commas, semicolons and line ends; a list without any, at spaces."""
-    phrases = [phrase.strip() for phrase in re.split(r"[,;\n]", text)]
-    return [phrase for phrase in phrases if phrase] if len(phrases) > 1 else text.split()
+Rule: TypeAlias = Callable[[FloatArray, Sequence[int]], FloatArray]
+"""A rule as it is applied: to logits `(n_vocab,)`, after the ids generated so far."""
 
 
 def begin_with_timestamp(
@@ -111,15 +54,19 @@ def keep_order(logits: FloatArray, generated: Sequence[int], begin: int) -> Floa
     The second half of a pair may repeat the first; an end is later than its start.
     """
     last = next((token for token in reversed(generated) if token >= begin), None)
-    if last is not None:
-        logits[begin : last if generated[-1] >= begin else last + 1] = -np.inf
+    if last is None:
+        return logits
+    earliest = last if generated[-1] >= begin else last + 1
+    logits[begin:earliest] = -np.inf
     return logits
 
 
 def prefer_timestamps(logits: FloatArray, begin: int) -> FloatArray:
     """Require a timestamp when all of them together are likelier than any text id."""
-    times, text = logits[begin:], logits[:begin]
-    best_time, best_text = times.max(), text.max()
+    text = logits[:begin]
+    times = logits[begin:]
+    best_text = text.max()
+    best_time = times.max()
     # A sum of n terms is at most n times its largest: mostly that settles it without a sum, and
     # always where no time is possible.
     if best_time + np.log(times.size) <= best_text:
@@ -128,6 +75,38 @@ def prefer_timestamps(logits: FloatArray, begin: int) -> FloatArray:
     if together > best_text:
         text[:] = -np.inf
     return logits
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampRules:
+    """The rules of timestamps, applied in order.
+
+    Timestamps are the last ids of the vocabulary. They come in pairs: one ends a segment, the next
+    starts the following one; only the first and the last of a window are single.
+
+    Attributes:
+        begin: id of the first timestamp, `<|0.00|>`.
+        eot: id of end-of-transcript.
+        latest: steps from `begin` that the first one may be late; `None` for any.
+        last: steps from `begin` to the end of the window.
+
+    Source: OpenAI Whisper's `ApplyTimestampRules`; the bound by the window's length is ours, for
+    windows shorter than the 30 s that it was trained on.
+    """
+
+    begin: int
+    eot: int
+    latest: int | None
+    last: int
+
+    def apply(self, logits: FloatArray, generated: Sequence[int]) -> FloatArray:
+        """Apply all of them to one row."""
+        logits[self.begin + self.last + 1 :] = -np.inf
+        logits = keep_pairs(logits, generated, self.begin, self.eot)
+        logits = keep_order(logits, generated, self.begin)
+        logits = begin_with_timestamp(logits, generated, self.begin, self.latest)
+        # Last: only times and texts that are still possible are compared.
+        return prefer_timestamps(logits, self.begin)
 
 
 def penalise_repetition(
@@ -178,7 +157,8 @@ def block_ngrams(logits: FloatArray, generated: Sequence[int], n: int) -> FloatA
     return logits
 
 
-_LARGEST_PART = 0.9
+_LARGEST_PART: Final = 0.9
+"""Of the sum, up to which the masked part is subtracted: beyond it, rounding would show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +182,7 @@ class FilteredLogits:
 class LogitsRules:
     """Applies the rules of a model and its options, in order, to one row of logits.
 
-    Timestamps are the last ids of the vocabulary. They come in pairs: one ends a segment, the next
-    starts the following one; only the first and the last of a window are single.
-
-    Source: OpenAI Whisper's `ApplyTimestampRules`, `SuppressTokens` and `SuppressBlank`; the bound
-    by the window's length is ours, for windows shorter than the 30 s that it was trained on.
+    Source: OpenAI Whisper's `ApplyTimestampRules`, `SuppressTokens` and `SuppressBlank`.
     """
 
     def __init__(
@@ -217,43 +193,48 @@ class LogitsRules:
         window_s: float | None = None,
         hotwords: HotwordTrie | None = None,
     ) -> None:
-        self._hotwords = hotwords
+        limits = options.limits
         self.eot = special.eot
         self._eot_boost = options.anti_repetition.eot_boost
-        self._penalty = options.anti_repetition.repetition_penalty
-        self._ngram = options.limits.no_repeat_ngram
-        listed = special.suppress if options.limits.suppress is None else options.limits.suppress
-        # Each once, for their parts are summed; no transcript has these control tokens.
-        tasks = (special.transcribe, special.translate, special.no_timestamps)
-        starts = (special.sot, special.sot_lm, special.sot_prev, special.no_speech)
-        never = sorted({*listed, *(token for token in (*starts, *tasks) if token is not None)})
-        blank = special.begin_suppress if options.limits.suppress_blank else ()
+        never = _suppressed(special, limits)
+        blank = special.begin_suppress if limits.suppress_blank else ()
+        # Each id once, in both: their parts of the sum are added up.
         self._never = np.array(never, dtype=np.int64)
-        self._never_first = np.array(list(dict.fromkeys((*never, *blank))), np.int64)
-        self._begin = special.timestamp_begin if options.timestamps else None
-        latest_s = options.max_initial_timestamp_s
-        self._latest = None if latest_s is None else round(latest_s / SECONDS_PER_TIMESTAMP)
-        seconds = dims.max_window_s if window_s is None else window_s
-        self._last = round(seconds / SECONDS_PER_TIMESTAMP)
+        self._never_first = np.array(list(dict.fromkeys((*never, *blank))), dtype=np.int64)
+        self._forbidding: list[Rule] = []
+        """Rules that forbid ids: which ones is known only when they were applied."""
+        if limits.no_repeat_ngram:
+            self._forbidding.append(partial(block_ngrams, n=limits.no_repeat_ngram))
+        if options.timestamps and special.timestamp_begin is not None:
+            latest_s = options.max_initial_timestamp_s
+            end_s = dims.max_window_s if window_s is None else window_s
+            timestamps = TimestampRules(
+                special.timestamp_begin,
+                special.eot,
+                latest=None if latest_s is None else round(latest_s / SECONDS_PER_TIMESTAMP),
+                last=round(end_s / SECONDS_PER_TIMESTAMP),
+            )
+            self._forbidding.append(timestamps.apply)
+        self._weighting: list[Rule] = []
+        """Rules that change how likely an id is chosen, but not its probability."""
+        penalty = options.anti_repetition.repetition_penalty
+        if penalty != 1.0:
+            self._weighting.append(partial(penalise_repetition, penalty=penalty))
+        if hotwords is not None:
+            self._weighting.append(hotwords.add_bonus)
 
     def apply(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> FilteredLogits:
         """Apply all rules to a copy of one row `(n_vocab,)` float32, whose log-sum-exp is given."""
         never = self._never if generated else self._never_first
         logits = raw.copy()
         logits[never] = -np.inf
-        if self._ngram or self._begin is not None:
-            logits = block_ngrams(logits, generated, self._ngram)
-            if (begin := self._begin) is not None:
-                logits[begin + self._last + 1 :] = -np.inf  # behind the window's end
-                logits = keep_pairs(logits, generated, begin, self.eot)
-                logits = keep_order(logits, generated, begin)
-                logits = begin_with_timestamp(logits, generated, begin, self._latest)
-                logits = prefer_timestamps(logits, begin)
+        for rule in self._forbidding:
+            logits = rule(logits, generated)
+        if self._forbidding:
             never = np.flatnonzero(np.isneginf(logits))
         allowed = allowed_logsumexp(logits, raw[never], logsumexp)
-        logits = penalise_repetition(logits, generated, self._penalty)
-        if self._hotwords is not None:
-            logits = self._hotwords.add_bonus(logits, generated)
+        for rule in self._weighting:
+            logits = rule(logits, generated)
         return FilteredLogits(logits, allowed, raw)
 
     def apply_in_place(
@@ -264,14 +245,16 @@ class LogitsRules:
         The decoder's weights have just evicted NumPy's functions from the processor's cache, so
         this calls as few as possible.
         """
-        if self._ngram or self._begin is not None or self._hotwords is not None:
+        if self._forbidding:  # the logits of what they forbid are needed, too
             return self.apply(logits, logsumexp, generated)
         never = self._never if generated else self._never_first
         masked = logits[never]
         logits[never] = -np.inf
         allowed = allowed_logsumexp(logits, masked, logsumexp)
-        raw = logits if self._penalty == 1.0 else logits.copy()
-        return FilteredLogits(penalise_repetition(logits, generated, self._penalty), allowed, raw)
+        raw = logits.copy() if self._weighting else logits
+        for rule in self._weighting:
+            logits = rule(logits, generated)
+        return FilteredLogits(logits, allowed, raw)
 
     def choose(
         self, raw: FloatArray, logsumexp: float, generated: Sequence[int]
@@ -280,6 +263,21 @@ class LogitsRules:
         ruled = self.apply_in_place(raw, logsumexp, generated)
         token = choose_token(ruled.logits, self.eot, self._eot_boost)
         return token, ruled.logprob(token)
+
+
+def _suppressed(special: SpecialTokens, limits: TokenLimits) -> list[int]:
+    """Return the ids that no text may hold, in order: those listed, and control tokens."""
+    listed = special.suppress if limits.suppress is None else limits.suppress
+    control = (
+        special.sot,
+        special.sot_lm,
+        special.sot_prev,
+        special.no_speech,
+        special.transcribe,
+        special.translate,
+        special.no_timestamps,
+    )
+    return sorted({*listed, *(token for token in control if token is not None)})
 
 
 def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) -> float:

@@ -82,24 +82,6 @@ class SearchOptions:
         require_valid(self, "length_penalty", alpha is None or 0.0 <= alpha <= 1.0, "0 to 1")
         require_valid(self, "seed", self.seed >= 0, "0 or more")
 
-    @property
-    def widens(self) -> bool:
-        """Return whether unsure greedy text is searched again with a beam."""
-        greedy = self.beam_size == 1 and self.temperatures[0] == 0
-        return greedy and self.retry_beam_size > 1 and len(self.temperatures) > 1
-
-    @property
-    def name(self) -> str:
-        """Return a name for results: `greedy`, `beam 5` and so on, with the retries."""
-        first = self.temperatures[0]
-        if first > 0:
-            name = f"best of {self.best_of} at {first:g}"
-        else:
-            name = "greedy" if self.beam_size == 1 else f"beam {self.beam_size}"
-            name += f", beam {self.retry_beam_size} where unsure" if self.widens else ""
-        later = ", ".join(f"{t:g}" for t in self.temperatures[1:])
-        return f"{name}, then {later}" if later else name
-
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:

@@ -18,6 +18,7 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     TokenLimits,
 )
+from whisper_hailo.decoding.search.fallback import describe_search
 from whisper_hailo.transcription.partials import PartialBuffer, words_of_text
 from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -85,8 +86,8 @@ class TranscriberEngine:
     def __init__(self, transcriber: Transcriber, options: DecodingOptions) -> None:
         if options.search.beam_size > 1 or options.search.temperatures[0] > 0:
             raise OptionError(
-                f"live captions are decoded greedily, got {options.search.name}; leave out "
-                "--beam-size and --temperature"
+                f"live captions are decoded greedily, got {describe_search(options.search)}; "
+                "leave out --beam-size and --temperature"
             )
         if options.timestamps:
             raise OptionError("live captions take their times from the stream; no --timestamps")

@@ -16,15 +16,11 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder, DecoderState
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, SECONDS_PER_TIMESTAMP, FloatArray, Word
 from whisper_hailo.decoding.decoded import Decoded, compression_ratio
-from whisper_hailo.decoding.logits_rules import build_hotword_trie
+from whisper_hailo.decoding.hotwords import build_hotword_trie
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
-from whisper_hailo.decoding.search.loop import (
-    DecodingLoop,
-    DecodingTask,
-    Steps,
-    decode_with_fallback,
-)
+from whisper_hailo.decoding.search.fallback import decode_with_fallback, is_doubtful
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.word_times import align_words, trim_pauses, words_into_segments
 from whisper_hailo.decoding.words import split_into_sentences
@@ -184,11 +180,11 @@ class DecoderEngine:
         settled = (*(tokens[:-1] if is_pair else tokens), start)
         again = replace(task, draft=Draft(settled, n_fixed=len(settled), goes_on=True))
         alone = self._decoder.select(state, np.array([row], dtype=np.int64))
-        (found,) = yield from self._loop.steps(alone, [again], beam_size=1)
+        (found,) = yield from self._loop.decode_tokens(alone, [again], beam_size=1)
         rest = found.tokens[len(settled) :]
         text = self._tokenizer.decode(rest).strip()
         rest_only = replace(found, tokens=rest, compression_ratio=compression_ratio(text))
-        if not text or found.runaway or rest_only.is_doubtful(thresholds):
+        if not text or found.runaway or is_doubtful(rest_only, thresholds):
             return None
         sum_logprob = decoded.avg_logprob * len(tokens) + found.avg_logprob * len(rest)
         return replace(

@@ -25,6 +25,7 @@ from whisper_hailo.decoding.options import (
     DecodingOptions,
     SearchOptions,
 )
+from whisper_hailo.decoding.search.fallback import describe_search
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -223,7 +224,7 @@ class Pipeline:
             threads=self.threads,
             reasons=self.reasons,
             windows=long.strategy,
-            search=options.search.name,
+            search=describe_search(options.search),
             timestamps=options.timestamps,
             batch_size=self.resolve_batch_size(batch_size),
             trim_window=long.trim_window is True,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.logits_rules import (
+from whisper_hailo.decoding.hotwords import (
     CONTINUE_BONUS,
     MAX_PHRASES,
     START_BONUS,

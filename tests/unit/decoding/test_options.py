@@ -26,6 +26,7 @@ from whisper_hailo.decoding.options import (
     preset_of,
     rising_temperatures,
 )
+from whisper_hailo.decoding.search.fallback import describe_search, is_beam_retry_enabled
 
 
 def test_presets_are_those_of_the_study() -> None:
@@ -187,7 +188,7 @@ def test_budget_is_20_tokens_per_second_by_default() -> None:
     ],
 )
 def test_a_search_is_named_by_what_it_does(search: SearchOptions, name: str) -> None:
-    assert search.name == name
+    assert describe_search(search) == name
 
 
 @pytest.mark.parametrize(
@@ -249,7 +250,7 @@ def test_what_nobody_tells_is_as_in_openai_whisper() -> None:
     )  # that there is a limit is ours
     search = SearchOptions((0.0,), beam_size=1, patience=1.0, length_penalty=None, best_of=5)
     assert options.search == search
-    assert not search.widens
+    assert not is_beam_retry_enabled(search)
 
 
 def test_unlike_there_no_window_is_shown_the_text_before_it() -> None:

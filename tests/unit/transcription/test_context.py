@@ -98,13 +98,13 @@ def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
     monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
     prompts: list[tuple[int, ...]] = []
-    run = DecodingLoop.steps
+    run = DecodingLoop.decode_tokens
 
     def noting(self: DecodingLoop, state: Any, tasks: Sequence[DecodingTask], *rest: Any) -> Any:
         prompts.extend(task.prompt for task in tasks)
         return run(self, state, tasks, *rest)
 
-    monkeypatch.setattr(DecodingLoop, "steps", noting)
+    monkeypatch.setattr(DecodingLoop, "decode_tokens", noting)
     noise = 0.1 * np.random.default_rng(0).standard_normal(16_000 * 14).astype(np.float32)
     options = DecodingOptions(
         search=SearchOptions(temperatures=(0.0,)),

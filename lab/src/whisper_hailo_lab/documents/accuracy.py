@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
-from whisper_hailo.decoding.logits_rules import split_hotwords
+from whisper_hailo.decoding.hotwords import split_hotwords
 from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.report.study import LIBRISPEECH
 from whisper_hailo_lab.report.table import Table, percent, share

@@ -15,7 +15,7 @@ import numpy as np
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Drafted
 from whisper_hailo.decoding.logits_rules import LogitsRules
-from whisper_hailo.decoding.search.greedy import (
+from whisper_hailo.decoding.search.hypothesis import (
     DecoderInput,
     Hypothesis,
     Search,

@@ -22,14 +22,14 @@ from whisper_hailo.decoding.decoded import (
     repeats_prompt,
 )
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, Thresholds, TokenLimits
-from whisper_hailo.decoding.search.loop import (
-    DecodingLoop,
-    DecodingTask,
-    Steps,
+from whisper_hailo.decoding.search.fallback import (
     choose_attempt,
     decode_with_fallback,
-    run_steps,
+    is_beam_retry_enabled,
+    is_doubtful,
+    is_unsure,
 )
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps, run_steps
 
 
 def test_only_doubtful_windows_are_retried_with_their_own_audio() -> None:
@@ -115,14 +115,14 @@ def test_text_of_audio_that_goes_on_is_taken_as_it_is() -> None:
             loop, TOKENIZER, decoder.start(), [DecodingTask(PREFIX, is_running=True)]
         )
     )
-    assert decoded.is_doubtful(options.thresholds)
+    assert is_doubtful(decoded, options.thresholds)
     assert (decoded.tokens, decoded.temperature, len(decoder.fed)) == ((0, 0, 0), 0.0, 4)
 
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], float, int | None]]:
     """Windows, temperature and beam size of every run of the loop."""
-    noted, run = [], DecodingLoop.steps
+    noted, run = [], DecodingLoop.decode_tokens
 
     def noting(
         self: DecodingLoop,
@@ -134,7 +134,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], float, 
         noted.append((state.rows, temperature, beam_size))
         return run(self, state, tasks, temperature, beam_size)
 
-    monkeypatch.setattr(DecodingLoop, "steps", noting)
+    monkeypatch.setattr(DecodingLoop, "decode_tokens", noting)
     return noted
 
 
@@ -171,7 +171,7 @@ def test_search_is_widened_only_behind_greedy_text(search: SearchOptions, runs: 
             [DecodingTask(PREFIX)],
         )
     )
-    assert not search.widens
+    assert not is_beam_retry_enabled(search)
     assert runs == [((0,), search.temperatures[0], None)]
 
 
@@ -317,7 +317,7 @@ def test_doubt_is_a_matter_of_three_gates(
 ) -> None:
     for runaway in (False, True):  # which is no reason to doubt
         one = Decoded((1,), logprob, no_speech, runaway, compression_ratio=ratio)
-        assert one.is_doubtful(Thresholds()) is doubtful
+        assert is_doubtful(one, Thresholds()) is doubtful
 
 
 @pytest.mark.parametrize(
@@ -331,17 +331,17 @@ def test_doubt_is_a_matter_of_three_gates(
 )
 def test_a_gate_that_is_off_raises_no_doubt(thresholds: Thresholds, doubtful: bool) -> None:
     spoken = Decoded((1,), -5.0, 0.1, runaway=False, compression_ratio=9.0)
-    assert spoken.is_doubtful(thresholds) is doubtful
+    assert is_doubtful(spoken, thresholds) is doubtful
     # Without a threshold for silence nothing is silent, so that all unlikely text is tried again.
     silent = Decoded((1,), -5.0, 0.99, runaway=False)
-    assert silent.is_doubtful(thresholds) is (thresholds.no_speech is None)
+    assert is_doubtful(silent, thresholds) is (thresholds.no_speech is None)
 
 
 def test_without_likelihood_threshold_repeating_silence_retries() -> None:
     """As OpenAI Whisper has it: silence is what is unlikely, too."""
     silent = Decoded((1,), -5.0, 0.99, runaway=False, compression_ratio=9.0)
-    assert silent.is_doubtful(Thresholds(logprob=None))
-    assert not silent.is_doubtful(Thresholds())
+    assert is_doubtful(silent, Thresholds(logprob=None))
+    assert not is_doubtful(silent, Thresholds())
 
 
 def test_compression_ratio_counts_each_letter_once() -> None:
@@ -365,8 +365,8 @@ def test_ends_in_loop_needs_a_phrase_over_and_over() -> None:
 @pytest.mark.parametrize(
     ("logprob", "ratio", "no_speech", "unsure"),
     [
-        (-0.49, 1.0, 0.1, False),
-        (-0.51, 1.0, 0.1, True),
+        (-0.39, 1.0, 0.1, False),
+        (-0.41, 1.0, 0.1, True),
         (-0.1, 2.5, 0.1, True),  # repeats itself
         (-1.1, 1.0, 0.7, False),  # silence
         (-0.6, 1.0, 0.7, True),  # likely text is no silence
@@ -376,7 +376,7 @@ def test_text_is_unsure_long_before_it_is_doubtful(
     logprob: float, ratio: float, no_speech: float, unsure: bool
 ) -> None:
     one = Decoded((1,), logprob, no_speech, runaway=False, compression_ratio=ratio)
-    assert one.is_unsure(Thresholds(), -0.5) is unsure
+    assert is_unsure(one, Thresholds()) is unsure
 
 
 @pytest.mark.parametrize(("logprob", "silent"), [(None, True), (-1.0, True), (-1.1, False)])
@@ -428,4 +428,4 @@ def test_what_an_engine_does_not_tell_is_nothing() -> None:
     """As of one with a loop of its own: no heat, no repetition, no choice that was close."""
     decoded = Decoded((1,), -0.1, 0.0, runaway=False)
     assert (decoded.temperature, decoded.compression_ratio) == (0.0, 0.0)
-    assert not decoded.is_doubtful(Thresholds(compression_ratio=0.5))
+    assert not is_doubtful(decoded, Thresholds(compression_ratio=0.5))

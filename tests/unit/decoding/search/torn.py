@@ -13,12 +13,8 @@ from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, Thresholds
-from whisper_hailo.decoding.search.loop import (
-    DecodingLoop,
-    DecodingTask,
-    decode_with_fallback,
-    run_steps,
-)
+from whisper_hailo.decoding.search.fallback import decode_with_fallback
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, run_steps
 from whisper_hailo.text.tokenizer import Tokenizer
 
 

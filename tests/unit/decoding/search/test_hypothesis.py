@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whisper_hailo.decoding.search.greedy import Hypothesis, select_best
+from whisper_hailo.decoding.search.hypothesis import Hypothesis, select_best
 
 
 def said(n_tokens: int, sum_logprob: float) -> Hypothesis:

@@ -13,12 +13,9 @@ from tests.unit.shapes import TOY
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.logits_rules import FilteredLogits
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, SearchOptions
-from whisper_hailo.decoding.search.beam_and_sampling import (
-    BeamChoice,
-    Choice,
-    SampledChoice,
-    highest_logits,
-)
+from whisper_hailo.decoding.search.beam import BeamChoice, highest_logits
+from whisper_hailo.decoding.search.sampling import SampledChoice
+from whisper_hailo.decoding.search.window_search import Choice
 
 Odds = Mapping[int, float]
 """Probability of some ids; the rest have next to none."""

@@ -1,0 +1,225 @@
+"""Fallback: which windows are decoded again, how, and which attempt is taken.
+
+Greedy text that is unsure is searched again with a beam; text that is still doubtful is sampled at
+rising temperatures. What is unsure, doubtful or made up, and when a beam is used, is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from whisper_hailo.core.protocols import DecoderState
+from whisper_hailo.decoding.decoded import (
+    Decoded,
+    compression_ratio,
+    cut_loop,
+    ends_in_loop,
+    repeats_prompt,
+)
+from whisper_hailo.decoding.options import SearchOptions, Thresholds
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
+from whisper_hailo.text.tokenizer import Tokenizer
+
+UNSURE_LOGPROB: Final = -0.4
+"""Mean log-probability below which a beam mostly finds better words (docs/accuracy.md)."""
+
+_COMPARABLE_LENGTH: Final = 0.9
+"""Share of the longest attempt's tokens that another one needs to compete."""
+
+_HOPELESS: Final = 1.5
+"""Times the threshold: text this unlikely after every attempt was made up."""
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackStage:
+    """One round of attempts.
+
+    Attributes:
+        temperature: 0 searches, above 0 samples.
+        beam_size: `None` is that of the options.
+        is_beam_retry: decodes windows with unsure text, one by one; else all whose every attempt so
+            far is doubtful, as one batch.
+    """
+
+    temperature: float
+    beam_size: int | None = None
+    is_beam_retry: bool = False
+
+
+def is_beam_retry_enabled(search: SearchOptions) -> bool:
+    """Return whether unsure greedy text is searched again with a beam.
+
+    A single temperature asks for its text, however unsure.
+    """
+    is_greedy = search.beam_size == 1 and search.temperatures[0] == 0
+    return is_greedy and search.retry_beam_size > 1 and len(search.temperatures) > 1
+
+
+def plan_stages(search: SearchOptions) -> list[FallbackStage]:
+    """Return the stages in order: the first temperature, a beam where enabled, hotter ones."""
+    first, *hotter = search.temperatures
+    stages = [FallbackStage(first)]
+    if is_beam_retry_enabled(search):
+        stages.append(FallbackStage(first, search.retry_beam_size, is_beam_retry=True))
+    stages.extend(FallbackStage(temperature) for temperature in hotter)
+    return stages
+
+
+def describe_search(search: SearchOptions) -> str:
+    """Return a search's name for results: `greedy`, `beam 5` and so on, with the retries."""
+    first, *hotter = search.temperatures
+    if first > 0:
+        name = f"best of {search.best_of} at {first:g}"
+    elif search.beam_size > 1:
+        name = f"beam {search.beam_size}"
+    else:
+        name = "greedy"
+    if is_beam_retry_enabled(search):
+        name += f", beam {search.retry_beam_size} where unsure"
+    if hotter:
+        name += f", then {', '.join(f'{temperature:g}' for temperature in hotter)}"
+    return name
+
+
+def repeats_itself(decoded: Decoded, thresholds: Thresholds) -> bool:
+    """Return whether the text compresses better than speech does, or ends in a loop."""
+    limit = thresholds.compression_ratio
+    if limit is None:
+        return False
+    return decoded.compression_ratio > limit or (decoded.runaway and ends_in_loop(decoded.tokens))
+
+
+def is_doubtful(decoded: Decoded, thresholds: Thresholds) -> bool:
+    """Return whether to retry at a higher temperature: the text repeats itself or is unlikely.
+
+    Source: OpenAI Whisper, `decode_with_fallback`; silence is not retried.
+    """
+    is_unlikely = thresholds.logprob is not None and decoded.avg_logprob < thresholds.logprob
+    has_no_speech = (
+        thresholds.no_speech is not None and decoded.no_speech_prob > thresholds.no_speech
+    )
+    if has_no_speech and is_unlikely:
+        return False
+    return is_unlikely or repeats_itself(decoded, thresholds)
+
+
+def is_unsure(decoded: Decoded, thresholds: Thresholds) -> bool:
+    """Return whether a beam search may find better words."""
+    if decoded.is_silence(thresholds):
+        return False
+    return is_doubtful(decoded, thresholds) or decoded.avg_logprob < UNSURE_LOGPROB
+
+
+def decode_with_fallback(
+    loop: DecodingLoop, tokenizer: Tokenizer, state: DecoderState, tasks: Sequence[DecodingTask]
+) -> Steps[tuple[Decoded, ...]]:
+    """Decode windows until each passes the thresholds.
+
+    Text that repeats its prompt is decoded again without one. Where every attempt fails, the
+    likeliest text that does not repeat itself is taken. Live audio is decoded once, and a loop at
+    its end is cut off.
+
+    Source: OpenAI Whisper, `decode_with_fallback`, which takes the last temperature's text; taking
+    the likeliest follows faster-whisper.
+    """
+    if tasks[0].is_running:
+        results = yield from loop.decode_tokens(state, tasks)
+        return tuple(_without_loop(result) for result in results)
+    tasks = list(tasks)
+    thresholds = loop.options.thresholds
+    attempts: list[list[Decoded]] = [[] for _ in tasks]  # of each window
+    for stage in plan_stages(loop.options.search):
+        for rows in _rows_to_decode(stage, attempts, thresholds):
+            batch = state if len(rows) == len(tasks) else _select_rows(loop, state, rows)
+            results = yield from loop.decode_tokens(
+                batch, [tasks[row] for row in rows], stage.temperature, stage.beam_size
+            )
+            for row, result in zip(rows, results, strict=True):
+                attempt = result
+                shorter = _without_repeated_context(tasks[row], result, tokenizer)
+                if shorter is not None:
+                    tasks[row] = shorter  # later stages leave the text out, too
+                    (attempt,) = yield from loop.decode_tokens(
+                        _select_rows(loop, state, [row]),
+                        [shorter],
+                        stage.temperature,
+                        stage.beam_size,
+                    )
+                attempts[row].append(_with_compression_ratio(attempt, tokenizer))
+    return tuple(choose_attempt(of_window, thresholds) for of_window in attempts)
+
+
+def _rows_to_decode(
+    stage: FallbackStage, attempts: Sequence[Sequence[Decoded]], thresholds: Thresholds
+) -> list[list[int]]:
+    """Return the batches of a stage, each as the rows of its windows."""
+    if stage.is_beam_retry:
+        # One by one: the hypotheses of a beam fill a batch by themselves.
+        return [
+            [row] for row, of_window in enumerate(attempts) if is_unsure(of_window[-1], thresholds)
+        ]
+    doubtful = [
+        row
+        for row, of_window in enumerate(attempts)
+        if all(is_doubtful(attempt, thresholds) for attempt in of_window)
+    ]
+    return [doubtful] if doubtful else []
+
+
+def _select_rows(loop: DecodingLoop, state: DecoderState, rows: Sequence[int]) -> DecoderState:
+    return loop.decoder.select(state, np.array(rows, dtype=np.int64))
+
+
+def _without_repeated_context(
+    task: DecodingTask, decoded: Decoded, tokenizer: Tokenizer
+) -> DecodingTask | None:
+    """Return the task without earlier text, if its result repeats that; else `None`."""
+    special = tokenizer.special
+    n_context = task.prompt.index(special.sot)
+    text = [token for token in decoded.tokens if token < special.eot]
+    if not repeats_prompt(text, task.prompt[:n_context]):
+        return None
+    return replace(task, prompt=task.prompt[n_context:])
+
+
+def _with_compression_ratio(decoded: Decoded, tokenizer: Tokenizer) -> Decoded:
+    text = tokenizer.decode(decoded.tokens).strip()
+    return replace(decoded, compression_ratio=compression_ratio(text))
+
+
+def _without_loop(decoded: Decoded) -> Decoded:
+    """Return the text of live audio with a phrase that loops at its end once."""
+    drafted = decoded.drafted
+    n_calm = cut_loop(decoded.tokens)
+    if not decoded.runaway or drafted is None or n_calm == len(decoded.tokens):
+        return decoded
+    n_kept = max(n_calm, drafted.n_fixed)  # settled text was shown already
+    drafted = replace(drafted, probabilities=drafted.probabilities[:n_kept], guess=())
+    return replace(decoded, tokens=decoded.tokens[:n_kept], drafted=drafted)
+
+
+def choose_attempt(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
+    """Return the likeliest attempt that passed, or one that does not repeat itself.
+
+    A text much shorter than another one left a clause out, which makes it likelier. Where every
+    attempt ran into a loop, or none is anywhere near likely, the text is made up. A text that
+    repeats itself and ends may be a menu or a song.
+    """
+    passed = [attempt for attempt in attempts if not is_doubtful(attempt, thresholds)]
+    calm = [attempt for attempt in attempts if not repeats_itself(attempt, thresholds)]
+    ended = [attempt for attempt in attempts if not attempt.runaway]
+    candidates = passed or calm or ended or attempts
+    n_longest = max(len(attempt.tokens) for attempt in candidates)
+    complete = [
+        attempt for attempt in candidates if len(attempt.tokens) >= _COMPARABLE_LENGTH * n_longest
+    ]
+    chosen = max(complete, key=lambda attempt: attempt.avg_logprob)
+    if passed or len(attempts) == 1:  # whoever asks for one temperature wants its text
+        return replace(chosen, made_up=False)
+    bound = thresholds.logprob
+    is_hopeless = bound is not None and chosen.avg_logprob < _HOPELESS * bound
+    return replace(chosen, made_up=is_hopeless or not (calm or ended))

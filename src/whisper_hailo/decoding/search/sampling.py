@@ -1,0 +1,65 @@
+"""Sampling: several texts of one window, drawn by their probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.logits_rules import FilteredLogits, end_lead
+from whisper_hailo.decoding.search.hypothesis import Hypothesis
+
+
+class SampledChoice:
+    """Several hypotheses, each sampled with a generator of its own.
+
+    The same seeds, one per hypothesis, draw the same tokens in any batch.
+    """
+
+    def __init__(
+        self, eot: int, eot_boost: float, temperature: float, seeds: Sequence[Sequence[int]]
+    ) -> None:
+        self._eot = eot
+        self._boost = eot_boost
+        self._temperature = temperature
+        self._generators = [np.random.default_rng(list(seed)) for seed in seeds]
+        self._hypotheses = [Hypothesis() for _ in seeds]
+        self._has_begun = False
+
+    @property
+    def running(self) -> Sequence[Hypothesis]:
+        """One before the first step, when all are the same; then those not done."""
+        live = [hypothesis for hypothesis in self._hypotheses if not hypothesis.done]
+        return live if self._has_begun else live[:1]
+
+    def advance(self, ruled: Sequence[FilteredLogits]) -> list[int]:
+        """Draw a token for each hypothesis; see `Choice`."""
+        sources: list[int] = []
+        row = 0
+        for index, hypothesis in enumerate(self._hypotheses):
+            if hypothesis.done:
+                continue
+            token = self.draw_token(ruled[row].logits, self._generators[index])
+            logprob = ruled[row].logprob(token)
+            self._hypotheses[index] = hypothesis.extended(token, logprob, self._eot)
+            if token != self._eot:
+                sources.append(row)
+            if self._has_begun:  # until then all hypotheses share the first row
+                row += 1
+        self._has_begun = True
+        return sources
+
+    def draw_token(self, logits: FloatArray, generator: np.random.Generator) -> int:
+        """Draw a token; end-of-transcript where its boost decides."""
+        if self._boost > 0.0 and end_lead(logits, self._eot, self._boost) > 0.0:
+            return self._eot
+        weights = np.exp((logits - logits.max()) / self._temperature, dtype=np.float64)
+        edges = np.cumsum(weights)
+        drawn = generator.random() * float(edges[-1])
+        # To the right: a draw of exactly 0 must not take an id without probability.
+        return int(np.searchsorted(edges, drawn, side="right"))
+
+    def finish(self) -> list[Hypothesis]:
+        """Return all hypotheses."""
+        return self._hypotheses
