@@ -14,15 +14,26 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 FRAME_SAMPLES: Final = 512
 """32 ms, the input of Silero's model."""
 
+SPEECH_THRESHOLD: Final = 0.35
+"""Default of recordings and captions: lower than Silero's, since a missed word is lost, while noise
+that passes only costs a decoding. Of 482 recordings with speech all pass."""
+
+COMMAND_THRESHOLD: Final = 0.4
+"""Of spoken commands: higher, since noise after the last word would keep a command from ending."""
+
+CERTAIN_THRESHOLD: Final = 0.5
+"""Silero's own, where speech must be certain: at the edges of words, and before a window that has
+text already is decoded again."""
+
+HYSTERESIS: Final = 0.15
+"""Speech ends this far below the threshold, as in Silero: words have soft sounds."""
+
 LEVEL_SAMPLES: Final = 938 * FRAME_SAMPLES
 """30 s, over which the level of quiet audio is measured."""
 
 _QUIET_PEAK: Final = 0.05
 _RAISED_PEAK: Final = 0.1
 """Silero misses quiet speech: of 482 recordings, none as recorded and 64 at a hundredth of it."""
-
-_HYSTERESIS: Final = 0.15
-"""Speech ends this far below the threshold, as in Silero."""
 
 _MIN_SPEECH_FRAMES: Final = 3
 """Less than a tenth of a second is a click."""
@@ -44,6 +55,15 @@ class SpeechDetector(Protocol):
     def probability(self, frame: FloatArray) -> float:
         """Return the probability in [0, 1] that `(512,)` float32 samples hold speech."""
         ...
+
+
+def make_detector() -> SpeechDetector:
+    """Return a new speech detector, which remembers one stream.
+
+    Raises:
+        OptionError: its library cannot be imported.
+    """
+    return SileroDetector()
 
 
 class SileroDetector:
@@ -115,7 +135,7 @@ def find_onset(probabilities: Iterable[float], threshold: float) -> int | None:
             if probability < threshold:
                 continue
             start = last_speech = index
-        elif probability >= threshold - _HYSTERESIS:
+        elif probability >= threshold - HYSTERESIS:
             last_speech = index
         elif index - last_speech >= _ONSET_GAP_FRAMES:
             start = None
@@ -142,7 +162,7 @@ def speech_stretches(
                 continue
             start, fewest, history = index, _MIN_SPEECH_FRAMES, []
         history.append(probability)
-        if probability >= threshold - _HYSTERESIS:
+        if probability >= threshold - HYSTERESIS:
             last_speech = index
         if index - last_speech >= max(1, min_silence):
             if last_speech + 1 - start >= fewest:
@@ -157,6 +177,12 @@ def speech_stretches(
             history, start, fewest = history[quietest + 1 :], cut, 1
     if start is not None and last_speech + 1 - start >= fewest:
         yield Speech(start, last_speech + 1)
+
+
+def split_frames(audio: FloatArray) -> FloatArray:
+    """Return the whole frames of `(n_samples,)` as `(n_frames, 512)`; the rest is dropped."""
+    n_frames = audio.size // FRAME_SAMPLES
+    return audio[: n_frames * FRAME_SAMPLES].reshape(n_frames, FRAME_SAMPLES)
 
 
 def frames_to_seconds(frames: int) -> float:

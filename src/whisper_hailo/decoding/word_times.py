@@ -14,7 +14,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector, frames_to_seconds, quiet_gain
+from whisper_hailo.audio.vad import (
+    CERTAIN_THRESHOLD,
+    FRAME_SAMPLES,
+    SpeechDetector,
+    frames_to_seconds,
+    quiet_gain,
+    split_frames,
+)
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.protocols import AnyDecoder, DecoderState
 from whisper_hailo.core.types import (
@@ -171,8 +178,6 @@ _PAUSE_FRAMES: Final = 6
 _LEAD_FRAMES: Final = 12
 """What the detector hears before a word, to be as sure of its first sound as of the others."""
 
-_SPEECH: Final = 0.5
-
 _SOUND_S: Final = 0.1
 """Less speech is a click, or the first sound of the next word."""
 
@@ -208,13 +213,13 @@ def _speech_within(
 ) -> list[tuple[float, float]]:
     """Return edges of the speech within a word; less than a pause at its ends belongs to it."""
     first = max(0, round(word.start_s * SAMPLE_RATE_HZ) // FRAME_SAMPLES - _LEAD_FRAMES)
-    end = min(audio.size, round(word.end_s * SAMPLE_RATE_HZ)) // FRAME_SAMPLES
-    frames = audio[first * FRAME_SAMPLES : end * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)
+    end = round(word.end_s * SAMPLE_RATE_HZ)
+    frames = split_frames(audio[first * FRAME_SAMPLES : end])
     detector.reset()
     spoken = [
         number
         for number, frame in enumerate(frames, first)
-        if detector.probability(frame) > _SPEECH
+        if detector.probability(frame) > CERTAIN_THRESHOLD
     ]
     breaks = [at for at, (a, b) in enumerate(pairwise(spoken), 1) if b - a > _PAUSE_FRAMES]
     pause_s = frames_to_seconds(_PAUSE_FRAMES)

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from whisper_hailo.audio.vad import FRAME_SAMPLES
+from whisper_hailo.audio.vad import SPEECH_THRESHOLD, frames_to_seconds
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, require_valid
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 _MAX_SEGMENT_S: Final = 18.0
 """What a 20 s window holds with its margin; half a minute late a sentence is of no use."""
@@ -38,7 +37,7 @@ class CaptionOptions:
         OptionError: a value is out of range.
     """
 
-    vad_threshold: float = flag(0.35, "Speech probability threshold.", "Segments")
+    vad_threshold: float = flag(SPEECH_THRESHOLD, "Speech probability threshold.", "Segments")
     min_silence_s: float = _seconds_flag(0.5, "Silence that ends a segment.", "--min-silence")
     min_speech_s: float = _seconds_flag(
         0.1, "Ignore speech shorter than this.", "--min-speech", rare=True
@@ -67,7 +66,7 @@ class CaptionOptions:
     def __post_init__(self) -> None:
         fits = 0.0 < self.vad_threshold <= 1.0
         require_valid(self, "vad_threshold", fits, "more than 0, at most 1")
-        frame_s = FRAME_SAMPLES / SAMPLE_RATE_HZ
+        frame_s = frames_to_seconds(1)
         for name, least_s in (
             ("min_silence_s", frame_s), ("min_speech_s", 0.0), ("pre_roll_s", 0.0),
             ("min_partial_s", 0.0), ("settle_s", 0.0), ("hold_back_s", 0.0),

@@ -9,12 +9,9 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
+from whisper_hailo.audio.vad import FRAME_SAMPLES, HYSTERESIS, SpeechDetector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferWord, FloatArray
 from whisper_hailo.live.options import CaptionOptions
-
-_HYSTERESIS: Final = 0.15
-"""Speech goes on until the probability falls this far below the threshold, as Silero has it."""
 
 _SMOOTHING: Final = round(0.04 * SAMPLE_RATE_HZ)
 """Samples over which loudness is averaged when a quiet place is looked for."""
@@ -85,7 +82,7 @@ class Segmenter:
         """Take one frame, `(512,)` float32 at 16 kHz; return what it changed."""
         self.n_heard += FRAME_SAMPLES
         frame = _Frame(audio, self._detector.probability(audio))
-        is_quiet = frame.probability < self._threshold - _HYSTERESIS
+        is_quiet = frame.probability < self._threshold - HYSTERESIS
         if self._speaking:
             self._frames.append(frame)
             self._run = self._run + 1 if is_quiet else 0

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.audio.stream import Resampler
-from whisper_hailo.audio.vad import SileroDetector, SpeechDetector
+from whisper_hailo.audio.vad import SpeechDetector, make_detector
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
@@ -272,7 +272,7 @@ class BlockCaptions:
         captions = captions or CaptionOptions()
         options = options or caption_defaults(transcriber.default_anti_repetition)
         engine = TranscriberEngine(transcriber, options)
-        self._captioner = Captioner(engine, detector or SileroDetector(), captions)
+        self._captioner = Captioner(engine, detector or make_detector(), captions)
         self._resampler = Resampler(sample_rate)
         warm_up(engine)
 

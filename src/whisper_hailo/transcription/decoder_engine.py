@@ -10,7 +10,14 @@ from typing import Final
 
 import numpy as np
 
-from whisper_hailo.audio.vad import FRAME_SAMPLES, SileroDetector, quiet_gain
+from whisper_hailo.audio.vad import (
+    CERTAIN_THRESHOLD,
+    SpeechDetector,
+    frames_to_seconds,
+    make_detector,
+    quiet_gain,
+    split_frames,
+)
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder, DecoderState
@@ -65,9 +72,9 @@ class DecoderEngine:
         self._loop = DecodingLoop(decoder, tokenizer.special, options, window_s, hotwords)
 
     @cached_property
-    def _detector(self) -> SileroDetector:
-        """Silero's detector, loaded when it is needed first."""
-        return SileroDetector()
+    def _detector(self) -> SpeechDetector:
+        """The speech detector, loaded when it is needed first."""
+        return make_detector()
 
     def context(self) -> Context:
         """Return the context of a new recording."""
@@ -201,11 +208,11 @@ class DecoderEngine:
             return None
         self._detector.reset()
         tail = quiet_gain(tail) * tail
-        frames = tail[: tail.size // FRAME_SAMPLES * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)
-        is_speech = [self._detector.probability(frame) > _SPEECH for frame in frames]
-        if sum(is_speech) * FRAME_SAMPLES < _MIN_SPEECH_S * SAMPLE_RATE_HZ:
+        frames = split_frames(tail)
+        is_speech = [self._detector.probability(frame) > CERTAIN_THRESHOLD for frame in frames]
+        if frames_to_seconds(sum(is_speech)) < _MIN_SPEECH_S:
             return None
-        onset_s = is_speech.index(True) * FRAME_SAMPLES / SAMPLE_RATE_HZ
+        onset_s = frames_to_seconds(is_speech.index(True))
         return end_s + max(0.0, onset_s - _LEAD_S)
 
     def _with_words(
@@ -262,7 +269,6 @@ class DecoderEngine:
 _MIN_TAIL_S: Final = 1.0
 """Less audio after the text is the end of its last word."""
 _MIN_SPEECH_S: Final = 0.6
-_SPEECH: Final = 0.5
 _LEAD_S: Final = 0.2
 """Kept before speech: detectors miss soft first sounds."""
 _MAX_ROUNDS: Final = 3

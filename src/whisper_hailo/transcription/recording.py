@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from whisper_hailo.audio import AudioSource, open_audio
-from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Closing
@@ -35,11 +35,11 @@ def make_plan(
     """Return the window planner of one recording; `auto` overlaps."""
     sequential = options.prompts.condition_on_previous_text
     if long.strategy == "vad":
-        detector = SileroDetector()
+        detector = make_detector()
         return SpeechPlan(buffer, long.clips, plan, long, detector, sequential=sequential)
     gate = None
     if long.skip_silence:
-        gate = SpeechGate(SileroDetector(), long.vad_threshold)
+        gate = SpeechGate(make_detector(), long.vad_threshold)
     if long.strategy == "seek":
         return SeekPlan(buffer, long.clips, plan, options.words, gate=gate)
     overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s

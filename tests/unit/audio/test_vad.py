@@ -15,10 +15,10 @@ import pytest
 import soundfile
 
 from whisper_hailo.audio.vad import (
-    SileroDetector,
     Speech,
     find_onset,
     frames_to_seconds,
+    make_detector,
     one_thread,
     quiet_gain,
     speech_stretches,
@@ -39,7 +39,7 @@ PLAN = WindowPlan(10.0, 1.0)
 
 def windows(audio: FloatArray) -> list[Window]:
     feed = AudioBuffer(iter(np.array_split(audio, 7)))
-    return list(SpeechPlan(feed, WHOLE, PLAN, LongOptions(), SileroDetector()).windows())
+    return list(SpeechPlan(feed, WHOLE, PLAN, LongOptions(), make_detector()).windows())
 
 
 def said() -> tuple[FloatArray, list[tuple[float, float]]]:
@@ -120,10 +120,10 @@ def test_without_the_package_each_command_says_what_to_install(
 ONE_THREAD = """
 import os, sys
 import numpy as np
-from whisper_hailo.audio.vad import SileroDetector, quiet_gain
+from whisper_hailo.audio.vad import make_detector, quiet_gain
 
 before = dict(os.environ)
-detector = SileroDetector()
+detector = make_detector()
 threads = len(os.listdir("/proc/self/task"))
 for _ in range(3):
     detector.probability(np.zeros(512, np.float32))

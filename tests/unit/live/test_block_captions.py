@@ -126,7 +126,7 @@ def test_silero_tells_speech_unless_another_detector_is_given(
         made.append(Loudness())
         return made[-1]
 
-    monkeypatch.setattr("whisper_hailo.live.stream.SileroDetector", silero)
+    monkeypatch.setattr("whisper_hailo.live.stream.make_detector", silero)
     said = speech(range(4))
     assert BlockCaptions(plain, detector=Loudness()).feed(said)
     assert made == []

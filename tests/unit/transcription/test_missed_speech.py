@@ -95,7 +95,7 @@ class Loudness:
 
 @pytest.fixture(autouse=True)
 def _by_loudness(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoder_engine, "SileroDetector", Loudness)
+    monkeypatch.setattr(decoder_engine, "make_detector", Loudness)
 
 
 def audio(*speech: tuple[float, float], seconds: float = 6.0) -> FloatArray:

@@ -9,7 +9,7 @@ from pathlib import Path
 import soundfile
 
 from whisper_hailo import Transcriber
-from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import TranscriberEngine, caption_defaults
@@ -37,7 +37,7 @@ def caption_text(
         path = Path(folder) / "recording.wav"
         soundfile.write(path, audio, SAMPLE_RATE_HZ, "FLOAT")
         with FileSource(path) as source:
-            events = list(CaptionStream(source, Captioner(engine, SileroDetector())).events())
+            events = list(CaptionStream(source, Captioner(engine, make_detector())).events())
     completed = [event for event in events if isinstance(event, Completed) and event.text]
     languages = [event.language for event in completed if event.language]
     return TranscriptText(

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from whisper_hailo.audio import load_audio
-from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.vad import CERTAIN_THRESHOLD, make_detector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, IntArray
 from whisper_hailo_lab.data.speech import SpeechRecording
 from whisper_hailo_lab.report.table import Table
@@ -19,7 +19,6 @@ Times: TypeAlias = Sequence[tuple[float, float]]
 
 _FRAME: Final = 512
 """Samples that Silero's model takes at once: 32 ms."""
-_SPEECH: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +65,9 @@ def clip_edges(recording: SpeechRecording) -> list[ClipEdges]:
 
 def _speech_frames(audio: FloatArray) -> IntArray:
     """Return the indices of frames with speech."""
-    detector = SileroDetector()
+    detector = make_detector()
     frames = audio[: audio.size // _FRAME * _FRAME].reshape(-1, _FRAME)
-    return np.flatnonzero([detector.probability(frame) > _SPEECH for frame in frames])
+    return np.flatnonzero([detector.probability(frame) > CERTAIN_THRESHOLD for frame in frames])
 
 
 def edge_errors(words: Times, edges: Sequence[ClipEdges]) -> EdgeErrors:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.audio import load_audio
-from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
@@ -66,7 +66,7 @@ def compare_captions(
 
     with ExitStack() as stack:
         setups = [*_ours(common, stack), *moonshine_setup(common, stack)]
-        runs = run_captions(setups, audio, SileroDetector, tick)
+        runs = run_captions(setups, audio, make_detector, tick)
         rows = with_ratios(runs, error_rate)
     settings = {
         "model": common.model,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.live.captioner import Captioner
@@ -115,7 +115,7 @@ class PacedCaptioner(Captioner):
     """A captioner that tells the clock when it is done with a piece."""
 
     def __init__(self, engine: CaptionEngine, clock: FreeCore) -> None:
-        super().__init__(engine, SileroDetector(), now=clock.now)
+        super().__init__(engine, make_detector(), now=clock.now)
         self._core = clock
 
     def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:

@@ -15,7 +15,7 @@ import numpy as np
 import soundfile
 
 from whisper_hailo.audio import load_audio
-from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo_lab.captions.comparison import CaptionSetup, run_captions
@@ -69,7 +69,7 @@ def cost(arguments: argparse.Namespace) -> dict[str, Any]:
     audio = load_audio(first_minute(arguments.audio))
     with warm_engine(arguments.model, 1) as engine:
         (one,) = run_captions(
-            [CaptionSetup("drafts", engine, CaptionOptions())], audio, SileroDetector
+            [CaptionSetup("drafts", engine, CaptionOptions())], audio, make_detector
         )
     texts = [call for call in one.partials if call.result.tokens]
     some = texts[:: max(1, len(texts) // PARTIALS)]

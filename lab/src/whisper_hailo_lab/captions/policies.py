@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo import Transcriber
-from whisper_hailo.audio.vad import FRAME_SAMPLES, SileroDetector
+from whisper_hailo.audio.vad import FRAME_SAMPLES, make_detector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import (
@@ -154,7 +154,7 @@ def play(
 ) -> Play:
     """Caption a stream at the speed of speech; what waits is taken as one block."""
     clock = CoreClock(times_slower)
-    run = Play(Captioner(engine, SileroDetector(), options, clock.now))
+    run = Play(Captioner(engine, make_detector(), options, clock.now))
     settled: list[str] = []
     begin_s, begin_cpu_s, at = clock.now(), time.thread_time(), 0
     audio = stream.audio

@@ -15,7 +15,7 @@ import soundfile
 
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
-from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
@@ -127,14 +127,14 @@ def text_of(events: list[Event]) -> str:
 def captioned(path: Path, model: str, options: CaptionOptions) -> str:
     """What captions hear in a recording, as fast as it goes."""
     with warm_engine(model, 1) as engine, FileSource(path) as source:
-        captioner = Captioner(engine, SileroDetector(), options)
+        captioner = Captioner(engine, make_detector(), options)
         return text_of(list(CaptionStream(source, captioner).events()))
 
 
 def real_time(path: Path, model: str, threads: int) -> dict[str, Any]:
     """The recording at the speed of speech, and its offline transcription for comparison."""
     with warm_engine(model, threads) as engine:
-        captioner = Captioner(engine, SileroDetector())
+        captioner = Captioner(engine, make_detector())
         begin_s, cpu_s = time.perf_counter(), time.process_time()
         with FileSource(path, real_time=True) as source:
             events = list(CaptionStream(source, captioner).events())

@@ -25,7 +25,7 @@ from whisper_hailo_lab.documents.captions import PARTS
 @pytest.fixture
 def stream(monkeypatch: pytest.MonkeyPatch) -> SpokenStream:
     """Two utterances of four words each, a second apart."""
-    monkeypatch.setattr(policies, "SileroDetector", Loudness)
+    monkeypatch.setattr(policies, "make_detector", Loudness)
     said = speech(range(4))
     audio = np.concatenate([silence(1.0), said, silence(1.0), said, silence(1.0)])
     length_s = said.size / SAMPLE_RATE_HZ

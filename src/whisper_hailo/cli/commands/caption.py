@@ -47,7 +47,7 @@ def caption(
     audio: Annotated[str | None, Argument()] = None,
 ) -> int:
     """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
-    from whisper_hailo.audio.vad import SileroDetector
+    from whisper_hailo.audio.vad import make_detector
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.outputs.files import CUES
     from whisper_hailo.live.outputs.replacements import Replacements
@@ -62,7 +62,7 @@ def caption(
     if hearing.moonshine is not None:
         expect_heard(model, decoding, options)
     source.expect_use(audio)
-    detector = SileroDetector()  # where it is missing, before a model is fetched
+    detector = make_detector()  # where it is missing, before a model is fetched
     place = show.place()
     replacements = Replacements({}) if show.replace is None else Replacements.read(show.replace)
     release_freed_memory()

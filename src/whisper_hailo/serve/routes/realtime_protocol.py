@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.captioner import Captioner
@@ -241,7 +241,7 @@ class RealtimeSettings(_Part):
             pre_roll_s=turns.prefix_padding_ms / 1000,
             min_partial_s=_MIN_PARTIAL_S,
         )
-        return Captioner(engine, SileroDetector(), options)
+        return Captioner(engine, make_detector(), options)
 
 
 class _AllSpeech:

@@ -14,7 +14,14 @@ from typing import Any, BinaryIO, Final, cast
 import numpy as np
 from wyoming.event import Event
 
-from whisper_hailo.audio.vad import FRAME_SAMPLES, SileroDetector, SpeechDetector
+from whisper_hailo.audio.vad import (
+    COMMAND_THRESHOLD,
+    FRAME_SAMPLES,
+    SpeechDetector,
+    frames_to_seconds,
+    make_detector,
+    split_frames,
+)
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.strict_json import MismatchError, parse_json_object
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
@@ -144,7 +151,6 @@ class WyomingRecording:
 SILENCE_S: Final = {"aggressive": 0.25, "default": 0.7, "relaxed": 1.25}
 """Silence that ends a command, by Wyoming's `vad_sensitivity`; the values are Home Assistant's."""
 
-_THRESHOLD: Final = 0.4
 _MIN_SPEECH_FRAMES: Final = 3  # less than a tenth of a second is a click
 
 _PRE_ROLL_S: Final = 0.4
@@ -185,7 +191,7 @@ class EndOfSpeechDetector:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._silence_s = silence_s
-        self._detector = detector or SileroDetector()
+        self._detector = detector or make_detector()
         self._clock = clock
         self._start_s = clock()
         self._rest = np.empty(0, np.float32)
@@ -199,16 +205,16 @@ class EndOfSpeechDetector:
     def push(self, audio: FloatArray) -> bool:
         """Take `(n_samples,)` at 16 kHz; return whether the command is over."""
         samples = np.concatenate([self._rest, audio])
-        frames = samples[: samples.size // FRAME_SAMPLES * FRAME_SAMPLES]
+        frames = split_frames(samples)
         self._rest = samples[frames.size :]
-        came_s = frames.size / SAMPLE_RATE_HZ + _to_seconds(len(self._speech_db))
+        came_s = frames.size / SAMPLE_RATE_HZ + frames_to_seconds(len(self._speech_db))
         self.is_file |= came_s > self._clock() - self._start_s + _MAX_AHEAD_S
         if self.is_file:
             return False
-        for frame in frames.reshape(-1, FRAME_SAMPLES):
+        for frame in frames:
             power = float(np.dot(frame, frame)) / frame.size
             self._recent_db.append(10 * math.log10(power + _LEAST_POWER))
-            is_speech = self._detector.probability(frame) >= _THRESHOLD
+            is_speech = self._detector.probability(frame) >= COMMAND_THRESHOLD
             self._speech_db.append(max(self._recent_db) if is_speech else -math.inf)
             is_command = self._speech_db[-1] >= self._least_db()
             self._run = self._run + 1 if is_command else 0
@@ -219,7 +225,9 @@ class EndOfSpeechDetector:
             return False
         if self._last is None:
             return heard_s >= _NO_SPEECH_S
-        silence_s = min(heard_s - _to_seconds(self._last), (now_s - self._last_came_s) / LIVE_SHARE)
+        by_audio_s = heard_s - frames_to_seconds(self._last)
+        by_clock_s = (now_s - self._last_came_s) / LIVE_SHARE
+        silence_s = min(by_audio_s, by_clock_s)
         return silence_s >= self._silence_s or heard_s >= _MAX_COMMAND_S
 
     def _least_db(self) -> float:
@@ -232,14 +240,14 @@ class EndOfSpeechDetector:
         """Whether the speaker pauses, and all silence that is kept has come."""
         if self._last is None or self.is_file:
             return False
-        return _to_seconds(len(self._speech_db) - self._last) >= _TAIL_S
+        return frames_to_seconds(len(self._speech_db) - self._last) >= _TAIL_S
 
     def is_lone_command(self) -> bool:
         """Return whether audio came no faster than it was spoken, and all speech is the command's.
 
         What is outside of the bounds is then silence or noise.
         """
-        heard_s = _to_seconds(len(self._speech_db))
+        heard_s = frames_to_seconds(len(self._speech_db))
         is_live = self._clock() - self._start_s >= LIVE_SHARE * heard_s
         if self._last is None or self.is_file or not is_live:
             return False
@@ -260,10 +268,6 @@ class EndOfSpeechDetector:
             if run == _MIN_SPEECH_FRAMES:
                 first = index + 1 - run
                 break
-        begin_s = max(0.0, _to_seconds(first) - _PRE_ROLL_S)
-        end_s = _to_seconds(self._last) + _TAIL_S
+        begin_s = max(0.0, frames_to_seconds(first) - _PRE_ROLL_S)
+        end_s = frames_to_seconds(self._last) + _TAIL_S
         return round(begin_s * SAMPLE_RATE_HZ), round(end_s * SAMPLE_RATE_HZ)
-
-
-def _to_seconds(n_frames: int) -> float:
-    return n_frames * FRAME_SAMPLES / SAMPLE_RATE_HZ

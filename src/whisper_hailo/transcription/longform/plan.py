@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from whisper_hailo.audio.vad import SPEECH_THRESHOLD
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, require_choices, require_valid
@@ -93,7 +94,7 @@ class LongOptions:
         parse=parse_clips,
     )
     skip_silence: bool = flag(True, "Start windows where speech begins.", _VAD)
-    vad_threshold: float = flag(0.35, "Speech probability threshold.", _VAD)
+    vad_threshold: float = flag(SPEECH_THRESHOLD, "Speech probability threshold.", _VAD)
     min_silence_s: float = setting(
         0.5, "Silence that ends speech.", _VAD, name="--vad-min-silence", metavar="S"
     )

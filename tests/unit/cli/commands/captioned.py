@@ -51,7 +51,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Made:
         return Loudness()
 
     monkeypatch.setattr(module, "caption_engine", engine)
-    monkeypatch.setattr("whisper_hailo.audio.vad.SileroDetector", detector)
+    monkeypatch.setattr("whisper_hailo.audio.vad.make_detector", detector)
     monkeypatch.setattr(module, "release_freed_memory", lambda: None)
     monkeypatch.chdir(tmp_path)
     soundfile.write("a.wav", SOUND, 16_000, subtype="FLOAT")

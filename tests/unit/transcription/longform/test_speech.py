@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.sounds import DATA
 from tests.unit.transcription.longform.layouts import PLAN, Script, feed_of, heard, ramp
 from whisper_hailo.audio import load_audio
-from whisper_hailo.audio.vad import FRAME_SAMPLES, LEVEL_SAMPLES, SileroDetector
+from whisper_hailo.audio.vad import FRAME_SAMPLES, LEVEL_SAMPLES, make_detector
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
@@ -403,7 +403,7 @@ def test_options_make_the_gate() -> None:
 def test_real_speech_behind_silence_is_found_by_real_detector() -> None:
     speech = load_audio(DATA / "micro" / "seen" / "seen-000.ogg")
     hum = 0.001 * np.random.default_rng(0).standard_normal(10 * SECOND).astype(np.float32)
-    alone = SpeechGate(SileroDetector(), 0.35).find_start(feed_of(speech), 0)
+    alone = SpeechGate(make_detector(), 0.35).find_start(feed_of(speech), 0)
     assert alone is not None
-    found = SpeechGate(SileroDetector(), 0.35).find_start(feed_of(np.concatenate([hum, speech])), 0)
+    found = SpeechGate(make_detector(), 0.35).find_start(feed_of(np.concatenate([hum, speech])), 0)
     assert found == pytest.approx(10 * SECOND - SECOND // 2, abs=SECOND)
