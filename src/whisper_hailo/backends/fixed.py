@@ -14,8 +14,9 @@ import numpy as np
 from whisper_hailo.backends.checks import check_features, check_positions, check_step
 from whisper_hailo.backends.model_files import has_content
 from whisper_hailo.backends.onnx_file import Signature, precision, read_signature
+from whisper_hailo.backends.padding import pad_with_zeros
 from whisper_hailo.backends.session import OneGraph
-from whisper_hailo.backends.silence import cut_to, logsumexp
+from whisper_hailo.backends.step_output import output_of_logits
 from whisper_hailo.core.errors import ModelError, ShapeError, display_path
 from whisper_hailo.core.paths import resolve_within
 from whisper_hailo.core.protocols import Closing, Limits, Padding, StepOutput
@@ -102,7 +103,7 @@ class FixedDecoder(Closing):
                 f"decoder takes {self.runner.n_positions} positions and cannot be padded to "
                 f"{target}; leave --pad-to out and set --repetition-penalty"
             )
-        features = cut_to(audio_features, n_positions, self.runner.n_positions)
+        features = pad_with_zeros(audio_features, n_positions, self.runner.n_positions)
         n = len(features)
         return FixedState(features, np.zeros((n, 0), np.int64), np.zeros(n, np.int64))
 
@@ -127,7 +128,7 @@ class FixedDecoder(Closing):
         # Where a row is padded on the left, what is asked for there means nothing: any row will do.
         columns = np.maximum(n_before + positions[None, :] - first[:, None], 0)
         looked_at = np.take_along_axis(logits, columns[:, :, None], axis=1)
-        return StepOutput(looked_at, logsumexp(looked_at)), state
+        return output_of_logits(looked_at), state
 
     def batch_size(self, state: FixedState) -> int:
         return state.batch

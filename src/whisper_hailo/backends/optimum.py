@@ -22,6 +22,7 @@ from whisper_hailo.backends.onnx_file import (
     precision,
     read_signature,
 )
+from whisper_hailo.backends.padding import pad_features
 from whisper_hailo.backends.session import (
     EXPORT_AGAIN,
     open_graph,
@@ -29,7 +30,8 @@ from whisper_hailo.backends.session import (
     running,
     saturates,
 )
-from whisper_hailo.backends.silence import logsumexp, measure_silence_keys, pad_features
+from whisper_hailo.backends.silence import measure_silence_keys
+from whisper_hailo.backends.step_output import output_of_logits
 from whisper_hailo.core.errors import ModelError, ShapeError, display_path
 from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import ModelSpec
@@ -246,7 +248,7 @@ class OptimumDecoder(Closing):
                 columns.append(column)
             logits = np.concatenate(columns, axis=1)
         looked_at = logits[:, positions]
-        return StepOutput(looked_at, logsumexp(looked_at)), state
+        return output_of_logits(looked_at), state
 
     def _run(
         self, signature: Signature, tokens: IntArray, state: OptimumState

@@ -3,6 +3,10 @@
 A decoder hears a short window as if the rest of 30 s were silent. Zero rows in the place of that
 silence park its attention where the model was never trained: real `base` then leaves clauses out,
 repeats itself and takes German for Welsh (docs/accuracy.md).
+
+A model directory keeps its keys. Whoever changes how they are measured raises
+`convert.model_cache.REVISION`, so that cached models are converted again, and `SPEC_VERSION` in
+`core/spec.py` if the keys of earlier directories would be wrong with the new program.
 """
 
 from __future__ import annotations
@@ -17,18 +21,19 @@ from safetensors.numpy import load_file, save_file
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.backends.model_files import model_file
-from whisper_hailo.core.errors import ModelError, ShapeError, display_path
-from whisper_hailo.core.protocols import Encoder, Padding, SilenceKeys
+from whisper_hailo.core.errors import ModelError, display_path
+from whisper_hailo.core.protocols import Encoder, SilenceKeys
 from whisper_hailo.core.spec import SILENCE_FILE, ModelSpec
 from whisper_hailo.core.types import (
     FRAMES_PER_POSITION,
     FRAMES_PER_SECOND,
     SAMPLE_RATE_HZ,
     FloatArray,
-    IntArray,
 )
 
 N_KEYS: Final = 16
+"""Rows of silence in every window: docs/decoding.md has the error rates with them."""
+
 CLIPS: Final = Path(__file__).parent.parent / "assets" / "silence"
 """Two people, an English and a German sentence; their licences are beside them."""
 
@@ -37,6 +42,7 @@ _BEHIND_S: Final = 1.0
 """Positions nearer to the end of speech still hold traces of it."""
 
 _N_ITERATIONS: Final = 20
+"""Fixed, rather than until nothing moves: the same checkpoint always has the same keys."""
 
 
 def load_silence_keys(directory: Path, spec: ModelSpec) -> SilenceKeys:
@@ -70,14 +76,15 @@ def measure_silence_keys(encoder: Encoder) -> SilenceKeys:
     dims = encoder.spec.dims
     n_samples = round(dims.max_window_s * SAMPLE_RATE_HZ)
     behind_s = min(_BEHIND_S, dims.max_window_s / 4)
-    silent = []
+    parts = []
     for clip in bundled_clips():
         speech = clip[: n_samples // 2]
         mel = log_mel(pad_or_trim(speech, n_samples), dims.n_mels)
         features = encoder.encode(mel[np.newaxis])[0]
-        speech_s = speech.size / SAMPLE_RATE_HZ
-        silent.append(features[round((speech_s + behind_s) * _POSITIONS_PER_SECOND) :])
-    return cluster_positions(np.concatenate(silent), N_KEYS)
+        silence_s = speech.size / SAMPLE_RATE_HZ + behind_s
+        first_silent = round(silence_s * _POSITIONS_PER_SECOND)
+        parts.append(features[first_silent:])
+    return cluster_positions(np.concatenate(parts), N_KEYS)
 
 
 def bundled_clips() -> list[FloatArray]:
@@ -92,15 +99,18 @@ def cluster_positions(features: FloatArray, n_keys: int) -> SilenceKeys:
     """
     runs = np.array_split(features, min(n_keys, len(features)))
     centres = np.stack([run.mean(axis=0) for run in runs])
-    counts = np.array([len(run) for run in runs])
+    sizes = np.array([len(run) for run in runs])
     for _ in range(_N_ITERATIONS):
         distances = (centres**2).sum(axis=1) - 2 * features @ centres.T
         nearest = distances.argmin(axis=1)
-        counts = np.bincount(nearest, minlength=len(centres))
+        sizes = np.bincount(nearest, minlength=len(centres))
         sums = np.zeros_like(centres)
         np.add.at(sums, nearest, features)
-        centres, counts = sums[counts > 0] / counts[counts > 0, np.newaxis], counts[counts > 0]
-    return SilenceKeys(centres.astype(np.float32), (counts / len(features)).astype(np.float32))
+        is_used = sizes > 0  # centres that lost all their positions go
+        sizes = sizes[is_used]
+        centres = sums[is_used] / sizes[:, np.newaxis]
+    shares = sizes / len(features)
+    return SilenceKeys(centres.astype(np.float32), shares.astype(np.float32))
 
 
 def with_silence_keys(features: FloatArray, silence: SilenceKeys | None) -> FloatArray:
@@ -109,43 +119,3 @@ def with_silence_keys(features: FloatArray, silence: SilenceKeys | None) -> Floa
         return features
     shape = (features.shape[0], *silence.features.shape)
     return np.concatenate([features, np.broadcast_to(silence.features, shape)], axis=1)
-
-
-def pad_features(
-    features: FloatArray, paddings: tuple[Padding, ...], n_positions: IntArray
-) -> FloatArray:
-    """Pad every row to its target with real rows, of silence or of zeros, all equally long."""
-    pairs = [*zip(paddings, n_positions.tolist(), strict=True)]
-    lengths = {n + padding.n_added(n) for padding, n in pairs}
-    if len(lengths) != 1:
-        raise ShapeError(
-            f"windows of one batch have {sorted(lengths)} positions with their padding, this "
-            "decoder cannot mask any; use windows of one length, or one padding target over all"
-        )
-    padded = cut_to(features, n_positions, lengths.pop())
-    for row, (padding, n) in enumerate(pairs):
-        if padding.silence is not None and n < padded.shape[1]:
-            padded[row, n:] = padding.silence.repeat_rows(padded.shape[1] - n)
-    return padded
-
-
-def cut_to(features: FloatArray, n_positions: IntArray, target: int) -> FloatArray:
-    """Return `(batch, target, d_model)` float32, C-contiguous: true positions, then zero rows.
-
-    `n_positions`, `(batch,)` int64, are those of each row, at most `target`.
-    """
-    batch, n_audio_ctx, d_model = features.shape
-    if n_audio_ctx == target and np.all(n_positions == target):
-        return np.ascontiguousarray(features, dtype=np.float32)
-    padded = np.zeros((batch, target, d_model), np.float32)
-    for row, n in enumerate(n_positions.tolist()):
-        padded[row, :n] = features[row, :n]
-    return padded
-
-
-def logsumexp(logits: FloatArray) -> FloatArray:
-    """Natural log of the sum of exponentials over the last axis, `(batch, K)` float32."""
-    highest = logits.max(axis=-1, keepdims=True)
-    total = np.exp(logits - highest).sum(axis=-1, dtype=np.float64)
-    result: FloatArray = (highest[..., 0] + np.log(total)).astype(np.float32)
-    return result

@@ -13,7 +13,7 @@ from tests.unit.backends.graphs import in_float16
 from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.backends.onnx_file import load_message
-from whisper_hailo.backends.silence import logsumexp
+from whisper_hailo.backends.step_output import logsumexp
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.protocols import Limits, Padding
 from whisper_hailo.core.spec import ModelSpec

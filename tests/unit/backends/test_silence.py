@@ -11,13 +11,13 @@ from safetensors.numpy import save_file
 
 from tests.unit.backends.random_steps import ATOL, features_of, ids_of
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.backends.padding import pad_features
 from whisper_hailo.backends.silence import (
     CLIPS,
     N_KEYS,
     cluster_positions,
     load_silence_keys,
     measure_silence_keys,
-    pad_features,
     save_silence_keys,
     with_silence_keys,
 )
