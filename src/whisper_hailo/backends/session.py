@@ -78,7 +78,9 @@ def open_session(
 ) -> onnxruntime.InferenceSession:
     """Load one graph of a model directory, with all its inputs, and outputs that it must give."""
     path = model_file(directory, spec, file)
-    session = open_graph(path, str(path), threads, pairs_fit=spec.pairs_fit)
+    session = open_graph(
+        path, str(path), threads, int8_safe_without_vnni=spec.int8_safe_without_vnni
+    )
     got_inputs = {value.name for value in session.get_inputs()}
     got_outputs = {value.name for value in session.get_outputs()}
     if wrong := sorted((got_inputs ^ inputs) | (outputs - got_outputs)):
@@ -95,11 +97,11 @@ def open_graph(
     threads: int,
     advice: str = CONVERT_AGAIN,
     *,
-    pairs_fit: bool = False,
+    int8_safe_without_vnni: bool = False,
 ) -> onnxruntime.InferenceSession:
     """Load a graph, which is called `name` in messages that end with `advice`.
 
-    `pairs_fit`: its 8-bit products are exact on every processor, see `ModelSpec.pairs_fit`.
+    `int8_safe_without_vnni` is explained by `ModelSpec`: its 8-bit products are exact everywhere.
     """
     import onnxruntime
 
@@ -118,7 +120,7 @@ def open_graph(
     # Threads that spin while they wait take the cores from everything else in the pipeline: on a
     # busy two-core machine a decoder step is twice as fast without.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    if not pairs_fit and saturates():
+    if not int8_safe_without_vnni and saturates():
         options.add_session_config_entry(*EXACT_PRODUCTS)
     try:
         return onnxruntime.InferenceSession(source, sess_options=options, providers=PROVIDERS)
@@ -135,7 +137,8 @@ EXACT_PRODUCTS: Final = ("session.x64quantprecision", "1")
 """The runtime's setting that keeps codes without a sign, whose products it adds in 32 bits.
 
 Without VNNI it adds the products of two neighbours in 16 bits, for which only graphs of ours leave
-room (`ModelSpec.pairs_fit`); others give wrong text without a word: docs/decisions/exact-pairs.md.
+room (`ModelSpec.int8_safe_without_vnni`); others give wrong text without a word:
+docs/decisions/exact-pairs.md.
 With VNNI the exact kernels are 2.4 times slower than the usual ones, and no more exact.
 """
 

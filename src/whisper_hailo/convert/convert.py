@@ -108,7 +108,7 @@ def _write_all(
         quantization=options.decoder_form,
         encoder_quantization=options.encoder_form,
         half=options.in_half,
-        pairs_fit=True,
+        int8_safe_without_vnni=True,
         alignment_heads=alignment_heads(checkpoint.generation_config(), dims),
         source=source,
     )

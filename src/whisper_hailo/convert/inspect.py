@@ -80,7 +80,7 @@ def describe_model(directory: Path) -> dict[str, Any]:
         "quantization": spec.quantization,
         "encoder_quantization": spec.encoder_quantization,
         "half": spec.half,
-        "pairs_fit": spec.pairs_fit,
+        "pairs_fit": spec.int8_safe_without_vnni,
         "alignment_heads": [list(pair) for pair in spec.alignment_heads],
         "hailo": {form.file: asdict(form) for form in spec.hailo},
         "hefs": {hef.file: asdict(hef) for hef in spec.hefs},

@@ -171,6 +171,10 @@ PARITY_FILE = "parity.json"
 SPEC_VERSION = 9
 """Raised when graphs or entries change so that this program could misread earlier ones."""
 
+_INT8_SAFE_FIELD: Final = "int8_safe_without_vnni"
+_INT8_SAFE_ENTRY: Final = "pairs_fit"
+"""A field of `ModelSpec`, and its name in `model.json`, which stays within a version."""
+
 
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
@@ -232,8 +236,8 @@ class ModelSpec:
         quantization: decoder weights: `none`, `int8` or `int4`, or what another program calls them.
         encoder_quantization: encoder weights: `none`, `int8` or `int4`.
         half: quantised graphs use float16 where they are not 8-bit and it is safe.
-        pairs_fit: two neighbouring 8-bit products fit 16 bits together, so that every processor
-            computes them exactly; otherwise some need slower kernels.
+        int8_safe_without_vnni: two neighbouring 8-bit products fit 16 bits together, so that every
+            processor computes them exactly; otherwise some need slower kernels.
         alignment_heads: `(layer, head)` pairs whose cross-attention follows the audio.
     """
 
@@ -248,7 +252,7 @@ class ModelSpec:
     hailo: tuple[HailoForm, ...] = ()
     hefs: tuple[HefRecord, ...] = ()
     half: bool = False
-    pairs_fit: bool = False
+    int8_safe_without_vnni: bool = False
 
     def __post_init__(self) -> None:
         tokens = self.tokens
@@ -298,21 +302,25 @@ class ModelSpec:
 
     def to_json(self) -> str:
         """Return canonical JSON text: same spec, same bytes."""
-        fields_and_version = {"version": SPEC_VERSION, **asdict(self)}
-        return json.dumps(fields_and_version, indent=2, sort_keys=True) + "\n"
+        entries = {"version": SPEC_VERSION, **asdict(self)}
+        entries[_INT8_SAFE_ENTRY] = entries.pop(_INT8_SAFE_FIELD)
+        return json.dumps(entries, indent=2, sort_keys=True) + "\n"
 
     @classmethod
     def from_json(cls, text: bytes, where: str) -> ModelSpec:
         """Parse `model.json`; `where` names it in messages."""
         try:
             raw = parse_json(text)
-            version = decode(dict[str, Any], raw).get("version")
+            entries = decode(dict[str, Any], raw)
+            version = entries.get("version")
             if version != SPEC_VERSION:
                 raise ModelError(
                     f"it has format version {version!r}, this program reads {SPEC_VERSION}; "
                     "convert the checkpoint again"
                 )
-            return decode(cls, raw)
+            if _INT8_SAFE_ENTRY in entries:
+                entries[_INT8_SAFE_FIELD] = entries.pop(_INT8_SAFE_ENTRY)
+            return decode(cls, entries)
         except MismatchError as error:
             raise ModelError(
                 f"{where} is not a model description ({error}); convert the checkpoint again"

@@ -49,15 +49,17 @@ def test_products_of_other_programs_are_exact_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cuts_off", "pairs_fit", "asked"),
+    ("cuts_off", "int8_safe_without_vnni", "asked"),
     [(True, False, True), (True, True, False), (False, False, False)],
 )
 def test_exact_kernels_are_asked_for_where_sums_would_be_cut_off(
-    monkeypatch: pytest.MonkeyPatch, cuts_off: bool, pairs_fit: bool, asked: bool
+    monkeypatch: pytest.MonkeyPatch, cuts_off: bool, int8_safe_without_vnni: bool, asked: bool
 ) -> None:
     monkeypatch.setattr(saturation, "saturates", lambda: cuts_off)
     source = _model(FULL).SerializeToString()
-    options = open_graph(source, "x", 1, pairs_fit=pairs_fit).get_session_options()
+    options = open_graph(
+        source, "x", 1, int8_safe_without_vnni=int8_safe_without_vnni
+    ).get_session_options()
     name, value = saturation.EXACT_PRODUCTS
     try:
         found = options.get_session_config_entry(name) == value

@@ -44,7 +44,9 @@ def test_sizes_that_follow_from_the_dimensions() -> None:
 
 def test_a_spec_survives_its_file(tmp_path: Path) -> None:
     files = {"encoder.onnx": FileRecord(10, "ab")}
-    spec = replace(toy_spec(), files=files, hailo=(DECODER_FORM,), half=True, pairs_fit=True)
+    spec = replace(
+        toy_spec(), files=files, hailo=(DECODER_FORM,), half=True, int8_safe_without_vnni=True
+    )
     (tmp_path / "model.json").write_text(spec.to_json(), encoding="utf-8")
     assert ModelSpec.load(tmp_path) == spec
     assert ModelSpec.load(tmp_path).to_json() == spec.to_json()
@@ -173,9 +175,18 @@ def test_what_is_looked_for_is_found_or_it_is_said_how_to_get_it() -> None:
         toy_spec().hailo_form("encoder")
 
 
+def test_int8_safe_keeps_its_entry_of_format_9() -> None:
+    entries = json.loads(replace(toy_spec(), int8_safe_without_vnni=True).to_json())
+    assert entries["pairs_fit"] is True
+    assert "int8_safe_without_vnni" not in entries
+    del entries["pairs_fit"]
+    spec = ModelSpec.from_json(json.dumps(entries).encode(), "it")
+    assert spec.int8_safe_without_vnni is False
+
+
 def test_what_a_conversion_does_not_know_is_nothing() -> None:
     spec = toy_spec()
-    assert (spec.files, spec.hailo, spec.hefs, spec.half, spec.pairs_fit) == (
+    assert (spec.files, spec.hailo, spec.hefs, spec.half, spec.int8_safe_without_vnni) == (
         {},
         (),
         (),

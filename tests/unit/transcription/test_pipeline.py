@@ -243,7 +243,7 @@ def test_runs_that_give_the_same_text_have_one_identity(monkeypatch: pytest.Monk
     assert replace(own, reasons=("another",)).identity(plain, None, 1) == same
     assert own.identity(DecodingOptions(), LongOptions(), 1) == same
     renamed = Rows()
-    renamed.spec = replace(toy_spec(), pairs_fit=True)  # type: ignore[misc]
+    renamed.spec = replace(toy_spec(), int8_safe_without_vnni=True)  # type: ignore[misc]
     others = [
         own.identity(DecodingOptions(max_new_tokens=9), None, 1),
         own.identity(plain, LongOptions(min_silence_s=1.0), 1),

@@ -22,15 +22,15 @@ from whisper_hailo.convert.graphs.layers import (
     Rounded,
     Seen,
     attend,
+    attend_int8,
     attend_to_cache,
-    attend_to_codes,
     joined,
     layer_norm,
     linear,
     matmul_n_bits,
     mlp,
+    quantize_once,
     query,
-    seen_by_several,
     stored_linear,
     with_wider_inputs,
     with_wider_outputs,
@@ -225,7 +225,7 @@ class _Decoder(WhisperBuilder):
             asked = linear(self, normed, f"{name}.q", weights, precision)
             apart = self.op("Reshape", (asked, WINDOW_QUERIES), f"{name}.q.by_window")
             scaled = self.op("Mul", (apart, f"cross_key_scale_{layer}"), f"query_{layer}")
-            values = attend_to_codes(self, f"{name}.values", scaled, layer)
+            values = attend_int8(self, f"{name}.values", scaled, layer)
             mixed = self.op("Reshape", (values, ROW_VALUES), f"{name}.mixed")
         else:
             asked = linear(self, normed, f"query_{layer}", weights, precision)
@@ -308,7 +308,7 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
     b = WhisperBuilder("whisper_cross_kv", checkpoint)
     heads, size = b.dims.n_decoder_heads, b.dims.head_size
     features = b.input("audio_features", FLOAT, ("batch", "n_positions", b.dims.d_model))
-    seen = _one_zero_row_more(b, seen_by_several(b, features, arithmetic))
+    seen = _one_zero_row_more(b, quantize_once(b, features, arithmetic))
     in_codes = arithmetic is not Arithmetic.FLOAT
     for i in range(b.dims.n_decoder_layers):
         attention = f"decoder.layers.{i}.encoder_attn"

@@ -25,8 +25,8 @@ from whisper_hailo.convert.graphs.layers import (
     layer_norm,
     linear,
     mlp,
+    quantize_once,
     query,
-    seen_by_several,
     stored_linear,
 )
 from whisper_hailo.convert.graphs.onnx_graph import FLOAT, GELU_OPSET, OPSET, Graph, WhisperBuilder
@@ -100,7 +100,7 @@ class _Encoder(WhisperBuilder):
             out = out.map_inputs(lambda matrix: matrix * factors)
         parts = (query(self, name, size), keys, values)
         normed, readers = self._norm(x, f"{name}.normed", f"{name}_layer_norm", *parts)
-        seen = seen_by_several(self, normed, arithmetic)
+        seen = quantize_once(self, normed, arithmetic)
         q, k, v = (
             linear(self, seen, f"{name}.{part}", reader, arithmetic)
             for part, reader in zip("qkv", readers, strict=True)

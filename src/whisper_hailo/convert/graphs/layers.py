@@ -137,7 +137,7 @@ Seen: TypeAlias = str | Rounded
 """What products see: a float32 value, or one that is rounded already."""
 
 
-def seen_by_several(b: GraphBuilder, x: str, arithmetic: Arithmetic) -> Seen:
+def quantize_once(b: GraphBuilder, x: str, arithmetic: Arithmetic) -> Seen:
     """Return a value for several products with this arithmetic, rounded once where they round.
 
     It is rounded as a whole, as `DynamicQuantizeMatMul` does with its input. One product and a
@@ -297,7 +297,7 @@ def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: i
     return _attend_grouped(b, inputs, outputs, n_heads)
 
 
-def attend_to_codes(b: GraphBuilder, name: str, query: str, layer: int) -> str:
+def attend_int8(b: GraphBuilder, name: str, query: str, layer: int) -> str:
     """Write attention to keys and values of the audio in 8 bits, all products in integers.
 
     Hypotheses of one window are further queries to the same keys, which are read once. Queries and

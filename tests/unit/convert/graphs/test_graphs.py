@@ -18,7 +18,7 @@ from whisper_hailo.convert.graphs.layers import (
     Linear,
     gelu,
     linear,
-    seen_by_several,
+    quantize_once,
 )
 from whisper_hailo.convert.graphs.onnx_graph import (
     FLOAT,
@@ -107,7 +107,7 @@ def test_an_input_rounded_once_gives_the_same_products(tmp_path: Path, width: in
     }
     b = GraphBuilder("products")
     b.input("x", FLOAT, (1, "n", width))
-    seen = seen_by_several(b, "x", Arithmetic.TENSOR_8)
+    seen = quantize_once(b, "x", Arithmetic.TENSOR_8)
     for name, part in parts.items():
         linear(b, seen, name, part, Arithmetic.TENSOR_8)
         linear(b, "x", f"{name}_alone", part, Arithmetic.TENSOR_8)
