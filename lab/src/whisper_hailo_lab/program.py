@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Callable
 
-from whisper_hailo.cli.messages import report
+from whisper_hailo.cli.messages import report_error
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo_lab.repository import require_clone
 
@@ -22,7 +22,7 @@ def run(main: Callable[[], int | None]) -> int:
         require_clone()
         return main() or 0
     except WhisperHailoError as error:
-        return int(report(error))
+        return int(report_error(error))
 
 
 def description(documentation: str | None) -> str:

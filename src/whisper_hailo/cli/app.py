@@ -1,4 +1,4 @@
-"""The program: sub-commands by name, their errors as one line and an exit code."""
+"""The program: its commands by name, and their errors as one line and an exit code."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import click
 from whisper_hailo.cli.command import ENV_PREFIX, Command, command_of, given_options, write_options
 from whisper_hailo.cli.messages import (
     Verbosity,
-    complain,
     configure_logging,
-    report,
+    print_error,
+    report_error,
     set_verbosity,
     was_interrupted,
 )
@@ -30,7 +30,7 @@ from whisper_hailo.core.process import package_to_add
 from whisper_hailo.core.version import __version__
 
 PROGRAM: Final = "whisper-hailo"
-VARIABLE: Final = "_WHISPER_HAILO_COMPLETE"
+COMPLETION_VARIABLE: Final = "_WHISPER_HAILO_COMPLETE"
 """Set by the shell that asks for completions, or for its script (`bash_source`)."""
 
 GROUPS: Final = {
@@ -40,8 +40,8 @@ GROUPS: Final = {
 }
 """Commands of the manual in the order of the help; those of other packages follow."""
 
-OWN: Final = {name: group for group, names in GROUPS.items() for name in names}
-"""Commands of the manual with their groups."""
+COMMAND_GROUPS: Final = {name: group for group, names in GROUPS.items() for name in names}
+"""Each of these commands with its group."""
 
 TOOLS: Final = frozenset(GROUPS["Hailo tools"])
 """Those of them that `whisper-hailo-tools` brings."""
@@ -52,20 +52,22 @@ LABORATORY: Final = frozenset({"compare", "cures", "evaluate", "prepare", "repor
 _PACKAGES: Final = {**dict.fromkeys(TOOLS, "tools"), **dict.fromkeys(LABORATORY, "lab")}
 """The distribution that brings a command, as its folder in the repository is called."""
 
-ADDED: Final = "whisper_hailo.commands"
+ENTRY_POINTS: Final = "whisper_hailo.commands"
 """Entry points of commands that other packages add, such as those that measure."""
 
 _MODULES: Final = {"inspect": "convert", "fetch-hef": "models"}
-"""Modules of commands that are not called as they are."""
+"""Commands that live in the module of another one."""
 
 
 class Program(click.Group):
     """All commands; each is imported when it is needed, which saves a Raspberry Pi a second."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands that are installed, in the order of the help."""
         added = find_added_commands()
-        here = [name for name in OWN if name not in TOOLS or name in added]
-        return [*here, *(name for name in added if name not in OWN)]
+        names = [name for name in COMMAND_GROUPS if name not in TOOLS or name in added]
+        names += [name for name in added if name not in COMMAND_GROUPS]
+        return names
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
         return load_command(cmd_name)
@@ -76,9 +78,10 @@ class Program(click.Group):
         width = max(map(len, names))
         rows: dict[str, list[tuple[str, str]]] = {}
         for name in names:
-            topic = rows.setdefault(_group_of(name), [])
-            if (place := _find_command(name)) is not None:
-                topic.append((name.ljust(width), _read_summary(*place)))
+            location = _find_command(name)
+            if location is not None:
+                row = (name.ljust(width), _read_summary(*location))
+                rows.setdefault(_group_of(name), []).append(row)
         for title, commands in rows.items():
             with formatter.section(title):
                 formatter.write_dl(commands)
@@ -88,7 +91,7 @@ class Program(click.Group):
 def _group_of(name: str) -> str:
     if name in LABORATORY:
         return "Laboratory"
-    return OWN.get(name, "Other packages")
+    return COMMAND_GROUPS.get(name, "Other packages")
 
 
 @cache
@@ -96,31 +99,33 @@ def find_added_commands() -> dict[str, tuple[str, str]]:
     """Return modules and functions of the commands that other packages add."""
     from importlib.metadata import entry_points  # a third of the start of a quick command
 
-    return {entry.name: (entry.module, entry.attr) for entry in entry_points(group=ADDED)}
+    return {entry.name: (entry.module, entry.attr) for entry in entry_points(group=ENTRY_POINTS)}
 
 
 @cache
 def load_command(name: str) -> Command | None:
     """Return the command of a name, if there is one."""
-    if (place := _find_command(name)) is None:
+    location = _find_command(name)
+    if location is None:
         return None
-    module, function = place
+    module, function = location
     return command_of(name, getattr(import_module(module), function))
 
 
 def _find_command(name: str) -> tuple[str, str] | None:
     """Return the module and the function of a command, if there is one."""
-    if name in OWN and name not in TOOLS:
+    if name in COMMAND_GROUPS and name not in TOOLS:
         function = name.replace("-", "_")
-        return f"whisper_hailo.cli.commands.{_MODULES.get(name, function)}", function
-    place = find_added_commands().get(name)
-    if place is None and name in _PACKAGES:
+        module = _MODULES.get(name, function)
+        return f"whisper_hailo.cli.commands.{module}", function
+    location = find_added_commands().get(name)
+    if location is None and name in _PACKAGES:
         package = _PACKAGES[name]
         raise OptionError(
             f"{name} needs whisper-hailo-{package}, which is not installed: "
             f"{package_to_add(package)}"
         )
-    return place
+    return location
 
 
 def _read_summary(module: str, function: str) -> str:
@@ -128,8 +133,8 @@ def _read_summary(module: str, function: str) -> str:
     spec = find_spec(module)
     loader: Any = spec and spec.loader
     pattern = rf'^def {function}\(.*?"""(.+?)(?:\n\n|""")'
-    found = re.search(pattern, loader.get_source(module), re.DOTALL | re.MULTILINE)
-    return "" if found is None else found[1]
+    match = re.search(pattern, loader.get_source(module), re.DOTALL | re.MULTILINE)
+    return "" if match is None else match[1]
 
 
 @click.pass_context
@@ -169,41 +174,51 @@ def run(arguments: list[str]) -> int:
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     try:
-        if (asked := os.environ.get(VARIABLE)) is not None:
+        instruction = os.environ.get(COMPLETION_VARIABLE)
+        if instruction is not None:
             from click.shell_completion import shell_complete
 
-            return shell_complete(PROGRAM_GROUP, {}, PROGRAM, VARIABLE, asked)
+            return shell_complete(PROGRAM_GROUP, {}, PROGRAM, COMPLETION_VARIABLE, instruction)
         with PROGRAM_GROUP.make_context(PROGRAM, list(arguments)) as context:
             code = int(PROGRAM_GROUP.invoke(context) or 0)
-    except click.exceptions.Exit as done:
-        return done.exit_code
+    except click.exceptions.Exit as end:  # after --help or --version
+        return end.exit_code
     except click.UsageError as error:
-        complain(f"{_usage_text(error, arguments)} (see --help)")
+        print_error(f"{_usage_text(error, arguments)} (see --help)")
         return ExitCode.USAGE
     except ReaderGoneError:
         return ExitCode.OK
     except (KeyboardInterrupt, Exception) as error:  # the last resort of the whole program
         if not was_interrupted(error):
-            return report(error)
+            return report_error(error)
         code = ExitCode.INTERRUPTED
     if code == ExitCode.INTERRUPTED:
-        complain("interrupted")
+        print_error("interrupted")
     return code
 
 
 def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
     """Return Click's own wording, such as `No such option: --windw`, or a better one."""
     text = error.format_message()
-    of_program = error.ctx is not None and error.ctx.parent is None
-    named = getattr(error, "command_name", "")  # has hyphens for underscores
-    words = [word for word in arguments if not named or word.replace("_", "-") == named]
-    if of_program and any(map(os.path.exists, words)):
+    if _names_recording_first(error, arguments):
         return f"no command is named; type: {shlex.join([PROGRAM, 'transcribe', *arguments])}"
     if isinstance(error, click.exceptions.NoSuchCommand):
-        similar = get_close_matches(error.command_name, [*OWN, *find_added_commands()], 1)
-        return text + (f" Did you mean {similar[0]!r}?" if similar else "")
+        names = [*COMMAND_GROUPS, *find_added_commands()]
+        similar = get_close_matches(error.command_name, names, 1)
+        return f"{text} Did you mean {similar[0]!r}?" if similar else text
     if isinstance(error, click.MissingParameter) and getattr(error.param, "name", "") == "audio":
         text = "no recording is named, expected files, folders, or - for a pipe"
     if any(word.startswith("-") and os.path.exists(word) for word in arguments):
-        return f"{text}; a name that begins with - stands behind --"
+        return f"{text}; put -- before names that start with -"
     return text
+
+
+def _names_recording_first(error: click.UsageError, arguments: list[str]) -> bool:
+    """Return whether a file stands where a command was expected, as in `whisper-hailo talk.mp3`."""
+    is_of_program = error.ctx is not None and error.ctx.parent is None
+    if not is_of_program:
+        return False
+    typed = getattr(error, "command_name", "")  # Click has put hyphens for underscores
+    # Only the word in the command's place counts, or a misspelt command would pass for a recording.
+    words = [word for word in arguments if not typed or word.replace("_", "-") == typed]
+    return any(map(os.path.exists, words))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from whisper_hailo.cli.messages import is_verbose, note
+from whisper_hailo.cli.messages import is_verbose, print_note
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial
@@ -142,7 +142,7 @@ def report(statistics: CaptionStatistics, *, as_json: bool) -> None:
             print(f"{name:>32}  {'-' if value is None else value}", file=sys.stderr)
     else:
         for line in summary(figures, statistics.words_in):
-            note(line)
+            print_note(line)
 
 
 def summary(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:

@@ -6,11 +6,12 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias
 
 from whisper_hailo.audio import AUDIO_SUFFIXES, MEDIA_SUFFIXES
 from whisper_hailo.audio.files import find_fault
@@ -39,14 +40,32 @@ class Input:
 
     @property
     def id(self) -> FileId | None:
-        """Return the identity of the file, whatever its name; `None` if there is none."""
-        return None if self.fault else file_id(sys.stdin if self.path is None else self.path)
+        """The identity of the file, whatever its name; `None` if there is none."""
+        if self.fault is not None:
+            return None
+        return file_id(sys.stdin if self.path is None else self.path)
 
     def source(self) -> Path | BinaryIO:
-        """Return what to open."""
+        """Return what to open; raises the fault of an input that was not found."""
         if self.fault is not None:
             raise self.fault
         return sys.stdin.buffer if self.path is None else self.path
+
+
+_InputKey: TypeAlias = tuple[Path, Path | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundInput:
+    """An input with the folder that was named, or the folder of the file that was."""
+
+    root: Path
+    entry: Input
+
+    @property
+    def key(self) -> _InputKey:
+        """What makes it the same recording, found twice."""
+        return self.root, self.entry.path
 
 
 def find_inputs(words: Sequence[str]) -> list[Input]:
@@ -57,77 +76,104 @@ def find_inputs(words: Sequence[str]) -> list[Input]:
     (`demo.mp3.txt`). Of two folders the first named has it, and recordings of others have their
     folder before it (`more/demo.txt`).
     """
-    found = [one for word in words for one in _expand_argument(word)]
-    places = {root: place for place, root in enumerate(dict.fromkeys(root for root, _ in found))}
-    taken: dict[Path, tuple[Path, Path | None]] = {}
-    stems: dict[tuple[Path, Path | None], Path] = {}
-    for root, entry in sorted(found, key=lambda one: (places[one[0]], _age_key(one[1].path))):
-        if entry.fault is None:
-            own = (root, entry.path)
-            names = _candidate_stems(root, entry, taken)
-            stems[own] = next(stem for stem in names if taken.setdefault(stem, own) == own)
-    return [replace(entry, stem=stems.get((root, entry.path), entry.stem)) for root, entry in found]
+    found: list[_FoundInput] = []
+    for word in words:
+        found += _expand_argument(word)
+    stems = _assign_stems(found)
+    return [replace(item.entry, stem=stems.get(item.key, item.entry.stem)) for item in found]
 
 
-def _candidate_stems(
-    root: Path, entry: Input, taken: Mapping[Path, tuple[Path, Path | None]]
-) -> Iterator[Path]:
-    """Yield candidate names of a recording's outputs, best first."""
-    plain = entry.stem
-    whole = plain.with_name(plain.name + ("" if entry.path is None else entry.path.suffix))
+def _assign_stems(found: Sequence[_FoundInput]) -> dict[_InputKey, Path]:
+    """Return a stem for each recording without a fault that no other recording has."""
+    roots = dict.fromkeys(item.root for item in found)
+    ranks = {root: rank for rank, root in enumerate(roots)}
+    owners: dict[Path, _InputKey] = {}
+    stems: dict[_InputKey, Path] = {}
+    # Those of the first folder choose first, and in a folder the oldest: a recording that is added
+    # later must not take over the results of another.
+    by_age = sorted(found, key=lambda item: (ranks[item.root], _age_key(item.entry.path)))
+    for item in by_age:
+        if item.entry.fault is None:
+            stem = _choose_stem(item, owners)
+            owners[stem] = item.key
+            stems[item.key] = stem
+    return stems
+
+
+def _choose_stem(item: _FoundInput, owners: Mapping[Path, _InputKey]) -> Path:
+    """Return the best stem that is free, or the recording's own already."""
+    candidates = _candidate_stems(item, owners)
+    return next(stem for stem in candidates if owners.get(stem, item.key) == item.key)
+
+
+def _candidate_stems(item: _FoundInput, owners: Mapping[Path, _InputKey]) -> Iterator[Path]:
+    """Yield candidate stems of a recording, best first, without an end."""
+    plain = item.entry.stem
+    suffix = "" if item.entry.path is None else item.entry.path.suffix
+    with_suffix = plain.with_name(plain.name + suffix)
     yield plain
-    if taken[plain][0] == root:
-        yield whole
-    for number in count(1):
-        folder = Path(root.absolute().name + (f"-{number}" if number > 1 else ""))
-        yield folder / plain
-        yield folder / whole
+    owner_root, _ = owners[plain]  # asked for a second stem only if another recording has this
+    if owner_root == item.root:
+        yield with_suffix
+    folder = item.root.absolute().name
+    yield Path(folder) / plain
+    yield Path(folder) / with_suffix
+    for number in count(2):
+        yield Path(f"{folder}-{number}") / plain
+        yield Path(f"{folder}-{number}") / with_suffix
 
 
 def _age_key(path: Path | None) -> tuple[int, int]:
     """Sort by the time of the last copy or move, then by kind."""
-    try:
-        changed_ns = 0 if path is None else os.stat(path).st_ctime_ns
-    except (OSError, ValueError):
-        changed_ns = 0
+    changed_ns = 0
+    if path is not None:
+        with suppress(OSError, ValueError):  # no such file, or no name that a file can have
+            changed_ns = os.stat(path).st_ctime_ns
     suffix = "" if path is None else path.suffix.lower()
     kind = AUDIO_SUFFIXES.index(suffix) if suffix in AUDIO_SUFFIXES else len(AUDIO_SUFFIXES)
     return changed_ns, kind
 
 
-def _expand_argument(word: str) -> Iterator[tuple[Path, Input]]:
-    """Yield the inputs of an argument, with the folder that each was found in."""
+def _expand_argument(word: str) -> Iterator[_FoundInput]:
+    """Yield the inputs that an argument names."""
     word = expand_user(word)
     path = Path(word)
     if word == STDIN:
-        closed = AudioError("standard input is closed; pipe a recording into it, or name a file")
-        yield Path(), Input("stdin", None, Path("stdin"), closed if sys.stdin is None else None)
+        fault: AudioError | None = None
+        if sys.stdin is None:
+            fault = AudioError("standard input is closed; pipe a recording into it, or name a file")
+        yield _FoundInput(Path(), Input("stdin", None, Path("stdin"), fault))
     elif os.path.isdir(word):  # a `Path` fails on names that are too long
-        yield from ((path, entry) for entry in _find_recordings(path))
+        for entry in _find_recordings(path):
+            yield _FoundInput(path, entry)
     else:
         fault = None if word else _input_error(word, "is no file name")
-        yield path.parent, Input(word, path, Path(path.stem), fault)
+        yield _FoundInput(path.parent, Input(word, path, Path(path.stem), fault))
 
 
 def _find_recordings(folder: Path) -> Iterator[Input]:
     """Yield the folders that cannot be read, and all recordings below a folder."""
     faults: list[Input] = []
 
-    def note(path: Path, why: str) -> None:
-        what = f"{why}, expected a folder of recordings"
-        faults.append(Input(str(path), path, Path(path.stem), _input_error(str(path), what)))
+    def add_fault(path: Path, reason: str) -> None:
+        error = _input_error(str(path), f"{reason}, expected a folder of recordings")
+        faults.append(Input(str(path), path, Path(path.stem), error))
 
-    found = list_files(folder, lambda path, why: note(path, f"cannot be looked into ({why})"))
-    paths = [path for path in found if path.suffix.lower() in AUDIO_SUFFIXES]
-    if not paths and not faults:
-        note(folder, "holds no audio files")
+    def add_unreadable(path: Path, reason: str) -> None:
+        add_fault(path, f"cannot be looked into ({reason})")
+
+    recordings = [
+        path for path in list_files(folder, add_unreadable) if path.suffix.lower() in AUDIO_SUFFIXES
+    ]
+    if not recordings and not faults:
+        add_fault(folder, "holds no audio files")
     yield from faults
-    for path in paths:
+    for path in recordings:
         yield Input(str(path), path, path.relative_to(folder).with_suffix(""))
 
 
-def looked_at(entry: Input) -> Input:
-    """Return an input with its fault, as far as it is found without a model."""
+def check_input(entry: Input) -> Input:
+    """Return an input with its fault, as far as one is found without a model."""
     if entry.fault is not None or entry.path is None:
         return entry
     name = display_path(entry.name)
@@ -138,12 +184,13 @@ def looked_at(entry: Input) -> Input:
             f"it as it comes: whisper-hailo caption {name}"
         )
     elif entry.path.suffix.lower() in MEDIA_SUFFIXES and find_spec("av") is None:
-        needed = f"needs PyAV to be read, which is not installed: {install_command('media')}"
-        fault = AudioError(f"{name} {needed}")
+        fault = AudioError(
+            f"{name} needs PyAV to be read, which is not installed: {install_command('media')}"
+        )
     else:
         fault = find_fault(entry.path, name)
     return replace(entry, fault=fault)
 
 
-def _input_error(name: str, what: str) -> AudioError:
-    return AudioError(f"{display_path(name)} {what}; check the name and its permissions")
+def _input_error(name: str, reason: str) -> AudioError:
+    return AudioError(f"{display_path(name)} {reason}; check the name and its permissions")

@@ -1,4 +1,4 @@
-"""What a command tells: failures and notes, one line each, as much as is asked for."""
+"""Messages on standard error: errors, notes and logs, one line each."""
 
 from __future__ import annotations
 
@@ -18,46 +18,51 @@ DEBUG_VARIABLE: Final = "WHISPER_HAILO_DEBUG"
 LONGEST_LINE: Final = 500
 """Characters of a line on standard error."""
 
-_LEFT_OUT: Final = " ... "
-_PROGRAM: Final = "whisper-hailo: "
+_ELLIPSIS: Final = " ... "
+_PREFIX: Final = "whisper-hailo: "
 PRODUCT_LOGGER: Final = "whisper_hailo"
 """The logger of the product."""
 
-_OF_A_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EILSEQ)
-"""What the system has against a path, in whichever command it was given."""
+_PATH_ERRORS: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EILSEQ)
+"""Errors that a path causes, whichever command it was given to: no fault of this program."""
 
 
-def report(error: BaseException) -> ExitCode:
+def report_error(error: BaseException) -> ExitCode:
     """Print an error, unexpected ones with advice; return its exit code."""
-    message, code = _explain_error(error)
-    complain(message)
+    explained = _explain_error(error)
+    print_error(_message_of(explained))
+    code = explained.exit_code if isinstance(explained, WhisperHailoError) else ExitCode.INTERNAL
     if code == ExitCode.INTERNAL and os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
     return code
 
 
-def describe(error: BaseException) -> str:
-    """Return the line that `report` prints."""
-    return one_line(_explain_error(error)[0])
+def describe_error(error: BaseException) -> str:
+    """Return the line that `report_error` prints."""
+    return one_line(_message_of(_explain_error(error)))
 
 
-def _explain_error(error: BaseException) -> tuple[str, ExitCode]:
-    """Return the message and the exit code of an error; any file name can cause some of them."""
-    if isinstance(error, OSError) and error.filename is not None and error.errno in _OF_A_PATH:
+def _explain_error(error: BaseException) -> BaseException:
+    """Return an error that says what to do in place of a system error that a user can cause."""
+    if isinstance(error, OSError) and error.filename is not None and error.errno in _PATH_ERRORS:
         name = display_path(os.fsdecode(error.filename))
-        error = OptionError(f"{name} cannot be used ({error.strerror}); check the path")
-    elif isinstance(error, FileNotFoundError) and error.filename is None:
-        error = OptionError(
-            "the working directory was deleted, expected one that relative names are looked up "
-            "in; change to another"
+        return OptionError(f"{name} cannot be used ({error.strerror}); check the path")
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return OptionError(
+            "the working directory was deleted, so relative names cannot be looked up; change to "
+            "another"
         )
+    return error
+
+
+def _message_of(error: BaseException) -> str:
+    """Return the message of an error, an unexpected one with advice."""
     if isinstance(error, WhisperHailoError):
-        return _escape_invisible(
-            str(error).strip()
-        ), error.exit_code  # one line: others are of a name
-    what = one_line(f"{type(error).__name__}: {error}", LONGEST_LINE // 2)
+        # Our messages have one line: a line end in one is that of a file name, and is escaped.
+        return _escape_invisible(str(error).strip())
+    summary = one_line(f"{type(error).__name__}: {error}", LONGEST_LINE // 2)
     advice = f"set {DEBUG_VARIABLE}=1 for the details and report it"
-    return f"internal error ({what}); {advice}", ExitCode.INTERNAL
+    return f"internal error ({summary}); {advice}"
 
 
 def was_interrupted(error: BaseException) -> bool:
@@ -68,27 +73,30 @@ def was_interrupted(error: BaseException) -> bool:
     return chain is not None
 
 
-def complain(message: str) -> None:
+def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
-    tell(_PROGRAM + one_line(message, LONGEST_LINE - len(_PROGRAM)))
+    print_line(_PREFIX + one_line(message, LONGEST_LINE - len(_PREFIX)))
 
 
-def tell(message: str) -> None:
+def print_line(message: str) -> None:
     """Print one line on standard error."""
     print(one_line(message), file=sys.stderr)
 
 
-def note(message: str) -> None:
+def print_note(message: str) -> None:
     """Print a line on standard error, unless quiet."""
     if not is_quiet():
-        tell(message)
+        print_line(message)
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
     """Sanitize a text: no line ends, no terminal escapes, no invisible characters."""
-    line = _escape_invisible(" ".join(filter(None, (part.strip() for part in text.splitlines()))))
-    half = (longest - len(_LEFT_OUT)) // 2
-    return line if len(line) <= longest else line[:half] + _LEFT_OUT + line[-half:]
+    parts = [part.strip() for part in text.splitlines()]
+    line = _escape_invisible(" ".join(part for part in parts if part))
+    if len(line) <= longest:
+        return line
+    half = (longest - len(_ELLIPSIS)) // 2
+    return line[:half] + _ELLIPSIS + line[-half:]
 
 
 def _escape_invisible(text: str) -> str:

@@ -19,6 +19,9 @@ LOG_INTERVAL_S: Final = 15.0
 MIN_DURATION_S: Final = 60.0
 """Shorter recordings are done before anyone wonders."""
 
+_MIN_ELAPSED_S: Final = 0.2
+"""Less time than this says nothing about the speed."""
+
 
 class StatusLine:
     """A line that is rewritten on a terminal, and printed now and then elsewhere."""
@@ -26,29 +29,37 @@ class StatusLine:
     def __init__(self) -> None:
         self._terminal = is_terminal()
         self._interval_s = _TERMINAL_INTERVAL_S if self._terminal else LOG_INTERVAL_S
-        self._begin_s = self._last_s = monotonic()
-        self._shown = False
+        self._begin_s = monotonic()
+        self._last_s = self._begin_s
+        self._is_shown = False
 
     def update(self, line: str, name: str = "") -> None:
         """Replace the line if it is old enough; a terminal erases one row, so the name is cut."""
-        if is_quiet() or (now_s := monotonic()) - self._last_s < self._interval_s:
+        now_s = monotonic()
+        if is_quiet() or now_s - self._last_s < self._interval_s:
             return
-        self._last_s, self._shown = now_s, True
+        self._last_s = now_s
+        self._is_shown = True
         if not self._terminal:
-            print(f"{name}: {line}" if name else line, file=sys.stderr, flush=True)
+            print(_join_name(name, line), file=sys.stderr, flush=True)
             return
         room = terminal_width() - 1  # the last column may wrap
-        name = cropped(name, room - cell_len(f": {line}"))
-        shown = cropped(f"{name}: {line}" if name else line, room)
-        print(_ERASE + shown, end="", file=sys.stderr, flush=True)
+        name = crop_text(name, room - cell_len(f": {line}"))
+        text = crop_text(_join_name(name, line), room)
+        print(_ERASE + text, end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        if self._shown and self._terminal:
-            self._shown = False
+        """Erase the line on a terminal, so that other text may be printed there."""
+        if self._is_shown and self._terminal:
+            self._is_shown = False
             print(_ERASE, end="", file=sys.stderr, flush=True)
 
 
-def cropped(text: str, room: int) -> str:
+def _join_name(name: str, line: str) -> str:
+    return f"{name}: {line}" if name else line
+
+
+def crop_text(text: str, room: int) -> str:
     """Shorten a text to `room` columns, with an ellipsis."""
     if cell_len(text) <= room:
         return text
@@ -63,7 +74,7 @@ def is_terminal() -> bool:
 def terminal_width() -> int:
     """Return the width of the terminal on standard error."""
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80  # some report 0
     except (OSError, ValueError):
         return shutil.get_terminal_size().columns
 
@@ -83,15 +94,19 @@ class Progress(StatusLine):
     def __call__(self, done_s: float, duration_s: float | None) -> None:
         """Report the seconds done, of how many if that is known."""
         now_s = monotonic()
-        if done_s <= self._known_s:
+        if done_s <= self._known_s:  # windows of an earlier run pass at once: time begins after
             self._begin_s = now_s
         if (duration_s or done_s) < MIN_DURATION_S:
             return
-        of = f" of {clock(duration_s)}" if duration_s is not None else ""
-        speed = max(0.0, done_s - self._known_s) / max(now_s - self._begin_s, 0.2)
-        line = f"{clock(done_s)}{of}, {speed:.1f} x real time"
+        elapsed_s = max(now_s - self._begin_s, _MIN_ELAPSED_S)
+        speed = max(0.0, done_s - self._known_s) / elapsed_s
+        line = clock(done_s)
+        if duration_s is not None:
+            line += f" of {clock(duration_s)}"
+        line += f", {speed:.1f} x real time"
         if duration_s is not None and speed:
-            line += f", {clock(max(0.0, duration_s - done_s) / speed)} left"
+            remaining_s = max(0.0, duration_s - done_s) / speed
+            line += f", {clock(remaining_s)} left"
         self.update(line, self._name)
 
 

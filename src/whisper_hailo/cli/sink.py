@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from whisper_hailo.cli.inputs import Input
-from whisper_hailo.cli.messages import describe, note, report, tell, was_interrupted
+from whisper_hailo.cli.messages import (
+    describe_error,
+    print_line,
+    print_note,
+    report_error,
+    was_interrupted,
+)
 from whisper_hailo.cli.progress import Progress, clock
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import OutputOptions
@@ -34,6 +39,9 @@ class Sink:
     Attributes:
         inputs: all of them; no output may replace one.
         timed: lines of text on standard output have times.
+
+    Raises:
+        OptionError: a result would replace an input, or several need a folder.
     """
 
     output: OutputOptions
@@ -42,26 +50,37 @@ class Sink:
 
     def __post_init__(self) -> None:
         if self.output.output_dir is None:
-            fmt = self.output.formats[0]
-            if len(self.inputs) > 1 and not self.output.as_json and fmt not in ("txt", JSON):
-                raise OptionError(
-                    f"--format {fmt} of {len(self.inputs)} inputs gives a file for each; give "
-                    "--output-dir"
-                )
-            return
-        files = {entry.id for entry in self.inputs} - {None}
+            self._refuse_several_documents()
+        else:
+            self._refuse_replaced_inputs()
+
+    def _refuse_several_documents(self) -> None:
+        """Refuse to print, say, two SRT files one behind the other."""
+        fmt = self.output.formats[0]
+        can_follow = self.output.as_json or fmt in ("txt", JSON)
+        if len(self.inputs) > 1 and not can_follow:
+            raise OptionError(
+                f"--format {fmt} of {len(self.inputs)} inputs gives a file for each; give "
+                "--output-dir"
+            )
+
+    def _refuse_replaced_inputs(self) -> None:
+        input_ids = {entry.id for entry in self.inputs} - {None}
         for entry in self.inputs:
-            for _, target in [] if entry.fault else self.written(entry):
-                if file_id(target) in files:
+            if entry.fault is not None:
+                continue
+            for _, path in self.result_files(entry):
+                if file_id(path) in input_ids:
                     raise OptionError(
                         f"the text of {display_path(entry.name)} would replace the input "
-                        f"{display_path(target)}; give another --output-dir"
+                        f"{display_path(path)}; give another --output-dir"
                     )
 
-    def checked(self) -> list[Input]:
+    def check_results(self) -> list[Input]:
         """Return the inputs, with a fault where a result would overwrite a foreign file.
 
-        Refuses an output folder that is not writable.
+        Raises:
+            OutputError: the output folder is not writable.
         """
         if self.output.output_dir is not None:
             require_writable_folder(self.output.output_dir, ADVICE)
@@ -69,75 +88,100 @@ class Sink:
         for entry in self.inputs:
             fault = entry.fault
             try:
-                for fmt, target in self.written(entry):
-                    refuse_foreign(target, FORMATS[fmt].signature)
-                if (journal := self.journal(entry)) is not None:
+                for fmt, path in self.result_files(entry):
+                    refuse_foreign(path, FORMATS[fmt].signature)
+                journal = self.journal_path(entry)
+                if journal is not None:
                     refuse_foreign(journal, SIGNATURE)
             except OutputError as error:
                 fault = fault or error
             checked.append(replace(entry, fault=fault))
         return checked
 
-    def written(self, entry: Input) -> list[tuple[str, Path]]:
+    def result_files(self, entry: Input) -> list[tuple[str, Path]]:
         """Return the formats and files of an input's results; none on standard output."""
-        folder, output = self.output.output_dir, self.output
-        return [] if folder is None else [(f, folder / f"{entry.stem}.{f}") for f in output.formats]
+        folder = self.output.output_dir
+        if folder is None:
+            return []
+        return [(fmt, folder / f"{entry.stem}.{fmt}") for fmt in self.output.formats]
 
-    def journal(self, entry: Input) -> Path | None:
+    def journal_path(self, entry: Input) -> Path | None:
         """Return the journal of a resumable run; `None` on standard output."""
         folder = self.output.output_dir
-        return folder and folder / f"{entry.stem}.part.jsonl"
+        return None if folder is None else folder / f"{entry.stem}.part.jsonl"
 
-    def printer(self, entry: Input) -> Callable[[Segment | None], None] | None:
-        """Return what prints the segments of an input, then the rest (`None`), as they come.
+    def printer(self, entry: Input) -> SegmentPrinter | None:
+        """Return a printer of an input's segments, as they come.
 
         It is `None` where a result does not come in parts on standard output.
         """
-        output, fmt = self.output, self.output.formats[0]
-        if output.output_dir is not None or output.as_json or fmt == JSON:
+        fmt = self.output.formats[0]
+        if self.output.output_dir is not None or self.output.as_json or fmt == JSON:
             return None
-        writer = TextWriter(fmt, output.layout, timed=self.timed)
-        several = len(self.inputs) > 1 and fmt == "txt"
-        prefix = f"{display_path(entry.name)}: " if several else ""
+        has_prefix = len(self.inputs) > 1 and fmt == "txt"
+        prefix = f"{display_path(entry.name)}: " if has_prefix else ""
+        return SegmentPrinter(TextWriter(fmt, self.output.layout, timed=self.timed), prefix)
 
-        def show(segment: Segment | None) -> None:
-            parts = writer.finish() if segment is None else writer.write(segment)
-            if whole := "".join(prefix + part for part in parts):
-                emit(whole)
-
-        return show
-
-    def has(self, entry: Input) -> bool:
+    def has_results(self, entry: Input) -> bool:
         """Return whether all results of an input exist; writes are atomic."""
-        written = self.written(entry)
-        return bool(written) and all(os.path.isfile(target) for _, target in written)
+        files = self.result_files(entry)
+        return bool(files) and all(os.path.isfile(path) for _, path in files)
 
-    def put(self, entry: Input, transcript: Transcript, *, printed: bool = False) -> None:
-        """Write the result of one input, unless it is `printed` already."""
-        name = display_path(entry.name)
+    def write_result(
+        self, entry: Input, transcript: Transcript, *, is_printed: bool = False
+    ) -> None:
+        """Write the result of one input; its text may be printed already."""
         if not transcript.text:
-            tell(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
-        for fmt, target in self.written(entry):
-            write_file(target, render(transcript, fmt, self.output.layout), ADVICE)
-            note(f"wrote {display_path(target)}")
+            name = display_path(entry.name)
+            print_line(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
+        for fmt, path in self.result_files(entry):
+            write_file(path, render(transcript, fmt, self.output.layout), ADVICE)
+            print_note(f"wrote {display_path(path)}")
         if self.output.as_json:
             # A stream has no name of its own, or the number of a temporary file.
-            emit_json(as_json(replace(transcript, audio=entry.name)) | timings_json(transcript))
-        elif self.output.output_dir is None and not printed:
-            if (show := self.printer(entry)) is None:
-                emit(render(transcript, JSON))
-            else:
-                for segment in (*transcript.segments, None):
-                    show(segment)
+            named = replace(transcript, audio=entry.name)
+            emit_json(as_json(named) | timings_json(transcript))
+        elif self.output.output_dir is None and not is_printed:
+            self._print_transcript(entry, transcript)
 
-    def put_error(self, entry: Input, error: Exception) -> ExitCode:
+    def _print_transcript(self, entry: Input, transcript: Transcript) -> None:
+        printer = self.printer(entry)
+        if printer is None:
+            emit(render(transcript, JSON))
+            return
+        for segment in transcript.segments:
+            printer.write(segment)
+        printer.finish()
+
+    def write_error(self, entry: Input, error: Exception) -> ExitCode:
         """Report a failed input; return its exit code."""
         if was_interrupted(error):
             raise KeyboardInterrupt from error
-        code = report(error)
+        code = report_error(error)
         if self.output.as_json:
-            emit_json(failure_json(entry.name, describe(error), int(code)))
+            emit_json(failure_json(entry.name, describe_error(error), int(code)))
         return code
+
+
+class SegmentPrinter:
+    """Prints the segments of one input, with the input's name before each part if need be."""
+
+    def __init__(self, writer: TextWriter, prefix: str) -> None:
+        self._writer = writer
+        self._prefix = prefix
+
+    def write(self, segment: Segment) -> None:
+        """Print what is complete with a segment."""
+        self._emit(self._writer.write(segment))
+
+    def finish(self) -> None:
+        """Print the rest."""
+        self._emit(self._writer.finish())
+
+    def _emit(self, parts: Iterable[str]) -> None:
+        text = "".join(self._prefix + part for part in parts)
+        if text:
+            emit(text)
 
 
 def write_recording(
@@ -151,27 +195,20 @@ def write_recording(
     `identity` returns the hash of all that affects the text, for resumed runs; `transcribe` takes
     the source, `progress` and a `memory` of windows.
     """
-    name, show, kept = display_path(entry.name), sink.printer(entry), sink.journal(entry)
-    go_on, is_told = sink.output.skip_existing, False
-    journal = None if kept is None else Journal(kept, identity(), go_on=go_on)
+    name = display_path(entry.name)
+    printer = sink.printer(entry)
+    path = sink.journal_path(entry)
+    journal: Journal | None = None
+    if path is not None:
+        journal = Journal(path, identity(), go_on=sink.output.skip_existing)
     progress = Progress(display_path(Path(entry.name).name))
     try:
-        if journal is not None and (known_s := journal.open().known_s):
-            progress.skip(known_s)
-            note(f"{name}: goes on after {clock(known_s)}")
+        if journal is not None:
+            _resume(journal, progress, name)
         segments = transcribe(entry.source(), progress=progress, memory=journal)
-        for segment in chain(segments, (None,)):
-            probs = segments.language_probs
-            if not is_told and len(probs) > 1:
-                is_told = True
-                code, probability = next(iter(probs.items()))
-                progress.close()
-                note(f"{name}: {language_name(code)} ({probability:.0%})")
-            if show is not None:
-                progress.close()
-                show(segment)
+        _print_segments(segments, printer, progress, name)
         progress.close()
-        sink.put(entry, segments.transcript, printed=show is not None)
+        sink.write_result(entry, segments.transcript, is_printed=printer is not None)
         if journal is not None:
             journal.remove()
     finally:
@@ -179,4 +216,44 @@ def write_recording(
         if journal is not None:
             journal.close()
             if journal.kept:
-                note(f"{name}: what was decoded is kept; --resume goes on")
+                print_note(f"{name}: what was decoded is kept; --resume goes on")
+
+
+def _resume(journal: Journal, progress: Progress, name: str) -> None:
+    """Open the journal; say where an interrupted run goes on."""
+    known_s = journal.open().known_s
+    if known_s:
+        progress.skip(known_s)
+        print_note(f"{name}: goes on after {clock(known_s)}")
+
+
+def _print_segments(
+    segments: Segments, printer: SegmentPrinter | None, progress: Progress, name: str
+) -> None:
+    """Transcribe all segments; print the language as soon as it is known, and the text.
+
+    On a terminal the progress is erased before each line, or the line would be written behind it.
+    """
+    is_language_known = False
+    for segment in segments:
+        if not is_language_known:
+            is_language_known = _print_language(segments, progress, name)
+        if printer is not None:
+            progress.close()
+            printer.write(segment)
+    if not is_language_known:
+        _print_language(segments, progress, name)
+    if printer is not None:
+        progress.close()
+        printer.finish()
+
+
+def _print_language(segments: Segments, progress: Progress, name: str) -> bool:
+    """Print the likeliest language with its probability; return whether one was detected yet."""
+    probs = segments.language_probs
+    if len(probs) <= 1:  # it was given, or is the only one of the model
+        return False
+    code, probability = next(iter(probs.items()))
+    progress.close()
+    print_note(f"{name}: {language_name(code)} ({probability:.0%})")
+    return True

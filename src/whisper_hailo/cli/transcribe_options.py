@@ -12,12 +12,7 @@ from whisper_hailo.backends.options import ChipPriority, EngineOptions
 from whisper_hailo.cli.messages import is_verbose
 from whisper_hailo.convert.options import WINDOW, ConvertOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import (
-    flag,
-    number_or_none,
-    option_group,
-    require_valid,
-)
+from whisper_hailo.core.flags import flag, number_or_none, option_group, require_valid
 from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import MOST_THREADS
@@ -62,25 +57,31 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         require_valid(self, "threads", 0 <= self.threads <= MOST_THREADS, f"0 to {MOST_THREADS}")
-        fits = self.window is None or 0.02 <= self.window <= 30.0  # from one encoder position on
-        require_valid(self, "window", fits, "0.02 s to 30 s")
+        # 20 ms are one encoder position, 30 s are what Whisper was trained on.
+        is_valid = self.window is None or 0.02 <= self.window <= 30.0
+        require_valid(self, "window", is_valid, "0.02 s to 30 s")
 
     def expect_language(self, options: DecodingOptions) -> None:
         """Refuse unknown languages, and others than English for `.en` models."""
         if len(options.language) > len(AUTO_LANGUAGE):  # codes have two or three letters
             similar = similar_language(options.language, KNOWN_LANGUAGES)
+            example = f", such as {similar}" if similar else ""
             raise OptionError(
-                f"--language is {options.language!r}, expected the name or code of a language"
-                + (f", such as {similar}" if similar else "")
+                f"--language is {options.language!r}, expected the name or code of a "
+                f"language{example}"
             )
-        other = self.model.removesuffix(".en")
-        if other == self.model or os.path.exists(self.model):
-            return  # what is there tells by itself
-        for name, usual in (("language", ("en", AUTO_LANGUAGE)), ("task", ("transcribe",))):
-            if (value := getattr(options, name)) not in usual:
-                raise OptionError(
-                    f"--{name} is {value}, {self.model} knows English only; give --model {other}"
-                )
+        if not self.model.endswith(".en") or os.path.exists(self.model):
+            return  # a model directory says itself what it knows
+        if options.language not in ("en", AUTO_LANGUAGE):
+            raise self._english_only("--language", options.language)
+        if options.task != "transcribe":
+            raise self._english_only("--task", options.task)
+
+    def _english_only(self, option: str, value: str) -> OptionError:
+        multilingual = self.model.removesuffix(".en")
+        return OptionError(
+            f"{option} is {value}, {self.model} knows English only; give --model {multilingual}"
+        )
 
     def transcriber(self, priority: ChipPriority = ChipPriority.BATCH) -> Transcriber:
         """Return a transcriber that is not open yet, with a priority on a shared Hailo chip."""
@@ -113,22 +114,26 @@ class Fallback:
         SEARCH,
         also=("--temperature-increment-on-fallback",),
         metavar="STEP",
-        shown="0.4; 0 for decoders without a cache or with a loop of their own",
+        shown="0.4; 0 for decoders without a cache",
         parse=lambda text: number_or_none(text) or 0.0,
     )
 
-    def on(
+    def apply(
         self, given: PartialOptions[DecodingOptions], default: DecodingOptions, step: float
     ) -> DecodingOptions:
-        """Put typed options on a decoder's defaults; `step` is its increment of temperature."""
-        step = step if self.fallback is None else self.fallback
+        """Return a decoder's defaults with the given options and these temperatures.
+
+        `step` is the decoder's default rise of temperature for each retry.
+        """
+        if self.fallback is not None:
+            step = self.fallback
         if step != 0 and not 0.01 <= step <= HOTTEST:
             raise OptionError(f"--fallback is {step:g}, expected 0 (off) or a step of 0.01 to 1")
         search = SearchOptions(rising_temperatures(self.temperature, step))
         return given.apply_to(replace(default, search=search))
 
 
-def tell_engine(transcriber: Transcriber) -> None:
+def log_engine(transcriber: Transcriber) -> None:
     """Log encoder and decoder in one line, or why they were chosen."""
     if transcriber.reasons and not is_verbose():
         logger.info(", ".join(reason.partition(":")[0] for reason in transcriber.reasons))
@@ -138,7 +143,7 @@ def tell_engine(transcriber: Transcriber) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """Formats and places of the results."""
+    """Formats of the results, and where they go."""
 
     fmt: tuple[str, ...] = flag(
         (), f"{', '.join(FORMATS)}, {ALL_FORMATS}.", name="--format", short="-f",
@@ -158,23 +163,23 @@ class OutputOptions:
             raise OptionError(
                 "--output-dir is '-', expected a folder; leave it out to write to standard output"
             )
-        for fmt in self._named:
-            if fmt != ALL_FORMATS:
-                find_format(fmt)
+        for name in self._format_names:
+            if name != ALL_FORMATS:
+                find_format(name)  # refuses an unknown one
         if self.output_dir is None and len(self.formats) > 1:
-            several = " ".join(self._named)
-            raise OptionError(f"--format {several} writes several files; give --output-dir")
+            names = " ".join(self._format_names)
+            raise OptionError(f"--format {names} writes several files; give --output-dir")
         if self.output_dir is None and self.skip_existing:
             raise OptionError("--skip-existing needs --output-dir; give both")
 
     @property
-    def _named(self) -> list[str]:
-        """Split the formats that were typed, also at commas."""
-        words = [word.strip().lower() for given in self.fmt for word in given.split(",")]
+    def _format_names(self) -> list[str]:
+        """The formats as typed: an option each, or with commas between."""
+        words = [word.strip().lower() for word in ",".join(self.fmt).split(",")]
         return [word for word in words if word] or ["txt"]
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """Return the formats to write, without duplicates."""
-        names = FORMATS if ALL_FORMATS in self._named else dict.fromkeys(self._named)
-        return tuple(names)
+        """The formats to write, without duplicates."""
+        names = self._format_names
+        return tuple(FORMATS) if ALL_FORMATS in names else tuple(dict.fromkeys(names))

@@ -42,13 +42,13 @@ def test_formats_one_entry_adds_a_format(
     recording = Input("a.wav", None, Path("a"))
     sink = Sink(OutputOptions((entry.name,), tmp_path), [recording])
     for _ in range(2):
-        assert sink.checked()[0].fault is None
-        sink.put(recording, transcript())
+        assert sink.check_results()[0].fault is None
+        sink.write_result(recording, transcript())
     path = tmp_path / f"a.{entry.name}"
     assert "All the rest." in path.read_text()
     assert OutputOptions(("all",), tmp_path).formats == (*FORMATS,)
     path.write_text("{}")
-    assert entry.signature.kind in str(sink.checked()[0].fault)
+    assert entry.signature.kind in str(sink.check_results()[0].fault)
     with pytest.raises(OptionError, match=f"json, {entry.name}, all"):
         render(transcript(), "docx")
 

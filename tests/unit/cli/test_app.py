@@ -5,13 +5,20 @@ from pathlib import Path
 import click
 import pytest
 
-from whisper_hailo.cli.app import LABORATORY, OWN, PROGRAM_GROUP, TOOLS, load_command, run
+from whisper_hailo.cli.app import (
+    COMMAND_GROUPS,
+    LABORATORY,
+    PROGRAM_GROUP,
+    TOOLS,
+    load_command,
+    run,
+)
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import ExitCode, HefError
 from whisper_hailo.core.version import __version__
 
 
-@pytest.mark.parametrize("command", [*OWN, *sorted(LABORATORY)])
+@pytest.mark.parametrize("command", [*COMMAND_GROUPS, *sorted(LABORATORY)])
 def test_every_command_is_found_by_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["-q", command, "--help"]) == 0
     assert f"whisper-hailo {command}" in " ".join(capsys.readouterr().out.split())
@@ -29,8 +36,8 @@ def test_only_the_command_that_is_called_is_loaded(
 
 def test_all_commands_are_listed() -> None:
     names = PROGRAM_GROUP.list_commands(click.Context(PROGRAM_GROUP))
-    assert names[: len(OWN)] == list(OWN)
-    assert set(names[len(OWN) :]) == LABORATORY
+    assert names[: len(COMMAND_GROUPS)] == list(COMMAND_GROUPS)
+    assert set(names[len(COMMAND_GROUPS) :]) == LABORATORY
 
 
 @pytest.fixture
@@ -57,7 +64,7 @@ def test_a_command_of_a_missing_package_names_the_package(
 @pytest.mark.usefixtures("no_tools")
 def test_commands_of_missing_packages_are_not_listed(capsys: pytest.CaptureFixture[str]) -> None:
     names = PROGRAM_GROUP.list_commands(click.Context(PROGRAM_GROUP))
-    assert names == [name for name in OWN if name not in TOOLS]
+    assert names == [name for name in COMMAND_GROUPS if name not in TOOLS]
     assert run(["--help"]) == 0
     assert "  compile " not in capsys.readouterr().out
 

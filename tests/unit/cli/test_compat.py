@@ -277,7 +277,7 @@ def test_name_that_begins_as_options_do_goes_behind_two_hyphens(
     Path(name).write_text("some sound")
     assert run(["transcribe", name]) == 2
     told = capsys.readouterr().err
-    assert "; a name that begins with - stands behind --" in told
+    assert "; put -- before names that start with -" in told
     assert told.count("\n") == 1
     assert run(["transcribe", "--", name]) == 0
     assert len(listener.asked) == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.cli.app import VARIABLE
+from whisper_hailo.cli.app import COMPLETION_VARIABLE
 
 PROGRAM = Path(sys.executable).with_name("whisper-hailo")
 PATIENCE_S = 120
@@ -22,7 +22,7 @@ def asked(shell: str, line: str) -> list[str]:
     words = line.split(" ")
     environment = {
         **os.environ,
-        VARIABLE: f"{shell}_complete",
+        COMPLETION_VARIABLE: f"{shell}_complete",
         "COMP_WORDS": line,
         "COMP_CWORD": words[-1] if shell == "fish" else str(len(words) - 1),
     }
@@ -50,7 +50,7 @@ def test_other_programs_names_are_not_offered() -> None:
 
 def script_of(shell: str, folder: Path) -> Path:
     """What the program prints for a shell."""
-    environment = {**os.environ, VARIABLE: f"{shell}_source"}
+    environment = {**os.environ, COMPLETION_VARIABLE: f"{shell}_source"}
     printed = subprocess.run(
         [PROGRAM], env=environment, capture_output=True, check=True, timeout=PATIENCE_S
     ).stdout
@@ -62,7 +62,7 @@ def script_of(shell: str, folder: Path) -> Path:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_is_what_its_shell_takes(shell: str, tmp_path: Path) -> None:
     script = script_of(shell, tmp_path)
-    assert f"{VARIABLE}={shell}_complete" in script.read_text()
+    assert f"{COMPLETION_VARIABLE}={shell}_complete" in script.read_text()
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"{shell} is not installed")

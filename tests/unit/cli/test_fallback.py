@@ -11,7 +11,7 @@ from whisper_hailo.decoding.options import DEFAULT_TEMPERATURES, FALLBACK_STEP, 
 
 
 def temperatures(flags: Fallback, step: float) -> tuple[float, ...]:
-    options = flags.on(PartialOptions(DecodingOptions), DecodingOptions(), step)
+    options = flags.apply(PartialOptions(DecodingOptions), DecodingOptions(), step)
     return options.search.temperatures
 
 

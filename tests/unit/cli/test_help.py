@@ -12,7 +12,7 @@ import click
 import pytest
 
 from whisper_hailo.backends.options import ChipOptions, EngineOptions
-from whisper_hailo.cli.app import GROUPS, LABORATORY, OWN, run
+from whisper_hailo.cli.app import COMMAND_GROUPS, GROUPS, LABORATORY, run
 from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.commands.transcribe import BatchingOptions
 from whisper_hailo.cli.messages import Verbosity
@@ -108,7 +108,7 @@ def test_help_has_about_forty_options(command: str, capsys: pytest.CaptureFixtur
     assert {"--help-all", "--config"} <= {*short}
 
 
-@pytest.mark.parametrize("command", [*OWN])
+@pytest.mark.parametrize("command", [*COMMAND_GROUPS])
 def test_every_command_shows_all_of_its_help(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -201,7 +201,7 @@ def test_commands_are_listed_by_group(capsys: pytest.CaptureFixture[str]) -> Non
     parts = capsys.readouterr().out.split("\n\n")
     topics = {part.partition(":\n")[0]: part.partition(":\n")[2] for part in parts}
     assert [*topics][2:] == [*GROUPS, "Laboratory", "Options"]
-    for name, topic in {**OWN, **dict.fromkeys(LABORATORY, "Laboratory")}.items():
+    for name, topic in {**COMMAND_GROUPS, **dict.fromkeys(LABORATORY, "Laboratory")}.items():
         assert re.search(rf"^  {name} +\w", topics[topic], flags=re.MULTILINE), name
 
 

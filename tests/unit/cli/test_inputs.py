@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.denied import deny
 from whisper_hailo.cli import inputs as module
-from whisper_hailo.cli.inputs import Input, find_inputs, looked_at
+from whisper_hailo.cli.inputs import Input, check_input, find_inputs
 from whisper_hailo.core.errors import ExitCode
 
 
@@ -162,14 +162,14 @@ def test_facts_of_a_name_are_told_before_a_model_is_sought(
     (tmp_path / "empty.wav").touch()
     for whole in ("film.mkv", "film.MKV", "whole.wav"):
         (tmp_path / whole).write_text("some sound")
-    (entry,) = map(looked_at, find_inputs([name]))
+    (entry,) = map(check_input, find_inputs([name]))
     assert said in str(entry.fault or "")
     assert getattr(entry.fault, "exit_code", None) == code
 
 
-def test_nobody_waits_for_a_pipe_to_be_looked_at(tmp_path: Path) -> None:
+def test_check_input_does_not_open_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.wav")
-    (entry,) = map(looked_at, find_inputs([str(tmp_path / "pipe.wav")]))
+    (entry,) = map(check_input, find_inputs([str(tmp_path / "pipe.wav")]))
     assert entry.fault is None
 
 
@@ -177,7 +177,7 @@ def test_what_is_wrong_already_stays_what_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for entry in find_inputs([str(tmp_path / "empty"), ""]):
         assert entry.fault is not None
-        assert looked_at(entry) is entry
+        assert check_input(entry) is entry
         assert entry.id is None
 
 
@@ -189,7 +189,7 @@ def test_standard_input_is_looked_at_by_nobody(
         monkeypatch.setattr("sys.stdin", given)
         entry, file = find_inputs(["-", str(tmp_path / "a.wav")])
         assert (entry.name, entry.path, str(entry.stem)) == ("stdin", None, "stdin")
-        assert looked_at(entry) is entry
+        assert check_input(entry) is entry
         assert entry.source() is given.buffer
         assert entry.id == file.id is not None
 
@@ -211,5 +211,5 @@ def test_an_address_that_is_a_file_s_name_is_that_file(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ftp:").mkdir()
     (tmp_path / "ftp:" / "a.wav").write_text("some sound")
-    (entry,) = map(looked_at, find_inputs(["ftp://a.wav"]))
+    (entry,) = map(check_input, find_inputs(["ftp://a.wav"]))
     assert entry.fault is None

@@ -12,9 +12,9 @@ from whisper_hailo.cli.messages import (
     DEBUG_VARIABLE,
     LONGEST_LINE,
     OneLine,
-    describe,
+    describe_error,
     one_line,
-    report,
+    report_error,
     was_interrupted,
 )
 from whisper_hailo.core.errors import AudioError, ExitCode, OptionError
@@ -47,24 +47,24 @@ def test_lines_are_one_line_and_move_no_cursor() -> None:
 def test_no_error_line_is_longer_than_500_characters(capsys: pytest.CaptureFixture[str]) -> None:
     name = "abcdefghi/" * 400 + "a.wav"
     for error in (AudioError(f"{name} does not exist; check the path"), ValueError("x" * 10_000)):
-        report(error)
+        report_error(error)
         line = capsys.readouterr().err.rstrip("\n")
         assert len(line) <= LONGEST_LINE == 500
         assert line.startswith("whisper-hailo: ")
-        assert len(describe(error)) <= LONGEST_LINE
-    report(AudioError(f"{name} does not exist; check the path"))
+        assert len(describe_error(error)) <= LONGEST_LINE
+    report_error(AudioError(f"{name} does not exist; check the path"))
     line = capsys.readouterr().err
     assert line.startswith("whisper-hailo: abcdefghi/abcdefghi/")
     assert line.endswith("/a.wav does not exist; check the path\n")
-    report(ValueError("x" * 10_000))
+    report_error(ValueError("x" * 10_000))
     assert capsys.readouterr().err.endswith("for the details and report it\n")
 
 
 def test_a_line_end_in_a_message_of_ours_is_that_of_a_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    report(AudioError("two\nlines\x1b[31m.wav does not exist\n"))
-    report(ValueError("of a library,\nin two lines"))
+    report_error(AudioError("two\nlines\x1b[31m.wav does not exist\n"))
+    report_error(ValueError("of a library,\nin two lines"))
     ours, theirs = capsys.readouterr().err.splitlines()
     assert ours == r"whisper-hailo: two\nlines\x1b[31m.wav does not exist"
     assert "(ValueError: of a library, in two lines)" in theirs
@@ -89,21 +89,21 @@ def test_a_deleted_working_directory_is_no_internal_error(
     gone.rmdir()
     with pytest.raises(FileNotFoundError) as caught:
         Path.cwd()
-    assert report(caught.value) == ExitCode.USAGE
+    assert report_error(caught.value) == ExitCode.USAGE
     assert "the working directory was deleted" in capsys.readouterr().err
-    assert report(elsewhere.value) == ExitCode.INTERNAL
-    assert report(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
+    assert report_error(elsewhere.value) == ExitCode.INTERNAL
+    assert report_error(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
 
 
 @pytest.mark.parametrize("name", ["ENAMETOOLONG", "ELOOP", "EACCES", "EPERM", "EILSEQ"])
 def test_what_the_system_has_against_a_path_is_told_by_the_path(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert report(OSError(getattr(errno, name), "It is odd", "xx\n")) == ExitCode.USAGE
+    assert report_error(OSError(getattr(errno, name), "It is odd", "xx\n")) == ExitCode.USAGE
     assert capsys.readouterr().err == (
         "whisper-hailo: 'xx\\n' cannot be used (It is odd); check the path\n"
     )
-    assert report(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
+    assert report_error(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
 
 
 def test_internal_error_has_details_on_request(
@@ -111,13 +111,13 @@ def test_internal_error_has_details_on_request(
 ) -> None:
     for value, lines in (("", 1), ("1", 2)):
         monkeypatch.setenv(DEBUG_VARIABLE, value)
-        assert report(ValueError("odd")) == ExitCode.INTERNAL
+        assert report_error(ValueError("odd")) == ExitCode.INTERNAL
         told = capsys.readouterr().err
         assert len(told.splitlines()) == lines
         assert told.startswith("whisper-hailo: internal error (ValueError: odd); set ")
         assert ("\nValueError: odd\n" in told) == bool(value)
     monkeypatch.setenv(DEBUG_VARIABLE, "1")
-    assert report(AudioError("it is broken")) == ExitCode.AUDIO
+    assert report_error(AudioError("it is broken")) == ExitCode.AUDIO
     assert capsys.readouterr().err == "whisper-hailo: it is broken\n"
 
 

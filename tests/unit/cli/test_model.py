@@ -15,7 +15,7 @@ from tests.unit.cli.given import given
 from whisper_hailo.backends.options import ChipPriority, EngineOptions
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.messages import Verbosity, set_verbosity
-from whisper_hailo.cli.transcribe_options import ModelOptions, tell_engine
+from whisper_hailo.cli.transcribe_options import ModelOptions, log_engine
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.options import DecodingOptions
@@ -136,10 +136,10 @@ def test_the_engine_is_told_in_a_line_or_with_its_reasons(
     for verbose, told in ((False, ["encoder a, decoder b"]), (True, list(transcriber.reasons))):
         caplog.clear()
         set_verbosity(Verbosity(verbose=verbose))
-        tell_engine(transcriber)
+        log_engine(transcriber)
         assert caplog.messages == told
     caplog.clear()
     set_verbosity(Verbosity())
-    tell_engine(SimpleNamespace(reasons=()))  # type: ignore[arg-type]
+    log_engine(SimpleNamespace(reasons=()))  # type: ignore[arg-type]
     assert caplog.messages == []
     assert logging.getLogger("whisper_hailo").level == logging.INFO

@@ -35,11 +35,11 @@ def test_every_format_has_a_file_of_its_input_s_name(
 ) -> None:
     entries = inputs(tmp_path, "a.b.wav")
     results = sink(entries, tmp_path / "out", "txt", "srt")
-    results.put(entries[0], transcript())
+    results.write_result(entries[0], transcript())
     told = capsys.readouterr()
     wrote = [f"wrote {tmp_path}/out/a.b.{fmt}" for fmt in ("txt", "srt")]
     assert (told.out, told.err.splitlines()) == ("", wrote)
-    assert [target for _, target in results.written(entries[0])] == [
+    assert [target for _, target in results.result_files(entries[0])] == [
         tmp_path / "out" / "a.b.txt",
         tmp_path / "out" / "a.b.srt",
     ]
@@ -55,12 +55,12 @@ def test_only_inputs_whose_every_result_is_there_are_done(tmp_path: Path) -> Non
     for name in ("both.txt", "both.srt", "half.txt"):
         (out / name).touch()
     results = sink(entries, out, "txt", "srt")
-    assert [results.has(entry) for entry in entries] == [True, False, False]
+    assert [results.has_results(entry) for entry in entries] == [True, False, False]
 
 
 def test_without_a_folder_nothing_is_there_already(tmp_path: Path) -> None:
     (entry,) = inputs(tmp_path, "a.wav")
-    assert not sink([entry], None).has(entry)
+    assert not sink([entry], None).has_results(entry)
 
 
 def test_a_result_never_replaces_an_input(tmp_path: Path) -> None:
@@ -74,16 +74,16 @@ def test_several_results_on_standard_output_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = inputs(tmp_path, "a.wav")
-    sink(one, None).put(one[0], transcript())
+    sink(one, None).write_result(one[0], transcript())
     assert capsys.readouterr().out == "Grüße.\nAll the rest.\n"
     two = inputs(tmp_path, "a.wav", "b.wav")
-    sink(two, None).put(two[1], transcript())
+    sink(two, None).write_result(two[1], transcript())
     name = two[1].name
     assert capsys.readouterr().out == f"{name}: Grüße.\n{name}: All the rest.\n"
     with pytest.raises(OptionError, match="--output-dir"):
         sink(two, None, "srt")
     odd = inputs(tmp_path, "a.wav", "two\nlines.wav")
-    sink(odd, None).put(odd[1], transcript())
+    sink(odd, None).write_result(odd[1], transcript())
     assert capsys.readouterr().out.startswith(f"'{tmp_path}/two\\nlines.wav': Grüße.\n")
 
 
@@ -91,7 +91,7 @@ def test_what_comes_whole_has_its_times_on_standard_output_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     two = inputs(tmp_path, "a.wav", "b.wav")
-    replace(sink(two, None), timed=True).put(two[1], transcript())
+    replace(sink(two, None), timed=True).write_result(two[1], transcript())
     first = f"{two[1].name}: [00:00.000 --> 00:09.000]  Grüße.\n"
     assert capsys.readouterr().out.startswith(first)
 
@@ -101,8 +101,8 @@ def test_json_is_an_object_per_input_whether_it_failed_or_not(
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
     results = sink(entries, None, as_json=True)
-    results.put(entries[0], transcript())
-    code = results.put_error(entries[0], AudioError("a.wav is empty; record again"))
+    results.write_result(entries[0], transcript())
+    code = results.write_error(entries[0], AudioError("a.wav is empty; record again"))
     good, bad = map(json.loads, capsys.readouterr().out.splitlines())
     assert (good["audio"], good["text"]) == (entries[0].name, "Grüße. All the rest.")
     assert bad == {
@@ -118,7 +118,7 @@ def test_a_recording_without_speech_is_noted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
-    sink(entries, None).put(entries[0], replace(transcript(), segments=()))
+    sink(entries, None).write_result(entries[0], replace(transcript(), segments=()))
     assert "no speech in 12.5 s of audio" in capsys.readouterr().err
 
 
@@ -127,7 +127,7 @@ def test_subtitles_are_laid_out_as_asked_for(
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
     single = Layout(max_words_per_line=1)
-    laid_out(sink(entries, None, "srt"), single).put(entries[0], transcript())
+    laid_out(sink(entries, None, "srt"), single).write_result(entries[0], transcript())
     assert capsys.readouterr().out.count("-->") == 4
 
 
@@ -135,10 +135,10 @@ def test_subtitles_are_laid_out_as_asked_for(
 def test_what_is_not_ours_is_not_grown_over(tmp_path: Path, name: str) -> None:
     entries = inputs(tmp_path, "a.wav")
     (tmp_path / name).write_text("a poem")
-    (refused,) = sink(entries, tmp_path, "srt").checked()
+    (refused,) = sink(entries, tmp_path, "srt").check_results()
     assert f"{name} exists and does not look like" in str(refused.fault)
     (tmp_path / name).unlink()
-    (whole,) = sink(entries, tmp_path, "srt").checked()
+    (whole,) = sink(entries, tmp_path, "srt").check_results()
     assert whole.fault is None
 
 
@@ -147,7 +147,7 @@ def test_what_cannot_be_tried_stands_in_no_other_s_way(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir(parents=True)
     entries = find_inputs([str(tmp_path / "x"), str(tmp_path / "y" / "empty"), ""])
     entries += find_inputs([str(tmp_path / "x" / "empty")])
-    checked = sink(entries, tmp_path / "out").checked()
+    checked = sink(entries, tmp_path / "out").check_results()
     assert [one.fault for one in checked] == [one.fault for one in entries]
     assert all(one.fault for one in checked)
 
@@ -156,15 +156,15 @@ def test_a_folder_that_cannot_be_written_to_is_told_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
-    sink(entries, tmp_path / "new" / "folder").checked()
+    sink(entries, tmp_path / "new" / "folder").check_results()
     assert not (tmp_path / "new").exists()
     with pytest.raises(OutputError, match=r"cannot write to .*a.wav \(.*a.wav is no folder\)"):
-        sink(entries, tmp_path / "a.wav").checked()
+        sink(entries, tmp_path / "a.wav").check_results()
     with pytest.raises(OutputError, match="is no folder"):
-        sink(entries, tmp_path / "a.wav" / "below").checked()
+        sink(entries, tmp_path / "a.wav" / "below").check_results()
     monkeypatch.setattr("os.access", lambda path, _: Path(path) != tmp_path)
     with pytest.raises(OutputError, match="may not be written to by this user"):
-        sink(entries, tmp_path / "new").checked()
+        sink(entries, tmp_path / "new").check_results()
 
 
 def test_a_format_that_does_not_come_in_parts_is_printed_whole(
@@ -173,9 +173,9 @@ def test_a_format_that_does_not_come_in_parts_is_printed_whole(
     entries = inputs(tmp_path, "a.wav")
     results = sink(entries, None, "json")
     assert results.printer(entries[0]) is None
-    results.put(entries[0], transcript())
+    results.write_result(entries[0], transcript())
     assert json.loads(capsys.readouterr().out)["text"] == "Grüße. All the rest."
-    sink(entries, None).put(entries[0], transcript(), printed=True)
+    sink(entries, None).write_result(entries[0], transcript(), is_printed=True)
     assert capsys.readouterr().out == ""
 
 
@@ -185,7 +185,7 @@ def test_json_goes_to_standard_output_beside_files(
     """With what it cost, which files have not: they are the same each time."""
     entries = inputs(tmp_path, "a.wav")
     results = sink(entries, tmp_path / "out", "json", as_json=True)
-    results.put(entries[0], transcript())
+    results.write_result(entries[0], transcript())
     facts = json.loads(capsys.readouterr().out)
     written = json.loads((tmp_path / "out" / "a.json").read_text())
     assert facts["text"] == written["text"]

@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from whisper_hailo.cli import progress
-from whisper_hailo.cli.progress import Progress, StatusLine, cropped
+from whisper_hailo.cli.progress import Progress, StatusLine, crop_text
 
 ERASE = "\r\x1b[K"
 
@@ -103,7 +103,7 @@ def test_the_width_is_standard_error_s(monkeypatch: pytest.MonkeyPatch) -> None:
     [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("abcd", 0, ""), ("日本", 3, "日…")],
 )
 def test_cropped(text: str, room: int, kept: str) -> None:
-    assert cropped(text, room) == kept
+    assert crop_text(text, room) == kept
 
 
 @pytest.mark.usefixtures("terminal")

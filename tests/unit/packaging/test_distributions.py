@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo.cli.app import ADDED, LABORATORY, TOOLS
+from whisper_hailo.cli.app import ENTRY_POINTS, LABORATORY, TOOLS
 from whisper_hailo.core.version import __version__
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ def test_distribution_needs_the_others_of_its_version(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", COMMANDS)
 def test_every_command_of_a_distribution_can_be_imported(folder: str) -> None:
-    places = project_of(folder)["entry-points"][ADDED]
+    places = project_of(folder)["entry-points"][ENTRY_POINTS]
     assert places.keys() == COMMANDS[folder]
     for place in places.values():
         module, _, function = place.partition(":")

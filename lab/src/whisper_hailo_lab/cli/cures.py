@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from whisper_hailo.cli.messages import tell
+from whisper_hailo.cli.messages import print_line
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import ModelOptions
@@ -78,11 +78,11 @@ def cures(
             samples,
             settings,
             options,
-            step=lambda name: tell(f"{len(samples)} recordings: {name}"),
+            step=lambda name: print_line(f"{len(samples)} recordings: {name}"),
         )
     if chart is not None:
         write_file(chart, draw(rows))
-        tell(f"wrote {display_path(chart)}")
+        print_line(f"wrote {display_path(chart)}")
     _print(rows, as_json=as_json)
     return ExitCode.OK
 
@@ -106,7 +106,7 @@ def _samples(audio: Path, language: str) -> list[Sample]:
     if audio.is_dir() or audio.suffix == ".jsonl":
         dataset = read_dataset(audio, language)
         for problem in dataset.problems:
-            tell(f"left out {problem.id}: {problem.message}")
+            print_line(f"left out {problem.id}: {problem.message}")
         return list(dataset.samples)
     return [Sample(audio.stem, audio, reference_beside(audio) or "", language)]
 

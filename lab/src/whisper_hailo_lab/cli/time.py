@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.cli.transcribe_options import ModelOptions, tell_engine
+from whisper_hailo.cli.transcribe_options import ModelOptions, log_engine
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.partial_options import PartialOptions
@@ -34,7 +34,7 @@ def time(
     from whisper_hailo_lab.timing.one_file import time_file
 
     transcriber = model.transcriber()
-    tell_engine(transcriber)
+    log_engine(transcriber)
     options = decoding.apply_to(
         DecodingOptions(language="en", anti_repetition=transcriber.default_anti_repetition)
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from whisper_hailo.cli.messages import tell
+from whisper_hailo.cli.messages import print_line
 from whisper_hailo_lab.documents.tables import stale, write
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.repository import ROOT
@@ -25,7 +25,7 @@ def main() -> int:
         return 0
     found = stale()
     for path in found:
-        tell(f"{path.relative_to(ROOT)} is stale: run python -m whisper_hailo_lab.documents")
+        print_line(f"{path.relative_to(ROOT)} is stale: run python -m whisper_hailo_lab.documents")
     return int(bool(found))
 
 

@@ -11,7 +11,13 @@ from typing import Any, Final
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-from whisper_hailo.cli.app import OWN, PROGRAM, PROGRAM_GROUP, VARIABLE, load_command
+from whisper_hailo.cli.app import (
+    COMMAND_GROUPS,
+    COMPLETION_VARIABLE,
+    PROGRAM,
+    PROGRAM_GROUP,
+    load_command,
+)
 from whisper_hailo.cli.command import SHOWS_RARE
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
@@ -37,7 +43,7 @@ def files() -> dict[Path, str]:
 def _script(shell: str) -> str:
     """What a shell reads at its start, or where it looks for completions."""
     kind: Any = get_completion_class(shell)
-    made = kind(click.Command(PROGRAM), {}, PROGRAM, VARIABLE)
+    made = kind(click.Command(PROGRAM), {}, PROGRAM, COMPLETION_VARIABLE)
     return ShellComplete.source(made)  # bash's own starts a bash to see how old it is
 
 
@@ -74,7 +80,7 @@ def _page() -> str:
         f".SH SYNOPSIS\n.B {_escaped(PROGRAM)}\n[OPTIONS] COMMAND [ARGS]...",
         ".SH COMMANDS",
     ]
-    for name in OWN:
+    for name in COMMAND_GROUPS:
         command: Any = load_command(name)
         own = command.make_context(name, [], parent=context, resilient_parsing=True)
         own.meta[SHOWS_RARE] = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from whisper_hailo.cli.app import OWN, load_command
+from whisper_hailo.cli.app import COMMAND_GROUPS, load_command
 from whisper_hailo.cli.options import Option
 from whisper_hailo_lab.report.table import Table
 
@@ -15,7 +15,7 @@ def tables() -> dict[str, str]:
     """Return the table `settings`, a line per option."""
     keys: dict[str, Option] = {}
     commands: dict[str, list[str]] = defaultdict(list)
-    for name in OWN:
+    for name in COMMAND_GROUPS:
         for option in getattr(load_command(name), "params", ()):
             if isinstance(option, Option) and option.hidden:
                 key = option.opts[0]

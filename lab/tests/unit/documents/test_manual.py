@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from whisper_hailo.cli.app import OWN, run
+from whisper_hailo.cli.app import COMMAND_GROUPS, run
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo_lab.documents.manual import COMPLETIONS, MAN, SHARE, files
 
@@ -20,7 +20,7 @@ def page() -> str:
 
 def test_every_command_and_exit_code_is_in_it(page: str) -> None:
     named = re.findall(r"^\.SS (\S+)", page, re.MULTILINE)
-    assert [name.replace("\\-", "-") for name in named] == list(OWN)
+    assert [name.replace("\\-", "-") for name in named] == list(COMMAND_GROUPS)
     codes = page.partition(".SH EXIT STATUS")[2]
     assert [int(code) for code in re.findall(r"^\.B (\d+)$", codes, re.MULTILINE)] == [*ExitCode]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.cli.commands.transcribe import decoding_options
-from whisper_hailo.cli.messages import note
+from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.progress import StatusLine, clock
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions, tell_engine
+from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions, log_engine
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import flag, require_choices, require_valid
 from whisper_hailo.core.partial_options import PartialOptions
@@ -85,7 +85,7 @@ def batch(
     transcriber = model.transcriber()
     options = options_on(transcriber.default_options, transcriber.default_fallback)
     transcriber.check(options, long)
-    tell_engine(transcriber)
+    log_engine(transcriber)
     folder = output.output_dir
     settings = JobSettings(
         transcriber.identity(options, long, job.batch_size),
@@ -112,7 +112,7 @@ def batch(
         return _tell_status(folder, as_json=True)
     record = running.record
     done = f"{clock(record.audio_s)} of audio in {clock(record.seconds)}"
-    note(
+    print_note(
         f"{_count_items(running.n_items)} in {display_path(folder)}, {failures} failed; "
         + (done if record.audio_s or failures else "nothing was left to do")
         + f", see {display_path(folder)}/failures.jsonl" * bool(failures)

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
-from whisper_hailo.cli.messages import note
+from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.convert.options import ConvertOptions
@@ -41,7 +41,7 @@ def convert(
     bits = f"decoder {spec.quantization}, encoder {spec.encoder_quantization}"
     forms = "".join(f", {form.file}" for form in spec.hailo)
     emit(f"{out}: {spec.name}, {bits}, {n_bytes / 2**20:.1f} MiB{forms}\n")
-    note(f"converted in {perf_counter() - begin:.1f} s")
+    print_note(f"converted in {perf_counter() - begin:.1f} s")
 
 
 def inspect(path: Annotated[Path, Argument("Model directory or HEF.")]) -> None:

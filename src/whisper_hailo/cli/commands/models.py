@@ -10,7 +10,7 @@ from whisper_hailo.backends.hailo.hef_catalog import (
     fetch,
     find_known,
 )
-from whisper_hailo.cli.messages import note
+from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import ConvertOptions
@@ -106,7 +106,7 @@ def fetch_hef(
         )
     installed = installed_version()
     if installed and known.release not in {"", installed}:
-        note(
+        print_note(
             f"this file is for HailoRT {known.release}, installed is {installed}, which may refuse "
             "it"
         )

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.options import FieldSubset
-from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, tell_engine
+from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, log_engine
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import release_freed_memory, require_extra
@@ -45,7 +45,7 @@ def serve(
 ) -> int:
     """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
     require_extra("server", "serve", *_NEEDED)
-    fallback.on(decoding, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
+    fallback.apply(decoding, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
     from whisper_hailo.serve.request import RequestDefaults
     from whisper_hailo.serve.server import bound, run_server
     from whisper_hailo.serve.service import make_service
@@ -60,9 +60,9 @@ def serve(
         for name in listen.model:
             transcriber = replace(model, model=name).transcriber(ChipPriority.LIVE)
             step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
-            options = fallback.on(decoding, transcriber.default_options, step)
+            options = fallback.apply(decoding, transcriber.default_options, step)
             transcriber.check(options, long)
-            tell_engine(transcriber)
+            log_engine(transcriber)
             models.append((transcriber, RequestDefaults(options, long, step)))
         service = make_service(models, listen, limits)
         serving = partial(logger.info, "serving at %s")

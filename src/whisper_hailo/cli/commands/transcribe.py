@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from whisper_hailo.cli.messages import note
+from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
-from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions, tell_engine
+from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions, log_engine
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import CHANNELS, flag, require_choices
 from whisper_hailo.core.partial_options import PartialOptions
@@ -23,6 +23,7 @@ from whisper_hailo.transcription.pipeline import USUAL_OPTIONS, check_batch_size
 
 if TYPE_CHECKING:
     from whisper_hailo.cli.inputs import Input
+    from whisper_hailo.cli.sink import Sink
     from whisper_hailo.core.types import Transcript
     from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -46,47 +47,68 @@ def transcribe(
     decoding: PartialOptions[DecodingOptions],
     fallback: Fallback,
     long: LongOptions,
-    together: BatchingOptions,
+    batching: BatchingOptions,
     output: OutputOptions,
 ) -> int:
     """Make text of recordings: files of any format, folders of them, - for a pipe."""
-    from whisper_hailo.cli.inputs import find_inputs, looked_at
+    from whisper_hailo.cli.inputs import find_inputs
     from whisper_hailo.cli.sink import Sink, write_recording
 
     # Wrong options and files are refused before a model is looked for.
-    options_on = cache(partial(decoding_options, decoding, fallback, output))
+    options_on = partial(decoding_options, decoding, fallback, output)
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
-    sink = Sink(output, find_inputs(audio), decoding.values.get("timestamps", False))
-    inputs = [looked_at(entry) for entry in sink.checked()]
-    if output.skip_existing:
-        left = [entry for entry in inputs if entry.fault or not sink.has(entry)]
-        if len(left) < len(inputs):
-            note(f"{len(inputs) - len(left)} of {len(inputs)} are there already")
-        inputs = left
-    codes = {at: sink.put_error(one, one.fault) for at, one in enumerate(inputs) if one.fault}
-    sound = {at: one for at, one in enumerate(inputs) if not one.fault}
-    if not sound:
-        return next(iter(codes.values()), ExitCode.OK)
+    sink = Sink(output, find_inputs(audio), timed=decoding.values.get("timestamps", False))
+    codes: dict[int, ExitCode] = {}
+    readable: dict[int, Input] = {}
+    for index, entry in enumerate(_pending_inputs(sink)):
+        if entry.fault is None:
+            readable[index] = entry
+        else:
+            codes[index] = sink.write_error(entry, entry.fault)
+    if not readable:
+        return _first_code(codes)
     transcriber = model.transcriber()
     options = options_on(transcriber.default_options, transcriber.default_fallback)
     transcriber.check(options, long)
-    tell_engine(transcriber)
-    size = together.batch_size
-    identity = cache(lambda: transcriber.identity(options, long, size))
+    log_engine(transcriber)
+    size = batching.batch_size
+    identity = cache(lambda: transcriber.identity(options, long, size))  # hashes the model's files
     by_segment = partial(transcriber.segments, options=options, long=long, batch_size=size)
     with transcriber:
-        outcomes = _transcribe_whole(transcriber, options, long, together, list(sound.values()))
-        for at, entry in sound.items():
+        outcomes = _transcribe_whole(transcriber, options, long, batching, [*readable.values()])
+        for index, entry in readable.items():
             try:
-                if outcomes is not None:
-                    sink.put(entry, _expect_transcript(next(outcomes)))
-                    continue
-                write_recording(entry, sink, identity, by_segment)
+                if outcomes is None:
+                    write_recording(entry, sink, identity, by_segment)
+                else:
+                    sink.write_result(entry, _expect_transcript(next(outcomes)))
             except ReaderGoneError:
                 raise
-            except Exception as error:
-                codes[at] = sink.put_error(entry, error)
-    return next((codes[at] for at in sorted(codes) if codes[at]), ExitCode.OK)
+            except Exception as error:  # of this recording; the others have their turn
+                codes[index] = sink.write_error(entry, error)
+    return _first_code(codes)
+
+
+def _pending_inputs(sink: Sink) -> list[Input]:
+    """Return the inputs, checked without a model; finished ones are skipped if asked.
+
+    Those with a fault stay, or nothing would be said of them.
+    """
+    from whisper_hailo.cli.inputs import check_input
+
+    inputs = [check_input(entry) for entry in sink.check_results()]
+    if not sink.output.skip_existing:
+        return inputs
+    pending = [entry for entry in inputs if entry.fault or not sink.has_results(entry)]
+    n_finished = len(inputs) - len(pending)
+    if n_finished:
+        print_note(f"{n_finished} of {len(inputs)} are there already")
+    return pending
+
+
+def _first_code(codes: Mapping[int, ExitCode]) -> ExitCode:
+    """Return the exit code of the first input that failed, by the codes of all that did."""
+    return codes[min(codes)] if codes else ExitCode.OK
 
 
 def decoding_options(
@@ -96,8 +118,8 @@ def decoding_options(
     default: DecodingOptions,
     step: float,
 ) -> DecodingOptions:
-    """Put typed options on the decoder's defaults."""
-    options = fallback.on(given, default, step)
+    """Return a decoder's defaults with the given options; `step` is its rise of temperature."""
+    options = fallback.apply(given, default, step)
     if output.layout.highlight_words and not options.words:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
     return options
@@ -107,15 +129,16 @@ def _transcribe_whole(
     transcriber: Transcriber,
     options: DecodingOptions,
     long: LongOptions,
-    together: BatchingOptions,
+    batching: BatchingOptions,
     inputs: Sequence[Input],
 ) -> Iterator[Transcript | Exception] | None:
     """Return whole transcripts of the inputs; `None` where segments are written as they come."""
-    splits = together.channels == "split"
-    if not splits and (together.batch_size in (None, 1) or len(inputs) == 1):
+    is_split = batching.channels == "split"
+    is_alone = batching.batch_size in (None, 1) or len(inputs) == 1
+    if is_alone and not is_split:
         return None
-    many = partial(
-        transcriber.transcribe_many, options=options, long=long, batch_size=together.batch_size
+    transcribe_many = partial(
+        transcriber.transcribe_many, options=options, long=long, batch_size=batching.batch_size
     )
 
     def by_channel(entry: Input) -> Transcript:
@@ -126,13 +149,16 @@ def _transcribe_whole(
             closing(Progress(display_path(Path(entry.name).name))) as progress,
             split_channels(entry.source()) as channels,
         ):
-            outcomes = many(channels, progress=progress)
+            outcomes = transcribe_many(channels, progress=progress)
             return merge_channels([_expect_transcript(outcome) for outcome in outcomes])
 
-    return map(by_channel, inputs) if splits else many(entry.source() for entry in inputs)
+    if is_split:
+        return map(by_channel, inputs)
+    return transcribe_many(entry.source() for entry in inputs)
 
 
 def _expect_transcript(outcome: Transcript | Exception) -> Transcript:
+    """Return a transcript, or raise the error that stands in its place."""
     if isinstance(outcome, Exception):
         raise outcome
     return outcome

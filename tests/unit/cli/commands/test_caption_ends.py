@@ -88,7 +88,7 @@ def test_source_that_fails_leaves_what_was_heard_and_its_figures(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("heard.flac", "heard.flac"), ("poem.flac", "poem.flac is there")]
+    ("name", "told"), [("heard.flac", "heard.flac"), ("poem.flac", "poem.flac exists")]
 )
 def test_recording_replaces_no_input_and_no_foreign_file(
     made: Made, name: str, told: str, capsys: pytest.CaptureFixture[str]
