@@ -22,9 +22,10 @@ from whisper_hailo.serve.access import AccessMiddleware, answer_failures, body_o
 from whisper_hailo.serve.options import SafetyOptions
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.routes import realtime, recordings
-from whisper_hailo.serve.service import Ticket, TranscriptionService
+from whisper_hailo.serve.served_model import ModelState
+from whisper_hailo.serve.service import TranscriptionService
+from whisper_hailo.serve.ticket import Ticket
 from whisper_hailo.serve.uploads import TEXT, EventStream, UploadHandler, UploadRoute, answers, sse
-from whisper_hailo.serve.worker import State
 from whisper_hailo.text.formats import FORMATS, render
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {
@@ -85,7 +86,7 @@ def health_router(service: TranscriptionService) -> APIRouter:
 
     @routes.get("/ready", summary="Whether requests are taken")
     async def ready() -> JSONResponse:
-        is_ready = service.state in (State.READY, State.RELEASED)
+        is_ready = service.state in (ModelState.READY, ModelState.RELEASED)
         models = {model.name: model.state.value for model in service.models}
         body = {"status": service.state.value, "models": models}
         return JSONResponse(body, 200 if is_ready else 503)

@@ -21,10 +21,10 @@ from whisper_hailo.audio.files import new_copy, pieces
 from whisper_hailo.audio.stream import MAX_RATE_HZ, MIN_RATE_HZ, Resampler
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.serve.concurrency import run_on_thread
 from whisper_hailo.serve.errors import ClientDisconnectedError, TooLargeError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Reservation
-from whisper_hailo.serve.service import on_thread
 
 FULL_SCALE: Final = np.float32(32_768)  # Of samples of 16 bits
 _BLOCK_SAMPLES: Final = 30 * SAMPLE_RATE_HZ
@@ -129,7 +129,7 @@ class Decoders:
                 return np.memmap(new_copy(content, label, resources), np.float32, "r")
 
         async with self._free:
-            return await on_thread(decode, on_cancel=has_left.set)
+            return await run_on_thread(decode, on_cancel=has_left.set)
 
 
 def expect_seconds(seconds: float, max_s: float) -> None:

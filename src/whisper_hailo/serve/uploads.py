@@ -15,8 +15,10 @@ from starlette.types import Receive, Scope, Send
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.access import CLIENT, STORED, SUBMITTED
 from whisper_hailo.serve.audio import Decoders, PcmForm
+from whisper_hailo.serve.concurrency import run_until_disconnect
 from whisper_hailo.serve.request import Caller, Choices, Priority
-from whisper_hailo.serve.service import Ticket, TranscriptionService, run_until
+from whisper_hailo.serve.service import TranscriptionService
+from whisper_hailo.serve.ticket import Ticket
 
 TEXT, EVENTS = "text/plain", "text/event-stream"
 
@@ -66,12 +68,12 @@ class UploadHandler:
         heard_s: float | None = None,
     ) -> Ticket:
         """Transcribe an upload, or its first `heard_s`; bare samples have a `form`."""
-        self._service.find(choices.model)  # refused before its recording is decoded
+        self._service.find_model(choices.model)  # refused before its recording is decoded
         caller = Caller(request.scope[CLIENT], self._api, priority)
         stored = request.scope[STORED]
         decoding = self._decoders.decode(file.file, file.filename, stored, form, heard_s)
-        audio = await _run_until_disconnect(request, decoding)
-        ticket = self._service.begin(audio, choices, caller)
+        audio = await _run_while_connected(request, decoding)
+        ticket = self._service.submit(audio, choices, caller)
         request.scope[SUBMITTED] = True
         return ticket
 
@@ -83,17 +85,17 @@ class UploadHandler:
         **how: Any,  # noqa: ANN401 - see `begin`
     ) -> Transcript:
         with await self.begin(request, file, choices, **how) as ticket:
-            return await _run_until_disconnect(request, ticket.result())
+            return await _run_while_connected(request, ticket.result())
 
 
-async def _run_until_disconnect(request: Request, work: Awaitable[T]) -> T:
+async def _run_while_connected(request: Request, work: Awaitable[T]) -> T:
     """Return the result of some work, which is cancelled when the client disconnects."""
 
     async def disconnect() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    return await run_until(disconnect(), work)
+    return await run_until_disconnect(disconnect(), work)
 
 
 class EventStream(StreamingResponse):

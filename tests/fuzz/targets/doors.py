@@ -96,7 +96,7 @@ class Deaf:
         from whisper_hailo.serve.options import LimitOptions
         from whisper_hailo.serve.quota import Quota
         from whisper_hailo.serve.request import RequestDefaults
-        from whisper_hailo.serve.worker import State
+        from whisper_hailo.serve.served_model import ModelState
 
         self.default = DeafWorker()
         self.models, self.listed = [self.default], {"toy": self.default}
@@ -104,60 +104,60 @@ class Deaf:
         self.limits = LimitOptions(max_upload_mib=1, max_audio_s=10.0, max_stored_mib=64)
         self.quota = Quota(self.limits)
         self.metrics = Metrics()
-        self.state = State.READY
+        self.state = ModelState.READY
         self._defaults = RequestDefaults(DecodingOptions())
 
-    def find(self, name: str | None) -> Any:
+    def find_model(self, name: str | None) -> Any:
         from whisper_hailo.serve.errors import UnknownModelError
 
         if name not in (None, "", "toy"):
             raise UnknownModelError("not served")
         return self.default
 
-    def begin(self, audio: Any, choices: Any, caller: Any) -> Any:
+    def submit(self, audio: Any, choices: Any, caller: Any) -> Any:
         from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
-        from whisper_hailo.serve.service import Ticket
+        from whisper_hailo.serve.ticket import EventChannel, Ticket
 
-        self.find(choices.model)
+        self.find_model(choices.model)
         self._defaults.with_choices(choices)
         segment = Segment(0.0, 1.0, "Nothing.", (1,), 0.0, 0.0, language="en")
         settings = Settings("toy", "-", "-", 10.0, 1.0, 0, 1.0, 0.0, "none", 0)
         seconds = audio.size / 16_000
-        ticket = Ticket(self.default, seconds, PATIENCE_S)
-        ticket.job = None
-        ticket.emit(segment)
-        ticket.emit(
+        events = EventChannel()
+        events.emit(segment)
+        events.emit(
             Transcript("audio", seconds, "en", "transcribe", (segment,), Timings(), settings)
         )
-        return ticket
+        no_job: Any = None
+        return Ticket(self.default, no_job, events, duration_s=seconds, deadline_s=PATIENCE_S)
 
     def is_idle(self) -> bool:
         """There is always other work."""
         return False
 
-    def captions(self, choices: Any, caller: Any) -> Any:
+    def make_live_transcriber(self, choices: Any, caller: Any) -> Any:
         self._defaults.with_choices(choices)
         return DeafCaptions()
 
 
 class DeafWorker:
-    """A model that is never loaded; see `serve.worker.Worker`."""
+    """A model that is never loaded; see `serve.served_model.ServedModel`."""
 
     def __init__(self) -> None:
         from whisper_hailo.serve.jobs import JobQueue
-        from whisper_hailo.serve.worker import State
+        from whisper_hailo.serve.served_model import ModelState
 
         self.name = "toy"
         self.other_names = ()
         self.languages = ("en", "de")
         self.created_s = 0
         self.queue = JobQueue()
-        self.state = State.READY
+        self.state = ModelState.READY
 
     def record_item(self, *item: Any) -> None:
         """Nobody counts."""
 
-    def leave(self, job: Any) -> None:
+    def cancel(self, job: Any) -> None:
         """Nothing is under way."""
 
 
@@ -167,7 +167,7 @@ class DeafCaptions:
     name = "toy"
     content_s = 10.0
     detects_language = False
-    worker = DeafWorker()
+    model = DeafWorker()
 
     def transcribe(self, audio: Any, draft: Any, **how: Any) -> Any:
         from whisper_hailo.core.types import BufferText, BufferWord
@@ -175,7 +175,7 @@ class DeafCaptions:
         words = tuple(BufferWord(f" {n}", (n,)) for n in range(audio.size // 8_000))
         return BufferText(words, how.get("language") or "en")
 
-    def leave(self) -> None:
+    def cancel(self) -> None:
         """Nothing is under way for long."""
 
 

@@ -10,10 +10,11 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, rising_temperatures
 from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.model_memory import ModelMemory
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.request import Caller, Choices, RequestDefaults
+from whisper_hailo.serve.served_model import ServedModel
 from whisper_hailo.serve.service import TranscriptionService
-from whisper_hailo.serve.worker import ModelMemory, Worker
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 ROOT = Path(__file__).parents[3]
@@ -37,31 +38,31 @@ class House(Closing):
         self,
         long: LongOptions | None = None,
         limits: LimitOptions | None = None,
-        **of_worker: Any,
+        **of_model: Any,
     ) -> None:
         self.metrics = Metrics()
         transcriber = Transcriber.from_model("micro", threads=1)
-        self.worker = Worker(
+        self.model = ServedModel(
             transcriber,
             RequestDefaults(OPTIONS, long or LongOptions()),
             self.metrics,
             ModelMemory(),
-            **of_worker,
+            **of_model,
         )
-        self.worker.languages = ("en", "de")
-        self.service = TranscriptionService([self.worker], self.metrics, limits or LimitOptions())
+        self.model.languages = ("en", "de")
+        self.service = TranscriptionService([self.model], self.metrics, limits or LimitOptions())
 
     def open(self) -> Self:
-        self.worker.open()
+        self.model.open()
         return self
 
     def close(self) -> None:
-        self.worker.close()
+        self.model.close()
 
     async def text(self, audio: FloatArray, client: str = "me", **choices: Any) -> str:
         """What the service makes of audio."""
         chosen = Choices(**choices)
-        with self.service.begin(audio, chosen, caller(client)) as ticket:
+        with self.service.submit(audio, chosen, caller(client)) as ticket:
             return (await ticket.result()).text
 
 

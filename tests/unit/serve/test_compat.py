@@ -45,10 +45,10 @@ def test_alias_is_added_to_whisper_1(house: House) -> None:
     models = TranscriptionService([model], house.metrics, LimitOptions(), ("mine",))
     assert list(models.listed) == ["micro", "whisper-1", "mine"]
     for name in (*models.listed, None, "gpt-4o-transcribe"):
-        assert models.find(name) is model
+        assert models.find_model(name) is model
     for name in ("gpt-4o", "gpt-4o-transcribe-diarize"):
         with pytest.raises(UnknownModelError):
-            models.find(name)
+            models.find_model(name)
 
 
 def test_languages_list_of_one_sets_the_language(web: TestClient) -> None:

@@ -25,8 +25,8 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.errors import BusyError, UnknownModelError
 from whisper_hailo.serve.options import LimitOptions, ListenOptions
 from whisper_hailo.serve.request import RequestDefaults
+from whisper_hailo.serve.served_model import ModelState, estimate_loaded_mib
 from whisper_hailo.serve.service import TranscriptionService, make_service
-from whisper_hailo.serve.worker import State, estimate_loaded_mib
 
 pytestmark = pytest.mark.slow
 WAIT_S = 60
@@ -52,7 +52,7 @@ class Two(House):
             (Transcriber.from_model(name, threads=1), RequestDefaults(OPTIONS)) for name in names
         ]
         self.service = make_service(models, ListenOptions(model=names), limits or LimitOptions())
-        self.worker = self.service.default
+        self.model = self.service.default
         self.metrics = self.service.metrics
 
     def open(self) -> Two:
@@ -62,8 +62,8 @@ class Two(House):
     def close(self) -> None:
         self.service.close()
 
-    def state(self, name: str) -> State:
-        return self.service.find(name).state
+    def state(self, name: str) -> ModelState:
+        return self.service.find_model(name).state
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +81,9 @@ def wait_for(happens: Callable[[], bool]) -> bool:
 
 def test_model_is_loaded_when_first_asked_for(other: Path) -> None:
     with Two(other) as two:
-        assert (two.state("micro"), two.state("other")) == (State.READY, State.RELEASED)
+        assert (two.state("micro"), two.state("other")) == (ModelState.READY, ModelState.RELEASED)
         assert asyncio.run(two.text(load_audio(DEMO), model="other")) == DEMO_TEXT
-        assert two.state("other") is State.READY
+        assert two.state("other") is ModelState.READY
         page = two.metrics.page().decode()
         assert 'whisper_hailo_state{model="other",state="ready"} 1.0' in page
 
@@ -128,13 +128,13 @@ def test_wyoming_client_chooses_the_model(two: Two, caplog: pytest.LogCaptureFix
 
 
 def test_realtime_session_chooses_and_holds_its_model(two: Two) -> None:
-    queue = two.service.find("other").queue
+    queue = two.service.find_model("other").queue
     with running(two) as web, talk(web, URL + "&model=other") as said:
         assert queue.n_live == 1
         answer = said.update(transcription={"model": "micro"})
         assert answer["session"]["audio"]["input"]["transcription"]["model"] == "micro"
-        assert (queue.n_live, two.worker.queue.n_live) == (0, 1)
-    assert wait_for(lambda: not two.worker.queue.n_live)
+        assert (queue.n_live, two.model.queue.n_live) == (0, 1)
+    assert wait_for(lambda: not two.model.queue.n_live)
 
 
 def test_idle_model_is_released_and_the_first_stays(
@@ -143,8 +143,8 @@ def test_idle_model_is_released_and_the_first_stays(
     monkeypatch.setattr("whisper_hailo.serve.service.RELEASE_AFTER_S", 0.05)
     with Two(other) as two:
         assert asyncio.run(two.text(load_audio(SHORT), model="other"))
-        assert wait_for(lambda: two.state("other") is State.RELEASED)
-        assert two.state("micro") is State.READY
+        assert wait_for(lambda: two.state("other") is ModelState.RELEASED)
+        assert two.state("micro") is ModelState.READY
 
 
 def test_idle_model_makes_room_for_another(other: Path) -> None:
@@ -152,13 +152,13 @@ def test_idle_model_makes_room_for_another(other: Path) -> None:
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
         for name, released in (("other", "micro"), ("micro", "other")):
             assert asyncio.run(two.text(load_audio(DEMO), model=name)) == DEMO_TEXT
-            assert (two.state(name), two.state(released)) == (State.READY, State.RELEASED)
+            assert (two.state(name), two.state(released)) == (ModelState.READY, ModelState.RELEASED)
 
 
 def test_model_without_room_is_refused_and_served_later(other: Path) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
-        with two.worker.queue.count_live_stream():
+        with two.model.queue.count_live_stream():
             answer = transcribe(client(two), model="other")
             assert answer.status_code == 503
             assert answer.headers["retry-after"]
@@ -171,7 +171,7 @@ def test_model_without_room_is_refused_and_served_later(other: Path) -> None:
 def test_refused_job_is_not_tried_again(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
-        queue = two.service.find("other").queue
+        queue = two.service.find_model("other").queue
         wait_for_more, left = queue.wait_for_more, []
 
         def noted() -> bool:
@@ -179,7 +179,7 @@ def test_refused_job_is_not_tried_again(other: Path, monkeypatch: pytest.MonkeyP
             return wait_for_more()
 
         monkeypatch.setattr(queue, "wait_for_more", noted)
-        with two.worker.queue.count_live_stream(), pytest.raises(BusyError):
+        with two.model.queue.count_live_stream(), pytest.raises(BusyError):
             asyncio.run(two.text(load_audio(SHORT), model="other"))
         assert wait_for(lambda: bool(left))
         assert left[0] is None
@@ -198,10 +198,10 @@ def test_two_models_of_one_name_are_refused(two: Two) -> None:
 
 def test_model_is_found_by_the_name_that_was_typed(two: Two, other: Path) -> None:
     models = two.service
-    assert models.find(str(other)).name == "other"
-    assert models.find("micro") is models.find(None) is models.default
+    assert models.find_model(str(other)).name == "other"
+    assert models.find_model("micro") is models.find_model(None) is models.default
     with pytest.raises(UnknownModelError):
-        models.find("Other")
+        models.find_model("Other")
 
 
 def test_memory_is_estimated_from_weights() -> None:

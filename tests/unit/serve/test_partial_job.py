@@ -26,7 +26,7 @@ CAPTIONS = replace(OPTIONS, search=SearchOptions(), limits=LIMITS)
 
 
 def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Transcriber) -> None:
-    captions, audio = house.service.captions(Choices(), caller()), load_audio(DEMO)
+    captions, audio = house.service.make_live_transcriber(Choices(), caller()), load_audio(DEMO)
     assert captions.content_s == transcriber.content_s
     draft = Draft()
     for seconds in (2, 4, 6):
@@ -41,19 +41,19 @@ def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Tran
         assert heard.language == "en"
         draft = Draft(heard.tokens)
     assert heard.text.strip()
-    assert house.worker.queue.n_unfinished == 0
+    assert house.model.queue.n_unfinished == 0
 
 
 def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
     long = np.tile(load_audio(DEMO), 20)
-    with House(batch_size=8) as house, house.worker.queue.count_live_stream():
+    with House(batch_size=8) as house, house.model.queue.count_live_stream():
 
         def ask(number: int) -> Any:
             client = caller(f"archive {number}")
-            return house.worker.submit(long, Choices(), client, lambda _event: None)
+            return house.model.submit(long, Choices(), client, lambda _event: None)
 
         archive = [ask(number) for number in range(4)]
-        captions = house.service.captions(Choices(language="en"), caller("live"))
+        captions = house.service.make_live_transcriber(Choices(language="en"), caller("live"))
         for _ in range(3):
             before = sum(job.recording.share.n_windows for job in archive)
             captions.transcribe(PartialBuffer(load_audio(DEMO)[:48_000], Draft()))
@@ -64,27 +64,27 @@ def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
 
 def test_what_cannot_be_heard_is_told(house: House) -> None:
     with pytest.raises(OptionError, match="xx"):
-        house.service.captions(Choices(language="xx"), caller())
+        house.service.make_live_transcriber(Choices(language="xx"), caller())
 
 
 def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
     audio = load_audio(DEMO)[:48_000]
     with House() as ending:
-        captions = ending.service.captions(Choices(), caller())
-        with ending.worker.queue.count_live_stream():
+        captions = ending.service.make_live_transcriber(Choices(), caller())
+        with ending.model.queue.count_live_stream():
             ending.service.stop()
             with pytest.raises(BusyError), ending.service.quota.live("another"):
                 pass
             assert captions.transcribe(PartialBuffer(audio, Draft())).text
-            assert not ending.worker.queue.wait_until_empty(0)
+            assert not ending.model.queue.wait_until_empty(0)
         with pytest.raises(BusyError, match="about to end"):
             captions.transcribe(PartialBuffer(audio, Draft()))
-        assert ending.worker.queue.wait_until_empty(0)
+        assert ending.model.queue.wait_until_empty(0)
 
 
 def test_who_leaves_a_stream_is_not_looked_for_any_more(house: House) -> None:
-    captions = house.service.captions(Choices(), caller())
-    captions.leave()
+    captions = house.service.make_live_transcriber(Choices(), caller())
+    captions.cancel()
     with pytest.raises(ClientDisconnectedError):
         captions.transcribe(PartialBuffer(load_audio(DEMO)[:48_000], Draft()))
-    assert not house.worker.queue.unfinished
+    assert not house.model.queue.unfinished

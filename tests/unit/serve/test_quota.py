@@ -137,7 +137,7 @@ def test_live_place_is_freed_while_sound_waits() -> None:
             said.update()
             said.append(bytes(30 << 20), 14 << 20)
             said.socket.socket.shutdown(socket.SHUT_RDWR)
-        assert wait_for(lambda: not house.worker.queue.n_live)
+        assert wait_for(lambda: not house.model.queue.n_live)
         assert wait_for(lambda: not house.service.quota.n_bytes)
 
 
@@ -162,7 +162,7 @@ def test_decoded_audio_is_freed_without_the_collector() -> None:
             for _ in range(3):
                 with socket.create_connection(("127.0.0.1", web.port), PATIENCE_S) as talking:
                     talking.sendall(request + body)
-                    assert wait_for(lambda: bool(house.worker.queue.n_unfinished))
+                    assert wait_for(lambda: bool(house.model.queue.n_unfinished))
                     assert is_mapped()
                 assert wait_for(lambda: not is_mapped())
         finally:

@@ -149,8 +149,8 @@ def test_who_leaves_frees_the_place_at_once() -> None:
             said.update()
             said.append(pcm(long), 1 << 20)
             said.until(TRANSCRIPTION + "delta")
-        assert house.worker.queue.wait_until_empty(60)
-        assert not house.worker.queue.n_live
+        assert house.model.queue.wait_until_empty(60)
+        assert not house.model.queue.n_live
         assert asyncio.run(house.text(load_audio(DEMO))) == DEMO_TEXT
 
 
@@ -301,7 +301,7 @@ def test_what_cannot_be_heard_fails_alone(
     monkeypatch: pytest.MonkeyPatch, turns: Any, failure: Exception, n_times: int, told: str
 ) -> None:
     with House() as house, running(house) as web, talk(web) as said:
-        look, broken = house.worker.transcribe_partial, []
+        look, broken = house.model.transcribe_partial, []
 
         def fall(*given: Any) -> Any:
             if len(broken) < n_times:
@@ -310,7 +310,7 @@ def test_what_cannot_be_heard_fails_alone(
             return look(*given)
 
         said.update(turns)
-        monkeypatch.setattr(house.worker, "transcribe_partial", fall)
+        monkeypatch.setattr(house.model, "transcribe_partial", fall)
         said.append(speech(GERMAN[0]), 1 << 20)
         if turns is None:
             said.say(BUFFER + "commit")

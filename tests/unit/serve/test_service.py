@@ -21,10 +21,11 @@ from whisper_hailo.decoding.options import PromptOptions
 from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
 from whisper_hailo.serve.jobs import Job
 from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.model_memory import ModelMemory
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.request import Choices, RequestDefaults
+from whisper_hailo.serve.served_model import ModelState, ServedModel
 from whisper_hailo.serve.service import TranscriptionService
-from whisper_hailo.serve.worker import ModelMemory, State, Worker
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 pytestmark = pytest.mark.slow
@@ -54,10 +55,11 @@ def test_segments_come_before_the_end(house: House, transcriber: Transcriber) ->
     audio = load_audio(LONG[0])
 
     async def ask() -> list[str]:
-        with house.service.begin(audio, Choices(), caller()) as ticket:
+        with house.service.submit(audio, Choices(), caller()) as ticket:
             texts = []
             async for segment in ticket.segments():
-                assert not texts or not hasattr(ticket, "transcript")
+                with pytest.raises(RuntimeError):
+                    _ = ticket.transcript
                 texts.append(segment.text)
             assert [one.text for one in ticket.transcript.segments] == texts
             return texts
@@ -72,11 +74,11 @@ def test_who_leaves_frees_the_place_and_stops_the_work() -> None:
     endless = np.tile(load_audio(DEMO), 200)
 
     async def ask(house: House) -> None:
-        with house.service.begin(endless, Choices(), caller()) as ticket:
+        with house.service.submit(endless, Choices(), caller()) as ticket:
             async for _ in ticket.segments():
-                (job,) = house.worker.queue.unfinished
+                (job,) = house.model.queue.unfinished
                 break
-        assert house.worker.queue.n_unfinished == 0
+        assert house.model.queue.n_unfinished == 0
         assert await house.text(load_audio(DEMO)) == DEMO_TEXT
         assert isinstance(job.recording.failure, ClientDisconnectedError)
         assert job.recording.share.n_windows < 100
@@ -91,24 +93,24 @@ def test_a_request_that_is_late_is_given_up(house: House) -> None:
     async def ask() -> None:
         limits = LimitOptions(deadline_s=0.2)
         late = TranscriptionService(house.service.models, house.metrics, limits)
-        with late.begin(endless, Choices(), caller()) as ticket:
+        with late.submit(endless, Choices(), caller()) as ticket:
             await ticket.result()
 
     with pytest.raises(DeadlineExceededError, match=r"0\.2 s deadline"):
         asyncio.run(ask())
-    assert house.worker.queue.n_unfinished == 0
+    assert house.model.queue.n_unfinished == 0
 
 
 def test_unsupported_options_are_refused_before_they_wait(house: House) -> None:
     with pytest.raises(OptionError, match="xx"):
         asyncio.run(house.text(load_audio(DEMO), language="xx"))
-    assert house.worker.queue.n_unfinished == 0
+    assert house.model.queue.n_unfinished == 0
 
 
 def test_a_model_that_rests_is_there_again_for_the_next() -> None:
     with House(release_after_s=0.01) as house:
         for _ in range(2):
-            while house.worker.state is not State.RELEASED:
+            while house.model.state is not ModelState.RELEASED:
                 time.sleep(0.01)
             assert asyncio.run(house.text(load_audio(DEMO))) == DEMO_TEXT
 
@@ -118,7 +120,7 @@ def test_what_breaks_the_schedule_is_told_and_the_next_is_served() -> None:
         pass
 
     house, broken = House(), []
-    next_job = house.worker.queue.next
+    next_job = house.model.queue.next
 
     def fall(**named: bool) -> Any:
         job = next_job(**named)
@@ -127,7 +129,7 @@ def test_what_breaks_the_schedule_is_told_and_the_next_is_served() -> None:
             raise BrokenError
         return job
 
-    house.worker.queue.next = fall  # type: ignore[method-assign]
+    house.model.queue.next = fall  # type: ignore[method-assign]
 
     async def ask() -> None:
         with pytest.raises(BrokenError):
@@ -140,7 +142,7 @@ def test_what_breaks_the_schedule_is_told_and_the_next_is_served() -> None:
 
 def test_a_model_that_cannot_be_loaded_is_told_at_once() -> None:
     house = House()
-    transcriber = house.worker.transcriber
+    transcriber = house.model.transcriber
     transcriber.open = _fail  # type: ignore[method-assign]
     with pytest.raises(DeviceError, match="no chip"):
         house.open()
@@ -153,13 +155,13 @@ def _fail() -> Any:
 def test_the_temperature_of_a_chip_is_told_while_it_is_open() -> None:
     house = House()
     assert b"chip_celsius" not in house.metrics.page()
-    transcriber = house.worker.transcriber
+    transcriber = house.model.transcriber
     encoder = transcriber.encoder
     assert encoder is not None
     type(encoder).temperature_c = property(lambda _self: 41.5)  # type: ignore[attr-defined]
     try:
         metrics = Metrics()
-        worker = Worker(transcriber, RequestDefaults(OPTIONS), metrics, ModelMemory())
+        worker = ServedModel(transcriber, RequestDefaults(OPTIONS), metrics, ModelMemory())
         assert b"chip_celsius NaN" in metrics.page()
         with worker:
             assert b"chip_celsius 41.5" in metrics.page()
@@ -179,7 +181,7 @@ def test_clients_have_equal_shares() -> None:
     with House(batch_size=1) as house:
 
         def ask(client: str, told: Any) -> Job:
-            return house.worker.submit(load_audio(DEMO), Choices(), caller(client), told)
+            return house.model.submit(load_audio(DEMO), Choices(), caller(client), told)
 
         greedy = [ask("greedy", lambda _event: None) for _ in range(16)]
         modest = ask("modest", tell)

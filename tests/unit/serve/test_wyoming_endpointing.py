@@ -216,15 +216,15 @@ def test_transcript_comes_before_the_client_stops(house: House) -> None:
 @pytest.fixture
 def early(house: House, monkeypatch: pytest.MonkeyPatch) -> list[FloatArray]:
     """The audio of all texts that are begun early."""
-    begin = house.service.begin
+    submit = house.service.submit
     begun: list[FloatArray] = []
 
     def noted(audio: FloatArray, *of: Any, is_early: bool = False) -> Any:
         if is_early:
             begun.append(audio)
-        return begin(audio, *of, is_early=is_early)
+        return submit(audio, *of, is_early=is_early)
 
-    monkeypatch.setattr(house.service, "begin", noted)
+    monkeypatch.setattr(house.service, "submit", noted)
     return begun
 
 
@@ -268,7 +268,7 @@ def test_text_is_begun_once_in_a_pause(
     assert lengths == sorted(set(lengths))
     assert np.array_equal(early[-1], command)
     assert text == asyncio.run(house.text(command))
-    assert not house.worker.queue.unfinished
+    assert not house.model.queue.unfinished
 
 
 @pytest.mark.slow
@@ -291,7 +291,7 @@ def test_text_is_not_begun_beside_other_work(
 def test_early_text_goes_behind_all_else_until_it_is_wanted(house: House) -> None:
     async def ask() -> tuple[bool, str, Priority, Priority]:
         audio = load_audio(PHRASES[0])
-        early = house.service.begin(audio, Choices(), caller("early"), is_early=True)
+        early = house.service.submit(audio, Choices(), caller("early"), is_early=True)
         is_idle, before = house.service.is_idle(), early.job.recording.priority
         text = (await early.result(Priority.INTERACTIVE)).text
         return is_idle, text, Priority(before), Priority(early.job.recording.priority)

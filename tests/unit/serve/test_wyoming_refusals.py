@@ -31,8 +31,8 @@ def test_who_hangs_up_frees_the_place() -> None:
                 await client.write_event(AudioStop().event())
                 event = await client.read_event()
                 assert event is not None
-                assert house.worker.queue.n_unfinished == 1
-            while house.worker.queue.n_unfinished:
+                assert house.model.queue.n_unfinished == 1
+            while house.model.queue.n_unfinished:
                 await asyncio.sleep(0.01)
             async with AsyncTcpClient("127.0.0.1", port) as client:
                 assert heard(await say(client, pcm(DEMO))) == DEMO_TEXT

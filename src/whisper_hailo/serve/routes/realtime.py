@@ -21,6 +21,7 @@ from whisper_hailo.http.connections import Connection
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
 from whisper_hailo.serve.access import CLIENT, body_of, refuse
 from whisper_hailo.serve.audio import expect_seconds
+from whisper_hailo.serve.concurrency import iterate_on_thread
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Priority
@@ -36,8 +37,8 @@ from whisper_hailo.serve.routes.realtime_protocol import (
     sample_stream,
 )
 from whisper_hailo.serve.routes.recordings import word_logprobs
-from whisper_hailo.serve.service import TranscriptionService, each_on_thread
-from whisper_hailo.serve.worker import Worker
+from whisper_hailo.serve.served_model import ServedModel
+from whisper_hailo.serve.service import TranscriptionService
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ def router(service: TranscriptionService) -> APIRouter:
             if intent != "transcription":
                 raise OptionError(f"intent is {intent[:40]!r}, expected transcription")
             model = query.get("model") or service.default.name
-            service.find(model)
+            service.find_model(model)
             with service.quota.live(caller.client):
                 session = RealtimeSession(service, caller, websocket, threads, model)
                 offered = _API in websocket.scope["subprotocols"]
@@ -113,7 +114,7 @@ class RealtimeSession:
         self._threads = threads
         self._id = _new_id("sess")
         self._items = Items(service, caller, RealtimeSettings.of(model))
-        self._model: Worker | None = None
+        self._model: ServedModel | None = None
         self._model_in_use = ExitStack()
         self._messages: deque[ClientMessage] = deque()
         self._stored = Reservation(service.quota)  # for what waits
@@ -219,14 +220,14 @@ class RealtimeSession:
 
     def _use_model(self) -> None:
         """Keep the model of the session loaded as long as the session uses it."""
-        model = self._service.find(self._items.settings.input.transcription.model)
+        model = self._service.find_model(self._items.settings.input.transcription.model)
         if model is not self._model:
             self._model_in_use.close()
             self._model = model
             self._model_in_use.enter_context(model.queue.count_live_stream())
 
     async def _send_all(self, events: Iterator[ServerEvent]) -> None:
-        async for event in each_on_thread(events, self._items.leave, self._threads):
+        async for event in iterate_on_thread(events, self._items.leave, self._threads):
             await self._send(event)
 
     async def _send_session(self, what: str) -> None:
@@ -339,10 +340,10 @@ class Items:
     def leave(self) -> None:
         """Give up the running work: the client has gone. From any thread."""
         self._left = True
-        self._captions.leave()
+        self._captions.cancel()
 
     def _use(self, settings: RealtimeSettings) -> None:
-        self._captions = self._service.captions(settings.choices, self._caller)
+        self._captions = self._service.make_live_transcriber(settings.choices, self._caller)
         self.settings = settings
         self._begin()
 
@@ -430,5 +431,5 @@ class Items:
         return item.event(_TRANSCRIPTION + "completed", **told)
 
     def _note(self, item: _Item, failure: Exception | None = None) -> None:
-        worker = self._captions.worker
+        worker = self._captions.model
         worker.record_item(self._caller, item.seconds, item.language, item.told, failure)

@@ -22,7 +22,9 @@ from whisper_hailo.live.events import CaptionWord
 from whisper_hailo.serve.access import body_of
 from whisper_hailo.serve.audio import PcmForm
 from whisper_hailo.serve.request import Choices, Priority, only_language
-from whisper_hailo.serve.service import Ticket, TranscriptionService
+from whisper_hailo.serve.served_model import ServedModel
+from whisper_hailo.serve.service import TranscriptionService
+from whisper_hailo.serve.ticket import Ticket
 from whisper_hailo.serve.uploads import (
     EVENTS,
     TEXT,
@@ -32,7 +34,6 @@ from whisper_hailo.serve.uploads import (
     answers,
     sse,
 )
-from whisper_hailo.serve.worker import Worker
 from whisper_hailo.text.formats import render
 from whisper_hailo.text.transcript_json import openai_json, verbose_json
 
@@ -106,7 +107,7 @@ def openai_router(service: TranscriptionService) -> APIRouter:
         choices = Choices(model=model, task="translate", prompt=prompt, temperature=temperature)
         return _render_answer(await uploads.transcript(request, file, choices), response_format)
 
-    def described(model: Worker, name: str) -> dict[str, Any]:
+    def described(model: ServedModel, name: str) -> dict[str, Any]:
         about = {"object": "model", "created": model.created_s, "owned_by": "whisper-hailo"}
         return {"id": name, **about}
 
@@ -119,7 +120,7 @@ def openai_router(service: TranscriptionService) -> APIRouter:
     @routes.get("/models/{name:path}")
     async def model(name: str) -> dict[str, Any]:
         """A model by one of its names."""
-        return described(service.find(name), name)
+        return described(service.find_model(name), name)
 
     return routes
 

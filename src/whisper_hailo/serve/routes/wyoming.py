@@ -20,6 +20,7 @@ from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import address_of
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
 from whisper_hailo.serve.audio import Decoders
+from whisper_hailo.serve.concurrency import run_until_disconnect
 from whisper_hailo.serve.errors import (
     ClientDisconnectedError,
     outcome_of,
@@ -36,7 +37,8 @@ from whisper_hailo.serve.routes.wyoming_audio import (
     WyomingRecording,
     read_event,
 )
-from whisper_hailo.serve.service import Ticket, TranscriptionService, run_until
+from whisper_hailo.serve.service import TranscriptionService
+from whisper_hailo.serve.ticket import Ticket
 
 _IDLE_S: Final = 600.0
 """For a client to begin a recording; until then its connection makes room for newcomers."""
@@ -144,7 +146,7 @@ class WyomingSession:
             self._drop_early()
         if bounds is not None and self._early is None and self._service.is_idle():
             audio = self._recording.command(bounds)
-            ticket = self._service.begin(audio, self._choices, self._caller, is_early=True)
+            ticket = self._service.submit(audio, self._choices, self._caller, is_early=True)
             self._early = bounds, ticket
 
     def _drop_early(self) -> None:
@@ -157,7 +159,7 @@ class WyomingSession:
         """Transcribe what came, and be ready for the next recording."""
         self._connection.set_busy()
         with self._service.quota.request(self._caller.client):
-            await run_until(self._left(), self._transcribe())
+            await run_until_disconnect(self._left(), self._transcribe())
         self._choices = Choices()
         self._silence_s = SILENCE_S["default"]
         self._begin()
@@ -183,7 +185,7 @@ class WyomingSession:
         if not all(isinstance(text, str) for text in texts):
             raise MalformedError("transcribe has a value that is no text, or no list of texts")
         asked = Transcribe.from_event(event)
-        self._service.find(asked.name)  # refused before its recording is sent
+        self._service.find_model(asked.name)  # refused before its recording is sent
         self._silence_s = SILENCE_S.get(data.get("vad_sensitivity", ""), SILENCE_S["default"])
         words = [*(asked.transcript_names or ()), *(asked.transcript_terms or ())]
         language = asked.language or None
@@ -201,13 +203,13 @@ class WyomingSession:
         if audio.size and self._early is not None and self._early[0] == bounds:
             heard = await self._early[1].result(caller.priority)
             text, language = heard.text, heard.language
-            worker = self._service.find(choices.model)
+            worker = self._service.find_model(choices.model)
             worker.record_item(caller, audio.size / SAMPLE_RATE_HZ, language, text)
             await self._write(TranscriptStart(language=choices.language))
             await self._write(TranscriptChunk(text))
         elif audio.size:
             self._drop_early()
-            with self._service.begin(audio, choices, caller) as ticket:
+            with self._service.submit(audio, choices, caller) as ticket:
                 await self._write(TranscriptStart(language=choices.language))
                 async for delta, _ in ticket.deltas():
                     await self._write(TranscriptChunk(delta))

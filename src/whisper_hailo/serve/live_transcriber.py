@@ -1,0 +1,67 @@
+"""Live audio transcribed by a served model, together with the requests of other clients."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from whisper_hailo.core.types import BufferText, Segment
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.live.engine import TranscriberEngine
+from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
+from whisper_hailo.serve.jobs import Job, Outcome
+from whisper_hailo.serve.request import Caller
+from whisper_hailo.serve.served_model import ServedModel
+from whisper_hailo.transcription.partials import PartialBuffer
+
+
+class LiveTranscriber(TranscriberEngine):
+    """A `TranscriberEngine` whose buffers wait in the queue of a served model.
+
+    `transcribe` blocks until the model has decoded the buffer.
+
+    Raises:
+        ClientDisconnectedError: it was cancelled.
+        DeadlineExceededError: a buffer was not decoded within `deadline_s`.
+    """
+
+    def __init__(
+        self, model: ServedModel, options: DecodingOptions, caller: Caller, deadline_s: float
+    ) -> None:
+        super().__init__(model.transcriber, options)
+        self.model = model
+        self._caller = caller
+        self._deadline_s = deadline_s
+        self._job: Job | None = None
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Cancel the buffer that is being decoded, and refuse later ones. From any thread."""
+        self._is_cancelled = True
+        if self._job is not None:
+            self._job.cancel()
+
+    def _with(self, options: DecodingOptions) -> LiveTranscriber:
+        return LiveTranscriber(self.model, options, self._caller, self._deadline_s)
+
+    def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
+        text: Future[BufferText] = Future()
+
+        def receive(event: Segment | Outcome | Exception) -> None:
+            if isinstance(event, Exception):
+                text.set_exception(event)
+            elif isinstance(event, BufferText):
+                text.set_result(event)
+
+        job = self.model.transcribe_partial(buffer, options, self._caller, receive)
+        self._job = job
+        try:
+            # `cancel` may have come before there was a job to cancel.
+            if self._is_cancelled:
+                raise ClientDisconnectedError
+            return text.result(self._deadline_s)
+        except TimeoutError:
+            raise DeadlineExceededError(
+                f"live audio exceeded its {self._deadline_s:g} s deadline; retry later"
+            ) from None
+        finally:
+            self.model.cancel(job)
