@@ -1,6 +1,6 @@
-"""Decoders of one audio file each: libsndfile, or FFmpeg in another process, which may crash.
+"""Readers of one audio file each: libsndfile, or FFmpeg in another process, which may crash.
 
-They give the file's own rate and channels; `stream` makes 16 kHz mono of it.
+They keep the file's own rate and channels; `stream` makes 16 kHz mono of it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, cast
 
 import numpy as np
 
@@ -32,8 +32,8 @@ PATIENCE_S: Final = 10.0
 _PLAIN: Final = (b"RIFF", b"RIFX", b"RF64", b"riff", b"fLaC", b"OggS", b".snd")
 """First bytes of WAV, Wave64, FLAC, OGG and AU files."""
 
-_MPEG: Final = (b"ID3", *(bytes([0xFF, second]) for second in range(0xE0, 0x100)))
-"""First bytes of MP3 files: of tags, or of a frame, whose first eleven bits are ones."""
+_ID3: Final = b"ID3"
+"""First bytes of the tags that most MP3 files begin with; others begin with a frame."""
 
 
 class BrokenOffError(Exception):
@@ -41,10 +41,12 @@ class BrokenOffError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
-    """Audio as its file has it, read once; the header may leave `n_frames` unknown.
+class AudioReader:
+    """The audio of one file, to be read once.
 
-    `blocks` are `(n, n_channels)` float32, and raise `BrokenOffError` where the file breaks off.
+    Attributes:
+        n_frames: as the header has it; `None` if it does not say.
+        blocks: `(n, n_channels)` float32; raises `BrokenOffError` where the file breaks off.
     """
 
     sample_rate_hz: int
@@ -53,10 +55,10 @@ class Decoded:
     blocks: Iterator[FloatArray]
 
 
-def open_reader(file: BinaryIO, label: str, resources: ExitStack) -> Decoded:
-    """Decode plain formats by libsndfile here, and all others in another process.
+def open_reader(file: BinaryIO, label: str, resources: ExitStack) -> AudioReader:
+    """Decode plain formats with libsndfile here, and all others in another process.
 
-    Broken files of these formats do libsndfile no harm (`docs/errors.md`). For some others it
+    Broken files of plain formats cannot crash libsndfile (`docs/errors.md`). For some others it
     prints on standard output, and FFmpeg knows so many that one will crash it. `resources` close
     the decoder; the file stays the caller's.
     """
@@ -64,17 +66,26 @@ def open_reader(file: BinaryIO, label: str, resources: ExitStack) -> Decoded:
 
     head = file.read(12)
     file.seek(0)
-    mpeg, promised_s = head.startswith(_MPEG), None
-    aiff = head[:4] == b"FORM" and head[8:] in {b"AIFF", b"AIFC"}
+    is_mpeg = head.startswith(_ID3) or _begins_with_mpeg_frame(head)
+    is_aiff = head[:4] == b"FORM" and head[8:] in {b"AIFF", b"AIFC"}
+    promised_s = None
     if head.startswith((b"RIFF", b"RF64")):
         file, promised_s = complete_header(file)
-    if mpeg or aiff or head.startswith(_PLAIN):
+    if is_mpeg or is_aiff or head.startswith(_PLAIN):
+        # FFmpeg reads some files that libsndfile refuses, such as WAV files of rare codecs.
         with suppress(soundfile.SoundFileError):
-            return _open_plain(file, resources, mpeg=mpeg, promised_s=promised_s)
+            return _open_plain(file, resources, is_mpeg=is_mpeg, promised_s=promised_s)
     return open_foreign(file, label, resources)
 
 
+def _begins_with_mpeg_frame(head: bytes) -> bool:
+    """Return whether the first eleven bits are ones, as those of an MPEG audio frame."""
+    return len(head) >= 2 and head[0] == 0xFF and head[1] >= 0xE0
+
+
 _CHUNK: Final = struct.Struct("<4sI")
+"""A chunk's kind and its length."""
+
 _MOST_HEADER: Final = 1 << 16
 """Limit of chunks before the samples; broken files have endless ones."""
 
@@ -84,8 +95,11 @@ _UNKNOWN_SIZE: Final = b"\xff" * 4
 _STREAMED_BYTES: Final = 0x7F000000
 """Programs that write to a pipe promise this or more: 0x7FFFF000, 0x80000000, 0xFFFFFFFF."""
 
-_RATE_AT, _SIZE_AT = slice(8, 12), slice(8, 16)
-"""Place of the bytes per second in the chunk `fmt `, and of the true length in RF64's `ds64`."""
+_BYTES_PER_SECOND: Final = slice(8, 12)
+"""Place in the chunk `fmt `."""
+
+_TRUE_SIZE: Final = slice(8, 16)
+"""Place of the length of the samples in RF64's chunk `ds64`."""
 
 
 def complete_header(file: BinaryIO) -> tuple[BinaryIO, float | None]:
@@ -98,58 +112,81 @@ def complete_header(file: BinaryIO) -> tuple[BinaryIO, float | None]:
     file.seek(0)
     head = file.read(_MOST_HEADER + 2 * _CHUNK.size)
     file.seek(0)
-    chunks: dict[bytes, tuple[int, int]] = {}
-    at = 12
-    while at < min(_MOST_HEADER, len(head) - _CHUNK.size + 1) and b"data" not in chunks:
-        kind, size = _CHUNK.unpack_from(head, at)
-        at += _CHUNK.size
-        chunks[kind] = (at, size)
-        at += size + size % 2
+    chunks = _find_chunks(head)
     if b"data" not in chunks:
         return file, None
-    at, size = chunks[b"data"]
-    if size == 0 and head.startswith(b"RIFF"):
-        behind = head[at : at + _CHUNK.size]
-        tags = int.from_bytes(behind[4:], "little") if len(behind) == _CHUNK.size else end
-        if at + _CHUNK.size + tags not in (end, end - 1):  # more than a last chunk of tags follows
-            return cast(BinaryIO, _Closed(file, at - len(_UNKNOWN_SIZE))), None
+    start, size = chunks[b"data"]
+    if size == 0 and head.startswith(b"RIFF") and _holds_samples(head, start, end):
+        return cast(BinaryIO, _UnknownLength(file, start - len(_UNKNOWN_SIZE))), None
     if size == int.from_bytes(_UNKNOWN_SIZE, "little") and b"ds64" in chunks:
-        size = int.from_bytes(head[chunks[b"ds64"][0] :][_SIZE_AT], "little")
+        sizes = head[chunks[b"ds64"][0] :]
+        size = int.from_bytes(sizes[_TRUE_SIZE], "little")
     elif size >= _STREAMED_BYTES:
         size = 0
-    fmt = head[chunks[b"fmt "][0] :] if b"fmt " in chunks else b""
-    rate = int.from_bytes(fmt[_RATE_AT], "little")
-    return file, size / rate if size > end - at and rate else None
+    rate = 0
+    if b"fmt " in chunks:
+        fmt = head[chunks[b"fmt "][0] :]
+        rate = int.from_bytes(fmt[_BYTES_PER_SECOND], "little")
+    is_truncated = size > end - start
+    return file, size / rate if is_truncated and rate else None
 
 
-class _Closed(SharedFile):
-    """A file with another length in its header."""
+def _find_chunks(head: bytes) -> dict[bytes, tuple[int, int]]:
+    """Return where the content of each chunk starts and its length, up to the samples."""
+    chunks: dict[bytes, tuple[int, int]] = {}
+    position = 12  # behind `RIFF`, a length and `WAVE`
+    last = min(_MOST_HEADER, len(head) - _CHUNK.size + 1)
+    while position < last and b"data" not in chunks:
+        kind, size = _CHUNK.unpack_from(head, position)
+        position += _CHUNK.size
+        chunks[kind] = (position, size)
+        position += size + size % 2  # chunks start at even positions
+    return chunks
 
-    def __init__(self, file: BinaryIO, place: int) -> None:
+
+def _holds_samples(head: bytes, start: int, end: int) -> bool:
+    """Return whether samples follow an empty chunk `data`, and not just a last chunk of tags."""
+    following = head[start : start + _CHUNK.size]
+    if len(following) < _CHUNK.size:
+        return True
+    _, size = _CHUNK.unpack(following)
+    end_of_tags = start + _CHUNK.size + size
+    return end_of_tags not in (end, end - 1)  # the byte that makes a length even may be missing
+
+
+class _UnknownLength(SharedFile):
+    """A WAV file whose header says that the length is unknown, from `position` on.
+
+    A recorder that was killed leaves a length of 0, by which libsndfile would read nothing.
+    """
+
+    def __init__(self, file: BinaryIO, position: int) -> None:
         super().__init__(file)
-        self._place = place
+        self._position = position
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # so it is called
         begin = self.tell()
         n_read = super().readinto(buffer)
-        read = memoryview(buffer).cast("B")  # soundfile's own kind takes no numbers
-        for at in range(max(self._place, begin), min(self._place + 4, begin + n_read)):
-            read[at - begin] = _UNKNOWN_SIZE[0]
+        content = memoryview(buffer).cast("B")  # soundfile's own kind takes no numbers
+        first = max(self._position, begin)
+        end = min(self._position + len(_UNKNOWN_SIZE), begin + n_read)
+        for position in range(first, end):
+            content[position - begin] = _UNKNOWN_SIZE[0]
         return n_read
 
 
 def _open_plain(
-    file: BinaryIO, resources: ExitStack, *, mpeg: bool, promised_s: float | None
-) -> Decoded:
-    """Open a file by libsndfile, through its descriptor or Python's file methods."""
+    file: BinaryIO, resources: ExitStack, *, is_mpeg: bool, promised_s: float | None
+) -> AudioReader:
+    """Open a file with libsndfile, through its descriptor or Python's file methods."""
     import soundfile
 
-    quiet = mute_mpg123 if mpeg else nullcontext
+    quiet = mute_mpg123 if is_mpeg else nullcontext
     # A descriptor keeps soundfile from judging by the extension, and is faster.
     target = file.fileno() if isinstance(file, io.FileIO) else file
     with quiet():
         opened = resources.enter_context(soundfile.SoundFile(target, closefd=False))
-    # Else soundfile seeks after every read, which in MP3 and broken FLAC files lands elsewhere.
+    # Otherwise soundfile seeks after every read, which in MP3 and broken FLAC files goes astray.
     opened.seekable = lambda: False
 
     def blocks() -> Iterator[FloatArray]:
@@ -166,11 +203,11 @@ def _open_plain(
     n_frames = opened.frames if opened.frames < UNKNOWN_LENGTH else None
     if promised_s is not None:
         n_frames = round(promised_s * opened.samplerate)
-    return Decoded(opened.samplerate, opened.channels, n_frames, blocks())
+    return AudioReader(opened.samplerate, opened.channels, n_frames, blocks())
 
 
-def read_samples(samples: FloatArray, label: str, sample_rate_hz: int) -> Decoded:
-    """Take samples `(n,)` in memory, so that they pass the same checks; they are not copied."""
+def open_samples(samples: FloatArray, label: str, sample_rate_hz: int) -> AudioReader:
+    """Return a reader of `(n,)` samples in memory, which pass the same checks; no copy is made."""
     if samples.ndim != 1 or not np.issubdtype(samples.dtype, np.floating):
         raise AudioError(
             f"{label} has shape {samples.shape} and dtype {samples.dtype}, expected (n,) "
@@ -179,10 +216,10 @@ def read_samples(samples: FloatArray, label: str, sample_rate_hz: int) -> Decode
     columns = samples.astype(np.float32, copy=False)[:, np.newaxis]
     starts = range(0, samples.size, READ_FRAMES)
     blocks = (columns[start : start + READ_FRAMES] for start in starts)
-    return Decoded(sample_rate_hz, 1, samples.size, blocks)
+    return AudioReader(sample_rate_hz, 1, samples.size, blocks)
 
 
-def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> Decoded:
+def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> AudioReader:
     """Read formats that are not safe in this process, or need FFmpeg, through `decode`.
 
     That process has limits of memory, and of processor time without a sample. If it crashes, the
@@ -190,7 +227,9 @@ def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> Decoded:
     """
     # The file of the program, not its name: importing our packages would import NumPy.
     command = [sys.executable, "-P", decode.__file__, str(PATIENCE_S)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    # An empty entry of the path is the current folder, whose modules are not to be imported.
+    folders = [folder for folder in sys.path if folder]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
     with ExitStack() as opened:
         try:
             process = subprocess.Popen(
@@ -214,18 +253,19 @@ def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> Decoded:
                 f"{label} cannot be opened ({error}), expected sound; export the file again"
             ) from error
         if kind == decode.REFUSED:
-            refusal = json.loads(payload)
-            expected = "a whole audio or video file; try it in a player, or export it again"
-            if refusal["lacks_ffmpeg"]:
-                expected = (
-                    "a whole WAV, FLAC, OGG or MP3 file; for m4a, mp4, webm and the like: "
-                    + install_command("media")
-                )
-            why = refusal["why"]
-            raise AudioError(f"{label} is not readable audio ({why}), expected {expected}")
+            raise _refusal_error(json.loads(payload), label)
         resources.push(opened.pop_all())
     rate_hz, n_channels, n_frames = json.loads(payload)
-    return Decoded(rate_hz, n_channels, n_frames, _foreign_blocks(process, n_channels))
+    return AudioReader(rate_hz, n_channels, n_frames, _foreign_blocks(process, n_channels))
+
+
+def _refusal_error(refusal: Mapping[str, Any], label: str) -> AudioError:
+    """Return the error of a file that no library reads."""
+    expected = "a whole audio or video file; try it in a player, or export it again"
+    if refusal["lacks_ffmpeg"]:
+        install = install_command("media")
+        expected = f"a whole WAV, FLAC, OGG or MP3 file; for m4a, mp4, webm and the like: {install}"
+    return AudioError(f"{label} is not readable audio ({refusal['why']}), expected {expected}")
 
 
 def _foreign_blocks(process: subprocess.Popen[bytes], n_channels: int) -> Iterator[FloatArray]:
@@ -247,14 +287,18 @@ def _read_message(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
     payload = pipe.read(size)
     if len(head) == 5 and len(payload) == size:
         return head[:1], payload
+    # The pipe was closed within a message: the process has ended.
     code = process.wait()
     if code == -signal.SIGPROF:
         raise BrokenOffError(f"the decoder gave nothing for {PATIENCE_S:g} s")
-    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    raise BrokenOffError(f"the decoder crashed, {how}")
+    end = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    raise BrokenOffError(f"the decoder crashed, {end}")
 
 
 _mpg123_lock = threading.Lock()
+
+_MPG123_LINES: Final = (b"[src/libmpg123", b"Note: ", b"Warning: ")
+"""Beginnings of what mpg123 prints."""
 
 
 @contextmanager
@@ -263,21 +307,21 @@ def mute_mpg123() -> Iterator[None]:
 
     libsndfile has no option for it. Lines of other threads are passed on.
     """
-    with _mpg123_lock, open(os.memfd_create("mpg123"), "w+b") as caught:
+    # Two threads that exchange the descriptor at once would restore each other's.
+    with _mpg123_lock, open(os.memfd_create("mpg123"), "w+b") as output:
         try:
             stderr = os.dup(2)
-        except OSError:  # There is no standard error.
+        except OSError:  # standard error is closed
             yield
             return
         try:
-            os.dup2(caught.fileno(), 2)
+            os.dup2(output.fileno(), 2)
             yield
         finally:
             os.dup2(stderr, 2)
-            caught.seek(0)
-            noise = (b"[src/libmpg123", b"Note: ", b"Warning: ")
-            for line in caught:
-                if line.strip() and not line.startswith(noise):
-                    with suppress(OSError):  # it is full
+            output.seek(0)
+            for line in output:
+                if line.strip() and not line.startswith(_MPG123_LINES):
+                    with suppress(OSError):  # standard error may be full or gone
                         os.write(stderr, line)
             os.close(stderr)

@@ -21,7 +21,7 @@ from typing import BinaryIO, Final, TypeAlias
 import numpy as np
 
 from whisper_hailo.audio.files import open_file, open_seekable
-from whisper_hailo.audio.readers import BrokenOffError, Decoded, open_reader, read_samples
+from whisper_hailo.audio.readers import AudioReader, BrokenOffError, open_reader, open_samples
 from whisper_hailo.core.errors import AudioError, OptionError, display_path
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Timings, Transcript
@@ -82,9 +82,13 @@ AudioSource: TypeAlias = str | Path | BinaryIO | FloatArray | Samples | ChannelO
 """A path, an open binary file, one channel of these, samples of any rate, or `(n_samples,)` samples
 of 16 kHz mono."""
 
-_MAX_CHANNELS = 64
-_MAX_AMPLITUDE = 2.0**31  # Float files with samples in integer scale exist; nothing louder does.
-_TRUNCATED_S = 0.5  # MP3 lengths without a Xing header are estimates.
+_MAX_CHANNELS: Final = 64
+
+_MAX_AMPLITUDE: Final = 2.0**31
+"""Float files with samples in integer scale exist; nothing louder does."""
+
+_TRUNCATED_S: Final = 0.5
+"""What may be missing without a warning: MP3 lengths without a Xing header are estimates."""
 
 
 class AudioStream(Closing):
@@ -94,11 +98,15 @@ class AudioStream(Closing):
     """
 
     def __init__(
-        self, decoded: Decoded, name: str, resources: ExitStack, channel: int | None = None
+        self, reader: AudioReader, name: str, resources: ExitStack, channel: int | None = None
     ) -> None:
-        self.name, self.n_channels = name, decoded.n_channels
-        self._label, self._rate_hz = display_path(name), decoded.sample_rate_hz
-        self._decoded, self._channel, self._started = decoded.blocks, channel, False
+        self.name = name
+        self.n_channels = reader.n_channels
+        self._label = display_path(name)
+        self._rate_hz = reader.sample_rate_hz
+        self._file_blocks = reader.blocks
+        self._channel = channel
+        self._is_started = False
         has_rate = MIN_RATE_HZ <= self._rate_hz <= MAX_RATE_HZ
         if not has_rate or not 1 <= self.n_channels <= _MAX_CHANNELS:
             raise AudioError(
@@ -111,8 +119,9 @@ class AudioStream(Closing):
                 f"{self._label} has {self.n_channels} channel(s), channel {channel + 1} was asked "
                 "for; leave out --channels split"
             )
-        n_frames = decoded.n_frames
+        n_frames = reader.n_frames
         self.duration_s = None if n_frames is None else n_frames / self._rate_hz
+        # Last: if this constructor raises, the caller's block closes the resources.
         self._resources = resources.pop_all()
 
     def blocks(self, n_samples: int) -> Iterator[FloatArray]:
@@ -121,38 +130,46 @@ class AudioStream(Closing):
         Raises:
             AudioError: no samples, a sample that is not a number or absurdly large, or read before.
         """
-        if self._started:
+        if self._is_started:
             raise AudioError(f"{self._label} was read already; open it again to read it again")
-        self._started = True
-        block, filled = np.empty(n_samples, dtype=np.float32), 0
-        for rest in self._resampled():
-            while rest.size:
-                taken = min(n_samples - filled, rest.size)
-                block[filled : filled + taken] = rest[:taken]
-                filled, rest = filled + taken, rest[taken:]  # noqa: PLW2901 - what is left of it
-                if filled == n_samples:
+        self._is_started = True
+        block = np.empty(n_samples, dtype=np.float32)
+        n_filled = 0
+        for piece in self._resampled():
+            n_used = 0
+            while n_used < piece.size:
+                n_new = min(n_samples - n_filled, piece.size - n_used)
+                block[n_filled : n_filled + n_new] = piece[n_used : n_used + n_new]
+                n_filled += n_new
+                n_used += n_new
+                if n_filled == n_samples:
                     yield block
-                    block, filled = np.empty(n_samples, dtype=np.float32), 0
-        if filled:
-            yield block[:filled]
+                    block = np.empty(n_samples, dtype=np.float32)  # the reader keeps the last one
+                    n_filled = 0
+        if n_filled:
+            yield block[:n_filled]
 
     def _resampled(self) -> Iterator[FloatArray]:
         """Yield mono pieces of any size at 16 kHz."""
         resampler = Resampler(self._rate_hz)
-        any_came, piece = False, np.empty(0, dtype=np.float32)
+        is_empty = True
+        piece = np.empty(0, dtype=np.float32)
         for piece in self._mono():
             resampled = resampler.push(piece)
-            any_came |= resampled.size > 0
+            if resampled.size:
+                is_empty = False
             yield resampled
         tail = resampler.finish()
-        # A sample may last less than one of ours.
-        yield tail if any_came or tail.size else piece[:1]
+        if is_empty and not tail.size:
+            tail = piece[:1]  # the recording is shorter than one sample of 16 kHz
+        yield tail
 
     def _mono(self) -> Iterator[FloatArray]:
         """Yield checked mono pieces at the file's own rate."""
-        n_frames, broken = 0, ""
+        n_frames = 0
+        fault = ""
         try:
-            for block in self._decoded:
+            for block in self._file_blocks:
                 self._check_samples(block, n_frames)
                 n_frames += block.shape[0]
                 if self._channel is None:
@@ -160,28 +177,39 @@ class AudioStream(Closing):
                 else:
                     yield np.ascontiguousarray(block[:, self._channel])
         except BrokenOffError as error:
-            broken = str(error)
+            fault = str(error)
         if n_frames == 0:
-            why = f"cannot be decoded ({broken})" if broken else "holds no samples"
+            reason = f"cannot be decoded ({fault})" if fault else "holds no samples"
             raise AudioError(
-                f"{self._label} {why}, expected sound; record or export the file again"
+                f"{self._label} {reason}, expected sound; record or export the file again"
             )
-        read_s = n_frames / self._rate_hz
-        expected = "" if self.duration_s is None else f" of {self.duration_s:.1f} s"
-        if broken or (self.duration_s is not None and read_s < self.duration_s - _TRUNCATED_S):
+        self._warn_if_truncated(n_frames / self._rate_hz, fault)
+
+    def _warn_if_truncated(self, read_s: float, fault: str) -> None:
+        """Warn if reading ended in a fault, or before the duration of the header."""
+        expected = ""
+        if self.duration_s is not None:
+            expected = f" of {self.duration_s:.1f} s"
+            if read_s < self.duration_s - _TRUNCATED_S:
+                fault = fault or "truncated"
+        if fault:
             logger.warning(
                 "%s breaks off after %.1f s%s (%s); what came before is used",
-                *(self._label, read_s, expected, broken or "truncated"),
+                self._label,
+                read_s,
+                expected,
+                fault,
             )
 
     def _check_samples(self, block: FloatArray, n_before: int) -> None:
-        is_bad = ~(np.abs(block) <= _MAX_AMPLITUDE)  # NaN is neither more nor less
+        is_bad = ~(np.abs(block) <= _MAX_AMPLITUDE)  # so NaN is bad too: no comparison holds
         if not is_bad.any():
             return
         frame, channel = np.argwhere(is_bad)[0]
+        time_s = (n_before + frame) / self._rate_hz
         raise AudioError(
             f"{self._label} has a sample of value {block[frame, channel]} at "
-            f"{(n_before + frame) / self._rate_hz:.3f} s (channel {channel + 1}), "
+            f"{time_s:.3f} s (channel {channel + 1}), "
             "expected numbers around [-1, 1]; repair the program that wrote it, "
             "or set such samples to zero"
         )
@@ -202,29 +230,32 @@ def open_audio(source: AudioSource, name: str | None = None) -> AudioStream:
     """Open an audio file and read its header.
 
     A binary file stays the caller's and is read from its start; a pipe is copied to a temporary
-    file. The name is for messages, by default the path or the file's own. `AudioError` tells what
-    is no audio: missing, not permitted, empty, broken, of absurd rates or other shapes.
+    file. The name is for messages, by default the path or the file's own.
+
+    Raises:
+        AudioError: missing, not permitted, empty, broken, of absurd rates or other shapes.
     """
     channel = None
     if isinstance(source, ChannelOf):
-        channel, name = source.channel, name or source.name
+        channel = source.channel
+        name = name or source.name
         source = source.file
     if isinstance(source, np.ndarray):
         source = Samples(source, SAMPLE_RATE_HZ)
     with ExitStack() as resources:
         if isinstance(source, Samples):
             name = name or "array"
-            decoded = read_samples(source.samples, display_path(name), source.sample_rate_hz)
+            reader = open_samples(source.samples, display_path(name), source.sample_rate_hz)
         elif isinstance(source, str | Path) or hasattr(source, "read"):
             name = name or audio_name(source)
             label = display_path(name)
-            decoded = open_reader(open_file(source, label, resources), label, resources)
+            reader = open_reader(open_file(source, label, resources), label, resources)
         else:
             raise AudioError(
                 f"audio is a {type(source).__name__}, expected a path, an open binary file or a "
                 "float32 array; several recordings go to transcribe_many"
             )
-        return AudioStream(decoded, name, resources, channel)
+        return AudioStream(reader, name, resources, channel)
 
 
 def load_audio(source: AudioSource) -> FloatArray:
@@ -256,11 +287,15 @@ def merge_channels(transcripts: Sequence[Transcript]) -> Transcript:
         for channel, transcript in enumerate(transcripts)
         for segment in transcript.segments
     ]
-    names = [field.name for field in fields(Timings)]
-    timings = {name: sum(getattr(t.timings, name) for t in transcripts) for name in names}
+    segments.sort(key=lambda segment: (segment.start_s, segment.end_s))
+    timings = {
+        field.name: sum(getattr(transcript.timings, field.name) for transcript in transcripts)
+        for field in fields(Timings)
+    }
+    timings["load_ms"] = first.timings.load_ms  # the model was loaded once for all channels
     return replace(
         first,
-        duration_s=max(t.duration_s for t in transcripts),
-        segments=tuple(sorted(segments, key=lambda s: (s.start_s, s.end_s))),
-        timings=Timings(**{**timings, "load_ms": first.timings.load_ms}),
+        duration_s=max(transcript.duration_s for transcript in transcripts),
+        segments=tuple(segments),
+        timings=Timings(**timings),
     )

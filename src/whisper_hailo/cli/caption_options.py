@@ -32,7 +32,7 @@ from whisper_hailo.live.options import CaptionOptions
 if TYPE_CHECKING:
     from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile, FlacRecording
-    from whisper_hailo.live.sources.source import AudioSource
+    from whisper_hailo.live.sources.source import LiveSource
     from whisper_hailo.serve.routes.captions.view import PageAddress
     from whisper_hailo.text.subtitles import Layout
 
@@ -81,7 +81,7 @@ class SourceOptions:
         if fault is not None:
             raise fault
 
-    def source(self, audio: str | None) -> AudioSource:
+    def source(self, audio: str | None) -> LiveSource:
         """Return the source, not open yet.
 
         It is a file, `-` for raw PCM on standard input, an address such as `rtsp://...`, or the

@@ -25,9 +25,9 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources.source import (
     LOOK_S,
     AudioQueue,
-    AudioSource,
     Block,
     Interruption,
+    LiveSource,
     Pace,
     nothing,
 )
@@ -118,7 +118,7 @@ class CaptionStream:
 
     def __init__(
         self,
-        source: AudioSource,
+        source: LiveSource,
         captioner: Captioner,
         alive: Callable[[], None] = lambda: None,
         controls: Controls | None = None,

@@ -24,7 +24,7 @@ import soundfile
 from tests.unit.sounds import refusal, tone, write, write_media
 from whisper_hailo.audio import decode, load_audio, open_audio, readers
 from whisper_hailo.audio.files import open_file
-from whisper_hailo.audio.readers import BrokenOffError, Decoded, open_foreign
+from whisper_hailo.audio.readers import AudioReader, BrokenOffError, open_foreign
 from whisper_hailo.audio.stream import ChannelOf
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import FloatArray
@@ -355,7 +355,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     (tmp_path / "a.m4a").write_bytes(b"content")
     with (tmp_path / "a.m4a").open("rb", buffering=0) as file:
 
-        def start(said: bytes, code: int = 0) -> tuple[Decoded, Process, ExitStack]:
+        def start(said: bytes, code: int = 0) -> tuple[AudioReader, Process, ExitStack]:
             process, resources = Process(said, code), ExitStack()
             monkeypatch.setattr(subprocess, "Popen", process)
             return open_foreign(cast(BinaryIO, file), "a.m4a", resources), process, resources

@@ -184,7 +184,7 @@ def test_samples_in_memory_come_as_they_are(kind: type[np.floating[Any]]) -> Non
 
 def test_samples_in_memory_are_not_copied() -> None:
     samples = np.zeros(20_000, np.float32)
-    blocks = list(readers.read_samples(samples, "a", RATE_HZ).blocks)
+    blocks = list(readers.open_samples(samples, "a", RATE_HZ).blocks)
     assert [block.shape for block in blocks] == [(8_192, 1), (8_192, 1), (3_616, 1)]
     assert all(np.shares_memory(block, samples) for block in blocks)
 

@@ -19,7 +19,7 @@ import soxr
 
 from tests.unit.sounds import noisy_speech, refusal, similarity, tone, write
 from whisper_hailo.audio import load_audio, open_audio
-from whisper_hailo.audio.readers import BrokenOffError, Decoded
+from whisper_hailo.audio.readers import AudioReader, BrokenOffError
 from whisper_hailo.audio.stream import (
     AudioStream,
     ChannelOf,
@@ -174,7 +174,7 @@ def test_a_stream_is_read_once(tmp_path: Path) -> None:
             next(stream.blocks(16_000))
 
 
-def decoded(*blocks: FloatArray, broken: str = "", **kwargs: Any) -> Decoded:
+def decoded(*blocks: FloatArray, broken: str = "", **kwargs: Any) -> AudioReader:
     """Blocks as they are, then perhaps a reason why there are no more."""
 
     def all_blocks() -> Iterator[FloatArray]:
@@ -183,7 +183,7 @@ def decoded(*blocks: FloatArray, broken: str = "", **kwargs: Any) -> Decoded:
             raise BrokenOffError(broken)
 
     header = {"sample_rate_hz": 16_000, "n_channels": 1, "n_frames": None, **kwargs}
-    return Decoded(**header, blocks=all_blocks())
+    return AudioReader(**header, blocks=all_blocks())
 
 
 def stream(*blocks: FloatArray, **kwargs: Any) -> AudioStream:

@@ -189,7 +189,7 @@ def _join_blocks(blocks: Sequence[Block]) -> Block:
     )
 
 
-class AudioSource(Closing, Protocol):
+class LiveSource(Closing, Protocol):
     """A stream of audio; a `with` block opens and closes it.
 
     Its `pace` is known when it is open. An `endless` one only ends when its reader closes it.
@@ -227,7 +227,7 @@ class ReopenedSource(Closing):
 
     def __init__(
         self,
-        source: AudioSource,
+        source: LiveSource,
         patience_s: float | None = None,
         *,
         now: Callable[[], float] = awake_s,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.sources.source import AudioSource
+from whisper_hailo.live.sources.source import LiveSource
 
 
-def heard(source: AudioSource) -> FloatArray:
+def heard(source: LiveSource) -> FloatArray:
     with source:
         return np.concatenate([block.audio for block in source.blocks()])
