@@ -5,7 +5,7 @@
 Sets: `seen` (English, trained voices), `unseen` (voices and an engine setting never trained on),
 `noisy` (trained voices, noise 10 dB under the speech), `german`, `phrases` (German with an English
 translation), `long` (English, up to 28 s), `silence` (no speech; the reference is empty). A clip is
-`<set>/<id>.ogg` with `<set>/<id>.txt`; its line of `manifest.jsonl` has language, sentences with
+`<id>.ogg` with `<id>.txt` in `<set>.zip`; its line of `manifest.jsonl` has language, sentences with
 times, words with times, translation and voice. The samples are the same on every run with the same
 engines; the OGG container is not, since its serial number is random, so the manifest holds the hash
 of the samples before coding.
@@ -28,6 +28,7 @@ from lab.training.speech import SAMPLE_RATE_HZ
 from lab.training.spoken import SpokenSentence, speak_plan
 from lab.training.text.plans import Kind, Plan, draw_plan
 from lab.training.voices import Voice, task_voice, unheard_task_voice
+from whisper_hailo_lab.clip_archives import MANIFEST, pack_clips
 
 SEED = "frozen 2"
 SHORT_S = (2.5, 8.4)
@@ -157,7 +158,8 @@ def main() -> None:
         clip = silent_clip(number, bank)
         entries.append(write_clip(options.out / "silence", f"silence-{number:03d}", clip))
     lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
-    (options.out / "manifest.jsonl").write_text("".join(lines), encoding="utf-8")
+    (options.out / MANIFEST).write_text("".join(lines), encoding="utf-8")
+    pack_clips(options.out)
 
 
 if __name__ == "__main__":

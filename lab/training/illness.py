@@ -18,6 +18,7 @@ from pathlib import Path
 from whisper_hailo import Transcriber
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.score import evaluate
 
 TARGETS = (0, 600, 700, 1000, 1500)
@@ -103,7 +104,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, help="tokens per window; half the text context")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    clips = sorted((options.sets / options.set).glob("*.ogg"))[: options.clips]
+    clips = sorted((unpack_clips(options.sets) / options.set).glob("*.ogg"))[: options.clips]
     rows = [asdict(row) for row in grid(options.checkpoint, clips, options.budget)]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

@@ -24,6 +24,7 @@ from lab.training import whisper_vocabulary as ids
 from lab.training.checkpoint import load_checkpoint, trimmed
 from lab.training.evaluate import Recognizer
 from lab.training.targets import Task
+from whisper_hailo_lab.clip_archives import read_manifest, unpack_clips
 from whisper_hailo_lab.score import evaluate
 
 TOLERANCE_S = 0.2
@@ -47,11 +48,11 @@ class Clips:
 def read_sets(folder: Path, limit: int | None = None) -> dict[str, Clips]:
     """Reads all frozen sets, at most `limit` clips of each."""
     sets: dict[str, Clips] = {}
-    for line in (folder / "manifest.jsonl").read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
+    unpacked = unpack_clips(folder)
+    for entry in read_manifest(folder):
         clips = sets.setdefault(entry["set"], Clips([], []))
         if limit is None or len(clips.entries) < limit:
-            path = folder / entry["set"] / f"{entry['id']}.ogg"
+            path = unpacked / entry["set"] / f"{entry['id']}.ogg"
             clips.audio.append(soundfile.read(path, dtype="float32")[0])
             clips.entries.append(entry)
     return sets

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from whisper_hailo_lab.clip_archives import unpack_clips
+
 ROOT = Path(__file__).parents[2]
-CLIPS = sorted((ROOT / "tests" / "data" / "micro" / "seen").glob("*.ogg"))
+CLIPS = sorted((unpack_clips() / "seen").glob("*.ogg"))
 OPTIONS = ("--model", "micro", "--language", "en", "-q")
 PATIENCE_S = 900
 

@@ -25,10 +25,11 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo_lab.around import EncoderAround
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.score import evaluate
 
 RESULTS = ROOT / "lab" / "training" / "results" / "micro.json"
-CLIPS = ROOT / "tests" / "data" / "micro"
+CLIPS = unpack_clips()
 SPOKEN = ("seen", "unseen", "noisy")
 TEXTS = "texts.json"
 

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.e2e.conftest import ROOT, Command, one_line
+from tests.e2e.conftest import Command, one_line
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo_lab.clip_archives import unpack_clips
 
-CLIPS = sorted((ROOT / "tests" / "data" / "micro" / "seen").glob("*.ogg"))
+CLIPS = sorted((unpack_clips() / "seen").glob("*.ogg"))
 OPTIONS = ("--model", "micro", "--language", "en", "--format", "srt")
 
 

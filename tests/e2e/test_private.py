@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.closed_world import closed, why_not
-from tests.e2e.conftest import DEMO, PATIENCE_S, ROOT
+from tests.e2e.conftest import DEMO, PATIENCE_S
+from whisper_hailo_lab.clip_archives import unpack_clips
 
-CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
+CLIPS = unpack_clips() / "seen"
 MODEL = ("--model", "micro", "--threads", "1")
 COMMAND = (sys.executable, "-m", "whisper_hailo")
 
@@ -35,6 +36,7 @@ except OSError:
 
 AS_A_PACKAGE = f"""
 from whisper_hailo import Transcriber
+from whisper_hailo_lab.clip_archives import unpack_clips
 with Transcriber.from_model("micro", threads=1) as transcriber:
     print(transcriber.transcribe({str(DEMO)!r}).text)
 """

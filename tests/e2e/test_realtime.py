@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import soxr
 
-from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT
+from tests.e2e.conftest import DEMO, DEMO_TEXT
 from tests.e2e.served import serve
 from whisper_hailo.audio import load_audio
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 openai = pytest.importorskip("openai", reason="openai is not installed: requirements/dev.txt")
 pytest.importorskip("fastapi", reason="the server extra is not installed")
@@ -22,7 +23,7 @@ pytest.importorskip("fastapi", reason="the server extra is not installed")
 pytestmark = pytest.mark.filterwarnings(r"ignore:connect\(\) must be used:DeprecationWarning")
 
 KEY = "a key of this test"
-GERMAN = sorted((ROOT / "tests" / "data" / "micro" / "german").glob("*.ogg"))[0]
+GERMAN = sorted((unpack_clips() / "german").glob("*.ogg"))[0]
 WANTED = {"intent": "transcription"}
 DONE = "conversation.item.input_audio_transcription.completed"
 

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.e2e.conftest import ROOT, Command, heeds_interrupts
+from tests.e2e.conftest import Command, heeds_interrupts
 from whisper_hailo.text.formats import FORMATS
+from whisper_hailo_lab.clip_archives import unpack_clips
 
-SEEN = ROOT / "tests" / "data" / "micro" / "seen"
+SEEN = unpack_clips() / "seen"
 N_CLIPS = 6
 MICRO = ("transcribe", "--model", "micro", "--threads", 1, "--format", "all", "--word-timestamps")
 

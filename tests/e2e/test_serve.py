@@ -17,20 +17,21 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT, Command, one_line
+from tests.e2e.conftest import DEMO, DEMO_TEXT, Command, one_line
 from tests.e2e.served import serve
 
 openai = pytest.importorskip("openai", reason="openai is not installed: requirements/dev.txt")
 pytest.importorskip("fastapi", reason="the server extra is not installed")
 
+from whisper_hailo_lab.clip_archives import unpack_clips  # noqa: E402
 from whisper_hailo_lab.experiments.server_clients import (  # noqa: E402
     openai_client,
     realtime_client,
     wyoming_client,
 )
 
-GERMAN = sorted((ROOT / "tests" / "data" / "micro" / "german").glob("*.ogg"))[0]
-LONG = sorted((ROOT / "tests" / "data" / "micro" / "long").glob("*.ogg"))[0]
+GERMAN = sorted((unpack_clips() / "german").glob("*.ogg"))[0]
+LONG = sorted((unpack_clips() / "long").glob("*.ogg"))[0]
 KEY = "a key of this test"
 
 

@@ -14,12 +14,13 @@ import pytest
 import soundfile
 
 from tests.e2e.browser import WAIT_MS, browser, contrast, opened
-from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT, Command
+from tests.e2e.conftest import DEMO, DEMO_TEXT, Command
 from tests.e2e.served import serve
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 pytest.importorskip("fastapi", reason="the server extra is not installed")
 
-LONG = sorted((ROOT / "tests" / "data" / "micro" / "long").glob("*.ogg"))[0]
+LONG = sorted((unpack_clips() / "long").glob("*.ogg"))[0]
 KEY = "a key of this test"
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1366, "height": 768}
 DONE = "article .files:not([hidden])"

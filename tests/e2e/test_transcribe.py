@@ -17,13 +17,13 @@ from tests.e2e.conftest import (
     DEMO_LINES,
     DEMO_TEXT,
     PATIENCE_S,
-    ROOT,
     Command,
     heeds_interrupts,
 )
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.score import evaluate
 
-CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
+CLIPS = unpack_clips() / "seen"
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.e2e.conftest import DEMO, ROOT, one_line
+from tests.e2e.conftest import DEMO, one_line
 from tests.layers.conftest import Files, Run
 from tests.layers.vendor import EARLIER, LATER, REPOSITORY
 from tests.standin.make_hef import decoder_network, encoder_network, hef
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 if not REPOSITORY:
     pytest.skip("HAILORT_GIT names no git copy of hailo-ai/hailort", allow_module_level=True)
 
-SPEECH = sorted((ROOT / "tests/data/micro/unseen").glob("*.ogg"))[0]
+SPEECH = sorted((unpack_clips() / "unseen").glob("*.ogg"))[0]
 
 
 def _words(files: Files, tag: str) -> tuple[object, ...]:

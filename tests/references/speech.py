@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import soundfile
 
 from whisper_hailo.audio.log_mel import pad_or_trim
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo_lab.clip_archives import unpack_clips
 
-CLIPS = Path(__file__).parents[1] / "data" / "micro"
+CLIPS = unpack_clips()
 
 
 def clips(folder: str, n_clips: int) -> Iterator[tuple[FloatArray, str]]:

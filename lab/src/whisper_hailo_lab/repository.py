@@ -23,7 +23,7 @@ RESULTS: Final = LAB / "benchmarks" / "results"
 RIVALS: Final = LAB / "benchmarks" / "rivals"
 STAND_IN: Final = ROOT / "tests" / "standin"
 CLIPS: Final = ROOT / "tests" / "data" / "micro"
-"""The frozen test sets of the bundled model, a folder each."""
+"""The frozen test sets of the bundled model, an archive each; `clip_archives` reads them."""
 
 MICRO: Final = PACKAGE / "assets" / "micro"
 

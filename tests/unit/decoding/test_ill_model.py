@@ -16,11 +16,12 @@ from tests.shared import converted
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.options import PRESETS, AntiRepetition, DecodingOptions, TokenLimits
 from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.cures.run import ZeroRows
 
 pytestmark = pytest.mark.slow
 
-CLIPS = sorted((Path(__file__).parents[2] / "data/micro/seen").glob("*.ogg"))[:8]
+CLIPS = sorted((unpack_clips() / "seen").glob("*.ogg"))[:8]
 BUDGET = 80
 """Twice as many tokens as any of these clips holds."""
 UNPADDED = AntiRepetition(pad_to=0)

@@ -10,7 +10,6 @@ import pytest
 import soxr
 
 from tests.unit.live.scripted import Loudness, speech
-from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
@@ -22,9 +21,10 @@ from whisper_hailo.live.stream import BlockCaptions, Samples, stream, to_float32
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 OPTIONS = DecodingOptions(anti_repetition=PRESETS["conservative"])
-CLIP = DATA / "micro" / "seen" / "seen-021.ogg"
+CLIP = unpack_clips() / "seen" / "seen-021.ogg"
 
 
 @pytest.fixture(scope="module")

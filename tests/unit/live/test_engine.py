@@ -13,7 +13,6 @@ import pytest
 
 from tests import moonshine_stand_in
 from tests.unit.live.scripted import Speller
-from tests.unit.sounds import DATA
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import OptionError
@@ -30,6 +29,7 @@ from whisper_hailo.decoding.options import (
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import MoonshineEngine, TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.transcription.partials import PartialBuffer
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 
 class Noting:
@@ -137,7 +137,7 @@ def test_unsupported_options_are_refused_before_hearing() -> None:
 @pytest.mark.slow
 def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logits_rules, "START_BONUS", 30.0)  # micro is as sure as that of its words
-    sound = load_audio(DATA / "micro" / "phrases" / "phrases-029.ogg")  # says it twice
+    sound = load_audio(unpack_clips() / "phrases" / "phrases-029.ogg")  # says it twice
     with Transcriber.from_model("micro", quantize="none", threads=1) as micro:
         plain = replace(caption_defaults(micro.default_anti_repetition), language="de")
 

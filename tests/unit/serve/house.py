@@ -16,9 +16,10 @@ from whisper_hailo.serve.request import Caller, Choices, RequestDefaults
 from whisper_hailo.serve.served_model import ServedModel
 from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 ROOT = Path(__file__).parents[3]
-DATA = ROOT / "tests" / "data" / "micro"
+DATA = unpack_clips()
 DEMO = ROOT / "src" / "whisper_hailo" / "assets" / "demo.flac"
 DEMO_TEXT = DEMO.with_suffix(".txt").read_text(encoding="utf-8").strip()
 GERMAN = sorted((DATA / "german").glob("*.ogg"))

@@ -15,7 +15,6 @@ from tests.checkpoints import write_checkpoint
 from tests.near_ties import counted_near_ties
 from tests.shared import converted
 from tests.unit.shapes import TINY, TOY_TOKENS
-from tests.unit.sounds import DATA
 from tests.unit.spoken_words import word
 from tests.unit.transcription.made_up_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
@@ -42,6 +41,7 @@ from whisper_hailo.transcription.partials import (
 )
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, Encoded, WindowResult
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 STEP = 12_800
 """Samples by which a buffer grows: words break in other places than where a second ends."""
@@ -81,7 +81,7 @@ def toy(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tran
 
 @pytest.fixture(scope="module")
 def speech() -> FloatArray:
-    return load_audio(DATA / "micro" / "seen" / "seen-000.ogg")
+    return load_audio(unpack_clips() / "seen" / "seen-000.ogg")
 
 
 def test_hearing_a_buffer_gives_the_text_of_transcribing_it(
@@ -154,7 +154,7 @@ def test_random_weights_and_random_drafts(toy: Transcriber, speech: FloatArray) 
 
 def test_settled_tokens_are_kept(micro: Transcriber, speech: FloatArray) -> None:
     other = micro.transcribe_running(
-        PartialBuffer(load_audio(DATA / "micro" / "seen" / "seen-001.ogg")), OPTIONS
+        PartialBuffer(load_audio(unpack_clips() / "seen" / "seen-001.ogg")), OPTIONS
     )
     fixed = other.words[0].tokens
     heard = micro.transcribe_running(
@@ -236,7 +236,7 @@ def test_what_was_encoded_once_is_transcribed_and_translated(
 ) -> None:
     counted: Any = Encoding(micro.encoder)
     both = replace(micro, encoder=counted)
-    phrase = load_audio(DATA / "micro" / "phrases" / "phrases-009.ogg")
+    phrase = load_audio(unpack_clips() / "phrases" / "phrases-009.ogg")
     heard = both.transcribe_running(PartialBuffer(phrase), OPTIONS, translate=True)
     n_alone = counted.n_calls
     assert (heard.language, heard.translation) == ("de", "Happy birthday, Anna.")

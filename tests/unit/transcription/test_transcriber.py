@@ -14,7 +14,6 @@ import pytest
 from onnxruntime import InferenceSession
 
 from tests.unit.shapes import TINY, toy_spec
-from tests.unit.sounds import DATA
 from tests.unit.transcription.made_up_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio import load_audio
@@ -32,6 +31,7 @@ from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import WindowResult
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 OPTIONS = DecodingOptions(anti_repetition=PRESETS["conservative"])
 
@@ -40,7 +40,7 @@ OPTIONS = DecodingOptions(anti_repetition=PRESETS["conservative"])
 def long() -> FloatArray:
     """Four sentences with three seconds between them."""
     pause = np.zeros(3 * SAMPLE_RATE_HZ, np.float32)
-    clips = [load_audio(DATA / "micro" / "seen" / f"seen-00{index}.ogg") for index in range(4)]
+    clips = [load_audio(unpack_clips() / "seen" / f"seen-00{index}.ogg") for index in range(4)]
     return np.concatenate([part for clip in clips for part in (clip, pause)])
 
 
@@ -118,7 +118,7 @@ def test_eight_calls_lead_from_transcribe_to_the_run_of_a_graph(
         return ran(self, *arguments)
 
     monkeypatch.setattr(InferenceSession, "run_with_iobinding", run)
-    assert micro.transcribe(DATA / "micro" / "seen" / "seen-000.ogg", OPTIONS).text
+    assert micro.transcribe(unpack_clips() / "seen" / "seen-000.ogg", OPTIONS).text
     aligning = {way for way in ways if "align_words" in way}
     assert max(len(way) for way in ways - aligning) <= 8, ways
     assert max(len(way) for way in aligning) <= 11, ways

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import toy_spec
-from tests.unit.sounds import DATA
 from tests.unit.transcription.watched import Watched
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel
@@ -21,13 +20,14 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, WindowRequest
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 TRIMMED, WHOLE = LongOptions(trim_window=True), LongOptions(trim_window=False)
 
 
 @pytest.fixture(scope="module")
 def speech() -> FloatArray:
-    return load_audio(DATA / "micro" / "seen" / "seen-000.ogg")[: 4 * SAMPLE_RATE_HZ]
+    return load_audio(unpack_clips() / "seen" / "seen-000.ogg")[: 4 * SAMPLE_RATE_HZ]
 
 
 def test_a_recording_is_encoded_as_far_as_it_goes(micro: Transcriber, speech: FloatArray) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.sounds import DATA
 from tests.unit.transcription.made_up_engine import (
     PLAN,
     Chip,
@@ -35,6 +34,7 @@ from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 from whisper_hailo.transcription.window_cache import CachedWindow, Journal, window_key
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 AUDIO = np.linspace(-0.5, 0.5, 1600, dtype=np.float32)
 
@@ -252,7 +252,7 @@ def long() -> FloatArray:
     """Four short sentences with two seconds between them."""
     pause = np.zeros(2 * SAMPLE_RATE_HZ, np.float32)
     clips = [
-        load_audio(DATA / "micro" / "seen" / f"seen-{n}.ogg") for n in ("073", "051", "021", "143")
+        load_audio(unpack_clips() / "seen" / f"seen-{n}.ogg") for n in ("073", "051", "021", "143")
     ]
     return np.concatenate([part for clip in clips for part in (clip, pause)])
 

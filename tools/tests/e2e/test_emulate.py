@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT, Command, one_line
+from tests.e2e.conftest import DEMO, DEMO_TEXT, Command, one_line
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.score import evaluate
 
-SPEECH = ROOT / "tests" / "data" / "micro" / "seen"
+SPEECH = unpack_clips() / "seen"
 PATIENCE_S = 900
 """Fewer seconds of work than that by far, on a machine that does nothing else."""
 

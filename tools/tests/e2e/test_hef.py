@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.e2e.conftest import DEMO, ROOT, Command, one_line
+from tests.e2e.conftest import DEMO, Command, one_line
 from tests.standin import with_chip, with_compiler
+from whisper_hailo_lab.clip_archives import unpack_clips
 
-SPEECH = ROOT / "tests" / "data"
+SPEECH = unpack_clips()
 STEMS = {"encoder": "micro_encoder_10s", "decoder": "micro_decoder_10s_32"}
 
 

@@ -24,7 +24,7 @@ from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.around import EncoderAround
-from whisper_hailo_lab.repository import CLIPS
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 QUANTIZED: Final = ("none", "int8", "int4")
 PRESET_NAMES: Final = ("conservative", "balanced", "aggressive")
@@ -124,7 +124,7 @@ def same_texts(model: str, n_buffers: int, seed: int = 0) -> dict[str, Any]:
         seed: of all edits.
     """
     rng = np.random.default_rng(seed)
-    clips = sorted(CLIPS.rglob("*.ogg"))
+    clips = sorted(unpack_clips().rglob("*.ogg"))
     counts: Mapping[str, Counter[str]] = {quantize: Counter() for quantize in QUANTIZED}
     texts: dict[str, tuple[int, ...]] = dict.fromkeys(QUANTIZED, ())
     with transcribers(model) as opened:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from whisper_hailo.core.version import __version__
-from whisper_hailo_lab.repository import CLIPS, MICRO
+from whisper_hailo_lab.clip_archives import read_manifest, unpack_clips
+from whisper_hailo_lab.repository import MICRO
 from whisper_hailo_lab.runs.machine import mark_of, this_machine
 
 
@@ -33,11 +33,12 @@ class SpokenClip:
 
 def spoken_clips(name: str, limit: int | None = None) -> list[SpokenClip]:
     """So many clips of a frozen set, in order."""
-    entries = [entry for entry in _manifest() if entry["set"] == name]
+    entries = [entry for entry in read_manifest() if entry["set"] == name]
+    folder = unpack_clips()
     return [
         SpokenClip(
             entry["id"],
-            CLIPS / name / f"{entry['id']}.ogg",
+            folder / name / f"{entry['id']}.ogg",
             entry["language"],
             entry["text"],
             tuple((*word,) for sentence in entry["sentences"] for word in sentence["words"]),
@@ -48,22 +49,19 @@ def spoken_clips(name: str, limit: int | None = None) -> list[SpokenClip]:
 
 def sentences_said() -> dict[Path, list[tuple[str, float, float]]]:
     """What is said in each clip of all sets, sentence by sentence, with true times in s."""
+    folder = unpack_clips()
     return {
-        CLIPS / entry["set"] / f"{entry['id']}.ogg": [
+        folder / entry["set"] / f"{entry['id']}.ogg": [
             (one["text"], one["start_s"], one["end_s"]) for one in entry["sentences"]
         ]
-        for entry in _manifest()
+        for entry in read_manifest()
     }
-
-
-def _manifest() -> list[dict[str, Any]]:
-    lines = (CLIPS / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
 
 
 def recordings(*names: str) -> list[Path]:
     """The recordings of frozen sets, each with its text beside it."""
-    return [path for name in names for path in sorted((CLIPS / name).glob("*.ogg"))]
+    folder = unpack_clips()
+    return [path for name in names for path in sorted((folder / name).glob("*.ogg"))]
 
 
 def said(recording: Path) -> str:

@@ -30,12 +30,12 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.read_files import sha256
 from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.data.clips import recordings, said
 from whisper_hailo_lab.documents.tables import keep
 from whisper_hailo_lab.program import description
 from whisper_hailo_lab.program import run as run_program
 from whisper_hailo_lab.repository import (
-    CLIPS,
     MICRO,
     RESULTS,
     RIVALS,
@@ -88,8 +88,9 @@ def prepare(work: Path, optimum: Path | None) -> None:
         "int4": ConvertOptions(quantize="int4"),
     }.items():
         convert_checkpoint(MICRO, work / name, options)
+    speech = str(unpack_clips() / "seen")
     for part in ("encoder", "decoder"):
-        words = ["emulate", str(work / "fp32"), "--audio", str(CLIPS / "seen"), "--part", part]
+        words = ["emulate", str(work / "fp32"), "--audio", speech, "--part", part]
         _run([sys.executable, "-m", "whisper_hailo", *words, "--count", "32"])
     stand_in_hefs(work / "fp32", work / "hef")
     if optimum is not None:

@@ -22,13 +22,14 @@ from typing import Any, Final
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import AUTO_QUANTIZE
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.compare.all import compare
 from whisper_hailo_lab.data.datasets import Dataset, read_dataset
 from whisper_hailo_lab.harness.evaluate import evaluate
 from whisper_hailo_lab.program import description
 from whisper_hailo_lab.program import run as run_program
 from whisper_hailo_lab.report.build import report
-from whisper_hailo_lab.repository import BUILD, CLIPS
+from whisper_hailo_lab.repository import BUILD
 from whisper_hailo_lab.runs.records import ROWS, Case, Row
 from whisper_hailo_lab.steps import Steps
 from whisper_hailo_lab.systems import process
@@ -163,9 +164,10 @@ COMPARISONS: Final = ("cache", "window", "mel", "precision", "padding")
 
 def bundled(limit: int) -> Dataset:
     """So many clips of each frozen set, as one dataset."""
-    parts = [read_dataset(CLIPS / name).sampled(limit) for name in SETS]
+    folder = unpack_clips()
+    parts = [read_dataset(folder / name).sampled(limit) for name in SETS]
     samples = tuple(sample for part in parts for sample in part.samples)
-    return Dataset("micro", CLIPS, samples)
+    return Dataset("micro", folder, samples)
 
 
 def runnable(cases: tuple[Case, ...]) -> tuple[Case, ...]:

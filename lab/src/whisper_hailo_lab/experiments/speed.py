@@ -20,11 +20,12 @@ from time import monotonic
 from typing import Final
 
 from whisper_hailo.cli.streams import emit
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.documents.speed.tables import RESULT, report_text
 from whisper_hailo_lab.documents.tables import write
 from whisper_hailo_lab.program import description
 from whisper_hailo_lab.program import run as run_program
-from whisper_hailo_lab.repository import BUILD, CLIPS
+from whisper_hailo_lab.repository import BUILD
 from whisper_hailo_lab.runs.run_file import read_run
 from whisper_hailo_lab.speed.keys import use_cache
 from whisper_hailo_lab.speed.plan import GROUPS, MORE_GROUPS
@@ -61,7 +62,7 @@ def main() -> None:
         parts, groups = SHORT_PARTS, SHORT_GROUPS
     use_cache(BUILD / "speed-cache")
     plan = SpeedPlan(
-        out, CLIPS, words.quick, parts, groups, tuple(words.systems), until_s, words.note
+        out, unpack_clips(), words.quick, parts, groups, tuple(words.systems), until_s, words.note
     )
     with closing(Steps()) as steps:
         path = run(plan, steps)

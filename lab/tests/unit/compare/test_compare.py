@@ -24,6 +24,7 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Padding
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.compare import all as module
 from whisper_hailo_lab.compare.all import PLANS, compare, compare_settings
 from whisper_hailo_lab.compare.cache import (
@@ -36,7 +37,6 @@ from whisper_hailo_lab.compare.mel_worker import OURS as OUR_MEL
 from whisper_hailo_lab.compare.mel_worker import definition, signal
 from whisper_hailo_lab.compare.paired import Paired, paired
 from whisper_hailo_lab.data.datasets import Dataset, Sample
-from whisper_hailo_lab.repository import CLIPS
 from whisper_hailo_lab.runs.records import Case, RunRecords
 from whisper_hailo_lab.runs.run_file import read_run
 
@@ -103,7 +103,7 @@ def test_a_growing_decoder_goes_back_like_any_other(model: tuple[Path, ModelSpec
 @pytest.mark.slow
 def test_the_whole_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_hailo_lab.compare.cache.ROUNDS", 1)
-    clip = CLIPS / "seen" / "seen-000.ogg"
+    clip = unpack_clips() / "seen" / "seen-000.ogg"
     dataset = Dataset("clips", clip.parent, (Sample("a", clip, "words"),))
     out = tmp_path / "run.jsonl"
     record = compare("cache", dataset, Case("", "ours", "matched", threads=1), quiet, out)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.sounds import DATA
 from tests.unit.transcription.longform.layouts import PLAN, Script, feed_of, heard, ramp
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.vad import FRAME_SAMPLES, LEVEL_SAMPLES, make_detector
@@ -28,6 +27,7 @@ from whisper_hailo.transcription.longform.plan import (
 )
 from whisper_hailo.transcription.longform.speech import SpeechGate, SpeechPlan
 from whisper_hailo.transcription.recording import make_plan
+from whisper_hailo_lab.clip_archives import unpack_clips
 
 FRAME = 512
 
@@ -401,7 +401,7 @@ def test_options_make_the_gate() -> None:
 
 
 def test_real_speech_behind_silence_is_found_by_real_detector() -> None:
-    speech = load_audio(DATA / "micro" / "seen" / "seen-000.ogg")
+    speech = load_audio(unpack_clips() / "seen" / "seen-000.ogg")
     hum = 0.001 * np.random.default_rng(0).standard_normal(10 * SECOND).astype(np.float32)
     alone = SpeechGate(make_detector(), 0.35).find_start(feed_of(speech), 0)
     assert alone is not None

@@ -9,12 +9,13 @@ import pytest
 
 from tests.shared import converted, made_once
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_tools.calibrate.make import calibrate
 from whisper_hailo_tools.options import CalibrationOptions
 
 ROOT = Path(__file__).parents[4]
 MICRO = ROOT / "src" / "whisper_hailo" / "assets" / "micro"
-SPEECH = ROOT / "tests" / "data" / "micro" / "seen"
+SPEECH = unpack_clips() / "seen"
 
 
 @pytest.fixture(scope="session")
