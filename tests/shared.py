@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 
 
 def made_once(folder: Path, make: Callable[[Path], object]) -> Path:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         as_json as as_json,
         json_schema as json_schema,
     )
-    from whisper_hailo.transcription.longform.plan import LongOptions as LongOptions
+    from whisper_hailo.transcription.longform.options import LongOptions as LongOptions
     from whisper_hailo.transcription.run import Segments as Segments
     from whisper_hailo.transcription.transcriber import Transcriber as Transcriber
     from whisper_hailo.transcription.window_cache import Journal as Journal
@@ -72,7 +72,7 @@ _NAMES: Final = {
     "text.formats": "render",
     "text.subtitles": "Layout",
     "text.transcript_json": "as_json json_schema",
-    "transcription.longform.plan": "LongOptions",
+    "transcription.longform.options": "LongOptions",
     "transcription.run": "Segments",
     "transcription.transcriber": "Transcriber",
     "transcription.window_cache": "Journal",

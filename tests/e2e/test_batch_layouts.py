@@ -14,7 +14,7 @@ from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import FloatArray, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, SearchOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 SHORTEST_S, LONGEST_S = 0.01, 6.0

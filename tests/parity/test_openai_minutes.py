@@ -24,7 +24,7 @@ from whisper_hailo.decoding.options import (
 from whisper_hailo.decoding.search import fallback, greedy
 from whisper_hailo.decoding.search.loop import DecodingLoop
 from whisper_hailo.decoding.search.sampling import SampledChoice
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 
 pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
 with warnings.catch_warnings():

@@ -25,7 +25,7 @@ from whisper_hailo.batch.tasks import (
 from whisper_hailo.core.errors import AudioError, DeviceError, WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
 _TRIES: Final = 3

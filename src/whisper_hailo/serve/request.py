@@ -14,7 +14,7 @@ from whisper_hailo.decoding.options import (
     DecodingOptions,
     rising_temperatures,
 )
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 
 MAX_PROMPT_LETTERS: Final = 4096  # Several times what the longest prompt of any model holds
 

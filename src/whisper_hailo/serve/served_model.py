@@ -27,7 +27,7 @@ from whisper_hailo.serve.logs import log_request
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.model_memory import ModelMemory, estimate_loaded_mib
 from whisper_hailo.serve.request import Caller, Choices, Priority, RequestDefaults
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber

@@ -32,14 +32,8 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.word_times import align_words, trim_pauses, words_into_segments
 from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.window import (
-    Context,
-    Encoded,
-    WindowRequest,
-    WindowResult,
-    assemble_segments,
-    spread_words,
-)
+from whisper_hailo.transcription.segments import assemble_segments, spread_words
+from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from whisper_hailo.decoding.options import (
     Thresholds,
     TokenLimits,
 )
-from whisper_hailo.transcription.longform.plan import STRATEGIES, Clip, LongOptions
+from whisper_hailo.transcription.longform.options import STRATEGIES, Clip, LongOptions
 from whisper_hailo.transcription.schedule import Progress
 
 logger = logging.getLogger(__name__)

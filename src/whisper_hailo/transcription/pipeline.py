@@ -28,7 +28,7 @@ from whisper_hailo.decoding.options import (
 from whisper_hailo.decoding.search.fallback import describe_search
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.stages import Stages
 
 MEMINFO: Final = Path("/proc/meminfo")

@@ -16,35 +16,35 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
-from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, OverlapPlan
-from whisper_hailo.transcription.longform.plan import (
-    AudioBuffer,
-    LongOptions,
-    SeekPlan,
-    WindowPlanner,
-)
-from whisper_hailo.transcription.longform.speech import SpeechGate, SpeechPlan
-from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult, round_times
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
+from whisper_hailo.transcription.longform.options import LongOptions
+from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, OverlapPlanner
+from whisper_hailo.transcription.longform.planner import WindowPlanner
+from whisper_hailo.transcription.longform.seek import SeekPlanner
+from whisper_hailo.transcription.longform.speech import SpeechPlanner
+from whisper_hailo.transcription.longform.speech_gate import SpeechGate
+from whisper_hailo.transcription.segments import round_times
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 
 logger = logging.getLogger(__name__)
 
 
-def make_plan(
+def make_planner(
     buffer: AudioBuffer, plan: WindowPlan, options: DecodingOptions, long: LongOptions
 ) -> WindowPlanner:
     """Return the window planner of one recording; `auto` overlaps."""
     sequential = options.prompts.condition_on_previous_text
     if long.strategy == "vad":
         detector = make_detector()
-        return SpeechPlan(buffer, long.clips, plan, long, detector, sequential=sequential)
+        return SpeechPlanner(buffer, long.clips, plan, long, detector, sequential=sequential)
     gate = None
     if long.skip_silence:
         gate = SpeechGate(make_detector(), long.vad_threshold)
     if long.strategy == "seek":
-        return SeekPlan(buffer, long.clips, plan, options.words, gate=gate)
+        return SeekPlanner(buffer, long.clips, plan, options.words, gate=gate)
     overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s
     overlap_s = 0.0 if long.strategy == "consecutive" else overlap_s
-    return OverlapPlan(buffer, long.clips, plan, overlap_s, gate=gate, sequential=sequential)
+    return OverlapPlanner(buffer, long.clips, plan, overlap_s, gate=gate, sequential=sequential)
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Recording(Closing):
         with self.context.clock.stage("total"), ExitStack() as opened:
             self._stream = opened.enter_context(open_audio(self.source))
             self._buffer = AudioBuffer(self._stream.blocks(SAMPLE_RATE_HZ))
-            self._planner = make_plan(self._buffer, self.plan, self.options, self.long)
+            self._planner = make_planner(self._buffer, self.plan, self.options, self.long)
             self._stack = opened.pop_all()
         self._windows = self._planner.windows()
         self.context.sequential = self._planner.sequential

@@ -10,7 +10,7 @@ from whisper_hailo.audio import AudioSource
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import BufferText, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer, partial_text
 from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.recording import FairShare, Recording

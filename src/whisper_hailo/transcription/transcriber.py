@@ -27,7 +27,7 @@ from whisper_hailo.transcription.keywords import (
     merge_transcribe_kwargs,
     with_sample_rate,
 )
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer, translation_options
 from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.recording import Recording

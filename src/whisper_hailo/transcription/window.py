@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import Final
 
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray, IntArray, Segment, Word
+from whisper_hailo.core.types import FloatArray, IntArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.decoding.words import split_words
-from whisper_hailo.text.subtitles import spread_times
-from whisper_hailo.text.tokenizer import Tokenizer
 
-_HOT = 0.5
+_HOT: Final = 0.5
 """Text of a higher temperature is not shown to the next window, as in OpenAI Whisper."""
 
 _SURE: Final = 0.5
 """A less likely language may change with the next window."""
 
-_MOST_TOKENS = 1024
+_MOST_TOKENS: Final = 1024
 """More text than any text context holds."""
 
 
@@ -67,12 +63,18 @@ class Context:
 
         A window that is sure decides for all that follow.
         """
-        sure = max(probs.values()) >= _SURE
-        n, before = (0, {}) if sure else (self.n_detections, self.language_probs)
-        mean = {code: (n * before.get(code, 0.0) + p) / (n + 1) for code, p in probs.items()}
+        is_sure = max(probs.values()) >= _SURE
+        if is_sure:
+            mean = dict(probs)
+        else:
+            n = self.n_detections
+            earlier = self.language_probs
+            mean = {
+                code: (n * earlier.get(code, 0.0) + prob) / (n + 1) for code, prob in probs.items()
+            }
         self.language_probs = dict(sorted(mean.items(), key=lambda item: -item[1]))
         self.n_detections += 1
-        if sure:
+        if is_sure:
             self.language = self.likeliest_language
         return self.likeliest_language
 
@@ -89,25 +91,38 @@ class Context:
         """Update by a window's result, its final segments, and those that are held back."""
         if self.detects and result.silent and not self.has_text:
             # It was detected in what is no speech.
-            self.language, self.language_probs, self.n_detections = AUTO_LANGUAGE, {}, 0
-        self.has_text = self.has_text or bool(result.segments)
-        words_end = [segment.words[-1].end_s for segment in final if segment.words]
+            self.language = AUTO_LANGUAGE
+            self.language_probs = {}
+            self.n_detections = 0
+        if result.segments:
+            self.has_text = True
+        ends_s = [segment.words[-1].end_s for segment in final if segment.words]
         if not result.segments and result.end_s is not None:
-            words_end.append(result.end_s)  # times without text: there, as OpenAI Whisper has it
-        self.last_speech_s = max([self.last_speech_s, *words_end])
-        if not self.conditions:
-            if not result.silent:
-                self.previous = ()
-            return
-        waiting = tuple(token for segment in pending for token in segment.tokens)
+            ends_s.append(result.end_s)  # times without text: there, as OpenAI Whisper has it
+        self.last_speech_s = max([self.last_speech_s, *ends_s])
+        if self.conditions:
+            self._remember_text(result, final, pending)
+        elif not result.silent:
+            self.previous = ()  # the initial prompt was shown to the first window with speech
+
+    def _remember_text(
+        self, result: WindowResult, final: Sequence[Segment], pending: Sequence[Segment]
+    ) -> None:
+        """Update the text that the next window is shown."""
+        open_tokens = _tokens_of(pending)
         if result.decoded.temperature > _HOT and not result.silent:
-            self.previous, self.doubted = (), bool(waiting)
+            self.previous = ()
+            self.doubted = bool(open_tokens)
             return
         settled = self.previous[: len(self.previous) - self.n_open]
-        shown = () if self.doubted else final
-        said = (token for segment in shown for token in segment.tokens)
-        self.previous = (*settled, *said, *waiting)[-_MOST_TOKENS:]
-        self.n_open, self.doubted = len(waiting), False
+        said = () if self.doubted else _tokens_of(final)
+        self.previous = (*settled, *said, *open_tokens)[-_MOST_TOKENS:]
+        self.n_open = len(open_tokens)
+        self.doubted = False
+
+
+def _tokens_of(segments: Sequence[Segment]) -> tuple[int, ...]:
+    return tuple(token for segment in segments for token in segment.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +144,10 @@ class WindowRequest:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is decoded once: live audio, except a whole segment without settled text."""
-        draft = self.draft
-        return draft is not None and not (self.word_times and draft.n_fixed == 0)
+        """True if decoded once: live audio, except a whole segment without settled text."""
+        if self.draft is None:
+            return False
+        return not self.word_times or self.draft.n_fixed > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +175,11 @@ class WindowResult:
 
     def kept_tokens(self, eot: int) -> list[int]:
         """Return the text ids; of a silent window only the settled ones."""
-        kept, drafted = self.decoded.tokens, self.decoded.drafted
+        tokens = self.decoded.tokens
         if self.silent:
-            kept = kept[: drafted.n_fixed] if drafted is not None else ()
-        return [token for token in kept if token < eot]
+            drafted = self.decoded.drafted
+            tokens = () if drafted is None else tokens[: drafted.n_fixed]
+        return [token for token in tokens if token < eot]
 
     @property
     def last_word_end_s(self) -> float | None:
@@ -172,9 +189,10 @@ class WindowResult:
         """
         if self.end_s is not None and not any(segment.words for segment in self.segments):
             return self.end_s
-        ends = [segment.words[-1].end_s for segment in self.segments if segment.words]
-        ends = ends or [segment.end_s for segment in self.segments]
-        return ends[-1] if ends else None
+        for segment in reversed(self.segments):
+            if segment.words:
+                return segment.words[-1].end_s
+        return self.segments[-1].end_s if self.segments else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,117 +206,3 @@ class Encoded:
     features: FloatArray
     clock: StageClock
     n_positions: IntArray | None = None
-
-
-class TimedTokens(NamedTuple):
-    """Ids of one segment, timestamps included, and its times within the window."""
-
-    start_s: float
-    end_s: float
-    tokens: tuple[int, ...]
-
-
-class Split(NamedTuple):
-    """A window's tokens by segments; `advance_s` and `ends_alone` as in `WindowResult`."""
-
-    segments: list[TimedTokens]
-    advance_s: float
-    ends_alone: bool
-
-
-def split_at_timestamps(
-    tokens: Sequence[int], begin: int | None, content_s: float, *, keeps_rest: bool = False
-) -> Split:
-    """Split where one segment's end meets the next one's start.
-
-    Text after the last pair is an unfinished segment: it is left to the next window, which starts
-    at that pair, unless it `keeps_rest`. Without pairs all of the window is one segment, and the
-    next one follows it. `begin` is the id of `<|0.00|>`; `None` for models without timestamps.
-
-    Source: OpenAI Whisper, `transcribe`.
-    """
-    if begin is None:
-        return Split([TimedTokens(0.0, content_s, tuple(tokens))], content_s, ends_alone=False)
-    is_time = [token >= begin for token in tokens]
-    ends_alone = is_time[-2:] == [False, True]
-    seams = [i for i in range(1, len(tokens)) if is_time[i - 1] and is_time[i]]
-    if not seams:
-        later = [token for token in tokens if token > begin]
-        end_s = (later[-1] - begin) * SECONDS_PER_TIMESTAMP if later else content_s
-        return Split([TimedTokens(0.0, end_s, tuple(tokens))], content_s, ends_alone)
-    if ends_alone or keeps_rest:
-        seams.append(len(tokens))
-    segments = []
-    for part in (tuple(tokens[a:b]) for a, b in zip([0, *seams], seams, strict=False)):
-        start_s = max(0, part[0] - begin) * SECONDS_PER_TIMESTAMP
-        end_s = (part[-1] - begin) * SECONDS_PER_TIMESTAMP if part[-1] >= begin else content_s
-        segments.append(TimedTokens(start_s, end_s, part))
-    return Split(segments, content_s if ends_alone else segments[-1].end_s, ends_alone)
-
-
-def assemble_segments(
-    window: Window, decoded: Decoded, language: str, tokenizer: Tokenizer, options: DecodingOptions
-) -> WindowResult:
-    """Split a window's tokens at their timestamps; silence and empty segments are dropped."""
-    content_s = window.content_s
-    begin = tokenizer.special.timestamp_begin if options.timestamps else None
-    timed, advance_s, ends_alone = split_at_timestamps(
-        decoded.tokens, begin, content_s, keeps_rest=not window.is_sought
-    )
-    silent = decoded.is_silence(options.thresholds)
-    timed = [] if silent else timed
-    segments = [
-        Segment(
-            start_s=window.locate(min(start_s, content_s), is_start=True),
-            end_s=window.locate(min(end_s, content_s)),
-            text=tokenizer.decode(tokens).strip(),
-            tokens=tokens,
-            avg_logprob=decoded.avg_logprob,
-            no_speech_prob=decoded.no_speech_prob,
-            runaway=decoded.runaway,
-            temperature=decoded.temperature,
-            compression_ratio=decoded.compression_ratio,
-            language=language,
-            window_start_s=window.start_s,
-        )
-        for start_s, end_s, tokens in timed
-    ]
-    return WindowResult(
-        window=window,
-        decoded=decoded,
-        segments=tuple(segment for segment in segments if segment.text),
-        advance_s=advance_s,
-        ends_alone=ends_alone,
-        silent=silent,
-        end_s=window.locate(min(timed[-1].end_s, content_s)) if timed else None,
-        language=language,
-    )
-
-
-TimedT = TypeVar("TimedT", Segment, Word)
-
-
-def round_times(segment: Segment) -> Segment:
-    """Return the segment with its times rounded to 0.1 ms, for output.
-
-    Until then they stay exact: rules about words compare differences of times.
-    """
-
-    def rounded(timed: TimedT) -> TimedT:
-        return replace(timed, start_s=round(timed.start_s, 4), end_s=round(timed.end_s, 4))
-
-    words, start_s = tuple(map(rounded, segment.words)), round(segment.window_start_s, 4)
-    return replace(rounded(segment), words=words, window_start_s=start_s)
-
-
-def spread_words(segments: Sequence[Segment], tokenizer: Tokenizer) -> list[Segment]:
-    """Add words without alignment, timed by their letters: good enough to join windows."""
-    spread = []
-    for segment in segments:
-        text = [token for token in segment.tokens if token < tokenizer.special.eot]
-        pieces = split_words(tokenizer, text, segment.language)
-        words = spread_times([word for word, _ in pieces], segment.start_s, segment.end_s)
-        timed = zip(words, pieces, strict=True)
-        words = [replace(word, tokens=tokens) for word, (_, tokens) in timed]
-        spread.append(replace(segment, words=tuple(words)))
-    return spread

@@ -26,9 +26,10 @@ from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.plan import WHOLE, AudioBuffer, LongOptions
-from whisper_hailo.transcription.longform.speech import SpeechPlan
-from whisper_hailo.transcription.recording import make_plan
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
+from whisper_hailo.transcription.longform.options import WHOLE, LongOptions
+from whisper_hailo.transcription.longform.speech import SpeechPlanner
+from whisper_hailo.transcription.recording import make_planner
 from whisper_hailo_lab.clip_archives import read_manifest, unpack_clips
 from whisper_hailo_lab.experiments.fallback import music, noise
 
@@ -37,7 +38,7 @@ PLAN = WindowPlan(10.0, 1.0)
 
 def windows(audio: FloatArray) -> list[Window]:
     feed = AudioBuffer(iter(np.array_split(audio, 7)))
-    return list(SpeechPlan(feed, WHOLE, PLAN, LongOptions(), make_detector()).windows())
+    return list(SpeechPlanner(feed, WHOLE, PLAN, LongOptions(), make_detector()).windows())
 
 
 def said() -> tuple[FloatArray, list[tuple[float, float]]]:
@@ -111,8 +112,8 @@ def test_without_the_package_each_command_says_what_to_install(
     feed = AudioBuffer(iter([np.zeros(SAMPLE_RATE_HZ, np.float32)]))
     for strategy in ("vad", "overlap", "seek"):
         with pytest.raises(OptionError, match="install whisper-hailo again"):
-            make_plan(feed, PLAN, DecodingOptions(), LongOptions(strategy))
-    make_plan(feed, PLAN, DecodingOptions(), LongOptions(skip_silence=False))
+            make_planner(feed, PLAN, DecodingOptions(), LongOptions(strategy))
+    make_planner(feed, PLAN, DecodingOptions(), LongOptions(skip_silence=False))
 
 
 ONE_THREAD = """

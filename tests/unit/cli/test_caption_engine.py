@@ -21,7 +21,7 @@ from whisper_hailo.core.types import BufferText
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions, PromptOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer
 
 

@@ -31,7 +31,7 @@ from whisper_hailo.decoding.options import (
 )
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_tools.options import (
     CalibrationOptions,

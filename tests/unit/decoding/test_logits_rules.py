@@ -21,7 +21,7 @@ from whisper_hailo.decoding.logits_rules import (
     prefer_timestamps,
 )
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, TokenLimits
-from whisper_hailo.transcription.window import split_at_timestamps
+from whisper_hailo.transcription.segments import split_at_timestamps
 
 N_VOCAB = 521
 

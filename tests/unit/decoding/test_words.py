@@ -20,7 +20,7 @@ from whisper_hailo.decoding.word_times import (
 )
 from whisper_hailo.decoding.words import join_punctuation, split_into_sentences, split_words
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.window import round_times
+from whisper_hailo.transcription.segments import round_times
 
 WINDOW = Window(np.zeros(480_000, np.float32), 0.0)
 

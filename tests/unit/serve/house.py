@@ -15,7 +15,7 @@ from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.request import Caller, Choices, RequestDefaults
 from whisper_hailo.serve.served_model import ServedModel
 from whisper_hailo.serve.service import TranscriptionService
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 ROOT = Path(__file__).parents[3]

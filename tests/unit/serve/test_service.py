@@ -26,7 +26,7 @@ from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.request import Choices, RequestDefaults
 from whisper_hailo.serve.served_model import ModelState, ServedModel
 from whisper_hailo.serve.service import TranscriptionService
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import Steps
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.schedule import Schedule, transcribe_in_order
 from whisper_hailo.transcription.stages import Stages

@@ -23,7 +23,7 @@ from whisper_hailo.transcription.keywords import (
     merge_transcribe_kwargs,
     with_sample_rate,
 )
-from whisper_hailo.transcription.longform.plan import Clip, LongOptions
+from whisper_hailo.transcription.longform.options import Clip, LongOptions
 from whisper_hailo.transcription.schedule import Progress
 from whisper_hailo.transcription.transcriber import Transcriber
 

@@ -26,7 +26,7 @@ from whisper_hailo.decoding.options import (
 )
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription import pipeline
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.pipeline import (
     MAX_BATCH,
     USUAL_BATCH,

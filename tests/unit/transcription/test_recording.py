@@ -22,10 +22,12 @@ from whisper_hailo.core.errors import AudioError, DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
-from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.plan import AudioBuffer, Clip, LongOptions, SeekPlan
-from whisper_hailo.transcription.longform.speech import SpeechPlan
-from whisper_hailo.transcription.recording import Recording, make_plan
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
+from whisper_hailo.transcription.longform.options import Clip, LongOptions
+from whisper_hailo.transcription.longform.overlap import OverlapPlanner
+from whisper_hailo.transcription.longform.seek import SeekPlanner
+from whisper_hailo.transcription.longform.speech import SpeechPlanner
+from whisper_hailo.transcription.recording import Recording, make_planner
 from whisper_hailo.transcription.run import Segments
 from whisper_hailo.transcription.schedule import RecordingList, Schedule, transcribe_in_order
 from whisper_hailo.transcription.stages import Stages
@@ -54,10 +56,10 @@ def result(window: Window) -> WindowResult:
 @pytest.mark.parametrize(
     ("strategy", "kind", "waits"),
     [
-        ("seek", SeekPlan, True),
-        ("vad", SpeechPlan, False),
-        ("overlap", OverlapPlan, False),
-        ("consecutive", OverlapPlan, False),
+        ("seek", SeekPlanner, True),
+        ("vad", SpeechPlanner, False),
+        ("overlap", OverlapPlanner, False),
+        ("consecutive", OverlapPlanner, False),
     ],
 )
 def test_windows_wait_where_one_leads_to_or_is_shown_to_the_next(
@@ -66,7 +68,7 @@ def test_windows_wait_where_one_leads_to_or_is_shown_to_the_next(
     silence = np.zeros(100, np.float32)
     for options, sequential in ((DecodingOptions(), waits), (SHOWN, True)):
         long = LongOptions(strategy, skip_silence=False)
-        plan = make_plan(AudioBuffer(iter([silence])), PLAN, options, long)
+        plan = make_planner(AudioBuffer(iter([silence])), PLAN, options, long)
         assert type(plan) is kind
         assert next(plan.windows(), None) is None or strategy != "vad", "nobody speaks"
         assert plan.sequential is sequential
@@ -77,7 +79,7 @@ def test_with_words_a_window_begins_behind_the_last_of_them(words: bool, start_s
     """Of a segment up to 0.5 s, the last time in its window, the word ends at 0.25 s."""
     feed = AudioBuffer(iter([np.zeros(32_000, np.float32)]))
     options = DecodingOptions(timestamps=True, words=words)
-    plan = make_plan(feed, PLAN, options, LongOptions("seek", skip_silence=False))
+    plan = make_planner(feed, PLAN, options, LongOptions("seek", skip_silence=False))
     windows = plan.windows()
     first = next(windows)
     word = Word(0.0, 0.25, " said", 0.9, (1,))
@@ -100,7 +102,7 @@ def test_windows_share_what_is_asked_for_and_a_third_at_most(
 ) -> None:
     audio = np.random.default_rng(0).standard_normal(3 * SAMPLE_RATE_HZ).astype(np.float32)
     long = replace(long, skip_silence=False)
-    plan = make_plan(AudioBuffer(iter([audio])), PLAN, DecodingOptions(), long)
+    plan = make_planner(AudioBuffer(iter([audio])), PLAN, DecodingOptions(), long)
     found = [window.start_s for window in plan.windows()]
     assert found[:3] == pytest.approx(starts)
 

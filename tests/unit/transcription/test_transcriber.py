@@ -25,7 +25,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions, TokenLimits
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.run import TranscriptionRun

@@ -25,7 +25,7 @@ from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.stream import CaptionStream
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo_lab.captions.engines import CommonSetup, engine_of
 from whisper_hailo_lab.captions.event_checks import violations
 from whisper_hailo_lab.data.clips import recordings, said, sentences_said

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from whisper_hailo.decoding.options import PRESETS, AntiRepetition, DecodingOptions, TokenLimits
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 
 BASELINE = "conservative"
 """What the others are compared with: free padding to all that the decoder was trained on."""

@@ -20,7 +20,7 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
 ROUNDS: Final = 4

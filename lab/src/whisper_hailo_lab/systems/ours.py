@@ -12,7 +12,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, preset_of
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult
 

@@ -13,7 +13,7 @@ from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.cli.time import to_json, to_text
 from whisper_hailo_lab.timing.one_file import N_WARM_UPS, FileTiming, PassClock, Spread, time_file

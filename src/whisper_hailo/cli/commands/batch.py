@@ -20,7 +20,7 @@ from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.paths import expand_user
 from whisper_hailo.core.process import available_cores, require_extra
 from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.pipeline import USUAL_BATCH, USUAL_OPTIONS, check_batch_size
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from whisper_hailo.serve.options import (
     ListenOptions,
     SafetyOptions,
 )
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import CHANNELS, flag, require_choices
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
-from whisper_hailo.transcription.longform.plan import LONG, LongOptions
+from whisper_hailo.transcription.longform.options import LONG, LongOptions
 from whisper_hailo.transcription.pipeline import USUAL_OPTIONS, check_batch_size
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Windows that overlap or are adjacent, for decoders that write no times."""
+"""Windows that overlap or are adjacent, and how the texts of two of them are joined."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import numpy as np
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.words import with_words
-from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, WindowPlanner
+from whisper_hailo.transcription.longform.options import Clip
+from whisper_hailo.transcription.longform.planner import MIN_SAMPLES, WindowPlanner
 from whisper_hailo.transcription.window import WindowResult
 
 _FRAME: Final = SAMPLE_RATE_HZ // 50
+"""Samples of 20 ms, whose loudness is measured."""
 _SHORTEST_FRAMES: Final = 10
 """0.2 s: the closure of a consonant is shorter."""
 _SHARE: Final = 0.25
@@ -25,22 +27,26 @@ _LEAST_DB: Final = 6.0
 
 def find_silence(audio: FloatArray, start: int) -> int | None:
     """Return the middle of the longest pause after sample `start` of a window, or `None`."""
-    frames = audio[: audio.size // _FRAME * _FRAME].reshape(-1, _FRAME).astype(np.float64)
-    if len(frames) == 0:
+    n_frames = audio.size // _FRAME
+    if n_frames == 0:
         return None
+    frames = audio[: n_frames * _FRAME].reshape(-1, _FRAME).astype(np.float64)
     loudness_db = 10 * np.log10((frames**2).mean(axis=1) + 1e-10)
     quiet_db, loud_db = np.quantile(loudness_db, [0.1, 0.9])
     if loud_db - quiet_db < _LEAST_DB:
         return None
     is_quiet = loudness_db <= quiet_db + _SHARE * (loud_db - quiet_db)
-    first = -(-start // _FRAME)
+    first = -(-start // _FRAME)  # rounded up
     edges = np.diff(is_quiet[first:].astype(np.int8), prepend=0, append=0)
-    begins, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    begins = np.flatnonzero(edges == 1)
+    ends = np.flatnonzero(edges == -1)
     lengths = ends - begins
     if not lengths.size or lengths.max() < _SHORTEST_FRAMES:
         return None
     longest = int(lengths.argmax())
-    return (2 * first + int(begins[longest] + ends[longest])) * _FRAME // 2
+    begin = first + int(begins[longest])
+    end = first + int(ends[longest])
+    return (begin + end) * _FRAME // 2
 
 
 SLACK_S: Final = 1.0
@@ -69,23 +75,36 @@ def find_splice_point(
 
     The overlap lasts from `start_s` to `end_s`. Keep `left[:n]` and `right[m:]` for `(n, m)`.
     """
-    first = next((i for i, w in enumerate(left) if w.end_s > start_s - SLACK_S), len(left))
-    after = next((i for i, w in enumerate(right) if w.start_s >= end_s + SLACK_S), len(right))
-    pairs, read_alike = _pair_words(left[first:], right[:after], end_s - start_s)
+    first = next(
+        (index for index, word in enumerate(left) if word.end_s > start_s - SLACK_S), len(left)
+    )
+    after = next(
+        (index for index, word in enumerate(right) if word.start_s >= end_s + SLACK_S), len(right)
+    )
+    pairs, texts_match = _pair_words(left[first:], right[:after], end_s - start_s)
     if not pairs:
         return len(left), 0
     middle_s = (start_s + end_s) / 2
-    n, m = min(pairs, key=lambda pair: abs(_middle_of(left[first + pair[0]]) - middle_s))
-    # The window whose edge is farther away heard it better.
-    own = int(_middle_of(left[first + n]) < middle_s)
-    n, m = first + n + own, m + own
-    if read_alike:
-        return n, m
-    while own and n < len(left) and (m == len(right) or left[n].end_s <= right[m].start_s):
-        n += 1
-    while not own and m > 0 and (n == 0 or right[m - 1].start_s >= left[n - 1].end_s):
-        m -= 1
-    return n, m
+    n_left, n_right = min(
+        ((first + i, j) for i, j in pairs),
+        key=lambda pair: abs(_middle_of(left[pair[0]]) - middle_s),
+    )
+    # The window whose edge is farther away heard the word better.
+    is_left_better = _middle_of(left[n_left]) < middle_s
+    if is_left_better:
+        n_left += 1
+        n_right += 1
+    if texts_match:
+        return n_left, n_right
+    if is_left_better:
+        while n_left < len(left) and (
+            n_right == len(right) or left[n_left].end_s <= right[n_right].start_s
+        ):
+            n_left += 1
+    else:
+        while n_right > 0 and (n_left == 0 or right[n_right - 1].start_s >= left[n_left - 1].end_s):
+            n_right -= 1
+    return n_left, n_right
 
 
 def _pair_words(
@@ -95,56 +114,63 @@ def _pair_words(
 
     `farthest_s` is the most that two times of one word may differ, however wrong.
     """
-    n, m = len(left), len(right)
-    reads = [[_to_plain(a.text) == _to_plain(b.text) for b in right] for a in left]
+    plain_left = [_to_plain(word.text) for word in left]
+    plain_right = [_to_plain(word.text) for word in right]
+
+    def is_same_text(i: int, j: int) -> bool:
+        """Return whether two words have the same text; not beyond either end."""
+        is_inside = 0 <= i < len(left) and 0 <= j < len(right)
+        return is_inside and plain_left[i] == plain_right[j]
 
     def nearness(i: int, j: int, limit_s: float) -> float:
         """Return 1 for the same time down to 0 at the limit; a little more inside it."""
-        apart_s = abs(_middle_of(left[i]) - _middle_of(right[j]))
-        return 0.1 + 1 - apart_s / limit_s if apart_s <= limit_s else 0.0
+        distance_s = abs(_middle_of(left[i]) - _middle_of(right[j]))
+        return 0.1 + 1 - distance_s / limit_s if distance_s <= limit_s else 0.0
 
-    def sure(i: int, j: int) -> float:
-        return nearness(i, j, NEAR_S) if reads[i][j] else 0.0
+    def text_and_time(i: int, j: int) -> float:
+        return nearness(i, j, NEAR_S) if is_same_text(i, j) else 0.0
 
-    def likely(i: int, j: int) -> float:
+    def text_in_a_row(i: int, j: int) -> float:
         """Two words in a row are no chance; their times may be useless."""
-        a, b = left[i], right[j]
-        between_s = max(a.start_s, b.start_s) - min(a.end_s, b.end_s)
-        before = i > 0 and j > 0 and reads[i - 1][j - 1]
-        in_a_row = before or (i + 1 < n and j + 1 < m and reads[i + 1][j + 1])
-        if between_s > farthest_s or not (reads[i][j] and in_a_row):
+        is_in_a_row = is_same_text(i - 1, j - 1) or is_same_text(i + 1, j + 1)
+        if not is_same_text(i, j) or not is_in_a_row:
             return 0.0
-        return 0.1 + nearness(i, j, SLACK_S)
+        gap_s = max(left[i].start_s, right[j].start_s) - min(left[i].end_s, right[j].end_s)
+        return 0.1 + nearness(i, j, SLACK_S) if gap_s <= farthest_s else 0.0
 
-    def same_time(i: int, j: int) -> float:
+    def time_alone(i: int, j: int) -> float:
         """One of the two was misheard."""
-        a, b = left[i], right[j]
-        shared_s = min(a.end_s, b.end_s) - max(a.start_s, b.start_s) + _OFF_S
-        share = shared_s / max(min(a.end_s - a.start_s, b.end_s - b.start_s), 1e-3)
+        shared_s = min(left[i].end_s, right[j].end_s) - max(left[i].start_s, right[j].start_s)
+        shorter_s = min(left[i].end_s - left[i].start_s, right[j].end_s - right[j].start_s)
+        share = (shared_s + _OFF_S) / max(shorter_s, 1e-3)
         return share if share >= _MIN_SHARE else 0.0
 
-    for evidence in (sure, likely, same_time):
-        pairs = match_in_order([[evidence(i, j) for j in range(m)] for i in range(n)])
+    for evidence in (text_and_time, text_in_a_row, time_alone):
+        likeness = [[evidence(i, j) for j in range(len(right))] for i in range(len(left))]
+        pairs = match_in_order(likeness)
         if pairs:
-            return pairs, evidence is not same_time
+            return pairs, evidence is not time_alone
     return [], False
 
 
 def match_in_order(likeness: list[list[float]]) -> list[tuple[int, int]]:
     """Return pairs of rising indices with the largest sum."""
-    n, m = len(likeness), len(likeness[0]) if likeness else 0
-    score = [[0.0] * (m + 1) for _ in range(n + 1)]
-    for i in range(n - 1, -1, -1):
-        for j in range(m - 1, -1, -1):
+    n_left = len(likeness)
+    n_right = len(likeness[0]) if likeness else 0
+    # Of each pair of rests of the two rows, the largest sum.
+    score = [[0.0] * (n_right + 1) for _ in range(n_left + 1)]
+    for i in range(n_left - 1, -1, -1):
+        for j in range(n_right - 1, -1, -1):
             together = likeness[i][j] + score[i + 1][j + 1]
             score[i][j] = max(together, score[i + 1][j], score[i][j + 1])
     pairs: list[tuple[int, int]] = []
     i = j = 0
-    while i < n and j < m:
+    while i < n_left and j < n_right:
         value = likeness[i][j]
         if value > 0 and score[i][j] == value + score[i + 1][j + 1]:
             pairs.append((i, j))
-            i, j = i + 1, j + 1
+            i += 1
+            j += 1
         elif score[i][j] == score[i + 1][j]:
             i += 1
         else:
@@ -164,14 +190,14 @@ def _to_plain(text: str) -> str:
 
 DEFAULT_OVERLAP_S: Final = 2.0
 
-_LOOKED_AT: Final = 1.5
+_SEARCHED_OVERLAPS: Final = 1.5
 """Overlaps before the end that are searched for a pause: on average no window is wasted."""
 
 _HALF_SAMPLE_S: Final = 0.5 / SAMPLE_RATE_HZ
 
 
 @dataclass(eq=False)
-class OverlapPlan(WindowPlanner):
+class OverlapPlanner(WindowPlanner):
     """Windows from pause to pause, or at a fixed distance.
 
     Words at the edge of a window are cut and misheard, and a decoder makes up how they go on. So a
@@ -185,64 +211,84 @@ class OverlapPlan(WindowPlanner):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._overlap = min(round(self.overlap_s * SAMPLE_RATE_HZ), self._content // 3)
-        self._held: WindowResult | None = None
+        self._last: WindowResult | None = None
+        """The result whose segments the next window may cut."""
 
     @property
     def pending(self) -> Sequence[Segment]:
         """The last window's segments."""
-        return () if self._held is None else self._held.segments
+        return () if self._last is None else self._last.segments
 
     def windows(self) -> Iterator[Window]:
         """Yield the windows of each clip; only those that overlap need words."""
         for clip in self.clips:
-            at, shared, is_first = clip.start, 0, True
-            while (start := at if shared else self._find_start(at, clip)) is not None:
-                audio = self._read(start, clip, 1 if is_first else MIN_SAMPLES + shared)
+            position = clip.start
+            n_shared = 0  # samples that a window has in common with the one before it
+            is_first = True
+            while True:
+                # No search between windows that overlap: the first one ended within speech.
+                start = position if n_shared else self._find_start(position, clip)
+                if start is None:
+                    break
+                n_least = 1 if is_first else MIN_SAMPLES + n_shared
+                audio = self._read(start, clip, n_least)
                 if audio is None:
                     break
-                at, joined, shared = start, shared, self._overlap
-                goes_on_to = at + self._content + MIN_SAMPLES
-                is_within = clip.end is None or clip.end >= goes_on_to
-                if shared and is_within and self.buffer.reaches(goes_on_to - 1):
-                    looked_at = round(_LOOKED_AT * shared)
-                    pause = find_silence(audio, self._content - looked_at)
-                    if pause is not None:
-                        audio, shared = audio[:pause], 0
-                    joined += shared
-                yield Window(audio, at / SAMPLE_RATE_HZ, needs_words=bool(joined))
-                at, is_first = at + audio.size - shared, False
+                needs_words = n_shared > 0
+                n_shared = self._overlap
+                if n_shared and self._goes_on(start + self._content, clip):
+                    n_searched = round(_SEARCHED_OVERLAPS * n_shared)
+                    pause = find_silence(audio, self._content - n_searched)
+                    if pause is None:
+                        needs_words = True
+                    else:
+                        audio = audio[:pause]
+                        n_shared = 0
+                yield Window(audio, start / SAMPLE_RATE_HZ, needs_words=needs_words)
+                position = start + audio.size - n_shared
+                is_first = False
+
+    def _goes_on(self, position: int, clip: Clip) -> bool:
+        """Return whether enough audio for another window follows."""
+        end = position + MIN_SAMPLES
+        return (clip.end is None or clip.end >= end) and self.buffer.reaches(end - 1)
 
     def take(self, result: WindowResult) -> list[Segment]:
         """Splice with the previous window, whose segments are final then."""
         if self._overlap == 0:
             return list(result.segments)
-        held, self._held = self._held, result
-        if held is None:
+        last = self._last
+        self._last = result
+        if last is None:
             return []
-        start_s, end_s = result.window.start_s, held.window.end_s
+        start_s = result.window.start_s
+        end_s = last.window.end_s
         if start_s > end_s - _HALF_SAMPLE_S:  # behind a pause, or a new clip
-            return list(held.segments)
-        left = [word for segment in held.segments for word in segment.words]
+            return list(last.segments)
+        left = [word for segment in last.segments for word in segment.words]
         right = [word for segment in result.segments for word in segment.words]
         n_left, n_right = find_splice_point(left, right, start_s, end_s)
-        self._held = replace(result, segments=_cut_segments(result, n_right, None))
-        return list(_cut_segments(held, 0, n_left))
+        self._last = replace(result, segments=_cut_segments(result, n_right, None))
+        return list(_cut_segments(last, 0, n_left))
 
     def finish(self) -> list[Segment]:
-        held, self._held = self._held, None
-        return [] if held is None else list(held.segments)
+        """Return the last window's segments."""
+        last = self._last
+        self._last = None
+        return [] if last is None else list(last.segments)
 
 
-def _cut_segments(result: WindowResult, first: int, after: int | None) -> tuple[Segment, ...]:
-    """Return the segments of words `first` to `after`, counted over all segments."""
-    kept: list[Segment] = []
-    at = 0
+def _cut_segments(result: WindowResult, first: int, end: int | None) -> tuple[Segment, ...]:
+    """Return the segments of words from `first` to before `end`, counted over all segments."""
+    segments: list[Segment] = []
+    n_before = 0
     for segment in result.segments:
-        inside = slice(max(0, first - at), None if after is None else max(0, after - at))
-        words = segment.words[inside]
-        at += len(segment.words)
+        start = max(0, first - n_before)
+        stop = None if end is None else max(0, end - n_before)
+        words = segment.words[start:stop]
+        n_before += len(segment.words)
         if len(words) == len(segment.words):
-            kept.append(segment)
+            segments.append(segment)
         elif words:
-            kept.append(with_words(segment, words))
-    return tuple(kept)
+            segments.append(with_words(segment, words))
+    return tuple(segments)

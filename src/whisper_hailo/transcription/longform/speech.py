@@ -1,13 +1,13 @@
-"""Speech detection: where windows start, or stretches of speech packed into windows.
+"""Windows of speech: stretches that a detector finds, packed without the silence between them.
 
 Whisper writes words for music, noise and silence that reach the encoder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,68 +15,24 @@ from whisper_hailo.audio.vad import (
     FRAME_SAMPLES,
     LEVEL_SAMPLES,
     SpeechDetector,
-    find_onset,
     quiet_gain,
     speech_stretches,
 )
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.transcription.longform.plan import AudioBuffer, Clip, LongOptions, WindowPlanner
-
-_LEAD_SAMPLES: Final = SAMPLE_RATE_HZ // 2
-"""Kept before speech: detectors miss soft first sounds."""
-
-_SHORT_SAMPLES: Final = SAMPLE_RATE_HZ
-"""A shorter silence before speech is kept: Whisper was trained with it."""
-
-_HELD_SAMPLES: Final = 2 * SAMPLE_RATE_HZ
-"""More than the lead and the confirmation of speech together."""
-
-_LOOKED_AT: Final = 16 * FRAME_SAMPLES
-"""Half a second, mostly speech from its first frame."""
+from whisper_hailo.transcription.longform.options import Clip, LongOptions
+from whisper_hailo.transcription.longform.planner import WindowPlanner
 
 
-@dataclass(frozen=True, slots=True)
-class SpeechGate:
-    """Finds where the next window may start."""
+class _Stretch(NamedTuple):
+    """Speech with the silence around it, from a sample of the recording."""
 
-    detector: SpeechDetector
-    threshold: float
-
-    def find_start(self, buffer: AudioBuffer, start: int, end: int | None = None) -> int | None:
-        """Return the sample where a window with speech starts, or `None`.
-
-        Samples before it are dropped from the buffer; `end` `None` is that of the recording.
-        """
-        self.detector.reset()
-        onset = find_onset(self._probabilities(buffer, start, end), self.threshold)
-        if onset is None:
-            return None
-        position = start + onset * FRAME_SAMPLES
-        return start if position - start <= _SHORT_SAMPLES else position - _LEAD_SAMPLES
-
-    def _probabilities(self, buffer: AudioBuffer, start: int, end: int | None) -> Iterator[float]:
-        """Yield each frame's probability, amplified where 30 s of audio are quiet."""
-        position, measured, gain = start, start, 1.0
-        while end is None or position < end:
-            buffer.forget(max(start, position - _HELD_SAMPLES))
-            if position >= measured:
-                measured = position + LEVEL_SAMPLES
-                gain = quiet_gain(buffer.peek(position, LEVEL_SAMPLES))
-            audio = buffer.peek(position, _LOOKED_AT)
-            if not audio.size:
-                return
-            for first in range(0, audio.size, FRAME_SAMPLES):
-                frame = gain * audio[first : first + FRAME_SAMPLES]
-                if frame.size < FRAME_SAMPLES:
-                    frame = np.pad(frame, (0, FRAME_SAMPLES - frame.size))
-                # Digital silence needs no model.
-                yield self.detector.probability(frame) if frame.any() else 0.0
-            position += audio.size
+    start: int
+    audio: FloatArray
 
 
 @dataclass(eq=False)
-class SpeechPlan(WindowPlanner):
+class SpeechPlanner(WindowPlanner):
     """Windows of speech without the silence between.
 
     Stretches keep a little of the silence around them. One longer than a window is cut where speech
@@ -89,35 +45,42 @@ class SpeechPlan(WindowPlanner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._pad = min(round(self.options.speech_pad_s * SAMPLE_RATE_HZ), self._content // 8)
-        self._heard = 0
+        pad = round(self.options.speech_pad_s * SAMPLE_RATE_HZ)
+        self._pad = min(pad, self._content // 8)  # most of a window stays speech
+        self._end = 0
+        """Sample up to which the detector has come."""
 
     def windows(self) -> Iterator[Window]:
         """Yield windows with as many stretches as fit."""
         for clip in self.clips:
-            held: list[tuple[int, FloatArray]] = []
-            size = 0
-            for start, audio in self._spans(clip):
-                if held and size + audio.size > self._content:
-                    yield _join_spans(held)
-                    held, size = [], 0
-                held.append((start, audio))
-                size += audio.size
-            if held:
-                yield _join_spans(held)
+            stretches: list[_Stretch] = []
+            n_samples = 0
+            for stretch in self._stretches(clip):
+                if stretches and n_samples + stretch.audio.size > self._content:
+                    yield _pack(stretches)
+                    stretches = []
+                    n_samples = 0
+                stretches.append(stretch)
+                n_samples += stretch.audio.size
+            if stretches:
+                yield _pack(stretches)
 
-    def _spans(self, clip: Clip) -> Iterator[tuple[int, FloatArray]]:
-        """Yield start in samples and audio of each stretch, with silence around it."""
-        longest = (self._content - 2 * self._pad) // FRAME_SAMPLES
-        silence = round(self.options.min_silence_s * SAMPLE_RATE_HZ / FRAME_SAMPLES)
+    def _stretches(self, clip: Clip) -> Iterator[_Stretch]:
+        """Yield the stretches of speech in a clip; neighbours share no sample."""
+        threshold = self.options.vad_threshold
+        n_silent = round(self.options.min_silence_s * SAMPLE_RATE_HZ / FRAME_SAMPLES)
+        n_longest = (self._content - 2 * self._pad) // FRAME_SAMPLES
         free_from = clip.start
-        frames = self._probabilities(clip)
-        for speech in speech_stretches(frames, self.options.vad_threshold, silence, longest):
+        probabilities = self._probabilities(clip)
+        for speech in speech_stretches(probabilities, threshold, n_silent, n_longest):
             start = max(free_from, clip.start + speech.start * FRAME_SAMPLES - self._pad)
-            # A stretch that was cut takes nothing from its rest.
-            end = clip.start + speech.end * FRAME_SAMPLES + self._pad * (not speech.continues)
-            end = min(end, self._heard if clip.end is None else min(clip.end, self._heard))
-            yield start, self.buffer.peek(start, end - start).copy()
+            end = clip.start + speech.end * FRAME_SAMPLES
+            if not speech.continues:  # a stretch that was cut takes nothing from its rest
+                end += self._pad
+            end = min(end, self._end)
+            if clip.end is not None:
+                end = min(end, clip.end)
+            yield _Stretch(start, self.buffer.peek(start, end - start).copy())
             free_from = max(free_from, end)
 
     def _probabilities(self, clip: Clip) -> Iterator[float]:
@@ -125,28 +88,36 @@ class SpeechPlan(WindowPlanner):
 
         The buffer keeps a window's audio: no stretch with its padding is longer.
         """
-        at, measured, gain = clip.start, clip.start, 1.0
-        while clip.end is None or at < clip.end:
-            self.buffer.forget(max(clip.start, at - self._content - FRAME_SAMPLES))
-            if at == measured:
-                measured += LEVEL_SAMPLES
-                end = measured if clip.end is None else min(measured, clip.end)
-                gain = quiet_gain(self.buffer.peek(at, end - at))
-            audio = self.buffer.peek(at, FRAME_SAMPLES)
+        position = clip.start
+        measured_to = clip.start
+        gain = 1.0
+        while clip.end is None or position < clip.end:
+            self.buffer.forget(max(clip.start, position - self._content - FRAME_SAMPLES))
+            if position == measured_to:
+                measured_to += LEVEL_SAMPLES
+                end = measured_to if clip.end is None else min(measured_to, clip.end)
+                gain = quiet_gain(self.buffer.peek(position, end - position))
+            audio = self.buffer.peek(position, FRAME_SAMPLES)
             if not audio.size:
                 return
-            self._heard = at + audio.size
+            self._end = position + audio.size
             frame = np.zeros(FRAME_SAMPLES, dtype=np.float32)
             frame[: audio.size] = gain * audio
             yield self.detector.probability(frame)
-            at += FRAME_SAMPLES
+            position += FRAME_SAMPLES
 
 
-def _join_spans(spans: list[tuple[int, FloatArray]]) -> Window:
+def _pack(stretches: Sequence[_Stretch]) -> Window:
     """Return one window of several stretches, with the position of each."""
-    pieces, at = [], 0
-    for start, audio in spans:
-        pieces.append(PackedPiece(*(n / SAMPLE_RATE_HZ for n in (at, start, audio.size))))
-        at += audio.size
-    audio = np.concatenate([audio for _, audio in spans])
+    pieces: list[PackedPiece] = []
+    position = 0
+    for start, audio in stretches:
+        piece = PackedPiece(
+            position / SAMPLE_RATE_HZ,
+            start / SAMPLE_RATE_HZ,
+            audio.size / SAMPLE_RATE_HZ,
+        )
+        pieces.append(piece)
+        position += audio.size
+    audio = np.concatenate([stretch.audio for stretch in stretches])
     return Window(audio, pieces[0].start_s, tuple(pieces))

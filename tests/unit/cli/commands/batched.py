@@ -19,7 +19,7 @@ from whisper_hailo.cli.commands import batch as module
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.types import Settings
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 
 SETTINGS = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
 

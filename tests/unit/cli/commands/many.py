@@ -16,7 +16,7 @@ from whisper_hailo.audio.stream import ChannelOf
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 
 
 @dataclass

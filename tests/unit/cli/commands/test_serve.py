@@ -17,7 +17,7 @@ from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core import process
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.options import LongOptions
 
 
 def test_an_extra_that_is_missing_is_told_first(

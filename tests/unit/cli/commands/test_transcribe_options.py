@@ -17,7 +17,7 @@ from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.transcription.longform.plan import Clip, LongOptions
+from whisper_hailo.transcription.longform.options import Clip, LongOptions
 
 TEXT = "Good morning to all of you."
 

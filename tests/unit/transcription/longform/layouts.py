@@ -7,7 +7,7 @@ import numpy as np
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.transcription.longform.plan import AudioBuffer
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.window import WindowResult
 
 PLAN = WindowPlan(10.0, 1.0)

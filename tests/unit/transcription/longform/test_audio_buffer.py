@@ -10,12 +10,8 @@ import pytest
 from tests.unit.transcription.longform.layouts import feed_of, ramp
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.transcription.longform.plan import (
-    WHOLE,
-    AudioBuffer,
-    Clip,
-    parse_clips,
-)
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
+from whisper_hailo.transcription.longform.options import WHOLE, Clip, parse_clips
 
 
 class Stream:

@@ -10,14 +10,15 @@ import pytest
 
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
+from whisper_hailo.transcription.longform.options import WHOLE, Clip
 from whisper_hailo.transcription.longform.overlap import (
-    OverlapPlan,
+    OverlapPlanner,
     find_silence,
     find_splice_point,
     match_in_order,
     with_words,
 )
-from whisper_hailo.transcription.longform.plan import WHOLE, AudioBuffer, Clip
 
 Said = tuple[float, float, str]
 
@@ -410,7 +411,7 @@ def test_a_pause_may_reach_the_end() -> None:
 def test_windows_meet_in_a_pause_and_overlap_elsewhere() -> None:
     audio = talk((7.0, 7.6), (26.0, 26.1), seconds=30.0)
     feed = AudioBuffer(iter(np.array_split(audio, 30)))
-    windows = list(OverlapPlan(feed, WHOLE, PLAN, 2.0).windows())
+    windows = list(OverlapPlanner(feed, WHOLE, PLAN, 2.0).windows())
     first, second, third = windows[:3]
     assert first.end_s == pytest.approx(7.3, abs=0.02)
     assert second.start_s == pytest.approx(first.end_s)
@@ -418,13 +419,13 @@ def test_windows_meet_in_a_pause_and_overlap_elsewhere() -> None:
     assert third.start_s == pytest.approx(second.end_s - 2.0)
     assert windows[-1].end_s == pytest.approx(30.0)
     side_by_side = AudioBuffer(iter(np.array_split(audio, 30)))
-    plain = list(OverlapPlan(side_by_side, WHOLE, PLAN, 0.0).windows())
+    plain = list(OverlapPlanner(side_by_side, WHOLE, PLAN, 0.0).windows())
     assert [window.start_s for window in plain] == [0.0, 9.0, 18.0, 27.0]
 
 
 def windows(audio: FloatArray, clips: tuple[Clip, ...] = WHOLE) -> list[Window]:
     feed = AudioBuffer(iter(np.array_split(audio, 7)))
-    return list(OverlapPlan(feed, clips, PLAN, 2.0).windows())
+    return list(OverlapPlanner(feed, clips, PLAN, 2.0).windows())
 
 
 @pytest.mark.parametrize(("pause_s", "is_taken"), [(6.0, True), (5.79, False)])

@@ -14,13 +14,11 @@ from tests.unit.transcription.longform.layouts import feed_of
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.transcription.longform.plan import (
-    WHOLE,
-    AudioBuffer,
-    Clip,
-    SeekPlan,
-)
-from whisper_hailo.transcription.window import WindowResult, split_at_timestamps
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
+from whisper_hailo.transcription.longform.options import WHOLE, Clip
+from whisper_hailo.transcription.longform.seek import SeekPlanner
+from whisper_hailo.transcription.segments import split_at_timestamps
+from whisper_hailo.transcription.window import WindowResult
 
 PLAN = WindowPlan(10.0, 1.0)
 
@@ -29,9 +27,9 @@ def seeking(
     seconds: float = 60.0,
     words: bool = False,
     clips: tuple[Clip, ...] = WHOLE,
-) -> SeekPlan:
+) -> SeekPlanner:
     audio = np.zeros(round(seconds * SAMPLE_RATE_HZ), np.float32)
-    return SeekPlan(AudioBuffer(iter([audio])), clips, PLAN, words)
+    return SeekPlanner(AudioBuffer(iter([audio])), clips, PLAN, words)
 
 
 def heard(window: Window, *edges: tuple[float, float], advance_s: float = 9.0) -> WindowResult:
@@ -110,7 +108,7 @@ def test_segments_of_no_length_are_dropped() -> None:
     ("samples", "n_windows"), [(1, 1), (144_000, 1), (144_159, 1), (144_160, 2)]
 )
 def test_first_sample_is_worth_window_then_only_whole_frame(samples: int, n_windows: int) -> None:
-    plan = SeekPlan(AudioBuffer(iter([np.zeros(samples, np.float32)])), WHOLE, PLAN)
+    plan = SeekPlanner(AudioBuffer(iter([np.zeros(samples, np.float32)])), WHOLE, PLAN)
     count = 0
     for window in plan.windows():
         plan.take(heard(window))
@@ -202,7 +200,7 @@ def test_seeking_hears_every_utterance_once_and_times_rise(
     truth: list[tuple[float, float]],
 ) -> None:
     n_samples = round(((truth[-1][1] if truth else 0.0) + 0.3) * SAMPLE_RATE_HZ)
-    plan = SeekPlan(feed_of(np.zeros(n_samples, np.float32)), WHOLE, SPLIT_PLAN)
+    plan = SeekPlanner(feed_of(np.zeros(n_samples, np.float32)), WHOLE, SPLIT_PLAN)
     segments: list[Segment] = []
     for window in plan.windows():
         tokens = written(truth, window)

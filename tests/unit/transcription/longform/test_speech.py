@@ -16,17 +16,14 @@ from whisper_hailo.audio.vad import FRAME_SAMPLES, LEVEL_SAMPLES, make_detector
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.plan import (
-    WHOLE,
-    AudioBuffer,
-    Clip,
-    LongOptions,
-    SeekPlan,
-    WindowPlanner,
-)
-from whisper_hailo.transcription.longform.speech import SpeechGate, SpeechPlan
-from whisper_hailo.transcription.recording import make_plan
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
+from whisper_hailo.transcription.longform.options import WHOLE, Clip, LongOptions
+from whisper_hailo.transcription.longform.overlap import OverlapPlanner
+from whisper_hailo.transcription.longform.planner import WindowPlanner
+from whisper_hailo.transcription.longform.seek import SeekPlanner
+from whisper_hailo.transcription.longform.speech import SpeechPlanner
+from whisper_hailo.transcription.longform.speech_gate import SpeechGate
+from whisper_hailo.transcription.recording import make_planner
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 FRAME = 512
@@ -39,7 +36,7 @@ def windows(
     plan: WindowPlan = PLAN,
 ) -> list[Window]:
     audio = ramp(len(frames) * FRAME)
-    return list(SpeechPlan(feed_of(audio), clips, plan, options, Script(frames)).windows())
+    return list(SpeechPlanner(feed_of(audio), clips, plan, options, Script(frames)).windows())
 
 
 @pytest.mark.parametrize("pad_s", [0.0, 0.2, 0.5, 10.0])
@@ -128,7 +125,7 @@ def test_last_frame_of_a_recording_is_seen_with_silence_behind() -> None:
             return super().probability(frame)
 
     audio = ramp(3 * FRAME + 100) + 1
-    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Counting([0.9] * 9))
+    plan = SpeechPlanner(feed_of(audio), WHOLE, PLAN, LongOptions(), Counting([0.9] * 9))
     (window,) = plan.windows()
     assert seen == [FRAME, FRAME, FRAME, 100]
     assert window.audio.size == audio.size
@@ -148,7 +145,9 @@ def test_nothing_is_looked_at_behind_a_clip(end: int | None, n_frames: int) -> N
             return super().probability(frame)
 
     clips = (Clip(FRAME, None if end is None else FRAME + end),)
-    plan = SpeechPlan(feed_of(ramp(10 * FRAME)), clips, PLAN, LongOptions(), Counting([0.9] * 99))
+    plan = SpeechPlanner(
+        feed_of(ramp(10 * FRAME)), clips, PLAN, LongOptions(), Counting([0.9] * 99)
+    )
     (window,) = plan.windows()
     assert asked == [FRAME * at for at in range(1, n_frames + 1)]
     assert window.audio.size == (9 * FRAME if end is None else end)
@@ -166,7 +165,7 @@ def layouts(draw: st.DrawFn) -> list[float]:
 def test_speech_is_packed_once_and_in_order(probabilities: list[float]) -> None:
     """Every frame of speech is in exactly one window; windows fit; pieces tell the truth."""
     audio = ramp(len(probabilities) * 512)
-    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
+    plan = SpeechPlanner(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
     seen = np.zeros(audio.size, int)
     last = -1.0
     for window in plan.windows():
@@ -188,7 +187,7 @@ def test_stretches_of_speech_keep_little_of_silence_around_them() -> None:
     """Frames 20 to 29 are speech: 0.2 s before them, and 0.2 s behind."""
     probabilities = [0.05] * 20 + [0.9] * 10 + [0.05] * 40
     audio = ramp(len(probabilities) * 512)
-    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
+    plan = SpeechPlanner(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
     (window,) = plan.windows()
     assert window.audio[[0, -1]].tolist() == [20 * 512 - 3200, 30 * 512 + 3200 - 1]
     assert [piece.at_s for piece in window.pieces] == [0.0]
@@ -200,7 +199,7 @@ def test_stretches_that_were_cut_meet_where_they_were_cut() -> None:
     probabilities = [0.9] * 400 + [0.05] * 20
     probabilities[200] = 0.6
     audio = ramp(len(probabilities) * 512)
-    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
+    plan = SpeechPlanner(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
     first, second = plan.windows()
     assert first.audio[[0, -1]].tolist() == [0, 201 * 512 - 1]
     assert second.audio[[0, -1]].tolist() == [201 * 512, 400 * 512 + 3200 - 1]
@@ -315,7 +314,7 @@ def test_digital_silence_is_not_shown_to_detector() -> None:
 def test_detector_starts_afresh_for_each_window() -> None:
     detector = Loud()
     gate = SpeechGate(detector, 0.5)
-    plan = OverlapPlan(feed_of(sound((0.5, 40.0))), WHOLE, PLAN, 0.0, gate=gate)
+    plan = OverlapPlanner(feed_of(sound((0.5, 40.0))), WHOLE, PLAN, 0.0, gate=gate)
     n_windows = len(list(plan.windows()))
     assert n_windows == 5
     assert detector.n_resets >= n_windows
@@ -337,9 +336,9 @@ def test_long_silence_is_searched_in_bounded_memory() -> None:
 
 
 PLANS: dict[str, Callable[[AudioBuffer, tuple[Clip, ...], SpeechGate], WindowPlanner]] = {
-    "overlap": lambda feed, clips, gate: OverlapPlan(feed, clips, PLAN, 2.0, gate=gate),
-    "consecutive": lambda feed, clips, gate: OverlapPlan(feed, clips, PLAN, 0.0, gate=gate),
-    "seek": lambda feed, clips, gate: SeekPlan(feed, clips, PLAN, None, gate=gate),
+    "overlap": lambda feed, clips, gate: OverlapPlanner(feed, clips, PLAN, 2.0, gate=gate),
+    "consecutive": lambda feed, clips, gate: OverlapPlanner(feed, clips, PLAN, 0.0, gate=gate),
+    "seek": lambda feed, clips, gate: SeekPlanner(feed, clips, PLAN, None, gate=gate),
 }
 
 
@@ -396,7 +395,7 @@ def test_options_make_the_gate() -> None:
     for strategy in ("overlap", "consecutive", "seek"):
         for skips, n_windows in ((True, 0), (False, 1)):
             long = LongOptions(strategy, skip_silence=skips)
-            plan = make_plan(feed_of(noise), PLAN, DecodingOptions(), long)
+            plan = make_planner(feed_of(noise), PLAN, DecodingOptions(), long)
             assert len(taken(plan)) == n_windows
 
 

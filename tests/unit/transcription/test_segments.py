@@ -15,11 +15,7 @@ from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, Thresholds
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.window import (
-    assemble_segments,
-    round_times,
-    spread_words,
-)
+from whisper_hailo.transcription.segments import assemble_segments, round_times, spread_words
 
 
 def at(seconds: float) -> int:

@@ -18,24 +18,19 @@ from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.plan import (
-    WHOLE,
-    AudioBuffer,
-    Clip,
-    LongOptions,
-    SeekPlan,
-    WindowPlanner,
-    parse_clips,
-)
-from whisper_hailo.transcription.longform.speech import SpeechPlan
-from whisper_hailo.transcription.recording import make_plan
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
+from whisper_hailo.transcription.longform.options import WHOLE, Clip, LongOptions, parse_clips
+from whisper_hailo.transcription.longform.overlap import OverlapPlanner
+from whisper_hailo.transcription.longform.planner import WindowPlanner
+from whisper_hailo.transcription.longform.seek import SeekPlanner
+from whisper_hailo.transcription.longform.speech import SpeechPlanner
+from whisper_hailo.transcription.recording import make_planner
 
 
 @given(st.integers(1, 1_000_000), st.sampled_from([0.0, 0.5, 2.0, 3.0]))
 @settings(max_examples=30, deadline=None)
 def test_fixed_windows_cover_everything(n_samples: int, overlap_s: float) -> None:
-    plan = OverlapPlan(feed_of(ramp(n_samples)), WHOLE, PLAN, overlap_s)
+    plan = OverlapPlanner(feed_of(ramp(n_samples)), WHOLE, PLAN, overlap_s)
     windows = list(plan.windows())
     covered = 0
     for window in windows:
@@ -52,7 +47,7 @@ def test_fixed_windows_cover_everything(n_samples: int, overlap_s: float) -> Non
 @given(st.integers(1, 600_000), st.lists(st.floats(0.0, 9.0), min_size=1, max_size=20))
 @settings(max_examples=30, deadline=None)
 def test_seeking_always_gets_to_the_end(n_samples: int, advances: list[float]) -> None:
-    plan = SeekPlan(feed_of(ramp(n_samples)), WHOLE, PLAN)
+    plan = SeekPlanner(feed_of(ramp(n_samples)), WHOLE, PLAN)
     end = 0
     for index, window in enumerate(plan.windows()):
         start = round(window.start_s * SAMPLE_RATE_HZ)
@@ -67,7 +62,7 @@ def test_seeking_always_gets_to_the_end(n_samples: int, advances: list[float]) -
 def test_with_words_a_window_of_a_time_alone_leads_to_that_time() -> None:
     audio = ramp(40 * SAMPLE_RATE_HZ)
     for words, at_s in ((True, 1.5), (None, 9.0)):
-        plan = SeekPlan(feed_of(audio), WHOLE, PLAN, words)
+        plan = SeekPlanner(feed_of(audio), WHOLE, PLAN, words)
         windows = plan.windows()
         result = replace(heard(next(windows)), end_s=1.5)
         assert plan.take(result) == []
@@ -78,9 +73,11 @@ def test_clips_bound_the_windows_of_every_plan() -> None:
     audio = ramp(40 * SAMPLE_RATE_HZ)
     clips = (Clip(16_000, 32_000), Clip(160_000, 480_000))
     for plan in (
-        OverlapPlan(feed_of(audio), clips, PLAN, 2.0),
-        SeekPlan(feed_of(audio), clips, PLAN),
-        SpeechPlan(feed_of(audio), clips, PLAN, LongOptions(speech_pad_s=0.5), Script([1.0] * 999)),
+        OverlapPlanner(feed_of(audio), clips, PLAN, 2.0),
+        SeekPlanner(feed_of(audio), clips, PLAN),
+        SpeechPlanner(
+            feed_of(audio), clips, PLAN, LongOptions(speech_pad_s=0.5), Script([1.0] * 999)
+        ),
     ):
         inside = np.zeros(audio.size, bool)
         for window in plan.windows():
@@ -141,7 +138,7 @@ def noise() -> NDArray[np.float64]:
 def test_no_word_is_lost_or_doubled_at_a_seam(pauses: bool, words: list[Word], seed: int) -> None:
     jitter = np.random.default_rng(seed)
     feed = feed_of(sound_of(words, pauses=pauses))
-    plan = OverlapPlan(feed, WHOLE, PLAN, 2.0)
+    plan = OverlapPlanner(feed, WHOLE, PLAN, 2.0)
     segments: list[Segment] = []
     for window in plan.windows():
         own = listen(words, window, jitter)
@@ -156,7 +153,7 @@ def test_no_word_is_lost_or_doubled_at_a_seam(pauses: bool, words: list[Word], s
 def test_words_with_useless_times_are_joined_by_what_they_say() -> None:
     left = [Word(0.0, 9.0, f" {w}", 0.5) for w in ("one", "two", "three", "four", "five")]
     right = [Word(7.0, 16.0, f" {w}", 0.5) for w in ("four", "five", "six", "seven")]
-    plan = OverlapPlan(feed_of(np.zeros(256_000, np.float32)), WHOLE, PLAN, 2.0)
+    plan = OverlapPlanner(feed_of(np.zeros(256_000, np.float32)), WHOLE, PLAN, 2.0)
     first, second = plan.windows()
     segments = plan.take(heard(first, (segment(left),)))
     segments += plan.take(heard(second, (segment(right),)))
@@ -169,7 +166,7 @@ def test_a_seam_within_a_later_segment_leaves_what_is_behind_it() -> None:
     first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
     at_end = [Word(7.2, 7.4, " a", 0.9), Word(7.5, 7.7, " b", 0.9)]
     behind = [Word(9.5, 9.7, " c", 0.9), Word(10.0, 10.2, " d", 0.9)]
-    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
+    plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     assert plan.take(heard(first_window, (segment(at_end),))) == []
     parts = (segment(at_end[:1]), segment([at_end[1], *behind]))
     (kept,) = plan.take(heard(second_window, parts))
@@ -183,16 +180,18 @@ def test_a_seam_within_a_later_segment_leaves_what_is_behind_it() -> None:
 )
 def test_a_rest_of_less_than_a_frame_is_not_worth_a_window(n_samples: int, n_windows: int) -> None:
     feed = feed_of(ramp(n_samples))
-    plan = make_plan(feed, PLAN, DecodingOptions(), LongOptions("consecutive", skip_silence=False))
+    plan = make_planner(
+        feed, PLAN, DecodingOptions(), LongOptions("consecutive", skip_silence=False)
+    )
     assert len(list(plan.windows())) == n_windows
 
 
 def test_neighbours_share_two_seconds_where_nobody_says() -> None:
     steady = 0.1 * np.random.default_rng(0).standard_normal(20 * SAMPLE_RATE_HZ)
     long = LongOptions(skip_silence=False)
-    plan = make_plan(feed_of(steady.astype(np.float32)), PLAN, DecodingOptions(), long)
+    plan = make_planner(feed_of(steady.astype(np.float32)), PLAN, DecodingOptions(), long)
     assert [window.start_s for window in plan.windows()] == [0.0, 7.0, 14.0]
-    others = OverlapPlan(feed_of(steady.astype(np.float32)), WHOLE, PLAN, 2.01)
+    others = OverlapPlanner(feed_of(steady.astype(np.float32)), WHOLE, PLAN, 2.01)
     starts = [round(window.start_s * SAMPLE_RATE_HZ) for window in others.windows()]
     assert starts == [0, 144_000 - 32_160, 2 * (144_000 - 32_160)]
 
@@ -202,14 +201,14 @@ def test_neighbours_share_two_seconds_where_nobody_says() -> None:
 def test_nothing_has_no_window(clips: tuple[Clip, ...], overlap_s: float) -> None:
     """A recording of nothing, and clips of one that are shorter than a sample."""
     audio = ramp(0 if clips is WHOLE else 16_000)
-    plan = OverlapPlan(feed_of(audio), clips, PLAN, overlap_s)
+    plan = OverlapPlanner(feed_of(audio), clips, PLAN, overlap_s)
     assert list(plan.windows()) == []
 
 
 def test_windows_without_text_before_do_not_wait_for_each_other() -> None:
     feed = feed_of(ramp(1))
-    assert not OverlapPlan(feed, WHOLE, PLAN, 2.0).sequential
-    assert not SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([])).sequential
+    assert not OverlapPlanner(feed, WHOLE, PLAN, 2.0).sequential
+    assert not SpeechPlanner(feed, WHOLE, PLAN, LongOptions(), Script([])).sequential
 
 
 def test_seam_within_earlier_segment_leaves_what_is_before_it() -> None:
@@ -217,7 +216,7 @@ def test_seam_within_earlier_segment_leaves_what_is_before_it() -> None:
     first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
     before, middle = [Word(6.0, 6.2, " x", 0.9)], [Word(6.5, 6.7, " y", 0.9)]
     shared = [Word(8.2, 8.4, " a", 0.9), Word(8.7, 8.9, " b", 0.9)]
-    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
+    plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     parts = (segment(before), segment([*middle, shared[0]]), segment(shared[1:]))
     plan.take(heard(first_window, parts))
     kept = plan.take(heard(second_window, (segment(shared),)))
@@ -227,7 +226,7 @@ def test_seam_within_earlier_segment_leaves_what_is_before_it() -> None:
 
 def test_word_of_later_window_s_third_segment_is_seam_as_well() -> None:
     """What it heard at its very edge, two segments, the earlier window heard better: nothing."""
-    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
+    plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     shared, behind = Word(8.2, 8.4, " c", 0.9), Word(9.5, 9.7, " d", 0.9)
     edge = [Word(7.1, 7.3, " x", 0.9), Word(7.5, 7.7, " y", 0.9)]
     assert plan.take(heard(Window(ramp(144_000), 0.0), (segment([shared]),))) == []
@@ -238,7 +237,7 @@ def test_word_of_later_window_s_third_segment_is_seam_as_well() -> None:
 
 def test_words_on_both_sides_of_pause_are_two_whatever_they_are() -> None:
     """The windows meet at 7 s; the word before it is said again behind it."""
-    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
+    plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     plan.take(heard(Window(ramp(112_000), 0.0), (segment([Word(6.7, 6.95, " no", 0.9)]),)))
     kept = plan.take(heard(Window(ramp(144_000), 7.0), (segment([Word(7.0, 7.25, " no", 0.9)]),)))
     assert [part.text for part in (*kept, *plan.finish())] == ["no", "no"]
@@ -329,9 +328,9 @@ def test_feed_holds_no_more_than_it_is_asked_for() -> None:
 
 
 SILENCES: dict[str, tuple[int, Callable[[AudioBuffer], WindowPlanner]]] = {
-    "seek": (1, lambda feed: SeekPlan(feed, WHOLE, PLAN)),
-    "overlap": (1, lambda feed: OverlapPlan(feed, WHOLE, PLAN, 2.0)),
-    "vad": (1, lambda feed: SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([]))),
+    "seek": (1, lambda feed: SeekPlanner(feed, WHOLE, PLAN)),
+    "overlap": (1, lambda feed: OverlapPlanner(feed, WHOLE, PLAN, 2.0)),
+    "vad": (1, lambda feed: SpeechPlanner(feed, WHOLE, PLAN, LongOptions(), Script([]))),
 }
 """Hours, as many as take some tenths of a second, or a second, and plans."""
 
