@@ -27,12 +27,12 @@ MAKE_VENV: Final = (
     "python3 -m venv --clear --system-site-packages .venv"
 )
 OLDER_NUMPY: Final = "pip install 'numpy<2' 'ml-dtypes<0.6'"
-"""What to type for a binding that does not know NumPy 2; the second is what asks for that."""
+"""What to type for a binding that does not know NumPy 2; newer ml-dtypes ask for NumPy 2."""
 
 _PACKAGE: Final = "hailo_platform"
 _KNOWS_NUMPY_2: Final = (5, 1, 1)
-"""Those before are made with pybind11 2.10, to which an array of NumPy 2 has no bytes. With it they
-cannot be made for Python 3.13: one that is there was built with a newer version."""
+"""Earlier releases are built with pybind11 2.10, to which an array of NumPy 2 has no bytes. That
+version cannot build for Python 3.13: a binding for it was built with a newer one."""
 
 
 def load_binding() -> Any:  # noqa: ANN401 - a package without types
@@ -76,7 +76,9 @@ def installed_version() -> str:
     The Makefile chooses NumPy by it.
     """
     spec = find_spec(_PACKAGE)
-    text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+    if spec is None or spec.origin is None:
+        return ""
+    text = Path(spec.origin).read_text(encoding="utf-8")
     match = re.search(r"^__version__ = .([\d.]+)", text, re.MULTILINE)
     return match.group(1) if match else ""
 
@@ -92,32 +94,37 @@ def why_no_binding() -> str | None:
 
 def system_binding() -> Path | None:
     """Return the binding among the system's packages, whether or not this environment sees it."""
-    for place in _find_folders(SYSTEM_PACKAGES):
-        if (place / _PACKAGE).is_dir():
-            return place / _PACKAGE
+    for folder in _find_folders(SYSTEM_PACKAGES):
+        package = folder / _PACKAGE
+        if package.is_dir():
+            return package
     return None
 
 
 def library_versions() -> list[str]:
     """Return versions of `libhailort` on this machine, by the names of its files."""
-    names = {
-        path.name for place in _find_folders(LIBRARIES) for path in place.glob("libhailort.so.*")
-    }
-    versions = {name.removeprefix("libhailort.so.") for name in names}
-    return sorted(version for version in versions if re.fullmatch(r"\d+\.\d+\.\d+", version))
+    prefix = "libhailort.so."
+    versions = set()
+    for folder in _find_folders(LIBRARIES):
+        for path in folder.glob(f"{prefix}*"):
+            version = path.name.removeprefix(prefix)
+            if re.fullmatch(r"\d+\.\d+\.\d+", version):  # not the link libhailort.so.4
+                versions.add(version)
+    return sorted(versions)
 
 
 def one_line(error: BaseException) -> str:
     """Return an error's text, short and in one line."""
-    return (" ".join(str(error).split()) or type(error).__name__)[:200]
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text[:200]
 
 
 def missing_binding_error() -> NoBindingError:
     """Return why there is no binding, and how to install it."""
-    place = system_binding()
-    if place is not None:
+    package = system_binding()
+    if package is not None:
         return NoBindingError(
-            f"Hailo's Python binding is installed ({display_path(place)}) but invisible to this "
+            f"Hailo's Python binding is installed ({display_path(package)}) but invisible to this "
             f"environment ({sys.prefix}); {MAKE_VENV}"
         )
     return NoBindingError(
@@ -131,13 +138,13 @@ def binding_mismatch_error(error: BaseException) -> BindingMismatchError:
     """Return why a binding that is there cannot be imported."""
     text = one_line(error)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    wanted = re.search(r"libhailort\.so\.(\d[\d.]*\d)", text)
-    if wanted is not None:
-        found = ", ".join(library_versions()) or "none"
+    missing_library = re.search(r"libhailort\.so\.(\d[\d.]*\d)", text)
+    if missing_library is not None:
+        versions = ", ".join(library_versions()) or "none"
         return BindingMismatchError(
-            f"Hailo's binding is of version {wanted.group(1)}, the library libhailort on this "
-            f"machine is {found}; install both from one release: sudo apt install --reinstall "
-            "hailort python3-hailort (on a Hailo-10H: h10-hailort python3-h10-hailort)"
+            f"Hailo's binding is of version {missing_library.group(1)}, the library libhailort on "
+            f"this machine is {versions}; install both from one release: sudo apt install "
+            "--reinstall hailort python3-hailort (on a Hailo-10H: h10-hailort python3-h10-hailort)"
         )
     if "numpy" in text.lower() or "multiarray" in text or "_ARRAY_API" in text:
         return BindingMismatchError(

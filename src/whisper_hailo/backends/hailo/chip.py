@@ -39,7 +39,7 @@ _GROUP = "SHARED"
 
 @dataclass(frozen=True, slots=True)
 class ChipFacts:
-    """What a chip, such as `0000:01:00.0`, says of itself, as far as it does."""
+    """What a chip, such as the device `0000:01:00.0`, says of itself."""
 
     device: str
     arch: str
@@ -48,7 +48,7 @@ class ChipFacts:
 
 
 class Chip:
-    """An open device and the networks on it, which leave before the device does."""
+    """An open device and its networks, which are released before the device."""
 
     def __init__(self, options: ChipOptions) -> None:
         self._binding = load_binding()
@@ -57,87 +57,115 @@ class Chip:
         self.networks: dict[tuple[str, str, ChipOptions], ConfiguredNetwork] = {}
         with bounded(options.open_timeout_s, "opening the chip"):
             with self.faults.during("looking for the chip"):
-                found = self._binding.Device.scan()
-            if not found:
+                devices = self._binding.Device.scan()
+            if not devices:
                 raise NoDeviceError(NO_DEVICE)
-            self.facts = chip_facts(self._binding, str(found[0]))
+            self.facts = chip_facts(self._binding, str(devices[0]))
+            # Earlier releases have another interface for inference; without this check the first
+            # network would fail with an AttributeError.
             if not hasattr(self._binding.VDevice, "create_infer_model"):
                 raise BindingMismatchError(
                     f"HailoRT {binding_version(self._binding)} is too old: it lacks "
                     "create_infer_model; install 4.20 or newer: sudo apt full-upgrade"
                 )
             with self.faults.during("opening the chip"):
-                params = self._binding.VDevice.create_params()
-                params.scheduling_algorithm = self._binding.HailoSchedulingAlgorithm.ROUND_ROBIN
-                if options.share:
-                    params.group_id = _GROUP
-                    # Chips of HailoRT 4 are shared through its service; later the flag is an error.
-                    if major(binding_version(self._binding)) == 4:
-                        params.multi_process_service = True
-                self.vdevice: Any = self._binding.VDevice(params)
+                self.vdevice: Any = self._binding.VDevice(self._vdevice_params(options))
+
+    def _vdevice_params(self, options: ChipOptions) -> Any:  # noqa: ANN401
+        params = self._binding.VDevice.create_params()
+        params.scheduling_algorithm = self._binding.HailoSchedulingAlgorithm.ROUND_ROBIN
+        if options.share:
+            params.group_id = _GROUP
+            # HailoRT 4 shares a chip through its service; HailoRT 5 refuses the flag.
+            if major(binding_version(self._binding)) == 4:
+                params.multi_process_service = True
+        return params
 
     def network(self, hef: HefFile, group: str, options: ChipOptions) -> ConfiguredNetwork:
         """Return a network of this chip, configured when it is first asked for."""
         key = (str(hef.path.resolve()), group, options)
         with self._lock:
-            if key not in self.networks:
-                self.check(hef)
-                with bounded(options.open_timeout_s, f"loading {hef.path}"):
-                    self.networks[key] = ConfiguredNetwork(
-                        self.vdevice, self.faults, (hef, group), options
-                    )
-            return self.networks[key]
+            if key in self.networks:
+                return self.networks[key]
+            self.check(hef)
+            with bounded(options.open_timeout_s, f"loading {hef.path}"):
+                network = ConfiguredNetwork(self.vdevice, self.faults, (hef, group), options)
+            self.networks[key] = network
+            return network
 
     def check(self, hef: HefFile) -> None:
-        """Refuse a HEF for another chip."""
-        if hef.arch not in RUNS_ON.get(self.facts.arch, {hef.arch}):
+        """Refuse a HEF for another chip.
+
+        Raises:
+            WrongChipError: the chip does not take it.
+        """
+        takes = RUNS_ON.get(self.facts.arch)
+        if takes is None:  # a chip that does not say what it is: HailoRT knows
+            return
+        if hef.arch not in takes:
             raise wrong_chip(hef, self.facts.arch)
 
     def temperature_c(self) -> float | None:
+        """Return the chip's temperature, `None` if it has no sensor or does not answer."""
         with bounded(ANSWER_S, "reading the chip's temperature"), contextlib.suppress(Exception):
             return chip_facts(self._binding, self.facts.device).temperature_c
         return None
 
     def close(self) -> None:
+        """Release the networks, then the device."""
         with self._lock:
-            vdevice, self.vdevice = self.vdevice, None
+            vdevice = self.vdevice
             if vdevice is None:
                 return
-            what = "releasing the chip"
+            self.vdevice = None
+            action = "releasing the chip"
             try:
-                with bounded(ANSWER_S, what), self.faults.during(what):
+                with bounded(ANSWER_S, action), self.faults.during(action):
                     for network in self.networks.values():
                         with contextlib.suppress(Exception):  # the device is released all the same
                             network.close()
                     vdevice.release()
-            except DeviceError as error:  # one that is lost already
+            except DeviceError as error:  # it is lost already, and nobody waits for it
                 _LOG.warning("%s", error)
 
 
 def chip_facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
-    """Ask a chip what it is; one that does not say is still tried, which tells why."""
-    opened = None
+    """Ask a chip what it is.
+
+    One that does not say is `unknown`, and still opened later: that error says why.
+    """
+    handle = None
     try:
-        opened = binding.Device(device)
-        identity = opened.control.identify()
-        arch = getattr(identity.device_architecture, "name", str(identity.device_architecture))
-        temperature = None
+        handle = binding.Device(device)
+        identity = handle.control.identify()
+        architecture = identity.device_architecture
+        temperature_c = None
         with contextlib.suppress(Exception):  # not every board has a sensor
-            temperature = float(opened.control.get_chip_temperature().ts0_temperature)
-        firmware = str(getattr(identity, "firmware_version", ""))
-        return ChipFacts(device, arch.lower(), firmware, temperature)
+            temperature_c = float(handle.control.get_chip_temperature().ts0_temperature)
+        return ChipFacts(
+            device=device,
+            arch=getattr(architecture, "name", str(architecture)).lower(),
+            firmware=str(getattr(identity, "firmware_version", "")),
+            temperature_c=temperature_c,
+        )
     except Exception as error:  # held by another process or user, or firmware does not fit
         _LOG.debug("%s does not say what it is: %s", device, error)
         return ChipFacts(device, UNKNOWN)
     finally:
-        if opened is not None:
+        if handle is not None:
             with contextlib.suppress(Exception):
-                opened.release()
+                handle.release()
 
 
 @dataclass(slots=True)
 class HeldChip:
-    """The chip of this process, while anyone uses it; `None` when it is lost."""
+    """The chip of this process while it has users.
+
+    Attributes:
+        users: number of open leases.
+        chip: `None` before it is first used, and when it is lost.
+        lock: held while the others change.
+    """
 
     users: int = 0
     chip: Chip | None = None
@@ -149,7 +177,10 @@ HELD_CHIPS: Final[dict[bool, HeldChip]] = {False: HeldChip(), True: HeldChip()}
 
 
 class Lease(Closing):
-    """The right to run a network on this process's chip; without its name, to use the chip."""
+    """The right to run a network on this process's chip.
+
+    Without the name of a network (`group`) it opens the chip alone.
+    """
 
     def __init__(self, hef: HefFile, group: str, options: ChipOptions) -> None:
         self._options = options
@@ -160,7 +191,7 @@ class Lease(Closing):
 
     @property
     def chip(self) -> Chip:
-        """Return the open chip, reopened if it was lost."""
+        """The open chip, which is opened again if it was lost."""
         if not self._open:
             raise DeviceError("the Hailo chip is not open; call open() or use a with block")
         with self.held.lock:
@@ -175,14 +206,17 @@ class Lease(Closing):
             self.held.users += 1
         self._open = True
         try:
-            _ = self._network() if self._group else self.chip
+            with self.held.lock:  # no other stream may give up the chip between the two
+                chip = self.chip
+                if self._group:
+                    self._network(chip)
         except BaseException:
             self.close()
             raise
         return self
 
     def close(self) -> None:
-        """Give it back; the last user closes the chip."""
+        """Give the chip back; the last user closes it."""
         if not self._open:
             return
         self._open = False
@@ -191,19 +225,23 @@ class Lease(Closing):
             if self.held.users == 0:
                 _give_up(self.held)
 
-    def run(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> dict[str, FloatArray]:
-        return self.run_async(inputs, wanted).result()
+    def run(self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]) -> dict[str, FloatArray]:
+        """Run the network once and return some of its outputs by name."""
+        return self.run_async(inputs, outputs).result()
 
-    def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> LeasedRun:
+    def run_async(self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]) -> LeasedRun:
         """Hand one run to the chip; its `result` raises what goes wrong."""
-        return LeasedRun(self, inputs, wanted)
+        return LeasedRun(self, inputs, outputs)
 
     def begin(
-        self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]
+        self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]
     ) -> tuple[AsyncRun, Chip]:
-        network, chip = self._network()
+        """Hand one run to the chip; return it with the chip that it is on."""
+        with self.held.lock:
+            chip = self.chip
+            network = self._network(chip)
         with self.guarded(chip):
-            return network.run_async(inputs, wanted), chip
+            return network.run_async(inputs, outputs), chip
 
     @contextlib.contextmanager
     def guarded(self, chip: Chip) -> Iterator[None]:
@@ -216,21 +254,22 @@ class Lease(Closing):
                     _give_up(self.held)
             raise
 
-    def _network(self) -> tuple[ConfiguredNetwork, Chip]:
+    def _network(self, chip: Chip) -> ConfiguredNetwork:
         with self.held.lock:
-            chip = self.chip
             try:
-                network = chip.network(self._hef, self._group, self._options)
+                return chip.network(self._hef, self._group, self._options)
             except (DeviceLostError, DeviceTimeoutError):
                 _give_up(self.held)
                 raise
-            return network, chip
 
 
 RECOVERY_S = 10.0
-"""A chip that was reset may take so long until it is there again."""
+"""Longest wait for a chip that was reset."""
 
 _LOOK_AGAIN_S: Final = 0.2
+
+_RECOVERABLE: Final = (DeviceLostError, DeviceBusyError, NoDeviceError)
+"""What a chip that was reset may report until it is back: any of them is waited for."""
 
 
 class LeasedRun:
@@ -241,14 +280,15 @@ class LeasedRun:
     """
 
     def __init__(
-        self, lease: Lease, inputs: dict[str, FloatArray], wanted: tuple[str, ...]
+        self, lease: Lease, inputs: dict[str, FloatArray], outputs: tuple[str, ...]
     ) -> None:
         self._lease = lease
-        self._arguments = inputs, wanted
+        self._inputs = inputs
+        self._outputs = outputs
         self._begun: tuple[AsyncRun, Chip] | WhisperHailoError
         try:
-            self._begun = lease.begin(inputs, wanted)
-        except WhisperHailoError as error:  # who hands runs over has others to see to first
+            self._begun = lease.begin(inputs, outputs)
+        except WhisperHailoError as error:  # for `result`: earlier runs of the caller come first
             self._begun = error
         self.took_ms = 0.0
 
@@ -256,17 +296,17 @@ class LeasedRun:
         """Wait for the outputs; see `AsyncRun.result`. To be called once."""
         try:
             return self._finish(self._begun)
-        except (DeviceLostError, DeviceBusyError, NoDeviceError) as lost:
-            _LOG.warning("%s; opening it again", lost)
+        except _RECOVERABLE as error:
+            _LOG.warning("%s; opening it again", error)
             return self._finish(self._begin_again())
 
     def _begin_again(self) -> tuple[AsyncRun, Chip]:
-        until = time.monotonic() + RECOVERY_S
+        until_s = time.monotonic() + RECOVERY_S
         while True:
             try:
-                return self._lease.begin(*self._arguments)
-            except (DeviceLostError, DeviceBusyError, NoDeviceError):
-                if time.monotonic() >= until:
+                return self._lease.begin(self._inputs, self._outputs)
+            except _RECOVERABLE:
+                if time.monotonic() >= until_s:
                     raise
             time.sleep(_LOOK_AGAIN_S)
 
@@ -282,7 +322,8 @@ class LeasedRun:
 
 def _give_up(held: HeldChip) -> None:
     """Close the chip; called with the lock held."""
-    chip, held.chip = held.chip, None
+    chip = held.chip
+    held.chip = None  # first: a chip that fails to close is not used again
     if chip is not None:
         chip.close()
 

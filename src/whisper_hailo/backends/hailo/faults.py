@@ -1,4 +1,4 @@
-"""HailoRT's failures as ours: which of them it is, in one line, and what mends it."""
+"""Errors of HailoRT as errors of ours, which say what failed and what to do."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _LOST: Final = {
     "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE": "was not ready",
     "HAILO_DEVICE_NOT_CONNECTED": "went away",
 }
-"""What became of a chip that may come back; the last two are of HailoRT 5."""
+"""What became of a chip that may come back; the last two statuses are HailoRT 5's."""
 
 _LOST_RUNNING: Final = {
     "HAILO_COMMUNICATION_CLOSED",
@@ -90,7 +90,7 @@ _LOST_RUNNING: Final = {
     "HAILO_STREAM_NOT_ACTIVATED",
     "HAILO_NETWORK_GROUP_NOT_ACTIVATED",
 }
-"""They say so of a chip only while a network runs on it."""
+"""Statuses that mean a lost chip only while a network runs on it."""
 
 _BROKEN_HEF: Final = {"HAILO_INVALID_HEF", "HAILO_HEF_FILE_CORRUPTED", "HAILO_HEF_NOT_SUPPORTED"}
 
@@ -100,15 +100,23 @@ def status_of(error: BaseException) -> str:
     for kind in type(error).__mro__:
         if kind.__name__ in _NAMES:
             return _NAMES[kind.__name__]
-    if match := re.search(r"\b\d+\s*\((HAILO_\w+)\)", str(error)):
+    text = str(error)
+    match = re.search(r"\b\d+\s*\((HAILO_\w+)\)", text)
+    if match:
         return match.group(1)
-    bare = r"(\d+)" if type(error).__name__ == _BARE else r"error:? (\d+)"
-    match = re.search(bare, str(error))
-    return STATUS_NAMES.get(int(match.group(1)), "") if match else ""
+    number = r"(\d+)" if type(error).__name__ == _BARE else r"error:? (\d+)"
+    match = re.search(number, text)
+    if match is None:
+        return ""
+    return STATUS_NAMES.get(int(match.group(1)), "")
 
 
 class Faults:
-    """Tells failures of a binding apart; `has_run`: a run went well, so it knows this NumPy."""
+    """Translates the exceptions of a binding.
+
+    Attributes:
+        has_run: a run went well in this process, so the binding can take this NumPy's arrays.
+    """
 
     has_run: ClassVar[bool] = False
 
@@ -122,7 +130,8 @@ class Faults:
     ) -> Iterator[None]:
         """Turn the binding's exceptions into ours.
 
-        `hef` is being loaded or run; `running`: it ran before, so that what fails is a loss.
+        `what` is the action, `hef` is being loaded or run. With `running` it ran before, so that a
+        failure is a loss of the chip.
         """
         try:
             yield
@@ -134,6 +143,7 @@ class Faults:
     def translated(
         self, error: BaseException, what: str, hef: HefFile | None, *, running: bool
     ) -> WhisperHailoError:
+        """Return our error for one of the binding; see `during`."""
         status = status_of(error)
         if status in {"HAILO_OUT_OF_PHYSICAL_DEVICES", "HAILO_DEVICE_IN_USE"}:
             return self.no_device_or_busy()
@@ -142,20 +152,26 @@ class Faults:
         if hef is not None and status in _BROKEN_HEF:
             return _broken_hef(hef, status, self._version)
         if status in _LOST or (running and status in _LOST_RUNNING):
-            again = "" if running else "try again, "
+            event = _LOST.get(status, "went away")
+            advice = "" if running else "try again, "  # a run is repeated anyway
             return DeviceLostError(
-                f"the Hailo chip {_LOST.get(status, 'went away')} while {what} ({status}); {again}"
+                f"the Hailo chip {event} while {what} ({status}); {advice}"
                 "check its power and cooling, and `dmesg | grep -i hailo`"
             )
-        knows = self.has_run or np.__version__.startswith("1.") or knows_numpy_2(self._version)
-        if running and status == "HAILO_INVALID_OPERATION" and not knows:
+        if running and status == "HAILO_INVALID_OPERATION" and not self._takes_arrays():
             return BindingMismatchError(
                 f"HailoRT {self._version} takes arrays of NumPy {np.__version__} for empty; "
                 f"{OLDER_NUMPY}"
             )
-        return self._other(error, status, what)
+        return self._device_error(error, status, what)
 
-    def _other(self, error: BaseException, status: str, what: str) -> DeviceError:
+    def _takes_arrays(self) -> bool:
+        """Return whether the binding is known to take arrays of this NumPy."""
+        if self.has_run or np.__version__.startswith("1."):
+            return True
+        return knows_numpy_2(self._version)
+
+    def _device_error(self, error: BaseException, status: str, what: str) -> DeviceError:
         if status == "HAILO_TIMEOUT":
             return DeviceTimeoutError(f"the Hailo chip did not answer in time while {what}")
         if status.endswith("_VERSION"):  # of driver, firmware, protocol or service
@@ -168,41 +184,45 @@ class Faults:
                 "HailoRT's service does not answer, and a shared Hailo-8 or 8L needs it: sudo "
                 "systemctl enable --now hailort.service, or run without --share"
             )
-        if status == "HAILO_DRIVER_OPERATION_FAILED" and (locked := unreadable_nodes()):
-            return DeviceError(
-                f"{', '.join(locked)} may not be opened by this user; the driver's package has a "
-                "udev rule for that: reinstall it and reboot, or see docs/hailo.md"
-            )
-        said = one_line(error)
-        said = status or (f"status {said}" if said.isdecimal() else said)
+        if status == "HAILO_DRIVER_OPERATION_FAILED":
+            nodes = ", ".join(unreadable_nodes())
+            if nodes:
+                return DeviceError(
+                    f"{nodes} may not be opened by this user; the driver's package has a "
+                    "udev rule for that: reinstall it and reboot, or see docs/hailo.md"
+                )
+        reason = status or one_line(error)
+        if reason.isdecimal():
+            reason = f"status {reason}"
         return DeviceError(
-            f"HailoRT {self._version} failed while {what} ({said}); "
+            f"HailoRT {self._version} failed while {what} ({reason}); "
             "see hailort.log in this folder, and whisper-hailo doctor"
         )
 
     def no_device_or_busy(self) -> DeviceError:
-        """HailoRT has one status for both; only a chip that is there can be busy."""
+        """Return which of the two it is: HailoRT has one status for a missing and a busy chip."""
         with bounded(ANSWER_S, "looking for chips"):
             try:
-                found = self.binding.Device.scan()
-            except Exception:
-                found = []
-        if not found:
+                devices = self.binding.Device.scan()
+            except Exception:  # what cannot be listed is not there
+                devices = []
+        if not devices:
             return NoDeviceError(NO_DEVICE)
-        named = ", ".join(f"{name}, process {pid}" for pid, name in chip_users().items())
+        users = ", ".join(f"{name}, process {pid}" for pid, name in chip_users().items())
+        holder = f" ({users})" if users else ""
         return DeviceBusyError(
-            f"another program holds the Hailo chip{f' ({named})' if named else ''}; end it (see: "
+            f"another program holds the Hailo chip{holder}; end it (see: "
             "sudo lsof /dev/hailo* /dev/h1x-*), or run both with --share"
         )
 
 
 def wrong_chip(hef: HefFile, chip: str | None) -> WrongChipError:
-    """Return the error of a network for another chip."""
-    here = f"this chip is a {chip}" if chip else "this chip is another one"
+    """Return the error of a network for another chip; `None` if this one is unknown."""
+    this_chip = "this chip is another one" if chip is None else f"this chip is a {chip}"
+    arch = "CHIP" if chip is None else chip
     return WrongChipError(
-        f"{display_path(hef.path)} is compiled for {hef.arch}, {here}; an 8L file runs on an 8, "
-        f"not the reverse: whisper-hailo fetch-hef --arch {chip or 'CHIP'}, or compile --arch "
-        f"{chip or 'CHIP'}"
+        f"{display_path(hef.path)} is compiled for {hef.arch}, {this_chip}; an 8L file runs on an "
+        f"8, not the reverse: whisper-hailo fetch-hef --arch {arch}, or compile --arch {arch}"
     )
 
 
@@ -212,9 +232,9 @@ def unreadable_nodes() -> list[str]:
 
 
 def _broken_hef(hef: HefFile, status: str, version: str) -> WhisperHailoError:
-    """Before 4.21 HailoRT says the same of a broken file and of one for another chip."""
+    """Return what is wrong with a file: before 4.21 HailoRT has one status for all of it."""
     try:
-        read_hef(hef.path)
+        read_hef(hef.path)  # with its checksum
     except HefError as error:
         return error
     return HefError(

@@ -1,4 +1,4 @@
-"""HEFs of a model: published, fetched, or its own, and which of them fit this machine."""
+"""HEFs of a model, published, fetched, or its own, and which of them fit this machine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ EXAMPLES: Final = "https://hailo-csdata.s3.eu-west-2.amazonaws.com/resources/"
 RELEASES: Final = "https://dev-public.hailo.ai/"
 """Where each release of HailoRT 5 has files of both halves, which run with it alone."""
 
-_HEFS, _ASSETS = "whisper", "npy%20files/whisper/decoder_assets"
+_HEFS = "whisper"
+_ASSETS = "npy%20files/whisper/decoder_assets"
+"""Folders below `EXAMPLES`."""
+
 _FOLDERS: Final = {"hailo8": "h8", "hailo8l": "h8l", "hailo10h": "h10h"}
 
 
@@ -67,11 +70,12 @@ class KnownHefs:
 
     @property
     def folder(self) -> Path:
+        """Folder of the cache for the files."""
         return cache_root() / "hefs" / self.arch / f"{self.variant}-{self.release}".rstrip("-")
 
     @property
     def place(self) -> str:
-        """Web address that `files` are below."""
+        """Web address of the folder that has the files."""
         return f"{RELEASES}v{self.release}/blob/" if self.release else EXAMPLES
 
     def files(self) -> dict[str, str]:
@@ -114,16 +118,22 @@ KNOWN: Final = PAIRS + tuple(
 
 
 def known_hefs() -> list[KnownHefs]:
-    """Return what is published, files for a newer HailoRT than the installed one last."""
+    """Return what is published, files for a newer HailoRT than the installed one last.
+
+    Those run with their own release or a later one; without a binding the newest come first.
+    """
     installed = version_numbers(installed_version())
-    return sorted(
-        KNOWN, key=lambda known: len(installed) > 0 and version_numbers(known.release) > installed
-    )
+    if not installed:
+        return list(KNOWN)
+    return sorted(KNOWN, key=lambda hefs: version_numbers(hefs.release) > installed)
 
 
 def find_known(arch: str, variant: str) -> KnownHefs | None:
     """Return what is published for a chip and a model."""
-    return next((k for k in known_hefs() if (k.arch, k.variant) == (arch, variant)), None)
+    for hefs in known_hefs():
+        if (hefs.arch, hefs.variant) == (arch, variant):
+            return hefs
+    return None
 
 
 def fitting_encoder(
@@ -141,9 +151,9 @@ def fitting_encoder(
         except HefError as error:
             reasons.append(str(error).split(";")[0])
             continue
-        takes_s = shape.n_frames / FRAMES_PER_SECOND
-        if window_s is not None and abs(window_s - takes_s) > 1e-6:
-            reasons.append(f"{path.name} takes {takes_s:g} s, --window is {window_s:g} s")
+        hef_window_s = shape.n_frames / FRAMES_PER_SECOND
+        if window_s is not None and abs(window_s - hef_window_s) > 1e-6:
+            reasons.append(f"{path.name} takes {hef_window_s:g} s, --window is {window_s:g} s")
         elif n_positions is not None and shape.n_positions > n_positions:
             reasons.append(
                 f"{path.name} gives {shape.n_positions} positions, the decoder takes {n_positions}"
@@ -159,28 +169,36 @@ def matching_hef(directory: Path, spec: ModelSpec, arch: str, part: str) -> Path
 
 
 def _find_hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Path]:
-    """HEFs of this model that the chip takes: compiled from it, or fetched for it."""
+    """Yield HEFs of this model that the chip takes: compiled from it, or fetched for it."""
     takes = RUNS_ON[arch]
     # One for this very chip comes before one for a smaller chip.
     for record in sorted(spec.hefs, key=lambda record: record.arch != arch):
         path = resolve_within(directory, record.file)
         if record.part == part and record.arch in takes and path.is_file():
             yield path
-    # The vendor's are of OpenAI's checkpoints: a fine-tuned model of the same size is another one.
-    for known in known_hefs():
-        path = known.folder / (known.encoder if part == "encoder" else known.decoder)
-        is_own = known.arch == arch and spec.source.name == f"openai/whisper-{known.variant}"
-        if is_own and path.is_file():
+    for hefs in known_hefs():
+        # The vendor's are of OpenAI's checkpoints: a fine-tuned model of the same size is not.
+        if hefs.arch != arch or spec.source.name != f"openai/whisper-{hefs.variant}":
+            continue
+        path = hefs.folder / (hefs.encoder if part == "encoder" else hefs.decoder)
+        if path.is_file():
             yield path
 
 
 def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
-    """Return the HEF of this model for this machine's chip."""
-    found = chips()
-    if not found:
+    """Return the HEF of this model for this machine's chip.
+
+    Raises:
+        NoDeviceError: there is no chip.
+        ModelError: there is no HEF for it.
+    """
+    devices = chips()
+    if not devices:
         raise NoDeviceError(NO_DEVICE)
-    arch = found[0].arch
-    path = matching_hef(directory, spec, arch, part) if arch in RUNS_ON else None
+    arch = devices[0].arch
+    path = None
+    if arch in RUNS_ON:
+        path = matching_hef(directory, spec, arch, part)
     if path is None:
         raise ModelError(
             f"{display_path(directory)} has no {part} HEF of {spec.name} for a {arch}; give one "
@@ -190,36 +208,44 @@ def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
     return path
 
 
-def fetch(known: KnownHefs, place: str) -> list[Path]:
-    """Fetch encoder, decoder and the decoder's arrays; what is there and whole stays."""
-    if not place.startswith(("https://", "http://")):
-        raise OptionError(f"--from is {place!r}, expected an address that begins with https://")
-    for name, address in known.files().items():
-        target = known.folder / name
+def fetch(hefs: KnownHefs, base_url: str) -> list[Path]:
+    """Fetch encoder, decoder and the decoder's arrays; what is there and whole stays.
+
+    `base_url` is the folder of the files, `KnownHefs.place` or a mirror of it.
+    """
+    if not base_url.startswith(("https://", "http://")):
+        raise OptionError(f"--from is {base_url!r}, expected an address that begins with https://")
+    for name, remote_path in hefs.files().items():
+        target = hefs.folder / name
         if target.is_file():
             with suppress(ModelError, WrongChipError):
-                _check_file(target, known, name)
+                _check_file(target, hefs, name)
                 continue
-        logger.info("fetching %s", place + address)
+        url = base_url + remote_path
+        logger.info("fetching %s", url)
         with wrap_os_error(target, ANOTHER_CACHE), atomic_file(target) as scratch:
             with scratch.open("wb") as file:
-                file.writelines(_download(place + address, target.parent))
-            _check_file(scratch, known, name)
-    return [known.folder / name for name in known.files()]
+                file.writelines(_download(url, target.parent))
+            _check_file(scratch, hefs, name)  # before it takes its place
+    return [hefs.folder / name for name in hefs.files()]
 
 
-def _check_file(path: Path, known: KnownHefs, name: str) -> None:
+def _check_file(path: Path, hefs: KnownHefs, name: str) -> None:
     """Refuse a file that is not what the file of this name should be."""
     if name.endswith(".hef"):
         hef = read_hef(path)
-        if name == known.encoder:
+        if name == hefs.encoder:
             find_part(hef, EncoderShape)
-        if name == known.decoder:
+        if name == hefs.decoder:
             find_part(hef, DecoderShape)
-        if hef.arch not in RUNS_ON[known.arch]:
-            raise WrongChipError(f"{name} from there is for {hef.arch}, not for {known.arch}")
-        return
-    name = Path(name).name
+        if hef.arch not in RUNS_ON[hefs.arch]:
+            raise WrongChipError(f"{name} from there is for {hef.arch}, not for {hefs.arch}")
+    else:
+        _check_array(path, Path(name).name)
+
+
+def _check_array(path: Path, name: str) -> None:
+    """Refuse a file that holds no float32 rows."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -233,34 +259,39 @@ LARGEST_DOWNLOAD: Final = 512 << 20
 
 DOWNLOAD_TIMEOUT_S: Final = 10.0
 """For a connection, and for each piece that is waited for."""
-_PIECE: Final = 1 << 16
+
+_PIECE_BYTES: Final = 1 << 16
 
 
-def _download(address: str, folder: Path) -> Iterator[bytes]:
-    """Yield what comes, as it comes; `folder` is where the user may put it instead."""
+def _download(url: str, folder: Path) -> Iterator[bytes]:
+    """Yield a file piece by piece, as it comes.
+
+    `folder` is where the user may put it instead, for messages.
+    """
     import urllib.error  # thirty milliseconds, which only `fetch-hef` should pay
     import urllib.request
     from http.client import HTTPException
 
     size = 0
     try:
-        with urllib.request.urlopen(address, timeout=DOWNLOAD_TIMEOUT_S) as answered:  # noqa: S310 - checked
-            stated = int(answered.headers.get("Content-Length") or -1)
-            while piece := answered.read1(_PIECE):
+        with urllib.request.urlopen(url, timeout=DOWNLOAD_TIMEOUT_S) as response:  # noqa: S310 - checked
+            stated_size = int(response.headers.get("Content-Length") or -1)
+            while piece := response.read1(_PIECE_BYTES):
                 size += len(piece)
-                if size > LARGEST_DOWNLOAD:
-                    raise ModelError(f"{address} has more than {LARGEST_DOWNLOAD} bytes")
+                if size > LARGEST_DOWNLOAD:  # a server may send without end
+                    raise ModelError(f"{url} has more than {LARGEST_DOWNLOAD} bytes")
                 yield piece
     except urllib.error.HTTPError as error:
         raise HubError(
-            f"{address} answers {error.code} {error.reason}; the vendor may have moved it: see "
+            f"{url} answers {error.code} {error.reason}; the vendor may have moved it: see "
             "download_resources.py of hailo-ai/hailo-apps, speech recognition"
         ) from error
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise HubError(
-            f"cannot fetch {address} ({reason}); fetch it where there is a network and copy it to "
+            f"cannot fetch {url} ({reason}); fetch it where there is a network and copy it to "
             f"{display_path(folder)}, or give a mirror with --from"
         ) from error
-    if stated not in {-1, size}:
-        raise HubError(f"{address} broke off after {size} of {stated} bytes; try again")
+    # `read1` returns nothing at the end of a broken connection, too.
+    if stated_size not in {-1, size}:
+        raise HubError(f"{url} broke off after {size} of {stated_size} bytes; try again")

@@ -22,7 +22,8 @@ RUNS_ON: Final[dict[str, frozenset[str]]] = {
 }
 """Chip to the HEFs that it takes; HailoRT, `device_internal.cpp`."""
 
-HOST, CHIP = "host", "chip"
+HOST: Final = "host"
+CHIP: Final = "chip"
 """Where the position rows are added to a decoder's token embeddings."""
 
 _N_CHUNKS: Final = 4
@@ -68,17 +69,19 @@ class DecoderShape:
         if sum(columns for _, columns in self.outputs) == n_vocab:
             return tuple(name for name, _ in self.outputs)
         quarter = n_vocab // _N_CHUNKS
-        wanted = [quarter] * (_N_CHUNKS - 1) + [n_vocab - quarter * (_N_CHUNKS - 1)]
+        expected = [quarter] * (_N_CHUNKS - 1)
+        expected.append(n_vocab - sum(expected))
         names: list[str] = []
         for name, columns in self.outputs:
-            if len(names) < _N_CHUNKS and columns == wanted[len(names)]:
+            if len(names) < _N_CHUNKS and columns == expected[len(names)]:
                 names.append(name)
         if len(names) == _N_CHUNKS:
             return tuple(names)
         sizes = ", ".join(str(columns) for _, columns in self.outputs)
+        needed = ", ".join(map(str, expected))
         raise HefError(
             f"{self.group} gives {sizes} columns, a vocabulary of {n_vocab} needs "
-            f"{', '.join(map(str, wanted))}; decoder and tokenizer must be of one model"
+            f"{needed}; decoder and tokenizer must be of one model"
         )
 
 
@@ -87,7 +90,7 @@ ShapeT = TypeVar("ShapeT", EncoderShape, DecoderShape)
 
 
 def recognise(group: HefGroup, arch: str) -> Shape | None:
-    """Return what a network is, by its inputs and outputs; `None` if it is no half of Whisper."""
+    """Return which half of Whisper a network is, by its inputs and outputs; `None` if neither."""
     if len(group.inputs) == 1 and len(group.outputs) == 1:
         return _recognise_encoder(group)
     if len(group.inputs) == 2:
@@ -98,13 +101,19 @@ def recognise(group: HefGroup, arch: str) -> Shape | None:
 def find_part(hef: HefFile, kind: type[ShapeT]) -> ShapeT:
     """Return a half of Whisper; a file for the 10H may hold both.
 
-    Of several the one whose name ends with the part, as HailoRT's server takes it.
+    Of several it is the one whose name ends with the part, as HailoRT's server takes it.
+
+    Raises:
+        HefError: the file holds no such half.
     """
     part = "encoder" if kind is EncoderShape else "decoder"
     shapes = [recognise(group, hef.arch) for group in hef.groups]
-    found = [shape for shape in shapes if isinstance(shape, kind)]
-    if found:
-        return next((shape for shape in found if shape.group.endswith(part)), found[0])
+    candidates = [shape for shape in shapes if isinstance(shape, kind)]
+    for shape in candidates:
+        if shape.group.endswith(part):
+            return shape
+    if candidates:
+        return candidates[0]
     names = ", ".join(group.name for group in hef.groups)
     raise HefError(
         f"{display_path(hef.path)} holds no Whisper {part} but {names}; "
@@ -114,34 +123,62 @@ def find_part(hef: HefFile, kind: type[ShapeT]) -> ShapeT:
 
 def _recognise_encoder(group: HefGroup) -> EncoderShape | None:
     """Recognise an encoder; time may lie along width or height, which is the same in memory."""
-    ((mel, (*times, n_mels)),) = group.inputs.items()
-    ((features, (*out_times, d_model)),) = group.outputs.items()
-    n_frames, n_positions = max(times), max(out_times)
-    if min(times) != 1 or min(out_times) != 1 or n_frames != 2 * n_positions:
+    ((mel, mel_shape),) = group.inputs.items()
+    ((features, features_shape),) = group.outputs.items()
+    *frame_axes, n_mels = mel_shape
+    *position_axes, d_model = features_shape
+    n_frames = max(frame_axes)
+    n_positions = max(position_axes)
+    if min(frame_axes) != 1 or min(position_axes) != 1:
         return None
-    return EncoderShape(group.name, mel, features, n_frames, n_mels, n_positions, d_model)
+    if n_frames != 2 * n_positions:  # the second convolution's stride
+        return None
+    return EncoderShape(
+        group=group.name,
+        input=mel,
+        output=features,
+        n_frames=n_frames,
+        n_mels=n_mels,
+        n_positions=n_positions,
+        d_model=d_model,
+    )
 
 
 def _recognise_decoder(group: HefGroup, arch: str) -> DecoderShape | None:
-    (features, (height, n_positions, d_model)), (embeddings, (rows, columns, width)) = sorted(
-        group.inputs.items()
+    """Recognise a decoder; its inputs are told apart by the order of their names."""
+    features_input, embeddings_input = sorted(group.inputs.items())
+    features, (height, n_positions, d_model) = features_input
+    embeddings, (*token_axes, width) = embeddings_input
+    length = max(token_axes)
+    outputs = tuple(
+        (name, n_columns)
+        for name, (rows, columns, n_columns) in group.outputs.items()
+        if rows * columns == length
     )
-    length = max(rows, columns)
-    outputs = tuple((name, z) for name, (x, y, z) in group.outputs.items() if x * y == length)
-    if height != 1 or d_model != width or min(rows, columns) != 1 or not outputs:
+    if height != 1 or d_model != width or min(token_axes) != 1 or not outputs:
         return None
     on_host = _OURS.search(group.name) is not None or arch.startswith("hailo8")
     return DecoderShape(
-        *(group.name, features, embeddings, n_positions, length, d_model),
+        group=group.name,
+        features=features,
+        embeddings=embeddings,
+        n_positions=n_positions,
+        length=length,
+        d_model=d_model,
         positions=HOST if on_host else CHIP,
         outputs=outputs,
     )
 
 
 def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
-    """Return a HEF's encoder, if it is one of this model."""
+    """Return a HEF and its encoder.
+
+    Raises:
+        HefError: it has none, or one of another model.
+    """
     hef = read_hef(path, verify=False)  # HailoRT compares the checksum when it loads the file
-    shape, dims = find_part(hef, EncoderShape), spec.dims
+    shape = find_part(hef, EncoderShape)
+    dims = spec.dims
     _check_size(path, spec, "mel bins", shape.n_mels, dims.n_mels)
     _check_size(path, spec, "width", shape.d_model, dims.d_model)
     if shape.n_frames > dims.max_frames:
@@ -153,7 +190,11 @@ def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
 
 
 def check_decoder(path: Path, spec: ModelSpec) -> tuple[HefFile, DecoderShape]:
-    """Return a HEF's decoder, if it is one of this model."""
+    """Return a HEF and its decoder.
+
+    Raises:
+        HefError: it has none, or one of another model.
+    """
     hef = read_hef(path, verify=False)
     shape = find_part(hef, DecoderShape)
     _check_size(path, spec, "width", shape.d_model, spec.dims.d_model)

@@ -30,7 +30,7 @@ _AT_ONCE: Final = 2
 
 
 class _HefPart(Closing):
-    """A network of a HEF, with the right to run it."""
+    """A network of a HEF, with a lease on the chip."""
 
     def __init__(self, hef: HefFile, group: str, options: ChipOptions) -> None:
         self.name = f"hef-{hef.arch}"
@@ -55,13 +55,14 @@ class HefEncoder(_HefPart):
 
     @property
     def temperature_c(self) -> float | None:
+        """The chip's temperature, `None` if it has no sensor."""
         return self.lease.chip.temperature_c()
 
     def encode(self, mel: FloatArray) -> FloatArray:
         return self.encode_async(mel).result()
 
     def encode_async(self, mel: FloatArray) -> HefEncoding:
-        """Hand log-mel windows to the chip; the result waits for them, and tells of failures."""
+        """Hand log-mel windows to the chip; the result waits for them, and raises their errors."""
         check_mel(mel, self.spec, self.n_frames)
         return HefEncoding(self.lease, self.shape, mel)
 
@@ -78,33 +79,46 @@ class HefEncoding:
 
     def result(self) -> FloatArray:
         """Wait for `(batch, n_positions, d_model)` float32. To be called once."""
-        features, output = [], self._shape.output
+        features = []
         while self._runs:
             run = self._runs.popleft()
-            features.append(run.result()[output])
+            outputs = run.result()
+            features.append(outputs[self._shape.output])
             self.took_ms += run.took_ms
-            self._runs.extend(self._begin(row) for row in islice(self._rows, 1))
+            row = next(self._rows, None)
+            if row is not None:
+                self._runs.append(self._begin(row))
         shape = (len(features), self._shape.n_positions, self._shape.d_model)
         return np.stack(features).reshape(shape)
 
     def _begin(self, mel: FloatArray) -> LeasedRun:
-        """Hand over one window `(n_mels, n_frames)`; the chip wants channels last."""
+        """Hand over one window `(n_mels, n_frames)`; the chip takes channels last."""
         channels_last = np.asarray(mel.T, np.float32)
         return self.lease.run_async({self._shape.input: channels_last}, (self._shape.output,))
 
 
-_EMBEDDING, _POSITIONS = "token_embedding_weight_", "onnx_add_input_"
+_EMBEDDING = "token_embedding_weight_"
+_POSITIONS = "onnx_add_input_"
+"""Beginnings of the arrays' file names, as the vendor has them."""
+
 _FOLDER = "decoder_tokenization"
 
 
 def load_assets(
     directory: Path, sizes: tuple[int, int, int], *, positions: bool
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Load the decoder's arrays: in `decoder_assets`, one of its folders, or what has it.
+    """Load the decoder's arrays from `decoder_assets`, one of its folders, or a folder that has it.
 
-    `sizes` are `n_vocab`, `d_model` and the decoder's length. The first array is the embedding
-    `(n_vocab, d_model)` float32, mapped from its file: only rows that are looked up take memory.
-    The second are `(length, d_model)` float32 rows that the host adds, if it does: `positions`.
+    `sizes` are `n_vocab`, `d_model` and the decoder's length; `positions`: the host adds the
+    position rows.
+
+    Returns:
+        the token embedding `(n_vocab, d_model)` float32, mapped from its file, so that only rows
+        that are looked up take memory; and the position rows `(length, d_model)` float32, `None`
+        where the chip adds them.
+
+    Raises:
+        ModelError: no arrays, those of several models, or of another one.
     """
     n_vocab, d_model, length = sizes
     folder = _find_folder(directory)
@@ -112,20 +126,21 @@ def load_assets(
     if not positions:
         return embedding, None
     rows = _load_table(_find_file(folder, _POSITIONS, length), (length, d_model))
-    return embedding, np.array(rows[:length], dtype=np.float32)
+    return embedding, np.array(rows, dtype=np.float32)
 
 
 def _find_folder(directory: Path) -> Path:
     """Return the folder with the arrays, at or below the one that was named."""
     for below in ("", f"{_FOLDER}/", f"*/{_FOLDER}/", f"decoder_assets/*/{_FOLDER}/"):
-        found = sorted({path.parent for path in directory.glob(f"{below}{_EMBEDDING}*.npy")})
-        if len(found) > 1:
-            names = ", ".join(str(path.relative_to(directory)) for path in found)
+        files = directory.glob(f"{below}{_EMBEDDING}*.npy")
+        folders = sorted({path.parent for path in files})
+        if len(folders) > 1:
+            names = ", ".join(str(path.relative_to(directory)) for path in folders)
             raise ModelError(
                 f"{display_path(directory)} has arrays of several models: {names}; name one folder"
             )
-        if found:
-            return found[0]
+        if folders:
+            return folders[0]
     raise ModelError(
         f"{display_path(directory)} has no {_EMBEDDING}*.npy; give --decoder-assets the folder "
         "decoder_assets that convert --hailo writes, or fetch-hef fetches"
@@ -134,20 +149,23 @@ def _find_folder(directory: Path) -> Path:
 
 def _find_file(folder: Path, stem: str, length: int) -> Path:
     """Return the file of a kind; some are stored once per length, as `..._seq_32.npy`."""
-    found = sorted(path for path in folder.glob(f"{stem}*.npy") if path.is_file())
-    exact = [path for path in found if path.stem.endswith(f"_seq_{length}")]
-    plain = [path for path in found if "_seq_" not in path.stem]
-    for choice in (exact, plain, found):
-        if len(choice) == 1:
-            return choice[0]
-    names = ", ".join(path.name for path in found) or "none"
+    files = sorted(path for path in folder.glob(f"{stem}*.npy") if path.is_file())
+    exact = [path for path in files if path.stem.endswith(f"_seq_{length}")]
+    plain = [path for path in files if "_seq_" not in path.stem]
+    for candidates in (exact, plain, files):
+        if len(candidates) == 1:
+            return candidates[0]
+    names = ", ".join(path.name for path in files) or "none"
     raise ModelError(
         f"{display_path(folder)} has {names}, expected one {stem}*.npy for {length} positions"
     )
 
 
 def _load_table(path: Path, shape: tuple[int, int]) -> FloatArray:
-    """Return a table of at least these rows and exactly these columns; never a pickle."""
+    """Return a table of exactly this shape; position rows may be more than the decoder's.
+
+    A pickle, which can run code, is refused.
+    """
     try:
         array: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -156,12 +174,12 @@ def _load_table(path: Path, shape: tuple[int, int]) -> FloatArray:
         ) from error
     if array.ndim > 2:
         array = array.reshape(-1, array.shape[-1])
-    got = array.shape
-    if _POSITIONS in path.name:  # there may be more than the decoder has
-        got = (*(min(shape[0], n_rows) for n_rows in got[:1]), *got[1:])
-    if got != shape or array.dtype.kind != "f":
+    stored_shape = array.shape
+    if _POSITIONS in path.name and array.ndim == 2:
+        array = array[: shape[0]]
+    if array.shape != shape or array.dtype.kind != "f":
         raise ModelError(
-            f"{display_path(path)} is {array.dtype} {array.shape}, the decoder needs float32 "
+            f"{display_path(path)} is {array.dtype} {stored_shape}, the decoder needs float32 "
             f"{shape}; assets and decoder must be of one model"
         )
     return array
@@ -179,7 +197,8 @@ class HefRunner(_HefPart):
         self._sizes = (spec.dims.n_vocab, spec.dims.d_model, self.shape.length)
         self._folder = assets
         self._assets: tuple[FloatArray, FloatArray | None] | None = None
-        self.length, self.n_positions = self.shape.length, self.shape.n_positions
+        self.length = self.shape.length
+        self.n_positions = self.shape.n_positions
 
     def open(self) -> Self:
         on_host = self.shape.positions == HOST
@@ -193,11 +212,12 @@ class HefRunner(_HefPart):
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
         if self._assets is None:
             raise ModelError(f"{self.name} is not loaded; use the transcriber in a with block")
-        logits, (table, places) = [], self._assets
+        table, position_rows = self._assets
+        logits = []
         for ids, features in zip(tokens, audio_features, strict=True):
             embeddings = np.asarray(table[ids], np.float32)
-            if places is not None:
-                embeddings = embeddings + places
+            if position_rows is not None:
+                embeddings = embeddings + position_rows
             inputs = {self.shape.features: features, self.shape.embeddings: embeddings}
             chunks = self.lease.run(inputs, self._outputs)
             parts = [chunks[name].reshape(self.length, -1) for name in self._outputs]

@@ -1,7 +1,7 @@
-"""Asks a chip in a process of its own, whose end is not this program's.
+"""Questions to a chip in a process of their own, whose end is not this program's.
 
-A call that hangs in the driver takes its whole process with it (`bounded`). What only looks
-which chips there are, or tries one, does so apart, and goes on without when no answer comes.
+A call that hangs in the driver takes its whole process with it (`bounded`). Listing chips and
+trying one is done in another process, so that this one can go on when no answer comes.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _LOOK_S: Final = 20.0
 
 _RUN_S: Final = 60.0
 _DIE_S: Final = 1.0
-"""What hangs in a driver does not even die at once."""
+"""A process that hangs in a driver does not even die at once; then it is left alone."""
 
 _PR_SET_PDEATHSIG: Final = 1
 
 
 def chips(timeout_s: float = _LOOK_S) -> list[ChipFacts]:
     """Return every chip that the binding sees, without opening one for inference."""
-    found = run_isolated(["look"], timeout_s, "looking for chips")
-    return [ChipFacts(**facts) for facts in found]
+    answers = run_isolated(["look"], timeout_s, "looking for chips")
+    return [ChipFacts(**facts) for facts in answers]
 
 
 def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
@@ -50,9 +50,17 @@ def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
 
 
 def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
-    """Run a task in a process of its own; return its result, or raise its error."""
+    """Run a task in a process of its own; return its result, or raise its error.
+
+    `words` are a name of `TASKS` and its arguments, `what` is the action for messages.
+
+    Raises:
+        DeviceTimeoutError: no answer in time.
+        DeviceError: the process ended without an answer.
+        WhisperHailoError: the task's own error.
+    """
     command = [sys.executable, "-P", "-m", __name__, *words]
-    # In memory, which does not fill up as an unread pipe would.
+    # Files in memory: an unread pipe would fill up and stop the process.
     with (
         os.fdopen(os.memfd_create("out"), "w+b") as out,
         os.fdopen(os.memfd_create("log"), "w+b") as log,
@@ -69,42 +77,49 @@ def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa:
             process.kill()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_DIE_S)
-        said, last_words = _last_line(out), _last_line(log)
+        answer_line = _last_line(out)
+        log_line = _last_line(log)
     try:
-        answered = json.loads(said)
+        answer = json.loads(answer_line)
     except ValueError as error:
         raise DeviceError(
             f"Hailo's library ended its process while {what} (code {process.returncode}, "
-            f"{last_words or 'not a word'}); see whisper-hailo doctor"
+            f"{log_line or 'not a word'}); see whisper-hailo doctor"
         ) from error
-    if "kind" in answered:
-        raise getattr(errors, answered["kind"])(answered["message"])
-    return answered["result"]
+    if "kind" in answer:
+        error_class = getattr(errors, answer["kind"])
+        raise error_class(answer["message"])
+    return answer["result"]
 
 
 def _last_line(file: IO[bytes]) -> str:
+    """Return the last line, since the library may print before the answer."""
     file.seek(0)
-    return "".join(file.read().decode(errors="replace").splitlines()[-1:])
+    lines = file.read().decode(errors="replace").splitlines()
+    return lines[-1] if lines else ""
 
 
 def run_task(task: str, *words: str) -> None:
     """Run a task in the other process, which ends with its parent, and print its result."""
     LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    answer: dict[str, Any]
     try:
-        said = {"result": TASKS[task](*words)}
+        answer = {"result": TASKS[task](*words)}
     except WhisperHailoError as error:
-        said = {"kind": type(error).__name__, "message": str(error)}
-    sys.stdout.write("\n" + json.dumps(said))
+        answer = {"kind": type(error).__name__, "message": str(error)}
+    # On a line of its own, whatever the library printed before.
+    sys.stdout.write("\n" + json.dumps(answer))
 
 
 def _list_chips() -> list[dict[str, Any]]:
     binding = load_binding()
     with Faults(binding).during("looking for chips"):
-        return [asdict(chip_facts(binding, str(device))) for device in binding.Device.scan()]
+        devices = binding.Device.scan()
+        return [asdict(chip_facts(binding, str(device))) for device in devices]
 
 
-def _run_probe(name: str) -> None:
-    hef = read_hef(Path(name), verify=False)
+def _run_probe(path: str) -> None:
+    hef = read_hef(Path(path), verify=False)
     group = hef.groups[0]
     zeros = {name: np.zeros(shape, np.float32) for name, shape in group.inputs.items()}
     with Lease(hef, group.name, ChipOptions()) as lease:

@@ -35,10 +35,10 @@ class BufferSlot:
 
 
 class AsyncRun:
-    """A run that was handed to the chip; its buffers live as long as it may write into them.
+    """A run that was handed to the chip; its buffers live as long as the chip may write into them.
 
-    HailoRT's callback is what ends it, not the binding's job: waiting for that one may take twice
-    the time-out. The buffers are used again only after a result.
+    HailoRT's callback ends it, not the binding's job: waiting for the job may take twice the
+    time-out. The buffers are used again only after a result.
     """
 
     def __init__(
@@ -46,11 +46,13 @@ class AsyncRun:
         network: ConfiguredNetwork,
         configured: Any,  # noqa: ANN401 - the binding's own object
         slot: BufferSlot,
-        wanted: tuple[str, ...],
+        outputs: tuple[str, ...],
         timeout_s: float,
     ) -> None:
-        self._network, self._slot = network, slot
-        self._wanted, self._timeout_s = wanted, timeout_s
+        self._network = network
+        self._slot = slot
+        self._outputs = outputs
+        self._timeout_s = timeout_s
         self._finished = threading.Event()
         self._error: BaseException | None = None
         self._ended_s = -math.inf  # not yet
@@ -59,40 +61,62 @@ class AsyncRun:
 
     @property
     def took_ms(self) -> float:
-        """From handing it over to the callback, queue included; 0 before that."""
+        """Time from the hand-over to the callback, queue included; 0 before that."""
         return max(0.0, self._ended_s - self._began_s) * 1000
 
     def result(self) -> dict[str, FloatArray]:
-        """Wait for copies of the outputs by name. To be called once."""
-        job, self._job = self._job, None  # which refers to this run again
-        left_s = self._began_s + self._timeout_s - time.monotonic()
-        if not self._finished.wait(max(0.0, left_s)) and not self._finished.wait(_GRACE_S):
-            raise DeviceTimeoutError(
-                f"the Hailo chip did not answer within {self._timeout_s:g} s while "
-                f"{self._network.what}; it is overloaded, too hot or hangs: see doctor"
-            )
+        """Wait for copies of the outputs by name. To be called once.
+
+        Raises:
+            DeviceTimeoutError: the chip does not answer in time.
+            DeviceError: the run failed.
+        """
+        job = self._job
+        self._job = None  # the job refers to this run: a cycle would keep the buffers
+        self._wait()
         with self._network.guarded():
             if self._error is not None:
                 raise self._error
-            job.wait(SOON_MS)  # HailoRT's thread has left the callback
-        results = {name: self._slot.outputs[name].copy() for name in self._wanted}
+            job.wait(SOON_MS)  # until HailoRT's thread has left the callback
+        results = {name: self._slot.outputs[name].copy() for name in self._outputs}
         self._network.give_back(self._slot)
         return results
 
+    def _wait(self) -> None:
+        """Wait for the callback, from the hand-over for as long as one run may take."""
+        until_s = self._began_s + self._timeout_s
+        if self._finished.wait(max(0.0, until_s - time.monotonic())):
+            return
+        if self._finished.wait(_GRACE_S):
+            return
+        raise DeviceTimeoutError(
+            f"the Hailo chip did not answer within {self._timeout_s:g} s while "
+            f"{self._network.what}; it is overloaded, too hot or hangs: see doctor"
+        )
+
     def _on_finished(self, completion_info: Any) -> None:  # noqa: ANN401 - HailoRT's
-        """HailoRT's callback, in its own thread: short, and nothing of the binding is called."""
+        """Note the end of the run: HailoRT's callback, in its own thread.
+
+        It is short, and calls nothing of the binding.
+        """
         self._ended_s = time.monotonic()
         self._error = completion_info.exception
-        self._network.places.release()  # in the queue
+        self._network.places.release()  # one in the queue
         self._finished.set()
 
 
 _DRAIN_S = 1.0
-"""How long abandoned runs may take to end before the network is released."""
+"""Longest wait for abandoned runs before the network is released."""
 
 
 class ConfiguredNetwork:
-    """A configured network of a file, on the binding's open device, which it must not outlive."""
+    """A configured network of a file, on the binding's open device, which it must not outlive.
+
+    Attributes:
+        what: the action that errors name.
+        free_slots: buffers that no run uses.
+        places: free places of HailoRT's queue, so that a run never meets a full one.
+    """
 
     def __init__(
         self,
@@ -108,14 +132,14 @@ class ConfiguredNetwork:
         self._options = options
         self._lock = threading.RLock()
         self.free_slots: list[BufferSlot] = []
-        # One place for each run that HailoRT takes before its queue is full. Callbacks give them
-        # back and must never wait, least of all for a lock that is held while HailoRT is called.
+        # Callbacks give places back and must never wait, least of all for a lock that is held while
+        # HailoRT is called: so a semaphore counts them, without a lock of ours.
         self.places = threading.Semaphore(0)
         self._queue_size = 0
         # Only files with several networks need a name; older bindings do not take one.
-        named = {"name": group} if len(hef.groups) > 1 else {}
+        name = {"name": group} if len(hef.groups) > 1 else {}
         with faults.during(f"loading {hef.path}", hef):
-            self.infer_model: Any = vdevice.create_infer_model(str(hef.path), **named)
+            self.infer_model: Any = vdevice.create_infer_model(str(hef.path), **name)
             streams = [*self.infer_model.inputs, *self.infer_model.outputs]
             for stream in streams:
                 stream.set_format_type(faults.binding.FormatType.FLOAT32)
@@ -131,10 +155,14 @@ class ConfiguredNetwork:
             self.close()  # it must not outlive the device
             raise
 
-    def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> AsyncRun:
-        """Hand one run to the chip and come back; several threads may, each with its own buffers.
+    def run_async(self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]) -> AsyncRun:
+        """Hand one run to the chip and return; several threads may, each with its own buffers.
 
-        Each float32 input has as many elements as the network's; inputs are copied.
+        Each float32 input has as many elements as the network's; inputs are copied. `outputs` are
+        the names of those that the result is to have.
+
+        Raises:
+            DeviceTimeoutError: the chip's queue stays full.
         """
         if not self.places.acquire(timeout=self._options.timeout_s):
             raise DeviceTimeoutError(
@@ -142,23 +170,25 @@ class ConfiguredNetwork:
                 "overloaded or hangs: see whisper-hailo doctor"
             )
         try:
-            slot = self._take()
+            slot = self._take_slot()
             for name, array in inputs.items():
-                slot.inputs[name][...] = array.reshape(slot.inputs[name].shape)
+                buffer = slot.inputs[name]
+                buffer[...] = array.reshape(buffer.shape)
             with self._lock, self.guarded():
-                configured = self._still()
-                configured.wait_for_async_ready(timeout_ms=SOON_MS)  # there is room: we count
-                return AsyncRun(self, configured, slot, wanted, self._options.timeout_s)
+                configured = self._require_configured()
+                # Comes back at once: `places` counts the runs in HailoRT's queue.
+                configured.wait_for_async_ready(timeout_ms=SOON_MS)
+                return AsyncRun(self, configured, slot, outputs, self._options.timeout_s)
         except BaseException:
             self.places.release()
             raise
 
     def guarded(self) -> AbstractContextManager[None]:
-        """Turn what the binding raises while it runs the network into errors of ours."""
+        """Turn the binding's exceptions while it runs the network into our errors."""
         return self._faults.during(self.what, self._hef, running=True)
 
     def give_back(self, slot: BufferSlot) -> None:
-        """Buffers of a run that went well, to be used again."""
+        """Take the buffers of a run that went well, to be used again."""
         Faults.has_run = True
         with self._lock:
             if self.configured is not None:
@@ -168,7 +198,8 @@ class ConfiguredNetwork:
         """Take the network off the chip; runs under way end first, if they do so soon."""
         with self._lock:
             self.free_slots.clear()
-            configured, self.configured = self.configured, None
+            configured = self.configured
+            self.configured = None
         if configured is not None:
             self._drain()
             with contextlib.suppress(Exception):  # it may have failed already
@@ -177,29 +208,34 @@ class ConfiguredNetwork:
         self.infer_model = None
 
     def _drain(self) -> None:
-        """Wait for callbacks: HailoRT's `shutdown` keeps Python's lock, which they need, too."""
+        """Wait for callbacks: HailoRT's `shutdown` holds Python's lock, which they need, too."""
         until_s = time.monotonic() + _DRAIN_S
         for _ in range(self._queue_size):
             self.places.acquire(timeout=max(0.0, until_s - time.monotonic()))
         for _ in range(self._queue_size):
-            self.places.release()  # waiting threads see that it is over
+            self.places.release()  # so that waiting threads see the network is gone
 
-    def _still(self) -> Any:  # noqa: ANN401
-        """Return the configured model; the lock is held, so that it does not end meanwhile."""
+    def _require_configured(self) -> Any:  # noqa: ANN401
+        """Return the configured model; the caller holds the lock, so that it stays."""
         if self.configured is None:
             raise DeviceLostError(f"the Hailo chip was given up while {self.what}")
         return self.configured
 
-    def _take(self) -> BufferSlot:
+    def _take_slot(self) -> BufferSlot:
+        """Return buffers that no run uses, with their bindings."""
         with self._lock, self.guarded():
-            configured = self._still()
+            configured = self._require_configured()
             if self.free_slots:
                 return self.free_slots.pop()
-            arrays = {name: np.zeros(shape, np.float32) for name, shape in self.shapes.items()}
-            inputs = {name: arrays.pop(name) for name in self.input_names}
-            slot = BufferSlot(configured.create_bindings(), inputs, outputs=arrays)
-            for name, array in slot.inputs.items():
-                slot.bindings.input(name).set_buffer(array)
-            for name, array in slot.outputs.items():
-                slot.bindings.output(name).set_buffer(array)
-            return slot
+            bindings = configured.create_bindings()
+            inputs: dict[str, FloatArray] = {}
+            outputs: dict[str, FloatArray] = {}
+            for name, shape in self.shapes.items():
+                array = np.zeros(shape, np.float32)
+                if name in self.input_names:
+                    inputs[name] = array
+                    bindings.input(name).set_buffer(array)
+                else:
+                    outputs[name] = array
+                    bindings.output(name).set_buffer(array)
+            return BufferSlot(bindings, inputs, outputs)

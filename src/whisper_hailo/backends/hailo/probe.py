@@ -1,4 +1,4 @@
-"""What this machine shows of a Hailo chip and its surroundings, without binding and chip."""
+"""What the kernel and the system say of a Hailo chip and its surroundings, without the binding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHIPS: Final = {"0x2864": "Hailo-8 or 8L", "0x45c4": "Hailo-10H"}
 _DRIVERS: Final = ("hailo_pci", "hailo1x_pci", "hailo_integrated_nnc")
 _THROTTLED_BITS: Final = ("under-voltage", "clock capped", "throttled", "soft temperature limit")
 _SINCE_BOOT: Final = 16
-"""Distance of a bit that says `now` to the one that says `since the start`."""
+"""Places from the bits that say `now` to those that say `since the start`."""
 
 _COMMAND_S: Final = 5.0
 
@@ -30,7 +30,14 @@ PROGRAMS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """A Hailo chip on the bus; gigatransfers per second are 5 with Gen 2, 8 with Gen 3."""
+    """A Hailo chip on the bus.
+
+    Attributes:
+        kind: name of the chip.
+        speed_gts: of the link in gigatransfers per second: 5 with Gen 2, 8 with Gen 3.
+        width: number of lanes.
+        best_gts: the most that the chip can.
+    """
 
     address: str
     kind: str
@@ -41,7 +48,14 @@ class PciDevice:
 
 @dataclass(frozen=True, slots=True)
 class Throttling:
-    """What holds the processor back, now and before; `known`: the machine says anything at all."""
+    """What holds the processor back.
+
+    Attributes:
+        now: reasons, such as `under-voltage`.
+        before: those since the start.
+        cpu_c: temperature of the processor.
+        known: the machine reports throttling at all.
+    """
 
     now: tuple[str, ...]
     before: tuple[str, ...]
@@ -51,26 +65,30 @@ class Throttling:
 
 def pci_devices(root: Path = ROOT) -> list[PciDevice]:
     """Return Hailo chips on the PCIe bus, whether or not a driver has them."""
-    found = []
+    devices = []
     for folder in sorted(root.glob("sys/bus/pci/devices/*")):
         if _read_text(folder / "vendor") != _VENDOR:
             continue
-        kind = _CHIPS.get(
-            _read_text(folder / "device"), f"Hailo device {_read_text(folder / 'device')}"
+        device_id = _read_text(folder / "device")
+        device = PciDevice(
+            address=folder.name,
+            kind=_CHIPS.get(device_id, f"Hailo device {device_id}"),
+            speed_gts=_read_speed(folder / "current_link_speed"),
+            width=_read_text(folder / "current_link_width"),
+            best_gts=_read_speed(folder / "max_link_speed"),
         )
-        speed, best = (
-            _read_speed(folder / "current_link_speed"),
-            _read_speed(folder / "max_link_speed"),
-        )
-        width = _read_text(folder / "current_link_width")
-        found.append(PciDevice(folder.name, kind, speed, width, best))
-    return found
+        devices.append(device)
+    return devices
 
 
 def drivers(root: Path = ROOT) -> dict[str, str]:
     """Return loaded Hailo kernel modules, with their versions."""
-    places = {name: root / "sys" / "module" / name for name in _DRIVERS}
-    return {n: _read_text(p / "version") or "unknown" for n, p in places.items() if p.is_dir()}
+    versions = {}
+    for name in _DRIVERS:
+        folder = root / "sys" / "module" / name
+        if folder.is_dir():
+            versions[name] = _read_text(folder / "version") or "unknown"
+    return versions
 
 
 def device_nodes(root: Path = ROOT) -> list[Path]:
@@ -81,13 +99,20 @@ def device_nodes(root: Path = ROOT) -> list[Path]:
 
 def packages(root: Path = ROOT) -> dict[str, str]:
     """Return installed Debian packages of Hailo, with their upstream versions."""
-    found = {}
+    versions = {}
     for paragraph in _read_text(root / "var/lib/dpkg/status").split("\n\n"):
         fields = dict(re.findall(r"^(Package|Status|Version): (.+)$", paragraph, re.MULTILINE))
         name = fields.get("Package", "")
-        if re.search(r"hailo|^h10-", name) and fields.get("Status", "").endswith(" installed"):
-            found[name] = fields.get("Version", "").split(":")[-1].split("-")[0].split("+")[0]
-    return found
+        is_installed = fields.get("Status", "").endswith(" installed")
+        if is_installed and re.search(r"hailo|^h10-", name):
+            versions[name] = _upstream_version(fields.get("Version", ""))
+    return versions
+
+
+def _upstream_version(version: str) -> str:
+    """Return `4.20.0` of a Debian version such as `1:4.20.0+dfsg-2`."""
+    _, _, version = version.rpartition(":")
+    return re.split(r"[-+]", version)[0]
 
 
 def is_home_assistant_os(root: Path = ROOT) -> bool:
@@ -100,16 +125,28 @@ def chip_users(root: Path = ROOT) -> dict[int, str]:
 
     Open files of other users' processes are seen by root alone; command lines by everybody.
     """
-    found = {}
+    users = {}
     for folder in root.glob("proc/[0-9]*"):
-        command = _read_text(folder / "cmdline").replace("\0", " ")
-        known = next((name for name in PROGRAMS if re.search(PROGRAMS[name], command)), "")
-        if int(folder.name) != os.getpid() and (known or _has_device(folder)):
-            found[int(folder.name)] = known or _read_text(folder / "comm")
-    return dict(sorted(found.items()))
+        pid = int(folder.name)
+        if pid == os.getpid():
+            continue
+        program = _known_program(_read_text(folder / "cmdline").replace("\0", " "))
+        if program is not None:
+            users[pid] = program
+        elif _has_device(folder):
+            users[pid] = _read_text(folder / "comm")
+    return dict(sorted(users.items()))
+
+
+def _known_program(command: str) -> str | None:
+    for name, pattern in PROGRAMS.items():
+        if re.search(pattern, command):
+            return name
+    return None
 
 
 def _has_device(process: Path) -> bool:
+    """Return whether a process has a chip's device file open, as far as this user may see it."""
     with contextlib.suppress(OSError):
         for link in (process / "fd").iterdir():
             with contextlib.suppress(OSError):
@@ -126,13 +163,14 @@ def throttling(root: Path = ROOT) -> Throttling:
         text = run_command("vcgencmd", "get_throttled").removeprefix("throttled=")
     if not re.fullmatch(r"(0x)?[0-9a-fA-F]+", text):
         return Throttling((), (), cpu_c, known=False)
-    now, before = (
-        tuple(
-            name for bit, name in enumerate(_THROTTLED_BITS) if int(text, 16) >> (shift + bit) & 1
-        )
-        for shift in (0, _SINCE_BOOT)
-    )
+    bits = int(text, 16)
+    now = _throttled_reasons(bits)
+    before = _throttled_reasons(bits >> _SINCE_BOOT)
     return Throttling(now, before, cpu_c, known=True)
+
+
+def _throttled_reasons(bits: int) -> tuple[str, ...]:
+    return tuple(reason for bit, reason in enumerate(_THROTTLED_BITS) if bits >> bit & 1)
 
 
 def service_state() -> str:
@@ -150,7 +188,7 @@ def _cpu_temperature(root: Path) -> float | None:
 
 
 def _read_speed(path: Path) -> float | None:
-    """`8.0 GT/s PCIe` to 8.0."""
+    """Return 8.0 of a file that says `8.0 GT/s PCIe`."""
     match = re.match(r"[\d.]+", _read_text(path))
     return float(match.group()) if match else None
 
@@ -163,11 +201,12 @@ def _read_text(path: Path) -> str:
 
 
 def run_command(*words: str) -> str:
-    """Return first line that a program prints; empty when it is not there or hangs."""
+    """Return the first line that a program prints; empty when it is not there or hangs."""
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             words, capture_output=True, text=True, timeout=_COMMAND_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip().splitlines()[0] if done.stdout.strip() else ""
+    lines = completed.stdout.strip().splitlines()
+    return lines[0] if lines else ""

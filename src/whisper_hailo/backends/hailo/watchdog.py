@@ -1,6 +1,6 @@
-"""Calls into Hailo's library that may never return, given an end.
+"""A watchdog for calls into Hailo's library, which may never return.
 
-Nearly all of them keep Python's lock (only handing a run over and waiting for it do not): no thread
+Nearly all of them hold Python's lock (only handing a run over and waiting for it do not): no thread
 of ours can look at a clock meanwhile. So the C library ends the program, by timers of its own.
 """
 
@@ -44,7 +44,8 @@ def bounded(timeout_s: float, what: str) -> Iterator[None]:
     The end is a message on standard error and exit code 6, without unwinding, which a call that
     hangs does not allow. Ctrl-C, SIGTERM and SIGHUP are handled when the call ends.
     """
-    line = " ".join(hangs(what, timeout_s).split()).replace("%", "%%")  # which names may hold
+    line = " ".join(hangs(what, timeout_s).split())
+    line = line.replace("%", "%%")  # `warnx` formats it, and file names may hold it
     message = ctypes.create_string_buffer(line.encode(errors="backslashreplace"))
     ctypes.c_char_p.in_dll(LIBC, "program_invocation_short_name").value = _PROGRAM
     with (
@@ -55,7 +56,8 @@ def bounded(timeout_s: float, what: str) -> Iterator[None]:
         try:
             yield
         finally:
-            if time.monotonic() >= until_s:  # the message is out: no way back
+            # The message is out: the program ends, even if the call returned after all.
+            if time.monotonic() >= until_s:
                 time.sleep(10 * _LAST_WORDS_S)
 
 
@@ -73,14 +75,15 @@ class _Event(ctypes.Structure):
 
 @contextmanager
 def start_timer(after_s: float, function: object, argument: int) -> Iterator[None]:
-    """Have a function of the C library called after a time, unless the block ends before."""
+    """Call a function of the C library after a time, unless the block ends before."""
     address = ctypes.cast(function, ctypes.c_void_p)  # type: ignore[arg-type]
     event = _Event(value=argument, notify=_NEW_THREAD, function=address)
     timer = ctypes.c_void_p()
     if TIMERS.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)):
         raise OSError("no timer can be made")
-    seconds = (ctypes.c_long * 4)(0, 0, int(after_s), int(after_s % 1 * 1e9))
-    TIMERS.timer_settime(timer, 0, seconds, None)
+    # `struct itimerspec`: no interval, then whole seconds and nanoseconds.
+    times = (ctypes.c_long * 4)(0, 0, int(after_s), int(after_s % 1 * 1e9))
+    TIMERS.timer_settime(timer, 0, times, None)
     try:
         yield
     finally:
