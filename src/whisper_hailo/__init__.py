@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from whisper_hailo.transcription.longform.options import LongOptions as LongOptions
     from whisper_hailo.transcription.run import Segments as Segments
     from whisper_hailo.transcription.transcriber import Transcriber as Transcriber
-    from whisper_hailo.transcription.window_cache import Journal as Journal
+    from whisper_hailo.transcription.window_cache import WindowCache as WindowCache
 
 _NAMES: Final = {
     "backends.options": "ChipOptions EngineOptions",
@@ -75,7 +75,7 @@ _NAMES: Final = {
     "transcription.longform.options": "LongOptions",
     "transcription.run": "Segments",
     "transcription.transcriber": "Transcriber",
-    "transcription.window_cache": "Journal",
+    "transcription.window_cache": "WindowCache",
 }
 """The interface, what is documented and stays, by module."""
 

@@ -99,7 +99,7 @@ def test_words_begin_where_theirs_do(ours: Transcriber, theirs: Any) -> None:
         expected = [w for s in said(theirs, audio, word_timestamps=True) for w in s.words]
         got = [
             word
-            for segment in heard(ours, audio, timestamps=True, words=True).segments
+            for segment in heard(ours, audio, timestamps=True, word_timestamps=True).segments
             for word in segment.words
         ]
         assert [word.text for word in got] == [word.word for word in expected]
@@ -181,7 +181,7 @@ def test_minutes_by_timestamps(
     ]
     got = heard(
         ours, audio, timestamps=True, search=SearchOptions(beam_size=beam_size),
-        words=words,
+        word_timestamps=words,
     )  # fmt: skip
     assert len(got.segments) > duration_s / 6
     assert [s.text for s in got.segments] == [s.text.strip() for s in expected]

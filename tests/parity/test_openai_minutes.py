@@ -131,7 +131,7 @@ def test_minutes_by_timestamps(
     options = DecodingOptions(
         timestamps=True,
         prompts=PromptOptions(condition_on_previous_text=conditioned, initial_prompt=PROMPT),
-        words=words,
+        word_timestamps=words,
         search=SearchOptions(
             beam_size=beam_size, retry_beam_size=1, temperatures=temperatures, best_of=1
         ),

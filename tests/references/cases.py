@@ -76,7 +76,7 @@ class Minute:
             search=SEARCHES[self.search][0],
             thresholds=NO_THRESHOLDS,
             prompts=PromptOptions(condition_on_previous_text=self.conditioned),
-            words=True,
+            word_timestamps=True,
         )
 
 

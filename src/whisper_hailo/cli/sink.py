@@ -27,7 +27,7 @@ from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.text.formats import FORMATS, JSON, TextWriter, render
 from whisper_hailo.text.transcript_json import as_json, failure_json, timings_json
 from whisper_hailo.transcription.run import Segments
-from whisper_hailo.transcription.window_cache import SIGNATURE, Journal
+from whisper_hailo.transcription.window_cache import SIGNATURE, WindowCache
 
 ADVICE: Final = "free some space or give another --output-dir"
 
@@ -90,9 +90,9 @@ class Sink:
             try:
                 for fmt, path in self.result_files(entry):
                     refuse_foreign(path, FORMATS[fmt].signature)
-                journal = self.journal_path(entry)
-                if journal is not None:
-                    refuse_foreign(journal, SIGNATURE)
+                cache = self.cache_path(entry)
+                if cache is not None:
+                    refuse_foreign(cache, SIGNATURE)
             except OutputError as error:
                 fault = fault or error
             checked.append(replace(entry, fault=fault))
@@ -105,8 +105,8 @@ class Sink:
             return []
         return [(fmt, folder / f"{entry.stem}.{fmt}") for fmt in self.output.formats]
 
-    def journal_path(self, entry: Input) -> Path | None:
-        """Return the journal of a resumable run; `None` on standard output."""
+    def cache_path(self, entry: Input) -> Path | None:
+        """Return the window cache of a resumable run; `None` on standard output."""
         folder = self.output.output_dir
         return None if folder is None else folder / f"{entry.stem}.part.jsonl"
 
@@ -193,35 +193,35 @@ def write_recording(
     """Transcribe an input, print its segments if they come on standard output, write the result.
 
     `identity` returns the hash of all that affects the text, for resumed runs; `transcribe` takes
-    the source, `progress` and a `memory` of windows.
+    the source, `progress` and a `cache` of windows.
     """
     name = display_path(entry.name)
     printer = sink.printer(entry)
-    path = sink.journal_path(entry)
-    journal: Journal | None = None
+    path = sink.cache_path(entry)
+    cache: WindowCache | None = None
     if path is not None:
-        journal = Journal(path, identity(), go_on=sink.output.skip_existing)
+        cache = WindowCache(path, identity(), go_on=sink.output.skip_existing)
     progress = Progress(display_path(Path(entry.name).name))
     try:
-        if journal is not None:
-            _resume(journal, progress, name)
-        segments = transcribe(entry.source(), progress=progress, memory=journal)
+        if cache is not None:
+            _resume(cache, progress, name)
+        segments = transcribe(entry.source(), progress=progress, cache=cache)
         _print_segments(segments, printer, progress, name)
         progress.close()
         sink.write_result(entry, segments.transcript, is_printed=printer is not None)
-        if journal is not None:
-            journal.remove()
+        if cache is not None:
+            cache.remove()
     finally:
         progress.close()
-        if journal is not None:
-            journal.close()
-            if journal.kept:
+        if cache is not None:
+            cache.close()
+            if cache.kept:
                 print_note(f"{name}: what was decoded is kept; --resume goes on")
 
 
-def _resume(journal: Journal, progress: Progress, name: str) -> None:
-    """Open the journal; say where an interrupted run goes on."""
-    known_s = journal.open().known_s
+def _resume(cache: WindowCache, progress: Progress, name: str) -> None:
+    """Open the cache; say where an interrupted run goes on."""
+    known_s = cache.open().known_s
     if known_s:
         progress.skip(known_s)
         print_note(f"{name}: goes on after {clock(known_s)}")

@@ -278,7 +278,7 @@ class DecodingOptions:
     Attributes:
         language: code or name (stored as its code), or `auto`: detected in the first window.
         timestamps: the model writes times between segments; else sentences are segments.
-        words: word timestamps.
+        word_timestamps: time every word.
     """
 
     language: str = flag(AUTO_LANGUAGE, "Language name or code.", short="-l", metavar="LANG")
@@ -309,7 +309,7 @@ class DecodingOptions:
     thresholds: Thresholds = option_group(Thresholds)
     limits: TokenLimits = option_group(TokenLimits)
     prompts: PromptOptions = option_group(PromptOptions)
-    words: bool = flag(False, "Write word timestamps.", name="--word-timestamps")
+    word_timestamps: bool = flag(False, "Write word timestamps.")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))

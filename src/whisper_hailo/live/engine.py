@@ -115,7 +115,7 @@ class TranscriberEngine:
         return self._run(buffer, options if language is None else options_in(options, language))
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
-        translate = self._translates and buffer.word_times
+        translate = self._translates and buffer.word_timestamps
         return self._transcriber.transcribe_running(buffer, options, translate=translate)
 
 

@@ -114,7 +114,7 @@ class SegmentListener:
         """Return the text so far of a segment that goes on."""
         language = running.language if running.is_decided else self._expected(audio)
         result = self._transcribe(
-            running, audio, language, hold_back_s=self._options.hold_back_s, word_times=False
+            running, audio, language, hold_back_s=self._options.hold_back_s, word_timestamps=False
         )
         running.is_decided = _is_enough(audio) or self._engine.language != AUTO_LANGUAGE
         self._statistics.n_partials += 1
@@ -171,14 +171,14 @@ class SegmentListener:
         audio: FloatArray,
         language: str | None,
         *,
-        word_times: bool = True,
+        word_timestamps: bool = True,
         hold_back_s: float = 0.0,
         draft: Draft | None = None,
     ) -> BufferText:
         draft = draft or running.draft
         if not self._options.drafts:
             draft = replace(draft, tokens=draft.tokens[: draft.n_fixed])
-        buffer = PartialBuffer(audio, draft, word_times, hold_back_s, self._language)
+        buffer = PartialBuffer(audio, draft, word_timestamps, hold_back_s, self._language)
         figures, begin = self._statistics, perf_counter()
         try:
             result = self._engine.transcribe(buffer, language)

@@ -66,7 +66,7 @@ class Choices:
     hotwords: str | None = None
     temperature: float | None = None
     max_new_tokens: int | None = None
-    words: bool = False
+    word_timestamps: bool = False
     speech: Mapping[str, float] | None = None
 
 
@@ -123,7 +123,7 @@ class RequestDefaults:
             language=choices.language or options.language,
             task=choices.task or options.task,
             max_new_tokens=choices.max_new_tokens or options.max_new_tokens,
-            words=choices.words or options.words,
+            word_timestamps=choices.word_timestamps or options.word_timestamps,
             prompts=prompts,
             search=search,
             detect_each_window=options.detect_each_window and not choices.language,

@@ -137,7 +137,7 @@ class TranscriptionService(Closing):
             search=SearchOptions(),
             limits=replace(options.limits, max_per_second=TOKENS_PER_SECOND),
             timestamps=False,
-            words=False,
+            word_timestamps=False,
         )
         return LiveTranscriber(model, options, caller, self.limits.deadline_s)
 

@@ -29,7 +29,7 @@ from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
 from whisper_hailo.decoding.search.fallback import decode_with_fallback, is_doubtful
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.decoding.word_times import align_words, trim_pauses, words_into_segments
+from whisper_hailo.decoding.word_timestamps import align_words, trim_pauses, words_into_segments
 from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.segments import assemble_segments, spread_words
@@ -48,7 +48,7 @@ class DecoderEngine:
     def __init__(
         self, decoder: AnyDecoder, tokenizer: Tokenizer, options: DecodingOptions, window_s: float
     ) -> None:
-        if options.words and not decoder.limits.aligns:
+        if options.word_timestamps and not decoder.limits.aligns:
             raise OptionError(
                 f"decoder {decoder.name} gives no attention weights and so no times of words; "
                 "leave out --word-timestamps or use a cached decoder"
@@ -81,7 +81,7 @@ class DecoderEngine:
             detects=language == AUTO_LANGUAGE,
         )
 
-    def steps(
+    def decode_windows(
         self, encoded: Encoded, requests: Sequence[WindowRequest]
     ) -> Steps[list[WindowResult]]:
         """Decode windows as one batch; yield before each step, when others may be decoded.
@@ -213,10 +213,12 @@ class DecoderEngine:
         self, state: DecoderState, row: int, request: WindowRequest, result: WindowResult
     ) -> WindowResult:
         """Return a window's result with the words that are needed."""
-        window, words, eot = request.window, self._options.words, self._tokenizer.special.eot
+        window = request.window
+        words = self._options.word_timestamps
+        eot = self._tokenizer.special.eot
         aligns = self._decoder.limits.aligns
         if request.draft is not None:
-            if not (request.word_times and aligns):
+            if not (request.word_timestamps and aligns):
                 return result
             text = result.kept_tokens(eot)
             return replace(result, words=tuple(self._align(state, row, text, result)))
@@ -256,7 +258,7 @@ class DecoderEngine:
             content_s=result.window.content_s,
             language=result.language,
             # Words that only join windows are dropped with the join.
-            probabilities=self._options.words,
+            probabilities=self._options.word_timestamps,
         )
 
 

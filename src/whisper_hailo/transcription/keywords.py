@@ -107,7 +107,6 @@ class TranscribeKwargs(TypedDict, total=False):
     hotwords: str | None
     condition_on_previous_text: bool
     carry_initial_prompt: bool
-    words: bool
     word_timestamps: bool
     strategy: str
     overlap_s: float | None

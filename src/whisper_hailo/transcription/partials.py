@@ -32,7 +32,7 @@ class PartialBuffer:
 
     audio: FloatArray
     draft: Draft = field(default_factory=Draft)
-    word_times: bool = False
+    word_timestamps: bool = False
     hold_back_s: float = 0.0
     previous_language: str | None = None
 
@@ -42,7 +42,7 @@ class PartialBuffer:
         if context.language == AUTO_LANGUAGE and self.previous_language is not None:
             context.language_probs, context.n_detections = {self.previous_language: 1.0}, 1
         window = Window(self.audio[:n_samples], 0.0)
-        return WindowRequest(window, context, self.draft, self.word_times, self.hold_back_s)
+        return WindowRequest(window, context, self.draft, self.word_timestamps, self.hold_back_s)
 
 
 def translation_options(options: DecodingOptions, language: str) -> DecodingOptions:

@@ -41,7 +41,7 @@ def make_planner(
     if long.skip_silence:
         gate = SpeechGate(make_detector(), long.vad_threshold)
     if long.strategy == "seek":
-        return SeekPlanner(buffer, long.clips, plan, options.words, gate=gate)
+        return SeekPlanner(buffer, long.clips, plan, options.word_timestamps, gate=gate)
     overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s
     overlap_s = 0.0 if long.strategy == "consecutive" else overlap_s
     return OverlapPlanner(buffer, long.clips, plan, overlap_s, gate=gate, sequential=sequential)
@@ -154,7 +154,7 @@ class Recording(Closing):
 
     def _give(self, final: Sequence[Segment]) -> None:
         """Add final segments, with words only if asked for."""
-        if not self.options.words:
+        if not self.options.word_timestamps:
             final = [replace(segment, words=()) for segment in final]
         self.segments += map(round_times, final)
 

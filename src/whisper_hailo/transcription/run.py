@@ -16,7 +16,7 @@ from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.schedule import Progress, RecordingList, Schedule, WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
-from whisper_hailo.transcription.window_cache import Journal
+from whisper_hailo.transcription.window_cache import WindowCache
 
 RecordingT = TypeVar("RecordingT", bound=Recording)
 
@@ -32,7 +32,7 @@ class TranscriptionRun:
         batch_size: int | None = None,
         *,
         progress: Progress | None = None,
-        memory: Journal | None = None,
+        cache: WindowCache | None = None,
     ) -> None:
         self._parts = parts
         self._options = options
@@ -40,7 +40,7 @@ class TranscriptionRun:
         self.stages = parts.stages(options, self._long)
         self._batch_size = parts.resolve_batch_size(batch_size)
         self._progress = progress
-        self._memory = memory
+        self._cache = cache
         self._share = FairShare()
 
     def recording(self, source: AudioSource) -> Recording:
@@ -77,7 +77,7 @@ class TranscriptionRun:
             self._batch_size,
             self._progress,
             encode_ahead=self._parts.encode_ahead,
-            cache=self._memory,
+            cache=self._cache,
         )
 
     def transcript(self, recording: Recording) -> Transcript:
@@ -133,7 +133,7 @@ class Segments(Iterator[Segment]):
 def _yield_segments(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
     """Yield the segments; no method of `Segments`, which ends with its last reference."""
     n_given = 0
-    for _ in run.schedule(RecordingList([recording])).steps():
+    for _ in run.schedule(RecordingList([recording])).run_windows():
         new = recording.segments[n_given:]
         n_given += len(new)
         yield from new

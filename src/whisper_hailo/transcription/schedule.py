@@ -15,7 +15,7 @@ from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.stages import LazyFuture, Prefetch, Stages
 from whisper_hailo.transcription.window import WindowRequest
-from whisper_hailo.transcription.window_cache import CachedWindow, Journal, window_key
+from whisper_hailo.transcription.window_cache import CachedWindow, WindowCache, window_key
 
 PATIENCE: Final = 8
 """Consecutive batches after which waiting work goes before more urgent work."""
@@ -153,7 +153,7 @@ class Schedule:
     batch_size: int = 1
     progress: Progress | None = None
     encode_ahead: bool = field(default=True, kw_only=True)
-    cache: Journal | None = field(default=None, kw_only=True)
+    cache: WindowCache | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         stages = self.stages
@@ -166,10 +166,10 @@ class Schedule:
 
     def run(self) -> Iterator[Recording]:
         """Yield recordings that are done or failed; an error in one does not stop the others."""
-        for done in self.steps():
+        for done in self.run_windows():
             yield from done
 
-    def steps(self) -> Iterator[list[Recording]]:
+    def run_windows(self) -> Iterator[list[Recording]]:
         """Yield the recordings that each batch completed, mostly none."""
         row = self._row
         try:
@@ -319,7 +319,7 @@ class Schedule:
                 results = [window.again(request) for window, request in cached]
                 if batch.encoded is not None:
                     encoded = batch.encoded.result()
-                    steps = self._engine(recordings[0]).steps(encoded, requests)
+                    steps = self._engine(recordings[0]).decode_windows(encoded, requests)
                     n_steps = 0
                     while True:
                         try:

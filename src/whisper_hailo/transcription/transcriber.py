@@ -33,7 +33,7 @@ from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.run import Segments, TranscriptionRun
 from whisper_hailo.transcription.schedule import Progress, transcribe_in_order
-from whisper_hailo.transcription.window_cache import Journal
+from whisper_hailo.transcription.window_cache import WindowCache
 
 AudioInput: TypeAlias = AudioSource
 """A file, a channel of one, or `(n_samples,)` float32 samples at 16 kHz mono."""
@@ -152,16 +152,16 @@ class Transcriber(Pipeline, Closing):
         options: DecodingOptions | None = None,
         progress: Progress | None = None,
         *,
-        memory: Journal | None = None,
+        cache: WindowCache | None = None,
         **keywords: Unpack[TranscribeKwargs],
     ) -> Segments:
         """Transcribe one recording, yielding each segment when it is final.
 
-        Arguments and errors are those of `transcribe`, with a `memory` of the windows that an
+        Arguments and errors are those of `transcribe`, with a `cache` of the windows that an
         interrupted run decoded. Options are checked at once; the work stops when you stop asking
         for segments.
         """
-        run, recordings = self._begin([audio], options, progress, keywords, memory)
+        run, recordings = self._begin([audio], options, progress, keywords, cache)
         return Segments(run, next(recordings))
 
     def transcribe_many(
@@ -188,13 +188,13 @@ class Transcriber(Pipeline, Closing):
         options: DecodingOptions | None,
         progress: Progress | None,
         keywords: TranscribeKwargs,
-        memory: Journal | None = None,
+        cache: WindowCache | None = None,
     ) -> tuple[TranscriptionRun, Iterator[Recording]]:
         """Check the options; return a run, and its recordings one by one."""
         batch_size, rate = keywords.pop("batch_size", None), keywords.pop("sample_rate", None)
         options, long, logged = merge_transcribe_kwargs(options or self.default_options, keywords)
         progress = progress or logged
-        run = TranscriptionRun(self, options, long, batch_size, progress=progress, memory=memory)
+        run = TranscriptionRun(self, options, long, batch_size, progress=progress, cache=cache)
         return run, (run.recording(with_sample_rate(source, rate)) for source in audio)
 
     def transcribe_running(
@@ -218,13 +218,13 @@ class Transcriber(Pipeline, Closing):
             run = TranscriptionRun(self, options, long, 1)
             request = run.request(buffer)
             encoded = run.stages.encode([request])
-            (result,) = run_steps(run.stages.engine.steps(encoded, [request]))
+            (result,) = run_steps(run.stages.engine.decode_windows(encoded, [request]))
             text = run.text(result)
             if translate and text.words and text.language != "en":
                 options = translation_options(options, text.language)
                 run = TranscriptionRun(self, options, long, 1)
                 request = run.request(PartialBuffer(buffer.audio))
-                (result,) = run_steps(run.stages.engine.steps(encoded, [request]))
+                (result,) = run_steps(run.stages.engine.decode_windows(encoded, [request]))
                 text = replace(text, translation=run.text(result).text)
         clock.add(encoded.clock)
         return replace(text, timings=clock.timings())

@@ -131,7 +131,7 @@ class WindowRequest:
 
     Attributes:
         draft: expected start of the text.
-        word_times: align words of live audio, where the engine can.
+        word_timestamps: align words of live audio, where the engine can.
         hold_back_s: end the text of live audio where the decoder attends to the last seconds, so
             many: what it writes there is a guess. 0 is off.
     """
@@ -139,7 +139,7 @@ class WindowRequest:
     window: Window
     context: Context
     draft: Draft | None = None
-    word_times: bool = False
+    word_timestamps: bool = False
     hold_back_s: float = 0.0
 
     @property
@@ -147,7 +147,7 @@ class WindowRequest:
         """True if decoded once: live audio, except a whole segment without settled text."""
         if self.draft is None:
             return False
-        return not self.word_times or self.draft.n_fixed > 0
+        return not self.word_timestamps or self.draft.n_fixed > 0
 
 
 @dataclass(frozen=True, slots=True)

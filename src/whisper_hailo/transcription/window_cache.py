@@ -85,10 +85,10 @@ def window_key(request: WindowRequest) -> str:
 _VERSION: Final = 1
 _ADVICE: Final = "free some space or give another place"
 
-SIGNATURE: Final = Signature("the journal of an interrupted run", rb'\{"unfinished": ')
+SIGNATURE: Final = Signature("the window cache of an interrupted run", rb'\{"unfinished": ')
 
 
-class Journal(Closing):
+class WindowCache(Closing):
     """A cache of windows in a file, flushed at once.
 
     A batch is recalled as a whole or decoded again: rounding in the encoder depends on the batch. A

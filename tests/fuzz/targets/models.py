@@ -59,4 +59,4 @@ class Fuzzed:
         describe_model(model)
         words = bool(len(content) % 2)
         with Transcriber.from_model(str(model), window_s=2, threads=1) as transcriber:
-            transcriber.transcribe(self._noise, DecodingOptions(words=words))
+            transcriber.transcribe(self._noise, DecodingOptions(word_timestamps=words))

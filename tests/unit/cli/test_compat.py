@@ -16,8 +16,8 @@ from whisper_hailo.cli.transcribe_options import ModelOptions
 __all__ = ["recordings"]
 
 TAKEN: list[tuple[str, str, object]] = [
-    ("--word_timestamps True", "words", True),
-    ("--word_timestamps False", "words", False),
+    ("--word_timestamps True", "word_timestamps", True),
+    ("--word_timestamps False", "word_timestamps", False),
     ("--condition_on_previous_text False", "prompts.condition_on_previous_text", False),
     ("--condition_on_previous_text True", "prompts.condition_on_previous_text", True),
     ("--initial_prompt hello", "prompts.initial_prompt", "hello"),

@@ -22,7 +22,7 @@ from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.text.formats import render
 from whisper_hailo.text.subtitles import Layout
-from whisper_hailo.transcription.window_cache import CachedWindow, Journal
+from whisper_hailo.transcription.window_cache import CachedWindow, WindowCache
 
 
 class Coming(Iterator[Segment]):
@@ -68,10 +68,10 @@ def follow(
     segments: Coming,
     at: int = 0,
     identity: str = "",
-    begin: Callable[[Progress, Journal], None] = lambda _progress, _journal: None,
+    begin: Callable[[Progress, WindowCache], None] = lambda _progress, _cache: None,
 ) -> None:
-    def transcribe(_source: Any, *, progress: Progress, memory: Journal) -> Any:
-        begin(progress, memory)
+    def transcribe(_source: Any, *, progress: Progress, cache: WindowCache) -> Any:
+        begin(progress, cache)
         return segments
 
     write_recording(results.inputs[at], results, lambda: identity, transcribe)
@@ -80,9 +80,9 @@ def follow(
 def interrupt(results: Sink, segments: Coming, identity: str = "") -> None:
     """A run that ends when some is decoded."""
 
-    def remember(_progress: Progress, journal: Journal) -> None:
-        assert not journal.kept
-        journal.remember([remembered(segments, transcript())])
+    def remember(_progress: Progress, cache: WindowCache) -> None:
+        assert not cache.kept
+        cache.remember([remembered(segments, transcript())])
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -205,8 +205,8 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
         again = replace(results, output=replace(results.output, skip_existing=goes_on))
         seen: list[float] = []
 
-        def look(_progress: Progress, journal: Journal, seen: list[float] = seen) -> None:
-            seen.append(journal.known_s)
+        def look(_progress: Progress, cache: WindowCache, seen: list[float] = seen) -> None:
+            seen.append(cache.known_s)
             raise AudioError("not now")
 
         with pytest.raises(AudioError):
@@ -229,7 +229,7 @@ def test_what_was_known_before_tells_nothing_of_the_speed(
     interrupt(results, segments)
     capsys.readouterr()
 
-    def go_on(progress: Progress, _journal: Journal) -> None:
+    def go_on(progress: Progress, _cache: WindowCache) -> None:
         progress(12.5, 112.5)
         now[0] = 20.0
         progress(32.5, 112.5)
@@ -252,7 +252,7 @@ def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
     monkeypatch.setattr(sys, "stdout", sys.stderr)
     results = sink(tmp_path, "txt", out=out)
 
-    def advance(progress: Progress, _journal: Journal) -> None:
+    def advance(progress: Progress, _cache: WindowCache) -> None:
         segments.before = lambda: progress(100.0, 600.0)
 
     follow(results, segments, begin=advance)
@@ -277,7 +277,7 @@ def test_language_that_was_told_or_is_only_one_is_not_told_again(
 def test_nothing_decoded_means_nothing_to_resume(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(_progress: Progress, _journal: Journal) -> None:
+    def fail(_progress: Progress, _cache: WindowCache) -> None:
         raise AudioError("it is broken")
 
     results = sink(tmp_path, "txt", out="out", goes_on=True)

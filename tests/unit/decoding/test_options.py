@@ -291,7 +291,6 @@ TYPED = {
     "compression_ratio": "--compression-ratio-threshold",
     "suppress": "--suppress-tokens",
     "max_per_second": "--max-tokens-per-second",
-    "words": "--word-timestamps",
 }
 """Where it is not the field's own name."""
 

@@ -11,7 +11,7 @@ from tests.unit.shapes import TOY_TOKENS
 from tests.unit.spoken_words import word
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import Segment, Word
-from whisper_hailo.decoding.word_times import (
+from whisper_hailo.decoding.word_timestamps import (
     median_filter,
     token_starts,
     warp_path,

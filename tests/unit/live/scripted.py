@@ -69,7 +69,7 @@ class Speller:
     language: str = "en"
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
-        audio, draft, word_times = buffer.audio, buffer.draft, buffer.word_times
+        audio, draft, word_timestamps = buffer.audio, buffer.draft, buffer.word_timestamps
         assert audio.size <= self.content_s * SAMPLE_RATE_HZ + 512
         self.heard.append(audio)
         levels = np.rint(audio * 1000).astype(int)
@@ -81,7 +81,7 @@ class Speller:
                 whole = end - begin >= 0.25 * SAMPLE_RATE_HZ
                 name = f" w{level - 1}" if whole else f" part-of-w{level - 1}"
                 times = (begin / SAMPLE_RATE_HZ, end / SAMPLE_RATE_HZ)
-                known = times if self.timed and word_times else (None, None)
+                known = times if self.timed and word_timestamps else (None, None)
                 ids = (2 * level + (not whole),) if self.tokens else ()
                 words.append(BufferWord(name, ids, 1.0, *known))
         if self.tokens:
@@ -111,7 +111,7 @@ class Fickle:
         self._random = np.random.default_rng(self.seed)
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
-        audio, draft, word_times = buffer.audio, buffer.draft, buffer.word_times
+        audio, draft, word_timestamps = buffer.audio, buffer.draft, buffer.word_timestamps
         n_words = int(self._random.integers(0, 6))
         ids = [int(token) for token in self._random.integers(0, self.vocabulary, n_words)]
         if not self.tokens:
@@ -125,7 +125,7 @@ class Fickle:
                 f" w{token}",
                 (token,),
                 0.5,
-                *((times[2 * i], times[2 * i + 1]) if word_times else (None, None)),
+                *((times[2 * i], times[2 * i + 1]) if word_timestamps else (None, None)),
             )
             for i, token in enumerate(ids)
         ]

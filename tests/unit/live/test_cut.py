@@ -61,7 +61,7 @@ class StallsOnce(Speller):
     stalled = False
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
-        if buffer.word_times and not self.stalled:
+        if buffer.word_timestamps and not self.stalled:
             self.stalled = True
             raise DeviceError("the device stalled; wait")
         return super().transcribe(buffer, language)

@@ -17,7 +17,7 @@ from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import BufferText, BufferWord
-from whisper_hailo.decoding import logits_rules
+from whisper_hailo.decoding import hotwords
 from whisper_hailo.decoding.options import (
     PRESETS,
     DecodingOptions,
@@ -100,7 +100,7 @@ def test_an_engine_is_warm_before_the_first_words() -> None:
     for buffer, language in heard:
         assert (buffer.audio.shape, buffer.audio.dtype) == ((16_000,), np.float32)
         assert 0.0 < np.abs(buffer.audio).max() < 0.01
-        assert (buffer.draft, buffer.word_times, language) == (Draft(), False, None)
+        assert (buffer.draft, buffer.word_timestamps, language) == (Draft(), False, None)
 
 
 def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
@@ -136,7 +136,7 @@ def test_unsupported_options_are_refused_before_hearing() -> None:
 
 @pytest.mark.slow
 def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logits_rules, "START_BONUS", 30.0)  # micro is as sure as that of its words
+    monkeypatch.setattr(hotwords, "START_BONUS", 30.0)  # micro is as sure as that of its words
     sound = load_audio(unpack_clips() / "phrases" / "phrases-029.ogg")  # says it twice
     with Transcriber.from_model("micro", quantize="none", threads=1) as micro:
         plain = replace(caption_defaults(micro.default_anti_repetition), language="de")

@@ -185,7 +185,7 @@ class Noting(Speller):
     wholes: list[tuple[int, Draft]] = field(default_factory=list)
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
-        if buffer.word_times:
+        if buffer.word_timestamps:
             self.wholes.append((buffer.audio.size, buffer.draft))
         return super().transcribe(buffer, language)
 
@@ -247,7 +247,7 @@ def test_mark_that_ends_the_text_before_is_not_repeated() -> None:
         def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
             heard = super().transcribe(buffer, language)
             n = buffer.draft.n_fixed
-            if not buffer.word_times or n == 0:
+            if not buffer.word_timestamps or n == 0:
                 return heard
             last = heard.words[n - 1]
             last = replace(last, text=last.text + ",", tokens=(*last.tokens, 99))

@@ -44,7 +44,7 @@ def test_verbose_json_has_segments_and_words_as_asked(
 ) -> None:
     both = {"timestamp_granularities[]": ["word", "segment"]}
     answer = transcribe(web, response_format="verbose_json", **both).json()
-    options = replace(OPTIONS, words=True)
+    options = replace(OPTIONS, word_timestamps=True)
     alone = transcriber.transcribe(SHORT, options)
     assert answer["text"] == alone.text
     assert answer["language"] == "english"

@@ -34,7 +34,7 @@ def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Tran
         heard = captions.transcribe(PartialBuffer(buffer, draft, True, 0.5), "en")
         options = replace(CAPTIONS, language="en")
         alone = transcriber.transcribe_running(
-            PartialBuffer(buffer, draft, word_times=True, hold_back_s=0.5), options
+            PartialBuffer(buffer, draft, word_timestamps=True, hold_back_s=0.5), options
         )
         assert heard.words == alone.words
         assert heard.passes == alone.passes

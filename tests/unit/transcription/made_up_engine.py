@@ -60,7 +60,7 @@ class Interpreter:
     def context(self) -> Context:
         return Context("en")
 
-    def steps(
+    def decode_windows(
         self, encoded: Encoded, requests: Sequence[WindowRequest]
     ) -> Steps[list[WindowResult]]:
         yield from ()

@@ -39,7 +39,7 @@ class Interpreter:
     def context(self) -> Context:
         return Context("en", INITIAL, conditions=True)
 
-    def steps(
+    def decode_windows(
         self, encoded: Encoded, requests: Sequence[WindowRequest]
     ) -> Steps[list[WindowResult]]:
         yield from ()

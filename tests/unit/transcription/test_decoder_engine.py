@@ -125,7 +125,7 @@ def transcribe(
     features = np.array(numbers, np.float32).reshape(-1, 1, 1)
     asked = windows or [window(number) for number in numbers]
     requests = list(map(WindowRequest, asked, own))
-    return run_steps(engine.steps(Encoded(features, StageClock()), requests)), own
+    return run_steps(engine.decode_windows(Encoded(features, StageClock()), requests)), own
 
 
 def test_each_window_s_text_is_that_of_its_audio() -> None:
@@ -136,7 +136,7 @@ def test_each_window_s_text_is_that_of_its_audio() -> None:
 
 def test_each_window_s_words_are_looked_for_in_its_own_audio() -> None:
     """Of three rows decoded together, each is aligned alone, as it is without the others."""
-    options = DecodingOptions(words=True)
+    options = DecodingOptions(word_timestamps=True)
     together, _ = transcribe(Rows(), [3, 1, 2], options)
     for number, of_batch in zip([3, 1, 2], together, strict=True):
         (alone,), _ = transcribe(Rows(), [number], options)
@@ -172,7 +172,7 @@ def test_times_are_no_words_and_are_not_looked_for() -> None:
             return output, after
 
     decoder = Timed()
-    options = DecodingOptions("en", timestamps=True, words=True)
+    options = DecodingOptions("en", timestamps=True, word_timestamps=True)
     sought = [replace(window(1), is_sought=True)]
     (heard,), _ = transcribe(decoder, [1], options, windows=sought)
     assert heard.segments[0].tokens == (20, 1, 1, 29)
@@ -182,7 +182,7 @@ def test_times_are_no_words_and_are_not_looked_for() -> None:
 
 def test_a_decoder_without_eyes_gives_no_times_of_words() -> None:
     with pytest.raises(OptionError, match="attention"):
-        transcribe(Rows(aligns=False), [1], DecodingOptions(words=True))
+        transcribe(Rows(aligns=False), [1], DecodingOptions(word_timestamps=True))
 
 
 def test_a_recording_s_language_is_that_of_its_first_window() -> None:
@@ -287,7 +287,7 @@ def test_rows_of_engines_alike_are_shown_their_own_prompts() -> None:
         decoder.fed.clear()
         requests = [WindowRequest(window(2), one.context()) for one in asked]
         features = np.full((len(asked), 1, 1), 2, np.float32)
-        run_steps(engines[0].steps(Encoded(features, StageClock()), requests))
+        run_steps(engines[0].decode_windows(Encoded(features, StageClock()), requests))
         return decoder.fed[0]
 
     (plain,), (prompted,) = fed(engines[0]), fed(engines[1])
@@ -315,7 +315,7 @@ def engine(
 
 
 def hear(own: DecoderEngine, request: WindowRequest) -> WindowResult:
-    (heard,) = run_steps(own.steps(Encoded(number(2), StageClock()), [request]))
+    (heard,) = run_steps(own.decode_windows(Encoded(number(2), StageClock()), [request]))
     return heard
 
 
@@ -337,7 +337,7 @@ def test_what_a_row_s_text_begins_with_is_its_own_engine_s() -> None:
     engines = [engine(decoder, ENGLISH_WINDOW, SPELLING), engine(decoder, prefixed, SPELLING)]
     requests = [WindowRequest(window(2), one.context()) for one in engines]
     features = np.full((2, 1, 1), 2, np.float32)
-    run_steps(engines[0].steps(Encoded(features, StageClock()), requests))
+    run_steps(engines[0].decode_windows(Encoded(features, StageClock()), requests))
     plain, begun = decoder.fed[0]
     assert begun[-2:] == [1, 2]
     assert begun[-3] == plain[-1] == TOY_TOKENS.no_timestamps
@@ -386,7 +386,7 @@ def test_what_is_made_up_of_running_silence_has_no_words() -> None:
             return output, after
 
     own = engine(Silent())
-    heard = hear(own, WindowRequest(window(2), own.context(), Draft(), word_times=True))
+    heard = hear(own, WindowRequest(window(2), own.context(), Draft(), word_timestamps=True))
     assert heard.decoded.tokens[:2] == (2, 2)
     assert (heard.silent, heard.words) == (True, ())
 
@@ -405,7 +405,7 @@ def test_what_is_chosen_looking_at_the_last_seconds_is_held_back(
     engine = DecoderEngine(Reading(), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
     request = WindowRequest(window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s)
     features = np.full((1, 1, 1), 2, np.float32)
-    (heard,) = run_steps(engine.steps(Encoded(features, StageClock()), [request]))
+    (heard,) = run_steps(engine.decode_windows(Encoded(features, StageClock()), [request]))
     assert heard.decoded.tokens == kept
 
 
@@ -423,7 +423,7 @@ def test_decoder_is_asked_for_places_only_to_hold_back(
     engine = DecoderEngine(Looking(), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
     request = WindowRequest(window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s)
     features = np.full((1, 1, 1), 2, np.float32)
-    run_steps(engine.steps(Encoded(features, StageClock()), [request]))
+    run_steps(engine.decode_windows(Encoded(features, StageClock()), [request]))
     assert set(asked) == {hold_back_s > 0}
 
 
@@ -432,7 +432,7 @@ def test_a_decoder_without_eyes_holds_nothing_back() -> None:
     blind = DecoderEngine(decoder, TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
     request = WindowRequest(window(2), blind.context(), Draft((2, 2)), hold_back_s=9.0)
     features = np.full((1, 1, 1), 2, np.float32)
-    (heard,) = run_steps(blind.steps(Encoded(features, StageClock()), [request]))
+    (heard,) = run_steps(blind.decode_windows(Encoded(features, StageClock()), [request]))
     assert heard.decoded.tokens == (2, 2)
 
 
@@ -462,11 +462,11 @@ class Mute(Words):
 
 
 def test_where_nothing_was_said_no_words_are_looked_for() -> None:
-    decoder, timed = Asked(), replace(ENGLISH_WINDOW, words=True)
+    decoder, timed = Asked(), replace(ENGLISH_WINDOW, word_timestamps=True)
     own = engine(decoder, timed, Tokenizer(Mute(), TOY_TOKENS))  # type: ignore[arg-type]
     requests = [WindowRequest(window(2), own.context()) for _ in range(2)]
     features = np.full((2, 1, 1), 2, np.float32)
-    silent = run_steps(own.steps(Encoded(features, StageClock()), requests))
+    silent = run_steps(own.decode_windows(Encoded(features, StageClock()), requests))
     assert [one.segments for one in silent] == [(), ()]
     assert (any(decoder.looked), decoder.n_selected) == (False, 0)
     (heard,), _ = transcribe(decoder, [2], timed)
@@ -475,7 +475,7 @@ def test_where_nothing_was_said_no_words_are_looked_for() -> None:
 
 
 def test_of_two_rows_each_is_aligned_alone() -> None:
-    timed = replace(ENGLISH_WINDOW, words=True)
+    timed = replace(ENGLISH_WINDOW, word_timestamps=True)
     together, _ = transcribe(Asked(), [3, 1], timed)
     alone = [transcribe(Asked(), [one], timed)[0][0] for one in (3, 1)]
     assert [one.segments for one in together] == [one.segments for one in alone]
@@ -497,7 +497,7 @@ def test_text_of_running_audio_is_its_draft() -> None:
     assert decoded.drafted.n_fixed == 1
 
 
-TIMED = DecodingOptions(words=True)
+TIMED = DecodingOptions(word_timestamps=True)
 ODD = np.full((1, 1, 1), 3, np.float32)
 """Audio that Rows takes for the second language."""
 
@@ -512,7 +512,7 @@ def decode_one(
     context = engine.context()
     context.last_speech_s = last_speech_s
     (heard,) = run_steps(
-        engine.steps(Encoded(ODD, StageClock()), [WindowRequest(window(9), context)])
+        engine.decode_windows(Encoded(ODD, StageClock()), [WindowRequest(window(9), context)])
     )
     return heard
 

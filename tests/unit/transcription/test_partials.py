@@ -203,7 +203,7 @@ def test_languages_without_blanks_keep_characters_apart() -> None:
 
 
 def test_word_times_grow_and_stay_in_the_buffer(micro: Transcriber, speech: FloatArray) -> None:
-    heard = micro.transcribe_running(PartialBuffer(speech, word_times=True), OPTIONS)
+    heard = micro.transcribe_running(PartialBuffer(speech, word_timestamps=True), OPTIONS)
     assert heard.text == micro.transcribe_running(PartialBuffer(speech), OPTIONS).text
     times = [time for word in heard.words for time in (word.start_s, word.end_s)]
     assert None not in times
@@ -325,10 +325,12 @@ def test_running_audio_is_no_first_window_and_ends_with_its_own() -> None:
     context = Context("en")
     audio = np.arange(20, dtype=np.float32)
     draft = Draft((1, 2), 1)
-    request = PartialBuffer(audio, draft, word_times=True, hold_back_s=0.5).request(context, 16)
+    request = PartialBuffer(audio, draft, word_timestamps=True, hold_back_s=0.5).request(
+        context, 16
+    )
     assert request.window.audio.tolist() == list(range(16))
     assert (request.window.start_s, context.n_windows) == (0.0, 1)
-    assert (request.draft, request.word_times, request.hold_back_s) == (draft, True, 0.5)
+    assert (request.draft, request.word_timestamps, request.hold_back_s) == (draft, True, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -366,7 +368,7 @@ def test_words_of_running_audio_have_times_if_asked_and_known(
     engine = DecoderEngine(Rows(aligns=aligns), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
     request = PartialBuffer(WINDOW.audio, Draft(), asked).request(engine.context(), 16_000)
     features = np.ones((1, 1, 1), np.float32)
-    (found,) = run_steps(engine.steps(Encoded(features, StageClock()), [request]))
+    (found,) = run_steps(engine.decode_windows(Encoded(features, StageClock()), [request]))
     assert len(found.words) == n_words
 
 
@@ -461,7 +463,7 @@ def test_an_encoder_of_one_length_gets_whole_windows() -> None:
 
 def test_times_of_words_are_found_where_asked_for(german: Transcriber) -> None:
     plain = german.transcribe_running(PartialBuffer(noise(1.0)), AUTO)
-    timed = german.transcribe_running(PartialBuffer(noise(1.0), word_times=True), AUTO)
+    timed = german.transcribe_running(PartialBuffer(noise(1.0), word_timestamps=True), AUTO)
     assert [word.start_s for word in plain.words] == [None, None]
     assert [word.text for word in timed.words] == [" w3", " w3"]
     assert all(word.start_s is not None for word in timed.words)

@@ -139,7 +139,7 @@ def test_fixed_decoder_is_padded_to_its_positions_at_most() -> None:
 
 def test_engines_limits_are_refused_before_opening() -> None:
     with pytest.raises(OptionError, match="attention"):
-        parts(Rows(aligns=False)).check(DecodingOptions(words=True))
+        parts(Rows(aligns=False)).check(DecodingOptions(word_timestamps=True))
 
 
 def test_windows_overlap_only_where_words_can_be_told() -> None:
@@ -154,7 +154,7 @@ def test_windows_overlap_only_where_words_can_be_told() -> None:
 
 
 def test_what_is_asked_for_says_how_windows_are_cut() -> None:
-    timed = DecodingOptions(timestamps=True, words=True)
+    timed = DecodingOptions(timestamps=True, word_timestamps=True)
     own = parts(Rows())
     assert own.resolve_long(timed, None).strategy == "overlap"
     assert own.resolve_long(timed, LongOptions("vad")).strategy == "vad"

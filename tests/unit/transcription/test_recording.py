@@ -78,7 +78,7 @@ def test_windows_wait_where_one_leads_to_or_is_shown_to_the_next(
 def test_with_words_a_window_begins_behind_the_last_of_them(words: bool, start_s: float) -> None:
     """Of a segment up to 0.5 s, the last time in its window, the word ends at 0.25 s."""
     feed = AudioBuffer(iter([np.zeros(32_000, np.float32)]))
-    options = DecodingOptions(timestamps=True, words=words)
+    options = DecodingOptions(timestamps=True, word_timestamps=words)
     plan = make_planner(feed, PLAN, options, LongOptions("seek", skip_silence=False))
     windows = plan.windows()
     first = next(windows)
@@ -112,7 +112,7 @@ def test_words_that_join_windows_are_left_out_unless_asked(
     words: bool,
 ) -> None:
     """Of the segments that are final at once and of those that are final at last."""
-    options = DecodingOptions(words=words)
+    options = DecodingOptions(word_timestamps=words)
     noise = np.random.default_rng(0).standard_normal(24_000).astype(np.float32)
     with recording(noise, LongOptions("overlap", skip_silence=False), options) as own:
         while (request := own.next()) is not None:
@@ -280,7 +280,7 @@ def test_whoever_stops_listening_gives_all_files_back(file: Path) -> None:
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
     long = LongOptions("consecutive", skip_silence=False)
     own = [Noted(file, Context("en"), PLAN, DecodingOptions(), long) for _ in range(2)]
-    steps = Schedule(RecordingList(own), stages, 2).steps()
+    steps = Schedule(RecordingList(own), stages, 2).run_windows()
     assert next(steps) == []
     assert [one.n_closed for one in own] == [0, 0]
     steps.close()  # type: ignore[attr-defined]

@@ -435,7 +435,7 @@ class Stepping(Interpreter):
         self.n_steps = 0
         self.begun_at: list[int] = []
 
-    def steps(
+    def decode_windows(
         self, encoded: Encoded, requests: Sequence[WindowRequest]
     ) -> Steps[list[WindowResult]]:
         if any(request.context is self._hard.context for request in requests):
@@ -513,11 +513,11 @@ def test_time_of_what_went_first_is_not_counted() -> None:
 @pytest.mark.parametrize("n_waiting", [0, 1])
 def test_window_that_nobody_waits_for_ends_at_its_next_step(n_waiting: int) -> None:
     class Leaving(Stepping):
-        def steps(
+        def decode_windows(
             self, encoded: Encoded, requests: Sequence[WindowRequest]
         ) -> Steps[list[WindowResult]]:
             hard.abandoned = DeviceError("the client left")
-            return super().steps(encoded, requests)
+            return super().decode_windows(encoded, requests)
 
     hard, *others = (recording_of(noise(1, n)) for n in range(1 + n_waiting))
     source = AtOnce([hard, *others])

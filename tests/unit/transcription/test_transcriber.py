@@ -339,9 +339,9 @@ def test_encoder_and_decoder_take_turns_where_that_is_asked_for(transcriber: Tra
 
 def test_a_run_takes_audio_that_goes_on_window_by_window(transcriber: Transcriber) -> None:
     run = TranscriptionRun(transcriber, DecodingOptions("en"))
-    request = run.request(PartialBuffer(noise(5.0), Draft((1,)), word_times=True))
+    request = run.request(PartialBuffer(noise(5.0), Draft((1,)), word_timestamps=True))
     assert request.window.audio.size == 16_000, "a window has 1 s of audio"
-    assert (request.draft, request.word_times, request.context.language) == (
+    assert (request.draft, request.word_timestamps, request.context.language) == (
         Draft((1,)),
         True,
         "en",

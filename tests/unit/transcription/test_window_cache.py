@@ -33,7 +33,7 @@ from whisper_hailo.transcription.schedule import RecordingList, Schedule
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
-from whisper_hailo.transcription.window_cache import CachedWindow, Journal, window_key
+from whisper_hailo.transcription.window_cache import CachedWindow, WindowCache, window_key
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 AUDIO = np.linspace(-0.5, 0.5, 1600, dtype=np.float32)
@@ -136,17 +136,17 @@ def test_what_is_no_number_is_not_kept_and_does_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     known = CachedWindow.of(request(), RESULT)
     broken = replace(known, key="broken", advance_s=math.nan)
-    with Journal(path, "a", go_on=True) as journal:
-        journal.remember([broken])
+    with WindowCache(path, "a", go_on=True) as cache:
+        cache.remember([broken])
         assert not path.exists()
         for key in ("first", "second"):
-            journal.remember([replace(known, key=key)])
-        journal.remember([broken])
-    with Journal(path, "a", go_on=True) as journal:
-        assert journal.kept
-        assert journal.known_s == 3.6
-        assert journal.recall("second") == replace(known, key="second")
-        assert journal.recall("broken") is None
+            cache.remember([replace(known, key=key)])
+        cache.remember([broken])
+    with WindowCache(path, "a", go_on=True) as cache:
+        assert cache.kept
+        assert cache.known_s == 3.6
+        assert cache.recall("second") == replace(known, key="second")
+        assert cache.recall("broken") is None
 
 
 def test_what_is_kept_is_on_the_disk_as_soon_as_it_is_told(
@@ -158,13 +158,13 @@ def test_what_is_kept_is_on_the_disk_as_soon_as_it_is_told(
     monkeypatch.setattr("os.fsync", lambda _: flushed.append(path.stat().st_size))
     known = CachedWindow.of(request(), RESULT)
     sizes = []
-    with Journal(path, "a", go_on=True) as journal:
+    with WindowCache(path, "a", go_on=True) as cache:
         for key in ("first", "second", "third"):
-            journal.remember([replace(known, key=key)])
+            cache.remember([replace(known, key=key)])
             sizes.append(path.stat().st_size)
     assert flushed == sizes[1:]
-    with Journal(path, "a", go_on=True) as journal:
-        journal.remember([replace(known, key="fourth")])
+    with WindowCache(path, "a", go_on=True) as cache:
+        cache.remember([replace(known, key="fourth")])
     assert len(flushed) == 3, "what is gone on with is flushed at once"
 
 
@@ -187,51 +187,51 @@ def n_lines(path: Path) -> int:
     return len(path.read_bytes().splitlines())
 
 
-def test_a_journal_is_known_as_far_as_its_last_segment(tmp_path: Path) -> None:
+def test_a_cache_is_known_as_far_as_its_last_segment(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
-    with Journal(path, "a", go_on=True) as journal:
-        assert journal.known_s == 0.0
-        journal.remember([known("first", 1.5, 4.5), known("second", 3.0)])
+    with WindowCache(path, "a", go_on=True) as cache:
+        assert cache.known_s == 0.0
+        cache.remember([known("first", 1.5, 4.5), known("second", 3.0)])
         assert n_lines(path) == 2, "the program may end now"
-    with Journal(path, "a", go_on=True) as journal:
-        assert journal.known_s == 4.5
+    with WindowCache(path, "a", go_on=True) as cache:
+        assert cache.known_s == 4.5
 
 
-def test_a_journal_that_was_closed_may_go_on(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j.jsonl", "a", go_on=True)
+def test_a_cache_that_was_closed_may_go_on(tmp_path: Path) -> None:
+    cache = WindowCache(tmp_path / "j.jsonl", "a", go_on=True)
     for key in ("first", "second"):
-        with journal:
-            journal.remember([known(key, 1.0)])
-    with journal:
-        assert journal.recall("first") == known("first", 1.0)
-        assert journal.recall("second") == known("second", 1.0)
+        with cache:
+            cache.remember([known(key, 1.0)])
+    with cache:
+        assert cache.recall("first") == known("first", 1.0)
+        assert cache.recall("second") == known("second", 1.0)
 
 
 def test_nothing_of_what_was_torn_is_left_behind_what_is_new(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
-    with Journal(path, "a", go_on=True) as journal:
-        journal.remember([known("first", 1.0)])
+    with WindowCache(path, "a", go_on=True) as cache:
+        cache.remember([known("first", 1.0)])
     with path.open("ab") as file:
         file.write(b'{"windows": [' + b" " * 10_000)
-    with Journal(path, "a", go_on=True) as journal:
-        journal.remember([known("second", 2.0)])
+    with WindowCache(path, "a", go_on=True) as cache:
+        cache.remember([known("second", 2.0)])
     assert n_lines(path) == 3
     assert path.read_bytes().endswith(b"}\n")
 
 
 def test_what_is_removed_is_gone_and_may_begin_anew(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
-    with Journal(path, "a", go_on=True) as journal:
-        journal.remove()
+    with WindowCache(path, "a", go_on=True) as cache:
+        cache.remove()
         for key in ("first", "second"):
-            journal.remember([known(key, 1.0)])
-            assert journal.kept
-            journal.remove()
-            assert (journal.kept, path.exists()) == (False, False)
-        journal.remember([known("third", 2.0)])
-    with Journal(path, "a", go_on=True) as journal:
-        assert journal.recall("first") is None
-        assert journal.recall("third") == known("third", 2.0)
+            cache.remember([known(key, 1.0)])
+            assert cache.kept
+            cache.remove()
+            assert (cache.kept, path.exists()) == (False, False)
+        cache.remember([known("third", 2.0)])
+    with WindowCache(path, "a", go_on=True) as cache:
+        assert cache.recall("first") is None
+        assert cache.recall("third") == known("third", 2.0)
 
 
 PLAIN = DecodingOptions()
@@ -300,14 +300,14 @@ def test_an_interrupted_run_goes_on_with_the_same_text(
 ) -> None:
     """Whatever a plan of windows and a recording know of what was before."""
     path = tmp_path / "not" / "there" / "j.jsonl"  # folders are made
-    with Journal(path, "a", go_on=True) as journal:
-        begun = micro_of_10_s.segments(long, **straight.arguments, memory=journal)
+    with WindowCache(path, "a", go_on=True) as cache:
+        begun = micro_of_10_s.segments(long, **straight.arguments, cache=cache)
         n_given = len(list(islice(begun, n_segments)))
         begun.close()
     again, encoder = watched(micro_of_10_s)
-    with Journal(path, "a", go_on=True) as journal:
-        assert (journal.known_s > 0) is (n_given > 0)
-        rest = again.segments(long, **straight.arguments, memory=journal)
+    with WindowCache(path, "a", go_on=True) as cache:
+        assert (cache.known_s > 0) is (n_given > 0)
+        rest = again.segments(long, **straight.arguments, cache=cache)
         assert len(list(rest)) == len(straight.transcript.segments)
     assert text_of(rest.transcript) == text_of(straight.transcript)
     assert len(encoder.shapes) < straight.n_windows, "something was known"
@@ -325,16 +325,16 @@ def test_a_torn_line_and_what_is_behind_it_are_left_out(
     path = tmp_path / "j.jsonl"
     arguments: dict[str, Any] = {"long": LongOptions(skip_silence=False), "batch_size": 1}
     straight = micro_of_10_s.transcribe(long, PLAIN, **arguments)
-    with Journal(path, "a", go_on=True) as journal:
-        list(micro_of_10_s.segments(long, PLAIN, **arguments, memory=journal))
+    with WindowCache(path, "a", go_on=True) as cache:
+        list(micro_of_10_s.segments(long, PLAIN, **arguments, cache=cache))
     header, first, second, *others = lines(path)
     assert others
     for torn in (second[:-9], second[:-1], b"{}\n" + second):
         left = header + first + torn
         path.write_bytes(left)
-        with Journal(path, "a", go_on=True) as journal:
+        with WindowCache(path, "a", go_on=True) as cache:
             again, encoder = watched(micro_of_10_s)
-            found = again.segments(long, PLAIN, **arguments, memory=journal)
+            found = again.segments(long, PLAIN, **arguments, cache=cache)
             assert [s.text for s in found] == [s.text for s in straight.segments]
         assert len(encoder.shapes) == len(others) + 1
         assert lines(path)[:2] == [header, first]
@@ -346,12 +346,12 @@ def test_what_another_run_left_is_of_no_use(
     micro_of_10_s: Transcriber, long: FloatArray, tmp_path: Path, settings: str, go_on: bool
 ) -> None:
     path = tmp_path / "j.jsonl"
-    with Journal(path, "a", go_on=True) as journal:
-        list(micro_of_10_s.segments(long, PLAIN, memory=journal))
-    with Journal(path, settings, go_on=go_on) as journal:
-        assert journal.known_s == 0
-        assert not journal.kept
-        list(micro_of_10_s.segments(long, PLAIN, memory=journal))
+    with WindowCache(path, "a", go_on=True) as cache:
+        list(micro_of_10_s.segments(long, PLAIN, cache=cache))
+    with WindowCache(path, settings, go_on=go_on) as cache:
+        assert cache.known_s == 0
+        assert not cache.kept
+        list(micro_of_10_s.segments(long, PLAIN, cache=cache))
     assert json.loads(lines(path)[0])["unfinished"] == settings
 
 
@@ -359,11 +359,11 @@ def test_what_is_done_leaves_nothing(
     tmp_path: Path, micro_of_10_s: Transcriber, long: FloatArray
 ) -> None:
     path = tmp_path / "folder" / "j.jsonl"
-    with Journal(path, "a", go_on=True) as journal:
+    with WindowCache(path, "a", go_on=True) as cache:
         assert not path.exists()
-        next(micro_of_10_s.segments(long, PLAIN, memory=journal))
+        next(micro_of_10_s.segments(long, PLAIN, cache=cache))
         assert path.exists()
-        journal.remove()
+        cache.remove()
     assert not path.exists()
 
 

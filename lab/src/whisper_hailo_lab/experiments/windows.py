@@ -61,7 +61,7 @@ def measure(case: WindowCase, sets: Sequence[str], limit: int | None) -> Iterato
             errors: list[float] = []
             for clip in spoken_clips(name, limit):
                 options = DecodingOptions(
-                    language=clip.language, timestamps=case.timestamps, words=True
+                    language=clip.language, timestamps=case.timestamps, word_timestamps=True
                 )
                 transcript = transcriber.transcribe(clip.path, options)
                 scores.append(score_file(clip.text, transcript.text, language=clip.language))

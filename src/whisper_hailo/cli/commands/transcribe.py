@@ -120,7 +120,7 @@ def decoding_options(
 ) -> DecodingOptions:
     """Return a decoder's defaults with the given options; `step` is its rise of temperature."""
     options = fallback.apply(given, default, step)
-    if output.layout.highlight_words and not options.words:
+    if output.layout.highlight_words and not options.word_timestamps:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
     return options
 

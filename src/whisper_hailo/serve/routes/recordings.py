@@ -84,7 +84,7 @@ def openai_router(service: TranscriptionService) -> APIRouter:
             prompt=prompt,
             hotwords=hotwords or ", ".join(keywords or ()),
             temperature=temperature,
-            words=logprobs or "word" in granularities,
+            word_timestamps=logprobs or "word" in granularities,
             speech=_parse_speech(chunking_strategy, await request.form()),
         )
         if stream:
@@ -265,7 +265,7 @@ def media_router(service: TranscriptionService) -> APIRouter:
             language=language or None,
             task=task,
             prompt=initial_prompt,
-            words=word_timestamps,
+            word_timestamps=word_timestamps,
             speech={} if vad_filter else None,
         )
         form = None if encode else PcmForm()

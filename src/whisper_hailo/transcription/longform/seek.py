@@ -25,7 +25,7 @@ class SeekPlanner(WindowPlanner):
     Positions are whole log-mel frames, as in OpenAI Whisper.
     """
 
-    words: bool = False
+    word_timestamps: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,7 +64,7 @@ class SeekPlanner(WindowPlanner):
         window = result.window
         last_word_s = result.last_word_end_s
         if (
-            self.words
+            self.word_timestamps
             and not result.ends_alone
             and last_word_s is not None
             and last_word_s > window.start_s

@@ -74,9 +74,9 @@ class Listener:
         *,
         long: LongOptions,
         batch_size: int | None,
-        memory: object,
+        cache: object,
     ) -> Heard:
-        self.helped_by.append((progress, memory))
+        self.helped_by.append((progress, cache))
         self.asked.append((options, long, batch_size))
         return Heard(said())
 
@@ -136,8 +136,8 @@ DECODING: list[tuple[str, str, object]] = [
     ("--format srt --timestamps", "timestamps", True),
     ("--word-timestamps", "timestamps", False),
     ("| max-initial-timestamp = 0.5", "max_initial_timestamp_s", 0.5),
-    ("", "words", False),
-    ("--word-timestamps", "words", True),
+    ("", "word_timestamps", False),
+    ("--word-timestamps", "word_timestamps", True),
     ("--initial-prompt hello", "prompts.initial_prompt", "hello"),
     ("| carry-initial-prompt = true", "prompts.carry_initial_prompt", True),
     ("| prefix = 'hello'", "prompts.prefix", "hello"),

@@ -17,7 +17,7 @@ from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.transcription.window_cache import Journal
+from whisper_hailo.transcription.window_cache import WindowCache
 
 __all__ = ["many", "stereo"]
 
@@ -152,7 +152,7 @@ def test_only_what_is_written_to_files_can_be_gone_on_with(many: Many) -> None:
     assert run(["transcribe", "a.wav"]) == 0
     assert not many.identified
     assert run(["transcribe", "a.wav", "b.wav", "-o", "out", "--task", "translate"]) == 0
-    assert [type(memory) for _, memory in many.helped_by] == [type(None), Journal, Journal]
+    assert [type(cache) for _, cache in many.helped_by] == [type(None), WindowCache, WindowCache]
     assert {type(progress) for progress, _ in many.helped_by} == {Progress}
     assert many.identified == [many.asked[-1]], "once for all"
 

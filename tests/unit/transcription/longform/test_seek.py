@@ -25,11 +25,11 @@ PLAN = WindowPlan(10.0, 1.0)
 
 def seeking(
     seconds: float = 60.0,
-    words: bool = False,
+    word_timestamps: bool = False,
     clips: tuple[Clip, ...] = WHOLE,
 ) -> SeekPlanner:
     audio = np.zeros(round(seconds * SAMPLE_RATE_HZ), np.float32)
-    return SeekPlanner(AudioBuffer(iter([audio])), clips, PLAN, words)
+    return SeekPlanner(AudioBuffer(iter([audio])), clips, PLAN, word_timestamps)
 
 
 def heard(window: Window, *edges: tuple[float, float], advance_s: float = 9.0) -> WindowResult:
@@ -54,7 +54,7 @@ def test_the_last_timestamp_counts_from_its_window() -> None:
 
 def test_the_last_word_s_end_is_a_time_of_the_recording() -> None:
     """In the second window, too, whose words lie behind its start."""
-    plan = seeking(words=True)
+    plan = seeking(word_timestamps=True)
     windows = plan.windows()
     plan.take(heard(next(windows), (1.0, 2.0), (3.0, 4.0), advance_s=8.0))
     second = next(windows)
@@ -67,7 +67,7 @@ def test_the_last_word_s_end_is_a_time_of_the_recording() -> None:
 
 
 def test_word_that_ends_where_window_begins_does_not_hold_it_up() -> None:
-    plan = seeking(words=True)
+    plan = seeking(word_timestamps=True)
     windows = plan.windows()
     plan.take(heard(next(windows), (1.0, 4.0)))
     plan.take(heard(next(windows), (3.5, 4.0), advance_s=2.0))
@@ -76,14 +76,14 @@ def test_word_that_ends_where_window_begins_does_not_hold_it_up() -> None:
 
 def test_behind_a_last_time_that_stands_alone_nothing_was_said() -> None:
     for words in (False, True):
-        plan = seeking(words=words)
+        plan = seeking(word_timestamps=words)
         windows = plan.windows()
         plan.take(replace(heard(next(windows), (1.0, 4.0), advance_s=4.0), ends_alone=True))
         assert next(windows).start_s == 9.0
 
 
 def test_a_silent_window_is_left_whole() -> None:
-    plan = seeking(words=True)
+    plan = seeking(word_timestamps=True)
     windows = plan.windows()
     result = replace(heard(next(windows), (1.0, 2.0), advance_s=3.0), silent=True)
     assert plan.take(result) == []

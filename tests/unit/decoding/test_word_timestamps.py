@@ -16,7 +16,7 @@ from tests.unit.spoken_words import word
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import Segment, Word
-from whisper_hailo.decoding.word_times import (
+from whisper_hailo.decoding.word_timestamps import (
     MEDIAN_WIDTH,
     align_words,
     median_filter,
@@ -265,7 +265,7 @@ def mended(
         for (start, end), n in zip(edges, counts, strict=True)
     ]
     joined = partial(join_punctuation, appended=appended)
-    with patch("whisper_hailo.decoding.word_times.join_punctuation", joined):
+    with patch("whisper_hailo.decoding.word_timestamps.join_punctuation", joined):
         return words_into_segments(
             segments, timed, at or window(), eot=EOT, last_speech_s=last_speech_s
         )
