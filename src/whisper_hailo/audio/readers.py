@@ -155,21 +155,21 @@ def _holds_samples(head: bytes, start: int, end: int) -> bool:
 
 
 class _UnknownLength(SharedFile):
-    """A WAV file whose header says that the length is unknown, from `position` on.
+    """A WAV file whose header says, `length_position` bytes from its start, that it is unknown.
 
     A recorder that was killed leaves a length of 0, by which libsndfile would read nothing.
     """
 
-    def __init__(self, file: BinaryIO, position: int) -> None:
+    def __init__(self, file: BinaryIO, length_position: int) -> None:
         super().__init__(file)
-        self._position = position
+        self._length_position = length_position
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # so it is called
         begin = self.tell()
         n_read = super().readinto(buffer)
         content = memoryview(buffer).cast("B")  # soundfile's own kind takes no numbers
-        first = max(self._position, begin)
-        end = min(self._position + len(_UNKNOWN_SIZE), begin + n_read)
+        first = max(self._length_position, begin)
+        end = min(self._length_position + len(_UNKNOWN_SIZE), begin + n_read)
         for position in range(first, end):
             content[position - begin] = _UNKNOWN_SIZE[0]
         return n_read
