@@ -1,7 +1,7 @@
-# What the lanes of emulated processors have in common; sourced by lab/scripts/test-aarch64 and
-# lab/scripts/test-processors, which set $lane to their name. Everything is fetched without being root.
+# Shared by lab/scripts/test-aarch64 and lab/scripts/test-processors, which source this file and set $lane to their
+# name. Everything is fetched without root.
 top=$PWD
-python=.venv/bin/python
+python=${VENV:-.venv}/bin/python
 emulator=$PWD/build/emulator
 
 say() { printf '\n== %s (%d s)\n' "$1" "$SECONDS" >&2; }
@@ -34,28 +34,29 @@ fetch_emulator() {
     touch "$emulator/done"
 }
 
-# Nearly four times as quick on an Intel; the C file says why. Without a compiler the lane only takes longer.
-sooner() { # the library to preload, or nothing
+# Print the library that makes the emulator nearly four times as fast on an Intel (the C file says why), or nothing
+# without a compiler.
+faster_multiply_add() {
     command -v gcc >/dev/null && grep -qw fma /proc/cpuinfo || return 0
     gcc -O2 -Wall -mavx -mfma -shared -fPIC -o "$emulator/libfma.so" lab/benchmarks/processors/fused_multiply_add.c &&
         echo "$emulator/libfma.so"
 }
 
-write_emulated_python() { # file, program of the emulator, what comes after it and before Python's words
+write_emulated_python() { # file, program of the emulator, its arguments
     cat >"$1" <<END
 #!/bin/sh
 export LD_LIBRARY_PATH="$emulator/usr/lib/x86_64-linux-gnu:$emulator/lib/x86_64-linux-gnu"
-export LD_PRELOAD="$(sooner)"
+export LD_PRELOAD="$(faster_multiply_add)"
 exec "$emulator/usr/bin/$2" -U PLUGIN,LD_PRELOAD -E LD_LIBRARY_PATH= $3 "\$@"
 END
     chmod +x "$1"
 }
 
-prepare() { # words of prepare.py
+prepare() { # arguments of prepare.py
     $python -m whisper_hailo_lab.processors.prepare "$work/models" "$@"
 }
 
-compute_tests() { # the unit tests that compute; what is left out is said
+compute_tests() { # the unit tests that compute; prints which are left out
     cat lab/benchmarks/processors/left-out.txt >&2
     grep -v '^#' lab/benchmarks/processors/tests.txt
 }

@@ -36,7 +36,6 @@ except OSError:
 
 AS_A_PACKAGE = f"""
 from whisper_hailo import Transcriber
-from whisper_hailo_lab.clip_archives import unpack_clips
 with Transcriber.from_model("micro", threads=1) as transcriber:
     print(transcriber.transcribe({str(DEMO)!r}).text)
 """
