@@ -37,24 +37,24 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 PREFIX: Final = ".whisper-hailo.writing."
-"""Of scratch files, which replace another file when complete, or vanish.
+"""Beginning of the names of scratch files, which replace another file when complete, or vanish.
 
-Their creator holds a lock on them. What a killed program left is unlocked, and the next program
-that works in the same folder removes it.
+Their creator holds a lock on them. The leftovers of a killed program are unlocked, and the next
+program that works in the same folder removes them.
 """
 
 
 def scratch_file(folder: Path) -> AbstractContextManager[Path]:
-    """Yield an empty file to be written and renamed; it is removed if it was not.
+    """Yield an empty file to be written and renamed; it is removed unless it was renamed.
 
-    Leftovers of killed programs in the folder are removed.
+    Leftovers of killed programs in the folder are removed, too.
     """
     sweep_once(folder)
     return _create_locked(folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False))
 
 
 def scratch_directory(folder: Path, prefix: str) -> AbstractContextManager[Path]:
-    """Yield a directory to be filled and renamed; it is removed if it was not."""
+    """Yield a directory to be filled and renamed; it is removed unless it was renamed."""
     return _create_locked(folder, prefix, lambda path: path.mkdir(0o700))
 
 
@@ -65,15 +65,23 @@ def scratch_path(folder: Path, prefix: str) -> Path:
 
 def sweep(folder: Path, prefix: str, keep: Callable[[Path], bool] | None = None) -> None:
     """Remove leftovers of killed programs; what cannot be locked or removed, or is kept, stays."""
-    with suppress(OSError):
-        left = [Path(entry) for entry in os.scandir(folder) if entry.name.startswith(prefix)]
-        for path in left:
-            with suppress(OSError), ExitStack() as opened:
+    with suppress(OSError):  # the folder may be missing, or not ours to read
+        leftovers = [Path(entry) for entry in os.scandir(folder) if entry.name.startswith(prefix)]
+        for path in leftovers:
+            with suppress(OSError):  # another program may sweep, too
                 if keep is None or not keep(path):
-                    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-                    opened.callback(os.close, descriptor)
-                    if _lock(descriptor, blocking=False):
-                        _remove(path)
+                    _remove_unlocked(path)
+
+
+def _remove_unlocked(path: Path) -> None:
+    """Remove a path, unless a running program has locked it."""
+    # A link must not lead elsewhere, and a pipe must not block.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if _lock(descriptor, blocking=False):
+            _remove(path)
+    finally:
+        os.close(descriptor)
 
 
 @cache
@@ -88,19 +96,20 @@ def _create_locked(folder: Path, prefix: str, make: Callable[[Path], None]) -> I
 
     The removal is registered before the path exists: a signal may come at any time.
     """
-    with ExitStack() as opened:
+    with ExitStack() as resources:
         while True:
             path = scratch_path(folder, prefix)
-            opened.callback(_remove, path)
+            resources.callback(_remove, path)
             make(path)
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):  # swept before it was opened
                 descriptor = os.open(path, os.O_RDONLY)
-                opened.callback(os.close, descriptor)
+                resources.callback(os.close, descriptor)
                 try:
-                    is_held = _lock(descriptor, blocking=False) and path.exists()
+                    # A sweep that had the lock first has removed the path by now.
+                    is_ours = _lock(descriptor, blocking=False) and path.exists()
                 except OSError:
-                    is_held = True  # there are no locks in this place, and so no sweeps
-                if is_held:
+                    is_ours = True  # this file system has no locks, and so no sweeps
+                if is_ours:
                     break
         yield path
 
@@ -114,27 +123,28 @@ def _remove(path: Path) -> None:
 
 def _lock(descriptor: int, *, blocking: bool) -> bool:
     """Lock an open file or directory; return whether it is locked."""
-    from filelock import lock_descriptor  # slow, not needed by every start
+    from filelock import lock_descriptor  # slow to import, and not needed by every start
 
     return lock_descriptor(descriptor, blocking=blocking)
 
 
 def require_writable_folder(folder: Path, advice: str) -> None:
     """Refuse a folder that cannot be written, before there is something to write."""
-    place = folder.absolute()
-    there = next(path for path in (place, *place.parents) if os.path.lexists(path))
-    if not there.is_dir():
-        why = f"{display_path(there)} is no folder"
-    elif not os.access(there, os.W_OK | os.X_OK):
-        why = f"{display_path(there)} may not be written to by this user"
+    path = folder.absolute()
+    while not os.path.lexists(path):
+        path = path.parent  # the folder will be created: its first parent that exists decides
+    if not path.is_dir():
+        reason = f"{display_path(path)} is no folder"
+    elif not os.access(path, os.W_OK | os.X_OK):
+        reason = f"{display_path(path)} may not be written to by this user"
     else:
         return
-    raise OutputError(f"cannot write to {display_path(folder)} ({why}); {advice}")
+    raise OutputError(f"cannot write to {display_path(folder)} ({reason}); {advice}")
 
 
 @contextmanager
 def wrap_os_error(path: Path, advice: str, verb: str = "write") -> Iterator[None]:
-    """Raise an `OSError` of the block as `OutputError`: what it could not do."""
+    """Raise an `OSError` of the block as `OutputError`, which says what cannot be done."""
     try:
         yield
     except OSError as error:
@@ -152,13 +162,14 @@ def exclusive_lock(path: Path, advice: str, *, blocking: bool = True) -> Iterato
         advice: ends the message if it cannot be locked.
         blocking: wait for the process that has it.
     """
-    with ExitStack() as opened:
+    with ExitStack() as resources:
         with wrap_os_error(path, advice, "lock"):
             path.parent.mkdir(parents=True, exist_ok=True)
+            # A folder can only be opened for reading.
             flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
-            number = os.open(path, flags, 0o666)
-            opened.callback(os.close, number)
-            is_locked = _lock(number, blocking=blocking)
+            descriptor = os.open(path, flags, 0o666)
+            resources.callback(os.close, descriptor)
+            is_locked = _lock(descriptor, blocking=blocking)
         yield is_locked
 
 
@@ -170,11 +181,11 @@ def fsync_tree(folder: Path) -> None:
 
 def fsync_path(path: Path) -> None:
     """Flush a file, or the names in a folder, to the disk."""
-    number = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)
 
 
 def umask_mode(mode: int) -> int:

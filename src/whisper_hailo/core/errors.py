@@ -32,7 +32,7 @@ class WhisperHailoError(Exception):
 
 
 class OptionError(WhisperHailoError):
-    """An option has a value that cannot be honoured."""
+    """An option has a value that cannot be used."""
 
     exit_code = ExitCode.USAGE
 
@@ -86,7 +86,7 @@ class BindingMismatchError(DeviceError):
 
 
 class NoDeviceError(DeviceError):
-    """No Hailo chip is there."""
+    """This machine has no Hailo chip."""
 
 
 class DeviceBusyError(DeviceError):
@@ -106,7 +106,7 @@ class DeviceLostError(DeviceError):
 
 
 class OutputError(WhisperHailoError):
-    """A result could not be written: unwritable place, full disk."""
+    """A result could not be written: no permission, full disk."""
 
     exit_code = ExitCode.OUTPUT
 
@@ -114,5 +114,5 @@ class OutputError(WhisperHailoError):
 def display_path(name: str | Path) -> str:
     """Return a name as it is, or quoted if it has invisible or control characters."""
     text = str(name)
-    plain = text.isprintable() and text == text.strip() and text
-    return text if plain else repr(text)
+    is_plain = text != "" and text.isprintable() and text == text.strip()
+    return text if is_plain else repr(text)

@@ -17,13 +17,14 @@ _LONGEST_PART: Final = 255
 """Bytes of a name between slashes, on all common file systems."""
 
 _LONGEST_NAME: Final = 1024
-"""Less than the 4096 bytes of a path, which starts with the directory."""
+"""In characters; the system allows a path 4096 bytes, the directory's included."""
 
 
 def cache_root() -> Path:
     """Return `$WHISPER_HAILO_CACHE`, or `whisper-hailo` in the user's cache folder."""
-    if own := os.environ.get(CACHE_VARIABLE):
-        return Path(own)
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "whisper-hailo"
 
@@ -34,46 +35,55 @@ def expand_user(name: str) -> str:
 
 
 def resolve_within(directory: Path, name: str) -> Path:
-    """Return the path of a file, which need not exist, that a file of a model directory names.
+    """Return the path of a file that a file of a model directory names; it need not exist.
 
     Raises:
         ModelError: the name is not safe, or leads out of the directory through a link.
     """
     check_file_name(name)
-    path, root = directory / name, os.path.realpath(directory)
-    real = os.path.realpath(path)
-    if os.path.commonpath((root, real)) != root:
+    path = directory / name
+    root = os.path.realpath(directory)
+    target = os.path.realpath(path)
+    if os.path.commonpath((root, target)) != root:
         raise ModelError(
-            f"{display_path(path)} leads to {display_path(real)}, outside the model directory; put "
-            "the file itself there"
+            f"{display_path(path)} leads to {display_path(target)}, outside the model directory; "
+            "put the file itself there"
         )
     return path
 
 
 def check_file_name(name: str) -> None:
-    """Refuse a file name that leads outside of the directory that it is read in.
+    """Refuse a file name from a model that leads out of its directory.
 
     Raises:
         ModelError: absolute, upwards, empty, too long, or not a path.
     """
     path = PurePosixPath(name)
-    part_bytes = [len(part.encode(errors="replace")) for part in path.parts]
-    if path.is_absolute() or ".." in path.parts or not path.name or set(name) & {"\\", "\0"}:
-        why = "lies outside the model directory"
-    elif len(name) > _LONGEST_NAME or max(part_bytes) > _LONGEST_PART:
-        why = "has a longer name than the system takes"
+    leads_out = path.is_absolute() or ".." in path.parts
+    # A backslash separates folders on Windows, and a null byte ends a path.
+    is_path = path.name and not {"\\", "\0"} & set(name)
+    longest_part = max((len(part.encode(errors="replace")) for part in path.parts), default=0)
+    if leads_out or not is_path:
+        reason = "lies outside the model directory"
+    elif len(name) > _LONGEST_NAME or longest_part > _LONGEST_PART:
+        reason = "has a longer name than the system takes"
     else:
         return
-    raise ModelError(f"file {name[:100]!r} {why}; fetch or convert the model again")
+    raise ModelError(f"file {name[:100]!r} {reason}; fetch or convert the model again")
 
 
 def list_files(folder: Path, unreadable: Callable[[Path, str], None]) -> list[Path]:
     """Return all files at any depth, sorted; links to other folders are not followed.
 
-    `unreadable` is called with a folder that cannot be read, and why.
+    `unreadable` is called with a folder that cannot be read, and the reason.
     """
-    found = os.walk(
-        folder,
-        onerror=lambda error: unreadable(Path(error.filename), error.strerror or str(error)),
-    )
-    return sorted(Path(place, name) for place, _, names in found for name in names)
+
+    def report(error: OSError) -> None:
+        unreadable(Path(error.filename), error.strerror or str(error))
+
+    paths = [
+        Path(directory, name)
+        for directory, _, names in os.walk(folder, onerror=report)
+        for name in names
+    ]
+    return sorted(paths)

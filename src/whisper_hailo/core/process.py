@@ -19,9 +19,12 @@ SWITCHES: Final = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""Environment variables that turn telemetry off. ONNX Runtime (1.29 and later) stores a device id
-and a list of events at import, and sends them to its maker. The hub's client and its `hf_xet` tell
-the hub about each fetch. Ray tells its maker about each cluster."""
+"""Environment variables that turn telemetry off.
+
+ONNX Runtime (1.29 and later) stores a device id and a list of events at import, and sends them to
+its maker. The hub's client and its `hf_xet` report each download to the hub, Ray reports each
+cluster to its maker.
+"""
 
 
 def keep_private() -> None:
@@ -29,14 +32,14 @@ def keep_private() -> None:
 
     What ONNX Runtime gathered if it was imported before will still be sent.
     """
-    chosen = bool(os.environ.get(RUNTIME_SWITCH))
+    is_chosen = bool(os.environ.get(RUNTIME_SWITCH))
     for switch, off in SWITCHES.items():
         if not os.environ.get(switch):
             os.environ[switch] = off
     disable = getattr(sys.modules.get("onnxruntime"), "disable_telemetry_events", None)
-    if disable is not None and not chosen:
+    if disable is not None and not is_chosen:
         disable()
-        import logging  # here, since every start of the program comes by
+        import logging  # here, since every start of the program runs this function
 
         logging.getLogger(__name__).warning(
             "onnxruntime was imported before whisper_hailo and reports its start to its maker; "
@@ -56,7 +59,7 @@ Extra: TypeAlias = Literal[
 
 
 REPOSITORY_ROOT: Final = Path(__file__).resolve().parents[3]
-"""The clone; some other folder for an installed package."""
+"""The clone; for an installed package it is some other folder."""
 
 
 def install_command(extra: Extra) -> str:
@@ -90,7 +93,8 @@ CPUINFO: Final = Path("/proc/cpuinfo")
 def has_float16_kernels() -> bool:
     """Return whether ONNX Runtime has float16 kernels here, twice as fast as float32.
 
-    Elsewhere than on 64-bit ARM with Linux it computes in float32, and converting costs more.
+    It has them on 64-bit ARM with Linux; elsewhere it converts to float32, which costs more than
+    it saves.
     """
     import platform
 
@@ -105,8 +109,12 @@ def read_cpu_flags() -> set[str]:
         text = CPUINFO.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return set()
-    lines = (line for line in text.splitlines() if line.startswith(("flags", "Features")))
-    return {flag for line in lines for flag in line.partition(":")[2].split()}
+    flags: set[str] = set()
+    for line in text.splitlines():
+        name, _, values = line.partition(":")
+        if name.startswith(("flags", "Features")):  # x86, ARM
+            flags.update(values.split())
+    return flags
 
 
 def available_cores() -> int:
@@ -118,68 +126,83 @@ MOST_THREADS: Final = 256
 
 
 def check_threads(threads: int) -> int:
-    """Return a number of threads, or refuse it."""
+    """Return a number of threads, or raise `OptionError`."""
     if not isinstance(threads, int) or not 0 <= threads <= MOST_THREADS:
         raise OptionError(f"threads is {threads!r}, expected 0 (automatic) to {MOST_THREADS}")
     return threads
 
 
-def release_freed_memory() -> bool:
-    """Have large blocks returned to the system when freed; return if the C library can do that.
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+"""Parameters of glibc's heap, see mallopt(3)."""
 
-    After a large block is freed, glibc keeps up to twice its size, and the holes that smaller
-    blocks leave in it. Captions grew by 35 MiB in a quarter of an hour that way
-    (docs/measurements/captions.md).
+_INITIAL_THRESHOLD_BYTES: Final = 128 << 10
+"""glibc's own default; setting it keeps glibc from raising it."""
+
+
+def release_freed_memory() -> bool:
+    """Return large blocks to the system when freed; return whether the C library can do that.
+
+    After a large block is freed, glibc raises its thresholds: it keeps up to twice the size, and
+    the holes that smaller blocks leave in it. Captions grew by 35 MiB in a quarter of an hour that
+    way (docs/measurements/captions.md).
     """
     import ctypes
 
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    trim_threshold, mmap_threshold, initial_bytes = -1, -3, 128 << 10  # see mallopt(3)
-    return all(mallopt(which, initial_bytes) for which in (trim_threshold, mmap_threshold))
+    parameters = (_TRIM_THRESHOLD, _MMAP_THRESHOLD)
+    return all(mallopt(parameter, _INITIAL_THRESHOLD_BYTES) for parameter in parameters)
 
 
 class Supervisor:
-    """Notifies the service manager of the environment, if there is one.
+    """Notifies the service manager that started this process, if one did.
 
-    Its watchdog is fed three times per period. The protocol is that of `sd_notify(3)`:
-    datagrams of `NAME=value` lines to `NOTIFY_SOCKET`.
+    Its watchdog is fed three times per period. The protocol is that of `sd_notify(3)`: datagrams of
+    `NAME=value` lines to `NOTIFY_SOCKET`.
     """
 
     def __init__(
         self, environment: Mapping[str, str] = os.environ, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
-        watched = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
-        usec = environment.get("WATCHDOG_USEC", "")
-        self._every_s = int(usec) / 3e6 if watched and usec.isdecimal() else None
+        own_pid = str(os.getpid())
+        is_watched = environment.get("WATCHDOG_PID", own_pid) == own_pid
+        period_us = environment.get("WATCHDOG_USEC", "")
+        self._interval_s: float | None = None
+        if is_watched and period_us.isdecimal():
+            self._interval_s = int(period_us) / 3e6
         self._now = now
-        self._told_s = float("-inf")
+        self._fed_s = float("-inf")
 
     def ready(self, status: str) -> None:
         """Report that the service has started."""
-        self._tell("READY=1", "STATUS=" + " ".join(status.split()))
+        self._notify("READY=1", "STATUS=" + " ".join(status.split()))
 
     def alive(self) -> None:
-        """Feed the watchdog; called at each turn of the main loop, sent as often as needed."""
-        if self._every_s is not None and self._now() - self._told_s >= self._every_s:
-            self._told_s = self._now()
-            self._tell("WATCHDOG=1")
+        """Feed the watchdog if it is time; called at each turn of the main loop."""
+        if self._interval_s is not None and self._now() - self._fed_s >= self._interval_s:
+            self._fed_s = self._now()
+            self._notify("WATCHDOG=1")
 
     def stopping(self) -> None:
-        self._tell("STOPPING=1")
+        """Report that the service is about to end."""
+        self._notify("STOPPING=1")
 
-    def _tell(self, *lines: str) -> None:
+    def _notify(self, *lines: str) -> None:
         """Send lines; a manager that does not listen is ignored."""
-        if not self._address.startswith(("/", "@")):
+        address = self._address
+        if address.startswith("@"):
+            address = "\0" + address[1:]  # Linux's abstract sockets
+        elif not address.startswith("/"):
             return
-        address = self._address.replace("@", "\0", 1) if self._address[0] == "@" else self._address
         import socket
 
+        kind = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sending:
-                # One that has no time for it must not hold the program up.
-                sending.sendto("\n".join(lines).encode(), socket.MSG_DONTWAIT, address)
+            with socket.socket(socket.AF_UNIX, kind) as sender:
+                # A manager that is too busy must not hold the program up.
+                sender.sendto("\n".join(lines).encode(), socket.MSG_DONTWAIT, address)
         except OSError:
             return

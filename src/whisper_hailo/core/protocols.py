@@ -16,11 +16,11 @@ class Closing(Protocol):
     """Base of resources: constructors are cheap, a `with` block opens and closes them."""
 
     def open(self) -> Self:
-        """Acquire what is needed; by default nothing."""
+        """Acquire the resource; by default there is none."""
         return self
 
     def close(self) -> None:
-        """Release it; harmless when nothing is open."""
+        """Release the resource; harmless when nothing is open."""
 
     def __enter__(self) -> Self:
         return self.open()
@@ -46,6 +46,7 @@ class SilenceKeys:
 
     @cached_property
     def log_shares(self) -> FloatArray:
+        """The natural logarithms of the shares."""
         return np.log(self.shares)
 
     def split(self, n: int) -> SilenceKeys:
@@ -73,6 +74,7 @@ class Padding:
     silence: SilenceKeys | None = None
 
     def n_added(self, n_positions: int) -> int:
+        """Return how many positions follow `n_positions` of audio."""
         return 0 if self.pad_to is None else max(0, self.pad_to - n_positions)
 
 
@@ -98,8 +100,8 @@ class Limits:
     """What a decoder's graph can do, known before it is opened.
 
     Attributes:
-        n_positions: the only number of encoder positions of a fixed graph; shorter features are
-            padded to it with zero rows. `None`: any.
+        n_positions: number of encoder positions that a fixed graph takes; shorter features are
+            padded to it with zero rows. `None` for any number.
         free_padding: zero rows cost one position (our graphs); otherwise they are really there.
         aligns: `step` can give the alignment heads' weights.
     """
@@ -120,7 +122,7 @@ class _Network(Closing, Protocol):
 
     @property
     def name(self) -> str:
-        """Short name for results, such as `onnx-fp32` or `cached-int8`."""
+        """A short name for results, such as `onnx-fp32` or `cached-int8`."""
 
 
 class Encoder(_Network, Protocol):
@@ -128,7 +130,7 @@ class Encoder(_Network, Protocol):
 
     @property
     def n_frames(self) -> int | None:
-        """The only number of log-mel frames of a fixed graph; `None`: any even one."""
+        """The number of log-mel frames that a fixed graph takes; `None` for any even number."""
 
     def encode(self, mel: FloatArray) -> FloatArray:
         """Encode log-mel windows `(batch, n_mels, n_frames)` float32, `n_frames` even.
@@ -146,7 +148,7 @@ class Encoding(Protocol):
 
     @property
     def took_ms(self) -> float:
-        """Time on the device, once the result is there."""
+        """The time on the device, once the result is there."""
 
     def result(self) -> FloatArray:
         """Wait for the audio features, or raise the error; to be called once."""
@@ -210,7 +212,8 @@ class Decoder(_Network, Protocol[StateT]):
             ShapeError: more tokens than the text context holds.
         """
 
-    def batch_size(self, state: StateT) -> int: ...
+    def batch_size(self, state: StateT) -> int:
+        """Return the number of rows of a state."""
 
     def select(self, state: StateT, rows: IntArray) -> StateT:
         """Return the state of rows `(n,)` int64, in that order, repeats allowed (beams)."""

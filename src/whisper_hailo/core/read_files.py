@@ -9,31 +9,35 @@ from typing import Final
 from whisper_hailo.core.errors import ModelError, display_path
 
 LARGEST_TEXT: Final = 1 << 28
-"""Bytes; a run over all of LibriSpeech has a twentieth."""
+"""Bytes: twenty times the results of all of LibriSpeech."""
 
 
 def read_regular_file(path: Path, most_bytes: int) -> bytes:
-    """Read a regular file; devices and pipes, which may have no end, are refused.
+    """Read a regular file of at most `most_bytes`.
 
     Raises:
-        ValueError: not a regular file, or too large.
+        ValueError: a device or a pipe, which may have no end, or too large.
     """
     if path.exists() and not path.is_file():
         raise ValueError("it is no plain file")
     with path.open("rb") as file:
-        raw = file.read(most_bytes + 1)
+        raw = file.read(most_bytes + 1)  # a file may grow, so its size is not asked for
     if len(raw) > most_bytes:
         raise ValueError(f"it has more than {most_bytes >> 20} MiB, more than any of its kind")
     return raw
 
 
 def read_text(path: Path) -> str:
-    """Read a text file that a user names: a reference, a script, results."""
+    """Read a text file that a user names: a reference, a script, results.
+
+    Raises:
+        ValueError: as `read_regular_file`, or not UTF-8.
+    """
     return read_regular_file(path, LARGEST_TEXT).decode("utf-8-sig")
 
 
 def split_json_lines(text: str) -> list[str]:
-    """Split JSON lines; a text may hold U+2028, which `splitlines` would split at."""
+    """Split JSON lines; strings may hold U+2028, at which `splitlines` would split."""
     return text.removesuffix("\n").split("\n") if text else []
 
 

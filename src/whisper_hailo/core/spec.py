@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,7 @@ from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 ARCHES: Final = ("hailo8", "hailo8l", "hailo10h")
 PARTS: Final = ("encoder", "decoder")
 LARGEST_SIZE: Final = 1 << 20
-"""Of an axis, far beyond any vocabulary."""
+"""Largest axis of a graph, far beyond any vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +46,21 @@ class HailoForm:
     assets: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        shapes = (*self.inputs.values(), *self.outputs.values(), *self.chip_inputs)
         length = 1 if self.length is None else self.length
-        sizes = [self.window_s, self.opset, length, *(axis for shape in shapes for axis in shape)]
-        if self.part not in PARTS or not all(1 <= size <= LARGEST_SIZE for size in sizes):
+        sizes = [self.window_s, self.opset, length]
+        for shape in (*self.inputs.values(), *self.outputs.values(), *self.chip_inputs):
+            sizes.extend(shape)
+        smallest = min(sizes)
+        largest = max(sizes)
+        if self.part not in PARTS or smallest < 1 or largest > LARGEST_SIZE:
             raise ModelError(
-                f"{display_path(self.file)} is part {self.part[:20]!r} with sizes {min(sizes)} to "
-                f"{max(sizes)}, expected {' or '.join(PARTS)} with sizes from 1 to {LARGEST_SIZE}"
+                f"{display_path(self.file)} is part {self.part[:20]!r} with sizes {smallest} to "
+                f"{largest}, expected {' or '.join(PARTS)} with sizes from 1 to {LARGEST_SIZE}"
             )
 
     @property
     def emulated_file(self) -> str:
-        """Path of the graph that computes as the chip does."""
+        """The path of the graph that computes as the chip does."""
         return f"{self.file.removesuffix('.onnx')}-emulated.onnx"
 
 
@@ -88,14 +92,14 @@ class HefRecord:
 
 
 GROUPED_WIDTH = 8
-"""The runtime's "grouped" attention needs heads of a multiple of this width."""
+"""Heads of the runtime's grouped attention are multiples of this width."""
 
 AUDIO_BLOCK = 64
-"""Keys of the audio that lie side by side in 8 bits, channel by channel: blocks of 64
-and 128 are read three times as fast as those of 512."""
+"""8-bit keys of the audio that are stored side by side, channel by channel: blocks of 64 and 128
+are read three times as fast as those of 512."""
 
 SIGNLESS_ZERO = 128
-"""The code of 8 bits that stands for zero in keys and values of the audio."""
+"""The unsigned 8-bit code of zero in keys and values of the audio."""
 
 _LARGEST = {
     "n_mels": 1024,
@@ -108,7 +112,8 @@ _LARGEST = {
     "n_text_ctx": 65_536,
     "n_vocab": 1 << 20,
 }
-"""Far beyond large-v3, near enough to fail at once on a config that is nonsense."""
+"""Largest sizes: far beyond large-v3, but small enough that a nonsensical config fails at once, and
+not when memory runs out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,7 @@ class Dimensions:
     Attributes:
         n_audio_ctx: encoder positions of the full 30 s context (1500).
         n_text_ctx: decoder positions (448).
-        d_model: width of both halves.
+        d_model: width of encoder and decoder.
     """
 
     n_mels: int
@@ -142,21 +147,25 @@ class Dimensions:
 
     @property
     def head_size(self) -> int:
+        """The width of a decoder head."""
         return self.d_model // self.n_decoder_heads
 
     @property
     def cache_head_size(self) -> int:
-        """Width of a head in the decoder's cache; every published Whisper's heads are 64 wide."""
-        return -(-self.head_size // GROUPED_WIDTH) * GROUPED_WIDTH
+        """The width of a head in the decoder's cache, a multiple of `GROUPED_WIDTH`.
+
+        Every published Whisper has heads of 64, which need no padding.
+        """
+        return math.ceil(self.head_size / GROUPED_WIDTH) * GROUPED_WIDTH
 
     @property
     def max_frames(self) -> int:
-        """Of the full context (3000)."""
+        """The log-mel frames of the full context (3000)."""
         return self.n_audio_ctx * FRAMES_PER_POSITION
 
     @property
     def max_window_s(self) -> float:
-        """Of the full context (30)."""
+        """The seconds of the full context (30)."""
         return self.max_frames / FRAMES_PER_SECOND
 
 
@@ -166,7 +175,7 @@ CROSS_KV_FILE = "cross_kv.onnx"
 DECODER_FILE = "decoder.onnx"
 SILENCE_FILE = "silence.safetensors"
 PARITY_FILE = "parity.json"
-"""Report of `validate`, which a new conversion removes."""
+"""The report of `validate`, which a new conversion removes."""
 
 SPEC_VERSION = 9
 """Raised when graphs or entries change so that this program could misread earlier ones."""
@@ -185,7 +194,8 @@ class SpecialTokens:
     Attributes:
         timestamp_begin: id of `<|0.00|>`; each further id is 0.02 s later.
         languages: language code to token id, such as `{"en": 50259}`.
-        suppress: ids never sampled; those of `begin_suppress` never first.
+        suppress: ids that are never sampled.
+        begin_suppress: ids that are never sampled first.
     """
 
     sot: int
@@ -200,6 +210,12 @@ class SpecialTokens:
     languages: dict[str, int] = field(default_factory=dict)
     suppress: tuple[int, ...] = ()
     begin_suppress: tuple[int, ...] = ()
+
+    def all_ids(self) -> list[int]:
+        """Return every id that is not missing."""
+        values = [getattr(self, field.name) for field in fields(self)]
+        single = [value for value in values if isinstance(value, int)]
+        return [*single, *self.languages.values(), *self.suppress, *self.begin_suppress]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,21 +271,22 @@ class ModelSpec:
     int8_safe_without_vnni: bool = False
 
     def __post_init__(self) -> None:
-        tokens = self.tokens
-        single = (getattr(tokens, field.name) for field in fields(tokens))
-        listed = (*tokens.languages.values(), *tokens.suppress, *tokens.begin_suppress)
-        for token in (*(one for one in single if isinstance(one, int)), *listed):
+        for token in self.tokens.all_ids():
             if not 0 <= token < self.dims.n_vocab:
                 raise ModelError(
                     f"control token id {token!r} is not one of the {self.dims.n_vocab} tokens; "
                     "tokenizer and configs must be of the same checkpoint"
                 )
-        layers, heads = range(self.dims.n_decoder_layers), range(self.dims.n_decoder_heads)
         for layer, head in self.alignment_heads:
-            if layer not in layers or head not in heads:
+            has_layer = 0 <= layer < self.dims.n_decoder_layers
+            has_head = 0 <= head < self.dims.n_decoder_heads
+            if not (has_layer and has_head):
                 raise ModelError(f"alignment head {layer}, {head} is not one of this decoder's")
-        forms = (name for form in self.hailo for name in (form.file, *form.assets.values()))
-        for name in (*self.files, *forms, *(hef.file for hef in self.hefs)):
+        names = [*self.files]
+        for form in self.hailo:
+            names += [form.file, *form.assets.values()]
+        names += [hef.file for hef in self.hefs]
+        for name in names:
             check_file_name(name)
 
     def record(self, file: str) -> FileRecord:
@@ -293,15 +310,16 @@ class ModelSpec:
 
     @property
     def audio_in_codes(self) -> bool:
-        """Whether the decoder with a cache holds the keys and values of the audio in 8 bits."""
+        """True if the cached decoder stores the keys and values of the audio in 8 bits."""
         return self.quantization != "none"
 
     @property
     def multilingual(self) -> bool:
+        """True if the model knows other languages than English."""
         return bool(self.tokens.languages)
 
     def to_json(self) -> str:
-        """Return canonical JSON text: same spec, same bytes."""
+        """Return canonical JSON text: equal specs give equal bytes."""
         entries = {"version": SPEC_VERSION, **asdict(self)}
         entries[_INT8_SAFE_ENTRY] = entries.pop(_INT8_SAFE_FIELD)
         return json.dumps(entries, indent=2, sort_keys=True) + "\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -21,22 +21,29 @@ from whisper_hailo.core.read_files import read_regular_file
 T = TypeVar("T")
 
 LARGEST_BYTES: Final = 1 << 24
-"""Four times the largest tokenizer of a Whisper."""
+"""Four times the largest tokenizer of a Whisper model."""
 MOST_CONTAINERS: Final = 1 << 20
-"""Lists and objects in one file: each takes twenty times its size on disk."""
+"""Lists and objects in one file: in memory each takes twenty times its size on disk."""
 DEEPEST: Final = 64
+"""Levels of lists and objects; Python's own limit depends on what else runs."""
+
 LARGEST_NUMBER: Final = 2**63 - 1
+"""What NumPy and ONNX hold."""
 
 _PLAIN: Final = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-_OTHER: Final = {dict: "an object", list: "a list", NoneType: "null"}
+_CONTAINERS: Final = {dict: "an object", list: "a list", NoneType: "null"}
 
 
 class MismatchError(ValueError):
-    """A value has another type than expected; says where, what is there, what is expected."""
+    """A value has another type than expected; the message names the value and both types."""
 
 
 def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[str, Any]:
-    """Read a JSON object from a file; raises `kind`."""
+    """Read a JSON object from a file.
+
+    Raises:
+        ModelError: of the given kind; the file cannot be read, or holds something else.
+    """
     try:
         raw = parse_json(read_bounded(path, kind))
     except MismatchError as error:
@@ -47,7 +54,11 @@ def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[st
 
 
 def read_bounded(path: Path, kind: type[ModelError] = ModelError) -> bytes:
-    """Read a regular file of at most 16 MiB; raises `kind`."""
+    """Read a regular file of at most 16 MiB.
+
+    Raises:
+        ModelError: of the given kind.
+    """
     try:
         return read_regular_file(path, LARGEST_BYTES)
     except (OSError, ValueError) as error:
@@ -80,7 +91,11 @@ def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON
 
 
 def parse_json_object(raw: bytes) -> dict[str, Any]:
-    """Parse the JSON object of a message, without half surrogates."""
+    """Parse the JSON object of a message.
+
+    Raises:
+        MismatchError: as `parse_json`, no object, or half surrogates, which cannot be sent on.
+    """
     value = parse_json(raw)
     if not isinstance(value, dict):
         raise MismatchError("no JSON object")
@@ -96,68 +111,77 @@ def escape_surrogates(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def decode(wanted: type[T], value: Any, where: str = "") -> T:  # noqa: ANN401 - any JSON
+def decode(kind: type[T], value: Any, where: str = "") -> T:  # noqa: ANN401 - any JSON
     """Convert a JSON value to a type: dataclasses, tuples, dicts, plain values.
 
     Args:
-        wanted: the type; dataclass fields without a default are required, unknown keys ignored.
+        kind: the type; dataclass fields without a default are required, unknown keys ignored.
         value: from `parse_json`.
         where: name of the value, for messages.
+
+    Raises:
+        MismatchError: the value has another type.
     """
-    origin, inner = get_origin(wanted) or wanted, get_args(wanted)
+    origin = get_origin(kind) or kind
+    inner = get_args(kind)
     result: Any = value
     if origin in _PLAIN:
-        result = _decode_plain(wanted, value, where)
+        result = _decode_plain(kind, value, where)
     elif origin is tuple:
         result = tuple(_decode_items(inner, value, where))
     elif origin is list:
         result = _decode_items((*inner, ...), value, where)
     elif origin is dict:
         _require_type(dict, value, where)
-        if not _all_are(inner[1], value.values()):
+        if not _are_plain(inner[1], value.values()):
             result = {key: decode(inner[1], item, f"{where}.{key}") for key, item in value.items()}
     elif is_dataclass(origin):
         result = _decode_dataclass(origin, value, where)
     elif origin is UnionType and not (value is None and NoneType in inner):
-        result = _decode_union([kind for kind in inner if kind is not NoneType], value, where)
+        kinds = [member for member in inner if member is not NoneType]
+        result = _decode_union(kinds, value, where)
     return result  # type: ignore[no-any-return]
 
 
-def _decode_plain(wanted: type, value: object, where: str) -> object:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if isinstance(value, int) and is_number and abs(value) > LARGEST_NUMBER:
-        raise MismatchError(f"{where} is a number of {value.bit_length()} bits, expected 63")
-    if wanted is float and isinstance(value, int) and is_number:
-        return float(value)
-    if wanted is int and not is_number:
-        raise _mismatch(wanted, value, where)
-    return _require_type(wanted, value, where)
+def _decode_plain(kind: type, value: object, where: str) -> object:
+    if isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > LARGEST_NUMBER:
+            raise MismatchError(f"{where} is a number of {value.bit_length()} bits, expected 63")
+        if kind is float:
+            return float(value)
+    elif kind is int:
+        raise _mismatch(kind, value, where)  # `True` is an `int` in Python, but not in JSON
+    return _require_type(kind, value, where)
 
 
-def _all_are(wanted: type, values: Collection[Any]) -> bool:
-    """Return whether values are all plain ones of a type, quickly: vocabularies are large."""
-    if wanted not in (int, str) or not {*map(type, values)} <= {wanted}:
+def _are_plain(kind: type, values: Collection[Any]) -> bool:
+    """Return whether all values are texts, or numbers in range, and so need no decoding.
+
+    This is quick, where `decode` is called for each value: vocabularies are large.
+    """
+    if kind not in (int, str) or set(map(type, values)) - {kind}:
         return False
-    return (
-        wanted is str
-        or -LARGEST_NUMBER <= min(values, default=0) <= max(values, default=0) <= LARGEST_NUMBER
-    )
+    if kind is str or not values:
+        return True
+    return min(values) >= -LARGEST_NUMBER and max(values) <= LARGEST_NUMBER
 
 
 def _decode_items(kinds: tuple[Any, ...], items: Any, where: str) -> list[Any]:  # noqa: ANN401
     _require_type(list, items, where)
     if kinds[-1] is Ellipsis:
-        if _all_are(kinds[0], items):
+        if _are_plain(kinds[0], items):
             return list(items)
         kinds = kinds[:1] * len(items)
     if len(items) != len(kinds):
         raise MismatchError(f"{where} has {len(items)} values, expected {len(kinds)}")
-    pairs = enumerate(zip(kinds, items, strict=True))
-    return [decode(kind, item, f"{where}[{i}]") for i, (kind, item) in pairs]
+    return [
+        decode(kind, item, f"{where}[{index}]")
+        for index, (kind, item) in enumerate(zip(kinds, items, strict=True))
+    ]
 
 
 def _decode_union(kinds: list[Any], value: object, where: str) -> object:
-    """Return the value as the first type that fits; errors are about the first, the usual one."""
+    """Return the value as the first type that fits; an error is about the first, the usual one."""
     errors = []
     for kind in kinds:
         try:
@@ -169,13 +193,14 @@ def _decode_union(kinds: list[Any], value: object, where: str) -> object:
 
 def _decode_dataclass(kind: Any, value: Any, where: str) -> object:  # noqa: ANN401
     _require_type(dict, value, where)
-    prefix, given = f"{where}." if where else "", {}
+    prefix = f"{where}." if where else ""
+    values = {}
     for field, hint in _typed_fields(kind):
         if field.name in value:
-            given[field.name] = decode(hint, value[field.name], prefix + field.name)
+            values[field.name] = decode(hint, value[field.name], prefix + field.name)
         elif field.default is MISSING and field.default_factory is MISSING:
             raise MismatchError(f"{prefix}{field.name} is missing")
-    return kind(**given)
+    return kind(**values)
 
 
 @cache
@@ -184,15 +209,16 @@ def _typed_fields(kind: type) -> list[tuple[Field[Any], Any]]:
     return [(field, hints[field.name]) for field in fields(kind)]
 
 
-def _require_type(wanted: type, value: object, where: str) -> object:
-    if not isinstance(value, wanted):
-        raise _mismatch(wanted, value, where)
+def _require_type(kind: type, value: object, where: str) -> object:
+    if not isinstance(value, kind):
+        raise _mismatch(kind, value, where)
     return value
 
 
-def _mismatch(wanted: type, value: object, where: str) -> MismatchError:
-    given = _OTHER.get(type(value)) or repr(value)[:60]
-    return MismatchError(f"{where or 'it'} is {given}, expected {(_PLAIN | _OTHER)[wanted]}")
+def _mismatch(kind: type, value: object, where: str) -> MismatchError:
+    actual = _CONTAINERS.get(type(value)) or repr(value)[:60]
+    expected = _PLAIN.get(kind) or _CONTAINERS[kind]
+    return MismatchError(f"{where or 'it'} is {actual}, expected {expected}")
 
 
 def _parse_finite(text: str) -> float:
@@ -204,15 +230,19 @@ def _parse_finite(text: str) -> float:
 
 def _is_deep(value: object) -> bool:
     """Return whether lists and objects are nested deeper than any model file needs."""
-    level: list[Iterable[Any]] = [[value]]
-    for _ in range(DEEPEST + 1):
-        level = [
-            item.values() if isinstance(item, dict) else item
-            for items in level
-            if {dict, list} & {*map(type, items)}  # vocabularies are large and flat
-            for item in items
-            if isinstance(item, dict | list)
-        ]
-        if not level:
-            return False
-    return True
+    level = _containers_among([value])
+    for _ in range(DEEPEST):
+        next_level: list[dict[str, Any] | list[Any]] = []
+        for container in level:
+            items = container.values() if isinstance(container, dict) else container
+            next_level += _containers_among(items)
+        level = next_level
+    return bool(level)
+
+
+def _containers_among(items: Collection[Any]) -> list[dict[str, Any] | list[Any]]:
+    """Return the lists and objects among the items of one."""
+    # The set is made in C: vocabularies are large and hold none.
+    if not {dict, list} & set(map(type, items)):
+        return []
+    return [item for item in items if isinstance(item, dict | list)]

@@ -43,11 +43,15 @@ class StageClock:
             self._ms[stage] += ms * share
 
     def timings(self) -> Timings:
+        """Return the sums so far."""
         return Timings(**{f"{stage}_ms": ms for stage, ms in self._ms.items()})
 
 
 _FIRST_S: Final = 0.5
 _LONGEST_S: Final = 30.0
+
+_MOST_DOUBLINGS: Final = 16
+"""More than enough for the longest wait; the power of a count without a limit would overflow."""
 
 
 class Backoff:
@@ -55,16 +59,21 @@ class Backoff:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._again_s, self.n_failures = float("-inf"), 0
+        self._retry_s = float("-inf")
+        self.n_failures = 0
 
     @property
     def is_over(self) -> bool:
-        """Whether to retry now."""
-        return self._now() >= self._again_s
+        """True when it is time to retry."""
+        return self._now() >= self._retry_s
 
     def fail(self) -> None:
-        self._again_s = self._now() + min(_LONGEST_S, _FIRST_S * 2 ** min(self.n_failures, 16))
+        """Count a failure, and wait twice as long as after the one before."""
+        wait_s = _FIRST_S * 2 ** min(self.n_failures, _MOST_DOUBLINGS)
+        self._retry_s = self._now() + min(_LONGEST_S, wait_s)
         self.n_failures += 1
 
     def succeed(self) -> None:
-        self._again_s, self.n_failures = float("-inf"), 0
+        """End the wait, and begin with the shortest one after the next failure."""
+        self._retry_s = float("-inf")
+        self.n_failures = 0

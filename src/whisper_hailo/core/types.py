@@ -44,7 +44,7 @@ class Timings:
 
 
 UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
-"""Written without spaces between words."""
+"""Languages that are written without spaces between words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Segment:
         runaway: the token budget was used up without an end-of-transcript token.
         temperature: 0 is greedy or beam search.
         compression_ratio: of the window's text; above 2.4 it mostly repeats itself.
-        speaker: channel of the input, where channels are transcribed apart.
+        speaker: channel of the input, where channels are transcribed separately.
     """
 
     start_s: float
@@ -96,12 +96,12 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What shaped a result, recorded with it.
+    """Everything that shaped a result, recorded with it.
 
     Attributes:
-        encoder: name of the encoder backend, such as `onnx-fp32`, as `decoder`.
-        window_s: fixed encoder input.
-        margin_s: kept free at the end of each window.
+        encoder: name of the encoder backend, such as `onnx-fp32`; `decoder` is that of the decoder.
+        window_s: encoder input in seconds.
+        margin_s: seconds kept free at the end of each window.
         pad_to: padding target in encoder positions; 0 is no padding.
         repetition_penalty: 1.0 is off.
         eot_boost: in logits, 0.0 is off.
@@ -152,11 +152,12 @@ class Transcript:
 
     @property
     def blank(self) -> str:
-        """Separator of segments."""
+        """The separator of segments."""
         return "" if self.language in UNSPACED_LANGUAGES else " "
 
     @property
     def text(self) -> str:
+        """The text of all segments."""
         return self.blank.join(segment.text for segment in self.segments if segment.text)
 
 
@@ -166,7 +167,7 @@ class BufferWord:
 
     Attributes:
         text: with its leading space, in languages with spaces.
-        tokens: its ids; empty for engines that only give text.
+        tokens: its ids; empty for models that only give text.
         probability: mean over its tokens in [0, 1]; `None` if unknown.
         start_s: from the buffer's start, if asked for.
     """
@@ -184,7 +185,7 @@ class BufferText:
 
     Attributes:
         language: code; the detected one if it was asked for.
-        passes: of the decoder; 0 for engines with a loop of their own.
+        passes: how often the decoder ran; 0 if unknown.
         guess: ids that may follow, held back until more audio confirms them.
         translation: in English, if asked for and the text is not English.
     """
@@ -203,5 +204,5 @@ class BufferText:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """Ids of all words; with the guess after them the draft of the next buffer."""
+        """The ids of all words; followed by `guess` they are the draft of the next buffer."""
         return tuple(token for word in self.words for token in word.tokens)
