@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.conftest import DEMO, ROOT
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.keywords import merge_transcribe_kwargs
+from whisper_hailo.transcription.arguments import merge_transcribe_kwargs
 
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

@@ -10,17 +10,31 @@ if TYPE_CHECKING:
 __all__ = ["AudioSource", "load_audio", "open_audio"]
 
 AUDIO_SUFFIXES: Final = (
-    *(".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".m4a", ".mp4", ".mkv", ".webm", ".aac"),
-    *(".aif", ".aiff", ".caf", ".wma", ".au"),
+    ".wav",
+    ".flac",
+    ".mp3",
+    ".ogg",
+    ".oga",
+    ".opus",
+    ".m4a",
+    ".mp4",
+    ".mkv",
+    ".webm",
+    ".aac",
+    ".aif",
+    ".aiff",
+    ".caf",
+    ".wma",
+    ".au",
 )
-"""Files of a folder that are recordings, preferred ones first; a named file may have any suffix."""
+"""Recordings among the files of a folder, preferred ones first; a named file may have any."""
 
 MEDIA_SUFFIXES: Final = frozenset({".m4a", ".mp4", ".mkv", ".webm", ".aac", ".wma"})
-"""Those that need the extra `media`."""
+"""Suffixes of recordings that need the extra `media`."""
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - of the interface
-    """Import the interface on first use: the decoding process needs no NumPy."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
+    """Import public names on first use: the decoding process must start without NumPy."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from whisper_hailo.audio import stream

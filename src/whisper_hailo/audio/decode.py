@@ -40,6 +40,9 @@ _FORMATS: Final = (
     "mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,oga,ogg,tta,w64,wav,wv"
 )
 
+_DURATION_TAG: Final = r"(\d+):(\d+):(\d+(?:\.\d+)?)"
+"""Hours, minutes and seconds."""
+
 _OWN_LENGTH: Final = ("mov,mp4,m4a,3gp,3g2,mj2", "mpegts")
 """Formats whose tracks have their own length; others give that of the container."""
 
@@ -90,14 +93,18 @@ def _tag_options(pyav_version: str) -> dict[str, str]:
 
 def _length_s(container: Any, track: Any) -> float | None:  # noqa: ANN401 - classes without types
     """Return seconds from the start of the container to the end of the track, by headers."""
-    start_s, name = _to_seconds(container.start_time, 0.0), container.format.name
-    whole_s, end_s = _to_seconds(container.duration, math.inf), math.inf
+    name = container.format.name
+    start_s = _to_seconds(container.start_time, 0.0)
+    whole_s = _to_seconds(container.duration, math.inf)
+    end_s = math.inf
     is_alone = len(container.streams) == 1
-    if name == "matroska,webm":  # its times count from 0, whatever the first timestamp is
-        written = track.metadata.get("DURATION", "")  # where the track ends
-        tag = re.fullmatch(r"(\d+):(\d+):(\d+(?:\.\d+)?)", written)
+    if name == "matroska,webm":
+        # The tag says where the track ends. Like the container's length it counts from 0, whatever
+        # the first timestamp is.
+        tag = re.fullmatch(_DURATION_TAG, track.metadata.get("DURATION", ""))
         if tag:
-            end_s = min(whole_s, 3600 * int(tag[1]) + 60 * int(tag[2]) + float(tag[3]))
+            tag_s = 3600 * int(tag[1]) + 60 * int(tag[2]) + float(tag[3])
+            end_s = min(whole_s, tag_s)
         elif is_alone:
             end_s = whole_s
     elif track.duration is not None and track.time_base and (is_alone or name in _OWN_LENGTH):
@@ -119,30 +126,43 @@ def _read_samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - class
     """
     import av
 
-    rate_hz, layout, n_channels = track.rate, track.layout, track.channels
-    silence = memoryview(bytes(4 * n_channels * READ_FRAMES))
+    # A frame's own may differ, and change on the way.
+    rate_hz = track.rate
+    layout = track.layout
+    frame_bytes = 4 * track.channels
+    silence = memoryview(bytes(frame_bytes * READ_FRAMES))
     before_s = 0.0
-    for (silence_s, *_), alike in itertools.groupby(_place_frames(container, track), itemgetter(0)):
-        for left in range(round((silence_s - before_s) * rate_hz), 0, -READ_FRAMES):
-            yield silence[: 4 * n_channels * left]
+    placed = _place_frames(container, track)
+    for (silence_s, *_), group in itertools.groupby(placed, itemgetter(0)):
+        n_missing = round((silence_s - before_s) * rate_hz)
+        for n_left in range(n_missing, 0, -READ_FRAMES):
+            yield silence[: frame_bytes * n_left]
         before_s = silence_s
         resampler = av.AudioResampler(format="flt", layout=layout, rate=rate_hz)
-        for _, frame in itertools.chain(alike, [(None, None)]):  # at last, what it holds back
-            for packed in resampler.resample(frame):
-                if packed is not None:  # it has nothing to do, and gives back what it gets
-                    n_bytes = 4 * n_channels * packed.samples  # padding comes behind
-                    yield memoryview(packed.planes[0])[:n_bytes]
+        for _, frame in group:
+            yield from _sample_blocks(resampler.resample(frame), frame_bytes)
+        yield from _sample_blocks(resampler.resample(None), frame_bytes)  # what it held back
+
+
+def _sample_blocks(frames: Any, frame_bytes: int) -> Blocks:  # noqa: ANN401 - classes without types
+    """Yield the samples of packed frames, without the padding that follows them."""
+    for frame in frames:
+        # A resampler without anything to do returns what it gets, at the end `None`.
+        if frame is not None:
+            yield memoryview(frame.planes[0])[: frame_bytes * frame.samples]
 
 
 def _place_frames(container: Any, track: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
     """Place frames by their timestamps.
 
-    Yields seconds of silence up to each, of all gaps together, with the resampler's key (joined
-    streams change it in the middle), and the frame.
+    Yields a key and a frame. Frames of one key follow each other without a gap and fit the same
+    resampler: the seconds of silence in all gaps so far, and the frame's format, layout and rate,
+    which change where streams were joined.
     """
     whole_s = _to_seconds(container.duration, _MOST_GAP_OF_UNKNOWN_S)
     end_s = None if container.start_time is None else container.start_time / 1e6
-    most_s, gaps_s = min(whole_s, _MOST_GAP_S), 0.0
+    most_s = min(whole_s, _MOST_GAP_S)
+    gaps_s = 0.0
     for frame in container.decode(track):
         if end_s is not None:
             start_s = end_s if frame.time is None else frame.time
@@ -150,17 +170,21 @@ def _place_frames(container: Any, track: Any) -> Iterator[tuple[Any, Any]]:  # n
             if abs(gap_s) > most_s:
                 end_s = start_s
             elif gap_s > _LEAST_GAP_S:
-                end_s, gaps_s = start_s, gaps_s + gap_s
+                end_s = start_s
+                gaps_s += gap_s
             end_s += frame.samples / frame.sample_rate
-        if container.format.name in _BROADCAST:  # only the first may be later
-            most_s = _MOST_BROADCAST_GAP_S
+        if container.format.name in _BROADCAST:
+            most_s = _MOST_BROADCAST_GAP_S  # from the second frame on: a track may start late
         yield (gaps_s, frame.format.name, frame.layout.name, frame.sample_rate), frame
 
 
-HEADER, AUDIO, END, REFUSED = b"H", b"A", b"E", b"R"
+HEADER: Final = b"H"
+AUDIO: Final = b"A"
+END: Final = b"E"
+REFUSED: Final = b"R"
 
 READ_FRAMES: Final = 8192
-"""Of libsndfile, or of silence, at a time."""
+"""Sample frames that are read from libsndfile, or sent as silence, at a time."""
 
 _MESSAGE_BYTES: Final = 1 << 15
 """Least size; frames of FFmpeg are smaller. This much is lost when the decoder crashes."""
@@ -174,7 +198,7 @@ class SharedFile(io.RawIOBase):
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._at = 0
+        self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -185,33 +209,36 @@ class SharedFile(io.RawIOBase):
         return self._file.fileno()
 
     def tell(self) -> int:
-        return self._at
+        return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move; positions before the start, as broken headers ask for, are the start."""
-        base = (0, self._at, os.fstat(self.fileno()).st_size)[whence]
-        self._at = max(0, offset + base)
-        return self._at
+        if whence == os.SEEK_CUR:
+            offset += self._position
+        elif whence == os.SEEK_END:
+            offset += os.fstat(self.fileno()).st_size
+        self._position = max(0, offset)
+        return self._position
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # so it is called
-        n_read = os.preadv(self.fileno(), [buffer], self._at)
-        self._at += n_read
+        n_read = os.preadv(self.fileno(), [buffer], self._position)
+        self._position += n_read
         return n_read
 
 
-def _by_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
+def _open_with_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
     """Open what FFmpeg does not, or everything where it is not installed."""
     import soundfile
 
     opened = soundfile.SoundFile(file)
-    # Else soundfile seeks after every read, which in broken files lands elsewhere.
+    # Otherwise soundfile seeks after every read, which in broken files goes astray.
     opened.seekable = lambda: False
     n_frames = opened.frames if opened.frames < UNKNOWN_LENGTH else None
 
     def blocks() -> Blocks:
         frame_bytes = 4 * opened.channels
         buffer = bytearray(READ_FRAMES * frame_bytes)
-        # `buffer_read` takes a last block that is shorter for an error.
+        # `buffer_read` would take a shorter last block for an error.
         while n_read := opened.buffer_read_into(buffer, "float32"):
             yield memoryview(buffer)[: n_read * frame_bytes]
 
@@ -219,68 +246,77 @@ def _by_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
 
 
 def _find_reason(error: Exception) -> str:
-    """Return the decoder's own message, as short as it has it."""
-    said = getattr(error, "strerror", None) or getattr(error, "error_string", None) or str(error)
-    return str(said).strip().rstrip(".") or type(error).__name__
+    """Return the shortest message that the decoder gives."""
+    message = getattr(error, "strerror", None) or getattr(error, "error_string", None) or error
+    return str(message).strip().rstrip(".") or type(error).__name__
 
 
 def _decode_file(file: SharedFile, send: Callable[[bytes, bytes], None]) -> None:
-    """Open the file with the first library that can, and send its samples.
-
-    Any error that these libraries raise is about the file.
-    """
-    whys, lacks_ffmpeg = [], False
-    for name, reader in (("FFmpeg", open_media), ("libsndfile", _by_libsndfile)):
+    """Open the file with the first library that can, and send its samples."""
+    reasons = []
+    lacks_ffmpeg = False
+    for name, open_with in (("FFmpeg", open_media), ("libsndfile", _open_with_libsndfile)):
         try:
-            header, blocks = reader(file)
+            header, blocks = open_with(file)
         except ImportError:
-            lacks_ffmpeg |= name == "FFmpeg"
-        except Exception as error:
-            whys.append(f"{name}: {_find_reason(error)}")
+            if name == "FFmpeg":
+                lacks_ffmpeg = True
+        except Exception as error:  # these libraries raise many kinds, all about the file
+            reasons.append(f"{name}: {_find_reason(error)}")
             file.seek(0)
         else:
             send(HEADER, json.dumps(header).encode())
             _send_all(blocks, send)
             return
-    refusal = {"why": "; ".join(whys), "lacks_ffmpeg": lacks_ffmpeg}
+    refusal = {"why": "; ".join(reasons), "lacks_ffmpeg": lacks_ffmpeg}
     send(REFUSED, json.dumps(refusal).encode())
 
 
 def _send_all(blocks: Blocks, send: Callable[[bytes, bytes], None]) -> None:
-    """Send the samples, and why not all of them, or an empty text."""
-    waiting, why = b"", ""
+    """Send the samples, then why they are not all, or an empty text if they are."""
+    message = b""
+    reason = ""
     try:
         for block in blocks:
-            waiting += block
-            if len(waiting) >= _MESSAGE_BYTES:
-                send(AUDIO, waiting)
-                waiting = b""
-    except Exception as error:
-        why = _find_reason(error)
-    if waiting:
-        send(AUDIO, waiting)
-    send(END, why.encode(errors="replace"))
+            message += block
+            if len(message) >= _MESSAGE_BYTES:
+                send(AUDIO, message)
+                message = b""
+    except Exception as error:  # as in `_decode_file`
+        reason = _find_reason(error)
+    if message:
+        send(AUDIO, message)
+    send(END, reason.encode(errors="replace"))
+
+
+_MOST_MEMORY: Final = 1 << 30
+"""Bytes; broken headers make decoders ask for more."""
+
+
+def _lower_limit(kind: int, most: int) -> None:
+    """Set a resource limit of this process, or keep its hard limit if that is lower."""
+    hard = resource.getrlimit(kind)[1]
+    limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (limit, limit))
 
 
 def main() -> None:
     """Decode standard input to standard output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reader decides when it is over
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader went away
-    for kind, most in ((resource.RLIMIT_DATA, 1 << 30), (resource.RLIMIT_CORE, 0)):
-        hard = resource.getrlimit(kind)[1]
-        limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (limit, limit))
-    # No message for too long ends the program: SIGPROF has no handler.
-    patience = (signal.ITIMER_PROF, float(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends this process
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly when the parent has gone
+    _lower_limit(resource.RLIMIT_DATA, _MOST_MEMORY)
+    _lower_limit(resource.RLIMIT_CORE, 0)  # a crash is expected, and leaves no file
+    patience_s = float(sys.argv[1])
     with open(os.dup(sys.stdout.fileno()), "wb") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libsndfile prints there
 
         def send(kind: bytes, payload: bytes) -> None:
             out.write(kind + len(payload).to_bytes(4, "little") + payload)
-            out.flush()  # what was decoded is not lost with the decoder
-            signal.setitimer(*patience)
+            out.flush()  # so that a crash loses nothing that was decoded
+            signal.setitimer(signal.ITIMER_PROF, patience_s)
 
-        signal.setitimer(*patience)
+        # Without a message for too long the timer ends the program: SIGPROF has no handler.
+        signal.setitimer(signal.ITIMER_PROF, patience_s)
         _decode_file(SharedFile(sys.stdin.buffer), send)
 
 

@@ -1,7 +1,7 @@
 """Opens paths, pipes and file objects as seekable files of the system, at their start.
 
-Another process can read these too. Pipes, and objects that are no files, such as `BytesIO`, are
-copied to nameless temporary files.
+Another process can read these too. Pipes, and objects without a file descriptor, such as `BytesIO`,
+are copied to memory or to temporary files without a name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import select
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
@@ -24,26 +23,29 @@ PIPE_PATIENCE_S: Final = 10.0
 """Time-out of a named pipe without data."""
 
 MOST_BYTES: Final = 16 << 30
-"""Of one copy: a day of CD sound has 14.2 GiB."""
+"""Largest copy: a day of CD sound has 14.2 GiB."""
 
-SPARED_SHARE: Final = 0.05
 SPARED_BYTES: Final = 1 << 30
-"""This much of the temporary folder's file system, or that share if it is less, stays free."""
+SPARED_SHARE: Final = 0.05
+"""Free space that copies leave to other programs: so many bytes, or this share of the temporary
+folder's file system if that is less."""
 
 SMALL_BYTES: Final = 64 << 20
-"""Smaller input may take all the space there is."""
+"""Smaller copies may take all the space there is."""
 
 PIECE_BYTES: Final = 1 << 20
 """Copied at a time."""
 
 IN_MEMORY_BYTES: Final = 4 << 20
-"""Objects up to this size need no disk, which may be full."""
+"""Objects up to this size are copied to memory: the disk may be full."""
 
 LOOK_BYTES: Final = 64 << 20
-"""Some recordings have pictures before their sound."""
+"""How much of a pipe is copied before it must be recognisable as a recording. Some recordings have
+pictures before their sound."""
 
 _INDEX_LAST: Final = (b"FORM", b"caff", b"ftyp", b"free", b"mdat", b"moov", b"skip", b"wide")
-"""First bytes, or those after a length, of AIFF, CAF, MP4: their start cannot be opened alone."""
+"""First bytes of AIFF and CAF, and those after a length of MP4: the start alone cannot be opened,
+since the index may stand at the end."""
 
 
 def open_file(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
@@ -62,10 +64,16 @@ def open_seekable(source: str | Path | BinaryIO, label: str, resources: ExitStac
     """Return a file that can be read several times: the opened one, or a copy."""
     if isinstance(source, str | Path):
         file = resources.enter_context(_open_path(source, label))
-        pipe = None if file.seekable() else _named_pipe(file, label)
-        return new_copy(pipe, label, resources, is_pipe=True) if pipe else file
+        if file.seekable():
+            return file
+        return new_copy(_read_named_pipe(file, label), label, resources, is_pipe=True)
+    return _seekable_object(source, label, resources)
+
+
+def _seekable_object(source: BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
+    """Return a file of the system with the content of an object; itself if it is one."""
     if not source.seekable():
-        return new_copy(pieces(source), label, resources, is_pipe=True)
+        return new_copy(read_pieces(source), label, resources, is_pipe=True)
     if isinstance(getattr(source, "raw", source), io.FileIO):
         return source
     size = source.seek(0, os.SEEK_END)
@@ -73,13 +81,13 @@ def open_seekable(source: str | Path | BinaryIO, label: str, resources: ExitStac
     if size <= IN_MEMORY_BYTES:
         copy = resources.enter_context(io.FileIO(os.memfd_create("audio"), "r+"))
         copy.write(source.read())
-    elif isinstance(source, tempfile.SpooledTemporaryFile):
+        return copy
+    if isinstance(source, tempfile.SpooledTemporaryFile):
+        # An upload: its own file is read in place, since a copy would double its space on disk.
         source.rollover()
         source.flush()
         return cast(BinaryIO, source)
-    else:
-        copy = new_copy(pieces(source), label, resources)
-    return copy
+    return new_copy(read_pieces(source), label, resources)
 
 
 def find_fault(path: Path, label: str) -> AudioError | None:
@@ -99,18 +107,17 @@ def new_copy(
 ) -> io.FileIO:
     """Write content, which may have no end, to a temporary file.
 
-    A pipe that has brought `LOOK_BYTES` has to begin with a recording.
+    A pipe that has brought `LOOK_BYTES` must begin with a recording: one that never ends, such as
+    `/dev/zero`, is refused before it fills the disk.
     """
-    is_unknown = is_pipe
+    must_look = is_pipe
     try:
         copy = resources.enter_context(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 - of them
         for piece in content:
             _check_size(copy, copy.tell() + len(piece), label)
-            left = memoryview(piece)
-            while left:
-                left = left[copy.write(left) :]
-            if is_unknown and copy.tell() >= LOOK_BYTES:
-                is_unknown = False
+            _write_all(copy, piece)
+            if must_look and copy.tell() >= LOOK_BYTES:
+                must_look = False
                 _expect_recording(copy, label)
     except OSError as error:
         raise AudioError(
@@ -119,30 +126,41 @@ def new_copy(
     return copy
 
 
+def _write_all(file: io.FileIO, content: bytes) -> None:
+    """Write all of the content: a raw file may take less at once."""
+    rest = memoryview(content)
+    while rest:
+        n_written = file.write(rest)
+        rest = rest[n_written:]
+
+
 def _expect_recording(copy: io.FileIO, label: str) -> None:
-    with ExitStack() as looked:
-        begin = looked.enter_context(SharedFile(copy))
-        head = begin.read(8)
-        begin.seek(0)
+    """Raise `AudioError` if the beginning of a copy cannot be opened as a recording."""
+    with ExitStack() as resources:
+        beginning = resources.enter_context(SharedFile(copy))
+        head = beginning.read(8)
+        beginning.seek(0)
         if head[:4] not in _INDEX_LAST and head[4:] not in _INDEX_LAST:
-            open_reader(cast(BinaryIO, begin), label, looked)
+            open_reader(cast(BinaryIO, beginning), label, resources)
 
 
-def pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the rest of a file."""
-    return iter(partial(file.read, PIECE_BYTES), b"")
+def read_pieces(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the rest of a file in pieces of `PIECE_BYTES`."""
+    while piece := file.read(PIECE_BYTES):
+        yield piece
 
 
 def _check_size(copy: io.FileIO, size: int, label: str) -> None:
-    """Refuse input without an end, or that would leave no space to other programs."""
+    """Refuse a copy of `size` bytes: without an end, or leaving no space to other programs."""
     if size > MOST_BYTES:
         raise AudioError(
             f"{label} has more than {MOST_BYTES / (1 << 30):g} GiB, expected a recording that "
             "ends; give a longer one as a file, and live sound to whisper-hailo caption"
         )
     disk = os.fstatvfs(copy.fileno())
-    free, spared = disk.f_bavail * disk.f_frsize, SPARED_SHARE * disk.f_blocks * disk.f_frsize
-    if size > SMALL_BYTES and free < min(SPARED_BYTES, spared):
+    free = disk.f_bavail * disk.f_frsize
+    spared = min(SPARED_BYTES, SPARED_SHARE * disk.f_blocks * disk.f_frsize)
+    if size > SMALL_BYTES and free < spared:
         raise AudioError(
             f"{label} does not fit the temporary folder: {size >> 20} MiB have come, and "
             f"{free >> 20} MiB are left; {_more_space()}"
@@ -150,8 +168,9 @@ def _check_size(copy: io.FileIO, size: int, label: str) -> None:
 
 
 def _more_space() -> str:
-    place = tempfile.tempdir or "the temporary folder"  # it is unknown where none can be written
-    return f"free some space in {place}, set TMPDIR to a folder with more, or give a file"
+    # `tempfile` does not know the folder if it could write to none.
+    folder = tempfile.tempdir or "the temporary folder"
+    return f"free some space in {folder}, set TMPDIR to a folder with more, or give a file"
 
 
 def _expect_content(file: BinaryIO | io.FileIO, label: str) -> None:
@@ -160,11 +179,11 @@ def _expect_content(file: BinaryIO | io.FileIO, label: str) -> None:
     file.seek(0)
 
 
-def _named_pipe(file: io.FileIO, label: str) -> Iterator[bytes]:
+def _read_named_pipe(file: io.FileIO, label: str) -> Iterator[bytes]:
     """Yield what is written to a named pipe, until its writer closes it."""
-    coming = select.poll()
-    coming.register(file, select.POLLIN)
-    while coming.poll(1000 * PIPE_PATIENCE_S):
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    while poll.poll(1000 * PIPE_PATIENCE_S):
         piece = os.read(file.fileno(), PIECE_BYTES)
         if not piece:
             return
@@ -176,15 +195,20 @@ def _named_pipe(file: io.FileIO, label: str) -> Iterator[bytes]:
 
 
 def _open_path(path: str | Path, label: str) -> io.FileIO:
-    """Open a path without waiting for a named pipe's writer."""
+    """Open a path without waiting for a named pipe's writer, who may never come."""
     try:
         return io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
-    except ValueError:
+    except ValueError:  # a null byte is in it
         raise AudioError(f"{display_path(str(path))} is no file name; check the path") from None
     except OSError as error:
-        reason = {
-            FileNotFoundError: "does not exist, expected an audio file; check the path",
-            IsADirectoryError: "is a directory, expected a file; name the files in it",
-            PermissionError: "may not be read by this user; change its permissions",
-        }.get(type(error), f"cannot be opened ({error.strerror}); check the path")
+        reason = _OPEN_FAULTS.get(type(error))
+        if reason is None:
+            reason = f"cannot be opened ({error.strerror}); check the path"
         raise AudioError(f"{label} {reason}") from error
+
+
+_OPEN_FAULTS: Final[dict[type[OSError], str]] = {
+    FileNotFoundError: "does not exist, expected an audio file; check the path",
+    IsADirectoryError: "is a directory, expected a file; name the files in it",
+    PermissionError: "may not be read by this user; change its permissions",
+}

@@ -1,7 +1,8 @@
-"""FLAC as bytes that are appended to a file."""
+"""FLAC encoded into bytes, for files that grow."""
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 
 import numpy as np
@@ -14,15 +15,16 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 class FlacBytes:
     """Encodes 16 kHz mono into bytes, for a file that the caller writes.
 
-    `fresh` are to be appended to the file, `patches` to overwrite it at a place: the header, at
-    the end.
+    Attributes:
+        fresh: bytes to append to the file.
+        patches: positions in the file with the bytes to overwrite there: the header, at the end.
     """
 
     def __init__(self) -> None:
         self.fresh = bytearray()
         self.patches: list[tuple[int, bytes]] = []
-        self._n_done = 0  # bytes that are in the file
-        self._at = 0
+        self._n_written = 0  # bytes that are in the file already
+        self._position = 0
         self._encoder = soundfile.SoundFile(
             self, "w", SAMPLE_RATE_HZ, 1, format="FLAC", subtype="PCM_16"
         )
@@ -38,27 +40,31 @@ class FlacBytes:
 
     def note_written(self) -> None:
         """Clear the bytes that were written to the file."""
-        self._n_done += len(self.fresh)
+        self._n_written += len(self.fresh)
         self.fresh.clear()
 
-    # What libsndfile asks of a file.
+    # The methods that libsndfile calls of a file.
 
-    def seek(self, offset: int, whence: int = 0) -> int:
-        end = self._n_done + len(self.fresh)
-        self._at = offset + (0, self._at, end)[whence]
-        return self._at
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence == os.SEEK_CUR:
+            offset += self._position
+        elif whence == os.SEEK_END:
+            offset += self._n_written + len(self.fresh)
+        self._position = offset
+        return self._position
 
     def tell(self) -> int:
-        return self._at
+        return self._position
 
     def read(self, _n_bytes: int) -> bytes:
         return b""
 
     def write(self, data: bytes) -> int:
-        raw, at = bytes(data), self._at - self._n_done
-        if at < 0:
-            self.patches.append((self._at, raw))
+        content = bytes(data)
+        start = self._position - self._n_written
+        if start < 0:
+            self.patches.append((self._position, content))
         else:
-            self.fresh[at : at + len(raw)] = raw
-        self._at += len(raw)
-        return len(raw)
+            self.fresh[start : start + len(content)] = content
+        self._position += len(content)
+        return len(content)

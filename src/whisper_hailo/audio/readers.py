@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -21,10 +21,13 @@ from typing import Any, BinaryIO, Final, cast
 import numpy as np
 
 from whisper_hailo.audio import decode
-from whisper_hailo.audio.decode import READ_FRAMES, UNKNOWN_LENGTH, SharedFile
+from whisper_hailo.audio.decode import READ_FRAMES, UNKNOWN_LENGTH
+from whisper_hailo.audio.wav_header import complete_header
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.types import FloatArray
+
+logger = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 10.0
 """Processor time after which a decoder without output is ended."""
@@ -70,7 +73,16 @@ def open_reader(file: BinaryIO, label: str, resources: ExitStack) -> AudioReader
     is_aiff = head[:4] == b"FORM" and head[8:] in {b"AIFF", b"AIFC"}
     promised_s = None
     if head.startswith((b"RIFF", b"RF64")):
-        file, promised_s = complete_header(file)
+        wav = complete_header(file)
+        file = wav.file
+        promised_s = wav.promised_s
+        if wav.unfinished_s is not None:
+            logger.warning(
+                "%s: its header ends after %.1f s, as a crashed recorder leaves it, and the sound "
+                "goes on; it is read to the end of the file",
+                label,
+                wav.unfinished_s,
+            )
     if is_mpeg or is_aiff or head.startswith(_PLAIN):
         # FFmpeg reads some files that libsndfile refuses, such as WAV files of rare codecs.
         with suppress(soundfile.SoundFileError):
@@ -81,98 +93,6 @@ def open_reader(file: BinaryIO, label: str, resources: ExitStack) -> AudioReader
 def _begins_with_mpeg_frame(head: bytes) -> bool:
     """Return whether the first eleven bits are ones, as those of an MPEG audio frame."""
     return len(head) >= 2 and head[0] == 0xFF and head[1] >= 0xE0
-
-
-_CHUNK: Final = struct.Struct("<4sI")
-"""A chunk's kind and its length."""
-
-_MOST_HEADER: Final = 1 << 16
-"""Limit of chunks before the samples; broken files have endless ones."""
-
-_UNKNOWN_SIZE: Final = b"\xff" * 4
-"""Length of streamed files, which libsndfile reads to the end, and of RF64, where `ds64` has it."""
-
-_STREAMED_BYTES: Final = 0x7F000000
-"""Programs that write to a pipe promise this or more: 0x7FFFF000, 0x80000000, 0xFFFFFFFF."""
-
-_BYTES_PER_SECOND: Final = slice(8, 12)
-"""Place in the chunk `fmt `."""
-
-_TRUE_SIZE: Final = slice(8, 16)
-"""Place of the length of the samples in RF64's chunk `ds64`."""
-
-
-def complete_header(file: BinaryIO) -> tuple[BinaryIO, float | None]:
-    """Return a WAV file at its start, corrected if its header was never completed.
-
-    Also return the seconds that a truncated file's header promises: `None` for a complete file, or
-    where the header of a stream promises nothing.
-    """
-    end = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    head = file.read(_MOST_HEADER + 2 * _CHUNK.size)
-    file.seek(0)
-    chunks = _find_chunks(head)
-    if b"data" not in chunks:
-        return file, None
-    start, size = chunks[b"data"]
-    if size == 0 and head.startswith(b"RIFF") and _holds_samples(head, start, end):
-        return cast(BinaryIO, _UnknownLength(file, start - len(_UNKNOWN_SIZE))), None
-    if size == int.from_bytes(_UNKNOWN_SIZE, "little") and b"ds64" in chunks:
-        sizes = head[chunks[b"ds64"][0] :]
-        size = int.from_bytes(sizes[_TRUE_SIZE], "little")
-    elif size >= _STREAMED_BYTES:
-        size = 0
-    rate = 0
-    if b"fmt " in chunks:
-        fmt = head[chunks[b"fmt "][0] :]
-        rate = int.from_bytes(fmt[_BYTES_PER_SECOND], "little")
-    is_truncated = size > end - start
-    return file, size / rate if is_truncated and rate else None
-
-
-def _find_chunks(head: bytes) -> dict[bytes, tuple[int, int]]:
-    """Return where the content of each chunk starts and its length, up to the samples."""
-    chunks: dict[bytes, tuple[int, int]] = {}
-    position = 12  # behind `RIFF`, a length and `WAVE`
-    last = min(_MOST_HEADER, len(head) - _CHUNK.size + 1)
-    while position < last and b"data" not in chunks:
-        kind, size = _CHUNK.unpack_from(head, position)
-        position += _CHUNK.size
-        chunks[kind] = (position, size)
-        position += size + size % 2  # chunks start at even positions
-    return chunks
-
-
-def _holds_samples(head: bytes, start: int, end: int) -> bool:
-    """Return whether samples follow an empty chunk `data`, and not just a last chunk of tags."""
-    following = head[start : start + _CHUNK.size]
-    if len(following) < _CHUNK.size:
-        return True
-    _, size = _CHUNK.unpack(following)
-    end_of_tags = start + _CHUNK.size + size
-    return end_of_tags not in (end, end - 1)  # the byte that makes a length even may be missing
-
-
-class _UnknownLength(SharedFile):
-    """A WAV file whose header says that the length is unknown, from `position` on.
-
-    A recorder that was killed leaves a length of 0, by which libsndfile would read nothing.
-    """
-
-    def __init__(self, file: BinaryIO, position: int) -> None:
-        super().__init__(file)
-        self._position = position
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # so it is called
-        begin = self.tell()
-        n_read = super().readinto(buffer)
-        content = memoryview(buffer).cast("B")  # soundfile's own kind takes no numbers
-        first = max(self._position, begin)
-        end = min(self._position + len(_UNKNOWN_SIZE), begin + n_read)
-        for position in range(first, end):
-            content[position - begin] = _UNKNOWN_SIZE[0]
-        return n_read
 
 
 def _open_plain(

@@ -2,7 +2,8 @@
 
 libsndfile (through `soundfile`) reads WAV, FLAC, OGG (Vorbis and Opus), MP3, AIFF and AU; the rest
 goes to FFmpeg (through PyAV, with the `media` extra) in another process. Channels are averaged,
-then soxr resamples. Memory does not grow with the length of the file.
+unless they cancel each other out, then soxr resamples. Memory does not grow with the length of the
+file.
 
 Samples beyond [-1, 1] in float files are kept (Whisper does not clip either), and a file that
 breaks off gives what could be decoded, with a warning. OGG files that were cut off look like
@@ -21,6 +22,7 @@ from typing import BinaryIO, Final, TypeAlias
 import numpy as np
 
 from whisper_hailo.audio.files import open_file, open_seekable
+from whisper_hailo.audio.mixing import ChannelMixer
 from whisper_hailo.audio.readers import AudioReader, BrokenOffError, open_reader, open_samples
 from whisper_hailo.core.errors import AudioError, OptionError, display_path
 from whisper_hailo.core.protocols import Closing
@@ -166,6 +168,7 @@ class AudioStream(Closing):
 
     def _mono(self) -> Iterator[FloatArray]:
         """Yield checked mono pieces at the file's own rate."""
+        mixer = ChannelMixer(self._label)
         n_frames = 0
         fault = ""
         try:
@@ -173,7 +176,7 @@ class AudioStream(Closing):
                 self._check_samples(block, n_frames)
                 n_frames += block.shape[0]
                 if self._channel is None:
-                    yield block.mean(axis=1, dtype=np.float32)
+                    yield mixer.mix(block)
                 else:
                     yield np.ascontiguousarray(block[:, self._channel])
         except BrokenOffError as error:

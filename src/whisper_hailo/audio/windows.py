@@ -22,7 +22,7 @@ DEFAULT_MARGIN_S: Final = 1.0
 """With less silence after speech the decoder runs on (docs/accuracy.md)."""
 
 TRIM_MARGIN_S: Final = 2.0
-"""Silence after the audio of a trimmed window; see the same page."""
+"""Silence after the audio of a trimmed window (docs/accuracy.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +52,23 @@ class WindowPlan:
         full context.
         """
         longest_s = dims.max_window_s
-        window_s = min(DEFAULT_WINDOW_S, longest_s) if window_s is None else float(window_s)
+        if window_s is None:
+            window_s = min(DEFAULT_WINDOW_S, longest_s)
         step_s = FRAMES_PER_POSITION / FRAMES_PER_SECOND
-        positions = window_s / step_s
-        if not step_s <= window_s <= longest_s or abs(positions - round(positions)) > 1e-6:
+        if not step_s <= window_s <= longest_s or not _is_whole(window_s / step_s):
             raise OptionError(
                 f"--window is {window_s:g} s, this model takes {step_s:g} s to {longest_s:g} s in "
                 f"steps of {step_s:g} s"
             )
         if margin_s is None:
-            margin_s = DEFAULT_MARGIN_S if window_s < longest_s else 0.0
-            margin_s = min(margin_s, window_s / 2)
+            is_short = window_s < longest_s
+            margin_s = min(DEFAULT_MARGIN_S, window_s / 2) if is_short else 0.0
         if not 0 <= margin_s < window_s:
             raise OptionError(
                 f"--margin-s is {margin_s:g} s, expected 0 or more and less than the "
                 f"{window_s:g} s window"
             )
-        return cls(window_s=window_s, margin_s=float(margin_s))
+        return cls(window_s=float(window_s), margin_s=float(margin_s))
 
     @property
     def window_samples(self) -> int:
@@ -80,7 +80,7 @@ class WindowPlan:
         return max(1, round((self.window_s - self.margin_s) * SAMPLE_RATE_HZ))
 
     def samples_for(self, n_samples: int) -> int:
-        """Return the samples of a window for so many of audio.
+        """Return the size of a window that holds `n_samples` of audio.
 
         Trimmed windows have whole seconds, so that the runtime sees few shapes.
         """
@@ -89,6 +89,11 @@ class WindowPlan:
         margin_s = max(self.margin_s, TRIM_MARGIN_S)
         seconds = math.ceil(n_samples / SAMPLE_RATE_HZ + margin_s)
         return min(self.window_samples, max(1, seconds) * SAMPLE_RATE_HZ)
+
+
+def _is_whole(number: float) -> bool:
+    """Return whether a quotient is a whole number; 0.02 s is no binary fraction."""
+    return abs(number - round(number)) <= 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,8 @@ class Window:
         """
         if not self.pieces:
             return self.start_s + at_s
-        later = [p for p in self.pieces if (p.at_s <= at_s if is_start else p.at_s < at_s)]
-        piece = later[-1] if later else self.pieces[0]
+        piece = self.pieces[0]
+        for other in self.pieces:
+            if other.at_s < at_s or (is_start and other.at_s == at_s):
+                piece = other
         return piece.start_s + min(at_s - piece.at_s, piece.duration_s)

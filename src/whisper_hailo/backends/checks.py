@@ -1,4 +1,4 @@
-"""Do the arrays that a backend is handed fit its model? Each message names what was expected."""
+"""Checks of the arrays that a backend is given; each message names what was expected."""
 
 from __future__ import annotations
 
@@ -12,14 +12,21 @@ from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray, IntArray
 
 
 def check_mel(mel: FloatArray, spec: ModelSpec, takes: int | None = None) -> None:
-    """Check log-mel windows against the encoder's context, or the frames that a fixed one takes."""
+    """Check log-mel windows against the encoder's context, or the frames that a fixed one takes.
+
+    Raises:
+        ShapeError: they do not fit.
+    """
     dims = spec.dims
     if mel.ndim != 3 or mel.shape[1] != dims.n_mels:
         raise ShapeError(
             f"mel has shape {mel.shape}, this encoder takes (batch, {dims.n_mels}, n_frames)"
         )
-    n_frames, most = mel.shape[2], takes or dims.max_frames
-    if n_frames > most or n_frames % 2 or n_frames < (takes or 2):
+    n_frames = mel.shape[2]
+    fewest = takes or 2
+    most = takes or dims.max_frames
+    # The second convolution has a stride of 2: an odd frame would be lost.
+    if not fewest <= n_frames <= most or n_frames % 2:
         window_s = most / FRAMES_PER_SECOND
         less = "" if takes else " or less, an even number"
         raise ShapeError(
@@ -29,17 +36,27 @@ def check_mel(mel: FloatArray, spec: ModelSpec, takes: int | None = None) -> Non
 
 
 def check_features(features: FloatArray, n_positions: IntArray | None, spec: ModelSpec) -> IntArray:
-    """Check a batch of audio features; returns the true number of positions of each row."""
+    """Check a batch of audio features; return the true number of positions of each row.
+
+    Raises:
+        ShapeError: they do not fit.
+    """
     if features.ndim != 3 or features.shape[2] != spec.dims.d_model or features.shape[1] == 0:
         raise ShapeError(
             f"audio features have shape {features.shape}, this decoder takes "
             f"(batch, n_audio_ctx, {spec.dims.d_model}); encoder and decoder must be of one model"
         )
-    return np.full(len(features), features.shape[1]) if n_positions is None else n_positions
+    if n_positions is None:
+        return np.full(len(features), features.shape[1])
+    return n_positions
 
 
 def check_positions(takes: int, got: int) -> None:
-    """Refuse features that are longer than a fixed decoder."""
+    """Refuse features that are longer than a fixed decoder.
+
+    Raises:
+        ShapeError: they are.
+    """
     if got > takes:
         raise ShapeError(
             f"decoder takes {takes} positions, encoder gives {got}; "
@@ -60,13 +77,19 @@ class StateSize(Protocol):
 def check_step(
     tokens: IntArray, state: StateSize, first: IntArray | None, spec: ModelSpec
 ) -> IntArray:
-    """Check one step's tokens; returns the column of each row's first real token."""
-    # Plain Python: at every step NumPy's reductions would have to be fetched into the cache anew,
-    # which the weights have just been read through.
+    """Check one step's tokens; return the column of each row's first real token.
+
+    Raises:
+        ShapeError: an unknown token, or more than the text context holds.
+    """
+    # Plain Python: the weights have just been read through the processor's cache, so the code of
+    # NumPy's reductions would have to be fetched anew at every step.
     ids = tokens.ravel().tolist()
-    if min(ids) < 0 or max(ids) >= spec.dims.n_vocab:
+    lowest = min(ids)
+    highest = max(ids)
+    if lowest < 0 or highest >= spec.dims.n_vocab:
         raise ShapeError(
-            f"token ids go from {min(ids)} to {max(ids)}, this decoder has "
+            f"token ids go from {lowest} to {highest}, this decoder has "
             f"{spec.dims.n_vocab}; tokenizer and model must be of one checkpoint"
         )
     n_tokens = state.n_tokens + tokens.shape[1]
@@ -75,4 +98,6 @@ def check_step(
             f"{n_tokens} tokens, this decoder's text context holds {spec.dims.n_text_ctx}; use a "
             "shorter prompt or a smaller token budget"
         )
-    return state.first if first is None else np.ascontiguousarray(first, dtype=np.int64)
+    if first is None:
+        return state.first
+    return np.ascontiguousarray(first, dtype=np.int64)

@@ -1,6 +1,6 @@
 """A decoder without a cache: the whole sequence at every step, by a graph or on a chip.
 
-So are the graphs that compute as the chip will, of both halves.
+Also the graphs of `whisper-hailo emulate`, which compute as the chip will.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_positions, check_step
 from whisper_hailo.backends.model_files import has_content
-from whisper_hailo.backends.onnx_file import Signature, precision, read_signature
+from whisper_hailo.backends.onnx_file import Signature, can_be, precision, read_signature
 from whisper_hailo.backends.padding import pad_with_zeros
 from whisper_hailo.backends.session import OneGraph
 from whisper_hailo.backends.step_output import output_of_logits
@@ -68,7 +68,9 @@ class FixedDecoder(Closing):
     silence_keys: None = None  # the graph has no positions beyond its window
 
     def __init__(self, runner: FixedRunner, spec: ModelSpec) -> None:
-        dims, length, n_positions = spec.dims, runner.length, runner.n_positions
+        dims = spec.dims
+        length = runner.length
+        n_positions = runner.n_positions
         if not (1 < length <= dims.n_text_ctx and 0 < n_positions <= dims.n_audio_ctx):
             raise ShapeError(
                 f"{runner.name} has {length} text and {n_positions} encoder positions, {spec.name} "
@@ -104,8 +106,9 @@ class FixedDecoder(Closing):
                 f"{target}; leave --pad-to out and set --repetition-penalty"
             )
         features = pad_with_zeros(audio_features, n_positions, self.runner.n_positions)
-        n = len(features)
-        return FixedState(features, np.zeros((n, 0), np.int64), np.zeros(n, np.int64))
+        batch = len(features)
+        no_tokens = np.zeros((batch, 0), np.int64)
+        return FixedState(features, no_tokens, first=np.zeros(batch, np.int64))
 
     def step(
         self,
@@ -120,15 +123,16 @@ class FixedDecoder(Closing):
         first = check_step(tokens, state, first, self.spec)
         history = np.concatenate([state.tokens, tokens], axis=1)
         state = FixedState(state.audio_features, history, first)
-        fed = np.zeros((state.batch, self.runner.length), np.int64)
+        inputs = np.zeros((state.batch, self.runner.length), np.int64)
         for row, start in enumerate(first.tolist()):  # real tokens from position 0, then zeros
-            fed[row, : state.n_tokens - start] = history[row, start:]
-        logits = self.runner.run(fed, state.audio_features)
+            inputs[row, : state.n_tokens - start] = history[row, start:]
+        logits = self.runner.run(inputs, state.audio_features)
         n_before = state.n_tokens - tokens.shape[1]
-        # Where a row is padded on the left, what is asked for there means nothing: any row will do.
-        columns = np.maximum(n_before + positions[None, :] - first[:, None], 0)
-        looked_at = np.take_along_axis(logits, columns[:, :, None], axis=1)
-        return output_of_logits(looked_at), state
+        columns = n_before + positions[None, :] - first[:, None]
+        # Logits at left padding mean nothing: those of any position do.
+        columns = np.maximum(columns, 0)
+        selected = np.take_along_axis(logits, columns[:, :, None], axis=1)
+        return output_of_logits(selected), state
 
     def batch_size(self, state: FixedState) -> int:
         return state.batch
@@ -154,43 +158,47 @@ class OnnxFixedRunner(OneGraph):
                 "convert --hailo"
             )
         self._ids, self._features = names
-        ids, features = (signature.inputs[name] for name in names)
-        self._logits, logits = next(iter(signature.outputs.items()))
-        self._dtypes = (ids.dtype, features.dtype)
-        super().__init__(path, threads, name or f"fixed-{precision(path, features.dtype)}")
-        self.length, self.n_positions = int(ids.shape[1]), int(features.shape[1])
+        self._ids_port = signature.inputs[self._ids]
+        self._features_port = signature.inputs[self._features]
+        self._logits, logits_port = next(iter(signature.outputs.items()))
+        weights = precision(path, self._features_port.dtype)
+        super().__init__(path, threads, name or f"fixed-{weights}")
+        self.length = int(self._ids_port.shape[1])
+        self.n_positions = int(self._features_port.shape[1])
+        width = self._features_port.shape[2]
+        n_vocab = logits_port.shape[-1]
         dims = spec.dims
-        got, wanted = (features.shape[2], logits.shape[-1]), (dims.d_model, dims.n_vocab)
-        if any(isinstance(g, int) and g != w for g, w in zip(got, wanted, strict=True)):
+        if not (can_be(width, dims.d_model) and can_be(n_vocab, dims.n_vocab)):
             raise ModelError(
-                f"{display_path(path)} has width {got[0]} and {got[1]} tokens, {spec.name} has "
-                f"{wanted[0]} and {wanted[1]}; decoder and --model must be of one model"
+                f"{display_path(path)} has width {width} and {n_vocab} tokens, {spec.name} has "
+                f"{dims.d_model} and {dims.n_vocab}; decoder and --model must be of one model"
             )
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
-        ids_dtype, features_dtype = self._dtypes
-        logits = []
+        parts = []
         for row in range(tokens.shape[0]):
-            arrays = {
-                self._ids: tokens[row : row + 1].astype(ids_dtype, copy=False),
-                self._features: audio_features[row : row + 1].astype(features_dtype, copy=False),
-            }
-            logits.append(self.compute(self._logits, arrays))
-        return np.concatenate(logits).astype(np.float32, copy=False)
+            ids = tokens[row : row + 1].astype(self._ids_port.dtype, copy=False)
+            features = audio_features[row : row + 1]
+            features = features.astype(self._features_port.dtype, copy=False)
+            parts.append(self.compute(self._logits, {self._ids: ids, self._features: features}))
+        return np.concatenate(parts).astype(np.float32, copy=False)
 
 
 def fixed_inputs(signature: Signature) -> tuple[str, str] | None:
     """Return the names of ids and audio features, if all of their sizes are fixed."""
-    ports = signature.inputs
-    kinds = {(port.dtype[:3], len(port.shape)): name for name, port in ports.items()}
-    sizes = [axis for port in ports.values() for axis in port.shape[1:]]
-    if (
-        len(ports) != 2
-        or kinds.keys() != {("int", 2), ("flo", 3)}
-        or not all(isinstance(size, int) for size in sizes)
-    ):
+    if len(signature.inputs) != 2:
         return None
-    return kinds["int", 2], kinds["flo", 3]
+    ids = features = None
+    for name, port in signature.inputs.items():
+        if any(isinstance(axis, str) for axis in port.shape[1:]):
+            return None
+        if port.dtype.startswith("int") and len(port.shape) == 2:
+            ids = name
+        if port.dtype.startswith("float") and len(port.shape) == 3:
+            features = name
+    if ids is None or features is None:
+        return None
+    return ids, features
 
 
 def find_emulated(
@@ -203,29 +211,34 @@ def find_emulated(
 
 
 def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
-    """Name of the plan of an emulated graph, from the record beside it."""
+    """Return the name of an emulated graph's plan, from the record beside it.
 
-    def refused(problem: str) -> ModelError:
-        again = f"whisper-hailo emulate MODEL_DIR --audio DIR --part {form.part}"
-        return ModelError(f"{problem}; make it with: {again}")
+    Raises:
+        ModelError: graph or record are missing, damaged, or of another model.
+    """
 
-    shown, record_path = display_path(path), path.with_suffix(".json")
+    def error_of(problem: str) -> ModelError:
+        command = f"whisper-hailo emulate MODEL_DIR --audio DIR --part {form.part}"
+        return ModelError(f"{problem}; make it with: {command}")
+
+    graph_name = display_path(path)
+    record_path = path.with_suffix(".json")
     if not path.is_file() or not record_path.is_file():
-        raise refused(f"there is no emulated graph {shown} with its .json")
+        raise error_of(f"there is no emulated graph {graph_name} with its .json")
     try:
         record = decode(_Record, read_json_object(record_path))
     except MismatchError as error:
-        raise refused(f"{display_path(record_path)}: {error}") from error
+        raise error_of(f"{display_path(record_path)}: {error}") from error
     if record.graph_sha256 != spec.record(form.file).sha256:
-        raise refused(f"{shown} was made from another graph than {display_path(form.file)}")
+        raise error_of(f"{graph_name} was made from another graph than {display_path(form.file)}")
     if not has_content(path, record.sha256):
-        raise refused(f"{shown} is damaged: not what {display_path(record_path.name)} says")
+        raise error_of(f"{graph_name} is damaged: not what {display_path(record_path.name)} says")
     return record.plan
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What is read of the record beside an emulated graph."""
+    """The used entries of the record beside an emulated graph."""
 
     plan: str
     sha256: str

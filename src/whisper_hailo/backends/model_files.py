@@ -1,4 +1,4 @@
-"""The files of a model directory: in it, there, and what `model.json` says of them."""
+"""Checks that the files of a model directory are those that `model.json` lists."""
 
 from __future__ import annotations
 
@@ -19,31 +19,36 @@ logger = logging.getLogger(__name__)
 
 NOTES_FILE: Final = "checked.json"
 MOST_NOTES: Final = 256
-"""The oldest go: the file is read at every start, and does not grow with the models of a life."""
+"""The oldest go: the file is read at every start, and must not grow for ever."""
 
 
 def has_content(path: Path, expected: str) -> bool:
     """Return whether a file has a SHA-256, which is noted until the file changes."""
     status = path.stat()
     state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-    notes, key = _read_notes(), os.path.realpath(path)
-    if notes.get(key) == [*state, expected]:
+    key = os.path.realpath(path)
+    if _read_notes().get(key) == [*state, expected]:
         return True
-    found = sha256(path)
-    notes = _read_notes()  # again: other processes note, too
-    notes.pop(key, None)
-    latest = dict([*notes.items(), (key, [*state, found])][-MOST_NOTES:])
+    actual = sha256(path)
+    _write_note(key, [*state, actual])
+    return actual == expected
+
+
+def _write_note(key: str, note: list[Any]) -> None:
+    notes = _read_notes()  # again: other processes may have written while this one hashed
+    notes.pop(key, None)  # the latest is last
+    notes[key] = note
+    latest = dict(list(notes.items())[-MOST_NOTES:])
     try:
         write_file(cache_root() / NOTES_FILE, json.dumps(latest))
     except OutputError as error:
         logger.debug("hashes are not noted, files are read at every start (%s)", error)
-    return found == expected
 
 
 def _read_notes() -> dict[str, Any]:
-    """Return by path size, times of change in ns, inode and SHA-256, the latest last.
+    """Return the notes: path to size, times of change in ns, inode and SHA-256, the latest last.
 
-    There are none if the file is missing or damaged.
+    A missing or damaged file has none.
     """
     try:
         return read_json_object(cache_root() / NOTES_FILE)
@@ -61,9 +66,14 @@ def check_all(directory: Path, spec: ModelSpec) -> None:
 
 
 def model_file(directory: Path, spec: ModelSpec, name: str) -> Path:
-    """Path of a file that `model.json` lists; it is checked, with the weights beside a graph."""
-    if (data := f"{name}.data") in spec.files:
-        model_file(directory, spec, data)
+    """Return the path of a file that `model.json` lists, checked, with the weights beside a graph.
+
+    Raises:
+        ModelError: it is not listed, missing or damaged.
+    """
+    weights = f"{name}.data"
+    if weights in spec.files:
+        model_file(directory, spec, weights)
     record = spec.record(name)
     path = resolve_within(directory, name)
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""Moonshine by `moonshine-voice`: it hears audio itself, owns its loop, and knows English here."""
+"""Moonshine by `moonshine-voice`, which takes audio, runs its own decoding, and is English here."""
 
 from __future__ import annotations
 
@@ -13,32 +13,36 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 SIZES: Final = ("tiny-streaming", "small-streaming", "medium-streaming", "tiny", "base")
-"""Those of the package for English; a folder of weights has one of them in its path."""
+"""The package's models of English; a folder of weights has one of these names in its path.
+
+Streaming ones come first, since `tiny` is part of `tiny-streaming`.
+"""
 
 MAX_S: Final = 64.0
-"""Longest piece that is given to it."""
+"""Longest audio of one call."""
 
 LEAST_S: Final = 0.2
-"""Shorter pieces are filled up with silence."""
+"""Shorter audio is filled up with silence."""
 
 _LANGUAGE: Final = "en"
 _OPTIONS: Final = {
-    "vad_threshold": "0",  # who calls has found the speech already
+    "vad_threshold": "0",  # callers have found the speech already
     "return_audio_data": "false",
 }
 _NEVER_S: Final = 1e9
-"""Streams look at what they have when they are asked to, not by themselves."""
+"""Interval at which a stream would transcribe by itself: it does so when it is asked to."""
 
 
 class Moonshine(Closing):
-    """Weights of a folder, or of the package's own server and its cache.
+    """A Moonshine model, from a folder of weights or the package's own server and its cache.
 
-    A streaming model keeps what it made of audio that goes on, and is given only what is new.
+    A streaming model keeps its state while audio continues, and is given only what is new.
     """
 
     def __init__(self, source: str = SIZES[0], size: str | None = None) -> None:
-        named = [name for name in SIZES if name in source]  # the streaming ones come first
-        self.size = size or (named[0] if named else "")
+        if size is None:
+            size = next((name for name in SIZES if name in source), "")
+        self.size = size
         if self.size not in SIZES:
             raise OptionError(
                 f"Moonshine is {source!r}, expected one of {', '.join(SIZES)}, or a folder with "
@@ -47,7 +51,7 @@ class Moonshine(Closing):
         self._source = source
         self.model: Any = None
         self._stream: Any = None
-        self._known = np.empty(0, np.float32)  # what the stream has been given
+        self._fed = np.empty(0, np.float32)  # the audio that the stream has been given
 
     def open(self) -> Self:
         try:
@@ -70,38 +74,39 @@ class Moonshine(Closing):
         return self
 
     def close(self) -> None:
-        self._leave_stream()
-        model, self.model = self.model, None
-        if model is not None:
-            model.close()
+        self._close_stream()
+        if self.model is not None:
+            self.model.close()
+            self.model = None
 
     def transcribe(self, audio: FloatArray) -> str:
         """Return the text of `(n_samples,)` float32 16 kHz mono, shorter than `MAX_S`."""
-        missing = round(LEAST_S * SAMPLE_RATE_HZ) - audio.size
-        if missing > 0:
-            audio = np.pad(audio, (0, missing))
+        n_missing = round(LEAST_S * SAMPLE_RATE_HZ) - audio.size
+        if n_missing > 0:
+            audio = np.pad(audio, (0, n_missing))
         if self.size.endswith("streaming"):
-            heard = self._continue_stream(audio)
+            transcript = self._continue_stream(audio)
         else:
-            heard = self.model.transcribe_without_streaming(audio.tolist(), SAMPLE_RATE_HZ)
-        return " ".join(line.text.strip() for line in heard.lines).strip()
+            transcript = self.model.transcribe_without_streaming(audio.tolist(), SAMPLE_RATE_HZ)
+        return " ".join(line.text.strip() for line in transcript.lines).strip()
 
     def _continue_stream(self, audio: FloatArray) -> Any:  # noqa: ANN401 - a package without types
-        """Return the transcript of audio that may begin with what was heard before."""
-        n_known = self._known.size
-        if self._stream is None or not np.array_equal(audio[:n_known], self._known):
-            self._leave_stream()
-            self._stream, n_known = self.model.create_stream(), 0
+        """Return the transcript of audio, which may begin with what the stream was given before."""
+        n_fed = self._fed.size
+        if self._stream is None or not np.array_equal(audio[:n_fed], self._fed):
+            self._close_stream()
+            self._stream = self.model.create_stream()
             self._stream.start()
-        if audio.size > n_known:
-            self._stream.add_audio(audio[n_known:].tolist(), SAMPLE_RATE_HZ)
-        self._known = audio.copy()
+            n_fed = 0
+        if audio.size > n_fed:
+            self._stream.add_audio(audio[n_fed:].tolist(), SAMPLE_RATE_HZ)
+        self._fed = audio.copy()  # the caller may change its own
         return self._stream.update_transcription(self.model.MOONSHINE_FLAG_FORCE_UPDATE)
 
-    def _leave_stream(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.close()
+    def _close_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
     def _folder(self, kind: Any) -> str:  # noqa: ANN401 - a package without types
         """Return the folder of the weights: the given one, or the package's cache."""
@@ -110,8 +115,8 @@ class Moonshine(Closing):
         from moonshine_voice import download
 
         try:
-            about = download.find_model_info(_LANGUAGE, kind)
-            folder, _ = download.download_model_from_info(about)
+            info = download.find_model_info(_LANGUAGE, kind)
+            folder, _ = download.download_model_from_info(info)
         except (OSError, ValueError) as error:  # of its HTTP library, too
             reason = " ".join(str(error).split())[:160]
             raise HubError(

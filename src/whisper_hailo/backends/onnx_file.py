@@ -1,4 +1,4 @@
-"""ONNX files of other programs: read without loading them, and run as encoders."""
+"""ONNX files of other programs, read without loading their weights, and run as encoders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _NEWEST_OPSET: Final = 1000
-"""Higher than there will be, and no more than a C++ integer holds."""
+"""Higher than any, and within a C++ integer, which ONNX's schemas are looked up by."""
 
 
 def load_message(path: Path) -> ModelProto:
@@ -33,15 +33,23 @@ def read_graph_bytes(path: Path) -> bytes:
     try:
         if path.is_file():
             return path.read_bytes()
-        there = "is a directory" if path.is_dir() else "is no plain file"
-        problem = there if path.exists() else "does not exist"
+        if path.is_dir():
+            problem = "is a directory"
+        elif path.exists():
+            problem = "is no plain file"
+        else:
+            problem = "does not exist"
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
     raise ModelError(f"{display_path(path)} {problem}; give an ONNX file, such as one in hailo/")
 
 
 def parse_message(encoded: bytes, name: str) -> ModelProto:
-    """Parse an ONNX file's bytes."""
+    """Parse an ONNX file's bytes; `name` is the file's, for messages.
+
+    Raises:
+        ModelError: no ONNX file, or one that the runtime or ONNX's library would crash on.
+    """
     import onnx
 
     try:
@@ -52,16 +60,18 @@ def parse_message(encoded: bytes, name: str) -> ModelProto:
         ) from error
     if not model.graph.node:
         raise ModelError(f"{name} holds no ONNX graph: it has no node; {EXPORT_AGAIN}")
-    # The library hands over bytes where text should be that is no UTF-8.
-    strange = next((one for one in _all_names(model.graph) if not isinstance(one, str)), None)
-    if strange is not None:
-        raise ModelError(f"{name} has a name that is no text ({strange[:40]!r}); {EXPORT_AGAIN}")
+    for text in _all_names(model.graph):
+        # The library hands over bytes in place of text that is no UTF-8.
+        if not isinstance(text, str):
+            raise ModelError(f"{name} has a name that is no text ({text[:40]!r}); {EXPORT_AGAIN}")
     opsets = {_domain_of(entry): min(entry.version, _NEWEST_OPSET) for entry in model.opset_import}
-    if short := next((node for node in model.graph.node if _is_short(node, opsets)), None):
-        raise ModelError(
-            f"{name} has a node {short.op_type[:40]!r} with {len(short.input)} inputs and "
-            f"{len(short.output)} outputs, less than it needs; {EXPORT_AGAIN}"
-        )
+    for node in model.graph.node:
+        # Readers of a graph take a node's required inputs without asking whether they are there.
+        if _is_short(node, opsets):
+            raise ModelError(
+                f"{name} has a node {node.op_type[:40]!r} with {len(node.input)} inputs and "
+                f"{len(node.output)} outputs, less than it needs; {EXPORT_AGAIN}"
+            )
     return model
 
 
@@ -69,9 +79,10 @@ def _is_short(node: NodeProto, opsets: dict[str, int]) -> bool:
     """Return whether a node lacks inputs or outputs that its operator requires."""
     from onnx import defs
 
+    domain = _domain_of(node)
     try:
-        schema = defs.get_schema(node.op_type, opsets.get(_domain_of(node), 0), _domain_of(node))
-    except defs.SchemaError:  # of another program, or of another opset
+        schema = defs.get_schema(node.op_type, opsets.get(domain, 0), domain)
+    except defs.SchemaError:  # an operator of another program, or of another opset
         return not node.output
     return len(node.input) < schema.min_input or len(node.output) < schema.min_output
 
@@ -82,6 +93,7 @@ def _domain_of(item: NodeProto | OperatorSetIdProto) -> str:
 
 
 def _all_names(graph: GraphProto) -> Iterator[str]:
+    """Yield all texts of a graph."""
     for node in graph.node:
         yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)
@@ -90,7 +102,9 @@ def _all_names(graph: GraphProto) -> Iterator[str]:
         yield from (axis.dim_param for axis in value.type.tensor_type.shape.dim)
     for tensor in graph.initializer:
         yield tensor.name
-        yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
+        for entry in tensor.external_data:
+            yield entry.key
+            yield entry.value
 
 
 Axis: TypeAlias = int | str
@@ -115,20 +129,27 @@ class Signature:
     signed_codes: bool = False
 
     def describe(self) -> str:
-        """Inputs in one line, for messages."""
-        return ", ".join(
-            f"{name} ({', '.join(map(str, port.shape))}) {port.dtype}"
-            for name, port in self.inputs.items()
-        )
+        """Return the inputs in one line, for messages."""
+        parts = []
+        for name, port in self.inputs.items():
+            shape = ", ".join(map(str, port.shape))
+            parts.append(f"{name} ({shape}) {port.dtype}")
+        return ", ".join(parts)
 
 
 def read_signature(path: Path) -> Signature:
-    """Read the inputs and outputs of an ONNX file; weights beside it are not touched."""
+    """Read the inputs and outputs of an ONNX file; weights beside it are not touched.
+
+    Raises:
+        ModelError: no ONNX file, or one with ports that cannot be used.
+    """
     model = load_message(path)
     graph = model.graph
     try:
-        given = {weight.name for weight in graph.initializer}
-        inputs = {value.name: _read_port(value) for value in graph.input if value.name not in given}
+        weights = {weight.name for weight in graph.initializer}
+        inputs = {  # old exporters list the weights, too
+            value.name: _read_port(value) for value in graph.input if value.name not in weights
+        }
         outputs = {value.name: _read_port(value) for value in graph.output}
     except (ValueError, KeyError, TypeError) as error:  # types that ONNX does not know, too
         raise ModelError(
@@ -145,10 +166,17 @@ def read_signature(path: Path) -> Signature:
 def _has_signed_codes(graph: GraphProto) -> bool:
     from onnx import TensorProto
 
-    branches = (a.g for node in graph.node for a in node.attribute if a.HasField("g"))
-    return any(weight.data_type == TensorProto.INT8 for weight in graph.initializer) or any(
-        map(_has_signed_codes, branches)
-    )
+    if any(weight.data_type == TensorProto.INT8 for weight in graph.initializer):
+        return True
+    return any(_has_signed_codes(branch) for branch in _branches(graph))
+
+
+def _branches(graph: GraphProto) -> Iterator[GraphProto]:
+    """Yield the graphs within a graph's nodes."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield attribute.g
 
 
 def _read_port(value: ValueInfoProto) -> Port:
@@ -156,10 +184,14 @@ def _read_port(value: ValueInfoProto) -> Port:
 
     tensor = value.type.tensor_type
     dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
-    dims = tensor.shape.dim
-    axes = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in dims]
-    if any(isinstance(axis, int) and axis < 0 for axis in axes):
-        raise ValueError(f"an axis of {min(d.dim_value for d in dims)}")
+    axes: list[Axis] = []
+    for dim in tensor.shape.dim:
+        if not dim.HasField("dim_value"):
+            axes.append(dim.dim_param or "?")
+        elif dim.dim_value < 0:
+            raise ValueError(f"an axis of {dim.dim_value}")
+        else:
+            axes.append(dim.dim_value)
     return Port(tuple(axes), dtype)
 
 
@@ -174,17 +206,27 @@ def move_weights_into_branches(path: Path) -> bytes:
     with running(str(path), EXPORT_AGAIN):
         model = onnx.load(str(path))
         graph = model.graph
-        others = {name for node in graph.node for name in node.input}
-        signed = {w.name: w for w in graph.initializer if w.data_type == onnx.TensorProto.INT8}
+        movable = {
+            weight.name: weight
+            for weight in graph.initializer
+            if weight.data_type == onnx.TensorProto.INT8
+        }
+        for name in _read_names(graph):  # a weight that the outer graph reads has to stay there
+            movable.pop(name, None)
         moved: set[str] = set()
-        for branch in (a.g for node in graph.node for a in node.attribute if a.HasField("g")):
-            read = {name for node in branch.node for name in node.input} & signed.keys() - others
-            branch.initializer.extend(signed[name] for name in sorted(read))
-            moved |= read
-        kept = [weight for weight in graph.initializer if weight.name not in moved]
+        for branch in _branches(graph):
+            names = _read_names(branch) & movable.keys()
+            branch.initializer.extend(movable[name] for name in sorted(names))
+            moved |= names
+        remaining = [weight for weight in graph.initializer if weight.name not in moved]
         del graph.initializer[:]
-        graph.initializer.extend(kept)
+        graph.initializer.extend(remaining)
         return bytes(model.SerializeToString())
+
+
+def _read_names(graph: GraphProto) -> set[str]:
+    """Return the names of values that a graph's own nodes read."""
+    return {name for node in graph.node for name in node.input}
 
 
 OPTIMUM_ENCODERS = ("encoder_model", "encoder_model_quantized", "encoder_model_int8")
@@ -211,7 +253,7 @@ class ForeignEncoder(OneGraph):
 
     It takes Optimum's `input_features (batch, n_mels, n_frames)`, or the form for the Hailo
     compiler, `(1, n_mels, 1, n_frames)`. Its name is `onnx-30s-fp32`, `onnx-10s-int8` and so on,
-    unless there is another one.
+    unless another one is given.
     """
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0, name: str = "") -> None:
@@ -226,41 +268,49 @@ class ForeignEncoder(OneGraph):
         self.n_frames = _find_window(signature, self._port, spec)
         self._output = _features_output(signature, spec, self.n_frames)
         weights = precision(path, self._port.dtype)
-        super().__init__(
-            path, threads, name or f"onnx-{self.n_frames / FRAMES_PER_SECOND:g}s-{weights}"
-        )
+        window_s = self.n_frames / FRAMES_PER_SECOND
+        super().__init__(path, threads, name or f"onnx-{window_s:g}s-{weights}")
 
     def encode(self, mel: FloatArray) -> FloatArray:
         check_mel(mel, self.spec, self.n_frames)
-        laid_out = mel if len(self._port.shape) == 3 else mel[:, :, np.newaxis]
-        laid_out = np.ascontiguousarray(laid_out, dtype=self._port.dtype)
-        is_batched = not isinstance(self._port.shape[0], int)
-        parts = [laid_out] if is_batched else np.split(laid_out, len(mel))
-        features = np.concatenate([self.compute(self._output, {self._input: x}) for x in parts])
-        flat: FloatArray = features.reshape(len(mel), -1, self.spec.dims.d_model)
+        if len(self._port.shape) == 4:
+            mel = mel[:, :, np.newaxis]
+        windows = np.ascontiguousarray(mel, dtype=self._port.dtype)
+        is_batched = isinstance(self._port.shape[0], str)
+        parts = [windows] if is_batched else np.split(windows, len(windows))
+        features = np.concatenate(
+            [self.compute(self._output, {self._input: part}) for part in parts]
+        )
+        flat: FloatArray = features.reshape(len(windows), -1, self.spec.dims.d_model)
         return flat.astype(np.float32, copy=False)
 
 
 def precision(path: Path, dtype: str = "float32") -> str:
-    """`int8`, `fp16` or `fp32`, by what exporters write into file names and by the input's type."""
+    """Return `int8`, `fp16`, `fp32` or so, by the marks of exporters in a file's name.
+
+    A name without marks leaves the input's type.
+    """
     words = path.stem.lower().replace("-", "_").split("_")
-    if marks := [mark for mark in QUANTIZED_MARKS if mark in words]:
-        return "int8" if marks[0] == "quantized" else marks[0]
+    for mark in QUANTIZED_MARKS:
+        if mark in words:
+            return "int8" if mark == "quantized" else mark
     return "fp16" if dtype == "float16" or "fp16" in words else "fp32"
 
 
 def _find_window(signature: Signature, port: Port, spec: ModelSpec) -> int:
     """Return the window in frames, the last axis of the log-mel."""
-    n_mels, most = spec.dims.n_mels, spec.dims.max_frames
-    expected = {3: (n_mels,), 4: (n_mels, 1)}.get(len(port.shape))
-    if expected is None or not all(map(_can_be, port.shape[1:-1], expected)):
+    n_mels = spec.dims.n_mels
+    most = spec.dims.max_frames
+    middle_axes = {3: (n_mels,), 4: (n_mels, 1)}.get(len(port.shape))
+    if middle_axes is None or not all(map(can_be, port.shape[1:-1], middle_axes)):
         raise ModelError(
             f"{display_path(signature.path)} takes {signature.describe()}, {spec.name} has "
             f"{n_mels} mel bins: expected (batch, {n_mels}, n_frames) or (1, {n_mels}, 1, "
             "n_frames); encoder and --model must be of one model"
         )
-    # Exports that leave it open were traced with the whole position table.
-    n_frames = most if isinstance(port.shape[-1], str) else port.shape[-1]
+    n_frames = port.shape[-1]
+    if isinstance(n_frames, str):  # such exports were traced with the whole position table
+        n_frames = most
     if not 0 < n_frames <= most or n_frames % FRAMES_PER_POSITION:
         raise ModelError(
             f"{display_path(signature.path)} takes {n_frames} frames, {spec.name} takes an even "
@@ -269,18 +319,23 @@ def _find_window(signature: Signature, port: Port, spec: ModelSpec) -> int:
     return n_frames
 
 
-def _can_be(axis: Axis, size: int) -> bool:
+def can_be(axis: Axis, size: int) -> bool:
+    """Return whether an axis may have this size."""
     return axis == size or isinstance(axis, str)
 
 
 def _features_output(signature: Signature, spec: ModelSpec, n_frames: int) -> str:
-    """Name of the output that is the audio features: `(batch, positions, d_model)`, or with a 1."""
-    wanted = (n_frames // FRAMES_PER_POSITION, spec.dims.d_model)
+    """Return the name of the output that is the audio features.
+
+    Its shape is `(batch, n_positions, d_model)`, or `(batch, 1, n_positions, d_model)`.
+    """
+    n_positions = n_frames // FRAMES_PER_POSITION
+    d_model = spec.dims.d_model
     for name, port in signature.outputs.items():
-        if len(port.shape) in {3, 4} and all(map(_can_be, port.shape[-2:], wanted)):
+        if len(port.shape) in {3, 4} and all(map(can_be, port.shape[-2:], (n_positions, d_model))):
             return name
-    got = ", ".join(f"{name} {port.shape}" for name, port in signature.outputs.items())
+    outputs = ", ".join(f"{name} {port.shape}" for name, port in signature.outputs.items())
     raise ModelError(
-        f"{display_path(signature.path)} gives {got}, {spec.name} has a width of {wanted[1]}: "
-        f"expected (batch, {wanted[0]}, {wanted[1]}); encoder and --model must be of one model"
+        f"{display_path(signature.path)} gives {outputs}, {spec.name} has a width of {d_model}: "
+        f"expected (batch, {n_positions}, {d_model}); encoder and --model must be of one model"
     )

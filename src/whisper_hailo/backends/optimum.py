@@ -40,24 +40,34 @@ from whisper_hailo.core.types import FloatArray, IntArray
 if TYPE_CHECKING:
     import onnxruntime
 
-FIRST, LATER, MERGED = "decoder_model", "decoder_with_past_model", "decoder_model_merged"
-PAST, PRESENT = "past_key_values.", "present."
-"""Before names such as `0.decoder.key`."""
+FIRST: Final = "decoder_model"
+LATER: Final = "decoder_with_past_model"
+MERGED: Final = "decoder_model_merged"
+"""File names of the graph of the first step, of later ones, and of both."""
+
+PAST: Final = "past_key_values."
+PRESENT: Final = "present."
+"""What comes before names such as `0.decoder.key` in inputs and outputs."""
 
 IDS: Final = {"input_ids", "decoder_input_ids"}
 FEATURES: Final = "encoder_hidden_states"
 BRANCH: Final = "use_cache_branch"
-PLACES: Final = {"cache_position", "position_ids", "decoder_position_ids"}
+POSITIONS: Final = {"cache_position", "position_ids", "decoder_position_ids"}
 TEXT_MASKS: Final = {"attention_mask", "decoder_attention_mask"}
 AUDIO_MASK: Final = "encoder_attention_mask"
-_KNOWN: Final = {*IDS, FEATURES, BRANCH, *PLACES, *TEXT_MASKS, AUDIO_MASK}
+_INPUTS: Final = {*IDS, FEATURES, BRANCH, *POSITIONS, *TEXT_MASKS, AUDIO_MASK}
+"""Inputs that a graph may have, besides the cache."""
+
 _AGAIN: Final = "export it with --task automatic-speech-recognition-with-past"
 
 
 def find_graphs(path: Path, spec: ModelSpec) -> tuple[Signature, Signature]:
     """Find and check the graphs of an export: of the first step, and of later ones.
 
-    They are the same one where the export merged them.
+    They are the same object where the export merged them.
+
+    Raises:
+        ModelError: there are none, or those of another model.
     """
     for first_path, later_path in _candidate_files(path):
         if not (first_path.is_file() and later_path.is_file()):
@@ -75,7 +85,7 @@ def find_graphs(path: Path, spec: ModelSpec) -> tuple[Signature, Signature]:
 
 
 def _candidate_files(path: Path) -> Iterator[tuple[Path, Path]]:
-    """Pairs of files to look for, the best first: one graph costs half the memory of two."""
+    """Yield pairs of files to look for, the best first: one graph takes half the memory of two."""
     if not path.is_dir():
         name = path.name
         if name.startswith(MERGED):
@@ -93,34 +103,47 @@ def _candidate_files(path: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _check_names(first: Signature, later: Signature, spec: ModelSpec) -> None:
-    """Both graphs have the inputs and outputs that a cached decoder needs, and no unknown ones."""
-    layers = range(spec.dims.n_decoder_layers)
-    own = {f"{i}.decoder.{part}" for i in layers for part in ("key", "value")}
-    every = own | {f"{i}.encoder.{part}" for i in layers for part in ("key", "value")}
-    for signature, ports, prefix, wanted in (
-        (first, first.outputs, PRESENT, every),
-        (later, later.inputs, PAST, every),
-        (later, later.outputs, PRESENT, own),
+    """Check that both graphs have the inputs and outputs of a cached decoder, and no others."""
+    n_layers = spec.dims.n_decoder_layers
+    text_cache = _cache_names("decoder", n_layers)
+    whole_cache = text_cache | _cache_names("encoder", n_layers)
+    for signature in (first, later):
+        _check_inputs(signature)
+    for signature, ports, prefix, needed in (
+        (first, first.outputs, PRESENT, whole_cache),
+        (later, later.inputs, PAST, whole_cache),
+        (later, later.outputs, PRESENT, text_cache),
     ):
-        shown = display_path(signature.path)
-        unknown = [n for n in signature.inputs if n not in _KNOWN and not n.startswith(PAST)]
-        if unknown or not IDS & signature.inputs.keys():
-            what = f"input {unknown[0]}" if unknown else "no token ids"
-            raise ModelError(f"{shown} has {what}, no Whisper decoder; {_AGAIN}")
-        got = {name.removeprefix(prefix) for name in ports if name.startswith(prefix)}
-        extra = got - every
-        if wrong := sorted(extra or wanted - got):
+        names = {name.removeprefix(prefix) for name in ports if name.startswith(prefix)}
+        surplus = names - whole_cache
+        wrong = sorted(surplus or needed - names)
+        if wrong:
+            verb = "has" if surplus else "lacks"
             raise ModelError(
-                f"{shown} {'has' if extra else 'lacks'} {prefix}{wrong[0]}, {spec.name} has "
-                f"{len(layers)} decoder layers; decoder and --model must be of one model, exported "
+                f"{display_path(signature.path)} {verb} {prefix}{wrong[0]}, {spec.name} has "
+                f"{n_layers} decoder layers; decoder and --model must be of one model, exported "
                 "with its cache"
             )
     if FEATURES not in first.inputs or "logits" not in first.outputs:
         raise ModelError(f"{display_path(first.path)} lacks {FEATURES} or logits; {_AGAIN}")
 
 
+def _cache_names(source: str, n_layers: int) -> set[str]:
+    """Return names such as `0.decoder.key`, without the prefix."""
+    return {f"{layer}.{source}.{part}" for layer in range(n_layers) for part in ("key", "value")}
+
+
+def _check_inputs(signature: Signature) -> None:
+    unknown = [
+        name for name in signature.inputs if name not in _INPUTS and not name.startswith(PAST)
+    ]
+    if unknown or not IDS & signature.inputs.keys():
+        what = f"input {unknown[0]}" if unknown else "no token ids"
+        raise ModelError(f"{display_path(signature.path)} has {what}, no Whisper decoder; {_AGAIN}")
+
+
 def _check_sizes(first: Signature, later: Signature, spec: ModelSpec) -> None:
-    """Width, heads and vocabulary are the model's, wherever the graph gives a number."""
+    """Check width, heads and vocabulary wherever a graph gives a number."""
     dims = spec.dims
     heads = f"{dims.n_decoder_heads} heads of {dims.head_size}"
     cache = next(port for name, port in later.inputs.items() if name.startswith(PAST))
@@ -130,8 +153,10 @@ def _check_sizes(first: Signature, later: Signature, spec: ModelSpec) -> None:
         (later, cache, 1, dims.n_decoder_heads, heads),
         (later, cache, 3, dims.head_size, heads),
     ):
-        got = port.shape[axis] if len(port.shape) > axis else None
-        if not isinstance(got, str) and got != size:
+        stated = port.shape[axis] if len(port.shape) > axis else None
+        if isinstance(stated, str):  # any size
+            continue
+        if stated != size:
             shape = ", ".join(map(str, port.shape))
             raise ModelError(
                 f"{display_path(signature.path)} has ({shape}), {spec.name} has {what}; decoder "
@@ -152,7 +177,7 @@ class OptimumState:
     Attributes:
         features: `(batch, n_positions, d_model)`, zero rows included, in the graph's own type.
         cache: keys and values by layer and part; empty before the first step.
-        audio_rows: for each row, which row of `start`'s audio features it listens to.
+        audio_rows: for each row, the row of `start`'s audio features that it belongs to.
     """
 
     features: NDArray[Any]
@@ -182,30 +207,33 @@ class OptimumDecoder(Closing):
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
         self._first, self._later = find_graphs(path, spec)
+        self._is_merged = self._first is self._later
         weights = precision(self._first.path, self._first.inputs[FEATURES].dtype)
-        self.name = f"optimum-{'merged-' * (self._first is self._later)}{weights}"
-        of_graph = {"fp32": "none", "fp16": "fp16"}.get(weights, f"exported {weights}")
-        self.spec = replace(spec, quantization=of_graph)
+        kind = "merged-" if self._is_merged else ""
+        self.name = f"optimum-{kind}{weights}"
+        quantization = {"fp32": "none", "fp16": "fp16"}.get(weights, f"exported {weights}")
+        self.spec = replace(spec, quantization=quantization)
         self._threads = threads
         self._sessions: dict[Path, onnxruntime.InferenceSession] = {}
 
     @cached_property
     def silence_keys(self) -> SilenceKeys | None:
-        """Measure what the exported encoder makes of silence; `None` where there is no encoder."""
+        """What the exported encoder makes of silence; `None` where there is no encoder."""
         try:
             encoder = ForeignEncoder(encoder_file(self._first.path.parent), self.spec)
         except ModelError as error:
             logger.warning("padding with zeros, not with silence: %s", error)
             return None
-        if encoder.n_frames != self.spec.dims.max_frames:
+        if encoder.n_frames != self.spec.dims.max_frames:  # the measurement needs the full context
             return None
         with encoder:
             return measure_silence_keys(encoder)
 
     def open(self) -> Self:
-        is_moved = self._first is self._later and self._first.signed_codes and saturates()
+        # Where 8-bit sums are cut off, the exact kernels need the weights in the branches.
+        moves_weights = self._is_merged and self._first.signed_codes and saturates()
         for path in {self._first.path, self._later.path} - self._sessions.keys():
-            source = move_weights_into_branches(path) if is_moved else path
+            source = move_weights_into_branches(path) if moves_weights else path
             self._sessions[path] = open_graph(source, str(path), self._threads, EXPORT_AGAIN)
         return self
 
@@ -243,12 +271,11 @@ class OptimumDecoder(Closing):
             logits, state = self._run(self._first, tokens, state)
         else:
             columns = []
-            for i in range(tokens.shape[1]):
-                column, state = self._run(self._later, tokens[:, i : i + 1], state)
+            for index in range(tokens.shape[1]):
+                column, state = self._run(self._later, tokens[:, index : index + 1], state)
                 columns.append(column)
             logits = np.concatenate(columns, axis=1)
-        looked_at = logits[:, positions]
-        return output_of_logits(looked_at), state
+        return output_of_logits(logits[:, positions]), state
 
     def _run(
         self, signature: Signature, tokens: IntArray, state: OptimumState
@@ -274,52 +301,63 @@ class OptimumDecoder(Closing):
         with running(str(signature.path), EXPORT_AGAIN):
             session.run_with_iobinding(binding)
         logits, *values = binding.get_outputs()
-        parts = (name.removeprefix(PRESENT) for name in presents)
-        cache = state.cache | dict(zip(parts, values, strict=True))
-        longer = replace(state, cache=cache, n_tokens=state.n_tokens + tokens.shape[1])
-        return logits.numpy().astype(np.float32, copy=False), longer
+        cache = dict(state.cache)
+        for name, value in zip(presents, values, strict=True):
+            cache[name.removeprefix(PRESENT)] = value
+        after = replace(state, cache=cache, n_tokens=state.n_tokens + tokens.shape[1])
+        return logits.numpy().astype(np.float32, copy=False), after
 
     def _array(self, name: str, port: Port, tokens: IntArray, state: OptimumState) -> NDArray[Any]:
+        """Return the array of one input."""
         batch, n_new = tokens.shape
-        n_all = state.n_tokens + n_new
-        if name in PLACES:
-            places = np.arange(state.n_tokens, n_all).astype(port.dtype)
-            return places if len(port.shape) == 1 else np.tile(places, (batch, 1))
-        if name.startswith(PAST):  # wanted by a merged graph, unused by its first branch
+        n_tokens = state.n_tokens + n_new
+        array: NDArray[Any]
+        if name in POSITIONS:
+            array = np.arange(state.n_tokens, n_tokens).astype(port.dtype)
+            if len(port.shape) > 1:
+                array = np.tile(array, (batch, 1))
+        elif name.startswith(PAST):  # needed by a merged graph, unused by its first branch
             dims = self.spec.dims
-            return np.zeros((batch, dims.n_decoder_heads, 0, dims.head_size), port.dtype)
-        if name in TEXT_MASKS:
-            return np.ones((batch, n_all), port.dtype)
-        fed: dict[str, NDArray[Any]] = {
-            FEATURES: state.features,
-            BRANCH: np.full(1, bool(state.cache)),
-            AUDIO_MASK: np.ones(state.features.shape[:2], port.dtype),
-        }
-        return fed.get(name, np.ascontiguousarray(tokens, dtype=port.dtype))
+            array = np.zeros((batch, dims.n_decoder_heads, 0, dims.head_size), port.dtype)
+        elif name in TEXT_MASKS:
+            array = np.ones((batch, n_tokens), port.dtype)
+        elif name == FEATURES:
+            array = state.features
+        elif name == BRANCH:
+            array = np.full(1, bool(state.cache))
+        elif name == AUDIO_MASK:
+            array = np.ones(state.features.shape[:2], port.dtype)
+        else:
+            array = np.ascontiguousarray(tokens, dtype=port.dtype)
+        return array
 
     def batch_size(self, state: OptimumState) -> int:
         return state.batch
 
     def select(self, state: OptimumState, rows: IntArray) -> OptimumState:
         audio_rows = tuple(state.audio_rows[int(row)] for row in rows)
-        same_audio = audio_rows == state.audio_rows
-        cache = {
-            name: value
-            if same_audio and ".encoder." in name
-            else _copy_to_runtime(value.numpy()[rows])
-            for name, value in state.cache.items()
-        }
-        features = state.features if same_audio else state.features[rows]
+        keeps_audio = audio_rows == state.audio_rows
+        cache: Cache = {}
+        for name, value in state.cache.items():
+            if keeps_audio and ".encoder." in name:  # large, and the same for beams
+                cache[name] = value
+            else:
+                cache[name] = _copy_to_runtime(value.numpy()[rows])
+        features = state.features if keeps_audio else state.features[rows]
         return replace(state, features=features, cache=cache, audio_rows=audio_rows)
 
     def rewind(self, state: OptimumState, n_tokens: int) -> OptimumState:
         if n_tokens == state.n_tokens:
             return state
-        cache = {
-            name: _copy_to_runtime(value.numpy()[:, :, :n_tokens]) if ".decoder." in name else value
-            for name, value in state.cache.items()
-        }
-        return replace(state, cache=cache if n_tokens else {}, n_tokens=n_tokens)
+        if n_tokens == 0:  # the first step's graph makes the cross keys and values anew
+            return replace(state, cache={}, n_tokens=0)
+        cache: Cache = {}
+        for name, value in state.cache.items():
+            if ".decoder." in name:
+                cache[name] = _copy_to_runtime(value.numpy()[:, :, :n_tokens])
+            else:
+                cache[name] = value
+        return replace(state, cache=cache, n_tokens=n_tokens)
 
 
 def _copy_to_runtime(array: FloatArray) -> onnxruntime.OrtValue:

@@ -20,7 +20,7 @@ _LONGEST_S: Final = 3600.0
 
 
 class ChipPriority(IntEnum):
-    """Who goes first when several networks wait; HailoRT counts from 0 to 31, 16 is normal."""
+    """Order of networks that wait for the chip; HailoRT counts from 0 to 31, 16 is normal."""
 
     BATCH = 12
     NORMAL = 16

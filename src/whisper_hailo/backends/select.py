@@ -1,4 +1,4 @@
-"""Which engine runs which half, and the reasons for what `auto` takes."""
+"""Selection of a backend for each half of the model, with the reasons for what `auto` takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class BackendRequest:
-    """What a backend is made of; `options` are all that the user asked for."""
+    """What a backend is made from; `options` are all that the user gave."""
 
     directory: Path
     spec: ModelSpec
@@ -26,30 +26,33 @@ class BackendRequest:
 
 def _make_encoder(request: BackendRequest, backend: str, path: Path | None) -> Encoder:
     """Make an encoder of a file or directory, or of the model directory's own; `open` loads it."""
-    directory, spec, threads = request.directory, request.spec, request.threads
+    # Backends are imported where they are made: each brings libraries of its own.
+    spec = request.spec
     if backend == "hailo":
         from whisper_hailo.backends.hailo.hef_catalog import needed_hef
         from whisper_hailo.backends.hailo.hef_parts import HefEncoder
 
-        path = path or needed_hef(directory, spec, "encoder")
+        if path is None:
+            path = needed_hef(request.directory, spec, "encoder")
         return HefEncoder(path, spec, request.options.hailo)
     if backend == "onnx" and (path is None or is_model_directory(path)):
         from whisper_hailo.backends.onnx import OnnxEncoder
 
-        return OnnxEncoder(*_model_directory(request, path), threads)
+        directory, spec = _model_directory(request, path)
+        return OnnxEncoder(directory, spec, request.threads)
     from whisper_hailo.backends.onnx_file import ForeignEncoder, encoder_file
 
     if path is not None and backend == "onnx":
-        return ForeignEncoder(encoder_file(path), spec, threads)
+        return ForeignEncoder(encoder_file(path), spec, request.threads)
     from whisper_hailo.backends.fixed import find_emulated
 
-    path, name = find_emulated(directory, spec, path, "encoder")
-    return ForeignEncoder(path, spec, threads, name)
+    path, name = find_emulated(request.directory, spec, path, "encoder")
+    return ForeignEncoder(path, spec, request.threads, name)
 
 
 def _make_decoder(request: BackendRequest, backend: str, path: Path | None) -> AnyDecoder:
     """Make a decoder of a file or directory, or of the model directory's own; `open` loads it."""
-    directory, spec, threads = request.directory, request.spec, request.threads
+    spec = request.spec
     if backend == "cached":
         from whisper_hailo.backends.onnx import CachedDecoder
 
@@ -58,7 +61,8 @@ def _make_decoder(request: BackendRequest, backend: str, path: Path | None) -> A
                 f"--decoder-backend cached needs a directory made with whisper-hailo convert, "
                 f"{display_path(path)} is none"
             )
-        return CachedDecoder(*_model_directory(request, path), threads)
+        directory, spec = _model_directory(request, path)
+        return CachedDecoder(directory, spec, request.threads)
     if backend == "optimum":
         from whisper_hailo.backends.optimum import OptimumDecoder
 
@@ -66,26 +70,28 @@ def _make_decoder(request: BackendRequest, backend: str, path: Path | None) -> A
             raise OptionError(
                 "--decoder-backend optimum needs --decoder DIR, a directory of its export"
             )
-        return OptimumDecoder(path, spec, threads)
+        return OptimumDecoder(path, spec, request.threads)
     from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner, find_emulated
 
     if backend == "hailo":
         from whisper_hailo.backends.hailo.hef_catalog import needed_hef
         from whisper_hailo.backends.hailo.hef_parts import HefRunner
 
-        path = path or needed_hef(directory, spec, "decoder")
-        assets = request.options.decoder_assets or directory
+        if path is None:
+            path = needed_hef(request.directory, spec, "decoder")
+        assets = request.options.decoder_assets or request.directory
         return FixedDecoder(HefRunner(path, spec, assets, request.options.hailo), spec)
     name = ""
     if backend == "emulator":
-        path, name = find_emulated(directory, spec, path, "decoder")
-    path = path or hailo_form(directory, spec, "decoder")
-    return FixedDecoder(OnnxFixedRunner(path, spec, threads, name), spec)
+        path, name = find_emulated(request.directory, spec, path, "decoder")
+    elif path is None:
+        path = hailo_form(request.directory, spec, "decoder")
+    return FixedDecoder(OnnxFixedRunner(path, spec, request.threads, name), spec)
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedEngine:
-    """Both halves, not yet opened, and a line for each that says why it was taken."""
+    """Both halves, not yet opened, and a line for each that says why it was selected."""
 
     encoder: Encoder
     decoder: AnyDecoder
@@ -102,21 +108,38 @@ def select(
     """Put encoder and decoder together; nothing is loaded yet.
 
     `threads` are those of one operator; 0 lets the runtime choose. `window_s` is the window that
-    the user asked for, which `auto` heeds; `None`: whatever suits.
+    the user gave, to which `auto` fits the encoder; `None` is any.
+
+    Raises:
+        OptionError: the options do not fit each other.
+        ModelError: a file is missing, or of another model.
+        DeviceError: the chip cannot be used.
     """
     request = BackendRequest(directory, spec, options, threads)
-    backend, path, why_decoder = _choose_decoder(request)
+    # The decoder first: the encoder must not give more positions than it takes.
+    backend, path, decoder_reason = _choose_decoder(request)
     decoder = _make_decoder(request, backend, path)
-    backend, path, why_encoder = _choose_encoder(request, window_s, decoder.limits.n_positions)
+    n_positions = decoder.limits.n_positions
+    backend, path, encoder_reason = _choose_encoder(request, window_s, n_positions)
     encoder = _make_encoder(request, backend, path)
-    reasons = f"encoder {encoder.name}: {why_encoder}", f"decoder {decoder.name}: {why_decoder}"
+    reasons = (
+        f"encoder {encoder.name}: {encoder_reason}",
+        f"decoder {decoder.name}: {decoder_reason}",
+    )
     return SelectedEngine(encoder, decoder, reasons)
 
 
 def engine_window_s(
     engine: SelectedEngine, spec: ModelSpec, window_s: float | None
 ) -> float | None:
-    """Return the window that both halves take, in seconds, if the one asked for suits them."""
+    """Return the window that both halves take, in seconds; `None` is any.
+
+    `window_s` is the window that the user gave.
+
+    Raises:
+        OptionError: the encoder takes another window.
+        ShapeError: the decoder takes fewer positions.
+    """
     n_frames = engine.encoder.n_frames
     if n_frames is not None:
         fixed_s = n_frames / FRAMES_PER_SECOND
@@ -126,13 +149,13 @@ def engine_window_s(
                 "leave --window out, or give another --encoder"
             )
         window_s = fixed_s
-    takes = engine.decoder.limits.n_positions
-    if takes is None:
+    n_positions = engine.decoder.limits.n_positions
+    if n_positions is None:
         return window_s
     positions_per_second = FRAMES_PER_SECOND / FRAMES_PER_POSITION
     if window_s is None:
-        return takes / positions_per_second
-    check_positions(takes, round(window_s * positions_per_second))
+        return n_positions / positions_per_second
+    check_positions(n_positions, round(window_s * positions_per_second))
     return window_s
 
 
@@ -140,50 +163,52 @@ def find_npu() -> tuple[str | None, str]:
     """Return the chip that HEFs can run on, such as `hailo8l`, or `None`, and what was found."""
     from whisper_hailo.backends.hailo.binding import why_no_binding
 
-    if why := why_no_binding():  # first, since all else takes a tenth of a second to import
-        return None, why
+    reason = why_no_binding()
+    if reason is not None:  # first, since all else takes a tenth of a second to import
+        return None, reason
     from whisper_hailo.backends.hailo.hef_contract import RUNS_ON
     from whisper_hailo.backends.hailo.isolated_probe import chips
 
     try:
-        found = chips()
+        devices = chips()
     except DeviceError as error:
-        return None, str(error).split(";")[0]
-    if not found:
+        problem, _, _ = str(error).partition(";")
+        return None, problem
+    if not devices:
         return None, "no Hailo chip"
-    if found[0].arch not in RUNS_ON:
-        return None, f"the Hailo chip {found[0].device} does not say what it is"
-    return found[0].arch, f"{found[0].arch} {found[0].device}"
+    chip = devices[0]
+    if chip.arch not in RUNS_ON:
+        return None, f"the Hailo chip {chip.device} does not say what it is"
+    return chip.arch, f"{chip.arch} {chip.device}"
 
 
 def _choose_encoder(
     request: BackendRequest, window_s: float | None, n_positions: int | None
 ) -> tuple[str, Path | None, str]:
-    """Return the name of a backend, what it is to run, and why it was taken."""
+    """Return the name of a backend, the path that it runs, and why it was selected."""
     options = request.options
-    path = _graph_path(
-        request, options.encoder, ENCODER_FILE, graphs=options.encoder_backend in {AUTO, "onnx"}
-    )
+    runs_graphs = options.encoder_backend in {AUTO, "onnx"}
+    path = _graph_path(request, options.encoder, ENCODER_FILE, runs_graphs=runs_graphs)
     if options.encoder_backend != AUTO:
         return options.encoder_backend, path, "as asked for"
     if options.encoder is not None:
         backend = "hailo" if options.encoder.suffix == ".hef" else "onnx"
         return backend, path, f"{options.encoder} is given"
-    arch, found = find_npu()
+    arch, chip = find_npu()
     if arch is None:
-        return "onnx", path, f"on the CPU, {found}"
+        return "onnx", path, f"on the CPU, {chip}"
     from whisper_hailo.backends.hailo.hef_catalog import fitting_encoder
 
-    hef, why_not = fitting_encoder(request.directory, request.spec, arch, window_s, n_positions)
+    hef, reason = fitting_encoder(request.directory, request.spec, arch, window_s, n_positions)
     if hef is None:
-        return "onnx", path, f"on the CPU, {found}, but {why_not}"
-    return "hailo", hef, f"on {found}"
+        return "onnx", path, f"on the CPU, {chip}, but {reason}"
+    return "hailo", hef, f"on {chip}"
 
 
 def _choose_decoder(request: BackendRequest) -> tuple[str, Path | None, str]:
     backend = request.options.decoder_backend
-    graphs = backend in {AUTO, "cached", "optimum"}
-    path = _graph_path(request, request.options.decoder, DECODER_FILE, graphs=graphs)
+    runs_graphs = backend in {AUTO, "cached", "optimum"}
+    path = _graph_path(request, request.options.decoder, DECODER_FILE, runs_graphs=runs_graphs)
     if backend != AUTO:
         return backend, path, "as asked for"
     if path is None:
@@ -192,15 +217,19 @@ def _choose_decoder(request: BackendRequest) -> tuple[str, Path | None, str]:
 
 
 def _graph_path(
-    request: BackendRequest, path: Path | None, file: str, *, graphs: bool
+    request: BackendRequest, path: Path | None, file: str, *, runs_graphs: bool
 ) -> Path | None:
-    """Return what to run; `None`: the model directory's own, of whose graphs one stands for all.
+    """Return the path to run; `None` is the model directory's own graphs.
 
-    `graphs`: the backend runs graphs, which a directory of another program has, too.
+    A graph `file` of a model directory stands for the directory. `runs_graphs`: the backend also
+    takes the directory of another program's export, which is described like a model.
     """
     if path is None:
-        return request.directory if graphs and ENCODER_FILE not in request.spec.files else None
-    return path.parent if path.name == file and is_model_directory(path.parent) else path
+        is_export = ENCODER_FILE not in request.spec.files
+        return request.directory if runs_graphs and is_export else None
+    if path.name == file and is_model_directory(path.parent):
+        return path.parent
+    return path
 
 
 def decoder_backend(path: Path) -> str:
@@ -221,22 +250,26 @@ def is_model_directory(path: Path) -> bool:
 
 
 def _model_directory(request: BackendRequest, path: Path | None) -> tuple[Path, ModelSpec]:
-    """Return a model directory given as encoder or decoder, of the run's model; else the run's."""
+    """Return a model directory given as encoder or decoder, if it is of the run's model.
+
+    Without one it is the run's own.
+    """
     spec = request.spec
     if path is None:
         return request.directory, spec
-    own = ModelSpec.load(path)
-    differing = [
-        f"{name} {size} and {getattr(spec.dims, name)}"
-        for name, size in asdict(own.dims).items()
-        if size != getattr(spec.dims, name)
+    path_spec = ModelSpec.load(path)
+    run_sizes = asdict(spec.dims)
+    differences = [
+        f"{name} {size} and {run_sizes[name]}"
+        for name, size in asdict(path_spec.dims).items()
+        if size != run_sizes[name]
     ]
-    if differing or own.tokens != spec.tokens:
-        what = ", ".join(differing) or "their control tokens"
+    if differences or path_spec.tokens != spec.tokens:
+        what = ", ".join(differences) or "their control tokens"
         raise ModelError(
             f"{display_path(path)} and model {spec.name} differ: {what}; they must be of one model"
         )
-    return path, own
+    return path, path_spec
 
 
 def hailo_form(directory: Path, spec: ModelSpec, part: str) -> Path:

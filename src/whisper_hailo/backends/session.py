@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime: how graphs are opened, run and told from broken ones."""
+"""Sessions of ONNX Runtime: opening graphs, running them, and errors of one line."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 
 CONVERT_AGAIN: Final = "convert the checkpoint again"
 EXPORT_AGAIN: Final = "export the checkpoint again"
-"""Advice for graphs of ours and for those of other programs."""
+"""Advice for our graphs, and for those of other programs."""
 
 _REASON_HEAD: Final = 60
 _REASON_TAIL: Final = 135
-"""Characters kept of a long reason; between them stand the types of all inputs of a node."""
+"""Characters kept of a long reason; in its middle are the types of all inputs of a node."""
 
 
 class running:  # noqa: N801 - used as a function
     """Turn what an engine raises, of a dozen unrelated classes, into a `ModelError` of one line.
 
-    A class, since a generator takes three times as long around every pass (0.7 instead of 0.2 µs).
+    It is a class, since a generator takes three times as long around every pass (0.7 instead of
+    0.2 µs).
     """
 
     __slots__ = ("_advice", "_name")
@@ -76,17 +77,25 @@ def open_session(
     inputs: Set[str],
     outputs: Set[str],
 ) -> onnxruntime.InferenceSession:
-    """Load one graph of a model directory, with all its inputs, and outputs that it must give."""
+    """Load one graph of a model directory.
+
+    `inputs` are all that it has, `outputs` those that it must have.
+
+    Raises:
+        ModelError: it cannot be loaded, or is the graph of another model.
+    """
     path = model_file(directory, spec, file)
     session = open_graph(
         path, str(path), threads, int8_safe_without_vnni=spec.int8_safe_without_vnni
     )
-    got_inputs = {value.name for value in session.get_inputs()}
-    got_outputs = {value.name for value in session.get_outputs()}
-    if wrong := sorted((got_inputs ^ inputs) | (outputs - got_outputs)):
+    graph_inputs = {value.name for value in session.get_inputs()}
+    graph_outputs = {value.name for value in session.get_outputs()}
+    differing = sorted((graph_inputs ^ inputs) | (outputs - graph_outputs))
+    if differing:
+        names = ", ".join(differing[:3])
         raise ModelError(
             f"{display_path(path)} is the graph of another model or program: "
-            f"{', '.join(wrong[:3])} differs; convert the checkpoint again"
+            f"{names} differs; convert the checkpoint again"
         )
     return session
 
@@ -99,7 +108,7 @@ def open_graph(
     *,
     int8_safe_without_vnni: bool = False,
 ) -> onnxruntime.InferenceSession:
-    """Load a graph, which is called `name` in messages that end with `advice`.
+    """Load a graph from a file or its bytes, called `name` in messages that end with `advice`.
 
     `int8_safe_without_vnni` is explained by `ModelSpec`: its 8-bit products are exact everywhere.
     """
@@ -114,7 +123,7 @@ def open_graph(
     # A plan of memory for each set of sizes would be made at every step of a growing text, and its
     # block be held beside what the first run took (docs/measurements/speed.md).
     options.enable_mem_pattern = False
-    # What a run of the encoder gives back, the decoder's may use.
+    # One arena for all sessions: the decoder may use the memory that the encoder gave back.
     _register_arena()
     options.add_session_config_entry("session.use_env_allocators", "1")
     # Threads that spin while they wait take the cores from everything else in the pipeline: on a
@@ -126,7 +135,7 @@ def open_graph(
         return onnxruntime.InferenceSession(source, sess_options=options, providers=PROVIDERS)
     except Exception as error:  # the runtime has a dozen unrelated exception classes
         version = onnxruntime.__version__
-        if is_old_runtime(version):
+        if is_old_runtime(version):  # pip may have been forced to keep it
             advice += (
                 f", or upgrade onnxruntime: {version} is installed, {OLDEST_RUNTIME} is needed"
             )
@@ -152,7 +161,8 @@ def saturates() -> bool:
     import onnxruntime
     from onnx import parser
 
-    code, weight = 255, 127  # two such products are more than 16 bits hold
+    code = 255
+    weight = 127  # two such products are more than 16 bits hold
     weights = ", ".join([str(weight)] * 64)
     model = parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17]>
         pair (uint8[4, 4] codes) => (int32[4, 16] sums) <int8[4, 16] weights = {{{weights}}}>
@@ -164,8 +174,15 @@ def saturates() -> bool:
 
 def is_old_runtime(version: str) -> bool:
     """Return whether an ONNX Runtime of this version, such as `1.29.0`, is too old."""
-    own, oldest = ([int(n) for n in re.findall(r"\d+", v)[:3]] for v in (version, OLDEST_RUNTIME))
-    return own < oldest
+    return _version_numbers(version) < _version_numbers(OLDEST_RUNTIME)
+
+
+def _version_numbers(version: str) -> list[int]:
+    """Return the first three numbers of a version."""
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]
+
+
+_RUNTIMES_CHOICE: Final = -1
 
 
 @cache
@@ -173,17 +190,24 @@ def _register_arena() -> None:
     """Make one arena of memory for all sessions of this process that ask for it."""
     import onnxruntime
 
-    kind, usual = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, onnxruntime.OrtMemType.DEFAULT
-    where = onnxruntime.OrtMemoryInfo("Cpu", kind, 0, usual)
-    chosen_by_runtime = {
-        "max_mem": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),  # else: the killer's
-        "arena_extend_strategy": -1,
-        "initial_chunk_size_bytes": -1,
-        "max_dead_bytes_per_chunk": -1,
-    }
+    memory = onnxruntime.OrtMemoryInfo(
+        "Cpu",
+        onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR,
+        0,
+        onnxruntime.OrtMemType.DEFAULT,
+    )
+    settings = onnxruntime.OrtArenaCfg(
+        {
+            # An allocation beyond the machine's memory fails with an error that we can report.
+            "max_mem": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+            "arena_extend_strategy": _RUNTIMES_CHOICE,
+            "initial_chunk_size_bytes": _RUNTIMES_CHOICE,
+            "max_dead_bytes_per_chunk": _RUNTIMES_CHOICE,
+        }
+    )
     # A program around this one may have registered its own, which serves as well.
     with suppress(RuntimeError):
-        onnxruntime.create_and_register_allocator(where, onnxruntime.OrtArenaCfg(chosen_by_runtime))
+        onnxruntime.create_and_register_allocator(memory, settings)
 
 
 AnyArray: TypeAlias = NDArray[Any]
@@ -215,7 +239,7 @@ class OneGraph(Closing):
         self._session = None
 
     def compute(self, output: str, arrays: dict[str, AnyArray]) -> AnyArray:
-        """One output for arrays by input name, in the graph's own shape and dtype."""
+        """Return one output for arrays by input name, in the graph's own shape and dtype."""
         session = require_open(self._session, self.name)
         with running(str(self.path), self.advice):
             result: AnyArray = session.run([output], arrays)[0]
@@ -225,7 +249,11 @@ class OneGraph(Closing):
 def require_open(
     session: onnxruntime.InferenceSession | None, name: str
 ) -> onnxruntime.InferenceSession:
-    """Return a session that `open` made."""
+    """Return a session that `open` made.
+
+    Raises:
+        ModelError: it did not.
+    """
     if session is None:
         raise ModelError(f"{name} is not loaded; use the transcriber in a with block")
     return session

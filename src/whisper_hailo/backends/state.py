@@ -40,11 +40,11 @@ class CrossKV:
 
     Attributes:
         arrays: outputs of the cross-attention graph by name. `cross_key_0`, `cross_value_0`,
-            `cross_key_1` and so on are `(batch, heads, n_keys, head_size)` float32. In codes of 8
-            bits keys are `(batch, heads, blocks, head_size, AUDIO_BLOCK)`, and every array has
+            `cross_key_1` and so on are `(batch, heads, n_keys, head_size)` float32. In 8 bits they
+            are codes, keys `(batch, heads, blocks, head_size, AUDIO_BLOCK)`, and every array has
             scales, `cross_key_scale_0` and so on, `(batch, 1, heads, head_size)` float32: what one
             step of a channel is worth.
-        shares: several hypotheses may read one window's, as they may codes.
+        shares: several hypotheses may read one window's arrays, which the graph for 8 bits allows.
     """
 
     arrays: Named
@@ -52,15 +52,20 @@ class CrossKV:
 
     @classmethod
     def empty(cls, spec: ModelSpec, batch: int, n_positions: int) -> CrossKV:
-        """Memory for what the graph makes of so many windows."""
-        dims, in_codes, n_keys = spec.dims, spec.audio_in_codes, n_positions + 1
-        heads, size = dims.n_decoder_heads, dims.head_size
-        rows: tuple[int, ...] = (batch, heads, n_keys, size)
-        blocks = (batch, heads, n_keys // AUDIO_BLOCK, size, AUDIO_BLOCK)
+        """Allocate the arrays that the graph fills for a batch of windows."""
+        in_codes = spec.audio_in_codes
+        heads = spec.dims.n_decoder_heads
+        size = spec.dims.head_size
+        n_keys = n_positions + 1  # the graph adds a zero row
+        values_shape: tuple[int, ...] = (batch, heads, n_keys, size)
+        keys_shape = values_shape
+        if in_codes:
+            keys_shape = (batch, heads, n_keys // AUDIO_BLOCK, size, AUDIO_BLOCK)
+        dtype = np.uint8 if in_codes else np.float32
         arrays: Named = {}
-        for layer in range(dims.n_decoder_layers):
-            for part, shape in (("key", blocks if in_codes else rows), ("value", rows)):
-                arrays[f"cross_{part}_{layer}"] = np.empty(shape, "u1" if in_codes else "f4")
+        for layer in range(spec.dims.n_decoder_layers):
+            for part, shape in (("key", keys_shape), ("value", values_shape)):
+                arrays[f"cross_{part}_{layer}"] = np.empty(shape, dtype)
                 if in_codes:
                     scales = np.empty((batch, 1, heads, size), np.float32)
                     arrays[f"cross_{part}_scale_{layer}"] = scales
@@ -71,13 +76,16 @@ class CrossKV:
         return len(self.arrays["cross_key_0"])
 
     def rows(self, rows: IntArray) -> CrossKV:
-        """Those of some windows, in that order; ones that follow each other stay where they are."""
-        follow = rows.size and (np.diff(rows) == 1).all()
-        places = slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
-        return CrossKV({name: array[places] for name, array in self.arrays.items()}, self.shares)
+        """Return the given windows in order, as a view if they are contiguous."""
+        index: slice | IntArray = rows
+        if rows.size and (np.diff(rows) == 1).all():
+            index = slice(int(rows[0]), int(rows[-1]) + 1)
+        arrays = {name: array[index] for name, array in self.arrays.items()}
+        return CrossKV(arrays, self.shares)
 
 
 _FEWEST_PLACES = 64
+"""A cache that begins smaller would soon be copied into a larger one."""
 
 
 def cache_names(kind: str, n_layers: int) -> tuple[str, ...]:
@@ -92,24 +100,32 @@ def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 
 
 
 class Binding:
-    """What the runtime knows of a cache: inputs that stay, outputs that it writes in place."""
+    """A cache bound to a session: inputs that stay, and outputs that the runtime writes in place.
 
-    def __init__(self, session: onnxruntime.InferenceSession, kept: Named, in_place: Named) -> None:
+    Args:
+        fixed: inputs that do not change, by name.
+        in_place: outputs that share memory with them.
+    """
+
+    def __init__(
+        self, session: onnxruntime.InferenceSession, fixed: Named, in_place: Named
+    ) -> None:
         self.session = session
         self.io = session.io_binding()
         self._in_place = in_place
-        self._kept = kept  # alive as long as the runtime reads them
-        self._fed: Named = {}
+        self._fixed = fixed  # alive as long as the runtime reads them
+        self._inputs: Named = {}
         self._constants: Named = {}
-        self._wanted: dict[str, tuple[int, ...]] = {}
+        self._output_shapes: dict[str, tuple[int, ...]] = {}
         self._outputs: list[FloatArray] = []
-        for name, array in kept.items():
+        for name, array in fixed.items():
             self.io.bind_cpu_input(name, array)
 
     def prepare(self, inputs: Named, outputs: dict[str, tuple[int, ...]]) -> list[FloatArray]:
         """Bind what is new in a step; return arrays that the run fills, until the next one.
 
-        An array of the same size goes where the last one was; the same constant needs nothing.
+        `outputs` are their shapes by name. An input of the same size is copied to where the last
+        one was; the same constant needs nothing.
         """
         for name, array in inputs.items():
             if self._constants.get(name) is array:
@@ -118,20 +134,24 @@ class Binding:
                 self._constants[name] = array
             else:
                 self._constants.pop(name, None)
-            held = self._fed.get(name)
-            if held is not None and held.shape == array.shape:
-                held[...] = array
+            bound = self._inputs.get(name)
+            if bound is not None and bound.shape == array.shape:
+                bound[...] = array
             else:
-                self._fed[name] = held = array.copy()
-                self.io.bind_cpu_input(name, held)
-        if self._wanted != outputs:  # mostly the same ones
-            self._wanted = outputs
-            self._outputs = [np.empty(shape, np.float32) for shape in outputs.values()]
-            self.io.clear_binding_outputs()
-            wanted = dict(zip(outputs, self._outputs, strict=True))
-            for name, array in (self._in_place | wanted).items():
-                bind_in_place(self.io, name, array)
+                bound = array.copy()
+                self._inputs[name] = bound
+                self.io.bind_cpu_input(name, bound)
+        if self._output_shapes != outputs:  # mostly they are the same
+            self._bind_outputs(outputs)
         return self._outputs
+
+    def _bind_outputs(self, shapes: dict[str, tuple[int, ...]]) -> None:
+        self._output_shapes = shapes
+        self._outputs = [np.empty(shape, np.float32) for shape in shapes.values()]
+        self.io.clear_binding_outputs()
+        new = dict(zip(shapes, self._outputs, strict=True))
+        for name, array in (self._in_place | new).items():
+            bind_in_place(self.io, name, array)
 
 
 @dataclass(slots=True)
@@ -140,10 +160,12 @@ class Cache:
 
     States that follow one another share one cache, each knowing how many of its places are its own.
     Only places that no state has filled yet, or that were given back, are written to: a state that
-    goes on from further back gets a copy. So nothing that a state stands for ever changes.
+    continues from further back gets a copy. So what a state stands for never changes.
 
-    `arrays` are key and value of each layer in turn, `(batch, heads, n_places, head_size)`, with at
-    most `n_text_ctx` places, of which `n_filled` are some state's own.
+    Attributes:
+        arrays: key and value of each layer in turn, `(batch, heads, n_places, head_size)`, with at
+            most `n_text_ctx` places.
+        n_filled: places that belong to some state.
     """
 
     arrays: tuple[FloatArray, ...]
@@ -152,17 +174,19 @@ class Cache:
     binding: Binding | None = field(default=None, repr=False)
 
     def bound(self, session: onnxruntime.InferenceSession, cross: CrossKV) -> Binding:
-        """This cache and the keys and values of the audio, made known to a session once."""
+        """Bind the cache and cross K/V to a session, once."""
         if self.binding is None or self.binding.session is not session:
-            past, present = (
-                dict(zip(cache_names(kind, len(self.arrays) // 2), self.arrays, strict=True))
-                for kind in ("past", "present")
-            )
+            n_layers = len(self.arrays) // 2
+            past = dict(zip(cache_names("past", n_layers), self.arrays, strict=True))
+            present = dict(zip(cache_names("present", n_layers), self.arrays, strict=True))
             self.binding = Binding(session, past | cross.arrays, present)
         return self.binding
 
     def with_room(self, n_kept: int, n_new: int) -> Cache:
-        """The first `n_kept` places of this cache and `n_new` after them, filled from now on."""
+        """Return a cache with the first `n_kept` places of this one and `n_new` after them.
+
+        All of them count as filled. It is this cache itself where no other state has gone on.
+        """
         n_total = n_kept + n_new
         cache = self
         if self.n_filled != n_kept or self.arrays[0].shape[2] < n_total:
@@ -177,6 +201,7 @@ class Cache:
             self.n_filled = n_kept
 
     def select(self, rows: IntArray, n_kept: int) -> Cache:
+        """Return a copy with these rows."""
         return self._copy(rows.tolist(), n_kept, self.arrays[0].shape[2])
 
     def _copy(self, rows: Sequence[int], n_kept: int, n_places: int) -> Cache:
@@ -185,8 +210,8 @@ class Cache:
         for array in self.arrays:
             _, heads, _, size = array.shape
             copied = np.empty((len(rows), heads, n_places, size), np.float32)
-            for place, row in enumerate(rows):
-                copied[place, :, :n_kept] = array[row, :, :n_kept]
+            for index, row in enumerate(rows):
+                copied[index, :, :n_kept] = array[row, :, :n_kept]
             copies.append(copied)
         return Cache(tuple(copies), self.n_text_ctx, n_kept)
 
@@ -197,10 +222,11 @@ class CachedState:
 
     Attributes:
         cache: keys and values, of which the first `n_tokens` places are this state's.
-        cross: keys and values of the audio, of each row, or of windows that as many rows share.
+        cross: keys and values of the audio, one for each row, or for each group of rows that share
+            a window; all groups are of one size.
         cross_bias: `(windows, 1, 1, n_keys)` float32, see `cross_bias`.
         first: `(batch,)` int64 column of each row's first real token.
-        audio_rows: for each row, which row of `start`'s audio features it listens to.
+        audio_rows: for each row, the row of `start`'s audio features that it belongs to.
         n_audio_ctx: positions of the audio; keys behind them stand for silence.
     """
 
@@ -218,8 +244,10 @@ class CachedState:
 
     @property
     def rows_per_window(self) -> int:
-        """Hypotheses that share the keys and values of one window."""
-        return self.batch // self.cross.n_windows if self.batch else 1
+        """Number of hypotheses that share the keys and values of one window."""
+        if self.batch == 0:
+            return 1
+        return self.batch // self.cross.n_windows
 
 
 class StepInputs:
@@ -227,14 +255,14 @@ class StepInputs:
 
     A column is a place in the cache. Rows with shorter prompts begin at column `first`; columns
     before it are padding. A padding query may look at padding, so that softmax never sees only
-    -inf; no real query looks at padding. What comes later is hidden by the graph.
+    -inf; no real query looks at padding. The graph itself hides later columns.
 
     The usual step, one token of one row, is put together from tables: the weights have just been
-    read through the cache, so every further NumPy function costs more than it computes.
+    read through the processor's cache, so every further NumPy function costs more than it computes.
     """
 
     def __init__(self, n_text_ctx: int) -> None:
-        self._places = np.arange(n_text_ctx + 1)[np.newaxis]
+        self._positions = np.arange(n_text_ctx + 1)[np.newaxis]
         self._counts = np.arange(n_text_ctx + 1, dtype=np.int32)
         self._unbiased = constant(np.zeros((1, 1, 1, n_text_ctx), np.float32))
 
@@ -245,7 +273,7 @@ class StepInputs:
             return _general_inputs(tokens, state)
         return {
             "tokens": tokens,
-            "text_positions": self._places[:, n_columns - 1 : n_columns],
+            "text_positions": self._positions[:, n_columns - 1 : n_columns],
             "self_bias": self._unbiased,
             "cross_bias": state.cross_bias,
             "last_column": self._counts[n_columns - 1 : n_columns],
@@ -254,19 +282,25 @@ class StepInputs:
 
 
 def _general_inputs(tokens: IntArray, state: CachedState) -> dict[str, AnyArray]:
-    (batch, n_new), n_columns, first = tokens.shape, state.n_tokens, state.first
+    """Return the inputs of any step; see `StepInputs`."""
+    batch, n_new = tokens.shape
+    n_columns = state.n_tokens
+    first = state.first
     queries = np.arange(n_columns - n_new, n_columns)
     self_bias = np.zeros((batch, 1, n_new, n_columns), np.float32)
     if first.any():
-        begins = first[:, np.newaxis, np.newaxis, np.newaxis]
-        hidden = (np.arange(n_columns) < begins) & (queries[:, np.newaxis] >= begins)
-        self_bias[hidden] = -np.inf
-    cross = state.cross_bias
+        first_columns = first[:, np.newaxis, np.newaxis, np.newaxis]
+        is_padding = np.arange(n_columns) < first_columns
+        is_real_query = queries[:, np.newaxis] >= first_columns
+        self_bias[is_padding & is_real_query] = -np.inf
+    bias = state.cross_bias
+    if n_new > 1 and not state.cross.shares:
+        bias = bias.repeat(n_new, axis=2)
     return {
         "tokens": tokens,
         "text_positions": np.maximum(queries - first[:, np.newaxis], 0),
         "self_bias": self_bias,
-        "cross_bias": cross if n_new == 1 or state.cross.shares else cross.repeat(n_new, axis=2),
+        "cross_bias": bias,
         "last_column": np.full(batch, n_columns - 1, np.int32),
         "n_columns": np.array([n_columns], np.int32),
     }
@@ -275,30 +309,34 @@ def _general_inputs(tokens: IntArray, state: CachedState) -> dict[str, AnyArray]
 def cross_bias(
     paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int, n_zero: int = 1
 ) -> FloatArray:
-    """Return the cross-attention mask: what each row may hear, and how much silence follows.
+    """Return the cross-attention mask: the audio of each row, and how much silence follows it.
 
     It is `(batch, 1, 1, n_audio_ctx + n_keys + n_zero)` float32, read-only: 0 for the `n_positions`
     `(batch,)` real positions of each row, -inf beyond them. For P positions added, the silence
     keys, the same in all `paddings`, have ln P plus their log share and the zero rows -inf; without
     silence keys, the zero rows have ln P between them.
     """
-    heard = np.where(np.arange(n_audio_ctx) < n_positions[:, None], 0.0, -np.inf)
-    n_added = [p.n_added(int(n)) for p, n in zip(paddings, n_positions, strict=True)]
-    with np.errstate(divide="ignore"):  # ln 0 is the -inf that no padding asks for
+    audio = np.where(np.arange(n_audio_ctx) < n_positions[:, None], 0.0, -np.inf)
+    n_added = [padding.n_added(int(n)) for padding, n in zip(paddings, n_positions, strict=True)]
+    with np.errstate(divide="ignore"):  # no padding is ln 0, -inf
         level = np.log(np.array(n_added, np.float64))[:, None]
-    silence = paddings[0].silence
     zero_rows = np.zeros((len(paddings), n_zero))
+    silence = paddings[0].silence
     if silence is None:
-        parts = [heard, zero_rows + level - np.log(n_zero)]
+        parts = [audio, zero_rows + level - np.log(n_zero)]
     else:
-        parts = [heard, level + silence.log_shares, zero_rows - np.inf]
+        parts = [audio, level + silence.log_shares, zero_rows - np.inf]
     bias = np.concatenate(parts, axis=1)
     return constant(bias.astype(np.float32))[:, None, None, :]
 
 
 def shared_windows(audio_rows: tuple[int, ...]) -> tuple[int, ...]:
-    """Windows that rows can share: each once where all have as many rows, side by side."""
-    runs = [(window, len(list(run))) for window, run in groupby(audio_rows)]
-    if len({n for _, n in runs}) > 1:
+    """Return each window once if all have equally many rows, next to each other; else as given."""
+    windows = []
+    counts = set()
+    for window, rows in groupby(audio_rows):
+        windows.append(window)
+        counts.add(len(list(rows)))
+    if len(counts) > 1:
         return audio_rows
-    return tuple(window for window, _ in runs)
+    return tuple(windows)

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, cast
 import numpy as np
 
 from whisper_hailo.audio import open_audio
-from whisper_hailo.audio.files import new_copy, pieces
+from whisper_hailo.audio.files import new_copy, read_pieces
 from whisper_hailo.audio.stream import MAX_RATE_HZ, MIN_RATE_HZ, Resampler
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
@@ -158,6 +158,6 @@ def _wave_file(data: BinaryIO, form: PcmForm, resources: ExitStack) -> BinaryIO:
         header_bytes = head.getvalue()
     if n_frames * frame <= _SMALL_BYTES:
         return io.BytesIO(header_bytes + data.read(n_frames * frame))
-    copy = new_copy(chain([header_bytes], pieces(data)), "the samples", resources)
+    copy = new_copy(chain([header_bytes], read_pieces(data)), "the samples", resources)
     copy.seek(0)
     return cast(BinaryIO, copy)

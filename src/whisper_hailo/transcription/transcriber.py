@@ -20,9 +20,7 @@ from whisper_hailo.core.types import BufferText, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
-from whisper_hailo.transcription.keywords import (
-    ModelKwargs,
-    TranscribeKwargs,
+from whisper_hailo.transcription.arguments import (
     merge_model_kwargs,
     merge_transcribe_kwargs,
     with_sample_rate,
@@ -33,6 +31,7 @@ from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.run import Segments, TranscriptionRun
 from whisper_hailo.transcription.schedule import Progress, transcribe_in_order
+from whisper_hailo.transcription.typed_arguments import ModelKwargs, TranscribeKwargs
 from whisper_hailo.transcription.window_cache import WindowCache
 
 AudioInput: TypeAlias = AudioSource

@@ -21,7 +21,7 @@ import soundfile
 from tests.unit.sounds import noisy_speech, refusal, similarity, tone, write
 from whisper_hailo.audio import load_audio, open_audio, readers
 from whisper_hailo.audio.files import open_file
-from whisper_hailo.audio.readers import complete_header
+from whisper_hailo.audio.wav_header import complete_header
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.process import install_command
 
@@ -262,6 +262,31 @@ def test_half_a_file_warns(
     assert "a.wav breaks off after 2.0 s of 4.0 s (truncated)" in caplog.text
 
 
+@pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT", "ULAW"])
+def test_header_of_half_the_samples_reads_all_and_warns(
+    subtype: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A recorder that crashed had written its header in the middle of the recording."""
+    written = io.BytesIO()
+    soundfile.write(written, noisy_speech(4.0), RATE_HZ, format="WAV", subtype=subtype)
+    expected = load_audio(io.BytesIO(written.getvalue()))
+    broken = bytearray(written.getvalue())
+    length = broken.index(b"data") + 4
+    (whole,) = struct.unpack_from("<I", broken, length)
+    struct.pack_into("<I", broken, length, whole // 4 * 2)
+    np.testing.assert_array_equal(load_audio(io.BytesIO(bytes(broken))), expected)
+    assert "2.0 s" in caplog.text
+
+
+def test_header_of_all_samples_leaves_long_tags_out(caplog: pytest.LogCaptureFixture) -> None:
+    pictures = b"id3 " + struct.pack("<I", 400_001) + bytes(400_002)
+    for behind in (pictures, pictures[:-1], TAGS + pictures):
+        np.testing.assert_array_equal(
+            load_audio(io.BytesIO(WHOLE + behind)), load_audio(io.BytesIO(WHOLE))
+        )
+    assert not caplog.text
+
+
 @pytest.mark.parametrize("length", [0, 0x7FFFF000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
 def test_lengths_of_streams_promise_nothing(length: int, caplog: pytest.LogCaptureFixture) -> None:
     with open_audio(io.BytesIO(content(length))) as stream:
@@ -273,10 +298,10 @@ def test_broken_headers_promise_nothing(place_of: PlaceOf) -> None:
     at = WHOLE.index(b"fmt ")
     broken = bytearray(content(1 << 20))
     broken[at + 16 : at + 20] = bytes(4)
-    assert complete_header(place_of(bytes(broken)))[1] is None
+    assert complete_header(place_of(bytes(broken))).promised_s is None
     for n_bytes in range(at + 12, WHOLE.index(b"data") + 8):
-        assert complete_header(place_of(WHOLE[:n_bytes]))[1] is None
-    assert complete_header(place_of(WHOLE.replace(b"fmt ", b"FMT ")))[1] is None
+        assert complete_header(place_of(WHOLE[:n_bytes])).promised_s is None
+    assert complete_header(place_of(WHOLE.replace(b"fmt ", b"FMT "))).promised_s is None
 
 
 @pytest.mark.parametrize("behind", [b"", TAGS, TAGS + b"\0", b"\0"])
@@ -309,7 +334,7 @@ def test_the_length_is_another_however_it_is_read(place_of: PlaceOf, n_bytes: in
     """And all other bytes are those of the file."""
     at = WHOLE.index(b"data") + 4
     wanted = WHOLE[:at] + b"\xff" * 4 + WHOLE[at + 4 :]
-    file, _ = complete_header(place_of(content(0)))
+    file = complete_header(place_of(content(0))).file
     read = b"".join(iter(lambda: file.read(n_bytes), b""))
     assert read == wanted
     for begin in range(at - 8, at + 8):
@@ -324,7 +349,7 @@ def test_the_length_is_another_however_it_is_read(place_of: PlaceOf, n_bytes: in
 def test_a_file_whose_length_is_right_is_left_as_it_is(place_of: PlaceOf) -> None:
     for raw in (WHOLE, WHOLE[:20], b"RIFF"):
         file = place_of(raw)
-        assert complete_header(file)[0] is file
+        assert complete_header(file).file is file
         assert file.read() == raw
 
 

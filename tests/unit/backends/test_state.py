@@ -74,7 +74,7 @@ def _weights(query: list[float]) -> FloatArray:
     asked = np.array([[[[5, 5], query]]], np.float32)
     bias = np.zeros((1, 1, 1, 4), np.float32)
     bias[..., -1] = np.log(4)
-    return alignment_weights([asked], _cross(), bias, [(1, [1])])
+    return alignment_weights([asked], _cross(), bias, {1: [1]})
 
 
 def test_weights_are_of_heads_own_keys_with_silence_that_follows() -> None:

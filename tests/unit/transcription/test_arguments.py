@@ -16,9 +16,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import keyword_names
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.transcription.keywords import (
-    ModelKwargs,
-    TranscribeKwargs,
+from whisper_hailo.transcription.arguments import (
     merge_model_kwargs,
     merge_transcribe_kwargs,
     with_sample_rate,
@@ -26,6 +24,7 @@ from whisper_hailo.transcription.keywords import (
 from whisper_hailo.transcription.longform.options import Clip, LongOptions
 from whisper_hailo.transcription.schedule import Progress
 from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo.transcription.typed_arguments import ModelKwargs, TranscribeKwargs
 
 
 @dataclass

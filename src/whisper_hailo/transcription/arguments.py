@@ -1,0 +1,162 @@
+"""Keyword arguments of `Transcriber`, merged into the options that they set.
+
+`typed_arguments.py` has their types, for type checkers and editors.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.audio import AudioSource
+from whisper_hailo.audio.stream import Samples
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.partial_options import from_keywords, refuse_unknown
+from whisper_hailo.core.process import check_threads
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.options import STRATEGIES, LongOptions
+from whisper_hailo.transcription.schedule import Progress
+
+logger = logging.getLogger(__name__)
+
+CONVERT_FIELDS: Final = ("quantize", "encoder_quantize", "half")
+"""Fields of `ConvertOptions` that are keywords of `from_model`."""
+
+_PEERS: Final[Mapping[str, str]] = {
+    "vad_filter": 'give long="vad"',
+    "without_timestamps": "give timestamps=True or False",
+    "hallucination_silence_threshold": "leave it out: silence gives no text",
+    "prepend_punctuations": "leave it out: marks join words as in OpenAI Whisper",
+    "append_punctuations": "leave it out: marks join words as in OpenAI Whisper",
+    "vad_parameters": "give vad_threshold, min_silence_s and speech_pad_s",
+    "multilingual": "give detect_each_window=True",
+    "language_detection_threshold": "leave it out: the first window tells the language",
+    "language_detection_segments": "leave it out: the first window tells the language",
+    "chunk_length": "give window_s to from_model",
+    "verbose": "give progress, a function of seconds done and seconds in all",
+    "fp16": 'leave it out, or give quantize to from_model: "auto", "none", "int8", "int4"',
+    "compute_type": 'give quantize: "auto", "none" (float32), "int8" or "int4"',
+    "device": 'give encoder_backend: "auto", "onnx" (the CPU) or "hailo"',
+    "device_index": "leave it out: the chip that is free is taken",
+    "num_workers": "give batch_size to transcribe_many",
+    "download_root": "set WHISPER_HAILO_CACHE",
+    "local_files_only": "set HF_HUB_OFFLINE=1",
+}
+"""Keywords of OpenAI Whisper and faster-whisper that are not supported, with advice."""
+
+_TRANSLATIONS: Final[Mapping[tuple[str, object], Mapping[str, Any]]] = {
+    ("vad_filter", True): {"strategy": "vad"},
+    ("vad_filter", False): {},
+    ("language", None): {"language": AUTO_LANGUAGE},
+    ("without_timestamps", True): {"timestamps": False},
+    ("without_timestamps", False): {"timestamps": True},
+    ("compute_type", "auto"): {},
+    ("compute_type", "default"): {},
+    ("compute_type", "int8"): {"quantize": "int8"},
+    ("compute_type", "float32"): {"quantize": "none"},
+    ("device", "auto"): {},
+    ("device", "cpu"): {"encoder_backend": "onnx"},
+}
+"""Values of others' keywords that are supported, with our keywords for them."""
+
+
+def merge_transcribe_kwargs(
+    options: DecodingOptions, keywords: Mapping[str, Any]
+) -> tuple[DecodingOptions, LongOptions, Progress | None]:
+    """Apply keywords of `transcribe` to options; the callback is that of `log_progress=True`.
+
+    Raises:
+        OptionError: an unknown keyword, or a value of another type or out of range.
+    """
+    ours = _translate(keywords)
+    long = ours.pop("long", None) or LongOptions()
+    if isinstance(long, str):
+        ours.setdefault("strategy", long)
+        long = LongOptions()
+    logs_progress = ours.pop("log_progress", False)
+    if not isinstance(logs_progress, bool):
+        raise OptionError(f"log_progress is {logs_progress!r}, expected True or False")
+    if "temperature" in ours:
+        ours["temperatures"] = ours.pop("temperature")
+    if not isinstance(options, DecodingOptions):
+        got = type(options).__name__
+        raise OptionError(f"options is a {got}, expected DecodingOptions(...)")
+    if not isinstance(long, LongOptions):
+        got = type(long).__name__
+        raise OptionError(
+            f"long is a {got}, expected LongOptions(...) or one of: {', '.join(STRATEGIES)}"
+        )
+    decoding_changes = from_keywords(DecodingOptions, ours)
+    long_changes = from_keywords(LongOptions, ours)
+    refuse_unknown(ours, _PEERS, DecodingOptions, LongOptions)
+    return (
+        decoding_changes.apply_to(options),
+        long_changes.apply_to(long),
+        _log_progress if logs_progress else None,
+    )
+
+
+def merge_model_kwargs(
+    convert: ConvertOptions | None,
+    engine: EngineOptions | None,
+    threads: int,
+    keywords: Mapping[str, Any],
+) -> tuple[ConvertOptions, EngineOptions, int]:
+    """Apply keywords of `from_model` to options; `cpu_threads` counts where `threads` is 0.
+
+    Raises:
+        OptionError: an unknown keyword, or a value of another type or out of range.
+    """
+    ours = _translate(keywords)
+    cpu_threads = ours.pop("cpu_threads", 0)
+    threads = check_threads(threads or cpu_threads)
+    engine_changes = from_keywords(EngineOptions, ours)
+    convert_changes = from_keywords(ConvertOptions, ours, CONVERT_FIELDS)
+    refuse_unknown(ours, _PEERS, EngineOptions, ConvertOptions)
+    return (
+        convert_changes.apply_to(convert or ConvertOptions()),
+        engine_changes.apply_to(engine or EngineOptions()),
+        threads,
+    )
+
+
+def _translate(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords with our names for others'; ours take precedence."""
+    ours: dict[str, Any] = {}
+    translated: dict[str, Any] = {}
+    for name, value in keywords.items():
+        # Numbers are left out: 1 equals True.
+        if isinstance(value, str | bool | None) and (name, value) in _TRANSLATIONS:
+            translated.update(_TRANSLATIONS[name, value])
+        else:
+            ours[name] = value
+    return {**translated, **ours}
+
+
+def _log_progress(done_s: float, duration_s: float | None) -> None:
+    total = "" if duration_s is None else f" of {duration_s:.0f} s"
+    logger.info("%.0f s%s", done_s, total)
+
+
+def with_sample_rate(audio: AudioSource, sample_rate: int | None) -> AudioSource:
+    """Return samples with their rate; a file has its own.
+
+    Raises:
+        OptionError: a rate for a file, or one that is no whole number.
+    """
+    if sample_rate is None:
+        return audio
+    if not isinstance(audio, np.ndarray):
+        raise OptionError("sample_rate belongs to an array; a file says its own, leave it out")
+    if sample_rate == SAMPLE_RATE_HZ:
+        return audio
+    if not isinstance(sample_rate, int):
+        raise OptionError(f"sample_rate is {sample_rate!r}, expected a whole number of Hz")
+    return Samples(audio, sample_rate)
