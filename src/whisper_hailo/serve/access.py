@@ -1,4 +1,4 @@
-"""Access by HTTP: keys, hosts and limits of requests, and the answers to refused ones."""
+"""Access over HTTP: keys, hosts and limits of requests, and the answers to refused ones."""
 
 from __future__ import annotations
 
@@ -37,26 +37,28 @@ if TYPE_CHECKING:
 
     from whisper_hailo.serve.metrics import Metrics
 
-CLIENT: Final = "whisper_hailo.client"  # Key of the client's name in a request's scope
+CLIENT: Final = "whisper_hailo.client"
+"""Key of the client's name in a request's scope."""
 
 SUBMITTED: Final = "whisper_hailo.submitted"
-"""Key in the scope of a request that the engine has taken."""
+"""Key in the scope of a request that a model has taken, which logs its end."""
 
-STORED: Final = "whisper_hailo.stored"
+RESERVATION: Final = "whisper_hailo.reservation"
 """Key of the reservation for what a request stores, in its scope."""
 
-_FOR_WATCHERS: Final = frozenset({"/health", "/ready"})
-"""Answered without a key and by any name: what watches over the server knows neither."""
+_PROBES: Final = frozenset({"/health", "/ready"})
+"""Answered without a key and under any name: monitoring knows neither."""
 
 STALL_S: Final = 30.0
 """Longest silence in a request's body, and longest delay behind the slowest rate."""
 
-_SLOWEST: Final = 4096  # bytes a second
+_MIN_BYTES_PER_SECOND: Final = 4096
 
 _KEY_PROTOCOL: Final = "openai-insecure-api-key."
-"""Before the key in what a browser calls a protocol; its own name for it is OpenAI's."""
+"""Prefix of the key among a browser's WebSocket subprotocols; OpenAI chose the name."""
 
-_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing and take no place (RFC 9110)."""
 
 
 @dataclass(eq=False)
@@ -66,7 +68,7 @@ class AccessMiddleware:
     Args:
         origins: pages of other servers that may call this one.
         keys: API keys; without any, no request needs one.
-        open_to_all: paths that need none, beside those for programs that watch over the server.
+        open_to_all: paths that need no key, besides those of `_PROBES`.
     """
 
     app: ASGIApp
@@ -83,28 +85,26 @@ class AccessMiddleware:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        with ExitStack() as place:
+        with ExitStack() as resources:
             try:
                 self._check(scope)
-                sends = scope.get("method") == "POST"
-                holder = self.quota.request(scope[CLIENT]) if sends else Reservation(self.quota)
-                stored = scope[STORED] = place.enter_context(holder)
+                reservation = self._reserve(scope, resources)
             except (WhisperHailoError, HTTPException) as error:
                 await refuse(scope, error, self.metrics)(scope, receive, send)
                 return
+            scope[RESERVATION] = reservation
             if scope.get("method") == "HEAD":  # uvicorn leaves out the body of the answer
                 scope = {**scope, "method": "GET"}
-            await self.app(scope, _limit_body(receive, self.max_bytes, stored), send)
+            await self.app(scope, _limit_body(receive, self.max_bytes, reservation), send)
 
     def _check(self, scope: Scope) -> None:
-        """Refuse a request, or note its client."""
+        """Refuse a request, or note its client in the scope."""
         headers = Headers(scope=scope)
-        listed = headers.get("origin") in self.origins
-        refusal = self.hosts.refusal(scope, any_page=listed or scope.get("method") in _READS)
-        if refusal is not None and scope["path"] not in _FOR_WATCHERS:
-            raise HTTPException(*refusal)
+        self._check_host(scope, headers)
         client = _peer_address(scope)
-        if scope["path"] not in (*_FOR_WATCHERS, *self.open_to_all):
+        path = scope["path"]
+        # The page is where a user types the key, and probes have none; neither has a rate limit.
+        if path not in _PROBES and path not in self.open_to_all:
             if self.keys:
                 client = self._owner_of(_sent_key(scope, headers))
             self.quota.count_request(client)
@@ -113,50 +113,80 @@ class AccessMiddleware:
         if length.isdecimal() and int(length) > self.max_bytes:
             raise _too_large(self.max_bytes)
 
-    def _owner_of(self, given: str) -> str:
-        """Return a name for the owner of a key that does not reveal it."""
-        are_right = [hmac.compare_digest(key.encode(), given.encode()) for key in self.keys]
-        if not any(are_right):  # all are compared, so that time does not tell which was near
+    def _check_host(self, scope: Scope, headers: Headers) -> None:
+        """Refuse a request under a foreign name, and one that a foreign page sends."""
+        is_listed = headers.get("origin") in self.origins
+        is_safe = scope.get("method") in _SAFE_METHODS
+        refusal = self.hosts.refusal(scope, any_page=is_listed or is_safe)
+        if refusal is not None and scope["path"] not in _PROBES:
+            status, reason = refusal
+            raise HTTPException(status, reason)
+
+    def _owner_of(self, sent_key: str) -> str:
+        """Return a name for the owner of a key that does not reveal it.
+
+        Raises:
+            BadKeyError: the key is none of ours.
+        """
+        # All keys are compared, so that the time does not tell which one was nearly right.
+        matches = [hmac.compare_digest(key.encode(), sent_key.encode()) for key in self.keys]
+        if not any(matches):
             raise BadKeyError(
                 "the API key is missing or wrong; send it as Authorization: Bearer KEY"
             )
-        return "key " + hashlib.sha256(given.encode()).hexdigest()[:8]
+        return "key " + hashlib.sha256(sent_key.encode()).hexdigest()[:8]
+
+    def _reserve(self, scope: Scope, resources: ExitStack) -> Reservation:
+        """Return the reservation of a request; one that uploads also takes a place."""
+        client = scope[CLIENT]
+        if scope.get("method") == "POST":
+            return resources.enter_context(self.quota.hold_request(client))
+        return resources.enter_context(Reservation(self.quota))
 
 
 def _peer_address(scope: Scope) -> str:
-    return address_of((scope.get("client") or ("", 0))[0])
+    address, _port = scope.get("client") or ("", 0)
+    return address_of(address)
 
 
 def _sent_key(scope: Scope, headers: Headers) -> str:
-    """Return the key of a request; a page's WebSocket has only its subprotocols to say it in."""
-    for offered in scope.get("subprotocols", ()):
-        if offered.startswith(_KEY_PROTOCOL):
-            return str(offered.removeprefix(_KEY_PROTOCOL))
-    kind, _, key = headers.get("authorization", "").partition(" ")
-    return key.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
+    """Return the key of a request; a page's WebSocket can send it only as a subprotocol."""
+    for protocol in scope.get("subprotocols", ()):
+        if protocol.startswith(_KEY_PROTOCOL):
+            return str(protocol.removeprefix(_KEY_PROTOCOL))
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return key.strip()
+    return headers.get("x-api-key", "")
 
 
-def _limit_body(receive: Receive, max_bytes: int, stored: Reservation) -> Receive:
+def _limit_body(receive: Receive, max_bytes: int, reservation: Reservation) -> Receive:
     """Return a `receive` of ASGI that limits size and time of the body."""
-    begin_s, n_bytes, is_complete = time.monotonic(), 0, False
+    begin_s = time.monotonic()
+    n_bytes = 0
+    is_complete = False
 
     async def receive_limited() -> Message:
         nonlocal n_bytes, is_complete
+        # After the body, an application waits for the client to disconnect, as long as it takes.
         if is_complete:
             return await receive()
-        spent_s = time.monotonic() - begin_s - n_bytes / _SLOWEST
+        delay_s = time.monotonic() - begin_s - n_bytes / _MIN_BYTES_PER_SECOND
         try:
-            async with asyncio.timeout(max(0.0, STALL_S - max(0.0, spent_s))):
+            async with asyncio.timeout(max(0.0, STALL_S - max(0.0, delay_s))):
                 message = await receive()
             length = len(message.get("body", b""))
             n_bytes += length
             is_complete = not message.get("more_body", False)
             if n_bytes > max_bytes:
                 raise _too_large(max_bytes)
-            stored.take(length)
+            reservation.take(length)
         except TimeoutError:
-            raise HTTPException(408, f"too little came for {STALL_S:g} s; send it again") from None
-        except RejectedError as error:  # FastAPI would answer that it cannot parse the body
+            raise HTTPException(
+                408, f"too little arrived for {STALL_S:g} s; send the request again"
+            ) from None
+        except RejectedError as error:
+            # FastAPI would answer any other error with 400: it cannot parse the body.
             raise HTTPException(error.status, str(error), _error_headers(error)) from None
         return message
 
@@ -170,7 +200,7 @@ def _too_large(max_bytes: int) -> TooLargeError:
 
 
 def _status_of(error: Exception) -> int:
-    """Return the status of HTTP for an error; 500 for faults of our own."""
+    """Return the HTTP status of an error; 500 for faults of our own."""
     if isinstance(error, RejectedError):
         return error.status
     if isinstance(error, HTTPException):
@@ -189,11 +219,14 @@ def _error_headers(error: Exception) -> dict[str, str]:
     return {} if retry_s is None else {"Retry-After": str(retry_s)}
 
 
-def body_of(error: Exception, param: str | None = None) -> dict[str, Any]:
+def error_body(error: Exception, param: str | None = None) -> dict[str, Any]:
     """Return the error object of OpenAI's API, without anything of this machine in it."""
-    kind = "server_error" if _status_of(error) >= 500 else "invalid_request_error"
     if isinstance(error, TooManyError):
         kind = "requests"
+    elif _status_of(error) >= 500:
+        kind = "server_error"
+    else:
+        kind = "invalid_request_error"
     message = str(error.detail) if isinstance(error, HTTPException) else sanitize_error(error)
     code = error.code if isinstance(error, RejectedError) else None
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
@@ -204,11 +237,12 @@ def refuse(
 ) -> JSONResponse:
     """Count and log a request that failed; return its answer.
 
-    The engine logs those that it has taken.
+    A model logs the requests that it has taken.
     """
     if metrics is not None:
-        metrics.failed(error)
-    body, status = body_of(error, param), _status_of(error)
+        metrics.count_failure(error)
+    body = error_body(error, param)
+    status = _status_of(error)
     if not (scope.get(SUBMITTED) or isinstance(error, ClientDisconnectedError)):
         log_refusal(
             Caller(scope.get(CLIENT) or _peer_address(scope), "http"),
@@ -222,17 +256,18 @@ def refuse(
 
 
 def answer_failures(app: FastAPI, metrics: Metrics) -> None:
-    """Have an application answer all errors as OpenAI's API does."""
+    """Make an application answer all errors as OpenAI's API does."""
     from fastapi.exceptions import RequestValidationError
 
-    async def failed(request: Request, error: Exception) -> JSONResponse:
+    async def answer_failure(request: Request, error: Exception) -> JSONResponse:
         param = None
         error = translate_full_storage(error)
         if isinstance(error, RequestValidationError):
             first = error.errors()[0]
-            param = next((str(part) for part in first["loc"][1:]), None)
+            names = [str(part) for part in first["loc"][1:]]  # after "body" or "query"
+            param = names[0] if names else None
             error = HTTPException(400, f"{param or 'the request'}: {first['msg']}")
         return refuse(request.scope, error, metrics, param)
 
     for kind in (WhisperHailoError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, failed)
+        app.add_exception_handler(kind, answer_failure)

@@ -26,15 +26,18 @@ from whisper_hailo.serve.errors import ClientDisconnectedError, TooLargeError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Reservation
 
-FULL_SCALE: Final = np.float32(32_768)  # Of samples of 16 bits
+FULL_SCALE: Final = np.float32(32_768)
+"""Of 16-bit samples."""
+
 _BLOCK_SAMPLES: Final = 30 * SAMPLE_RATE_HZ
-_SMALL_BYTES: Final = 4 << 20  # so much needs no disk, which may be full
-_DECODERS: Final = 2  # recordings decoded at once; each may need a process
+_IN_MEMORY_BYTES: Final = 4 << 20  # smaller uploads need no disk, which may be full
+_MAX_DECODING: Final = 2  # recordings decoded at once; each may need a process
+_MAX_CHANNELS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class PcmForm:
-    """Format of bare samples; `width` is in bytes, and samples of one byte are unsigned."""
+class PcmFormat:
+    """Format of raw samples; `width` is in bytes, and samples of one byte are unsigned."""
 
     rate_hz: int = SAMPLE_RATE_HZ
     width: int = 2
@@ -45,9 +48,14 @@ class PcmForm:
         """Whether `SampleStream` decodes it."""
         return self.width == 2 and MIN_RATE_HZ <= self.rate_hz <= MAX_RATE_HZ
 
+    @property
+    def frame_bytes(self) -> int:
+        """Bytes of one sample of all channels."""
+        return self.width * self.n_channels
+
 
 class SampleStream:
-    """Decodes bare samples as they come, in pieces of any size.
+    """Decodes raw samples as they come, in pieces of any size.
 
     Samples have 16 bits, or are bytes whose values are in `table`, `(256,)` float32.
     """
@@ -66,7 +74,7 @@ class SampleStream:
         n_bytes = len(raw) // self._frame_bytes * self._frame_bytes
         self._rest = raw[n_bytes:]
         if self._table is not None:
-            samples = self._table[np.frombuffer(raw, np.uint8)]
+            samples = self._table[np.frombuffer(raw[:n_bytes], np.uint8)]
         else:
             samples = np.frombuffer(raw[:n_bytes], "<i2").astype(np.float32) / FULL_SCALE
         if self._n_channels > 1:
@@ -77,87 +85,122 @@ class SampleStream:
         """Return what the resampler has kept back."""
         return self._resampler.finish()
 
-    def seconds(self, n_bytes: int) -> float:
+    def seconds_of(self, n_bytes: int) -> float:
+        """Return how long some bytes last."""
         return n_bytes / (self._frame_bytes * self._rate_hz)
 
 
-class Decoders:
+class AudioDecoders:
     """Decodes uploads, a few at a time, off the event loop."""
 
     def __init__(self, limits: LimitOptions) -> None:
         self._max_s = limits.max_audio_s
-        self._free = asyncio.Semaphore(_DECODERS)
+        self._free = asyncio.Semaphore(_MAX_DECODING)
 
     async def decode(
         self,
         file: BinaryIO,
         name: str | None,
-        stored: Reservation,
-        form: PcmForm | None = None,
-        heard_s: float | None = None,
+        reservation: Reservation,
+        *,
+        pcm: PcmFormat | None = None,
+        max_s: float | None = None,
     ) -> FloatArray:
-        """Decode audio of any format, as the command does; bare samples have a `form`.
+        """Decode audio of any format, as the command does; raw samples have a `pcm` format.
 
-        Only the first `heard_s` are wanted, unless it is `None`. The samples, `(n_samples,)`
-        float32 at 16 kHz mono, lie on the disk where they are many; `stored` has room for them.
+        Many samples lie on the disk; `reservation` has room for them. Only the first `max_s`
+        seconds are returned, 30 at most; `None` returns the whole.
+
+        Returns:
+            `(n_samples,)` float32 at 16 kHz mono.
+
+        Raises:
+            AudioError: the audio cannot be decoded.
+            TooLargeError: it is longer than a recording may be.
+            BusyError: the recordings of all clients leave no room for it.
         """
-        label = "the samples" if form is not None else PurePath(name or "").name or "the file"
-        has_left = threading.Event()
+        label = _name_in_messages(name, pcm)
+        is_cancelled = threading.Event()
 
-        def checked(blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
+        def limit(blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
+            """Yield blocks as long as the recording may go on."""
             seconds = 0.0
             for block in blocks:
                 seconds += block.size / SAMPLE_RATE_HZ
-                expect_seconds(seconds, self._max_s)
-                if has_left.is_set():
+                check_duration(seconds, self._max_s)
+                if is_cancelled.is_set():
                     raise ClientDisconnectedError
-                stored.take(block.nbytes)
+                reservation.take(block.nbytes)
                 yield block
 
         def decode() -> FloatArray:
             with ExitStack() as resources:
-                whole = file if form is None else _wave_file(file, form, resources)
-                stream = resources.enter_context(open_audio(whole, label))
-                expect_seconds(stream.duration_s or 0.0, self._max_s)
-                blocks = checked(stream.blocks(_BLOCK_SAMPLES))
+                encoded = file if pcm is None else _make_wave_file(file, pcm, resources)
+                stream = resources.enter_context(open_audio(encoded, label))
+                # The header may say at once that it is too long; it need not tell the truth.
+                check_duration(stream.duration_s or 0.0, self._max_s)
+                blocks = limit(stream.blocks(_BLOCK_SAMPLES))
                 first = next(blocks)
-                if heard_s is not None:
-                    return first[: round(heard_s * SAMPLE_RATE_HZ)]
+                if max_s is not None:
+                    return first[: round(max_s * SAMPLE_RATE_HZ)]
                 if first.size < _BLOCK_SAMPLES:
                     return first
                 content = (block.tobytes() for block in chain([first], blocks))
                 return np.memmap(new_copy(content, label, resources), np.float32, "r")
 
         async with self._free:
-            return await run_on_thread(decode, on_cancel=has_left.set)
+            return await run_on_thread(decode, on_cancel=is_cancelled.set)
 
 
-def expect_seconds(seconds: float, max_s: float) -> None:
-    """Refuse a recording that is too long."""
+def _name_in_messages(name: str | None, pcm: PcmFormat | None) -> str:
+    if pcm is not None:
+        return "the samples"
+    return PurePath(name or "").name or "the file"
+
+
+def check_duration(seconds: float, max_s: float) -> None:
+    """Refuse a recording that is too long.
+
+    Raises:
+        TooLargeError: it is.
+    """
     if seconds > max_s:
         raise TooLargeError(
             f"the recording lasts {seconds:.0f} s or more, expected {max_s:g} s at most; split it"
         )
 
 
-def _wave_file(data: BinaryIO, form: PcmForm, resources: ExitStack) -> BinaryIO:
-    """Return little-endian samples as a WAV file; a part of a frame at the end is dropped."""
-    frame = form.width * form.n_channels
-    fits = form.width in (1, 2, 3, 4) and 1 <= form.n_channels <= 64 and 0 < form.rate_hz < 2**20
-    if not fits:
+def _make_wave_file(samples: BinaryIO, pcm: PcmFormat, resources: ExitStack) -> BinaryIO:
+    """Return little-endian samples as a WAV file; a part of a frame at the end is dropped.
+
+    Raises:
+        AudioError: a WAV file cannot have that format.
+    """
+    is_valid = (
+        pcm.width in (1, 2, 3, 4)
+        and 1 <= pcm.n_channels <= _MAX_CHANNELS
+        and 0 < pcm.rate_hz < 1 << 20
+    )
+    if not is_valid:
         raise AudioError(
-            f"samples of {form.width} bytes, {form.n_channels} channels at {form.rate_hz} Hz, "
-            "expected 1 to 4 bytes, some channels and a rate; send 16000 Hz, 2 bytes, mono"
+            f"samples of {pcm.width} bytes, {pcm.n_channels} channels at {pcm.rate_hz} Hz, "
+            "expected 1 to 4 bytes, 1 to 64 channels and a rate; send 16000 Hz, 2 bytes, mono"
         )
-    n_frames = data.seek(0, os.SEEK_END) // frame
-    data.seek(0)
-    head = io.BytesIO()
-    with wave.open(head, "wb") as header:
-        header.setparams((form.n_channels, form.width, form.rate_hz, n_frames, "NONE", ""))
-        header.writeframesraw(b"")
-        header_bytes = head.getvalue()
-    if n_frames * frame <= _SMALL_BYTES:
-        return io.BytesIO(header_bytes + data.read(n_frames * frame))
-    copy = new_copy(chain([header_bytes], read_pieces(data)), "the samples", resources)
+    n_frames = samples.seek(0, os.SEEK_END) // pcm.frame_bytes
+    samples.seek(0)
+    header = _make_wave_header(pcm, n_frames)
+    n_bytes = n_frames * pcm.frame_bytes
+    if n_bytes <= _IN_MEMORY_BYTES:
+        return io.BytesIO(header + samples.read(n_bytes))
+    copy = new_copy(chain([header], read_pieces(samples)), "the samples", resources)
     copy.seek(0)
     return cast(BinaryIO, copy)
+
+
+def _make_wave_header(pcm: PcmFormat, n_frames: int) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setparams((pcm.n_channels, pcm.width, pcm.rate_hz, n_frames, "NONE", ""))
+        writer.writeframesraw(b"")  # writes the header
+        # Read before the writer is closed: it would correct the number of frames to 0.
+        return file.getvalue()

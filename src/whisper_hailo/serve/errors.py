@@ -13,13 +13,13 @@ class RejectedError(WhisperHailoError):
     """A request that is refused, or given up.
 
     Attributes:
-        kind: in one word, for metrics and logs.
-        status: of HTTP.
-        code: of OpenAI's error object, where it has one.
-        retry_s: of `Retry-After`; `None` where a retry is of no use.
+        kind: one word for metrics and logs.
+        status: HTTP status.
+        code: code in OpenAI's error object, where it has one.
+        retry_s: value of `Retry-After`; `None` where a retry is of no use.
     """
 
-    kind: str = "turned_away"
+    kind: str = "rejected"
     status: int = 503
     code: str | None = None
     retry_s: int | None = None
@@ -28,23 +28,28 @@ class RejectedError(WhisperHailoError):
 class BusyError(RejectedError):
     """The queue is full, or the server is about to end."""
 
-    kind, retry_s = "busy", 1
+    kind = "busy"
+    retry_s = 1
 
 
 class TooManyError(RejectedError):
     """One client asks for too much at once, or too often."""
 
-    kind, status, code, retry_s = "too_many", 429, "rate_limit_exceeded", 1
+    kind = "too_many"
+    status = 429
+    code = "rate_limit_exceeded"
+    retry_s = 1
 
 
 class TooLargeError(RejectedError):
-    """More bytes or seconds than one request may have."""
+    """A request has more bytes or seconds than one may have."""
 
-    kind, status = "too_large", 413
+    kind = "too_large"
+    status = 413
 
 
 class DeadlineExceededError(RejectedError):
-    """Deadline exceeded."""
+    """A request was not done before its deadline."""
 
     kind = "too_late"
 
@@ -52,32 +57,38 @@ class DeadlineExceededError(RejectedError):
 class StorageFullError(RejectedError):
     """The temporary folder is full."""
 
-    kind, status = "storage_full", 507
+    kind = "storage_full"
+    status = 507
 
 
 class ClientDisconnectedError(RejectedError):
-    """The client has left."""
+    """The client disconnected."""
 
-    kind, status = "left", 499
+    kind = "left"
+    status = 499
 
-    def __init__(self, message: str = "the client left") -> None:
+    def __init__(self, message: str = "the client disconnected") -> None:
         super().__init__(message)
 
 
 class BadKeyError(RejectedError):
-    """The key is missing or wrong."""
+    """The API key is missing or wrong."""
 
-    kind, status, code = "bad_key", 401, "invalid_api_key"
+    kind = "bad_key"
+    status = 401
+    code = "invalid_api_key"
 
 
 class UnknownModelError(RejectedError):
-    """A model by this name is not served."""
+    """No model with this name is served."""
 
-    kind, status, code = "unknown_model", 404, "model_not_found"
+    kind = "unknown_model"
+    status = 404
+    code = "model_not_found"
 
 
 def translate_full_storage(error: Exception) -> Exception:
-    """Return an error, or `StorageFullError` if it came of a full file system."""
+    """Return an error, or `StorageFullError` if a full file system caused it."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -89,16 +100,16 @@ def translate_full_storage(error: Exception) -> Exception:
 
 
 def outcome_of(error: BaseException | None) -> str:
-    """Return the outcome of a request in a word, for metrics and logs."""
+    """Return the outcome of a request in one word, for metrics and logs."""
     if error is None:
         return "done"
     return error.kind if isinstance(error, RejectedError) else type(error).__name__
 
 
 _PATH: Final = re.compile(r"(?<![\w:/.])/[^\s'\",;:)]+")
-"""Of a file: it begins where no address of the web has its host."""
+"""The path of a file; the path of a URL follows its host."""
 
-_FLAG: Final = re.compile(r"--([a-z][a-z-]*[a-z])")
+_OPTION: Final = re.compile(r"--([a-z][a-z-]*[a-z])")
 
 
 def sanitize_error(error: BaseException) -> str:
@@ -106,8 +117,9 @@ def sanitize_error(error: BaseException) -> str:
     if isinstance(error, RejectedError):
         return str(error)
     if isinstance(error, TimeoutError):
-        return "nothing came for too long; ask again"
+        return "nothing arrived for too long; try again"
+    # The text of any other error may tell a stranger about this machine.
     if not isinstance(error, WhisperHailoError):
-        return "internal error; the server's log says more"
-    plain = _PATH.sub("...", str(error))
-    return _FLAG.sub(lambda found: found[1].replace("-", "_"), plain)
+        return "internal error; the server's log has the details"
+    without_paths = _PATH.sub("...", str(error))
+    return _OPTION.sub(lambda match: match[1].replace("-", "_"), without_paths)

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 _network = logging.getLogger(__name__ + ".network")
 
 _IGNORED: Final = "ASGI callable returned without completing handshake."
-"""uvicorn says this of every WebSocket that is refused."""
+"""uvicorn logs this of every WebSocket that is refused."""
 
 _NETWORK_LOGGERS: Final = (
     _network.name, "asyncio", "uvicorn.error", "whisper_hailo.http.connections",
@@ -28,36 +28,44 @@ PERIOD_S: Final = 60.0
 
 
 class RateLimit(logging.Filter):
-    """Lets so many messages of each kind pass in a minute.
+    """Lets a number of messages of each kind pass in a minute.
 
-    A kind is the text before anything is filled in, and the class of the error. Where errors are
-    `one_line`, they have neither traceback nor line breaks: strangers choose their text.
+    A kind is the text of a message before its arguments are filled in, and the class of its error.
+
+    Args:
+        max_messages: how many of a kind pass.
+        one_line: leave out tracebacks and line breaks, since strangers choose the text of errors.
     """
 
     def __init__(
         self,
-        most: int = 1,
+        max_messages: int = 1,
         now: Callable[[], float] = time.monotonic,
         *,
         one_line: bool = False,
     ) -> None:
         super().__init__()
         self._one_line = one_line
-        self._most = most
+        self._max_messages = max_messages
         self._now = now
         self._begin_s = now()
         self._counts: Counter[tuple[str, type]] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a message passes."""
         if self._now() - self._begin_s >= PERIOD_S:
             self._begin_s = self._now()
             self._counts.clear()
-        kind = str(record.msg), type(record.exc_info[1] if record.exc_info else None)
+        text = str(record.msg)
+        error = record.exc_info[1] if record.exc_info else None
+        kind = (text, type(error))
         self._counts[kind] += 1
-        if self._one_line and record.exc_info and (error := record.exc_info[1]) is not None:
-            text = f"{record.getMessage()} ({type(error).__name__}: {error})"
-            record.msg, record.args, record.exc_info = " ".join(text.split()), None, None
-        return self._counts[kind] <= self._most and kind[0] != _IGNORED
+        if self._one_line and error is not None:
+            message = f"{record.getMessage()} ({type(error).__name__}: {error})"
+            record.msg = " ".join(message.split())
+            record.args = None
+            record.exc_info = None
+        return self._counts[kind] <= self._max_messages and text != _IGNORED
 
 
 @contextmanager
@@ -72,39 +80,45 @@ def rate_limited_network_log() -> Iterator[None]:
     loop.set_exception_handler(log_exception)
     limit = RateLimit(one_line=True)
     loggers = [logging.getLogger(name) for name in _NETWORK_LOGGERS]
-    for limited in loggers:
-        limited.addFilter(limit)
+    for network_logger in loggers:
+        network_logger.addFilter(limit)
     try:
         yield
     finally:
         loop.set_exception_handler(handler)
-        for limited in loggers:
-            limited.removeFilter(limit)
+        for network_logger in loggers:
+            network_logger.removeFilter(limit)
 
 
+_REFUSALS_PER_MINUTE: Final = 60
 refusals = logging.getLogger(__name__ + ".refusals")
-refusals.addFilter(RateLimit(60))
+refusals.addFilter(RateLimit(_REFUSALS_PER_MINUTE))
 
-_LONGEST_VALUE: Final = 240
+_MAX_VALUE_CHARACTERS: Final = 240
 
 
 def log_request(
     caller: Caller, error: Exception | None, *, level: int = logging.INFO, **fields: object
 ) -> None:
-    """Log a request that is over; faults of ours and of the device have a traceback."""
-    is_fault = isinstance(error, DeviceError) or not isinstance(error, WhisperHailoError | None)
-    _log_fields(logger, level, _caller_fields(caller, error) | fields, is_fault and error)
+    """Log a request that is over; faults of our own and of the device have a traceback."""
+    is_expected = error is None or isinstance(error, WhisperHailoError)
+    is_fault = isinstance(error, DeviceError) or not is_expected
+    fields = _caller_fields(caller, error) | fields
+    _log_fields(logger, level, fields, error if is_fault else None)
 
 
 def log_refusal(caller: Caller, error: Exception, **fields: object) -> None:
-    """Log a request that was refused before it was a job; so many lines a minute."""
+    """Log a request that was refused before it was a job; a number of lines a minute."""
     is_fault = fields["status"] == 500
-    # Short and in one line: strangers decide what is in it.
-    fields = {
-        name: ascii(str(value))[1:-1][:_LONGEST_VALUE]
-        for name, value in (_caller_fields(caller, error) | fields).items()
-    }
-    _log_fields(refusals, logging.INFO, fields, is_fault and error)
+    fields = _caller_fields(caller, error) | fields
+    safe_fields: dict[str, object] = {name: _escape_value(value) for name, value in fields.items()}
+    _log_fields(refusals, logging.INFO, safe_fields, error if is_fault else None)
+
+
+def _escape_value(value: object) -> str:
+    """Return a value in one short line of ASCII: strangers decide what is in it."""
+    quoted = ascii(str(value))
+    return quoted[1:-1][:_MAX_VALUE_CHARACTERS]
 
 
 def _caller_fields(caller: Caller, error: Exception | None) -> dict[str, object]:
@@ -112,8 +126,10 @@ def _caller_fields(caller: Caller, error: Exception | None) -> dict[str, object]
 
 
 def _log_fields(
-    log: logging.Logger, level: int, fields: dict[str, object], fault: Exception | bool | None
+    log: logging.Logger, level: int, fields: dict[str, object], fault: Exception | None
 ) -> None:
+    """Log fields in one line; a fault is an error with its traceback."""
     line = " ".join(f"{name}={value}" for name, value in fields.items())
-    level = logging.ERROR if fault else level
+    if fault is not None:
+        level = logging.ERROR
     log.log(level, "%s", line, exc_info=fault)

@@ -26,68 +26,77 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        how: dict[str, Any] = {"namespace": "whisper_hailo", "registry": self.registry}
-        counter: Callable[..., Counter] = partial(Counter, **how)
-        gauge = self._gauge = cast("Callable[..., Gauge]", partial(Gauge, **how))
-        histogram: Callable[..., Histogram] = partial(Histogram, buckets=_SECONDS, **how)
+        shared: dict[str, Any] = {"namespace": "whisper_hailo", "registry": self.registry}
+        counter: Callable[..., Counter] = partial(Counter, **shared)
+        self._make_gauge = cast("Callable[..., Gauge]", partial(Gauge, **shared))
+        histogram: Callable[..., Histogram] = partial(Histogram, buckets=_SECONDS, **shared)
         self._requests = counter("requests", "Requests by API and outcome.", ("api", "outcome"))
         self._errors = counter("errors", "Failures by kind.", ("kind",))
         self._audio = counter("audio_seconds", "Audio transcribed.")
-        self._stage = counter("stage_seconds", "Time of the stages.", ("stage",))
-        self._looks = counter("looks", "Looks of live streams, by outcome.", ("outcome",))
-        text = "From asking to the first window."
-        self._wait = histogram("wait_seconds", text, ("priority",))
-        self._took = histogram("request_seconds", "From asking to the last word.")
-        self._rtfx = gauge("rtfx", "Audio seconds per second of the last request.")
-        self._state = gauge("state", "1 for the state of a model.", ("model", "state"))
+        self._stage = counter("stage_seconds", "Time by stage.", ("stage",))
+        self._partials = counter("looks", "Partials of live streams, by outcome.", ("outcome",))
+        self._wait = histogram(
+            "wait_seconds", "From the request to its first window.", ("priority",)
+        )
+        self._took = histogram("request_seconds", "From the request to its last word.")
+        self._rtfx = self._make_gauge("rtfx", "Audio seconds per second of the last request.")
+        self._state = self._make_gauge("state", "1 for the state of a model.", ("model", "state"))
         self._queues: list[JobQueue] = []
-        for name, text, attribute in (
-            ("unfinished", "Requests not done.", "n_unfinished"),
-            ("queue_depth", "Requests not begun.", "n_waiting"),
-            ("live_streams", "Live streams under way.", "n_live"),
-        ):
-            gauge(name, text).set_function(partial(self._sum, attribute))
-        self._celsius: list[Callable[[], float | None]] = []
+        self._watch_sum("unfinished", "Unfinished requests.", "n_unfinished")
+        self._watch_sum("queue_depth", "Requests that wait for their first window.", "n_waiting")
+        self._watch_sum("live_streams", "Live streams under way.", "n_live")
+        self._chips: list[Callable[[], float | None]] = []
 
-    def _sum(self, attribute: str) -> int:
-        return sum(getattr(queue, attribute) for queue in self._queues)
+    def _watch_sum(self, name: str, text: str, attribute: str) -> None:
+        """Add a gauge of the sum of an attribute of all queues."""
 
-    def watch(self, queue: JobQueue, celsius: Callable[[], float | None] | None) -> None:
-        """Report a model's queue, and the temperature of its chip, where there is one."""
+        def sum_queues() -> int:
+            return sum(getattr(queue, attribute) for queue in self._queues)
+
+        self._make_gauge(name, text).set_function(sum_queues)
+
+    def watch_queue(self, queue: JobQueue) -> None:
+        """Report the queue of a model."""
         self._queues.append(queue)
-        if celsius is not None:
-            if not self._celsius:
-                gauge = self._gauge("chip_celsius", "Temperature of the chip.")
-                gauge.set_function(self._chip_celsius)
-            self._celsius.append(celsius)
+
+    def watch_chip(self, celsius: Callable[[], float | None]) -> None:
+        """Report the temperature of a model's chip; `celsius` is `None` while it is not open."""
+        if not self._chips:  # servers without a chip have no such gauge
+            gauge = self._make_gauge("chip_celsius", "Temperature of the chip.")
+            gauge.set_function(self._chip_celsius)
+        self._chips.append(celsius)
 
     def _chip_celsius(self) -> float:
-        """Return the temperature by the first model that is loaded."""
-        known = (celsius() for celsius in self._celsius)
-        return next((now for now in known if now is not None), nan)
+        """Return the temperature by the first model that is loaded; NaN if none is."""
+        for read_celsius in self._chips:
+            celsius = read_celsius()
+            if celsius is not None:
+                return celsius
+        return nan
 
-    def state(self, model: str, state: str) -> None:
+    def set_state(self, model: str, state: str) -> None:
+        """Report the state of a model."""
         for other in _STATES:
             self._state.labels(model, other).set(other == state)
 
-    def failed(self, error: BaseException) -> None:
+    def count_failure(self, error: BaseException) -> None:
         """Count a request that failed by the kind of its error."""
         self._errors.labels(outcome_of(error)).inc()
 
-    def done(self, job: Job, outcome: Outcome | None, now_s: float) -> None:
-        """Count a job that is over; `outcome` is `None` where it failed."""
+    def record_job(self, job: Job, outcome: Outcome | None, now_s: float) -> None:
+        """Count and time a job that is over; `outcome` is `None` if it failed."""
         recording = job.recording
-        became = outcome_of(recording.failure)
+        label = outcome_of(recording.failure)
         if job.is_partial:
-            self._looks.labels(became).inc()
+            self._partials.labels(label).inc()
         else:
-            self._requests.labels(job.caller.api, became).inc()
+            self._requests.labels(job.caller.api, label).inc()
         if recording.begun_s:
             priority = Priority(recording.priority).name.lower()
             self._wait.labels(priority).observe(recording.begun_s - job.asked_s)
         if outcome is not None:
             for stage, ms in asdict(outcome.timings).items():
-                if stage != "load_ms":
+                if stage != "load_ms":  # of the model, not of a request
                     self._stage.labels(stage.removesuffix("_ms")).inc(ms / 1000)
         if isinstance(outcome, Transcript) and not job.is_partial:
             took_s = now_s - job.asked_s
@@ -95,10 +104,11 @@ class Metrics:
             self._audio.inc(outcome.duration_s)
             self._rtfx.set(outcome.duration_s / max(took_s, 1e-6))
 
-    def heard(self, api: str, seconds: float, failure: Exception | None) -> None:
+    def record_item(self, api: str, seconds: float, failure: Exception | None) -> None:
         """Count an item of a live stream that is over."""
         self._requests.labels(api, outcome_of(failure)).inc()
         self._audio.inc(seconds)
 
-    def page(self) -> bytes:
+    def render_page(self) -> bytes:
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)

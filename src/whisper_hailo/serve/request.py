@@ -5,23 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from itertools import accumulate
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.options import (
     FALLBACK_STEP,
     DecodingOptions,
+    PromptOptions,
+    SearchOptions,
     rising_temperatures,
 )
 from whisper_hailo.transcription.longform.options import LongOptions
 
-MAX_PROMPT_LETTERS: Final = 4096  # Several times what the longest prompt of any model holds
+MAX_PROMPT_CHARACTERS: Final = 4096
+"""Several times what the longest prompt of any model holds."""
 
-MAX_HOTWORDS_LETTERS: Final = 32 << 10  # A thousand names
-_MAX_NAMES: Final = 1000
-_LEAST_TEMPERATURE: Final = 1e-3
-_SHORT_S: Final = 30.0  # A command, a message: what Whisper itself hears at once
+MAX_HOTWORD_CHARACTERS: Final = 32 << 10
+"""About a thousand names."""
+
+_MAX_HOTWORDS: Final = 1000
+
+_MIN_TEMPERATURE: Final = 1e-3
+"""Logits divided by less overflow."""
+
+_SHORT_S: Final = 30.0
+"""A command or a message: as long as one window of Whisper."""
 
 
 class Priority(IntEnum):
@@ -32,15 +40,16 @@ class Priority(IntEnum):
     LONG = 1
     BATCH = 2
 
-    def of_length(self, seconds: float) -> Priority:
-        """Return the priority of a recording: a long one is not waited for like a command."""
-        is_long = seconds > _SHORT_S
-        return Priority.LONG if self is Priority.INTERACTIVE and is_long else self
+    def for_length(self, seconds: float) -> Priority:
+        """Return the priority of a recording; nobody waits for a long one as for a command."""
+        if self is Priority.INTERACTIVE and seconds > _SHORT_S:
+            return Priority.LONG
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A client, the API by which it asks, and how urgent its request is."""
+    """A client, the API that it uses, and how urgent its request is."""
 
     client: str
     api: str
@@ -49,13 +58,13 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What clients choose, whatever their protocol calls it; `None` is as the server is set.
+    """What clients choose, whatever their protocol calls it; `None` keeps the server's setting.
 
     Attributes:
         language: code, name, or `auto`.
         task: `transcribe` or `translate`.
         prompt: text as if said before the recording.
-        temperature: of the first try; above 0 tokens are sampled.
+        temperature: of the first attempt; above 0, tokens are sampled.
         speech: transcribe only what a detector takes for speech; settings of `LongOptions`.
     """
 
@@ -70,16 +79,24 @@ class Choices:
     speech: Mapping[str, float] | None = None
 
 
-def hotwords_of(names: Iterable[str]) -> str:
+def join_hotwords(names: Iterable[str]) -> str:
     """Return names to expect as hotwords, as many as any model can make use of."""
-    plain = [name.replace(",", " ").strip() for name in names if "<|" not in name]
-    plain = [name for name in plain if name and name.isprintable()]
-    total = accumulate(len(name) + len(", ") for name in plain[:_MAX_NAMES])
-    return ", ".join(plain[: sum(letters <= MAX_HOTWORDS_LETTERS for letters in total)])
+    hotwords: list[str] = []
+    n_characters = 0
+    for name in names:
+        hotword = name.replace(",", " ").strip()  # a comma separates hotwords
+        # Control tokens and control characters are nothing that people say.
+        if not hotword or not hotword.isprintable() or "<|" in hotword:
+            continue
+        n_characters += len(hotword) + len(", ")
+        if len(hotwords) == _MAX_HOTWORDS or n_characters > MAX_HOTWORD_CHARACTERS:
+            break
+        hotwords.append(hotword)
+    return ", ".join(hotwords)
 
 
-def only_language(languages: Sequence[str]) -> str | None:
-    """Return the language of a list of one; of several one is detected, so `None`."""
+def single_language(languages: Sequence[str]) -> str | None:
+    """Return the only language of a list; `None` for several, of which one is detected."""
     return languages[0] if len(languages) == 1 else None
 
 
@@ -89,7 +106,7 @@ class RequestDefaults:
 
     Attributes:
         long: of recordings longer than a window.
-        fallback: by how much each try of doubtful text is hotter; 0 is off.
+        fallback: how much hotter each attempt at doubtful text is; 0 turns them off.
     """
 
     options: DecodingOptions
@@ -97,37 +114,48 @@ class RequestDefaults:
     fallback: float = FALLBACK_STEP
 
     def with_choices(self, choices: Choices) -> tuple[DecodingOptions, LongOptions]:
-        options, long = self.options, self.long
-        prompts = options.prompts
-        if choices.prompt and choices.prompt.strip():
-            # The model takes the end of a prompt; the beginning is not worth its tokenization.
-            prompts = replace(prompts, initial_prompt=choices.prompt[-MAX_PROMPT_LETTERS:])
-        if choices.hotwords and choices.hotwords.strip():
-            if len(choices.hotwords) > MAX_HOTWORDS_LETTERS:
-                raise OptionError(
-                    f"hotwords has {len(choices.hotwords)} letters, expected "
-                    f"{MAX_HOTWORDS_LETTERS} at most; send fewer words"
-                )
-            prompts = replace(prompts, hotwords=choices.hotwords)
-        search = options.search
-        if choices.temperature:
-            if choices.temperature < _LEAST_TEMPERATURE:  # logits divided by less overflow
-                raise OptionError(
-                    f"temperature is {choices.temperature:g}, expected 0 or at least "
-                    f"{_LEAST_TEMPERATURE:g}"
-                )
-            tries = rising_temperatures(choices.temperature, self.fallback)
-            search = replace(search, temperatures=tries)
+        """Return the options of a request.
+
+        Raises:
+            OptionError: the client chose what no request may have.
+        """
         options = replace(
-            options,
-            language=choices.language or options.language,
-            task=choices.task or options.task,
-            max_new_tokens=choices.max_new_tokens or options.max_new_tokens,
-            word_timestamps=choices.word_timestamps or options.word_timestamps,
-            prompts=prompts,
-            search=search,
-            detect_each_window=options.detect_each_window and not choices.language,
+            self.options,
+            language=choices.language or self.options.language,
+            task=choices.task or self.options.task,
+            max_new_tokens=choices.max_new_tokens or self.options.max_new_tokens,
+            word_timestamps=choices.word_timestamps or self.options.word_timestamps,
+            prompts=self._choose_prompts(choices),
+            search=self._choose_search(choices),
+            detect_each_window=self.options.detect_each_window and not choices.language,
         )
+        long = self.long
         if choices.speech is not None:
             long = replace(long, strategy="vad", **choices.speech)  # type: ignore[arg-type]
         return options, long
+
+    def _choose_prompts(self, choices: Choices) -> PromptOptions:
+        prompts = self.options.prompts
+        if choices.prompt and choices.prompt.strip():
+            # The model takes the end of a prompt; its beginning is not worth the tokenization.
+            prompts = replace(prompts, initial_prompt=choices.prompt[-MAX_PROMPT_CHARACTERS:])
+        if choices.hotwords and choices.hotwords.strip():
+            if len(choices.hotwords) > MAX_HOTWORD_CHARACTERS:
+                raise OptionError(
+                    f"hotwords has {len(choices.hotwords)} characters, expected "
+                    f"{MAX_HOTWORD_CHARACTERS} at most; send fewer words"
+                )
+            prompts = replace(prompts, hotwords=choices.hotwords)
+        return prompts
+
+    def _choose_search(self, choices: Choices) -> SearchOptions:
+        search = self.options.search
+        if not choices.temperature:
+            return search
+        if choices.temperature < _MIN_TEMPERATURE:
+            raise OptionError(
+                f"temperature is {choices.temperature:g}, expected 0 or at least "
+                f"{_MIN_TEMPERATURE:g}"
+            )
+        temperatures = rising_temperatures(choices.temperature, self.fallback)
+        return replace(search, temperatures=temperatures)

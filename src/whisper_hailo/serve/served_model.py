@@ -35,7 +35,7 @@ from whisper_hailo.transcription.transcriber import Transcriber
 logger = logging.getLogger(__name__)
 
 _WARM_UPS: Final = 3
-"""After so many runs, the memory that a run takes is allocated."""
+"""Later runs take no longer than those behind these."""
 
 _TEMPERATURE: Final = "temperature_c"  # attribute of an encoder on a chip
 _CLOSE_TIMEOUT_S: Final = 60.0  # a decoder that hangs does not keep the program for longer
@@ -94,8 +94,10 @@ class ServedModel(Closing):
         self._memory = memory
         self._metrics = metrics
         self.queue = JobQueue(release_after_s)
-        has_chip = hasattr(type(transcriber.encoder), _TEMPERATURE)
-        metrics.watch(self.queue, self._chip_celsius if has_chip else None)
+        metrics.watch_queue(self.queue)
+        # Looked up in the class: a chip that is not open has no temperature yet.
+        if hasattr(type(transcriber.encoder), _TEMPERATURE):
+            metrics.watch_chip(self._chip_celsius)
         self._thread = threading.Thread(
             target=self._load_and_decode, name=f"model {self.name}", daemon=True
         )
@@ -141,7 +143,7 @@ class ServedModel(Closing):
         if is_early:
             priority = Priority.BATCH
         else:
-            priority = caller.priority.of_length(audio.size / SAMPLE_RATE_HZ)
+            priority = caller.priority.for_length(audio.size / SAMPLE_RATE_HZ)
         make_recording = partial(ClientRecording, on_segment=emit)
         recording = run.recording_of(make_recording, audio, priority=priority)
         job = Job(recording, caller, emit, run, time.monotonic(), is_partial=is_early)
@@ -183,7 +185,7 @@ class ServedModel(Closing):
 
         `language` is a code, empty where it is unknown.
         """
-        self._metrics.heard(caller.api, seconds, failure)
+        self._metrics.record_item(caller.api, seconds, failure)
         fields = {"audio_s": round(seconds, 3), "language": language, "text": text}
         self._log(caller, failure, logging.INFO, fields)
 
@@ -226,7 +228,7 @@ class ServedModel(Closing):
 
     def _set_state(self, state: ModelState) -> None:
         self.state = state
-        self._metrics.state(self.name, state.value)
+        self._metrics.set_state(self.name, state.value)
 
     def _warm_up(self) -> None:
         """Transcribe quiet noise, so that the first request does not wait for memory."""
@@ -249,7 +251,7 @@ class ServedModel(Closing):
         now_s = time.monotonic()
         failure = job.recording.failure
         self.queue.remove(job)
-        self._metrics.done(job, outcome, now_s)
+        self._metrics.record_job(job, outcome, now_s)
         fields: dict[str, object] = {"took_s": round(now_s - job.asked_s, 3)}
         if isinstance(outcome, Transcript):
             fields |= {

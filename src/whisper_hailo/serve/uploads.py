@@ -1,31 +1,38 @@
-"""What HTTP routes share: uploads, server-sent events, and their description."""
+"""What HTTP routes share: uploads, server-sent events, fields and their description."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
-from fastapi import Request, Response, UploadFile
+from fastapi import Form, Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from starlette.datastructures import FormData
 from starlette.types import Receive, Scope, Send
 
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.serve.access import CLIENT, STORED, SUBMITTED
-from whisper_hailo.serve.audio import Decoders, PcmForm
+from whisper_hailo.serve.access import CLIENT, RESERVATION, SUBMITTED
+from whisper_hailo.serve.audio import AudioDecoders, PcmFormat
 from whisper_hailo.serve.concurrency import run_until_disconnect
 from whisper_hailo.serve.request import Caller, Choices, Priority
 from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.ticket import Ticket
 
-TEXT, EVENTS = "text/plain", "text/event-stream"
+TEXT: Final = "text/plain"
+EVENTS: Final = "text/event-stream"
+
+Task: TypeAlias = Literal["transcribe", "translate"]
+ResponseFormat: TypeAlias = Literal["json", "text", "srt", "vtt", "verbose_json"]
+FormText: TypeAlias = Annotated[str | None, Form()]
+FormResponseFormat: TypeAlias = Annotated[ResponseFormat, Form()]
+FormTemperature: TypeAlias = Annotated[float, Form(ge=0, le=1)]
 
 
-def answers(*kinds: str) -> dict[int | str, dict[str, Any]]:
-    """Describe what else than JSON an answer may be."""
-    return {200: {"content": {kind: {} for kind in kinds}}}
+def describe_answers(*media_types: str) -> dict[int | str, dict[str, Any]]:
+    """Return the description of answers that may have other media types than JSON."""
+    return {200: {"content": {media_type: {} for media_type in media_types}}}
 
 
 T = TypeVar("T")
@@ -55,53 +62,65 @@ class UploadHandler:
     def __init__(self, service: TranscriptionService, api: str) -> None:
         self._service = service
         self._api = api
-        self._decoders = Decoders(service.limits)
+        self._decoders = AudioDecoders(service.limits)
 
-    async def begin(
+    async def submit(
         self,
         request: Request,
         file: UploadFile,
         choices: Choices,
-        form: PcmForm | None = None,
-        priority: Priority = Priority.INTERACTIVE,
         *,
-        heard_s: float | None = None,
+        pcm: PcmFormat | None = None,
+        priority: Priority = Priority.INTERACTIVE,
+        max_s: float | None = None,
     ) -> Ticket:
-        """Transcribe an upload, or its first `heard_s`; bare samples have a `form`."""
-        self._service.find_model(choices.model)  # refused before its recording is decoded
+        """Decode an upload and let it wait for its turn.
+
+        Raw samples have a `pcm` format. Only the first `max_s` seconds are transcribed, unless it
+        is `None`.
+        """
+        # A model that is not served is refused before the recording is decoded.
+        self._service.find_model(choices.model)
         caller = Caller(request.scope[CLIENT], self._api, priority)
-        stored = request.scope[STORED]
-        decoding = self._decoders.decode(file.file, file.filename, stored, form, heard_s)
+        decoding = self._decoders.decode(
+            file.file, file.filename, request.scope[RESERVATION], pcm=pcm, max_s=max_s
+        )
         audio = await _run_while_connected(request, decoding)
         ticket = self._service.submit(audio, choices, caller)
         request.scope[SUBMITTED] = True
         return ticket
 
-    async def transcript(
+    async def transcribe(
         self,
         request: Request,
         file: UploadFile,
         choices: Choices,
-        **how: Any,  # noqa: ANN401 - see `begin`
+        *,
+        pcm: PcmFormat | None = None,
+        priority: Priority = Priority.INTERACTIVE,
+        max_s: float | None = None,
     ) -> Transcript:
-        with await self.begin(request, file, choices, **how) as ticket:
+        """Return the transcript of an upload; see `submit`."""
+        ticket = await self.submit(request, file, choices, pcm=pcm, priority=priority, max_s=max_s)
+        with ticket:
             return await _run_while_connected(request, ticket.result())
 
 
 async def _run_while_connected(request: Request, work: Awaitable[T]) -> T:
     """Return the result of some work, which is cancelled when the client disconnects."""
 
-    async def disconnect() -> None:
+    async def wait_for_disconnect() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    return await run_until_disconnect(disconnect(), work)
+    return await run_until_disconnect(wait_for_disconnect(), work)
 
 
 class EventStream(StreamingResponse):
     """Sends events of a request as they come until the client stops reading, then closes it."""
 
     def __init__(self, events: AsyncIterator[str], ticket: Ticket) -> None:
+        # Proxies such as nginx would collect events, and browsers would keep them.
         unbuffered = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         super().__init__(events, media_type=EVENTS, headers=unbuffered)
         self._ticket = ticket
@@ -111,6 +130,7 @@ class EventStream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-def sse(content: Mapping[str, Any]) -> str:
-    """An event as text; its name is its type."""
-    return f"event: {content['type']}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
+def format_event(content: Mapping[str, Any]) -> str:
+    """Return a server-sent event; its name is its type."""
+    data = json.dumps(content, ensure_ascii=False)
+    return f"event: {content['type']}\ndata: {data}\n\n"

@@ -186,7 +186,7 @@ class Fuzzed:
         """Open them."""
         self._engine = Deaf()
         self._failures: list[BaseException] = []
-        self._engine.metrics.failed = self._failures.append  # type: ignore[method-assign]
+        self._engine.metrics.count_failure = self._failures.append  # type: ignore[method-assign]
         opened = threading.Event()
         threading.Thread(target=asyncio.run, args=(self._serve(opened),), daemon=True).start()
         opened.wait()

@@ -55,7 +55,7 @@ def running(
         ready.set()
         await server.serve(sockets=[listener])
 
-    before, house.service.ending = house.service.ending, asyncio.Event()  # one for each loop
+    before, house.service.ending = house.service.ending, asyncio.Event()  # each loop has one
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     ready.wait()

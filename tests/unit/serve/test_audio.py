@@ -18,7 +18,7 @@ from tests.unit.serve.house import DEMO
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.serve import audio
-from whisper_hailo.serve.audio import Decoders, PcmForm
+from whisper_hailo.serve.audio import AudioDecoders, PcmFormat
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
@@ -31,14 +31,14 @@ def stored(quota: Quota | None = None) -> Reservation:
 
 def test_a_file_is_decoded_as_the_command_does() -> None:
     with DEMO.open("rb") as file:
-        heard = asyncio.run(Decoders(LimitOptions()).decode(file, "demo.flac", stored()))
+        heard = asyncio.run(AudioDecoders(LimitOptions()).decode(file, "demo.flac", stored()))
     assert np.array_equal(heard, load_audio(DEMO))
 
 
 def test_what_is_long_lies_on_the_disk() -> None:
     sound = io.BytesIO()
     soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
-    heard = asyncio.run(Decoders(LimitOptions()).decode(sound, "long.flac", stored()))
+    heard = asyncio.run(AudioDecoders(LimitOptions()).decode(sound, "long.flac", stored()))
     assert isinstance(heard, np.memmap)
     sound.seek(0)
     assert np.array_equal(heard, load_audio(sound))
@@ -46,7 +46,9 @@ def test_what_is_long_lies_on_the_disk() -> None:
 
 def test_only_beginning_is_decoded_where_no_more_is_asked_for() -> None:
     data = io.BytesIO(bytes(32_000 * 100))
-    heard = asyncio.run(Decoders(LimitOptions()).decode(data, None, stored(), PcmForm(), 10.0))
+    heard = asyncio.run(
+        AudioDecoders(LimitOptions()).decode(data, None, stored(), pcm=PcmFormat(), max_s=10.0)
+    )
     assert heard.size == 160_000
 
 
@@ -75,7 +77,7 @@ def test_who_leaves_ends_the_decoding_before_the_file_is_closed(
         sound = io.BytesIO()
         soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
         task = asyncio.create_task(
-            Decoders(LimitOptions()).decode(sound, "long.flac", Slow(Quota()))
+            AudioDecoders(LimitOptions()).decode(sound, "long.flac", Slow(Quota()))
         )
         await asyncio.to_thread(begun.wait)
         task.cancel()
@@ -98,7 +100,7 @@ def test_foreign_formats_are_decoded_from_uploads_of_any_size(times: int) -> Non
         upload.write(content.getvalue())
         upload.seek(0)
         heard = asyncio.run(
-            Decoders(LimitOptions()).decode(cast(BinaryIO, upload), "a.caf", stored())
+            AudioDecoders(LimitOptions()).decode(cast(BinaryIO, upload), "a.caf", stored())
         )
     assert np.allclose(heard, sound, atol=1e-4)
 
@@ -108,10 +110,10 @@ def test_what_is_decoded_has_room_or_is_refused() -> None:
     quota = Quota(LimitOptions(max_stored_mib=3))
     with Reservation(quota) as first, Reservation(quota) as second:
         with DEMO.open("rb") as file:
-            asyncio.run(Decoders(LimitOptions()).decode(file, "demo.flac", first))
+            asyncio.run(AudioDecoders(LimitOptions()).decode(file, "demo.flac", first))
         assert first.n_bytes == quota.n_bytes == round(seconds * 16_000) * 4
         sound = io.BytesIO()
         soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
         with pytest.raises(BusyError, match="try again soon"):
-            asyncio.run(Decoders(LimitOptions()).decode(sound, "long.flac", second))
+            asyncio.run(AudioDecoders(LimitOptions()).decode(sound, "long.flac", second))
     assert quota.n_bytes == 0

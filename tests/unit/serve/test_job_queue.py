@@ -70,10 +70,10 @@ def test_a_job_whose_client_left_does_not_stay(run: TranscriptionRun) -> None:
 
 
 def test_what_is_long_waits_for_what_is_short_unless_it_is_live() -> None:
-    assert Priority.INTERACTIVE.of_length(30.0) is Priority.INTERACTIVE
-    assert Priority.INTERACTIVE.of_length(30.1) is Priority.LONG
+    assert Priority.INTERACTIVE.for_length(30.0) is Priority.INTERACTIVE
+    assert Priority.INTERACTIVE.for_length(30.1) is Priority.LONG
     for other in (Priority.LIVE, Priority.BATCH):
-        assert other.of_length(3600.0) is other
+        assert other.for_length(3600.0) is other
     assert sorted(Priority) == [
         Priority.LIVE, Priority.INTERACTIVE, Priority.LONG, Priority.BATCH,
     ]  # fmt: skip
@@ -83,5 +83,5 @@ def test_waits_are_told_by_urgency_not_by_api(run: TranscriptionRun) -> None:
     job = make_job(run, Priority.LONG)
     job.recording.begun_s = job.asked_s + 2.0
     metrics = Metrics()
-    metrics.done(job, None, job.asked_s + 3.0)
-    assert 'wait_seconds_sum{priority="long"} 2.0' in metrics.page().decode()
+    metrics.record_job(job, None, job.asked_s + 3.0)
+    assert 'wait_seconds_sum{priority="long"} 2.0' in metrics.render_page().decode()

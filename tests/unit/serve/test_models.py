@@ -84,7 +84,7 @@ def test_model_is_loaded_when_first_asked_for(other: Path) -> None:
         assert (two.state("micro"), two.state("other")) == (ModelState.READY, ModelState.RELEASED)
         assert asyncio.run(two.text(load_audio(DEMO), model="other")) == DEMO_TEXT
         assert two.state("other") is ModelState.READY
-        page = two.metrics.page().decode()
+        page = two.metrics.render_page().decode()
         assert 'whisper_hailo_state{model="other",state="ready"} 1.0' in page
 
 

@@ -73,7 +73,7 @@ def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
         captions = ending.service.make_live_transcriber(Choices(), caller())
         with ending.model.queue.count_live_stream():
             ending.service.stop()
-            with pytest.raises(BusyError), ending.service.quota.live("another"):
+            with pytest.raises(BusyError), ending.service.quota.hold_live_stream("another"):
                 pass
             assert captions.transcribe(PartialBuffer(audio, Draft())).text
             assert not ending.model.queue.wait_until_empty(0)

@@ -58,7 +58,7 @@ def test_remembered_clients_are_bounded() -> None:
     quota.count_request(f"client {10_000 - 4096 - 1}")
 
 
-@pytest.mark.parametrize("kind", ["request", "live"])
+@pytest.mark.parametrize("kind", ["hold_request", "hold_live_stream"])
 def test_places_are_limited_in_all_and_per_client(kind: str) -> None:
     quota = Quota(LimitOptions(queue=3, queue_each=2, live=3))
     hold = getattr(quota, kind)
@@ -75,7 +75,7 @@ class Name(str):
     """A name that tells whether it is still remembered."""
 
 
-@pytest.mark.parametrize("kind", ["request", "live"])
+@pytest.mark.parametrize("kind", ["hold_request", "hold_live_stream"])
 def test_client_without_a_place_is_forgotten(kind: str) -> None:
     quota, name = Quota(), Name("one")
     with getattr(quota, kind)(name):

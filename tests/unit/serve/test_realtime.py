@@ -111,10 +111,10 @@ def test_items_are_requests_and_looks_are_not() -> None:
         said.update()
         said.append(pcm(load_audio(DEMO)))
         said.until(TRANSCRIPTION + "delta")
-        assert b"whisper_hailo_live_streams 1.0" in house.metrics.page()
+        assert b"whisper_hailo_live_streams 1.0" in house.metrics.render_page()
         said.say(BUFFER + "commit")
         said.until(TRANSCRIPTION + "completed")
-        page = house.metrics.page().decode()
+        page = house.metrics.render_page().decode()
     assert 'whisper_hailo_requests_total{api="realtime",outcome="done"} 1.0' in page
     assert 'whisper_hailo_wait_seconds_count{priority="live"}' in page
     assert re.search(r'looks_total\{outcome="done"\} [1-9]', page)
@@ -377,7 +377,7 @@ def test_there_are_so_many_streams_and_others_keep_their_places() -> None:
             with pytest.raises(InvalidStatus) as denied, talk(web):
                 pass
             assert denied.value.response.status_code == 429
-            with house.service.quota.live("another"):
+            with house.service.quota.hold_live_stream("another"):
                 with pytest.raises(InvalidStatus) as denied, talk(web):
                     pass
                 assert denied.value.response.status_code == 503
@@ -432,7 +432,7 @@ def test_the_laws_of_telephones_are_those_of_libsndfile(kind: str, subtype: str)
     heard = np.concatenate([sound.push(codes), sound.finish()])
     wanted = np.concatenate([resampler.push(expected), resampler.finish()])
     assert np.array_equal(heard, wanted)
-    assert sound.seconds(8_000) == 1.0
+    assert sound.seconds_of(8_000) == 1.0
 
 
 def test_pieces_may_be_cut_anywhere() -> None:

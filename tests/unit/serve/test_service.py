@@ -154,7 +154,7 @@ def _fail() -> Any:
 
 def test_the_temperature_of_a_chip_is_told_while_it_is_open() -> None:
     house = House()
-    assert b"chip_celsius" not in house.metrics.page()
+    assert b"chip_celsius" not in house.metrics.render_page()
     transcriber = house.model.transcriber
     encoder = transcriber.encoder
     assert encoder is not None
@@ -162,9 +162,9 @@ def test_the_temperature_of_a_chip_is_told_while_it_is_open() -> None:
     try:
         metrics = Metrics()
         worker = ServedModel(transcriber, RequestDefaults(OPTIONS), metrics, ModelMemory())
-        assert b"chip_celsius NaN" in metrics.page()
+        assert b"chip_celsius NaN" in metrics.render_page()
         with worker:
-            assert b"chip_celsius 41.5" in metrics.page()
+            assert b"chip_celsius 41.5" in metrics.render_page()
     finally:
         del type(encoder).temperature_c  # type: ignore[attr-defined]
 

@@ -17,7 +17,7 @@ from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, OPTIONS, House
 from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
-from whisper_hailo.serve.request import hotwords_of
+from whisper_hailo.serve.request import join_hotwords
 
 pytestmark = pytest.mark.slow
 
@@ -103,7 +103,7 @@ def test_names_to_expect_become_hotwords(house: House) -> None:
     many = [f"lamp {n}" for n in range(2000)]
     odd = ["lamp", "a\ud800", "<|endoftext|>", "attic\nheater"]
     for names, expected in ((many, ", ".join(many[:1000])), (odd, "lamp")):
-        assert hotwords_of(names) == expected
+        assert join_hotwords(names) == expected
     assert asyncio.run(ask(many[:3])) == asyncio.run(ask(many)) == asyncio.run(ask([]))
 
 

@@ -17,7 +17,7 @@ from tests.unit.serve.house import DEMO, DEMO_TEXT, PHRASES, House, caller
 from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.serve.audio import PcmForm, SampleStream
+from whisper_hailo.serve.audio import PcmFormat, SampleStream
 from whisper_hailo.serve.request import Choices, Priority
 from whisper_hailo.serve.routes import wyoming_audio
 from whisper_hailo.serve.routes.wyoming_audio import EndOfSpeechDetector
@@ -164,7 +164,7 @@ def test_recording_without_speech_is_no_lone_command() -> None:
 
 
 def test_live_samples_are_mono_at_16_khz() -> None:
-    assert not PcmForm(16_000, 3, 1).can_stream
+    assert not PcmFormat(16_000, 3, 1).can_stream
     stereo = np.stack([tone(1, 0.2), tone(1, 0.4)], axis=1)
     data = (stereo * 32768).astype("<i2").tobytes()
     assert np.allclose(SampleStream(16_000, 2).push(data), tone(1, 0.3), atol=1e-3)

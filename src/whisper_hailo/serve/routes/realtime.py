@@ -19,12 +19,13 @@ from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.http.connections import Connection
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
-from whisper_hailo.serve.access import CLIENT, body_of, refuse
-from whisper_hailo.serve.audio import expect_seconds
+from whisper_hailo.serve.access import CLIENT, error_body, refuse
+from whisper_hailo.serve.audio import check_duration
 from whisper_hailo.serve.concurrency import iterate_on_thread
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Priority
+from whisper_hailo.serve.routes.openai import word_logprobs
 from whisper_hailo.serve.routes.realtime_protocol import (
     APPEND,
     COMMIT,
@@ -36,7 +37,6 @@ from whisper_hailo.serve.routes.realtime_protocol import (
     parse_message,
     sample_stream,
 )
-from whisper_hailo.serve.routes.recordings import word_logprobs
 from whisper_hailo.serve.served_model import ServedModel
 from whisper_hailo.serve.service import TranscriptionService
 
@@ -68,7 +68,7 @@ ServerEvent: TypeAlias = dict[str, Any]
 """An event of the API, but for its id."""
 
 
-def router(service: TranscriptionService) -> APIRouter:
+def realtime_router(service: TranscriptionService) -> APIRouter:
     """Return `/v1/realtime`, a WebSocket, as OpenAI has it for live text."""
     routes = APIRouter()
     threads = ThreadPoolExecutor(_MOST_THREADS, "live")
@@ -84,7 +84,7 @@ def router(service: TranscriptionService) -> APIRouter:
                 raise OptionError(f"intent is {intent[:40]!r}, expected transcription")
             model = query.get("model") or service.default.name
             service.find_model(model)
-            with service.quota.live(caller.client):
+            with service.quota.hold_live_stream(caller.client):
                 session = RealtimeSession(service, caller, websocket, threads, model)
                 offered = _API in websocket.scope["subprotocols"]
                 await websocket.accept(_API if offered else None)
@@ -142,7 +142,7 @@ class RealtimeSession:
             pass
         except Exception as error:
             code = _INTERNAL
-            self._service.metrics.failed(error)
+            self._service.metrics.count_failure(error)
             logger.exception("a realtime session failed")
         finally:
             self._items.leave()
@@ -211,7 +211,7 @@ class RealtimeSession:
             except ClientDisconnectedError:
                 raise
             except WhisperHailoError as error:
-                self._service.metrics.failed(error)
+                self._service.metrics.count_failure(error)
                 await self._send(error_event(error, message.event_id))
             async with self._changed:
                 self._stored.take(-message.n_bytes)
@@ -317,9 +317,9 @@ class Items:
             if self._left:
                 raise ClientDisconnectedError
             piece = sound[begin : begin + _PIECE_BYTES]
-            sound_s = self._sound_s + self._sound.seconds(len(piece))
+            sound_s = self._sound_s + self._sound.seconds_of(len(piece))
             if not self.settings.detects_turns:
-                expect_seconds(sound_s - self._begin_s, self._service.limits.max_audio_s)
+                check_duration(sound_s - self._begin_s, self._service.limits.max_audio_s)
                 self._item = self._item or _Item()
             self._sound_s = sound_s
             yield from self._guarded(self._captioner.feed(self._sound.push(piece)))
@@ -364,14 +364,14 @@ class Items:
         except ClientDisconnectedError:
             raise
         except WhisperHailoError as error:
-            self._service.metrics.failed(error)
+            self._service.metrics.count_failure(error)
             item = self._item
             if item is None:  # it was completed with what is known
                 yield error_event(error, None)
             else:
                 if self.settings.detects_turns:
                     yield from self._committed(item, self._sound_s)
-                failure = body_of(error)["error"]
+                failure = error_body(error)["error"]
                 self._note(item, error)
                 yield item.event(_TRANSCRIPTION + "failed", content_index=0, error=failure)
             self._begin()

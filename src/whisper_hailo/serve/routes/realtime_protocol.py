@@ -15,9 +15,9 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.serve.access import body_of
+from whisper_hailo.serve.access import error_body
 from whisper_hailo.serve.audio import FULL_SCALE, SampleStream
-from whisper_hailo.serve.request import Choices, hotwords_of, only_language
+from whisper_hailo.serve.request import Choices, join_hotwords, single_language
 
 MOST_BYTES: Final = 21 << 20
 """Of a message: 15 MiB of sound in base 64, as OpenAI's API takes it, and what is around it."""
@@ -101,7 +101,7 @@ def parse_message(text: str | None) -> ClientMessage:
 def error_event(error: WhisperHailoError, event_id: str | None) -> dict[str, Any]:
     """Return the event of an error after which the session goes on."""
     own = error if isinstance(error, SessionError) else None
-    body = body_of(error, own.param if own else None)["error"]
+    body = error_body(error, own.param if own else None)["error"]
     code = own.code if own else body["code"] or getattr(error, "kind", "invalid_value")
     return {"type": "error", "error": {**body, "code": code, "event_id": event_id}}
 
@@ -224,9 +224,9 @@ class RealtimeSettings(_Part):
         asked = self.input.transcription
         return Choices(
             model=asked.model,
-            language=asked.language or only_language(asked.languages or ()),
+            language=asked.language or single_language(asked.languages or ()),
             prompt=asked.prompt,
-            hotwords=hotwords_of(asked.keywords or ()),
+            hotwords=join_hotwords(asked.keywords or ()),
         )
 
     def captioner(self, engine: CaptionEngine) -> Captioner:

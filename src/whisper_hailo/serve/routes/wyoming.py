@@ -19,7 +19,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import address_of
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
-from whisper_hailo.serve.audio import Decoders
+from whisper_hailo.serve.audio import AudioDecoders
 from whisper_hailo.serve.concurrency import run_until_disconnect
 from whisper_hailo.serve.errors import (
     ClientDisconnectedError,
@@ -29,7 +29,7 @@ from whisper_hailo.serve.errors import (
 )
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.quota import Reservation
-from whisper_hailo.serve.request import Caller, Choices, hotwords_of
+from whisper_hailo.serve.request import Caller, Choices, join_hotwords
 from whisper_hailo.serve.routes.wyoming_audio import (
     LINE_BYTES,
     SILENCE_S,
@@ -113,7 +113,7 @@ class WyomingSession:
             await self._write(self._server.info())
         elif Transcribe.is_type(event.type):
             self._choices = self._chosen(event)
-            with self._service.quota.request(self._caller.client):
+            with self._service.quota.hold_request(self._caller.client):
                 pass  # refused before its recording is sent
         elif AudioStart.is_type(event.type):
             self._begin()
@@ -158,7 +158,7 @@ class WyomingSession:
     async def _answer(self) -> None:
         """Transcribe what came, and be ready for the next recording."""
         self._connection.set_busy()
-        with self._service.quota.request(self._caller.client):
+        with self._service.quota.hold_request(self._caller.client):
             await run_until_disconnect(self._left(), self._transcribe())
         self._choices = Choices()
         self._silence_s = SILENCE_S["default"]
@@ -189,7 +189,7 @@ class WyomingSession:
         self._silence_s = SILENCE_S.get(data.get("vad_sensitivity", ""), SILENCE_S["default"])
         words = [*(asked.transcript_names or ()), *(asked.transcript_terms or ())]
         language = asked.language or None
-        return Choices(model=asked.name, language=language, hotwords=hotwords_of(words))
+        return Choices(model=asked.name, language=language, hotwords=join_hotwords(words))
 
     async def _transcribe(self) -> None:
         """Send the text of the recording, or of the command in it."""
@@ -244,7 +244,7 @@ class WyomingSession:
 
     async def _refuse(self, error: Exception) -> None:
         """Send what is wrong, and wait until the client has read it."""
-        self._service.metrics.failed(error)
+        self._service.metrics.count_failure(error)
         status = 400 if isinstance(error, WhisperHailoError | TimeoutError) else 500
         why = sanitize_error(error)
         log_refusal(self._caller, error, status=status, why=why)
@@ -265,7 +265,7 @@ class WyomingServer:
     ) -> None:
         self.service = service
         self.finds_end = finds_end
-        self.decoders = Decoders(service.limits)
+        self.decoders = AudioDecoders(service.limits)
         self._limiter = limiter
         self._tasks: set[asyncio.Task[Any]] = set()
 

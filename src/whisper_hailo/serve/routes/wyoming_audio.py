@@ -25,7 +25,7 @@ from whisper_hailo.audio.vad import (
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.strict_json import MismatchError, parse_json_object
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.serve.audio import Decoders, PcmForm, SampleStream, expect_seconds
+from whisper_hailo.serve.audio import AudioDecoders, PcmFormat, SampleStream, check_duration
 from whisper_hailo.serve.errors import RejectedError, TooLargeError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
@@ -99,7 +99,7 @@ class WyomingRecording:
         self.end: EndOfSpeechDetector | None = None
         self._stored = self.stack.enter_context(Reservation(quota))
         self._limits = limits
-        self._form: PcmForm | None = None
+        self._form: PcmFormat | None = None
         self._samples: SampleStream | None = None
         self._heard: list[FloatArray] = []
         self._n_bytes = 0
@@ -111,7 +111,7 @@ class WyomingRecording:
         values = [event.data.get(name) for name in ("rate", "width", "channels")]
         if not all(isinstance(value, int) and 0 < value < 1 << 20 for value in values):
             raise MalformedError("a chunk has no rate, width and channels that are whole numbers")
-        form, data = PcmForm(*cast("list[int]", values)), event.payload or b""
+        form, data = PcmFormat(*cast("list[int]", values)), event.payload or b""
         if self._form not in (None, form):
             raise MalformedError("the form of the samples changed; send each recording in one form")
         if self._form is None and silence_s is not None and form.can_stream:
@@ -120,7 +120,7 @@ class WyomingRecording:
         self._form = form
         self._n_bytes += len(data)
         seconds = self._n_bytes / (form.rate_hz * form.width * form.n_channels)
-        expect_seconds(seconds, self._limits.max_audio_s)
+        check_duration(seconds, self._limits.max_audio_s)
         most = self._limits.max_upload_bytes
         if self._n_bytes > most:
             raise TooLargeError(f"more than {most} bytes came; send less at once")
@@ -141,11 +141,11 @@ class WyomingRecording:
         """Return `(n_samples,)` at 16 kHz of a live command."""
         return np.concatenate(self._heard)[slice(*bounds)]
 
-    async def audio(self, decoders: Decoders) -> FloatArray:
+    async def audio(self, decoders: AudioDecoders) -> FloatArray:
         """Return `(n_samples,)` at 16 kHz of the whole."""
         if not self._n_bytes:
             raise AudioError("no sound came between audio-start and audio-stop; send some")
-        return await decoders.decode(cast(BinaryIO, self._file), None, self._stored, self._form)
+        return await decoders.decode(cast(BinaryIO, self._file), None, self._stored, pcm=self._form)
 
 
 SILENCE_S: Final = {"aggressive": 0.25, "default": 0.7, "relaxed": 1.25}
