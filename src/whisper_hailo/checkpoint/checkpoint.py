@@ -1,7 +1,8 @@
 """A Whisper checkpoint directory: its config, and its arrays by name, one at a time.
 
-In the format of Hugging Face or CTranslate2. Arrays stay in their files until asked for, and large
-ones are read some rows at a time. Pickles (`pytorch_model.bin`) can run code and are never opened.
+It has the format of Hugging Face or CTranslate2. Arrays stay in their files until they are asked
+for, and large ones are read some rows at a time. Pickles (`pytorch_model.bin`) can run code and are
+never opened.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from whisper_hailo.checkpoint.ctranslate2 import (
     open_ctranslate2,
     read_settings,
 )
-from whisper_hailo.checkpoint.weights import DTYPES, AnyArray, Weight, stored_arrays
+from whisper_hailo.checkpoint.weights import (
+    DTYPES,
+    AnyArray,
+    StoredArray,
+    Weight,
+    stored_arrays,
+)
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.paths import check_file_name
 from whisper_hailo.core.spec import Dimensions
@@ -33,6 +40,8 @@ Shapes: TypeAlias = dict[str, tuple[int, ...]]
 def expected_shapes(dims: Dimensions, encoder_ffn: int, decoder_ffn: int) -> Shapes:
     """Return name (without `model.`) to shape of every array that the graphs need."""
     d = dims.d_model
+    audio_layers = [f"encoder.layers.{i}" for i in range(dims.n_encoder_layers)]
+    text_layers = [f"decoder.layers.{i}" for i in range(dims.n_decoder_layers)]
     shapes: Shapes = {
         "encoder.conv1.weight": (d, dims.n_mels, 3),
         "encoder.conv1.bias": (d,),
@@ -42,16 +51,16 @@ def expected_shapes(dims: Dimensions, encoder_ffn: int, decoder_ffn: int) -> Sha
         "decoder.embed_tokens.weight": (dims.n_vocab, d),
         "decoder.embed_positions.weight": (dims.n_text_ctx, d),
     }
-    for i in range(dims.n_encoder_layers):
-        layer = f"encoder.layers.{i}"
-        shapes |= _attention_shapes(f"{layer}.self_attn", d) | _mlp_shapes(layer, d, encoder_ffn)
-    for i in range(dims.n_decoder_layers):
-        layer = f"decoder.layers.{i}"
-        shapes |= _attention_shapes(f"{layer}.self_attn", d) | _attention_shapes(
-            f"{layer}.encoder_attn", d
-        )
+    for layer in audio_layers:
+        shapes |= _attention_shapes(f"{layer}.self_attn", d)
+        shapes |= _mlp_shapes(layer, d, encoder_ffn)
+    for layer in text_layers:
+        shapes |= _attention_shapes(f"{layer}.self_attn", d)
+        shapes |= _attention_shapes(f"{layer}.encoder_attn", d)
         shapes |= _mlp_shapes(layer, d, decoder_ffn)
-    return shapes | _norm_shapes("encoder.layer_norm", d) | _norm_shapes("decoder.layer_norm", d)
+    shapes |= _norm_shapes("encoder.layer_norm", d)
+    shapes |= _norm_shapes("decoder.layer_norm", d)
+    return shapes
 
 
 def _attention_shapes(name: str, d: int) -> Shapes:
@@ -63,12 +72,13 @@ def _attention_shapes(name: str, d: int) -> Shapes:
 
 def _mlp_shapes(layer: str, d: int, inner: int) -> Shapes:
     """Return the two products after attention with the norm before them."""
-    return {
+    shapes: Shapes = {
         f"{layer}.fc1.weight": (inner, d),
         f"{layer}.fc1.bias": (inner,),
         f"{layer}.fc2.weight": (d, inner),
         f"{layer}.fc2.bias": (d,),
-    } | _norm_shapes(f"{layer}.final_layer_norm", d)
+    }
+    return shapes | _norm_shapes(f"{layer}.final_layer_norm", d)
 
 
 def _norm_shapes(name: str, d: int) -> Shapes:
@@ -76,6 +86,7 @@ def _norm_shapes(name: str, d: int) -> Shapes:
 
 
 MAX_LISTED = 3
+"""Names in a message."""
 
 STRIP_BYTES = 1 << 20
 """Larger arrays are read, hashed and written in strips of rows, which fit the cache."""
@@ -108,44 +119,48 @@ class Checkpoint:
 
     def _check(self) -> None:
         """Check that every array that the graphs need is there, in the config's shape."""
-        arrays, config = self._arrays, self.config
-        expected = expected_shapes(config.dims, config.encoder_ffn, config.decoder_ffn)
-        missing = [name for name in expected if name not in arrays]
-        known = expected | {_PROJECTION: expected[_EMBEDDING]}
-        for name, array in arrays.items():
-            shape = known.get(name, array.shape)
-            if array.dtype not in DTYPES and array.scale is None:
-                raise self._unfit(
-                    f"array {name} is {array.dtype}, expected one of {', '.join(DTYPES)}; "
-                    "quantised checkpoints cannot be converted, use the original one"
-                )
-            if array.shape != shape:
-                raise self._unfit(
-                    f"array {name} has shape {array.shape}, expected {shape} by config.json; "
-                    "arrays and config are of different models"
-                )
-            if name.endswith("k_proj.bias"):
-                raise self._unfit(
-                    f"array {name} is not part of Whisper, whose keys have no bias; this is a "
-                    "checkpoint of another architecture"
-                )
+        config = self.config
+        needed = expected_shapes(config.dims, config.encoder_ffn, config.decoder_ffn)
+        shapes = needed | {_PROJECTION: needed[_EMBEDDING]}  # it may be stored, too
+        for name, array in self._arrays.items():
+            self._check_array(name, array, shapes.get(name, array.shape))
+        missing = [name for name in needed if name not in self._arrays]
         if missing:
-            listed = ", ".join(missing[:MAX_LISTED])
-            more = f" and {len(missing) - MAX_LISTED} more" if len(missing) > MAX_LISTED else ""
-            raise self._unfit(
-                f"missing array {listed}{more} of {len(expected)} that config.json asks for; "
+            names = ", ".join(missing[:MAX_LISTED])
+            if len(missing) > MAX_LISTED:
+                names += f" and {len(missing) - MAX_LISTED} more"
+            raise self._error(
+                f"missing array {names} of {len(needed)} that config.json asks for; "
                 "fetch the checkpoint again, all its safetensors files"
             )
-        surplus = [name for name in arrays if ".layers." in name and name not in known]
+        # A config of fewer layers would convert, to a model that talks nonsense.
+        surplus = [name for name in self._arrays if ".layers." in name and name not in shapes]
         if surplus:
-            raise self._unfit(
+            raise self._error(
                 f"array {min(surplus)} has no place in the {config.dims.n_encoder_layers} encoder "
                 f"and {config.dims.n_decoder_layers} decoder layers of config.json; arrays and "
                 f"config are of different models, or an adapter is not merged: {MERGE}"
             )
 
-    def _unfit(self, why: str) -> ModelError:
-        return ModelError(f"{display_path(self.directory)}: {why}")
+    def _check_array(self, name: str, array: StoredArray, shape: tuple[int, ...]) -> None:
+        if array.dtype not in DTYPES and array.scale is None:
+            raise self._error(
+                f"array {name} is {array.dtype}, expected one of {', '.join(DTYPES)}; "
+                "quantised checkpoints cannot be converted, use the original one"
+            )
+        if array.shape != shape:
+            raise self._error(
+                f"array {name} has shape {array.shape}, expected {shape} by config.json; "
+                "arrays and config are of different models"
+            )
+        if name.endswith("k_proj.bias"):  # the graphs would ignore it
+            raise self._error(
+                f"array {name} is not part of Whisper, whose keys have no bias; this is a "
+                "checkpoint of another architecture"
+            )
+
+    def _error(self, problem: str) -> ModelError:
+        return ModelError(f"{display_path(self.directory)}: {problem}")
 
     def weight(self, name: str) -> Weight:
         """Return an array as a lazy float32 weight."""
@@ -156,9 +171,11 @@ class Checkpoint:
         """Yield an array in strips of rows."""
         array = self._arrays[name]
         n_rows = array.shape[0]
-        step = max(1, STRIP_BYTES // (4 * math.prod(array.shape[1:])))
-        for start in range(0, n_rows, step):
-            yield array.rows(start, min(start + step, n_rows)).read()
+        row_bytes = 4 * math.prod(array.shape[1:])
+        strip_rows = max(1, STRIP_BYTES // row_bytes)
+        for start in range(0, n_rows, strip_rows):
+            strip = array.rows(start, min(start + strip_rows, n_rows))
+            yield strip.read()
 
     def rows(self, name: str, start: int, stop: int) -> Weight:
         """Return some rows of an array as a lazy float32 weight; only they are ever read."""
@@ -175,6 +192,7 @@ class Checkpoint:
 
     @property
     def projection_name(self) -> str:
+        """Name of the vocabulary projection's array."""
         return _EMBEDDING if self.tied else _PROJECTION
 
     @cached_property
@@ -182,12 +200,14 @@ class Checkpoint:
         """Whether the vocabulary projection is the token embedding."""
         if _PROJECTION not in self._arrays:
             return True
-        pairs = zip(self._strips(_PROJECTION), self._strips(_EMBEDDING), strict=True)
-        return all(np.array_equal(a, b) for a, b in pairs)
+        # Some checkpoints store the same array under both names.
+        strips = zip(self._strips(_PROJECTION), self._strips(_EMBEDDING), strict=True)
+        return all(np.array_equal(projection, embedding) for projection, embedding in strips)
 
     def generation_config(self) -> dict[str, Any]:
         """Return `generation_config.json`, or CTranslate2's counterpart; may be empty."""
-        return read_configs(self.directory)[1]
+        _, generation = read_configs(self.directory)
+        return generation
 
 
 def read_configs(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -200,38 +220,52 @@ def read_configs(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _find_arrays(directory: Path) -> tuple[Path, ...]:
-    """Return the safetensors files of a checkpoint."""
-    index, place = directory / INDEX_FILE, display_path(directory)
-    if (directory / SINGLE_FILE).is_file():
-        return (directory / SINGLE_FILE,)
+    """Return the safetensors files of a checkpoint.
+
+    Raises:
+        ModelError: there are none, some are missing, or they are pickles.
+    """
+    single = directory / SINGLE_FILE
+    if single.is_file():
+        return (single,)
+    index = directory / INDEX_FILE
     if index.is_file():
-        try:
-            shards = decode(dict[str, str], read_json_object(index).get("weight_map"), "weight_map")
-            names = sorted(set(shards.values()))
-            strange = [n for n in names if Path(n).name != n or not n.endswith(".safetensors")]
-            if strange or not names:
-                raise MismatchError(f"weight_map names {(strange or ['nothing'])[0]!r}")
-        except MismatchError as error:
+        return _find_shards(directory, index)
+    directory_name = display_path(directory)
+    for pickle in PICKLES:
+        if (directory / pickle).exists():
             raise ModelError(
-                f"{display_path(index)}: {error}, expected safetensors files of the same "
-                "directory; fetch the checkpoint again"
-            ) from error
-        for name in names:
-            check_file_name(name)
-        absent = [name for name in names if not (directory / name).is_file()]
-        if absent:
-            raise ModelError(
-                f"{place} lacks {', '.join(absent[:MAX_LISTED])} ({len(absent)} of {len(names)} "
-                f"files that {INDEX_FILE} names); fetch the checkpoint again"
+                f"{directory_name} has its arrays in {pickle}, a pickle, which can run code and is "
+                f"not opened; expected {SINGLE_FILE}: make it where you trust the file with "
+                "Transformers: "
+                "WhisperForConditionalGeneration.from_pretrained(DIR).save_pretrained(NEW_DIR)"
             )
-        return tuple(directory / name for name in names)
-    pickle = next((name for name in PICKLES if (directory / name).exists()), None)
-    if pickle is not None:
-        raise ModelError(
-            f"{place} has its arrays in {pickle}, a pickle, which can run code and is not opened; "
-            f"expected {SINGLE_FILE}: make it where you trust the file with Transformers: "
-            "WhisperForConditionalGeneration.from_pretrained(DIR).save_pretrained(NEW_DIR)"
-        )
     raise ModelError(
-        f"{place} has no {SINGLE_FILE} and no {INDEX_FILE}; fetch the checkpoint again"
+        f"{directory_name} has no {SINGLE_FILE} and no {INDEX_FILE}; fetch the checkpoint again"
     )
+
+
+def _find_shards(directory: Path, index: Path) -> tuple[Path, ...]:
+    """Return the files that an index names."""
+    try:
+        shards = decode(dict[str, str], read_json_object(index).get("weight_map"), "weight_map")
+        names = sorted(set(shards.values()))
+        if not names:
+            raise MismatchError("weight_map names 'nothing'")
+        for name in names:
+            if Path(name).name != name or not name.endswith(".safetensors"):
+                raise MismatchError(f"weight_map names {name!r}")
+    except MismatchError as error:
+        raise ModelError(
+            f"{display_path(index)}: {error}, expected safetensors files of the same "
+            "directory; fetch the checkpoint again"
+        ) from error
+    for name in names:
+        check_file_name(name)
+    missing = [name for name in names if not (directory / name).is_file()]
+    if missing:
+        raise ModelError(
+            f"{display_path(directory)} lacks {', '.join(missing[:MAX_LISTED])} ({len(missing)} of "
+            f"{len(names)} files that {INDEX_FILE} names); fetch the checkpoint again"
+        )
+    return tuple(directory / name for name in names)

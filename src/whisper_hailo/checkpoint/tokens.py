@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,6 @@ from whisper_hailo.text.tokenizer import TASKS, TOKENIZER_FILE
 
 VOCABULARY_FILE: Final = "vocab.json"
 END_OF_TEXT: Final = "<|endoftext|>"
-
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +40,7 @@ def write_tokenizer(checkpoint: Path, tokenizer: Path | None, out_file: Path) ->
     Returns:
         False when the checkpoint has no tokenizer files and none was given.
     """
-    found = (checkpoint / name for name in (TOKENIZER_FILE, VOCABULARY_FILE))
-    source = tokenizer or next((path for path in found if path.is_file()), None)
+    source = tokenizer or _find_tokenizer(checkpoint)
     if source is None:
         return False
     if not source.is_file():
@@ -49,10 +48,18 @@ def write_tokenizer(checkpoint: Path, tokenizer: Path | None, out_file: Path) ->
     if source.name == VOCABULARY_FILE:
         text = _build_from_merges(source)
     else:
-        _token_names(source)
+        _token_names(source)  # refuses what is no tokenizer
         text = read_bounded(source, TokenizerError).decode("utf-8")
     out_file.write_text(text, encoding="utf-8")
     return True
+
+
+def _find_tokenizer(checkpoint: Path) -> Path | None:
+    for name in (TOKENIZER_FILE, VOCABULARY_FILE):
+        path = checkpoint / name
+        if path.is_file():
+            return path
+    return None
 
 
 def _build_from_merges(vocab: Path) -> str:
@@ -62,31 +69,36 @@ def _build_from_merges(vocab: Path) -> str:
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-    place = display_path(vocab.parent)
-    merges, listed = vocab.with_name("merges.txt"), vocab.with_name("added_tokens.json")
+    folder = display_path(vocab.parent)
+    merges = vocab.with_name("merges.txt")
     if not merges.is_file():
-        raise TokenizerError(f"{place} has vocab.json but no merges.txt beside it")
+        raise TokenizerError(f"{folder} has vocab.json but no merges.txt beside it")
     try:
         tokenizer = Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
     except Exception as error:  # the library raises bare Exception for broken files
         raise TokenizerError(f"{vocab} and merges.txt are no BPE vocabulary ({error})") from error
-    try:
-        added = decode(
-            dict[str, int], read_json_object(listed, TokenizerError) if listed.is_file() else {}
-        )
-    except MismatchError as error:
-        raise TokenizerError(f"{place}/added_tokens.json: {error}") from error
+    added = _read_added_tokens(vocab.with_name("added_tokens.json"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([END_OF_TEXT])
     for name, index in sorted(added.items(), key=lambda item: item[1]):
         tokenizer.add_special_tokens([name])
-        if tokenizer.token_to_id(name) != index:
+        actual_index = tokenizer.token_to_id(name)  # the next free one
+        if actual_index != index:
             raise TokenizerError(
-                f"{place}: added token {name} has id {index} in added_tokens.json but would get "
-                f"{tokenizer.token_to_id(name)}; the vocabulary files do not belong together"
+                f"{folder}: added token {name} has id {index} in added_tokens.json but would get "
+                f"{actual_index}; the vocabulary files do not belong together"
             )
     return str(tokenizer.to_str())
+
+
+def _read_added_tokens(path: Path) -> dict[str, int]:
+    if not path.is_file():
+        return {}
+    try:
+        return decode(dict[str, int], read_json_object(path, TokenizerError))
+    except MismatchError as error:
+        raise TokenizerError(f"{display_path(path.parent)}/added_tokens.json: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +131,7 @@ def _token_names(path: Path) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """Token entries of a checkpoint's configs, as Transformers names them."""
+    """Token entries of a checkpoint's configs, under Transformers' names."""
 
     vocab_size: int
     decoder_start_token_id: int | tuple[int, ...] | None = None
@@ -134,14 +146,17 @@ class _Entries:
 
     @property
     def sot(self) -> int | None:
-        return _take_first(self.decoder_start_token_id)
+        """Id of start-of-transcript."""
+        return _first_id(self.decoder_start_token_id)
 
     @property
     def eot(self) -> int | None:
-        return _take_first(self.eos_token_id)
+        """Id of end-of-transcript."""
+        return _first_id(self.eos_token_id)
 
     @property
-    def multilingual(self) -> bool:
+    def is_for_many_languages(self) -> bool:
+        """Whether the checkpoint is multilingual, by the clearest entry that there is."""
         if self.is_multilingual is not None:
             return self.is_multilingual
         return bool(self.lang_to_id) or self.vocab_size > ENGLISH_N_VOCAB
@@ -155,10 +170,10 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
             wrong type.
     """
     config, generation = read_configs(checkpoint)
-    given = {key: value for key, value in generation.items() if value is not None}
+    generation = {key: value for key, value in generation.items() if value is not None}
     try:
-        merged = decode(_Entries, {**config, **given})
-        own = decode(_Entries, config)
+        entries = decode(_Entries, {**config, **generation})
+        config_entries = decode(_Entries, config)
     except MismatchError as error:
         raise ModelError(
             f"{display_path(checkpoint)} has a token entry of the wrong kind in config.json or "
@@ -166,22 +181,22 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
         ) from error
     names = _token_names(tokenizer_file) if tokenizer_file is not None else {}
     if names:
-        _check_fit(names, own, tokenizer_file)
-    sot = names.get("<|startoftranscript|>", merged.sot)
-    eot = names.get(END_OF_TEXT, merged.eot)
+        _check_fit(names, config_entries, tokenizer_file)
+    sot = names.get("<|startoftranscript|>", entries.sot)
+    eot = names.get(END_OF_TEXT, entries.eot)
     if sot is None or eot is None:
         raise ModelError(
             f"{display_path(checkpoint)} names no start and end token: config.json and "
             "generation_config.json lack decoder_start_token_id or eos_token_id, and there is no "
             "tokenizer; give one with --tokenizer tokenizer.json"
         )
-    tasks, languages = {}, {}
-    if merged.multilingual:
-        named = {task: names[f"<|{task}|>"] for task in TASKS if f"<|{task}|>" in names}
-        tasks = (merged.task_to_id or {}) | named
-        listed = sorted((merged.lang_to_id or names).items(), key=lambda item: item[1])
-        languages = {match[1]: n for name, n in listed if (match := _LANGUAGE.fullmatch(name))}
-    no_timestamps = names.get("<|notimestamps|>", merged.no_timestamps_token_id)
+    tasks: dict[str, int] = {}
+    languages: dict[str, int] = {}
+    if entries.is_for_many_languages:  # in others the same tokens are there, and mean nothing
+        tasks = _task_ids(entries, names)
+        languages = _language_ids(entries, names)
+    no_timestamps = names.get("<|notimestamps|>", entries.no_timestamps_token_id)
+    # Early tokenizer files do not list the timestamps, which always follow <|notimestamps|>.
     after_no_timestamps = None if no_timestamps is None else no_timestamps + 1
     return SpecialTokens(
         sot=sot,
@@ -189,50 +204,70 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
         transcribe=tasks.get("transcribe"),
         translate=tasks.get("translate"),
         sot_lm=names.get("<|startoflm|>"),
-        sot_prev=names.get("<|startofprev|>", merged.prev_sot_token_id),
+        sot_prev=names.get("<|startofprev|>", entries.prev_sot_token_id),
         # Hugging Face's early tokenizers spell it "nocaptions".
         no_speech=names.get("<|nospeech|>", names.get("<|nocaptions|>")),
         no_timestamps=no_timestamps,
-        # Early tokenizer files do not list the timestamps; they always follow <|notimestamps|>.
         timestamp_begin=names.get("<|0.00|>", after_no_timestamps),
         languages=languages,
-        suppress=_known_ids(merged.suppress_tokens, merged.vocab_size, "suppress_tokens"),
+        suppress=_known_ids(entries.suppress_tokens, entries.vocab_size, "suppress_tokens"),
         begin_suppress=_known_ids(
-            merged.begin_suppress_tokens, merged.vocab_size, "begin_suppress_tokens"
+            entries.begin_suppress_tokens, entries.vocab_size, "begin_suppress_tokens"
         ),
     )
 
 
-def _check_fit(names: dict[str, int], config: _Entries, where: Path | None) -> None:
+def _task_ids(entries: _Entries, names: dict[str, int]) -> dict[str, int]:
+    """Return ids of the tasks by their names."""
+    ids = dict(entries.task_to_id or {})
+    for task in TASKS:
+        token = f"<|{task}|>"
+        if token in names:
+            ids[task] = names[token]
+    return ids
+
+
+def _language_ids(entries: _Entries, names: dict[str, int]) -> dict[str, int]:
+    """Return ids of the languages by their codes, in ascending order of the ids."""
+    candidates = entries.lang_to_id or names
+    ids = {}
+    for name, index in sorted(candidates.items(), key=itemgetter(1)):
+        match = _LANGUAGE.fullmatch(name)
+        if match is not None:
+            ids[match[1]] = index
+    return ids
+
+
+def _check_fit(names: dict[str, int], config: _Entries, tokenizer: Path | None) -> None:
     """Refuse a tokenizer of another checkpoint."""
     largest = max(names.values())
     if largest >= config.vocab_size:
         raise TokenizerError(
-            f"{where} has ids up to {largest}, the checkpoint has {config.vocab_size} tokens; "
+            f"{tokenizer} has ids up to {largest}, the checkpoint has {config.vocab_size} tokens; "
             "use the tokenizer of the same checkpoint"
         )
     for name, key, expected in (
         ("<|startoftranscript|>", "decoder_start_token_id", config.sot),
         (END_OF_TEXT, "eos_token_id", config.eot),
     ):
-        got = names.get(name, expected)
-        if expected is not None and expected != got:
+        index = names.get(name, expected)
+        if expected is not None and expected != index:
             raise TokenizerError(
-                f"{where} has {name} = {got}, the checkpoint's {key} is {expected}; "
+                f"{tokenizer} has {name} = {index}, the checkpoint's {key} is {expected}; "
                 "use the tokenizer of the same checkpoint"
             )
 
 
 def _known_ids(listed: tuple[int, ...] | None, n_vocab: int, key: str) -> tuple[int, ...]:
     """Return ids of the vocabulary; -1 in old configs means none."""
-    ids = sorted({number for number in listed or () if number >= 0})
-    known = tuple(number for number in ids if number < n_vocab)
-    if len(known) < len(ids):
+    ids = sorted({index for index in listed or () if index >= 0})
+    in_vocabulary = tuple(index for index in ids if index < n_vocab)
+    if len(in_vocabulary) < len(ids):
         logger.warning("%s names ids beyond the %d tokens; they are left out", key, n_vocab)
-    return known
+    return in_vocabulary
 
 
-def _take_first(value: int | tuple[int, ...] | None) -> int | None:
+def _first_id(value: int | tuple[int, ...] | None) -> int | None:
     """Return an id, or the first of a list."""
     if isinstance(value, tuple):
         return value[0] if value else None

@@ -1,4 +1,4 @@
-"""Lazy weights, made when they are written: conversion holds one at a time."""
+"""Lazy weights, which are made when they are written: a conversion holds one at a time."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from whisper_hailo.core.strict_json import LARGEST_BYTES, MismatchError, decode,
 AnyArray: TypeAlias = NDArray[Any]
 
 STRIP_ROWS = 256
+"""Rows that are transposed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,10 @@ class Weight:
     def map(
         self, change: Callable[[AnyArray], AnyArray], shape: tuple[int, ...] | None = None
     ) -> Weight:
-        """Return a weight, of this shape unless told, that `change` makes of this one's array."""
+        """Return a weight that `change` makes of this one's array.
+
+        It has the given shape, by default the same one, and the same dtype.
+        """
         return Weight(shape or self.shape, self.dtype, lambda: change(self.load()))
 
 
@@ -60,28 +64,32 @@ def ready_weight(array: AnyArray) -> Weight:
 
 
 def transposed_weight(weight: Weight) -> Weight:
-    """Swap both axes: Hugging Face keeps `(out, in)`, MatMul wants `(in, out)`."""
+    """Return a weight with both axes swapped.
+
+    Checkpoints hold `(out, in)`, the operator MatMul takes `(in, out)`.
+    """
     return weight.map(_transpose, weight.shape[::-1])
 
 
 def _transpose(matrix: AnyArray) -> AnyArray:
-    """Copy transposed, strip by strip: what fits the cache is several times faster."""
+    """Return a transposed copy, made strip by strip: those that fit the cache are quicker."""
     n_out, n_in = matrix.shape
-    turned = np.empty((n_in, n_out), matrix.dtype)
+    transposed = np.empty((n_in, n_out), matrix.dtype)
     for start in range(0, n_out, STRIP_ROWS):
-        turned[:, start : start + STRIP_ROWS] = matrix[start : start + STRIP_ROWS].T
-    return turned
+        strip = slice(start, start + STRIP_ROWS)
+        transposed[:, strip] = matrix[strip].T
+    return transposed
 
 
 def stacked_weight(parts: Sequence[Weight]) -> Weight:
-    """Join along the first axis."""
+    """Return weights joined along their first axis."""
     first = parts[0]
     n_rows = sum(part.shape[0] for part in parts)
-    return Weight(
-        (n_rows, *first.shape[1:]),
-        first.dtype,
-        lambda: np.concatenate([part.load() for part in parts]),
-    )
+
+    def load() -> AnyArray:
+        return np.concatenate([part.load() for part in parts])
+
+    return Weight((n_rows, *first.shape[1:]), first.dtype, load)
 
 
 DTYPES: Final[dict[str, Any]] = {
@@ -97,7 +105,7 @@ STORED_DTYPES: Final[dict[str, Any]] = {
     "I16": np.dtype("<i2"),
     "I32": np.dtype("<i4"),
 }
-"""With those of whole numbers, which need scales."""
+"""Also those of whole numbers, which need scales."""
 
 TOO_LARGE: Final = 1e12
 """Far beyond any weight; sums of squares of smaller ones stay in float32's range."""
@@ -113,9 +121,9 @@ class StoredArray:
     """One array in a file.
 
     Attributes:
-        dtype: one of `STORED_DTYPES`, or what the file says instead.
-        offset: of its first byte in the file.
-        scale: divides whole numbers, `(n_rows,)`.
+        dtype: one of `STORED_DTYPES`, or the file's name of another number format.
+        offset: of the first byte in the file.
+        scale: `(n_rows,)`, by which whole numbers are divided.
     """
 
     path: Path
@@ -128,33 +136,31 @@ class StoredArray:
     def rows(self, start: int, stop: int) -> StoredArray:
         """Return some rows as an array, without reading them."""
         row_bytes = math.prod(self.shape[1:]) * STORED_DTYPES[self.dtype].itemsize
+        scale = None if self.scale is None else self.scale.rows(start, stop)
         return replace(
             self,
             shape=(stop - start, *self.shape[1:]),
             offset=self.offset + start * row_bytes,
-            scale=self.scale and self.scale.rows(start, stop),
+            scale=scale,
         )
 
     def read(self) -> AnyArray:
-        """Read it as float32."""
-        dtype, count = STORED_DTYPES[self.dtype], math.prod(self.shape)
-        try:
-            array = np.fromfile(self.path, dtype, count, offset=self.offset)
-        except OSError as error:
-            raise ModelError(
-                f"{display_path(self.path)} cannot be read ({error.strerror or error})"
-            ) from error
-        if array.size != count:
-            raise ModelError(f"{display_path(self.path)} has become shorter; fetch the file again")
-        values: AnyArray = array.reshape(self.shape).astype(np.float32, copy=False)
+        """Read it as float32.
+
+        Raises:
+            ModelError: it cannot be read, or holds no numbers that a model computes with.
+        """
+        values: AnyArray = self._read_stored().astype(np.float32, copy=False)
         if self.scale is not None:
             scale = self.scale.read()
-            if not scale.min() > _LEAST_SCALE:
+            lowest = scale.min()
+            if not lowest > _LEAST_SCALE:  # also if it is NaN
                 raise ModelError(
-                    f"{display_path(self.path)}: array {self.name} has scale {scale.min():g}, "
+                    f"{display_path(self.path)}: array {self.name} has scale {lowest:g}, "
                     "expected a positive number; fetch the file again"
                 )
-            values = values / scale.reshape(-1, *(1 for _ in self.shape[1:]))
+            n_other_axes = len(self.shape) - 1
+            values = values / scale.reshape(-1, *[1] * n_other_axes)
         largest = np.maximum(-values.min(), values.max())  # NaN, if there is one
         if not largest < TOO_LARGE:
             raise ModelError(
@@ -163,11 +169,26 @@ class StoredArray:
             )
         return values
 
+    def _read_stored(self) -> AnyArray:
+        """Read it in the file's own number format."""
+        dtype = STORED_DTYPES[self.dtype]
+        count = math.prod(self.shape)
+        try:
+            array = np.fromfile(self.path, dtype, count, offset=self.offset)
+        except OSError as error:
+            raise ModelError(
+                f"{display_path(self.path)} cannot be read ({error.strerror or error})"
+            ) from error
+        if array.size != count:  # its header was checked when it was opened
+            raise ModelError(f"{display_path(self.path)} has become shorter; fetch the file again")
+        return array.reshape(self.shape)
+
 
 def stored_arrays(path: Path) -> dict[str, StoredArray]:
     """Return the arrays of a safetensors file by name.
 
-    A header begins the file, a JSON object behind its length; offsets count from its end.
+    The file begins with the length of its header and the header, a JSON object; offsets count from
+    the header's end.
 
     Raises:
         ModelError: no such file, or not a complete one.
@@ -188,11 +209,12 @@ def stored_arrays(path: Path) -> dict[str, StoredArray]:
             f"{display_path(path)} is no complete safetensors file "
             f"({getattr(error, 'strerror', None) or error}); fetch the file again"
         ) from error
-    data = _LENGTH_BYTES + length
-    return {
-        name: StoredArray(path, name, entry.dtype, entry.shape, data + entry.data_offsets[0])
-        for name, entry in stored.items()
-    }
+    header_end = _LENGTH_BYTES + length
+    arrays = {}
+    for name, entry in stored.items():
+        start, _ = entry.data_offsets
+        arrays[name] = StoredArray(path, name, entry.dtype, entry.shape, header_end + start)
+    return arrays
 
 
 @dataclass(frozen=True, slots=True)
