@@ -1,14 +1,13 @@
 """Subtitles: which words form a cue, for how long, in which notation.
 
-Cues are made while segments come: each as soon as nothing can be added to it.
+Cues are made while segments come: each as soon as no more words can be added to it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
@@ -16,7 +15,7 @@ from whisper_hailo.core.flags import flag, require_valid
 from whisper_hailo.core.types import Segment, Word
 
 _SENTENCE_ENDS: Final = tuple(".!?…。！？")  # noqa: RUF001 - full-width marks are meant
-_CLAUSE_ENDS: Final = tuple(",;:—–、，；：")  # noqa: RUF001 - likewise
+_CLAUSE_ENDS: Final = tuple(",;:—–、，；：")  # noqa: RUF001 - full-width marks are meant
 
 
 def split_clauses(
@@ -29,12 +28,17 @@ def split_clauses(
     """
     rest = list(words)
     while rest:
-        n_words = n_fit = sum(map(len, _fill_lines(rest, max_width)[:max_lines]))
-        if n_fit < len(rest):
-            ends = range((n_fit + 1) // 2, n_fit + 1)
-            n_words = max(ends, key=lambda end: (_rank_break(rest[end - 1]), end))
+        lines = _fill_lines(rest, max_width)
+        n_words = sum(len(line) for line in lines[:max_lines])
+        if n_words < len(rest):
+            n_words = _best_end(rest, range((n_words + 1) // 2, n_words + 1))
         yield rest[:n_words]
         rest = rest[n_words:]
+
+
+def _best_end(words: Sequence[Word], ends: Iterable[int]) -> int:
+    """Return the number of words to end a cue after: at the best break, the last of several."""
+    return max(ends, key=lambda end: (_rank_break(words[end - 1]), end))
 
 
 def split_lines(words: Sequence[Word], max_width: int) -> list[str]:
@@ -42,41 +46,47 @@ def split_lines(words: Sequence[Word], max_width: int) -> list[str]:
     filled = [_join_words(line) for line in _fill_lines(words, max_width)]
     if len(filled) != 2:
         return filled
-    best, least = filled, math.inf
-    for at in range(1, len(words)):
-        lines = [_join_words(words[:at]), _join_words(words[at:])]
-        widths = list(map(len, lines))
-        unevenness = abs(widths[0] - widths[1]) - max_width * _rank_break(words[at - 1])
-        if max(widths) <= max_width and unevenness < least:
-            best, least = lines, unevenness
-    return best
+    best_lines = filled
+    least_cost = math.inf
+    for n_words in range(1, len(words)):
+        upper = _join_words(words[:n_words])
+        lower = _join_words(words[n_words:])
+        # The end of a sentence or a clause outweighs any difference in width.
+        cost = abs(len(upper) - len(lower)) - max_width * _rank_break(words[n_words - 1])
+        fits = max(len(upper), len(lower)) <= max_width
+        if fits and cost < least_cost:
+            best_lines = [upper, lower]
+            least_cost = cost
+    return best_lines
 
 
 def _fill_lines(words: Sequence[Word], max_width: int) -> list[list[Word]]:
     """Return words as lines, each as full as possible."""
-    filled: list[list[Word]] = []
+    lines: list[list[Word]] = []
     for word in words:
-        if filled and len(_join_words([*filled[-1], word])) <= max_width:
-            filled[-1].append(word)
+        if lines and len(_join_words([*lines[-1], word])) <= max_width:
+            lines[-1].append(word)
         else:
-            filled.append([word])
-    return filled
+            lines.append([word])
+    return lines
 
 
 def _rank_break(word: Word) -> int:
-    """Return 2 for the end of a sentence, 1 for that of a clause."""
+    """Return 2 for the end of a sentence, 1 for that of a clause, else 0."""
     text = word.text.rstrip("\"'»”)] ")
-    return 2 * text.endswith(_SENTENCE_ENDS) or 1 * text.endswith(_CLAUSE_ENDS)
+    if text.endswith(_SENTENCE_ENDS):
+        return 2
+    return 1 if text.endswith(_CLAUSE_ENDS) else 0
 
 
 def _join_words(words: Sequence[Word]) -> str:
     return "".join(word.text for word in words).strip()
 
 
-_SUBTITLES: Final = "Subtitles"
+_SUBTITLES: Final = "Subtitles"  # heading in the help
 
 _PAUSE_S: Final = 3.0
-"""A pause as long as this ends a cue, as in OpenAI Whisper."""
+"""A longer pause ends a cue, as in OpenAI Whisper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +108,12 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """Text on screen at one time, with its line ends and its speaker's channel."""
+    """Text that is on screen at one time.
+
+    Attributes:
+        text: with its line ends.
+        speaker: channel of the input, as in `Segment`.
+    """
 
     start_s: float
     end_s: float
@@ -125,7 +140,7 @@ def _without_arrows(text: str) -> str:
 
 
 class CueWriter:
-    """Sets the words of segments as cues; one per segment where the layout says nothing."""
+    """Groups the words of segments into cues; a layout without limits gives one per segment."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -134,85 +149,105 @@ class CueWriter:
     def _begin(self) -> None:
         self._words: list[Word] = []
         self._speaker: int | None = None
-        self._width, self._n_words, self._n_lines = 0, 0, 1
+        self._width = 0  # of the last line
+        self._n_words = 0  # of the last line
+        self._n_lines = 1
 
     def write(self, segment: Segment) -> Iterator[Cue]:
-        """Yield the cues that nothing can be added to any more."""
+        """Yield the cues that no more words can be added to."""
         if self._layout.max_line_width is None and self._layout.max_words_per_line is None:
             if segment.text:
-                yield from self._cues(timed_words(segment), segment.speaker)
+                yield from self._make_cues(timed_words(segment), segment.speaker)
             return
-        flows = self._layout.max_line_count is not None
+        spans_segments = self._layout.max_line_count is not None
         for index, word in enumerate(timed_words(segment)):
-            ends = segment.speaker != self._speaker or (index == 0 and not flows)
-            if self._words and (ends or not self._takes(word)):
+            is_new_segment = index == 0 and not spans_segments
+            must_end = is_new_segment or segment.speaker != self._speaker
+            if self._words and (must_end or not self._has_room(word)):
                 yield from self.finish()
             self._add(word, segment.speaker)
 
     def finish(self) -> Iterator[Cue]:
         """Yield the cue that waits for more words, if there is one."""
-        words, speaker = self._words, self._speaker
-        self._begin()
+        words = self._words
+        speaker = self._speaker
+        self._begin()  # first: a caller may stop reading after the first cue
         if words:
-            yield from self._cues(words, speaker)
+            yield from self._make_cues(words, speaker)
 
     def _fits_line(self, word: Word) -> bool:
-        width, n_words = self._layout.max_line_width, self._layout.max_words_per_line
-        return (width is None or self._width + len(word.text.rstrip()) <= width) and (
-            n_words is None or self._n_words < n_words
-        )
+        """Return whether the last line has room for a word."""
+        max_width = self._layout.max_line_width
+        max_words = self._layout.max_words_per_line
+        if max_width is not None and self._width + len(word.text.rstrip()) > max_width:
+            return False
+        return max_words is None or self._n_words < max_words
 
-    def _takes(self, word: Word) -> bool:
-        """Return whether a word follows without a pause and has room, on this line or another."""
+    def _has_room(self, word: Word) -> bool:
+        """Return whether a word follows without a pause and fits, on this line or another."""
         if word.start_s - self._words[-1].end_s > _PAUSE_S:
             return False
         has_lines = self._layout.max_line_width is not None
-        another = has_lines and self._n_lines != self._layout.max_line_count
-        return another or self._fits_line(word)
+        may_add_line = has_lines and self._n_lines != self._layout.max_line_count
+        return may_add_line or self._fits_line(word)
 
     def _add(self, word: Word, speaker: int | None) -> None:
-        """Add a word; its text begins with a line end where it begins a line."""
+        """Add a word; if it begins a further line, a line end is added to its text."""
         text = word.text.rstrip()
         if not self._words:
             text = text.lstrip()
         elif not self._fits_line(word):
             text = "\n" + text.lstrip()
-            self._width, self._n_words = 0, 0
+            self._width = 0
+            self._n_words = 0
             self._n_lines += 1
         self._words.append(replace(word, text=text))
         self._speaker = speaker
         self._width += len(text.lstrip("\n"))
         self._n_words += 1
 
-    def _cues(self, words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
+    def _make_cues(self, words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
         """Yield the text once, or repeatedly with each word underlined in its time."""
-        shown_s, end_s = words[0].start_s, words[-1].end_s
+        text = _join_words(words)
+        start_s = words[0].start_s
         if not self._layout.highlight_words:
-            yield Cue(shown_s, end_s, _join_words(words), speaker)
+            yield Cue(start_s, words[-1].end_s, text, speaker)
             return
         for index, word in enumerate(words):
-            if word.start_s > shown_s:
-                yield Cue(shown_s, word.start_s, _join_words(words), speaker)
-            bare = word.text.lstrip()
-            lead = word.text[: len(word.text) - len(bare)]
-            marked = replace(word, text=f"{lead}<u>{bare}</u>")
-            text = _join_words([*words[:index], marked, *words[index + 1 :]])
-            yield Cue(word.start_s, word.end_s, text, speaker)
-            shown_s = word.end_s
+            if word.start_s > start_s:
+                yield Cue(start_s, word.start_s, text, speaker)
+            underlined = [*words[:index], _underline(word), *words[index + 1 :]]
+            yield Cue(word.start_s, word.end_s, _join_words(underlined), speaker)
+            start_s = word.end_s
+
+
+def _underline(word: Word) -> Word:
+    """Return a word with its text underlined, but not the space or line end before it."""
+    text = word.text.lstrip()
+    lead = word.text.removesuffix(text)
+    return replace(word, text=f"{lead}<u>{text}</u>")
 
 
 def timed_words(segment: Segment) -> Sequence[Word]:
     """Return a segment's words; without word times they share its time by their length."""
+    if segment.words:
+        return segment.words
     texts = [f" {text}" for text in segment.text.split()]
-    return segment.words or spread_times(texts, segment.start_s, segment.end_s)
+    return spread_times(texts, segment.start_s, segment.end_s)
 
 
 def spread_times(texts: Sequence[str], start_s: float, end_s: float) -> list[Word]:
-    """Return words that share a time by their length."""
-    ends = list(accumulate(map(len, texts), initial=0))
-    times_s = [start_s + (end_s - start_s) * end / max(1, ends[-1]) for end in ends]
-    pairs = zip(texts, pairwise(times_s), strict=True)
-    return [Word(*times, text, 0.0) for text, times in pairs]
+    """Return words that share a time by their length; their probability is unknown, so 0."""
+    n_letters = max(1, sum(len(text) for text in texts))
+    words = []
+    n_before = 0
+    word_start_s = start_s
+    for text in texts:
+        n_before += len(text)
+        word_end_s = start_s + (end_s - start_s) * n_before / n_letters
+        words.append(Word(word_start_s, word_end_s, text, 0.0))
+        word_start_s = word_end_s
+    return words
 
 
 def speaker_label(speaker: int | None) -> str:
@@ -225,5 +260,5 @@ def cue_time(seconds: float, mark: str) -> str:
     ms = round(max(0.0, seconds) * 1000)
     hours, ms = divmod(ms, 3_600_000)
     minutes, ms = divmod(ms, 60_000)
-    whole, ms = divmod(ms, 1000)
-    return f"{hours:02d}:{minutes:02d}:{whole:02d}{mark}{ms:03d}"
+    whole_seconds, ms = divmod(ms, 1000)
+    return f"{hours:02d}:{minutes:02d}:{whole_seconds:02d}{mark}{ms:03d}"

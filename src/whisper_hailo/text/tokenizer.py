@@ -23,22 +23,28 @@ _FEW_LANGUAGES = 10
 
 _VOCABULARY: Final = b'"vocab":'
 _MERGES: Final = b'"merges":'
+"""Keys of a `tokenizer.json`, the second right behind the vocabulary."""
 
 
 def _byte_letters() -> dict[str, int]:
-    """Return the bytes of GPT-2's letters: themselves where they print, or from letter 256 on."""
-    plain = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = (byte for byte in range(256) if byte not in plain)
-    shifted = {chr(256 + number): byte for number, byte in enumerate(others)}
-    return {chr(byte): byte for byte in plain} | shifted
+    """Return the bytes that GPT-2's letters stand for.
+
+    A byte that prints in Latin-1 is its own letter; the others are letters from 256 on.
+    """
+    printing = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    bytes_by_letter = {chr(byte): byte for byte in printing}
+    others = [byte for byte in range(256) if byte not in printing]
+    for number, byte in enumerate(others, 256):
+        bytes_by_letter[chr(number)] = byte
+    return bytes_by_letter
 
 
 BYTES_BY_LETTER: Final = _byte_letters()
-"""Bytes by their letters in a byte-level vocabulary."""
+"""The byte of each letter in a byte-level vocabulary."""
 
 
 class Backend(Protocol):
-    """The used part of the `tokenizers` library's class."""
+    """The part of the `tokenizers` library's class that is used here."""
 
     def token_to_id(self, token: str) -> int | None: ...
 
@@ -51,16 +57,16 @@ class Backend(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class QuickBackend:
-    """Decodes ids by the vocabulary of a file alone; encoding loads the library's class.
+    """Decodes ids with the vocabulary of a file alone; encoding loads the library's class.
 
-    The vocabulary is one string, which takes a fifth of the memory. Reading a whole
-    `tokenizer.json` takes four times as long and most of the memory for what only encoding needs,
-    the merges above all; most transcripts never encode anything.
+    The vocabulary is one string, which takes a fifth of the memory. Most transcripts never encode
+    anything, and reading a whole `tokenizer.json` takes four times as long, and most of the memory
+    for what only encoding needs, the merges above all.
 
     Attributes:
-        letters: of all tokens, in the order of their ids.
+        letters: those of all tokens, in the order of their ids.
         ends: by token id, the number of letters up to its end.
-        added: ids of control tokens and others by name.
+        added: ids by the name of added tokens, such as control tokens.
     """
 
     path: Path
@@ -72,24 +78,24 @@ class QuickBackend:
     def read(cls, path: Path) -> QuickBackend | None:
         """Read a file that is laid out as the `tokenizers` library writes it.
 
-        `None` is for others and damaged ones: the library, which reads all, has better messages.
+        Return `None` for other layouts and damaged files: the library, which reads all, has better
+        messages.
         """
         raw = read_bounded(path, TokenizerError)
         if not raw.rstrip().endswith(b"}"):
             return None
-        # Where one of both is missing, or they stand the other way round, what lies between is no
-        # JSON.
+        # If a key is missing, or they are in the other order, what lies between is no JSON.
         start = raw.find(_VOCABULARY) + len(_VOCABULARY)
         end = raw.rfind(_MERGES)
         try:
-            # The vocabulary stands in the last object but one that is open there.
-            around = parse_json(raw[:start] + b"{}}}")
+            # An empty vocabulary, and the ends of the two objects that are open there.
+            config = parse_json(raw[:start] + b"{}}}")
             vocabulary = parse_json(raw[start:end].rstrip().rstrip(b","))
-            if (around["model"]["type"], around["decoder"]["type"]) != ("BPE", "ByteLevel"):
+            if config["model"]["type"] != "BPE" or config["decoder"]["type"] != "ByteLevel":
                 return None
-            added = {token["content"]: token["id"] for token in around["added_tokens"]}
-            letters = _by_id(decode(dict[str, int], vocabulary))
-            ends = array("L", accumulate(map(len, letters)))
+            added = {token["content"]: token["id"] for token in config["added_tokens"]}
+            letters = _sort_by_id(decode(dict[str, int], vocabulary))
+            ends = array("L", accumulate(len(token) for token in letters))
             return cls(path, "".join(letters), ends, decode(dict[str, int], added))
         except (MismatchError, TypeError, LookupError):
             return None
@@ -102,17 +108,22 @@ class QuickBackend:
         return read_tokenizer(self.path)
 
     def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
-        """Return ids of a text; a file may be broken where only encoding needs it."""
+        """Return ids of a text; reading the rest of the file may fail only now."""
         return self._library.encode(sequence, add_special_tokens=add_special_tokens)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids; ids without a text give none."""
-        ends, known = self.ends, [token for token in ids if 0 <= token < len(self.ends)]
-        texts = (self.letters[ends[token - 1] if token else 0 : ends[token]] for token in known)
-        return b"".join(map(_as_bytes, texts)).decode(errors="replace")
+        """Return the text of ids; ids beyond the vocabulary have none."""
+        content = b"".join(_token_bytes(self._letters_of(token)) for token in ids)
+        return content.decode(errors="replace")
+
+    def _letters_of(self, token: int) -> str:
+        if not 0 <= token < len(self.ends):
+            return ""
+        start = self.ends[token - 1] if token else 0
+        return self.letters[start : self.ends[token]]
 
 
-def _as_bytes(letters: str) -> bytes:
+def _token_bytes(letters: str) -> bytes:
     """Return a token's bytes; one with a letter that is no byte stands for itself."""
     try:
         return bytes([BYTES_BY_LETTER[letter] for letter in letters])
@@ -120,14 +131,18 @@ def _as_bytes(letters: str) -> bytes:
         return letters.encode(errors="replace")  # JSON can spell half characters
 
 
-def _by_id(vocabulary: dict[str, int]) -> list[str]:
-    """Return names in the order of their ids; raises `IndexError` for implausible ids."""
+def _sort_by_id(vocabulary: dict[str, int]) -> list[str]:
+    """Return tokens in the order of their ids; an id without a token has an empty one.
+
+    Raises:
+        IndexError: no ids, negative ones, or some beyond twice the size of the vocabulary.
+    """
     if min(vocabulary.values(), default=-1) < 0:
         raise IndexError("no id, or a negative one")
-    letters: list[str] = [""] * (2 * len(vocabulary))
-    for name, number in vocabulary.items():
-        letters[number] = name
-    return letters[: 1 + max(vocabulary.values())]
+    tokens = [""] * (2 * len(vocabulary))
+    for token, number in vocabulary.items():
+        tokens[number] = token
+    return tokens[: 1 + max(vocabulary.values())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,21 +154,30 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path, special: SpecialTokens) -> Tokenizer:
-        """Read a `tokenizer.json`."""
+        """Read a `tokenizer.json`.
+
+        Raises:
+            TokenizerError: missing, broken, or of another model than the control token ids.
+        """
         if not path.is_file():
             raise TokenizerError(
                 f"{display_path(path)} is missing, so tokens cannot be turned into text; convert "
                 "the checkpoint again with --tokenizer tokenizer.json"
             )
         quick = QuickBackend.read(path)
-        if quick is None or any(token < special.eot for token in quick.added.values()):
-            quick = None  # tokens that are added among the text have settings of their own
-        backend: Backend = quick or read_tokenizer(path)
-        for name, token in (("<|startoftranscript|>", special.sot), ("<|endoftext|>", special.eot)):
-            found = backend.token_to_id(name)
-            if found is not None and found != token:
+        # Tokens that are added among those of the text have settings, which only the library knows.
+        if quick is not None and all(token >= special.eot for token in quick.added.values()):
+            backend: Backend = quick
+        else:
+            backend = read_tokenizer(path)
+        for name, expected in {
+            "<|startoftranscript|>": special.sot,
+            "<|endoftext|>": special.eot,
+        }.items():
+            token = backend.token_to_id(name)
+            if token is not None and token != expected:
                 raise TokenizerError(
-                    f"{display_path(path)} has {name} = {found}, the model has {token}; "
+                    f"{display_path(path)} has {name} = {token}, the model has {expected}; "
                     "use the tokenizer of the same model"
                 )
         return cls(backend, special)
@@ -163,11 +187,15 @@ class Tokenizer:
         return tuple(self.backend.encode(text, add_special_tokens=False).ids)
 
     def encode_plain(self, option: str, text: str) -> tuple[int, ...]:
-        """Return token ids of an option's words, a space before the first."""
+        """Return token ids of an option's words, with a space before the first.
+
+        Raises:
+            OptionError: there are none, or the text spells control tokens.
+        """
         words = text.strip()
-        # Bytes that are no UTF-8 come from a command line as lone surrogates, which no text has.
-        is_text = not any("\ud800" <= letter <= "\udfff" for letter in words)
-        tokens = self.encode(f" {words}") if is_text else ()
+        # Bytes of a command line that are not UTF-8 are lone surrogates, which the library refuses.
+        has_surrogates = any("\ud800" <= letter <= "\udfff" for letter in words)
+        tokens = () if has_surrogates else self.encode(f" {words}")
         if not tokens or any(token >= self.special.eot for token in tokens):
             raise OptionError(
                 f"{option} {words[:40]!r} gives no plain tokens in this model's vocabulary; "
@@ -181,11 +209,16 @@ class Tokenizer:
         return self.backend.decode(text_only)
 
     def prefix(self, language: str, task: str, *, timestamps: bool = False) -> tuple[int, ...]:
-        """Return the forced ids that start every transcript."""
+        """Return the forced ids that start every transcript.
+
+        Raises:
+            OptionError: the model does not know the language or the task.
+        """
         special = self.special
         prefix = [special.sot]
         if special.languages:
-            task_id = {"transcribe": special.transcribe, "translate": special.translate}.get(task)
+            task_ids = {"transcribe": special.transcribe, "translate": special.translate}
+            task_id = task_ids.get(task)
             if task_id is None:
                 raise OptionError(f"unknown task {task!r}; expected one of: {', '.join(TASKS)}")
             prefix += [self._language_id(language), task_id]
@@ -202,16 +235,20 @@ class Tokenizer:
         codes = self.special.languages
         if language in codes:
             return codes[language]
-        near = similar_language(language, codes)
-        meant = f"did you mean {near}? " if near else ""
-        known = f": {', '.join(codes)}"
+        similar = similar_language(language, codes)
+        question = f"did you mean {similar}? " if similar else ""
+        choices = f": {', '.join(codes)}"
         if len(codes) > _FEW_LANGUAGES:
-            known = f" {len(codes)}, by name or code, such as German (de)"
-        raise OptionError(f"unknown language {language!r}; {meant}this model knows{known}")
+            choices = f" {len(codes)}, by name or code, such as German (de)"
+        raise OptionError(f"unknown language {language!r}; {question}this model knows{choices}")
 
 
 def read_tokenizer(path: Path) -> Backend:
-    """Read a `tokenizer.json`."""
+    """Read a `tokenizer.json` with the `tokenizers` library.
+
+    Raises:
+        TokenizerError: the library cannot read it.
+    """
     from tokenizers import Tokenizer as Library
 
     try:
