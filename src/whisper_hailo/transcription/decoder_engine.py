@@ -6,32 +6,29 @@ import logging
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 
-from whisper_hailo.audio.vad import (
-    CERTAIN_THRESHOLD,
-    SpeechDetector,
-    frames_to_seconds,
-    make_detector,
-    quiet_gain,
-    split_frames,
-)
+from whisper_hailo.audio.vad import SpeechDetector, make_detector
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder, DecoderState
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, SECONDS_PER_TIMESTAMP, FloatArray, Word
-from whisper_hailo.decoding.decoded import Decoded, compression_ratio
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, Segment, Word
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.hotwords import build_hotword_trie
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
-from whisper_hailo.decoding.search.fallback import decode_with_fallback, is_doubtful
+from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.word_timestamps import align_words, trim_pauses, words_into_segments
 from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.missed_speech import (
+    MAX_ROUNDS,
+    join_continuation,
+    settle_for_more,
+)
 from whisper_hailo.transcription.segments import assemble_segments, spread_words
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
@@ -58,12 +55,13 @@ class DecoderEngine:
         self._options = options
         self._padding = options.anti_repetition.padding(decoder.spec.dims, decoder.silence_keys)
         self._prompts = PromptMaker(tokenizer, decoder.spec.dims, options)
-        words = options.prompts.hotwords
-        # Language and prompts are each row's own, in its context.
-        neutral = PromptOptions(hotwords=words)
-        self.batch_key: Hashable = replace(options, language=AUTO_LANGUAGE, prompts=neutral)
-        hotwords = None if words is None else build_hotword_trie(words, tokenizer)
-        self._loop = DecodingLoop(decoder, tokenizer.special, options, window_s, hotwords)
+        hotwords = options.prompts.hotwords
+        # Language and other prompts are each row's own, in its context.
+        self.batch_key: Hashable = replace(
+            options, language=AUTO_LANGUAGE, prompts=PromptOptions(hotwords=hotwords)
+        )
+        trie = None if hotwords is None else build_hotword_trie(hotwords, tokenizer)
+        self._loop = DecodingLoop(decoder, tokenizer.special, options, window_s, trie)
 
     @cached_property
     def _detector(self) -> SpeechDetector:
@@ -93,49 +91,63 @@ class DecoderEngine:
             paddings = (self._padding,) * len(requests)
             state = self._decoder.start(encoded.features, paddings, encoded.n_positions)
         with clock.stage("decode"):
-            languages = self._languages(state, [request.context for request in requests])
-            tasks = list(map(self._task, requests, languages))
+            languages = self._find_languages(state, [request.context for request in requests])
+            tasks = [
+                self._make_task(request, language)
+                for request, language in zip(requests, languages, strict=True)
+            ]
             decoded = yield from decode_with_fallback(self._loop, self._tokenizer, state, tasks)
-            found = yield from self.complete(state, requests, tasks, decoded)
-            results = []
+            completed = yield from self.complete(state, requests, tasks, decoded)
+            results: list[WindowResult] = []
             for row, request in enumerate(requests):
-                _log_bounds(request, found[row])
+                _log_bounds(request, completed[row])
                 result = assemble_segments(
-                    request.window, found[row], languages[row], self._tokenizer, self._options
+                    request.window, completed[row], languages[row], self._tokenizer, self._options
                 )
-                results.append(self._with_words(state, row, request, result))
+                results.append(self._add_words(state, row, request, result))
             return results
 
-    def _languages(self, state: DecoderState, contexts: Sequence[Context]) -> list[str]:
+    def _find_languages(self, state: DecoderState, contexts: Sequence[Context]) -> list[str]:
         """Return the language of each window, detected once per recording or for each window."""
-        detects = self._options.detect_each_window
-        if not detects and all(context.language != AUTO_LANGUAGE for context in contexts):
+        detects_each = self._options.detect_each_window
+        if not detects_each and all(context.language != AUTO_LANGUAGE for context in contexts):
             return [context.language for context in contexts]
-        languages = []
+        languages: list[str] = []
         detected = detect_languages(self._decoder, state, self._tokenizer.special)
         for context, probs in zip(contexts, detected, strict=True):
-            is_open = context.language == AUTO_LANGUAGE
-            language = context.detect(probs) if is_open else context.language
-            languages.append(next(iter(probs)) if detects else language)
+            language = context.language
+            if language == AUTO_LANGUAGE:
+                language = context.detect(probs)
+            if detects_each:
+                language = next(iter(probs))  # the likeliest, whatever the context says
+            languages.append(language)
         return languages
 
-    def _task(self, request: WindowRequest, language: str) -> DecodingTask:
-        window, context, draft = request.window, request.context, request.draft
-        first = context.n_windows == 0
-        previous = context.previous if first or context.sequential else ()
+    def _make_task(self, request: WindowRequest, language: str) -> DecodingTask:
+        """Return what to decode, and count the window in its context."""
+        window = request.window
+        context = request.context
+        is_first = context.n_windows == 0
         context.n_windows += 1
+        previous = context.previous if is_first or context.sequential else ()
         prompts = context.prompts or self._prompts
-        if draft is not None and request.hold_back_s and self._decoder.limits.aligns:
-            # The first encoder position of the audio that is held back.
-            heard_s = window.content_s - request.hold_back_s
-            draft = replace(draft, horizon=max(0, round(heard_s / SECONDS_PER_TIMESTAMP)))
         return DecodingTask(
-            prompts.tokens(language, previous, is_first=first),
+            prompts.tokens(language, previous, is_first=is_first),
             window.content_s,
             key=round(window.start_s * 100),
-            draft=draft,
+            draft=self._draft(request),
             is_running=request.is_running,
         )
+
+    def _draft(self, request: WindowRequest) -> Draft | None:
+        """Return the draft of live audio, whose text ends where audio is held back."""
+        draft = request.draft
+        if draft is None or not request.hold_back_s or not self._decoder.limits.aligns:
+            return draft
+        settled_s = request.window.content_s - request.hold_back_s
+        # The first encoder position of the audio that is held back.
+        horizon = max(0, round(settled_s / SECONDS_PER_TIMESTAMP))
+        return replace(draft, horizon=horizon)
 
     def complete(
         self,
@@ -144,114 +156,92 @@ class DecoderEngine:
         tasks: Sequence[DecodingTask],
         decoded: Sequence[Decoded],
     ) -> Steps[list[Decoded]]:
-        """Return the windows' tokens, with those of missed speech; `state` has a row per window.
+        """Return the windows' tokens, with those of missed speech; see `missed_speech`.
 
-        Whisper was trained on windows whose last sentence may be cut: it leaves that sentence to
-        the next window, and sometimes all that follows a pause. OpenAI Whisper seeks back to the
-        end of the text. Windows cut in advance are completed instead: the decoder gets its own text
-        and the time at which speech goes on, and may not end there.
+        `state` has a row per window.
         """
         results = list(decoded)
+        begin = self._tokenizer.special.timestamp_begin
+        if begin is None or not self._options.timestamps:
+            return results
+        thresholds = self._options.thresholds
         for row, (request, task) in enumerate(zip(requests, tasks, strict=True)):
+            # Live audio is soon decoded again; a window that is sought has a successor for it.
             if request.draft is not None or request.window.is_sought:
                 continue
-            for _ in range(_MAX_ROUNDS):
-                audio = request.window.audio
-                longer = yield from self._resume(state, row, audio, task, results[row])
+            for _ in range(MAX_ROUNDS):
+                if results[row].is_silence(thresholds):
+                    break
+                settled = settle_for_more(
+                    results[row], request.window.audio, begin, lambda: self._detector
+                )
+                if settled is None:
+                    break
+                draft = Draft(settled, n_fixed=len(settled), goes_on=True)
+                (continued,) = yield from self._loop.decode_tokens(
+                    self._select(state, row), [replace(task, draft=draft)], beam_size=1
+                )
+                longer = join_continuation(
+                    results[row], continued, len(settled), self._tokenizer, thresholds
+                )
                 if longer is None:
                     break
                 results[row] = longer
         return results
 
-    def _resume(
-        self, state: DecoderState, row: int, audio: FloatArray, task: DecodingTask, decoded: Decoded
-    ) -> Steps[Decoded | None]:
-        """Return a window's tokens with those of missed speech; `None` without any."""
-        begin, thresholds = self._tokenizer.special.timestamp_begin, self._options.thresholds
-        tokens = decoded.tokens
-        if not self._options.timestamps or begin is None:
-            return None
-        if not tokens or tokens[-1] < begin or decoded.is_silence(thresholds):
-            return None
-        start_s = self._find_speech(audio, (tokens[-1] - begin) * SECONDS_PER_TIMESTAMP)
-        if start_s is None:
-            return None
-        is_pair = len(tokens) > 1 and tokens[-2] >= begin
-        start = begin + round(start_s / SECONDS_PER_TIMESTAMP)
-        settled = (*(tokens[:-1] if is_pair else tokens), start)
-        again = replace(task, draft=Draft(settled, n_fixed=len(settled), goes_on=True))
-        alone = self._decoder.select(state, np.array([row], dtype=np.int64))
-        (found,) = yield from self._loop.decode_tokens(alone, [again], beam_size=1)
-        rest = found.tokens[len(settled) :]
-        text = self._tokenizer.decode(rest).strip()
-        rest_only = replace(found, tokens=rest, compression_ratio=compression_ratio(text))
-        if not text or found.runaway or is_doubtful(rest_only, thresholds):
-            return None
-        sum_logprob = decoded.avg_logprob * len(tokens) + found.avg_logprob * len(rest)
-        return replace(
-            decoded,
-            tokens=found.tokens,
-            avg_logprob=sum_logprob / (len(tokens) + len(rest)),
-            compression_ratio=compression_ratio(self._tokenizer.decode(found.tokens).strip()),
-        )
+    def _select(self, state: DecoderState, row: int) -> DecoderState:
+        """Return the state of one window."""
+        if self._decoder.batch_size(state) == 1:
+            return state
+        return self._decoder.select(state, np.array([row], dtype=np.int64))
 
-    def _find_speech(self, audio: FloatArray, end_s: float) -> float | None:
-        """Return where speech goes on after `end_s` in the window, in seconds, or `None`."""
-        tail = audio[round(end_s * SAMPLE_RATE_HZ) :]
-        if tail.size < _MIN_TAIL_S * SAMPLE_RATE_HZ:
-            return None
-        self._detector.reset()
-        tail = quiet_gain(tail) * tail
-        frames = split_frames(tail)
-        is_speech = [self._detector.probability(frame) > CERTAIN_THRESHOLD for frame in frames]
-        if frames_to_seconds(sum(is_speech)) < _MIN_SPEECH_S:
-            return None
-        onset_s = frames_to_seconds(is_speech.index(True))
-        return end_s + max(0.0, onset_s - _LEAD_S)
-
-    def _with_words(
+    def _add_words(
         self, state: DecoderState, row: int, request: WindowRequest, result: WindowResult
     ) -> WindowResult:
         """Return a window's result with the words that are needed."""
         window = request.window
-        words = self._options.word_timestamps
-        eot = self._tokenizer.special.eot
-        aligns = self._decoder.limits.aligns
         if request.draft is not None:
-            if not (request.word_timestamps and aligns):
+            if not request.word_timestamps or not self._decoder.limits.aligns:
                 return result
-            text = result.kept_tokens(eot)
+            text = result.kept_tokens(self._tokenizer.special.eot)
             return replace(result, words=tuple(self._align(state, row, text, result)))
-        timed_by_words = not self._options.timestamps
-        if not (result.segments and (words or timed_by_words or window.needs_words)):
+        is_untimed = not self._options.timestamps  # words say where its sentences are
+        needs_words = self._options.word_timestamps or window.needs_words or is_untimed
+        if not result.segments or not needs_words:
             return result
-        if aligns:
-            text = [token for part in result.segments for token in part.tokens if token < eot]
-            aligned = self._align(state, row, text, result)
-            if words and not window.is_sought:
-                aligned = trim_pauses(aligned, window.audio, self._detector)
-            segments = words_into_segments(
-                result.segments,
-                aligned,
-                window,
-                eot=eot,
-                last_speech_s=request.context.last_speech_s,
-            )
+        if self._decoder.limits.aligns:
+            segments = self._time_words(state, row, request, result)
         else:
             segments = spread_words(result.segments, self._tokenizer)
-        if timed_by_words:  # the one segment of a text without timestamps
+        if is_untimed:
             segments = [part for segment in segments for part in split_into_sentences(segment)]
         return replace(result, segments=tuple(segments))
+
+    def _time_words(
+        self, state: DecoderState, row: int, request: WindowRequest, result: WindowResult
+    ) -> list[Segment]:
+        """Return a window's segments with aligned words."""
+        window = request.window
+        eot = self._tokenizer.special.eot
+        text = [token for segment in result.segments for token in segment.tokens if token < eot]
+        words = self._align(state, row, text, result)
+        if self._options.word_timestamps and not window.is_sought:
+            words = trim_pauses(words, window.audio, self._detector)
+        return words_into_segments(
+            result.segments,
+            words,
+            window,
+            eot=eot,
+            last_speech_s=request.context.last_speech_s,
+        )
 
     def _align(
         self, state: DecoderState, row: int, text: Sequence[int], result: WindowResult
     ) -> list[Word]:
         """Return the words of a window's text, timed in it."""
-        if self._decoder.batch_size(state) > 1:
-            state = self._decoder.select(state, np.array([row], dtype=np.int64))
         return align_words(
             self._decoder,
-            state,
+            self._select(state, row),
             self._tokenizer,
             text=text,
             prefix=self._tokenizer.prefix(result.language, self._options.task),
@@ -262,19 +252,14 @@ class DecoderEngine:
         )
 
 
-_MIN_TAIL_S: Final = 1.0
-"""Less audio after the text is the end of its last word."""
-_MIN_SPEECH_S: Final = 0.6
-_LEAD_S: Final = 0.2
-"""Kept before speech: detectors miss soft first sounds."""
-_MAX_ROUNDS: Final = 3
-
-
 def _log_bounds(request: WindowRequest, decoded: Decoded) -> None:
-    """Log that a window's text is cut at its bound, or missing because every try failed."""
-    if request.is_running or not (decoded.made_up or decoded.runaway):
+    """Log that a window's text is cut at its bound, or missing because every attempt failed."""
+    if request.is_running:
         return
-    what = f"text is cut at its bound of {len(decoded.tokens)} tokens"
     if decoded.made_up:
-        what = "no text: every try repeats itself or is unlikely"
-    logger.debug("%.1f to %.1f s: %s", request.window.start_s, request.window.end_s, what)
+        reason = "no text: every attempt repeats itself or is unlikely"
+    elif decoded.runaway:
+        reason = f"text is cut at its bound of {len(decoded.tokens)} tokens"
+    else:
+        return
+    logger.debug("%.1f to %.1f s: %s", request.window.start_s, request.window.end_s, reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from whisper_hailo.audio.windows import Window
@@ -40,28 +40,37 @@ class PartialBuffer:
         """Return its window."""
         context.n_windows = 1  # no recording begins here: what is for its first window is not
         if context.language == AUTO_LANGUAGE and self.previous_language is not None:
-            context.language_probs, context.n_detections = {self.previous_language: 1.0}, 1
-        window = Window(self.audio[:n_samples], 0.0)
-        return WindowRequest(window, context, self.draft, self.word_timestamps, self.hold_back_s)
+            context.language_probs = {self.previous_language: 1.0}
+            context.n_detections = 1
+        return WindowRequest(
+            window=Window(self.audio[:n_samples], 0.0),
+            context=context,
+            draft=self.draft,
+            word_timestamps=self.word_timestamps,
+            hold_back_s=self.hold_back_s,
+        )
 
 
 def translation_options(options: DecodingOptions, language: str) -> DecodingOptions:
     """Return the options to translate the same audio, without prompts in its language."""
-    options = replace(options, language=language, detect_each_window=False)
-    return replace(options, task="translate", prompts=PromptOptions())
+    return replace(
+        options,
+        language=language,
+        detect_each_window=False,
+        task="translate",
+        prompts=PromptOptions(),
+    )
 
 
 def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
     """Return the text of one window of live audio."""
-    decoded, language = result.decoded, result.language
+    decoded = result.decoded
+    language = result.language
     if not decoded.tokens:  # of an engine that gives text alone, or of nothing
         text = " ".join(segment.text for segment in result.segments)
         return BufferText(words_of_text(text), language, runaway=decoded.runaway)
-    drafted = decoded.drafted or Drafted((), 0, 0)
-    kept = result.kept_tokens(tokenizer.special.eot)
-    pieces = result.words or [
-        Word(0.0, 0.0, text, 0.0, ids) for text, ids in split_words(tokenizer, kept, language)
-    ]
+    drafted = decoded.drafted or Drafted(probabilities=(), n_fixed=0, n_passes=0)
+    pieces = result.words or _untimed_words(result, tokenizer)
     return BufferText(
         words=join_words(pieces, language, drafted.probabilities or None),
         language=language,
@@ -69,6 +78,15 @@ def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
         runaway=decoded.runaway,
         guess=drafted.guess,
     )
+
+
+def _untimed_words(result: WindowResult, tokenizer: Tokenizer) -> list[Word]:
+    """Return the words of a window whose audio was not aligned; their times are 0."""
+    tokens = result.kept_tokens(tokenizer.special.eot)
+    return [
+        Word(start_s=0.0, end_s=0.0, text=text, probability=0.0, tokens=ids)
+        for text, ids in split_words(tokenizer, tokens, result.language)
+    ]
 
 
 def join_words(
@@ -82,22 +100,41 @@ def join_words(
     """
     words: list[BufferWord] = []
     for piece in pieces:
-        start_s, end_s = (piece.start_s, piece.end_s) if piece.end_s > 0 else (None, None)
+        is_timed = piece.end_s > 0
+        word = BufferWord(
+            text=piece.text,
+            tokens=piece.tokens,
+            probability=None,
+            start_s=piece.start_s if is_timed else None,
+            end_s=piece.end_s if is_timed else None,
+        )
         if words and not piece.text.startswith(" ") and language not in UNSPACED_LANGUAGES:
-            last = words[-1]
-            text, tokens = last.text + piece.text, last.tokens + piece.tokens
-            end_s = last.end_s if end_s is None else end_s
-            words[-1] = replace(last, text=text, tokens=tokens, end_s=end_s)
+            words[-1] = _join(words[-1], word)
         else:
-            words.append(BufferWord(piece.text, piece.tokens, None, start_s, end_s))
+            words.append(word)
     if probabilities is None:
         return tuple(words)
-    known, begin = [], 0
+    return tuple(_with_probabilities(words, probabilities))
+
+
+def _join(word: BufferWord, mark: BufferWord) -> BufferWord:
+    return replace(
+        word,
+        text=word.text + mark.text,
+        tokens=word.tokens + mark.tokens,
+        end_s=word.end_s if mark.end_s is None else mark.end_s,
+    )
+
+
+def _with_probabilities(
+    words: Sequence[BufferWord], probabilities: Sequence[float]
+) -> Iterator[BufferWord]:
+    """Yield the words with the mean probability of their tokens."""
+    first = 0
     for word in words:
-        own = probabilities[begin : begin + len(word.tokens)]
-        known.append(replace(word, probability=sum(own) / len(word.tokens)))
-        begin += len(own)
-    return tuple(known)
+        of_word = probabilities[first : first + len(word.tokens)]
+        yield replace(word, probability=sum(of_word) / len(word.tokens))
+        first += len(of_word)
 
 
 def words_of_text(text: str) -> tuple[BufferWord, ...]:

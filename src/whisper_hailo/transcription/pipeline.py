@@ -40,8 +40,8 @@ def available_bytes() -> int | None:
         text = MEMINFO.read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    found = re.search(r"^MemAvailable:\s+(\d+)\b", text, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
+    match = re.search(r"^MemAvailable:\s+(\d+)\b", text, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
 
 
 MAX_BATCH: Final = 256
@@ -70,9 +70,13 @@ def default_batch_size(dims: Dimensions) -> int:
 
     A window takes float32 keys and values, and the encoder's arrays.
     """
-    cached = 2 * dims.n_decoder_layers * (dims.n_audio_ctx + 1 + dims.n_text_ctx)
-    window_bytes = _FLOAT_BYTES * dims.d_model * (cached + _ENCODER_COPIES * dims.n_audio_ctx)
-    return max(1, min(USUAL_BATCH, int(_SHARE * (available_bytes() or 0) / window_bytes)))
+    # Keys and values of the audio, of its silence, and of the text.
+    n_cached = 2 * dims.n_decoder_layers * (dims.n_audio_ctx + 1 + dims.n_text_ctx)
+    n_encoded = _ENCODER_COPIES * dims.n_audio_ctx
+    window_bytes = _FLOAT_BYTES * dims.d_model * (n_cached + n_encoded)
+    free_bytes = available_bytes() or 0  # unknown: one window at a time
+    n_fitting = int(_SHARE * free_bytes / window_bytes)
+    return max(1, min(USUAL_BATCH, n_fitting))
 
 
 @dataclass(eq=False, repr=False)
@@ -103,7 +107,7 @@ class Pipeline:
 
     @property
     def _is_fixed(self) -> bool:
-        """Whether the decoder has a fixed number of positions, and no cache."""
+        """True if the decoder has a fixed number of positions, and no cache."""
         return self.decoder.limits.n_positions is not None
 
     @property
@@ -134,8 +138,9 @@ class Pipeline:
         """
         if asked is not None:
             return check_batch_size(asked)
-        limits, dims = self.decoder.limits, self.decoder.spec.dims
-        return default_batch_size(dims) if limits.free_padding else 1
+        if not self.decoder.limits.free_padding:
+            return 1
+        return default_batch_size(self.decoder.spec.dims)
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
         """Refuse options that this model cannot honour, before any audio is read."""
@@ -143,17 +148,24 @@ class Pipeline:
 
     def stages(self, options: DecodingOptions, long: LongOptions) -> Stages:
         """Return the stages of windows; refuse options that the model cannot honour."""
-        decoder, pad_to = self.decoder, options.anti_repetition.pad_to or 0
+        self._refuse_unsupported(options)
+        plan = replace(self.plan, trim_window=long.trim_window is True)
+        engine = DecoderEngine(self.decoder, self.tokenizer, options, plan.window_s)
+        return Stages(self.encoder, engine, plan)
+
+    def _refuse_unsupported(self, options: DecodingOptions) -> None:
+        """Refuse options that the decoder or the tokenizer cannot honour."""
         special = self.tokenizer.special
         if options.timestamps and special.timestamp_begin is None:
             raise OptionError("this model has no timestamp tokens; leave out --timestamps")
-        takes = decoder.limits.n_positions
-        if takes is not None and pad_to > takes:
+        n_positions = self.decoder.limits.n_positions
+        pad_to = options.anti_repetition.pad_to or 0
+        if n_positions is not None and pad_to > n_positions:
             raise OptionError(
-                f"--pad-to is {pad_to}, decoder {decoder.name} has {takes} positions and "
-                "cannot be padded further; set --repetition-penalty"
+                f"--pad-to is {pad_to}, decoder {self.decoder.name} has {n_positions} positions "
+                "and cannot be padded further; set --repetition-penalty"
             )
-        n_vocab = decoder.spec.dims.n_vocab
+        n_vocab = self.decoder.spec.dims.n_vocab
         unknown = [token for token in options.limits.suppress or () if not 0 <= token < n_vocab]
         if unknown:
             raise OptionError(
@@ -163,11 +175,7 @@ class Pipeline:
         language = options.language
         if language == AUTO_LANGUAGE:
             language = next(iter(special.languages), "en")
-        self.tokenizer.prefix(language, options.task)
-        plan = replace(self.plan, trim_window=long.trim_window is True)
-        return Stages(
-            self.encoder, DecoderEngine(decoder, self.tokenizer, options, plan.window_s), plan
-        )
+        self.tokenizer.prefix(language, options.task)  # refuses what the model does not speak
 
     def resolve_long(self, options: DecodingOptions, long: LongOptions | None) -> LongOptions:
         """Return how recordings are cut, with the defaults of this model.
@@ -176,19 +184,21 @@ class Pipeline:
         fills them wherever that costs no words: silence keys stand for the rest.
         """
         long = long or LongOptions()
-        strategy, trims, n_frames = long.strategy, long.trim_window, self.encoder.n_frames
+        strategy = long.strategy
         if strategy == "auto":
             strategy = "overlap" if self.decoder.limits.aligns else "consecutive"
-        if trims and n_frames is not None:
+        n_frames = self.encoder.n_frames
+        trim_window = long.trim_window
+        if trim_window and n_frames is not None:
             raise OptionError(
                 f"--trim-window needs an encoder that takes windows of any length, this engine's "
                 f"takes {n_frames} frames only; leave it out, or choose --encoder-backend onnx"
             )
-        if trims is None:
-            measures = options.anti_repetition
-            pads = measures.pad_with == SILENCE and measures.pad_to is None
-            trims = n_frames is None and pads and self.decoder.limits.free_padding
-        return replace(long, strategy=strategy, trim_window=trims)
+        if trim_window is None:
+            is_default = options.anti_repetition.pad_to is None
+            has_silence_keys = is_default and options.anti_repetition.pad_with == SILENCE
+            trim_window = n_frames is None and has_silence_keys and self.decoder.limits.free_padding
+        return replace(long, strategy=strategy, trim_window=trim_window)
 
     def identity(
         self,
@@ -197,10 +207,15 @@ class Pipeline:
         batch_size: int | None = None,
     ) -> str:
         """Return a hash of everything that affects the text: program, model, engine, options."""
-        settings = replace(self.settings(options, long, batch_size), reasons=())
-        cut = self.resolve_long(options, long)
-        parts = (__version__, settings, self.decoder.spec.to_json(), options, cut)
-        return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
+        parts = (
+            __version__,
+            replace(self.settings(options, long, batch_size), reasons=()),
+            self.decoder.spec.to_json(),
+            options,
+            self.resolve_long(options, long),
+        )
+        text = "\n".join(str(part) for part in parts)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def settings(
         self,
@@ -209,7 +224,9 @@ class Pipeline:
         batch_size: int | None = None,
     ) -> Settings:
         """Return the settings that results record."""
-        spec, measures = self.decoder.spec, options.anti_repetition
+        spec = self.decoder.spec
+        anti_repetition = options.anti_repetition
+        pad_to = self.decoder.limits.n_positions or anti_repetition.padding(spec.dims).pad_to or 0
         long = self.resolve_long(options, long)
         return Settings(
             model=spec.name,
@@ -217,9 +234,9 @@ class Pipeline:
             decoder=self.decoder.name,
             window_s=self.plan.window_s,
             margin_s=self.plan.margin_s,
-            pad_to=self.decoder.limits.n_positions or measures.padding(spec.dims).pad_to or 0,
-            repetition_penalty=measures.repetition_penalty,
-            eot_boost=measures.eot_boost,
+            pad_to=pad_to,
+            repetition_penalty=anti_repetition.repetition_penalty,
+            eot_boost=anti_repetition.eot_boost,
             quantization=spec.quantization,
             threads=self.threads,
             reasons=self.reasons,

@@ -8,9 +8,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+import numpy as np
+
 from whisper_hailo.audio import AudioSource, open_audio
+from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.audio.vad import make_detector
-from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
@@ -42,8 +45,12 @@ def make_planner(
         gate = SpeechGate(make_detector(), long.vad_threshold)
     if long.strategy == "seek":
         return SeekPlanner(buffer, long.clips, plan, options.word_timestamps, gate=gate)
-    overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s
-    overlap_s = 0.0 if long.strategy == "consecutive" else overlap_s
+    if long.strategy == "consecutive":
+        overlap_s = 0.0
+    elif long.overlap_s is None:
+        overlap_s = DEFAULT_OVERLAP_S
+    else:
+        overlap_s = long.overlap_s
     return OverlapPlanner(buffer, long.clips, plan, overlap_s, gate=gate, sequential=sequential)
 
 
@@ -52,6 +59,21 @@ class FairShare:
     """How many windows a client's recordings have been given."""
 
     n_windows: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OpenAudio:
+    """What a recording holds from `open` on, until its audio is freed.
+
+    Attributes:
+        files: closes the stream.
+    """
+
+    stream: AudioStream
+    buffer: AudioBuffer
+    planner: WindowPlanner
+    windows: Iterator[Window]
+    files: ExitStack
 
 
 @dataclass(eq=False)
@@ -78,25 +100,38 @@ class Recording(Closing):
     share: FairShare = field(default_factory=FairShare, kw_only=True)
 
     def __post_init__(self) -> None:
-        self._stack = ExitStack()
+        self._audio: _OpenAudio | None = None
         self._n_waiting = 0
         self._exhausted = False
         self.has_begun = False
         self.failure: Exception | None = None
         self.abandoned: Exception | None = None
         self.segments: list[Segment] = []
+        self.name = ""
         self.duration_s = 0.0
 
     def open(self) -> Self:
+        """Open the file.
+
+        Raises:
+            AudioError: the audio cannot be read.
+        """
         with self.context.clock.stage("total"), ExitStack() as opened:
-            self._stream = opened.enter_context(open_audio(self.source))
-            self._buffer = AudioBuffer(self._stream.blocks(SAMPLE_RATE_HZ))
-            self._planner = make_planner(self._buffer, self.plan, self.options, self.long)
-            self._stack = opened.pop_all()
-        self._windows = self._planner.windows()
-        self.context.sequential = self._planner.sequential
-        self.name = self._stream.name
+            stream = opened.enter_context(open_audio(self.source))
+            buffer = AudioBuffer(stream.blocks(SAMPLE_RATE_HZ))
+            planner = make_planner(buffer, self.plan, self.options, self.long)
+            files = opened.pop_all()
+            self._audio = _OpenAudio(stream, buffer, planner, planner.windows(), files)
+        self.context.sequential = planner.sequential
+        self.name = stream.name
         return self
+
+    @property
+    def _open_audio(self) -> _OpenAudio:
+        """The open audio, which `next`, `take` and `finish` need."""
+        if self._audio is None:
+            raise RuntimeError("the recording is not open")
+        return self._audio
 
     @property
     def language(self) -> str:
@@ -107,36 +142,44 @@ class Recording(Closing):
     @property
     def stream_duration_s(self) -> float | None:
         """Length by the file's header."""
-        return self._stream.duration_s
+        return self._open_audio.stream.duration_s
 
     @property
     def sequential(self) -> bool:
-        """Whether the next window depends on the result of the previous one."""
-        detects = self.context.language == AUTO_LANGUAGE and not self.options.detect_each_window
-        return self.context.sequential or detects
+        """True while the next window depends on the result of the previous one."""
+        is_detecting = self.context.language == AUTO_LANGUAGE
+        return self.context.sequential or (is_detecting and not self.options.detect_each_window)
 
     @property
     def done(self) -> bool:
-        """All windows are cut and their results are back."""
+        """True once all windows are cut and their results are back."""
         return self._exhausted and not self._n_waiting
 
     def next(self) -> WindowRequest | None:
         """Return the next window; `None` at the end, or before the last one's result."""
         if self._exhausted or (self._n_waiting and self.sequential):
             return None
+        audio = self._open_audio
         with self.context.clock.stage("total"):
-            if (window := next(self._windows, None)) is not None:
+            window = next(audio.windows, None)
+            if window is not None:
                 self._n_waiting += 1
                 return WindowRequest(window, self.context)
             self._exhausted = True
-            self._buffer.drain()
-        self.duration_s = self._buffer.duration_s
-        for clip in self.long.clips:
-            if clip.start >= self._buffer.n_samples:
-                behind_s = clip.start / SAMPLE_RATE_HZ
-                told = "%s is %.1f s long; --clip-timestamps asks for what is behind %g s"
-                logger.warning(told, self.name, self.duration_s, behind_s)
+            audio.buffer.drain()
+        self.duration_s = audio.buffer.duration_s
+        self._warn_of_clips_behind_end(audio.buffer.n_samples)
         return None
+
+    def _warn_of_clips_behind_end(self, n_samples: int) -> None:
+        for clip in self.long.clips:
+            if clip.start >= n_samples:
+                logger.warning(
+                    "%s is %.1f s long; --clip-timestamps asks for what is behind %g s",
+                    self.name,
+                    self.duration_s,
+                    clip.start / SAMPLE_RATE_HZ,
+                )
 
     def next_or_fail(self) -> WindowRequest | None:
         """Return the next window as `next` does; an error is the recording's."""
@@ -148,15 +191,17 @@ class Recording(Closing):
     def take(self, result: WindowResult) -> None:
         """Take the result of a window, in order."""
         self._n_waiting -= 1
-        final = self._planner.take(result)
-        self._give(final)
-        self.context.remember(result, final, self._planner.pending)
+        planner = self._open_audio.planner
+        final = planner.take(result)
+        self._add_segments(final)
+        self.context.remember(result, final, planner.pending)
 
-    def _give(self, final: Sequence[Segment]) -> None:
+    def _add_segments(self, final: Sequence[Segment]) -> None:
         """Add final segments, with words only if asked for."""
-        if not self.options.word_timestamps:
-            final = [replace(segment, words=()) for segment in final]
-        self.segments += map(round_times, final)
+        for segment in final:
+            # Words that nobody asked for only served to join windows.
+            words = segment.words if self.options.word_timestamps else ()
+            self.segments.append(round_times(replace(segment, words=words)))
 
     @contextmanager
     def failing(self) -> Iterator[None]:
@@ -173,14 +218,16 @@ class Recording(Closing):
 
     def finish(self) -> None:
         """Add the last segments, unless it failed, and close the file."""
-        if not self.failure:
-            self._give(self._planner.finish())
+        if self.failure is None:
+            self._add_segments(self._open_audio.planner.finish())
         self.close()
 
     def close(self) -> None:
-        self._stack.close()
+        """Close the file."""
+        if self._audio is not None:
+            self._audio.files.close()
 
     def free_audio(self) -> None:
         """Drop the audio and all that reads it, once no further window is wanted."""
-        for name in ("source", "_stream", "_buffer", "_windows", "_planner"):
-            vars(self).pop(name, None)
+        self._audio = None
+        self.source = np.empty(0, dtype=np.float32)  # samples that a caller gave

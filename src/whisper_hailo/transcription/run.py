@@ -26,7 +26,7 @@ class TranscriptionRun:
 
     def __init__(
         self,
-        parts: Pipeline,
+        pipeline: Pipeline,
         options: DecodingOptions,
         long: LongOptions | None = None,
         batch_size: int | None = None,
@@ -34,16 +34,17 @@ class TranscriptionRun:
         progress: Progress | None = None,
         cache: WindowCache | None = None,
     ) -> None:
-        self._parts = parts
+        self._pipeline = pipeline
         self._options = options
-        self._long = parts.resolve_long(options, long)
-        self.stages = parts.stages(options, self._long)
-        self._batch_size = parts.resolve_batch_size(batch_size)
+        self._long = pipeline.resolve_long(options, long)
+        self.stages = pipeline.stages(options, self._long)
+        self._batch_size = pipeline.resolve_batch_size(batch_size)
         self._progress = progress
         self._cache = cache
         self._share = FairShare()
 
     def recording(self, source: AudioSource) -> Recording:
+        """Return a new recording, not opened yet."""
         return self.recording_of(Recording, source)
 
     def recording_of(
@@ -54,7 +55,7 @@ class TranscriptionRun:
         return kind(
             source,
             engine.context(),
-            self._parts.plan,
+            self._pipeline.plan,
             self._options,
             self._long,
             priority=priority,
@@ -64,19 +65,20 @@ class TranscriptionRun:
 
     def request(self, running: PartialBuffer) -> WindowRequest:
         """Return the window of live audio."""
-        return running.request(self.stages.engine.context(), self._parts.plan.content_samples)
+        return running.request(self.stages.engine.context(), self._pipeline.plan.content_samples)
 
     def text(self, result: WindowResult) -> BufferText:
         """Return the text of a window of live audio."""
-        return partial_text(result, self._parts.tokenizer)
+        return partial_text(result, self._pipeline.tokenizer)
 
     def schedule(self, source: WindowSource) -> Schedule:
+        """Return the schedule of all recordings of a source."""
         return Schedule(
             source,
             self.stages,
             self._batch_size,
             self._progress,
-            encode_ahead=self._parts.encode_ahead,
+            encode_ahead=self._pipeline.encode_ahead,
             cache=self._cache,
         )
 
@@ -89,8 +91,8 @@ class TranscriptionRun:
             language=recording.language,
             task=self._options.task,
             segments=tuple(recording.segments),
-            timings=replace(context.clock.timings(), load_ms=self._parts.load_ms),
-            settings=self._parts.settings(self._options, self._long, self._batch_size),
+            timings=replace(context.clock.timings(), load_ms=self._pipeline.load_ms),
+            settings=self._pipeline.settings(self._options, self._long, self._batch_size),
             language_probs=context.language_probs,
         )
 

@@ -14,7 +14,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.stages import LazyFuture, Prefetch, Stages
-from whisper_hailo.transcription.window import WindowRequest
+from whisper_hailo.transcription.window import WindowRequest, WindowResult
 from whisper_hailo.transcription.window_cache import CachedWindow, WindowCache, window_key
 
 PATIENCE: Final = 8
@@ -34,22 +34,28 @@ class PriorityScheduler:
     """
 
     def __init__(self) -> None:
-        self._passed: dict[int, int] = {}
+        self._n_passed: dict[int, int] = {}
+        """For each priority that waits, the batches in a row that went before it."""
 
     def note(self, served: Iterable[Recording], waiting: Iterable[Recording]) -> None:
         """Count a decoded batch."""
-        passed = {one.priority for one in waiting} - {one.priority for one in served}
-        self._passed = {priority: self._passed.get(priority, 0) + 1 for priority in passed}
+        waiting_priorities = {recording.priority for recording in waiting}
+        served_priorities = {recording.priority for recording in served}
+        self._n_passed = {
+            priority: self._n_passed.get(priority, 0) + 1
+            for priority in waiting_priorities - served_priorities
+        }
 
     def is_due(self, priority: int) -> bool:
         """Return whether work of this priority was passed over for long enough."""
-        return self._passed.get(priority, 0) >= PATIENCE
+        return self._n_passed.get(priority, 0) >= PATIENCE
 
     def next_of(self, ready: Iterable[Recording]) -> Recording:
         """Return the recording whose turn it is; of equal ones, the first."""
 
-        def rank(one: Recording) -> tuple[bool, int, int]:
-            return not self.is_due(one.priority), one.priority, one.share.n_windows
+        def rank(recording: Recording) -> tuple[bool, int, int]:
+            is_due = self.is_due(recording.priority)
+            return not is_due, recording.priority, recording.share.n_windows
 
         return min(ready, key=rank)
 
@@ -90,19 +96,19 @@ def transcribe_in_order(
     recordings: Iterable[Recording], schedule: Callable[[WindowSource], Schedule]
 ) -> Iterator[Recording]:
     """Transcribe a list of recordings; they come back in its order."""
-    begun: deque[Recording] = deque()
+    in_order: deque[Recording] = deque()
+    done: list[Recording] = []
 
-    def noted() -> Iterator[Recording]:
+    def remember_order() -> Iterator[Recording]:
         for recording in recordings:
-            begun.append(recording)
+            in_order.append(recording)
             yield recording
 
-    done: list[Recording] = []
-    for recording in schedule(RecordingList(noted())).run():
+    for recording in schedule(RecordingList(remember_order())).run():
         done.append(recording)
-        while begun and begun[0] in done:
-            done.remove(begun[0])
-            yield begun.popleft()
+        while in_order and in_order[0] in done:
+            done.remove(in_order[0])
+            yield in_order.popleft()
 
 
 Progress: TypeAlias = Callable[[float, float | None], None]
@@ -126,10 +132,17 @@ class _Batch:
 
     @property
     def recordings(self) -> list[Recording]:
+        """The recording of each window."""
         return [recording for recording, _ in self.members]
 
     @property
+    def requests(self) -> list[WindowRequest]:
+        """The windows."""
+        return [request for _, request in self.members]
+
+    @property
     def priority(self) -> int:
+        """That of all its recordings."""
         return self.members[0][0].priority
 
 
@@ -159,9 +172,9 @@ class Schedule:
         stages = self.stages
         self._prefetch = Prefetch(stages.encode, stages.start, enabled=self.encode_ahead)
         self._active: list[Recording] = []
-        self._row: list[_Batch] = []
-        self._running: list[_Batch] = []
-        self._drawn: dict[Recording, WindowRequest] = {}
+        self._queue: list[_Batch] = []  # encoded ahead, to be decoded
+        self._running: list[_Batch] = []  # interrupted by others that overtook them
+        self._drawn: dict[Recording, WindowRequest] = {}  # windows that no batch has yet
         self._turns = PriorityScheduler()
 
     def run(self) -> Iterator[Recording]:
@@ -171,36 +184,47 @@ class Schedule:
 
     def run_windows(self) -> Iterator[list[Recording]]:
         """Yield the recordings that each batch completed, mostly none."""
-        row = self._row
         try:
             with self._prefetch:
                 while True:
-                    if not row and (batch := self._next_batch()):
-                        row.append(batch)
-                    if not (row or self._active):
-                        break
-                    if row:
-                        batch = self._first()
+                    if not self._queue:
+                        self._queue_batch()
+                    if self._queue:
+                        batch = self._next_to_decode()
                         self._turns.note(batch.recordings, self._active)
-                        waits = row or any(one.sequential for one in batch.recordings)
-                        if self.encode_ahead and not waits and (waiting := self._next_batch()):
-                            row.append(waiting)
+                        if self._can_encode_ahead(batch):
+                            self._queue_batch()
                         yield from self._transcribe(batch)
-                    yield self._done()
+                    elif not self._active:
+                        break
+                    yield self._remove_done()
         finally:
             for recording in self._active:
                 recording.close()
 
-    def _first(self) -> _Batch:
-        """Return the batch to decode next: the first in the row, or one that overtakes it."""
-        first = self._row[0]
+    def _can_encode_ahead(self, batch: _Batch) -> bool:
+        """Return whether the windows after a batch can be encoded while it is decoded."""
+        is_sequential = any(recording.sequential for recording in batch.recordings)
+        return self.encode_ahead and not self._queue and not is_sequential
+
+    def _queue_batch(self) -> None:
+        """Begin the next batch, if there are windows for one."""
+        batch = self._next_batch()
+        if batch is not None:
+            self._queue.append(batch)
+
+    def _next_to_decode(self) -> _Batch:
+        """Return the first batch in the queue, or one that overtakes it."""
+        first = self._queue[0]
         while not self._turns.is_due(first.priority):
-            if urgent := self._next_batch(partial(_may_overtake, first.priority, False)):
+            urgent = self._next_batch(partial(_may_overtake, first.priority, False))
+            if urgent is not None:
                 return urgent
+            # Until its encoder is done, a more urgent recording may still come.
             coming = None if first.encoded is None else first.encoded.coming
             if coming is None or coming.done() or not self.source.wait(coming):
                 break
-        return self._row.pop(0)
+        return self._queue.pop(0)
 
     def _overtake(
         self, batch: _Batch, clock: StageClock, n_steps: int
@@ -213,16 +237,21 @@ class Schedule:
         for_equals = n_steps >= QUANTUM
         self._running.append(batch)
         with clock.paused("decode", "total"):
-            while (other := self._next_overtaking(batch.priority, for_equals)) is not None:
+            while True:
+                other = self._next_overtaking(batch.priority, for_equals)
+                if other is None:
+                    break
                 self._turns.note(other.recordings, self._active)
                 yield from self._transcribe(other)
                 # Find out which of them end with this window; keep the next windows of others.
                 for recording in other.recordings:
-                    if (request := recording.next_or_fail()) is not None:
+                    request = recording.next_or_fail()
+                    if request is not None:
                         self._drawn[recording] = request
-                yield self._done()
+                yield self._remove_done()
                 if other.priority == batch.priority:
-                    n_steps, for_equals = 0, False
+                    n_steps = 0
+                    for_equals = False
         self._running.pop()
         return n_steps + 1
 
@@ -230,42 +259,69 @@ class Schedule:
         """Return what goes before a batch of this priority that is being decoded."""
         if self._turns.is_due(priority):
             return None
-        if self._row and self._row[0].priority <= priority - (not for_equals):
+        least_urgent = priority if for_equals else priority - 1
+        if self._queue and self._queue[0].priority <= least_urgent:
             # No window follows one that is under way.
-            under_way = {one for batch in self._running for one in batch.recordings}
-            if under_way.isdisjoint(self._row[0].recordings):
-                return self._row.pop(0)
+            under_way = {recording for batch in self._running for recording in batch.recordings}
+            if under_way.isdisjoint(self._queue[0].recordings):
+                return self._queue.pop(0)
         return self._next_batch(partial(_may_overtake, priority, for_equals))
 
     def _next_batch(self, goes_first: Callable[[Recording], bool] | None = None) -> _Batch | None:
-        """Return a new batch; where one waits already, only a more urgent one.
+        """Return a new batch; with `goes_first`, only of open recordings for which it is true.
 
         It has windows of the open recordings in turns, then of new ones.
         """
-        members: Members = []
         while self._open_next(n_free=0) is not None:
-            pass
-        ready = [one for one in self._active if goes_first is None or goes_first(one)]
-        while (n_free := self.source.rows(self.batch_size) - len(members)) > 0:
-            if not ready and goes_first is None and (new := self._open_next(n_free)):
-                ready.append(new)
+            pass  # all that are urgent
+        members: Members = []
+        ready = list(self._active)
+        if goes_first is not None:
+            ready = [recording for recording in ready if goes_first(recording)]
+        while True:
+            n_free = self.source.rows(self.batch_size) - len(members)
+            if n_free <= 0:
+                break
+            if not ready and goes_first is None:
+                new = self._open_next(n_free)
+                if new is not None:
+                    ready.append(new)
             if not ready:
                 break
             recording = self._turns.next_of(ready)
             fits = not members or self._kind(recording) == self._kind(members[0][0])
-            if not (fits and self._draw(recording, members)):
+            if not fits or not self._draw(recording, members):
                 ready.remove(recording)
-        return self._begin(members, apart=goes_first is not None) if members else None
+        if not members:
+            return None
+        return self._begin(members, apart=goes_first is not None)
 
     def _begin(self, members: Members, *, apart: bool) -> _Batch:
         """Look windows up in the cache, or start to encode them."""
         requests = [request for _, request in members]
+        cached = self._recall(requests)
+        if cached is not None:
+            return _Batch(members, None, cached)
+        encoded = self._prefetch.begin(requests, now=len(requests) > 1, apart=apart)
+        return _Batch(members, encoded)
+
+    def _recall(self, requests: Sequence[WindowRequest]) -> list[CachedWindow] | None:
+        """Return the cached results of windows; `None` unless all of them are known."""
+        if self.cache is None:
+            return None
+        windows: list[CachedWindow] = []
+        for request in requests:
+            window = self.cache.recall(window_key(request))
+            if window is None:
+                return None
+            windows.append(window)
+        return windows
+
+    def _remember(self, requests: Sequence[WindowRequest], results: Sequence[WindowResult]) -> None:
+        """Put the results of a decoded batch into the cache, if there is one."""
         if self.cache is not None:
-            found = [self.cache.recall(window_key(request)) for request in requests]
-            cached = [window for window in found if window is not None]
-            if len(cached) == len(requests):
-                return _Batch(members, None, cached)
-        return _Batch(members, self._prefetch.begin(requests, now=len(requests) > 1, apart=apart))
+            pairs = zip(requests, results, strict=True)
+            self.cache.remember([CachedWindow.of(request, result) for request, result in pairs])
 
     def _engine(self, recording: Recording) -> DecoderEngine:
         return recording.engine or self.stages.engine
@@ -286,19 +342,26 @@ class Schedule:
 
     def _draw(self, recording: Recording, batch: Members) -> bool:
         """Add the recording's next window to the batch; return whether there was one."""
-        request = self._drawn.pop(recording, None) or recording.next_or_fail()
-        if recording.failure:
+        request = self._drawn.pop(recording, None)
+        if request is None:
+            request = recording.next_or_fail()
+        if recording.failure is not None:
             batch[:] = [member for member in batch if member[0] is not recording]
             return False
-        if request is not None:
-            recording.share.n_windows += 1
-            recording.has_begun = True
-            batch.append((recording, request))
-        return request is not None
+        if request is None:
+            return False
+        recording.share.n_windows += 1
+        recording.has_begun = True
+        batch.append((recording, request))
+        return True
 
-    def _done(self) -> list[Recording]:
+    def _remove_done(self) -> list[Recording]:
         """Remove and finish the recordings that are done or failed."""
-        done = [recording for recording in self._active if recording.failure or recording.done]
+        done = [
+            recording
+            for recording in self._active
+            if recording.failure is not None or recording.done
+        ]
         self._active = [recording for recording in self._active if recording not in done]
         for recording in done:
             self._drawn.pop(recording, None)
@@ -311,13 +374,15 @@ class Schedule:
 
         An unexpected error may come from one window, so each is retried alone.
         """
-        members, recordings = batch.members, batch.recordings
-        clock, requests = StageClock(), [request for _, request in members]
+        recordings = batch.recordings
+        requests = batch.requests
+        clock = StageClock()
         with clock.stage("total"):
             try:
-                cached = zip(batch.cached, requests, strict=False)
-                results = [window.again(request) for window, request in cached]
-                if batch.encoded is not None:
+                if batch.encoded is None:
+                    pairs = zip(batch.cached, requests, strict=True)
+                    results = [window.again(request) for window, request in pairs]
+                else:
                     encoded = batch.encoded.result()
                     steps = self._engine(recordings[0]).decode_windows(encoded, requests)
                     n_steps = 0
@@ -328,41 +393,41 @@ class Schedule:
                             results = end.value
                             break
                         n_steps = yield from self._overtake(batch, encoded.clock, n_steps)
-                        _expect_wanted(recordings)
+                        _raise_if_abandoned(recordings)
                     clock.add(encoded.clock)
-                    if self.cache is not None:
-                        decoded = zip(requests, results, strict=True)
-                        self.cache.remember([CachedWindow.of(*pair) for pair in decoded])
+                    self._remember(requests, results)
             except Exception as error:
-                if len(members) > 1 and not isinstance(error, WhisperHailoError):
-                    yield from self._transcribe_each(members)
-                    return
-                for recording in recordings:
-                    recording.fail(error)
+                if len(requests) > 1 and not isinstance(error, WhisperHailoError):
+                    yield from self._transcribe_each(batch.members)
+                else:
+                    for recording in recordings:
+                        recording.fail(error)
                 return
             for recording, result in zip(recordings, results, strict=True):
-                if not recording.failure:
+                if recording.failure is None:
                     with recording.failing():
                         recording.take(result)
         for recording in recordings:
-            recording.context.clock.add(clock, 1 / len(members))
+            recording.context.clock.add(clock, 1 / len(recordings))
         if self.progress is not None:
             self.progress(requests[-1].window.end_s, recordings[-1].stream_duration_s)
 
     def _transcribe_each(self, members: Members) -> Iterator[list[Recording]]:
         """Decode the windows of a batch one by one, except those of failed recordings."""
         for member in members:
-            if not member[0].failure:
+            recording = member[0]
+            if recording.failure is None:
                 yield from self._transcribe(self._begin([member], apart=True))
 
 
 def _may_overtake(priority: int, for_equals: bool, recording: Recording) -> bool:
     """Return whether a recording may go before a batch of this priority."""
-    newly_equal = for_equals and recording.priority == priority and not recording.has_begun
-    return recording.priority < priority or newly_equal
+    if recording.priority < priority:
+        return True
+    return for_equals and recording.priority == priority and not recording.has_begun
 
 
-def _expect_wanted(recordings: Sequence[Recording]) -> None:
+def _raise_if_abandoned(recordings: Sequence[Recording]) -> None:
     """Raise the reason where none of these recordings is wanted any more."""
     reasons = [recording.abandoned for recording in recordings]
     if reasons[0] is not None and None not in reasons:

@@ -18,6 +18,9 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.window import Encoded, WindowRequest
 
+StartEncoding: TypeAlias = Callable[[Sequence[WindowRequest]], Callable[[], Encoded]]
+"""Starts to encode windows, and returns a function that waits for the result."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stages:
@@ -32,29 +35,44 @@ class Stages:
 
         Trimmed windows are encoded one by one: none depends on the longest of its batch.
         """
-        clock, features = StageClock(), []
+        clock = StageClock()
         sizes = {self.plan.samples_for(request.window.audio.size) for request in requests}
-        batches = [requests] if len(sizes) == 1 else [[request] for request in requests]
-        for batch in batches:
-            mel = self._mel(batch, clock)
-            with clock.stage("encode"):
-                features.append(self.encoder.encode(mel))
         if len(sizes) == 1:
-            return Encoded(features[0], clock)
-        n_positions = np.array([rows.shape[1] for rows in features], dtype=np.int64)
-        padded = np.zeros((len(batches), n_positions.max(), features[0].shape[2]), np.float32)
-        for row, (own,) in zip(padded, features, strict=True):
-            row[: len(own)] = own
+            return Encoded(self._encode(requests, clock), clock)
+        features = [self._encode([request], clock)[0] for request in requests]
+        n_positions = np.array([len(rows) for rows in features], dtype=np.int64)
+        d_model = features[0].shape[1]
+        padded = np.zeros((len(features), n_positions.max(), d_model), dtype=np.float32)
+        for index, rows in enumerate(features):
+            padded[index, : len(rows)] = rows
         return Encoded(padded, clock, n_positions=n_positions)
 
+    def _encode(self, requests: Sequence[WindowRequest], clock: StageClock) -> FloatArray:
+        """Return `(n_requests, n_audio_ctx, d_model)` audio features."""
+        mel = self._mel(requests, clock)
+        with clock.stage("encode"):
+            return self.encoder.encode(mel)
+
+    def _mel(self, requests: Sequence[WindowRequest], clock: StageClock) -> FloatArray:
+        """Return `(n_requests, n_mels, n_frames)`, as long as the longest window needs."""
+        with clock.stage("mel"):
+            n_mels = self.encoder.spec.dims.n_mels
+            longest = max(request.window.audio.size for request in requests)
+            n_samples = self.plan.samples_for(longest)
+            mels = [
+                log_mel(pad_or_trim(request.window.audio, n_samples), n_mels)
+                for request in requests
+            ]
+            return np.stack(mels)
+
     @property
-    def start(self) -> Callable[[Sequence[WindowRequest]], Callable[[], Encoded]] | None:
-        """Starts `encode` and returns a function that waits for it, for asynchronous encoders."""
+    def start(self) -> StartEncoding | None:
+        """Starts `encode`, for asynchronous encoders; `None` for others."""
         encoder = self.encoder
         if not isinstance(encoder, AsyncEncoder):
             return None
 
-        def start(requests: Requests) -> Callable[[], Encoded]:
+        def start(requests: Sequence[WindowRequest]) -> Callable[[], Encoded]:
             clock = StageClock()
             encoding = encoder.encode_async(self._mel(requests, clock))
 
@@ -67,16 +85,6 @@ class Stages:
 
         return start
 
-    def _mel(self, requests: Sequence[WindowRequest], clock: StageClock) -> FloatArray:
-        with clock.stage("mel"):
-            audio = [request.window.audio for request in requests]
-            size = self.plan.samples_for(max(own.size for own in audio))
-            n_mels = self.encoder.spec.dims.n_mels
-            return np.stack([log_mel(pad_or_trim(own, size), n_mels) for own in audio])
-
-
-Requests: TypeAlias = Sequence[WindowRequest]
-
 
 class Prefetch(Closing):
     """Encodes windows before their features are needed.
@@ -86,24 +94,26 @@ class Prefetch(Closing):
 
     Args:
         encode: called one at a time, except for calls that are `apart`.
-        start: asynchronous version, which returns a function that waits.
+        start: asynchronous version.
         enabled: otherwise each call runs when its result is asked for.
     """
 
     def __init__(
         self,
-        encode: Callable[[Requests], Encoded],
-        start: Callable[[Requests], Callable[[], Encoded]] | None = None,
+        encode: Callable[[Sequence[WindowRequest]], Encoded],
+        start: StartEncoding | None = None,
         *,
         enabled: bool = True,
     ) -> None:
         self._encode = encode
         self._start = start if enabled else None
-        by_thread = enabled and start is None
-        self._thread = ThreadPoolExecutor(1, "encode") if by_thread else None
+        needs_thread = enabled and start is None
+        self._thread = ThreadPoolExecutor(1, "encode") if needs_thread else None
         self._last: LazyFuture | None = None
 
-    def begin(self, requests: Requests, *, now: bool = False, apart: bool = False) -> LazyFuture:
+    def begin(
+        self, requests: Sequence[WindowRequest], *, now: bool = False, apart: bool = False
+    ) -> LazyFuture:
         """Start one call; in a thread, with `now`, without waiting for another call.
 
         With `apart` it runs when its result is asked for, whatever the thread does meanwhile.
@@ -111,12 +121,13 @@ class Prefetch(Closing):
         if self._start is not None:
             try:
                 return LazyFuture(self._start(requests))
-            except Exception as error:
+            except Exception as error:  # raised where the result is asked for
                 return LazyFuture(partial(_raise_error, error))
         call = LazyFuture(partial(self._encode, requests))
         if self._thread is None or apart:
             return call
-        before, self._last = self._last, call
+        before = self._last
+        self._last = call
         if before is not None and not before.asked:
             before.run_in(self._thread)
             now = True
@@ -133,7 +144,9 @@ class Prefetch(Closing):
 class LazyFuture:
     """A call that runs in a thread once started, else when its result is asked for.
 
-    `coming` is its future in a thread, once started.
+    Attributes:
+        coming: its future in a thread, once started.
+        asked: its result was asked for.
     """
 
     def __init__(self, function: Callable[[], Encoded]) -> None:
@@ -142,10 +155,12 @@ class LazyFuture:
         self.asked = False
 
     def run_in(self, thread: ThreadPoolExecutor) -> None:
+        """Run the call in a thread, unless it does already."""
         if self.coming is None:
             self.coming = thread.submit(self._function)
 
     def result(self) -> Encoded:
+        """Return the result; wait for it, or run the call here."""
         self.asked = True
         return self._function() if self.coming is None else self.coming.result()
 

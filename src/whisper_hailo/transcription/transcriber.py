@@ -32,6 +32,7 @@ from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.run import Segments, TranscriptionRun
 from whisper_hailo.transcription.schedule import Progress, transcribe_in_order
 from whisper_hailo.transcription.typed_arguments import ModelKwargs, TranscribeKwargs
+from whisper_hailo.transcription.window import Encoded, WindowRequest
 from whisper_hailo.transcription.window_cache import WindowCache
 
 AudioInput: TypeAlias = AudioSource
@@ -44,12 +45,8 @@ class Transcriber(Pipeline, Closing):
 
     `from_model` builds one from a model's name. Use it in a `with` block, or call `open` and
     `close`. `dataclasses.replace` gives one with other parts; open ones are shared.
-
-    Attributes:
-        load_ms: what loading the model took.
     """
 
-    load_ms: float = field(default=0.0, init=False)
     _opened: ExitStack = field(default_factory=ExitStack, init=False)
 
     def open(self) -> Self:
@@ -131,7 +128,7 @@ class Transcriber(Pipeline, Closing):
             progress: called after each window.
             keywords: any field of `DecodingOptions` and `LongOptions` and of their groups, which
                 override `options` and `long`: `language="de"`, `beam_size=5`, `overlap_s=3`. Names
-                of the command line work too: `word_timestamps=True`. `long` says how long
+                of the command line work too: `no_speech_threshold=0.5`. `long` says how long
                 recordings are cut; the name of a strategy is enough. `batch_size` windows are
                 decoded together, where none depends on the previous one; `None` is automatic.
                 `sample_rate` of samples is in Hz; `None` is 16000. A file has its own.
@@ -160,7 +157,7 @@ class Transcriber(Pipeline, Closing):
         interrupted run decoded. Options are checked at once; the work stops when you stop asking
         for segments.
         """
-        run, recordings = self._begin([audio], options, progress, keywords, cache)
+        run, recordings = self._make_run([audio], options, progress, keywords, cache)
         return Segments(run, next(recordings))
 
     def transcribe_many(
@@ -175,13 +172,13 @@ class Transcriber(Pipeline, Closing):
         Arguments are those of `transcribe`, but `audio` is several files or samples; each is opened
         when its turn comes. Each gives its transcript or its error, in order.
         """
-        run, recordings = self._begin(audio, options, progress, keywords)
+        run, recordings = self._make_run(audio, options, progress, keywords)
         return (
             run.transcript(recording) if recording.failure is None else recording.failure
             for recording in transcribe_in_order(recordings, run.schedule)
         )
 
-    def _begin(
+    def _make_run(
         self,
         audio: Iterable[AudioInput],
         options: DecodingOptions | None,
@@ -190,11 +187,21 @@ class Transcriber(Pipeline, Closing):
         cache: WindowCache | None = None,
     ) -> tuple[TranscriptionRun, Iterator[Recording]]:
         """Check the options; return a run, and its recordings one by one."""
-        batch_size, rate = keywords.pop("batch_size", None), keywords.pop("sample_rate", None)
-        options, long, logged = merge_transcribe_kwargs(options or self.default_options, keywords)
-        progress = progress or logged
-        run = TranscriptionRun(self, options, long, batch_size, progress=progress, cache=cache)
-        return run, (run.recording(with_sample_rate(source, rate)) for source in audio)
+        batch_size = keywords.pop("batch_size", None)
+        sample_rate = keywords.pop("sample_rate", None)
+        options, long, log_progress = merge_transcribe_kwargs(
+            options or self.default_options, keywords
+        )
+        run = TranscriptionRun(
+            self,
+            options,
+            long,
+            batch_size,
+            progress=progress or log_progress,
+            cache=cache,
+        )
+        recordings = (run.recording(with_sample_rate(source, sample_rate)) for source in audio)
+        return run, recordings
 
     def transcribe_running(
         self,
@@ -212,18 +219,25 @@ class Transcriber(Pipeline, Closing):
             trim_window: see `LongOptions`.
             translate: decode a second time, into English.
         """
-        clock, long = StageClock(), LongOptions(trim_window=trim_window)
+        clock = StageClock()
+        long = LongOptions(trim_window=trim_window)
         with clock.stage("total"):
             run = TranscriptionRun(self, options, long, 1)
             request = run.request(buffer)
             encoded = run.stages.encode([request])
-            (result,) = run_steps(run.stages.engine.decode_windows(encoded, [request]))
-            text = run.text(result)
+            text = _decode_running(run, encoded, request)
             if translate and text.words and text.language != "en":
+                # The same audio features, in a prompt that asks for English.
                 options = translation_options(options, text.language)
-                run = TranscriptionRun(self, options, long, 1)
-                request = run.request(PartialBuffer(buffer.audio))
-                (result,) = run_steps(run.stages.engine.decode_windows(encoded, [request]))
-                text = replace(text, translation=run.text(result).text)
+                translation = TranscriptionRun(self, options, long, 1)
+                request = translation.request(PartialBuffer(buffer.audio))
+                english = _decode_running(translation, encoded, request)
+                text = replace(text, translation=english.text)
         clock.add(encoded.clock)
         return replace(text, timings=clock.timings())
+
+
+def _decode_running(run: TranscriptionRun, encoded: Encoded, request: WindowRequest) -> BufferText:
+    """Return the text of one encoded window of live audio."""
+    (result,) = run_steps(run.stages.engine.decode_windows(encoded, [request]))
+    return run.text(result)

@@ -6,7 +6,6 @@ is needed; only encoding and decoding are skipped.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Sequence
@@ -48,34 +47,45 @@ class CachedWindow:
 
     @classmethod
     def of(cls, request: WindowRequest, result: WindowResult) -> CachedWindow:
+        """Return the entry of a decoded window."""
         context = request.context
         return cls(
-            window_key(request),
-            **{name: getattr(result, name) for name in _SHARED},
+            key=window_key(request),
+            decoded=result.decoded,
+            segments=result.segments,
+            advance_s=result.advance_s,
+            ends_alone=result.ends_alone,
+            silent=result.silent,
+            end_s=result.end_s,
+            language=result.language,
             recording_language=context.language,
             language_probs=dict(context.language_probs),
         )
 
     def again(self, request: WindowRequest) -> WindowResult:
-        """Return the result, and update the recording's context by it."""
+        """Return the result, and update the recording's context as decoding did."""
         context = request.context
         context.n_windows += 1
         if context.language == AUTO_LANGUAGE:
             context.language = self.recording_language
             context.language_probs = dict(self.language_probs)
             context.n_detections += 1
-        return WindowResult(request.window, **{name: getattr(self, name) for name in _SHARED})
-
-
-_SHARED: Final = (
-    "decoded", "segments", "advance_s", "ends_alone", "silent", "end_s", "language",
-)  # fmt: skip
-"""Fields of a result and of its entry."""
+        return WindowResult(
+            window=request.window,
+            decoded=self.decoded,
+            segments=self.segments,
+            advance_s=self.advance_s,
+            ends_alone=self.ends_alone,
+            silent=self.silent,
+            end_s=self.end_s,
+            language=self.language,
+        )
 
 
 def window_key(request: WindowRequest) -> str:
     """Hash a window's samples, position and prompt, without the run's settings."""
-    window, context = request.window, request.context
+    window = request.window
+    context = request.context
     shown = context.previous if context.sequential else ()
     digest = blake2b(window.audio.tobytes(), digest_size=16)
     digest.update(f"{window.start_s!r} {window.needs_words} {shown}".encode())
@@ -83,7 +93,7 @@ def window_key(request: WindowRequest) -> str:
 
 
 _VERSION: Final = 1
-_ADVICE: Final = "free some space or give another place"
+_ADVICE: Final = "free some space or choose another output"
 
 SIGNATURE: Final = Signature("the window cache of an interrupted run", rb'\{"unfinished": ')
 
@@ -104,54 +114,80 @@ class WindowCache(Closing):
         self._path = path
         self._header = json.dumps({"unfinished": settings, "version": _VERSION}).encode() + b"\n"
         self._go_on = go_on
-        self._known: dict[str, CachedWindow] = {}
+        self._windows: dict[str, CachedWindow] = {}
         self._file: BinaryIO | None = None
-        self._end = 0
+        self._n_valid = 0
+        """Bytes of the header and of the valid lines."""
 
     def open(self) -> Self:
-        """Read what an earlier run left."""
+        """Read what an earlier run left.
+
+        Raises:
+            OutputError: the file cannot be read.
+        """
         if self._go_on and self._path.exists():
             with wrap_os_error(self._path, _ADVICE), self._path.open("rb") as file:
-                is_ours = file.readline() == self._header
-                self._end = file.tell() if is_ours else 0
-                for line in file if is_ours else ():
-                    if (batch := _parse_line(line)) is None:
-                        break
-                    self._known |= {window.key: window for window in batch}
-                    self._end += len(line)
+                self._read(file)
         return self
+
+    def _read(self, file: BinaryIO) -> None:
+        """Read the lines of a run with the same settings, up to the first truncated one."""
+        if file.readline() != self._header:
+            return
+        self._n_valid = len(self._header)
+        for line in file:
+            batch = _parse_line(line)
+            if batch is None:
+                break
+            for window in batch:
+                self._windows[window.key] = window
+            self._n_valid += len(line)
 
     @property
     def known_s(self) -> float:
         """Where the last known segment ends, in seconds; 0 if there is none."""
-        known = self._known.values()
-        return max((segment.end_s for one in known for segment in one.segments), default=0.0)
+        ends_s = [segment.end_s for window in self._windows.values() for segment in window.segments]
+        return max(ends_s, default=0.0)
 
     @property
     def kept(self) -> bool:
-        """Whether there is something to resume from."""
-        return bool(self._end)
+        """True if there is something to resume from."""
+        return self._n_valid > 0
 
     def recall(self, key: str) -> CachedWindow | None:
         """Return the result of a window; `None` if unknown."""
-        return self._known.get(key)
+        return self._windows.get(key)
 
     def remember(self, batch: Sequence[CachedWindow]) -> None:
-        """Store windows that were decoded together: all of them or none."""
-        no_finite_number = contextlib.suppress(ValueError)
-        with wrap_os_error(self._path, _ADVICE), no_finite_number:
-            line = json.dumps({"windows": [asdict(window) for window in batch]}, allow_nan=False)
-            begins = not self._end
-            if self._file is None:  # what is behind the valid lines goes
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self._path.open("wb" if begins else "r+b")
-                self._file.seek(self._end)
-                self._file.truncate()
-            self._file.write(self._header * begins + line.encode() + b"\n")
-            self._file.flush()
-            if not begins:  # most recordings are done with the first
-                os.fsync(self._file.fileno())
-            self._end = self._file.tell()
+        """Store windows that were decoded together: all of them or none.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        entries = [asdict(window) for window in batch]
+        try:
+            line = json.dumps({"windows": entries}, allow_nan=False)
+        except ValueError:  # a number that is not finite: the batch is decoded again
+            return
+        with wrap_os_error(self._path, _ADVICE):
+            is_new = self._n_valid == 0
+            file = self._writable_file()
+            if is_new:
+                file.write(self._header)
+            file.write(line.encode() + b"\n")
+            file.flush()
+            if not is_new:  # most recordings are done with the first
+                os.fsync(file.fileno())
+            self._n_valid = file.tell()
+
+    def _writable_file(self) -> BinaryIO:
+        """Return the file, opened behind its valid lines; what followed them is dropped."""
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("r+b" if self._n_valid else "wb")
+            self._file.seek(self._n_valid)
+            self._file.truncate()
+        return self._file
 
     def close(self) -> None:
         """Keep the file for a resumed run."""
@@ -162,7 +198,7 @@ class WindowCache(Closing):
     def remove(self) -> None:
         """Delete the file."""
         self.close()
-        self._end = 0
+        self._n_valid = 0
         self._path.unlink(missing_ok=True)
 
 
