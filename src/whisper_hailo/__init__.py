@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from whisper_hailo.core.process import keep_private
 from whisper_hailo.core.version import __version__ as __version__
 
-keep_private()  # first: every program of ours comes through here before it imports a library
+keep_private()  # before any library is imported: each reads its switches then
 
 if TYPE_CHECKING:
     from whisper_hailo.backends.options import (
@@ -77,7 +77,7 @@ _NAMES: Final = {
     "transcription.transcriber": "Transcriber",
     "transcription.window_cache": "WindowCache",
 }
-"""The interface, what is documented and stays, by module."""
+"""The public interface by module; it is documented, and changes only with the version."""
 
 _HOMES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = [*_HOMES, "__version__"]
@@ -87,8 +87,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    """Import the public names when they are first used: `--help` must not wait for the runtime."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
+    """Import public names on first use: `--help` must not wait for the runtime."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"whisper_hailo.{_HOMES[name]}"), name)

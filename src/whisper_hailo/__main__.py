@@ -11,11 +11,13 @@ from types import FrameType
 from whisper_hailo.cli.streams import prepare_streams
 
 SIGNAL_EXIT = 128
-"""A process that a signal ended leaves with this plus the signal's number."""
+"""The exit code after a signal is this plus the signal's number."""
+
 OPENBLAS_PATIENCE = "4"
-"""As a power of two of processor cycles; its least."""
+"""Least value: its threads wait 2 to this power of processor cycles for more work."""
+
 RETRY_S = 0.05
-"""After which a signal that came during an import is sent again."""
+"""Delay after which a signal that came during an import is sent again."""
 
 
 def main() -> None:
@@ -36,17 +38,17 @@ def main() -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """Unwind, so that nothing half-written stays behind; not out of an import, but soon after.
+    """Unwind, so that nothing half-written stays behind; not out of an import, but soon after it.
 
-    Extensions that are left half-way through their start may crash the process instead.
+    An extension module that is interrupted while it starts may crash the process.
     """
     while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
         frame = frame.f_back
     if frame is None:
         sys.exit(SIGNAL_EXIT + number)
-    again = threading.Timer(RETRY_S, os.kill, (os.getpid(), number))
-    again.daemon = True
-    again.start()
+    timer = threading.Timer(RETRY_S, os.kill, (os.getpid(), number))
+    timer.daemon = True
+    timer.start()
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What every server of ours needs: an address, a certificate, the names it may be asked for by."""
+"""What every server of ours needs: an address, a certificate, its names, limits of connections."""

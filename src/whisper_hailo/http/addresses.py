@@ -25,32 +25,38 @@ _BACKLOG: Final = 1024  # connections that the system keeps until they are accep
 
 def url(scheme: str, host: str, port: int) -> str:
     """Return the address of a server, without a path."""
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    if ":" in host:
+        host = f"[{host}]"  # IPv6
+    return f"{scheme}://{host}:{port}"
 
 
 class Listener(socket.socket):
-    """A socket that has its address, and refuses connections until it listens.
+    """A socket that is bound to its address, and refuses connections until it listens.
 
-    Port 0 takes any free one. Messages have `advice` if the address is taken.
+    Port 0 takes any free one. `advice` ends the message if the address is taken.
     """
 
     def __init__(self, host: str, port: int, scheme: str, advice: str) -> None:
         super().__init__(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        self.host, self._scheme, self._advice = host, scheme, advice
+        self.host = host
+        self._scheme = scheme
+        self._advice = advice
         self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with self._translate_errors(port):
             self.bind((host, port))
 
     @property
     def port(self) -> int:
+        """The port, which the system chose if 0 was asked for."""
         return int(self.getsockname()[1])
 
     @property
     def url(self) -> str:
+        """The address, without a path."""
         return url(self._scheme, self.host, self.port)
 
     def listen(self, _at_once: int = 0, /) -> None:
-        """Queue more connections than asyncio accepts at once: others retry after a second."""
+        """Listen with a longer queue than asyncio's: clients beyond it retry after a second."""
         with self._translate_errors(self.port):
             super().listen(_BACKLOG)
 
@@ -58,22 +64,29 @@ class Listener(socket.socket):
     def _translate_errors(self, port: int) -> Iterator[None]:
         try:
             yield
-        except (OSError, ValueError, TypeError) as error:  # others: no name at all
+        except (OSError, ValueError, TypeError) as error:  # the last two: not even a name
             self.close()
-            why = getattr(error, "strerror", None) or error
-            shown = url(self._scheme, self.host, port)
-            raise OptionError(f"cannot listen at {shown} ({why}); {self._advice}") from error
+            reason = getattr(error, "strerror", None) or error
+            address = url(self._scheme, self.host, port)
+            raise OptionError(f"cannot listen at {address} ({reason}); {self._advice}") from error
 
 
 def own_address(host: str) -> str | None:
     """Return the address at which other machines reach this one; `None` without a network."""
-    family, far = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect((far, 9))  # an address of examples; nothing is sent, a way is chosen
+            # Nothing is sent: connecting only chooses the network card.
+            probe.connect((_EXAMPLE_ADDRESS[family], _DISCARD_PORT))
         except OSError:
             return None
         return str(probe.getsockname()[0])
+
+
+_EXAMPLE_ADDRESS: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
+"""Addresses for documentation (RFC 5737, RFC 3849), which no machine has."""
+
+_DISCARD_PORT: Final = 9
 
 
 def tls_context(
@@ -81,7 +94,10 @@ def tls_context(
 ) -> ssl.SSLContext | None:
     """Return the TLS context of a server; `None`, for HTTP, without certificate and key.
 
-    They are PEM files, the certificate with its chain; `options` are their names in messages.
+    Args:
+        cert: PEM file of the certificate with its chain.
+        key: PEM file of the key.
+        options: names of both in messages.
     """
     if cert is None or key is None:
         if cert is not key:
@@ -89,8 +105,9 @@ def tls_context(
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(cert, key, password="")  # or it would be asked for
-    except OSError as error:  # those of ssl, too
+        # Without a password OpenSSL would ask for it on the terminal.
+        context.load_cert_chain(cert, key, password="")
+    except OSError as error:  # the errors of `ssl` are some
         raise OptionError(
             f"{options} cannot be used ({type(error).__name__}); expected PEM files of a "
             "certificate and its key, which has no password"
@@ -104,28 +121,43 @@ _AUTHORITY: Final = re.compile(
     re.IGNORECASE | re.VERBOSE | re.ASCII,
 )
 _PORTS: Final = {"http": 80, "https": 443}
-_LONGEST_NAME: Final = 253
+_LONGEST_NAME: Final = 253  # RFC 1035
+_LARGEST_PORT: Final = 65_535
 
-BAD_REQUEST, FORBIDDEN, MISDIRECTED = 400, 403, 421
+BAD_REQUEST: Final = 400
+FORBIDDEN: Final = 403
+MISDIRECTED: Final = 421
+"""Status of HTTP."""
 
 
 class Authority(NamedTuple):
-    """A host, an address in its shortest form or a name in lower case, and perhaps a port."""
+    """Host and port of a URL.
+
+    Attributes:
+        host: an address in its shortest form, or a name in lower case.
+        port: `None` for that of the scheme.
+    """
 
     host: str
     port: int | None = None
 
     @classmethod
     def of(cls, authority: str) -> Self:
-        """Parse a `Host` header, or what follows the `//` of an address, as browsers send it."""
-        found = _AUTHORITY.fullmatch(authority)
-        if found is None:
+        """Parse a `Host` header, or what follows the `//` of a URL, as browsers send it.
+
+        Raises:
+            ValueError: no host, or no port.
+        """
+        match = _AUTHORITY.fullmatch(authority)
+        if match is None:
             raise ValueError(f"{authority!r} is no host")
-        address, name, port = found.groups()
+        address, name, digits = match.groups()
+        # IPv6Address raises ValueError, too, for what only looks like one.
         host = name.lower() if address is None else address_of(str(ipaddress.IPv6Address(address)))
-        if len(host) > _LONGEST_NAME or int(port or 0) > 65_535:
+        port = None if digits is None else int(digits)
+        if len(host) > _LONGEST_NAME or (port or 0) > _LARGEST_PORT:
             raise ValueError(f"{authority!r} is a name or a port that cannot be")
-        return cls(host, None if port is None else int(port))
+        return cls(host, port)
 
 
 def address_of(host: str) -> str:
@@ -140,11 +172,14 @@ def address_of(host: str) -> str:
 def origin_of(text: str) -> tuple[str, int] | None:
     """Return host and port of an origin such as `https://home.example:8443`; `None` of others."""
     scheme, _, authority = text.partition("://")
+    default_port = _PORTS.get(scheme.lower())
+    if default_port is None:
+        return None  # such as "null", of a page that is a local file
     try:
-        usual, (host, port) = _PORTS[scheme.lower()], Authority.of(authority)
-        return host, port or usual
-    except (ValueError, KeyError):
-        return None  # also "null", of a page that has no place
+        host, port = Authority.of(authority)
+    except ValueError:
+        return None
+    return host, port or default_port
 
 
 def is_loopback(host: str) -> bool:
@@ -156,9 +191,10 @@ def is_loopback(host: str) -> bool:
 
 
 class Hosts:
-    """Names of a server that listens at an address or a name, besides the address that is reached.
+    """The names and addresses that a server answers to, besides the address that was reached.
 
-    This machine's own names belong to it; a listed `*.lan` stands for all that end so.
+    They are the one that it listens at, this machine's own names, and the listed ones; `*.lan`
+    stands for all names with that end.
     """
 
     def __init__(
@@ -170,52 +206,69 @@ class Hosts:
                 "everyone who reaches this machine"
             )
         self._option = option
-        own = socket.gethostname().lower()
-        self.names = {"localhost", "127.0.0.1", "::1", own, own.split(".")[0] + ".local"}
+        machine = socket.gethostname().lower()
+        multicast_name = machine.split(".")[0] + ".local"
+        self.names = {"localhost", "127.0.0.1", "::1", machine, multicast_name}
         self.names.add(address_of(listens_at.lower()))
         self._suffixes: tuple[str, ...] = ()
-        for given in listed:
-            name = given.removeprefix("*.")
-            try:
-                host, port = Authority.of(f"[{name}]" if name.count(":") > 1 else name)
-            except ValueError:
-                host, port = "", 0
-            if port is not None:
+        for entry in listed:
+            name = entry.removeprefix("*.")
+            host = self._parse_host(name)
+            if host is None:
                 raise OptionError(
-                    f"{option} is {given!r}, expected a name or an address without a port, such as "
+                    f"{option} is {entry!r}, expected a name or an address without a port, such as "
                     "captions.local"
                 )
-            if name == given:
+            if name == entry:
                 self.names.add(host)
             else:
                 self._suffixes += (f".{host}",)
 
+    @staticmethod
+    def _parse_host(name: str) -> str | None:
+        """Return a name or an address as in `Authority`; `None` if it is neither, or has a port."""
+        is_ipv6 = name.count(":") > 1
+        try:
+            host, port = Authority.of(f"[{name}]" if is_ipv6 else name)
+        except ValueError:
+            return None
+        return host if port is None else None
+
     def refusal(
         self, scope: Mapping[str, Any], *, any_page: bool | None = None
     ) -> tuple[int, str] | None:
-        """Return the status and reason of a refusal; `None` if the request is answered."""
+        """Return the status and reason of a refusal; `None` if the request is answered.
 
-        def values(name: bytes) -> list[str]:
-            return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
-
+        Args:
+            scope: of ASGI.
+            any_page: pages of other servers may ask, too. By default they may not open WebSockets,
+                since browsers let them read the answers of these only.
+        """
         try:
-            ((host, port),) = map(Authority.of, values(b"host"))
-        except ValueError:
+            ((host, port),) = [Authority.of(value) for value in _header_values(scope, b"host")]
+        except ValueError:  # none, several, or not a host
             return BAD_REQUEST, "a request has one Host, such as localhost:8765"
         if not scope["path"].startswith("/"):
             return BAD_REQUEST, "a request begins with the path, such as GET /events"
-        reached_at = address_of((scope.get("server") or ("", None))[0])
-        if host not in (*self.names, reached_at) and not host.endswith(self._suffixes):
+        server = scope.get("server") or ("", None)
+        is_ours = host in self.names or host == address_of(server[0])
+        if not is_ours and not host.endswith(self._suffixes):
             return MISDIRECTED, (
                 f"this server does not answer to the name {host!r}; start it with "
                 f"{self._option} {host}, or use the address of its machine"
             )
-        origins = values(b"origin")  # programs other than browsers have none
+        origins = _header_values(scope, b"origin")  # programs other than browsers have none
         if any_page is None:
             any_page = scope["type"] != "websocket"
         if any_page or not origins:
             return None
-        usual = _PORTS.get(origins[0].partition("://")[0].lower())
-        if len(origins) == 1 and origin_of(origins[0]) == (host, port or usual):
+        scheme = origins[0].partition("://")[0]
+        own_origin = (host, port or _PORTS.get(scheme.lower()))
+        if len(origins) == 1 and origin_of(origins[0]) == own_origin:
             return None
         return FORBIDDEN, "only the page of this very server may connect"
+
+
+def _header_values(scope: Mapping[str, Any], name: bytes) -> list[str]:
+    """Return the values of a header of an ASGI request."""
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]

@@ -1,8 +1,8 @@
 """Limits on connections: how many there are, in all and per client, and how long each may be idle.
 
 A connection takes its place before TLS begins. It is idle until its request is complete, and idle
-connections are closed in time; when all places are taken, the one that has been idle longest makes
-room for a newcomer. A client cannot make memory grow by leaving what it is sent unread.
+connections are closed after some seconds; when all places are taken, the one that has been idle
+longest makes room for a newcomer. A client cannot make memory grow by not reading what it is sent.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from whisper_hailo.http.addresses import Network, address_of
 
 logger = logging.getLogger(__name__)
 
-MOST: Final = 256  # Default limit of all connections; fewer where the system gives few descriptors
+MOST: Final = 256
+"""Default limit of all connections; there are fewer where the system gives few descriptors."""
 
 IDLE_S: Final = 10.0
 """From the beginning of a connection, or of a request, to the end of the request's head."""
 
-STUCK_S: Final = 30.0  # For a client to read what it was sent
+STUCK_S: Final = 30.0
+"""For a client to read what it was sent."""
 
 LINGER_S: Final = 5.0
 """For a client to read the rest of what it was sent when the connection is closed."""
@@ -64,11 +66,14 @@ class ConnectionLimiter:
         stand for many.
         """
         client = self._client_of(peer)
-        rivals = [other for other, theirs in self._clients.items() if theirs == client]
-        if client is None or len(rivals) < max(1, self._most // 2):
-            rivals = list(self._clients) if len(self._clients) >= self._most else []
-        if rivals:
-            idle = next((other for other in rivals if other.is_idle), None)
+        same_client = [other for other, owner in self._clients.items() if owner == client]
+        candidates: list[Connection] = []  # of which one must make room
+        if client is not None and len(same_client) >= max(1, self._most // 2):
+            candidates = same_client
+        elif len(self._clients) >= self._most:
+            candidates = list(self._clients)
+        if candidates:
+            idle = next((other for other in candidates if other.is_idle), None)
             if idle is None:
                 logger.warning("all connections are in use; others are refused")
                 return False
@@ -83,6 +88,7 @@ class ConnectionLimiter:
             self._clients[connection] = self._clients.pop(connection)
 
     def release(self, connection: Connection) -> None:
+        """Give up the place of a connection, if it has one."""
         self._clients.pop(connection, None)
 
     def close(self, *, stuck_only: bool = False) -> None:
@@ -92,7 +98,10 @@ class ConnectionLimiter:
                 connection.abort()
 
     def _client_of(self, peer: str) -> str | None:
-        """Return who counts as one client: an IPv4 address, or the 64 bits of an IPv6 customer."""
+        """Return what counts as one client: an IPv4 address, or an IPv6 network of 64 bits.
+
+        A customer has a whole network of IPv6. `None` stands for many clients.
+        """
         address = ipaddress.ip_address(address_of(peer))
         if address.is_loopback or any(address in proxies for proxies in self._proxies):
             return None
@@ -107,7 +116,6 @@ class Connection(asyncio.Protocol):
         inner: speaks HTTP, WebSocket or Wyoming; set by the maker.
         is_idle: no request is under way, and it may be closed for a newcomer.
         is_stuck: the client does not read what it is sent.
-        refusal: is sent where all places are taken.
     """
 
     inner: asyncio.Protocol
@@ -117,12 +125,12 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.is_idle = True
         self.is_stuck = False
-        self._refusal = refusal if tls is None else b""
+        self._refusal = refusal if tls is None else b""  # sent when all places are taken
         self._limiter = limiter
         self._tls = tls
         self._transport: Any = None
-        self._early = b""
-        self._spoken = asyncio.Protocol()  # ignores all until `inner` begins
+        self._early = b""  # came before `inner` began
+        self._protocol = asyncio.Protocol()  # ignores everything until `inner` begins
         self._timer: asyncio.TimerHandle | None = None
         self._reading_paused = False
 
@@ -140,12 +148,13 @@ class Connection(asyncio.Protocol):
             self._set_timer(IDLE_S if seconds is None else seconds)
 
     def abort(self) -> None:
+        """Close the connection at once; what was written may not be sent."""
         self._limiter.release(self)
         self._transport.abort()
 
     @property
     def is_closed_by_peer(self) -> bool:
-        """Whether the client has left, which a paused transport does not notice (`tcp_info`)."""
+        """True if the client has left, which a paused transport does not notice (`tcp_info`)."""
         raw = self._transport.get_extra_info("socket")
         try:
             return raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _PEER_CLOSED
@@ -168,7 +177,7 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         try:
             secured = await loop.start_tls(transport, self, tls, server_side=True)
-        except OSError:  # no TLS, an unknown certificate, or the client left
+        except OSError:  # no TLS, a certificate that the client rejects, or it has left
             secured = None
         if secured is None:
             self.abort()
@@ -176,7 +185,8 @@ class Connection(asyncio.Protocol):
             self._start(secured)
 
     def _start(self, transport: Any) -> None:  # noqa: ANN401 - any of asyncio's
-        self._transport, self._spoken = transport, self.inner
+        self._transport = transport
+        self._protocol = self.inner
         self.inner.connection_made(cast(asyncio.Transport, self))
         if self._early:
             self.data_received(self._early)
@@ -184,10 +194,10 @@ class Connection(asyncio.Protocol):
 
     def set_protocol(self, protocol: asyncio.Protocol) -> None:
         """Hand the connection over from HTTP to WebSocket."""
-        self.inner = self._spoken = protocol
+        self.inner = self._protocol = protocol
 
     def close(self) -> None:
-        """Close the connection when what was written is sent, or in time."""
+        """Close the connection when what was written is sent, or after some seconds."""
         if not self._transport.is_closing():
             self._set_timer(LINGER_S)
         self._transport.close()
@@ -204,21 +214,21 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass data on; what comes with the end of the TLS handshake waits for `inner`."""
-        if self._spoken is self.inner:
+        if self._protocol is self.inner:
             self.inner.data_received(data)
         else:
             self._early += data
 
     def eof_received(self) -> bool | None:
-        return self._spoken.eof_received()
+        return self._protocol.eof_received()
 
     def pause_writing(self) -> None:
-        """Stop reading from a client that does not read, and close the connection in time."""
+        """Stop reading from a client that does not read, and give it some seconds."""
         self.is_stuck = True
         self._transport.pause_reading()
         if not self.is_idle:
             self._set_timer(STUCK_S)
-        self._spoken.pause_writing()
+        self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
         self.is_stuck = False
@@ -226,12 +236,12 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
         if not self.is_idle:
             self._set_timer(None)
-        self._spoken.resume_writing()
+        self._protocol.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._set_timer(None)
         self._limiter.release(self)
-        self._spoken.connection_lost(exc)
+        self._protocol.connection_lost(exc)
 
     def _set_timer(self, seconds: float | None) -> None:
         if self._timer is not None:

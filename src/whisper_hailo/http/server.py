@@ -20,8 +20,13 @@ from websockets.exceptions import InvalidState
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
 
 _KEEP_ALIVE_S: Final = 5
+"""After an answer, for the next request of the connection."""
+
 PING_S: Final = 20.0
-_CLOSED_S: Final = 5  # for answers under way when the server ends
+"""Between two pings of a WebSocket; a client that has left is found so."""
+
+_CLOSED_S: Final = 5
+"""For answers under way when the server ends."""
 
 _BAD: Final = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
@@ -39,11 +44,12 @@ class HttpProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.cycle.response_complete and not self.transport.is_closing():  # none was pipelined
+        # If the client has sent the next request already, its cycle has begun.
+        if self.cycle.response_complete and not self.transport.is_closing():
             self.transport.set_idle()  # type: ignore[attr-defined]
 
     def handle_websocket_upgrade(self, event: Any) -> None:  # noqa: ANN401 - h11's
-        """Hand over to WebSocket; refuse what is no handshake, such as a request with a body."""
+        """Hand over to WebSocket, or refuse a bad handshake, such as a request with a body."""
         super().handle_websocket_upgrade(event)
         if not self.transport.inner.handshake_initiated:  # type: ignore[attr-defined]
             self.transport.write(_BAD)
@@ -59,26 +65,27 @@ class HttpProtocol(H11Protocol):
         if cycle is None or not cycle.response_started or cycle.response_complete:
             self.transport.write(_BAD)
         if cycle is not None:
-            cycle.disconnected = True  # the application sees it, and what it sends is dropped
+            cycle.disconnected = True  # the application is told, and what it sends is dropped
             cycle.message_event.set()
         self.transport.close()
 
 
 class WebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket that may be refused, flooded or left at any moment; none of it is an error.
+    """A WebSocket that may be refused, flooded or left at any moment without an error.
 
     uvicorn takes these for errors of the application or of the server.
     """
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 - of ASGI
-        """Send a message of ASGI; a connection that is accepted is busy."""
+        """Send a message of ASGI; an accepted connection is busy."""
         if self.transport.is_closing() or self.close_sent:
-            self.handshake_complete = True  # or uvicorn misses it
+            self.handshake_complete = True  # otherwise uvicorn reports a handshake without an end
             raise ClientDisconnected
         if message["type"] == "websocket.accept":
             self.transport.set_busy()  # type: ignore[attr-defined]
         await super().send(message)
-        self.handshake_complete |= self.close_sent  # also by the end of a refusal
+        if self.close_sent:
+            self.handshake_complete = True  # a refusal ends the handshake, too
 
     def shutdown(self) -> None:
         """Close for the end of the server, whatever the state of the handshake."""
@@ -119,7 +126,7 @@ class HttpServer(uvicorn.Server):
                 proxy_headers=False,
                 server_header=False,
                 ws_max_size=message_bytes,
-                ws_per_message_deflate=False,  # a few bytes would become megabytes
+                ws_per_message_deflate=False,  # a few bytes could become megabytes
                 ws_ping_interval=PING_S,
                 ws_ping_timeout=pong_s,
                 timeout_keep_alive=_KEEP_ALIVE_S,
