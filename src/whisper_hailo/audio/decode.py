@@ -75,9 +75,10 @@ def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
     track = next((track for track in tracks if track.rate), None)
     if track is None:
         raise ValueError("no readable audio track")
-    seconds = _length_s(container, track)
-    n_frames = None if seconds is None else round(seconds * track.rate)
-    return (track.rate, track.channels, n_frames), _read_samples(container, track)
+    length_s = _length_s(container, track)
+    n_frames = None if length_s is None else round(length_s * track.rate)
+    header = (track.rate, track.channels, n_frames)
+    return header, _read_samples(container, track)
 
 
 def _tag_options(pyav_version: str) -> dict[str, str]:
@@ -126,7 +127,7 @@ def _read_samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - class
     """
     import av
 
-    # A frame's own may differ, and change on the way.
+    # A frame may have another rate and layout, which the resampler converts.
     rate_hz = track.rate
     layout = track.layout
     frame_bytes = 4 * track.channels
@@ -160,9 +161,11 @@ def _place_frames(container: Any, track: Any) -> Iterator[tuple[Any, Any]]:  # n
     which change where streams were joined.
     """
     whole_s = _to_seconds(container.duration, _MOST_GAP_OF_UNKNOWN_S)
-    end_s = None if container.start_time is None else container.start_time / 1e6
     most_s = min(whole_s, _MOST_GAP_S)
     gaps_s = 0.0
+    end_s = None  # of the frame before; `None` if the container has no timeline
+    if container.start_time is not None:
+        end_s = container.start_time / 1e6
     for frame in container.decode(track):
         if end_s is not None:
             start_s = end_s if frame.time is None else frame.time
@@ -175,7 +178,8 @@ def _place_frames(container: Any, track: Any) -> Iterator[tuple[Any, Any]]:  # n
             end_s += frame.samples / frame.sample_rate
         if container.format.name in _BROADCAST:
             most_s = _MOST_BROADCAST_GAP_S  # from the second frame on: a track may start late
-        yield (gaps_s, frame.format.name, frame.layout.name, frame.sample_rate), frame
+        key = (gaps_s, frame.format.name, frame.layout.name, frame.sample_rate)
+        yield key, frame
 
 
 HEADER: Final = b"H"
@@ -230,19 +234,19 @@ def _open_with_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
     """Open what FFmpeg does not, or everything where it is not installed."""
     import soundfile
 
-    opened = soundfile.SoundFile(file)
+    sound = soundfile.SoundFile(file)
     # Otherwise soundfile seeks after every read, which in broken files goes astray.
-    opened.seekable = lambda: False
-    n_frames = opened.frames if opened.frames < UNKNOWN_LENGTH else None
+    sound.seekable = lambda: False
+    n_frames = sound.frames if sound.frames < UNKNOWN_LENGTH else None
 
     def blocks() -> Blocks:
-        frame_bytes = 4 * opened.channels
+        frame_bytes = 4 * sound.channels
         buffer = bytearray(READ_FRAMES * frame_bytes)
         # `buffer_read` would take a shorter last block for an error.
-        while n_read := opened.buffer_read_into(buffer, "float32"):
+        while n_read := sound.buffer_read_into(buffer, "float32"):
             yield memoryview(buffer)[: n_read * frame_bytes]
 
-    return (opened.samplerate, opened.channels, n_frames), blocks()
+    return (sound.samplerate, sound.channels, n_frames), blocks()
 
 
 def _find_reason(error: Exception) -> str:

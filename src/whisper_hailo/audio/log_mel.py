@@ -54,7 +54,9 @@ def mel_filters(n_mels: int) -> NDArray[np.float64]:
     logarithmic = _MEL_BREAK_HZ * np.exp(_MEL_LOG_STEP * (mels - break_mel))
     corners_hz = np.where(mels < break_mel, _MEL_LINEAR_HZ * mels, logarithmic)
     freqs_hz = np.linspace(0.0, nyquist_hz, N_FFT // 2 + 1)
-    low, centre, high = (corners_hz[i : i + n_mels, None] for i in range(3))
+    low = corners_hz[:-2, None]
+    centre = corners_hz[1:-1, None]
+    high = corners_hz[2:, None]
     rising = (freqs_hz - low) / (centre - low)
     falling = (high - freqs_hz) / (high - centre)
     filters: NDArray[np.float64] = np.maximum(0.0, np.minimum(rising, falling))
@@ -66,7 +68,8 @@ def mel_filters(n_mels: int) -> NDArray[np.float64]:
 @cache
 def _hann_window() -> NDArray[np.float64]:
     """Return the periodic Hann window `(n_fft,)`: its last value is not 0."""
-    return 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(N_FFT) / N_FFT)
+    phase = 2.0 * np.pi * np.arange(N_FFT) / N_FFT
+    return 0.5 - 0.5 * np.cos(phase)
 
 
 def log_mel(audio: FloatArray, n_mels: int = 80) -> FloatArray:
@@ -97,11 +100,14 @@ def log_mel(audio: FloatArray, n_mels: int = 80) -> FloatArray:
     frames = np.lib.stride_tricks.sliding_window_view(padded, N_FFT)[::HOP_LENGTH]
     mel = np.empty((n_frames, n_mels), dtype=np.float32)
     for start in range(0, n_frames, _BLOCK_FRAMES):
-        block = slice(start, min(start + _BLOCK_FRAMES, n_frames))
+        end = min(start + _BLOCK_FRAMES, n_frames)  # Whisper drops the last of `frames`
+        block = slice(start, end)
         spectrum = np.fft.rfft(frames[block] * _hann_window())
-        squares = spectrum.view(np.float64)  # real and imaginary parts alternate
+        squares = spectrum.view(np.float64)  # real and imaginary parts in turn
         squares *= squares
-        power = np.add(squares[:, ::2], squares[:, 1::2], dtype=np.float32)
+        real = squares[:, ::2]
+        imaginary = squares[:, 1::2]
+        power = np.add(real, imaginary, dtype=np.float32)
         np.matmul(power, filters, out=mel[block])
     np.maximum(mel, _POWER_FLOOR, out=mel)
     np.log10(mel, out=mel)

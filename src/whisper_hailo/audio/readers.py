@@ -105,25 +105,25 @@ def _open_plain(
     # A descriptor keeps soundfile from judging by the extension, and is faster.
     target = file.fileno() if isinstance(file, io.FileIO) else file
     with quiet():
-        opened = resources.enter_context(soundfile.SoundFile(target, closefd=False))
+        sound = resources.enter_context(soundfile.SoundFile(target, closefd=False))
     # Otherwise soundfile seeks after every read, which in MP3 and broken FLAC files goes astray.
-    opened.seekable = lambda: False
+    sound.seekable = lambda: False
 
     def blocks() -> Iterator[FloatArray]:
         while True:
             try:
                 with quiet():
-                    block = opened.read(READ_FRAMES, dtype="float32", always_2d=True)
+                    block = sound.read(READ_FRAMES, dtype="float32", always_2d=True)
             except soundfile.SoundFileError as error:
                 raise BrokenOffError(getattr(error, "error_string", str(error))) from error
             if block.shape[0] == 0:
                 return
             yield block
 
-    n_frames = opened.frames if opened.frames < UNKNOWN_LENGTH else None
+    n_frames = sound.frames if sound.frames < UNKNOWN_LENGTH else None
     if promised_s is not None:
-        n_frames = round(promised_s * opened.samplerate)
-    return AudioReader(opened.samplerate, opened.channels, n_frames, blocks())
+        n_frames = round(promised_s * sound.samplerate)
+    return AudioReader(sound.samplerate, sound.channels, n_frames, blocks())
 
 
 def open_samples(samples: FloatArray, label: str, sample_rate_hz: int) -> AudioReader:
@@ -150,7 +150,7 @@ def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> AudioReade
     # An empty entry of the path is the current folder, whose modules are not to be imported.
     folders = [folder for folder in sys.path if folder]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
-    with ExitStack() as opened:
+    with ExitStack() as cleanup:
         try:
             process = subprocess.Popen(
                 command,
@@ -164,8 +164,8 @@ def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> AudioReade
                 f"{label} needs a process to be decoded in, and none can be had "
                 f"({error.strerror}); free some memory, or end other programs"
             ) from error
-        opened.enter_context(process)  # closes the pipe and waits
-        opened.callback(process.kill)
+        cleanup.enter_context(process)  # closes the pipe and waits
+        cleanup.callback(process.kill)
         try:
             kind, payload = _read_message(process)
         except BrokenOffError as error:
@@ -174,7 +174,7 @@ def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> AudioReade
             ) from error
         if kind == decode.REFUSED:
             raise _refusal_error(json.loads(payload), label)
-        resources.push(opened.pop_all())
+        resources.push(cleanup.pop_all())
     rate_hz, n_channels, n_frames = json.loads(payload)
     return AudioReader(rate_hz, n_channels, n_frames, _foreign_blocks(process, n_channels))
 

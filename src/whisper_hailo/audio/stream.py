@@ -272,14 +272,14 @@ def split_channels(file: str | Path | BinaryIO) -> Iterator[list[ChannelOf]]:
     """Yield the channels of a file, two or more, which is open in the block."""
     name = audio_name(file)
     with ExitStack() as resources:
-        opened = open_seekable(file, display_path(name), resources)
-        with open_audio(opened, name) as stream:
+        seekable = open_seekable(file, display_path(name), resources)
+        with open_audio(seekable, name) as stream:
             n_channels = stream.n_channels
         if n_channels < 2:
             raise AudioError(
                 f"{display_path(name)} has 1 channel, --channels split takes 2 or more; use mix"
             )
-        yield [ChannelOf(opened, channel, name) for channel in range(n_channels)]
+        yield [ChannelOf(seekable, channel, name) for channel in range(n_channels)]
 
 
 def merge_channels(transcripts: Sequence[Transcript]) -> Transcript:

@@ -76,13 +76,17 @@ def package_to_add(folder: str) -> str:
     return f"pip install whisper-hailo-{folder}"
 
 
-def require_extra(extra: Extra, what: str, *modules: str) -> None:
-    """Refuse to start without the modules of an extra."""
+def require_extra(extra: Extra, feature: str, *modules: str) -> None:
+    """Refuse to start a feature without the modules of an extra.
+
+    Raises:
+        OptionError: a module is not installed.
+    """
     for module in modules:
         if find_spec(module) is None:
             name = module.replace("_", "-")
             raise OptionError(
-                f"{what} needs {name}, which is not installed: {install_command(extra)}"
+                f"{feature} needs {name}, which is not installed: {install_command(extra)}"
             )
 
 

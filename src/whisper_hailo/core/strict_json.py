@@ -22,10 +22,12 @@ T = TypeVar("T")
 
 LARGEST_BYTES: Final = 1 << 24
 """Four times the largest tokenizer of a Whisper model."""
+
 MOST_CONTAINERS: Final = 1 << 20
 """Lists and objects in one file: in memory each takes twenty times its size on disk."""
+
 DEEPEST: Final = 64
-"""Levels of lists and objects; Python's own limit depends on what else runs."""
+"""Levels of lists and objects in each other; Python's own limit depends on the caller's depth."""
 
 LARGEST_NUMBER: Final = 2**63 - 1
 """What NumPy and ONNX hold."""
@@ -78,9 +80,8 @@ def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON
     try:
         if raw.count(b"[") + raw.count(b"{") > MOST_CONTAINERS:
             raise ValueError(f"more than {MOST_CONTAINERS} lists and objects")
-        value = json.loads(
-            raw.decode("utf-8"), parse_constant=_parse_finite, parse_float=_parse_finite
-        )
+        text = raw.decode("utf-8")
+        value = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite)
         if _is_deep(value):
             raise RecursionError
     except RecursionError as error:
@@ -132,9 +133,7 @@ def decode(kind: type[T], value: Any, where: str = "") -> T:  # noqa: ANN401 - a
     elif origin is list:
         result = _decode_items((*inner, ...), value, where)
     elif origin is dict:
-        _require_type(dict, value, where)
-        if not _are_plain(inner[1], value.values()):
-            result = {key: decode(inner[1], item, f"{where}.{key}") for key, item in value.items()}
+        result = _decode_dict(inner[1], value, where)
     elif is_dataclass(origin):
         result = _decode_dataclass(origin, value, where)
     elif origin is UnionType and not (value is None and NoneType in inner):
@@ -163,7 +162,9 @@ def _are_plain(kind: type, values: Collection[Any]) -> bool:
         return False
     if kind is str or not values:
         return True
-    return min(values) >= -LARGEST_NUMBER and max(values) <= LARGEST_NUMBER
+    smallest: int = min(values)
+    largest: int = max(values)
+    return smallest >= -LARGEST_NUMBER and largest <= LARGEST_NUMBER
 
 
 def _decode_items(kinds: tuple[Any, ...], items: Any, where: str) -> list[Any]:  # noqa: ANN401
@@ -178,6 +179,13 @@ def _decode_items(kinds: tuple[Any, ...], items: Any, where: str) -> list[Any]: 
         decode(kind, item, f"{where}[{index}]")
         for index, (kind, item) in enumerate(zip(kinds, items, strict=True))
     ]
+
+
+def _decode_dict(kind: Any, value: Any, where: str) -> dict[str, Any]:  # noqa: ANN401
+    _require_type(dict, value, where)
+    if _are_plain(kind, value.values()):
+        return dict(value)
+    return {key: decode(kind, item, f"{where}.{key}") for key, item in value.items()}
 
 
 def _decode_union(kinds: list[Any], value: object, where: str) -> object:
@@ -229,7 +237,10 @@ def _parse_finite(text: str) -> float:
 
 
 def _is_deep(value: object) -> bool:
-    """Return whether lists and objects are nested deeper than any model file needs."""
+    """Return whether lists and objects are nested deeper than any model file needs.
+
+    It goes through them level by level: recursion could run into Python's own limit.
+    """
     level = _containers_among([value])
     for _ in range(DEEPEST):
         next_level: list[dict[str, Any] | list[Any]] = []

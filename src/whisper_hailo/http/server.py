@@ -134,10 +134,12 @@ class HttpServer(uvicorn.Server):
             )
         )
 
-    def _connection(self, *, app_state: dict[str, Any], **given: Any) -> Connection:  # noqa: ANN401 - uvicorn's
+    def _connection(self, *, app_state: dict[str, Any], **arguments: Any) -> Connection:  # noqa: ANN401 - uvicorn's
         """Return the protocol of a new connection; applications find it in the request's state."""
         connection = Connection(self.limiter, self._tls)
-        connection.inner = HttpProtocol(app_state={**app_state, "connection": connection}, **given)
+        connection.inner = HttpProtocol(
+            app_state={**app_state, "connection": connection}, **arguments
+        )
         return connection
 
     @contextmanager

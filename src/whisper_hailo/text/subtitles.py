@@ -17,6 +17,9 @@ from whisper_hailo.core.types import Segment, Word
 _SENTENCE_ENDS: Final = tuple(".!?…。！？")  # noqa: RUF001 - full-width marks are meant
 _CLAUSE_ENDS: Final = tuple(",;:—–、，；：")  # noqa: RUF001 - full-width marks are meant
 
+_CLOSING_MARKS: Final = "\"'»”)] "
+"""Quotes, brackets and spaces that may follow the end of a sentence."""
+
 
 def split_clauses(
     words: Sequence[Word], max_width: int, max_lines: int
@@ -24,40 +27,43 @@ def split_clauses(
     """Yield the words of each cue, in order; a word longer than a line has its own.
 
     A cue ends where a sentence does, else where a clause does, else as late as it can, but has at
-    least half of what fits.
+    least half of the words that fit.
     """
     rest = list(words)
     while rest:
         lines = _fill_lines(rest, max_width)
-        n_words = sum(len(line) for line in lines[:max_lines])
-        if n_words < len(rest):
-            n_words = _best_end(rest, range((n_words + 1) // 2, n_words + 1))
+        n_fitting = sum(len(line) for line in lines[:max_lines])
+        n_words = n_fitting
+        if n_fitting < len(rest):
+            half = (n_fitting + 1) // 2
+            n_words = _best_end(rest, range(half, n_fitting + 1))
         yield rest[:n_words]
         rest = rest[n_words:]
 
 
-def _best_end(words: Sequence[Word], ends: Iterable[int]) -> int:
-    """Return the number of words to end a cue after: at the best break, the last of several."""
-    return max(ends, key=lambda end: (_rank_break(words[end - 1]), end))
+def _best_end(words: Sequence[Word], counts: Iterable[int]) -> int:
+    """Return how many words a cue takes, of several counts: up to the last of the best breaks."""
+    return max(counts, key=lambda n_words: (_rank_break(words[n_words - 1]), n_words))
 
 
 def split_lines(words: Sequence[Word], max_width: int) -> list[str]:
     """Split the words of a cue into lines; two are split at a clause, or near the middle."""
-    filled = [_join_words(line) for line in _fill_lines(words, max_width)]
-    if len(filled) != 2:
-        return filled
-    best_lines = filled
+    lines = [_join_words(line) for line in _fill_lines(words, max_width)]
+    if len(lines) != 2:
+        return lines
     least_cost = math.inf
     for n_words in range(1, len(words)):
         upper = _join_words(words[:n_words])
         lower = _join_words(words[n_words:])
-        # The end of a sentence or a clause outweighs any difference in width.
-        cost = abs(len(upper) - len(lower)) - max_width * _rank_break(words[n_words - 1])
-        fits = max(len(upper), len(lower)) <= max_width
-        if fits and cost < least_cost:
-            best_lines = [upper, lower]
+        if max(len(upper), len(lower)) > max_width:
+            continue
+        unevenness = abs(len(upper) - len(lower))
+        # A better break outweighs any difference in width.
+        cost = unevenness - max_width * _rank_break(words[n_words - 1])
+        if cost < least_cost:
+            lines = [upper, lower]
             least_cost = cost
-    return best_lines
+    return lines
 
 
 def _fill_lines(words: Sequence[Word], max_width: int) -> list[list[Word]]:
@@ -73,7 +79,7 @@ def _fill_lines(words: Sequence[Word], max_width: int) -> list[list[Word]]:
 
 def _rank_break(word: Word) -> int:
     """Return 2 for the end of a sentence, 1 for that of a clause, else 0."""
-    text = word.text.rstrip("\"'»”)] ")
+    text = word.text.rstrip(_CLOSING_MARKS)
     if text.endswith(_SENTENCE_ENDS):
         return 2
     return 1 if text.endswith(_CLAUSE_ENDS) else 0
@@ -123,20 +129,29 @@ class Cue:
 
 def format_srt(cue: Cue, number: int) -> str:
     """Return a cue as SubRip, with its number."""
-    times = f"{cue_time(cue.start_s, ',')} --> {cue_time(cue.end_s, ',')}"
-    return f"{number}\n{times}\n{speaker_label(cue.speaker)}{_without_arrows(cue.text)}\n\n"
+    label = speaker_label(cue.speaker)
+    text = _escape_arrows(cue.text)
+    return f"{number}\n{_time_line(cue, ',')}\n{label}{text}\n\n"
 
 
 def format_vtt(cue: Cue, number: int) -> str:
     """Return a cue as WebVTT, with the speaker as its voice; its cues need no number."""
     del number
-    times = f"{cue_time(cue.start_s, '.')} --> {cue_time(cue.end_s, '.')}"
     voice = "" if cue.speaker is None else f"<v Speaker {cue.speaker + 1}>"
-    return f"{times}\n{voice}{_without_arrows(cue.text)}\n\n"
+    text = _escape_arrows(cue.text)
+    return f"{_time_line(cue, '.')}\n{voice}{text}\n\n"
 
 
-def _without_arrows(text: str) -> str:
-    return text.replace("-->", "->")  # a line with `-->` is read as times
+def _time_line(cue: Cue, mark: str) -> str:
+    """Return the line with the times of a cue, `mark` before their milliseconds."""
+    start = cue_time(cue.start_s, mark)
+    end = cue_time(cue.end_s, mark)
+    return f"{start} --> {end}"
+
+
+def _escape_arrows(text: str) -> str:
+    """Return a text without `-->`, by which players recognise the line with the times."""
+    return text.replace("-->", "->")
 
 
 class CueWriter:
@@ -149,9 +164,9 @@ class CueWriter:
     def _begin(self) -> None:
         self._words: list[Word] = []
         self._speaker: int | None = None
-        self._width = 0  # of the last line
-        self._n_words = 0  # of the last line
         self._n_lines = 1
+        self._width = 0  # of the last line, as `_n_words`
+        self._n_words = 0
 
     def write(self, segment: Segment) -> Iterator[Cue]:
         """Yield the cues that no more words can be added to."""
