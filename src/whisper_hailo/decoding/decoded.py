@@ -17,9 +17,10 @@ _BYTE_VALUES: Final = 256
 _LONGEST_PHRASE: Final = 12
 _LEAST_LOOP: Final = 24
 _REPEATS: Final = 6
-"""A phrase repeated seven times, or for 24 tokens, is a loop."""
+"""A phrase of up to 12 tokens that comes seven times, or 24 tokens long, is a loop."""
 
 _LONGEST_ECHO: Final = 5
+"""Tokens in a row that text and its prompt may share: names and set phrases come again."""
 
 
 def ends_in_loop(tokens: Sequence[int]) -> bool:
@@ -40,10 +41,10 @@ def cut_loop(tokens: Sequence[int]) -> int:
 
 def _loop_period(tokens: Sequence[int]) -> int | None:
     for period in range(1, _LONGEST_PHRASE + 1):
-        n = max(_REPEATS * period, _LEAST_LOOP)
-        if len(tokens) < n + period:
+        n_repeated = max(_REPEATS * period, _LEAST_LOOP)
+        if len(tokens) < n_repeated + period:  # too few for any longer phrase, too
             return None
-        if tokens[-n:] == tokens[-n - period : -period]:
+        if tokens[-n_repeated:] == tokens[-n_repeated - period : -period]:
             return period
     return None
 
@@ -51,8 +52,12 @@ def _loop_period(tokens: Sequence[int]) -> int | None:
 def repeats_prompt(tokens: Sequence[int], prompt: Sequence[int]) -> bool:
     """Return whether text ids repeat more than five tokens in a row of their prompt."""
     n = _LONGEST_ECHO + 1
-    shown = {tuple(prompt[start : start + n]) for start in range(len(prompt) - n + 1)}
-    return any(tuple(tokens[start : start + n]) in shown for start in range(len(tokens) - n + 1))
+    return not _runs(tokens, n).isdisjoint(_runs(prompt, n))
+
+
+def _runs(tokens: Sequence[int], n: int) -> set[tuple[int, ...]]:
+    """Return all runs of `n` tokens."""
+    return {tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1)}
 
 
 def compression_ratio(text: str) -> float:
@@ -63,12 +68,17 @@ def compression_ratio(text: str) -> float:
 
     Source: OpenAI Whisper, on UTF-8, where a ratio above 2.4 marks a repetition.
     """
-    letters = {letter: index for index, letter in enumerate(dict.fromkeys(text))}
-    if text.isascii() or len(letters) > _BYTE_VALUES:
-        raw = text.encode("utf-8")
-    else:
-        raw = bytes(letters[letter] for letter in text)
+    raw = _bytes_of_letters(text)
     return len(raw) / len(zlib.compress(raw))
+
+
+def _bytes_of_letters(text: str) -> bytes:
+    """Return a byte a letter where there are few enough different ones, else UTF-8."""
+    distinct = dict.fromkeys(text)
+    if text.isascii() or len(distinct) > _BYTE_VALUES:
+        return text.encode("utf-8")
+    numbers = {letter: number for number, letter in enumerate(distinct)}
+    return bytes(numbers[letter] for letter in text)
 
 
 @dataclass(frozen=True, slots=True)

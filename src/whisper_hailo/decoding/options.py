@@ -43,11 +43,10 @@ TIMES: Final = "Times"
 
 def rising_temperatures(first: float, step: float) -> tuple[float, ...]:
     """Return `first` and temperatures above it by `step` up to 1; a step of 0 gives one."""
-    later: list[float] = []
-    if step and 0.0 <= first <= HOTTEST:
-        n_later = int((HOTTEST - first) / step + 1e-6)
-        later = [round(first + (n + 1) * step, 3) for n in range(n_later)]
-    return (first, *later)
+    if not step or not 0.0 <= first <= HOTTEST:  # what is no temperature is refused by its name
+        return (first,)
+    n_steps = int((HOTTEST - first) / step + 1e-6)  # 0.6 / 0.2 is 2.9999999999999996
+    return (first, *(round(first + n * step, 3) for n in range(1, n_steps + 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +69,14 @@ class SearchOptions:
     seed: int = setting(0, "Seed for sampling.", SEARCH)
 
     def __post_init__(self) -> None:
+        if not self.temperatures:
+            raise OptionError("--temperature is empty, expected numbers from 0 to 2")
         wrong = [f"{t:g}" for t in self.temperatures if not 0.0 <= t <= 2.0]
-        shown = ", ".join(wrong) or "empty"
-        if wrong or not self.temperatures:
-            raise OptionError(f"--temperature is {shown}, expected numbers from 0 to 2")
+        if wrong:
+            raise OptionError(f"--temperature is {', '.join(wrong)}, expected numbers from 0 to 2")
         for name in ("beam_size", "retry_beam_size", "best_of"):
-            fits = 1 <= getattr(self, name) <= _MOST_HYPOTHESES
-            require_valid(self, name, fits, f"1 to {_MOST_HYPOTHESES} hypotheses")
+            is_count = 1 <= getattr(self, name) <= _MOST_HYPOTHESES
+            require_valid(self, name, is_count, f"1 to {_MOST_HYPOTHESES} hypotheses")
         require_valid(self, "patience", 0.0 < self.patience <= 100.0, "more than 0, at most 100")
         alpha = self.length_penalty
         require_valid(self, "length_penalty", alpha is None or 0.0 <= alpha <= 1.0, "0 to 1")
@@ -118,12 +118,13 @@ class Thresholds:
 
 def _token_ids(text: str) -> tuple[int, ...] | None:
     """Parse comma-separated token ids; -1 is the checkpoint's list, as in OpenAI Whisper."""
+    expected = "token ids with commas between, or -1"
     try:
         ids = tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
-        ids = (-2,)
+        raise ValueError(expected) from None
     if any(token < -1 for token in ids):
-        raise ValueError("token ids with commas between, or -1")
+        raise ValueError(expected)
     return None if -1 in ids else ids
 
 
@@ -162,10 +163,11 @@ class TokenLimits:
     )
 
     def __post_init__(self) -> None:
-        n, rate = self.no_repeat_ngram, self.max_per_second
-        require_valid(self, "no_repeat_ngram", n >= 0, "0 (off) or a number of tokens")
-        fits = rate is None or (math.isfinite(rate) and rate > 0)
-        require_valid(self, "max_per_second", fits, "more than 0")
+        is_length = self.no_repeat_ngram >= 0
+        require_valid(self, "no_repeat_ngram", is_length, "0 (off) or a number of tokens")
+        rate = self.max_per_second
+        is_rate = rate is None or (math.isfinite(rate) and rate > 0)
+        require_valid(self, "max_per_second", is_rate, "more than 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +188,8 @@ class PromptOptions:
             require_valid(self, name, text is None or bool(text.strip()), "some text")
 
 
-_STRONGEST_CURE: Final = 1000.0
-"""Keeps penalised float32 logits finite."""
+_MOST_ANTI_REPETITION: Final = 1000.0
+"""Highest penalty and boost: penalised float32 logits stay finite."""
 
 SILENCE: Final = "silence"
 PADDINGS: Final = (SILENCE, "zeros")
@@ -227,15 +229,14 @@ class AntiRepetition:
     )
 
     def __post_init__(self) -> None:
-        fits = self.pad_to is None or self.pad_to >= 0
-        require_valid(self, "pad_to", fits, "0 (none) or a number of encoder positions")
+        is_target = self.pad_to is None or self.pad_to >= 0
+        require_valid(self, "pad_to", is_target, "0 (none) or a number of encoder positions")
         require_choices(self)
-        most = f"{_STRONGEST_CURE:g}"
-        fits = 1.0 <= self.repetition_penalty <= _STRONGEST_CURE
-        require_valid(self, "repetition_penalty", fits, f"1 (off) to {most}")
-        require_valid(
-            self, "eot_boost", 0.0 <= self.eot_boost <= _STRONGEST_CURE, f"0 (off) to {most}"
-        )
+        most = _MOST_ANTI_REPETITION
+        is_penalty = 1.0 <= self.repetition_penalty <= most
+        require_valid(self, "repetition_penalty", is_penalty, f"1 (off) to {most:g}")
+        is_boost = 0.0 <= self.eot_boost <= most
+        require_valid(self, "eot_boost", is_boost, f"0 (off) to {most:g}")
 
     def padding(self, dims: Dimensions, silence: SilenceKeys | None = None) -> Padding:
         """Return the padding for a model, with zero rows where it has no silence keys."""
@@ -314,16 +315,18 @@ class DecodingOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))
         require_choices(self)
-        budget, latest_s = self.max_new_tokens, self.max_initial_timestamp_s
+        budget = self.max_new_tokens
         require_valid(self, "max_new_tokens", budget is None or budget >= 1, "1 or more")
-        fits = latest_s is None or (math.isfinite(latest_s) and latest_s >= 0)
-        require_valid(self, "max_initial_timestamp_s", fits, "seconds, 0 or more")
+        latest_s = self.max_initial_timestamp_s
+        is_time = latest_s is None or (math.isfinite(latest_s) and latest_s >= 0)
+        require_valid(self, "max_initial_timestamp_s", is_time, "seconds, 0 or more")
         if self.detect_each_window and self.language != AUTO_LANGUAGE:
             raise OptionError("--detect-each-window needs --language auto; give both")
 
     def budget(self, dims: Dimensions, n_prefix: int, content_s: float | None = None) -> int:
         """Return the new tokens allowed after `n_prefix` tokens in `content_s` of audio."""
-        wanted = self.max_new_tokens or dims.n_text_ctx // 2
+        n_tokens = self.max_new_tokens or dims.n_text_ctx // 2
         if self.limits.max_per_second is not None and content_s is not None:
-            wanted = min(wanted, max(1, math.ceil(self.limits.max_per_second * content_s)))
-        return min(wanted, dims.n_text_ctx - n_prefix)
+            n_spoken = math.ceil(self.limits.max_per_second * content_s)
+            n_tokens = min(n_tokens, max(1, n_spoken))
+        return min(n_tokens, dims.n_text_ctx - n_prefix)

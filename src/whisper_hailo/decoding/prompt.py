@@ -26,7 +26,7 @@ def detect_languages(
     Source: OpenAI Whisper, `detect_language`.
     """
     n_rows = decoder.batch_size(state)
-    if not special.languages:
+    if not special.languages:  # a model of English alone
         return ({"en": 1.0},) * n_rows
     tokens = np.full((n_rows, 1), special.sot, dtype=np.int64)
     output, _ = decoder.step(tokens, state, np.array([0], dtype=np.int64))
@@ -34,12 +34,16 @@ def detect_languages(
     logits = output.logits[:, 0, ids].astype(np.float64)
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     probs = weights / weights.sum(axis=1, keepdims=True)
-    named = (zip(special.languages, row.tolist(), strict=True) for row in probs)
-    return tuple(dict(sorted(row, key=lambda item: -item[1])) for row in named)
+    return tuple(_rank(dict(zip(special.languages, row, strict=True))) for row in probs.tolist())
+
+
+def _rank(probs: dict[str, float]) -> dict[str, float]:
+    """Return languages by their probability, likeliest first."""
+    return dict(sorted(probs.items(), key=lambda item: -item[1]))
 
 
 @cache
-def _tell_once(n_tokens: int, room: int) -> None:
+def _warn_once(n_tokens: int, room: int) -> None:
     """Warn once: a prompt maker is built for the check and again for each recording."""
     logger.warning(
         "--initial-prompt has %d tokens, this model takes %d; its end is used", n_tokens, room
@@ -59,11 +63,14 @@ class PromptMaker:
         self._options = options
         self._room = dims.n_text_ctx // 2 - 1
         prompts = options.prompts
-        first, prefix = prompts.initial_prompt, prompts.prefix
-        self.initial = () if first is None else tokenizer.encode_plain("--initial-prompt", first)
-        self._prefix = () if prefix is None else tokenizer.encode_plain("prefix", prefix)
-        shown = prompts.initial_prompt or prompts.condition_on_previous_text
-        if shown and tokenizer.special.sot_prev is None:
+        self.initial: tuple[int, ...] = ()
+        if prompts.initial_prompt is not None:
+            self.initial = tokenizer.encode_plain("--initial-prompt", prompts.initial_prompt)
+        self._prefix: tuple[int, ...] = ()
+        if prompts.prefix is not None:
+            self._prefix = tokenizer.encode_plain("--prefix", prompts.prefix)
+        shows_text = prompts.initial_prompt or prompts.condition_on_previous_text
+        if shows_text and tokenizer.special.sot_prev is None:
             raise OptionError(
                 "this model has no <|startofprev|> token and takes no prompt; leave out "
                 "--initial-prompt and --condition-on-previous-text"
@@ -74,19 +81,32 @@ class PromptMaker:
                 f"--prefix has {len(self._prefix)} tokens, this model takes {quarter}; shorten it"
             )
         if len(self.initial) > self._room:
-            _tell_once(len(self.initial), self._room)
+            _warn_once(len(self.initial), self._room)
 
     def tokens(
         self, language: str, previous: tuple[int, ...], *, is_first: bool
     ) -> tuple[int, ...]:
         """Return the forced ids of one window; only the first one takes the prefix."""
-        options, special = self._options, self._tokenizer.special
-        control = self._tokenizer.prefix(language, options.task, timestamps=options.timestamps)
-        carried = self.initial[-self._room :] if options.prompts.carry_initial_prompt else ()
-        rest = self._room - len(carried)
-        shown = (*carried, *(previous[-rest:] if rest else ()))
-        before = (special.sot_prev, *shown) if shown and special.sot_prev is not None else ()
-        return (*before, *control, *(self._prefix if is_first else ()))
+        options = self._options
+        sot_prev = self._tokenizer.special.sot_prev
+        ids: list[int] = []
+        earlier = self._earlier_text(previous)
+        if earlier and sot_prev is not None:
+            ids += [sot_prev, *earlier]
+        ids += self._tokenizer.prefix(language, options.task, timestamps=options.timestamps)
+        if is_first:
+            ids += self._prefix
+        return tuple(ids)
+
+    def _earlier_text(self, previous: tuple[int, ...]) -> tuple[int, ...]:
+        """Return what fits: a carried prompt, then the end of the text before the window."""
+        carried: tuple[int, ...] = ()
+        if self._options.prompts.carry_initial_prompt:
+            carried = self.initial[-self._room :]
+        room = self._room - len(carried)
+        if not room:  # a slice from -0 would take all
+            return carried
+        return (*carried, *previous[-room:])
 
     def starting_context(self) -> tuple[int, ...]:
         """Return the initial prompt as text before the first window, unless it is carried."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +43,13 @@ _MEDIAN_EXCHANGES: Final = (
 )  # fmt: skip
 """Sorts the middle one of seven into its place with the fewest comparisons (Devillard, 1998)."""
 
-_DIAGONAL, _DOWN, _ACROSS = 0, 1, 2
+_TINY: Final = 1e-30
+"""Least divisor of attention: a head may ignore the audio."""
+
+_DIAGONAL: Final = 0
+_DOWN: Final = 1
+_ACROSS: Final = 2
+"""Moves of a path through a table: to the next token and position, token, or position."""
 
 
 def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArray:
@@ -58,9 +63,10 @@ def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArr
     Source: OpenAI Whisper, `find_alignment`.
     """
     weights = attention[:, :, :n_positions].astype(np.float64)
-    weights /= np.maximum(weights.sum(axis=-1, keepdims=True), 1e-30)
+    weights /= np.maximum(weights.sum(axis=-1, keepdims=True), _TINY)
+    mean = weights.mean(axis=-2, keepdims=True)
     spread = weights.std(axis=-2, keepdims=True)
-    weights = (weights - weights.mean(axis=-2, keepdims=True)) / np.maximum(spread, 1e-30)
+    weights = (weights - mean) / np.maximum(spread, _TINY)
     matrix = median_filter(weights).mean(axis=0)
     tokens, positions = warp_path(-matrix[rows])
     _, begins = np.unique(tokens, return_index=True)
@@ -70,39 +76,57 @@ def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArr
 
 def median_filter(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the running median along the last axis, whose ends are reflected if long enough."""
-    n, reach = values.shape[-1], MEDIAN_WIDTH // 2
+    n = values.shape[-1]
+    reach = MEDIAN_WIDTH // 2
     if n <= reach:
         return values
-    padded = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(reach, reach)], mode="reflect")
+    widths = [(0, 0)] * (values.ndim - 1)
+    padded = np.pad(values, [*widths, (reach, reach)], mode="reflect")
     around = [padded[..., start : start + n] for start in range(MEDIAN_WIDTH)]
     for low, high in _MEDIAN_EXCHANGES:
-        pair = around[low], around[high]
-        around[low], around[high] = np.minimum(*pair), np.maximum(*pair)
+        smaller = np.minimum(around[low], around[high])
+        larger = np.maximum(around[low], around[high])
+        around[low] = smaller
+        around[high] = larger
     return around[reach]
 
 
 def warp_path(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
-    """Return rows and columns of the cheapest monotonic path through costs `(n, m)`."""
-    n, m = cost.shape
-    table = np.full((n + 1, m + 1), np.inf)
+    """Return rows and columns of the cheapest monotonic path through costs `(n, m)`.
+
+    A whole row of the table is computed at once: moves within it are a running minimum.
+    """
+    n_rows, n_columns = cost.shape
+    table = np.full((n_rows + 1, n_columns + 1), np.inf)
     table[0, 0] = 0.0
-    for row, costs in enumerate(cost):
-        total = np.cumsum(costs)
-        best = np.minimum(table[row, :-1], table[row, 1:])
-        best[1:] -= total[:-1]
-        table[row + 1, 1:] = total + np.minimum.accumulate(best)
-    diagonal, down, across = table[:-1, :-1], table[:-1, 1:], table[1:, :-1]
-    trace = np.full(cost.shape, _ACROSS, dtype=np.int8)
-    trace[(down < diagonal) & (down < across)] = _DOWN
-    trace[(diagonal < down) & (diagonal < across)] = _DIAGONAL
-    row, column = n - 1, m - 1
+    for row in range(n_rows):
+        total = np.cumsum(cost[row])
+        entry = np.minimum(table[row, :-1], table[row, 1:])
+        entry[1:] -= total[:-1]
+        table[row + 1, 1:] = total + np.minimum.accumulate(entry)
+    diagonal = table[:-1, :-1]
+    down = table[:-1, 1:]
+    across = table[1:, :-1]
+    moves = np.full(cost.shape, _ACROSS, dtype=np.int8)
+    moves[(down < diagonal) & (down < across)] = _DOWN
+    moves[(diagonal < down) & (diagonal < across)] = _DIAGONAL
+    return _trace_back(moves)
+
+
+def _trace_back(moves: NDArray[np.int8]) -> tuple[IntArray, IntArray]:
+    """Return rows and columns of the path that ends in the last cell."""
+    row = moves.shape[0] - 1
+    column = moves.shape[1] - 1
     cells: list[tuple[int, int]] = []
     while row >= 0:
         cells.append((row, column))
-        move = trace[row, column]
-        row -= int(move != _ACROSS)
-        column -= int(move != _DOWN)
-    path = np.array(cells[::-1], dtype=np.int64)
+        move = moves[row, column]
+        if move != _ACROSS:
+            row -= 1
+        if move != _DOWN:
+            column -= 1
+    cells.reverse()
+    path = np.array(cells, dtype=np.int64)
     return path[:, 0], path[:, 1]
 
 
@@ -138,35 +162,41 @@ def align_words(
         return []
     eot = tokenizer.special.eot
     fed = np.array([[*prefix, *text, eot]], dtype=np.int64)
-    looks = np.arange(len(prefix) - 1, len(prefix) - 1 + len(text), dtype=np.int64)
-    looks = looks if probabilities else looks[:0]
+    before = len(prefix) - 1  # the decoder looks for a token in the row of the one before it
+    n_looks = len(text) if probabilities else 0
+    looks = np.arange(before, before + n_looks, dtype=np.int64)
     output, _ = decoder.step(fed, state, looks, alignment=True)
     if output.alignment is None:
         return []
     n_positions = min(output.alignment.shape[-1], whole_positions(content_s))
-    # The row of a token is that of the one before it, where the decoder looks for it.
-    rows = slice(len(prefix) - 1, len(prefix) + len(text))
+    rows = slice(before, before + len(text) + 1)
     starts = token_starts(output.alignment[0], n_positions, rows)
-    likely: FloatArray = np.ones(len(text), np.float32)
-    if probabilities:  # among all text ids
-        logits = output.logits[0, :, :eot]
-        exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
-        likely = exponents[np.arange(len(text)), list(text)] / exponents.sum(axis=1)
+    likelihoods: FloatArray = np.ones(len(text), np.float32)
+    if probabilities:
+        likelihoods = _token_probabilities(output.logits[0, :, :eot], text)
     words: list[Word] = []
-    at = 0
+    first = 0
     for word, ids in split_words(tokenizer, text, language):
-        after = at + len(ids)
+        end = first + len(ids)
         words.append(
             Word(
                 text=word,
                 tokens=ids,
-                start_s=float(starts[at]) / _POSITIONS_PER_S,
-                end_s=float(starts[after]) / _POSITIONS_PER_S,
-                probability=float(likely[at:after].mean()),
+                start_s=float(starts[first]) / _POSITIONS_PER_S,
+                end_s=float(starts[end]) / _POSITIONS_PER_S,
+                probability=float(likelihoods[first:end].mean()),
             )
         )
-        at = after
+        first = end
     return words
+
+
+def _token_probabilities(logits: FloatArray, tokens: Sequence[int]) -> FloatArray:
+    """Return `(n,)` probabilities of tokens among all text ids, of logits `(n, n_text_ids)`."""
+    exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
+    chosen = exponents[np.arange(len(tokens)), list(tokens)]
+    probabilities: FloatArray = chosen / exponents.sum(axis=1)
+    return probabilities
 
 
 _STRETCHED_S: Final = 0.4
@@ -191,52 +221,85 @@ def trim_pauses(words: Sequence[Word], audio: FloatArray, detector: SpeechDetect
     """
     trimmed = list(words)
     audio = quiet_gain(audio) * audio
-    for at, word in enumerate(words):
-        if word.end_s - word.start_s <= _STRETCHED_S or not any(map(str.isalnum, word.text)):
+    for index, word in enumerate(words):
+        has_letters = any(letter.isalnum() for letter in word.text)
+        if word.end_s - word.start_s <= _STRETCHED_S or not has_letters:
             continue
         stretches = _speech_within(word, audio, detector)
         if not stretches:
             continue
-        sounds = [each for each in stretches if each[1] - each[0] > _SOUND_S]
-        first, own, last = stretches[0], (sounds or stretches)[-1], stretches[-1]
-        trimmed[at] = replace(word, start_s=own[0], end_s=own[1])
-        before = trimmed[at - 1] if at else None
-        if first is not own and before and before.end_s == first[0]:
-            trimmed[at - 1] = replace(before, end_s=first[1])
-        if last is not own and last[1] == word.end_s and at + 1 < len(words):
-            trimmed[at + 1] = replace(words[at + 1], start_s=last[0])
+        audible = [stretch for stretch in stretches if stretch.duration_s > _SOUND_S]
+        spoken = (audible or stretches)[-1]
+        trimmed[index] = replace(word, start_s=spoken.start_s, end_s=spoken.end_s)
+        first = stretches[0]
+        before = trimmed[index - 1] if index else None
+        if first is not spoken and before and before.end_s == first.start_s:
+            trimmed[index - 1] = replace(before, end_s=first.end_s)
+        last = stretches[-1]
+        has_next = index + 1 < len(words)
+        if last is not spoken and last.end_s == word.end_s and has_next:
+            trimmed[index + 1] = replace(words[index + 1], start_s=last.start_s)
     return trimmed
 
 
-def _speech_within(
-    word: Word, audio: FloatArray, detector: SpeechDetector
-) -> list[tuple[float, float]]:
-    """Return edges of the speech within a word; less than a pause at its ends belongs to it."""
+class _Stretch(NamedTuple):
+    """A stretch of speech in a window."""
+
+    start_s: float
+    end_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """Its length."""
+        return self.end_s - self.start_s
+
+
+def _speech_within(word: Word, audio: FloatArray, detector: SpeechDetector) -> list[_Stretch]:
+    """Return the speech within a word; less than a pause at its ends belongs to it."""
     first = max(0, round(word.start_s * SAMPLE_RATE_HZ) // FRAME_SAMPLES - _LEAD_FRAMES)
     end = round(word.end_s * SAMPLE_RATE_HZ)
     frames = split_frames(audio[first * FRAME_SAMPLES : end])
     detector.reset()
+    # All frames, in order: the detector remembers.
     spoken = [
         number
-        for number, frame in enumerate(frames, first)
+        for number, frame in enumerate(frames, start=first)
         if detector.probability(frame) > CERTAIN_THRESHOLD
     ]
-    breaks = [at for at, (a, b) in enumerate(pairwise(spoken), 1) if b - a > _PAUSE_FRAMES]
     pause_s = frames_to_seconds(_PAUSE_FRAMES)
-    found = []
-    for a, b in pairwise([0, *breaks, len(spoken)] if spoken else ()):
-        start_s, end_s = frames_to_seconds(spoken[a]), frames_to_seconds(spoken[b - 1] + 1)
-        start_s = word.start_s if start_s < word.start_s + pause_s else start_s
-        end_s = word.end_s if end_s > word.end_s - pause_s else end_s
+    stretches: list[_Stretch] = []
+    for first_frame, last_frame in _split_at_pauses(spoken):
+        start_s = frames_to_seconds(first_frame)
+        if start_s < word.start_s + pause_s:
+            start_s = word.start_s
+        end_s = frames_to_seconds(last_frame + 1)
+        if end_s > word.end_s - pause_s:
+            end_s = word.end_s
         if end_s > start_s:
-            found.append((start_s, end_s))
-    return found
+            stretches.append(_Stretch(start_s, end_s))
+    return stretches
+
+
+def _split_at_pauses(spoken: Sequence[int]) -> list[tuple[int, int]]:
+    """Return first and last of rising frame numbers that no pause parts."""
+    runs: list[tuple[int, int]] = []
+    for number in spoken:
+        if runs and number - runs[-1][1] <= _PAUSE_FRAMES:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
 
 
 _SENTENCE_ENDS: Final = ".。!！?？"  # noqa: RUF001 - full-width marks are meant
 _LONGEST_MEDIAN_S: Final = 0.7
+"""Most that counts as the usual length of a word."""
+
 _PAUSE_MEDIANS: Final = 4
+"""Usual lengths of a word that make a pause before a segment."""
+
 _SLACK_S: Final = 0.5
+"""Most that a word may begin before its segment, or end after it."""
 
 
 def words_into_segments(
@@ -255,38 +318,45 @@ def words_into_segments(
     Source: OpenAI Whisper, `add_word_timestamps`.
     """
     lengths = [word.end_s - word.start_s for word in aligned if word.end_s > word.start_s]
-    median_s = min(_LONGEST_MEDIAN_S, float(np.median(lengths)) if lengths else 0.0)
+    median_s = min(_LONGEST_MEDIAN_S, float(np.median(lengths))) if lengths else 0.0
     words = join_punctuation(_shorten_at_sentence_ends(aligned, 2 * median_s))
-    result, at = [], 0
+    result: list[Segment] = []
+    index = 0
     for segment in segments:
         n_text = sum(token < eot for token in segment.tokens)
-        taken, own = 0, []
-        while at < len(words) and taken < n_text:
-            word = words[at]
-            if word.text:
-                start_s = window.locate(word.start_s, is_start=True)
-                end_s = max(start_s, window.locate(word.end_s))
-                own.append(replace(word, start_s=round(start_s, 2), end_s=round(end_s, 2)))
-            taken += len(word.tokens)
-            at += 1
-        timed = _correct_times(segment, own, median_s, last_speech_s)
+        n_taken = 0
+        located: list[Word] = []
+        while index < len(words) and n_taken < n_text:
+            word = words[index]
+            if word.text:  # else its neighbour has it
+                located.append(_locate(word, window))
+            n_taken += len(word.tokens)
+            index += 1
+        timed = _correct_times(segment, located, median_s, last_speech_s)
         if timed.words:
             last_speech_s = timed.end_s
         result.append(timed)
     return result
 
 
+def _locate(word: Word, window: Window) -> Word:
+    """Return a window's word, timed in the recording."""
+    start_s = window.locate(word.start_s, is_start=True)
+    end_s = max(start_s, window.locate(word.end_s))
+    return replace(word, start_s=round(start_s, 2), end_s=round(end_s, 2))
+
+
 def _shorten_at_sentence_ends(words: Sequence[Word], longest_s: float) -> list[Word]:
     """Take the pause out of a mark at a sentence's end, or of the word after it."""
     mended = list(words)
-    for i in range(1, len(mended)):
-        word = mended[i]
+    for index in range(1, len(mended)):
+        word = mended[index]
         if word.end_s - word.start_s <= longest_s:
             continue
         if word.text in _SENTENCE_ENDS:
-            mended[i] = replace(word, end_s=word.start_s + longest_s)
-        elif mended[i - 1].text in _SENTENCE_ENDS:
-            mended[i] = replace(word, start_s=word.end_s - longest_s)
+            mended[index] = replace(word, end_s=word.start_s + longest_s)
+        elif mended[index - 1].text in _SENTENCE_ENDS:
+            mended[index] = replace(word, start_s=word.end_s - longest_s)
     return mended
 
 
@@ -298,29 +368,32 @@ def _correct_times(
         return segment
     _mend_after_pause(words, median_s, last_speech_s)
     first = words[0]
-    start_s, end_s = first.start_s, segment.end_s
+    start_s = first.start_s
     if segment.start_s < first.end_s and segment.start_s - _SLACK_S > first.start_s:
         start_s = segment.start_s
         begin_s = max(0.0, min(first.end_s - median_s, segment.start_s))
         words[0] = replace(first, start_s=begin_s)
+    # Not before: a single word is the first and the last.
     last = words[-1]
+    end_s = last.end_s
     if segment.end_s > last.start_s and segment.end_s + _SLACK_S < last.end_s:
+        end_s = segment.end_s
         words[-1] = replace(last, end_s=max(last.start_s + median_s, segment.end_s))
-    else:
-        end_s = last.end_s
     return replace(segment, start_s=start_s, end_s=end_s, words=tuple(words))
 
 
 def _mend_after_pause(words: list[Word], median_s: float, last_speech_s: float) -> None:
     """Limit the first two words after a pause to twice the median."""
-    longest_s, first = 2 * median_s, words[0]
+    longest_s = 2 * median_s
+    first = words[0]
+    second = words[1] if len(words) > 1 else None
     if first.end_s - last_speech_s <= _PAUSE_MEDIANS * median_s:
         return
-    long_pair = len(words) > 1 and words[1].end_s - first.start_s > 2 * longest_s
-    if first.end_s - first.start_s <= longest_s and not long_pair:
+    is_long_pair = second is not None and second.end_s - first.start_s > 2 * longest_s
+    if first.end_s - first.start_s <= longest_s and not is_long_pair:
         return
-    if len(words) > 1 and words[1].end_s - words[1].start_s > longest_s:
-        seam_s = words[1].end_s - longest_s
-        words[0] = replace(first, end_s=seam_s)
-        words[1] = replace(words[1], start_s=seam_s)
-    words[0] = replace(words[0], start_s=words[0].end_s - longest_s)
+    if second is not None and second.end_s - second.start_s > longest_s:
+        seam_s = second.end_s - longest_s
+        first = replace(first, end_s=seam_s)
+        words[1] = replace(second, start_s=seam_s)
+    words[0] = replace(first, start_s=first.end_s - longest_s)

@@ -30,7 +30,8 @@ def split_words(
         if not words or text.startswith(" ") or is_mark:
             words.append((text, ids))
         else:
-            words[-1] = (words[-1][0] + text, (*words[-1][1], *ids))
+            word_text, word_ids = words[-1]
+            words[-1] = (word_text + text, (*word_ids, *ids))
     return words
 
 
@@ -45,10 +46,10 @@ def _whole_characters(
     for token in tokens:
         current.append(token)
         text = tokenizer.decode(current)
-        at = text.find(_REPLACEMENT)
+        index = text.find(_REPLACEMENT)
         # A replacement character that is there in the whole text as well was meant.
-        meant = offset + at < len(whole) and whole[offset + at] == _REPLACEMENT
-        if at < 0 or meant:
+        is_meant = whole[offset + index : offset + index + 1] == _REPLACEMENT
+        if index < 0 or is_meant:
             pieces.append((text, tuple(current)))
             offset += len(text)
             current = []
@@ -74,27 +75,30 @@ def join_punctuation(
     Source: OpenAI Whisper, `merge_punctuations`: times and probability stay those of the word.
     """
     joined = list(words)
-    after = len(joined) - 1
-    for before in range(len(joined) - 2, -1, -1):
-        first, second = joined[before], joined[after]
-        if first.text.startswith(" ") and first.text.strip() in prepended:
-            joined[after] = replace(
-                second, text=first.text + second.text, tokens=first.tokens + second.tokens
-            )
-            joined[before] = replace(first, text="", tokens=())
+    following = len(joined) - 1
+    for index in range(len(joined) - 2, -1, -1):
+        mark = joined[index]
+        if mark.text.startswith(" ") and mark.text.strip() in prepended:
+            word = joined[following]
+            joined[following] = _add_text(word, mark, word)
+            joined[index] = replace(mark, text="", tokens=())
         else:
-            after = before
-    before = 0
-    for after in range(1, len(joined)):
-        first, second = joined[before], joined[after]
-        if not first.text.endswith(" ") and second.text in appended:
-            joined[before] = replace(
-                first, text=first.text + second.text, tokens=first.tokens + second.tokens
-            )
-            joined[after] = replace(second, text="", tokens=())
+            following = index
+    previous = 0
+    for index in range(1, len(joined)):
+        mark = joined[index]
+        word = joined[previous]
+        if not word.text.endswith(" ") and mark.text in appended:
+            joined[previous] = _add_text(word, word, mark)
+            joined[index] = replace(mark, text="", tokens=())
         else:
-            before = after
+            previous = index
     return joined
+
+
+def _add_text(word: Word, first: Word, second: Word) -> Word:
+    """Return a word with the text and tokens of two."""
+    return replace(word, text=first.text + second.text, tokens=first.tokens + second.tokens)
 
 
 _SENTENCE_ENDS: Final = (".", "?", "!", "。", "？", "！", "…")  # noqa: RUF001 - full-width marks
@@ -118,10 +122,12 @@ def split_into_sentences(segment: Segment) -> list[Segment]:
     """Split a segment with words at sentence ends and pauses; without words it stays whole."""
     if not segment.words:
         return [segment]
-    pieces = [
-        piece for sentence in _split_sentences(segment.words) for piece in _split_long(sentence)
-    ]
-    return [segment] if len(pieces) == 1 else [with_words(segment, piece) for piece in pieces]
+    pieces: list[Sequence[Word]] = []
+    for sentence in _split_sentences(segment.words):
+        pieces += _split_long(sentence)
+    if len(pieces) == 1:
+        return [segment]
+    return [with_words(segment, piece) for piece in pieces]
 
 
 def with_words(segment: Segment, words: Sequence[Word]) -> Segment:
@@ -137,10 +143,12 @@ def with_words(segment: Segment, words: Sequence[Word]) -> Segment:
 
 
 def _split_sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    """Yield the runs of words between sentence ends and pauses."""
     start = 0
     for index, (word, following) in enumerate(pairwise(words), start=1):
-        pauses = following.start_s - word.end_s >= _PAUSE_S
-        if pauses or (ends_sentence(word.text) and not _cannot_begin(following.text)):
+        is_pause = following.start_s - word.end_s >= _PAUSE_S
+        is_end = ends_sentence(word.text) and not _cannot_begin(following.text)
+        if is_pause or is_end:
             yield words[start:index]
             start = index
     yield words[start:]
@@ -161,16 +169,22 @@ def _cannot_begin(text: str) -> bool:
 
 def _split_long(words: Sequence[Word]) -> list[Sequence[Word]]:
     """Split a long stretch at the best pause, as near to its middle as possible."""
-    start_s, end_s = words[0].start_s, words[-1].end_s
+    start_s = words[0].start_s
+    end_s = words[-1].end_s
     if end_s - start_s <= _LONGEST_S or len(words) == 1:
         return [words]
     middle_s = (start_s + end_s) / 2
 
     def worth_s(index: int) -> float:
-        before, after = words[index - 1], words[index]
-        pause_s = after.start_s - before.end_s
-        clause_s = _CLAUSE_WORTH_S if before.text.rstrip(_CLOSING).endswith(_CLAUSE_ENDS) else 0.0
-        return pause_s + clause_s - abs(after.start_s - middle_s) / _LONGEST_S
+        return _worth_of_cut(words[index - 1], words[index], middle_s)
 
     cut = max(range(1, len(words)), key=worth_s)
-    return [*_split_long(words[:cut]), *_split_long(words[cut:])]
+    return _split_long(words[:cut]) + _split_long(words[cut:])
+
+
+def _worth_of_cut(before: Word, after: Word, middle_s: float) -> float:
+    """Return what a cut between two words is worth, in seconds of pause."""
+    worth_s = after.start_s - before.end_s
+    if before.text.rstrip(_CLOSING).endswith(_CLAUSE_ENDS):
+        worth_s += _CLAUSE_WORTH_S
+    return worth_s - abs(after.start_s - middle_s) / _LONGEST_S

@@ -40,16 +40,9 @@ class BeamChoice:
 
     def advance(self, ruled: Sequence[FilteredLogits]) -> list[int]:
         """Take one step; see `Choice`."""
-        candidates: list[tuple[Hypothesis, int]] = []
-        for index, (hypothesis, row) in enumerate(zip(self._live, ruled, strict=True)):
-            for token in self._best_tokens(row.logits):
-                # With a repetition penalty it is the penalised logits that compete.
-                logprob = float(row.logits[token]) - row.logsumexp
-                candidates.append((hypothesis.extended(token, logprob, self._eot), index))
-        candidates.sort(key=lambda candidate: -candidate[0].sum_logprob)
         live: list[Hypothesis] = []
         sources: list[int] = []
-        for hypothesis, source in candidates:
+        for hypothesis, source in self._candidates(ruled):
             if not hypothesis.done:
                 live.append(hypothesis)
                 sources.append(source)
@@ -59,6 +52,19 @@ class BeamChoice:
                 break
         self._live = live
         return sources if self.running else []
+
+    def _candidates(self, ruled: Sequence[FilteredLogits]) -> list[tuple[Hypothesis, int]]:
+        """Return continuations, likeliest first, with the index of what they continue."""
+        candidates: list[tuple[Hypothesis, int]] = []
+        for index, hypothesis in enumerate(self._live):
+            row = ruled[index]
+            for token in self._best_tokens(row.logits):
+                # With a repetition penalty it is the penalised logits that compete.
+                logprob = float(row.logits[token]) - row.logsumexp
+                extended = hypothesis.extended(token, logprob, self._eot)
+                candidates.append((extended, index))
+        candidates.sort(key=lambda candidate: -candidate[0].sum_logprob)
+        return candidates
 
     def _best_tokens(self, logits: FloatArray) -> list[int]:
         """Return the best `beam_size + 1` possible ids, best first."""
@@ -79,10 +85,13 @@ def highest_logits(logits: FloatArray, count: int) -> list[int]:
     NumPy's partition takes 12 ms where nearly all are `-inf`, and 1 ms otherwise; this takes 0.1
     ms.
     """
-    whole_blocks = logits[: logits.size // _BLOCK * _BLOCK].reshape(-1, _BLOCK)
-    peaks = whole_blocks.max(axis=1)
-    bound = np.sort(peaks)[-count] if peaks.size >= count else -np.inf
-    near = np.flatnonzero((logits >= bound) & (logits > -np.inf))
+    n_blocks = logits.size // _BLOCK
+    peaks = logits[: n_blocks * _BLOCK].reshape(-1, _BLOCK).max(axis=1)
+    bound = -np.inf
+    if n_blocks >= count:
+        bound = np.sort(peaks)[-count]
+    is_near = (logits >= bound) & (logits > -np.inf)
+    near = np.flatnonzero(is_near)
     order = np.argsort(-logits[near], kind="stable")  # of equal ones the lower id first
-    ranked: list[int] = near[order][:count].tolist()
-    return ranked
+    ranked: list[int] = near[order].tolist()
+    return ranked[:count]

@@ -212,14 +212,18 @@ def choose_attempt(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decod
     passed = [attempt for attempt in attempts if not is_doubtful(attempt, thresholds)]
     calm = [attempt for attempt in attempts if not repeats_itself(attempt, thresholds)]
     ended = [attempt for attempt in attempts if not attempt.runaway]
-    candidates = passed or calm or ended or attempts
-    n_longest = max(len(attempt.tokens) for attempt in candidates)
-    complete = [
-        attempt for attempt in candidates if len(attempt.tokens) >= _COMPARABLE_LENGTH * n_longest
-    ]
-    chosen = max(complete, key=lambda attempt: attempt.avg_logprob)
+    chosen = _likeliest(passed or calm or ended or attempts)
     if passed or len(attempts) == 1:  # whoever asks for one temperature wants its text
-        return replace(chosen, made_up=False)
+        return chosen
+    is_loop = not calm and not ended
     bound = thresholds.logprob
     is_hopeless = bound is not None and chosen.avg_logprob < _HOPELESS * bound
-    return replace(chosen, made_up=is_hopeless or not (calm or ended))
+    return replace(chosen, made_up=is_loop or is_hopeless)
+
+
+def _likeliest(attempts: Sequence[Decoded]) -> Decoded:
+    """Return the likeliest of the attempts that leave out no words."""
+    n_longest = max(len(attempt.tokens) for attempt in attempts)
+    n_least = _COMPARABLE_LENGTH * n_longest
+    complete = [attempt for attempt in attempts if len(attempt.tokens) >= n_least]
+    return max(complete, key=lambda attempt: attempt.avg_logprob)

@@ -33,29 +33,36 @@ class GreedySearch(Search):
 
     def advance(self, output: StepOutput) -> DecoderInput | None:
         """Take each row's best token; see `Search`."""
-        eot = self._rules.eot
         # A list: reading NumPy's scalars one by one is slower.
         logsumexps = output.logsumexp[:, 0].tolist()
-        for row, logits, logsumexp in zip(self._rows, output.logits[:, 0], logsumexps, strict=True):
+        for index, row in enumerate(self._rows):
             if row.is_running:
-                token, logprob = self._rules.choose(logits, logsumexp, row.tokens)
-                row.take(token, logprob, eot)
-        running = [index for index, row in enumerate(self._rows) if row.is_running]
-        if not running:
+                logits = output.logits[index, 0]
+                token, logprob = self._rules.choose(logits, logsumexps[index], row.tokens)
+                row.take(token, logprob, self._rules.eot)
+        rows = self._rows_to_continue()
+        if not rows:
             return None
-        if 2 * len(running) > len(self._rows):
-            running = list(range(len(self._rows)))
-        self._rows = [self._rows[index] for index in running]
+        self._rows = [self._rows[index] for index in rows]
         # A finished row is fed end-of-transcript; what comes of it is ignored.
+        eot = self._rules.eot
         ids = [[row.tokens[-1] if row.is_running else eot] for row in self._rows]
-        return DecoderInput(running, np.array(ids, dtype=np.int64))
+        return DecoderInput(rows, np.array(ids, dtype=np.int64))
+
+    def _rows_to_continue(self) -> list[int]:
+        """Return the rows that run; all while most of them do, none once none does."""
+        running = [index for index, row in enumerate(self._rows) if row.is_running]
+        if running and 2 * len(running) > len(self._rows):
+            return list(range(len(self._rows)))
+        return running
 
     def finish(self) -> list[SearchResult]:
         """Return the one hypothesis of each window."""
-        return [
-            SearchResult([Hypothesis(tuple(text.tokens), text.sum_logprob, text.done)])
-            for text in self._windows
-        ]
+        results: list[SearchResult] = []
+        for text in self._windows:
+            hypothesis = Hypothesis(tuple(text.tokens), text.sum_logprob, text.done)
+            results.append(SearchResult([hypothesis]))
+        return results
 
 
 @dataclass(slots=True)

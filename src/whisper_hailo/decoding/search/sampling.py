@@ -54,8 +54,8 @@ class SampledChoice:
         """Draw a token; end-of-transcript where its boost decides."""
         if self._boost > 0.0 and end_lead(logits, self._eot, self._boost) > 0.0:
             return self._eot
-        weights = np.exp((logits - logits.max()) / self._temperature, dtype=np.float64)
-        edges = np.cumsum(weights)
+        exponents = (logits - logits.max()) / self._temperature
+        edges = np.cumsum(np.exp(exponents, dtype=np.float64))
         drawn = generator.random() * float(edges[-1])
         # To the right: a draw of exactly 0 must not take an id without probability.
         return int(np.searchsorted(edges, drawn, side="right"))

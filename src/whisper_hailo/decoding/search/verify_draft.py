@@ -31,31 +31,40 @@ _GUESS: Final = 8
 
 @dataclass(slots=True)
 class DraftCursor:
-    """The position in a draft while tokens are taken; `n_mismatched` since it last held."""
+    """The position in a draft while tokens are taken.
+
+    Attributes:
+        position: index of the expected token.
+        n_mismatched: tokens taken since the draft last held.
+    """
 
     tokens: tuple[int, ...]
-    at: int = 0
+    position: int = 0
     n_mismatched: int = 0
 
     def observe(self, token: int) -> None:
         """Advance by the token that was taken."""
-        # After a surprise, the token that it seemed to replace may still come: it was put before.
-        begin = self.at - 1 if self.n_mismatched else self.at
-        ahead = self.tokens[begin : self.at + 1 + _LOOK_AHEAD]
+        begin = self.position
+        if self.n_mismatched:
+            # After a surprise, the token that it seemed to replace may still come: it was put
+            # before.
+            begin -= 1
+        ahead = self.tokens[begin : self.position + 1 + _LOOK_AHEAD]
         if token in ahead:
-            self.at = begin + ahead.index(token) + 1
+            self.position = begin + ahead.index(token) + 1
             self.n_mismatched = 0
-        else:
-            self.at += 1 if self.n_mismatched == 0 else 0
-            self.n_mismatched += 1
+            return
+        if self.n_mismatched == 0:
+            self.position += 1  # at first a surprise seems to replace the expected token
+        self.n_mismatched += 1
 
-    def left(self) -> tuple[int, ...]:
+    def rest(self) -> tuple[int, ...]:
         """Return the expected rest of the draft; nothing after two mismatches."""
-        return self.tokens[self.at :] if self.n_mismatched < 2 else ()
+        return self.tokens[self.position :] if self.n_mismatched < 2 else ()
 
     def proposal(self) -> tuple[int, ...]:
-        """Return what to try next: all that is left, or little of it after a mismatch."""
-        return self.left()[:_GUESS] if self.n_mismatched else self.left()
+        """Return what to try next: all of the rest, or little of it after a mismatch."""
+        return self.rest()[:_GUESS] if self.n_mismatched else self.rest()
 
 
 MAX_TOKENS_PER_PASS: Final = 32
@@ -107,10 +116,12 @@ class DraftSearch(Search):
         def is_usable(token: int) -> bool:
             return token != rules.eot and 0 <= token < n_vocab
 
+        # One token less than the budget: the pass that verifies a draft gives one more.
         usable = takewhile(is_usable, draft.tokens[: max(0, budget - 1)])
-        self._cursor = DraftCursor(tuple(map(int, usable)))
-        self._tokens = list(self._cursor.tokens[: draft.n_fixed])
-        self._cursor.at = self.n_fixed = len(self._tokens)
+        drafted = tuple(int(token) for token in usable)
+        self._tokens = list(drafted[: draft.n_fixed])
+        self.n_fixed = len(self._tokens)
+        self._cursor = DraftCursor(drafted, position=self.n_fixed)
         self._expected: tuple[int, ...] = ()
         self.opening = (*self._tokens, *self._propose())
         self._logprobs: list[float] = []
@@ -126,14 +137,28 @@ class DraftSearch(Search):
         if self._done or len(self._tokens) >= self._budget:
             return None
         fed = [self._tokens[-1], *self._propose()]
-        return DecoderInput([0], np.array([fed], dtype=np.int64), keep=len(self._tokens) - 1)
+        return DecoderInput(
+            rows=[0],
+            tokens=np.array([fed], dtype=np.int64),
+            keep=len(self._tokens) - 1,
+        )
 
     def finish(self) -> list[SearchResult]:
-        chosen = self._logprobs[:-1] if self._done and not self._guess else self._logprobs
+        """Return the one hypothesis, with what became of the draft."""
+        chosen = self._logprobs
+        if self._done and not self._guess:
+            chosen = chosen[:-1]  # the last one is that of end-of-transcript
         n_fixed = len(self._tokens) - len(chosen)
-        hypothesis = Hypothesis(tuple(self._tokens), sum(self._logprobs), self._done, n_fixed)
+        hypothesis = Hypothesis(
+            tokens=tuple(self._tokens),
+            sum_logprob=sum(self._logprobs),
+            done=self._done,
+            n_fixed=n_fixed,
+        )
+        probabilities = [1.0] * n_fixed
+        probabilities += [math.exp(logprob) for logprob in chosen]
         drafted = Drafted(
-            probabilities=(1.0,) * n_fixed + tuple(map(math.exp, chosen)),
+            probabilities=tuple(probabilities),
             n_fixed=n_fixed,
             n_passes=self._n_passes,
             guess=self._guess,
@@ -142,27 +167,25 @@ class DraftSearch(Search):
 
     def _propose(self) -> tuple[int, ...]:
         """Return what to verify after the last token."""
-        self._expected = self._cursor.left()
-        most = max(0, min(MAX_TOKENS_PER_PASS, self._budget - 1 - len(self._tokens)))
-        return self._cursor.proposal()[:most]
+        self._expected = self._cursor.rest()
+        n_left = self._budget - 1 - len(self._tokens)
+        n_most = max(0, min(MAX_TOKENS_PER_PASS, n_left))
+        return self._cursor.proposal()[:n_most]
 
     def _follow(self, output: StepOutput) -> None:
         """Take tokens while they match the draft, and one more."""
-        expected, logits = self._expected, output.logits[0]
+        expected = self._expected
+        logits = output.logits[0]
         # Lists, for the weights have just driven NumPy's functions out of the processor's cache.
-        logsumexp = output.logsumexp[0].tolist()
-        places: list[int] = []  # the encoder position that each row attends to most
-        if self.aligns and output.alignment is not None:
-            attention = output.alignment[0][:, -len(logits) :].sum(axis=0)
-            places = attention.argmax(axis=1).tolist()
-        for row, (own, total) in enumerate(zip(logits, logsumexp, strict=True)):
-            wanted = expected[row] if row < len(expected) else None
+        logsumexps = output.logsumexp[0].tolist()
+        positions = self._attended_positions(output, len(logits))
+        for row, (row_logits, logsumexp) in enumerate(zip(logits, logsumexps, strict=True)):
+            expected_token = expected[row] if row < len(expected) else None
             if self._goes_on and len(self._tokens) == self.n_fixed:
-                own[self._eot] = -np.inf
-            token, logprob = self._rules.choose(own, total, self._tokens)
-            is_guess = self._horizon is not None and bool(places) and places[row] >= self._horizon
-            if token != self._eot and is_guess:
-                self._guess = expected[row:] if token == wanted else (token,)
+                row_logits[self._eot] = -np.inf
+            token, logprob = self._rules.choose(row_logits, logsumexp, self._tokens)
+            if token != self._eot and self._is_guess(positions, row):
+                self._guess = expected[row:] if token == expected_token else (token,)
                 self._done = True
                 return
             self._logprobs.append(logprob)
@@ -171,5 +194,17 @@ class DraftSearch(Search):
                 return
             self._tokens.append(token)
             self._cursor.observe(token)
-            if token != wanted:
+            if token != expected_token:
                 return
+
+    def _attended_positions(self, output: StepOutput, n_rows: int) -> list[int]:
+        """Return the encoder position that each of the last rows attends to most, if known."""
+        if not self.aligns or output.alignment is None:
+            return []
+        attention = output.alignment[0][:, -n_rows:].sum(axis=0)
+        positions: list[int] = attention.argmax(axis=1).tolist()
+        return positions
+
+    def _is_guess(self, positions: list[int], row: int) -> bool:
+        """Return whether a row attends to audio that is held back."""
+        return self._horizon is not None and bool(positions) and positions[row] >= self._horizon

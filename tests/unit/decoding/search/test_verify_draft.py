@@ -247,7 +247,7 @@ def after(*said: int, draft: Sequence[int] = DRAFT) -> DraftCursor:
 
 def test_a_draft_that_holds_is_proposed_whole() -> None:
     assert after().proposal() == DRAFT
-    assert after(0, 1, 2).proposal() == after(0, 1, 2).left() == DRAFT[3:]
+    assert after(0, 1, 2).proposal() == after(0, 1, 2).rest() == DRAFT[3:]
     assert after(*DRAFT).proposal() == ()
 
 
@@ -255,23 +255,23 @@ def test_a_draft_that_holds_is_proposed_whole() -> None:
 def test_up_to_six_dropped_tokens_are_bridged(token: int, holds: bool) -> None:
     cursor = after(token)
     assert cursor.n_mismatched == (0 if holds else 1)
-    assert cursor.left() == (DRAFT[token + 1 :] if holds else DRAFT[1:])
+    assert cursor.rest() == (DRAFT[token + 1 :] if holds else DRAFT[1:])
 
 
 def test_of_equal_tokens_the_nearest_is_meant() -> None:
-    assert after(1, draft=(0, 1, 2, 1, 3)).left() == (2, 1, 3)
+    assert after(1, draft=(0, 1, 2, 1, 3)).rest() == (2, 1, 3)
 
 
 def test_behind_surprise_little_is_tried_from_next_token_on() -> None:
     """The strange token is thought to stand for the one that was expected."""
     cursor = after(0, STRANGE)
-    assert cursor.left() == DRAFT[2:]
+    assert cursor.rest() == DRAFT[2:]
     assert cursor.proposal() == DRAFT[2:10]
 
 
 def test_nothing_is_expected_after_two_surprises() -> None:
     cursor = after(0, STRANGE, STRANGER)
-    assert cursor.left() == cursor.proposal() == ()
+    assert cursor.rest() == cursor.proposal() == ()
 
 
 @pytest.mark.parametrize("surprises", [(STRANGE,), (STRANGE, STRANGER), (STRANGE,) * 9])
@@ -288,12 +288,12 @@ def test_draft_holds_again_where_one_of_its_next_tokens_comes(
     if left is None:
         assert cursor.n_mismatched == len(surprises) + 1
     else:
-        assert (cursor.n_mismatched, cursor.left(), cursor.proposal()) == (0, left, left)
+        assert (cursor.n_mismatched, cursor.rest(), cursor.proposal()) == (0, left, left)
 
 
 def test_surprise_at_very_start_may_stand_before_first_token() -> None:
-    assert after(STRANGE, 0).left() == DRAFT[1:]
-    assert after(STRANGE, 1).left() == DRAFT[2:]
+    assert after(STRANGE, 0).rest() == DRAFT[1:]
+    assert after(STRANGE, 1).rest() == DRAFT[2:]
 
 
 def test_behind_its_end_a_draft_proposes_nothing() -> None:
