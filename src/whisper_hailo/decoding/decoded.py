@@ -1,4 +1,4 @@
-"""The decoded tokens of a window, and signs that they are silent, doubtful or made up."""
+"""The decoded tokens of a window, and signs of silence, of loops and of a repeated prompt."""
 
 from __future__ import annotations
 
