@@ -18,7 +18,7 @@ from whisper_hailo.serve.routes.health import health_router
 from whisper_hailo.serve.routes.media import media_router
 from whisper_hailo.serve.routes.openai import openai_router
 from whisper_hailo.serve.routes.page import PUBLIC_PATHS, page_router
-from whisper_hailo.serve.routes.realtime import realtime_router
+from whisper_hailo.serve.routes.realtime.router import realtime_router
 from whisper_hailo.serve.service import TranscriptionService
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {

@@ -1,48 +1,49 @@
 """HTTP and Wyoming in one process and one event loop, from the first request to the last.
 
-Libraries of a protocol are imported when it is served: HTTP's take 20 MiB, those that announce
-Wyoming 9.
+Libraries of a protocol are imported when it is served: HTTP's take 20 MiB.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import signal
-import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from typing import Final, NamedTuple
 
-from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import Supervisor
 from whisper_hailo.http.addresses import Listener, is_loopback
 from whisper_hailo.http.connections import ConnectionLimiter
+from whisper_hailo.serve.announcement import announce_wyoming
 from whisper_hailo.serve.logs import rate_limited_network_log
 from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
 from whisper_hailo.serve.service import TranscriptionService
 
-if TYPE_CHECKING:
-    from zeroconf.asyncio import AsyncZeroconf
-
 logger = logging.getLogger(__name__)
 
-_ALIVE_S: Final = 0.1  # interval of watchdog notifications
+_ALIVE_INTERVAL_S: Final = 0.1  # between notifications of the watchdog
 
-PONG_S: Final = 300.0
+PONG_TIMEOUT_S: Final = 300.0
 """A client that sends faster than it is heard is not read for a while, nor are its pongs."""
 
-WYOMING_SERVICE: Final = "_wyoming._tcp.local."
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-Listeners: TypeAlias = tuple[Listener | None, Listener | None]
-"""Of HTTP and of Wyoming."""
+class Listeners(NamedTuple):
+    """Sockets of the protocols that are served."""
+
+    http: Listener | None
+    wyoming: Listener | None
 
 
 @contextmanager
-def bound(listen: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
-    """Hold the addresses as long as the block lasts."""
+def bind_addresses(listen: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
+    """Hold the addresses as long as the block lasts.
+
+    Raises:
+        OptionError: an address is taken, or none of this machine.
+    """
     advice = "give another port, or an address that this machine has"
     with ExitStack() as stack:
 
@@ -51,7 +52,9 @@ def bound(listen: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
                 return None
             return stack.enter_context(Listener(address.host, address.port, scheme, advice))
 
-        yield bind(listen.http, "https" if tls else "http"), bind(listen.wyoming, "tcp")
+        http = bind(listen.http, "https" if tls else "http")
+        wyoming = bind(listen.wyoming, "tcp")
+        yield Listeners(http, wyoming)
 
 
 async def run_server(
@@ -66,70 +69,85 @@ async def run_server(
 
     `serving` is called once with each address that is served.
     """
-    loop, supervisor, (http, wyoming) = asyncio.get_running_loop(), Supervisor(), listeners
-    connections = ConnectionLimiter(service.limits.connections, safety.proxies)
-
-    def end() -> None:
-        """End; asked a second time, without waiting for anything."""
-        if service.ending.is_set():
-            raise KeyboardInterrupt
-        logger.info("ending: requests under way have %g s", listen.drain_s)
-        service.ending.set()
-
-    async def watch() -> None:
-        """Tell the service manager that the server is ready, then that it is alive."""
-        supervisor.ready("serving")
-        while all(model.is_alive for model in service.models):
-            supervisor.alive()
-            await asyncio.sleep(_ALIVE_S)
-
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    for number in numbers:
-        loop.add_signal_handler(number, end)
+    limiter = ConnectionLimiter(service.limits.connections, safety.proxies)
     try:
         async with AsyncExitStack() as stack:
+            stack.enter_context(_end_by_signals(service, listen.drain_s))
             stack.enter_context(rate_limited_network_log())
-            if http is not None:
-                _open_http(service, http, safety, connections, stack)
-                serving(http.url)
+            if listeners.http is not None:
+                _open_http(service, listeners.http, safety, limiter, stack)
+                serving(listeners.http.url)
             else:
                 logger.info("only Wyoming is served; --http HOST:PORT adds OpenAI's API")
-            if wyoming is not None:
-                from whisper_hailo.serve.routes.wyoming import WyomingServer
-
-                finds_end = listen.endpointing
-                speaking = WyomingServer(service, connections, finds_end=finds_end)
-                server = await speaking.serve(wyoming)
-                stack.push_async_callback(speaking.close)
-                stack.callback(server.close)
-                serving(wyoming.url)
+            if listeners.wyoming is not None:
+                await _open_wyoming(service, listeners.wyoming, listen, limiter, stack)
+                serving(listeners.wyoming.url)
+                # After it is served: Home Assistant connects as soon as it is announced.
                 if listen.zeroconf is not None:
-                    announced = announce(listen.zeroconf, wyoming.host, wyoming.port)
-                    await stack.enter_async_context(announced)
-            watchdog = asyncio.create_task(watch())
+                    address = listeners.wyoming
+                    await stack.enter_async_context(
+                        announce_wyoming(listen.zeroconf, address.host, address.port)
+                    )
+            supervisor = Supervisor()
+            watchdog = asyncio.create_task(_notify_watchdog(service, supervisor))
             stack.callback(watchdog.cancel)
             await service.ending.wait()
             supervisor.stopping()
-            service.stop()
-            if not await asyncio.to_thread(service.wait_until_empty, listen.drain_s):
-                n_unfinished = sum(model.queue.n_unfinished for model in service.models)
-                logger.warning("%d requests were given up", n_unfinished)
+            await _drain(service, listen.drain_s)
     finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
         await asyncio.to_thread(service.close)
+
+
+@contextmanager
+def _end_by_signals(service: TranscriptionService, drain_s: float) -> Iterator[None]:
+    """End the service by a signal; by a second one without waiting for anything."""
+
+    def end() -> None:
+        if service.ending.is_set():
+            raise KeyboardInterrupt
+        logger.info("ending: requests in progress have %g s", drain_s)
+        service.ending.set()
+
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, end)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+async def _notify_watchdog(service: TranscriptionService, supervisor: Supervisor) -> None:
+    """Tell the service manager that the server is ready, then that it is alive.
+
+    A model whose thread has died is not alive: the service manager starts the server again.
+    """
+    supervisor.ready("serving")
+    while all(model.is_alive for model in service.models):
+        supervisor.alive()
+        await asyncio.sleep(_ALIVE_INTERVAL_S)
+
+
+async def _drain(service: TranscriptionService, drain_s: float) -> None:
+    """Refuse new requests, and let those in progress finish in time."""
+    service.stop()
+    if not await asyncio.to_thread(service.wait_until_empty, drain_s):
+        n_unfinished = sum(model.queue.n_unfinished for model in service.models)
+        logger.warning("%d requests were given up", n_unfinished)
 
 
 def _open_http(
     service: TranscriptionService,
     listener: Listener,
     safety: SafetyOptions,
-    connections: ConnectionLimiter,
+    limiter: ConnectionLimiter,
     stack: AsyncExitStack,
 ) -> None:
+    """Serve HTTP until the stack is closed."""
     from whisper_hailo.http.server import HttpServer
     from whisper_hailo.serve.app import make_app
-    from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
+    from whisper_hailo.serve.routes.realtime.protocol import MAX_MESSAGE_BYTES
 
     if not (safety.keys() or is_loopback(listener.host)):
         logger.warning(
@@ -137,57 +155,35 @@ def _open_http(
             "give --api-key-file, or listen at 127.0.0.1",
             listener.url,
         )
-    app, tls = make_app(service, listener.host, safety), safety.tls()
-    server = HttpServer(app, connections, tls, message_bytes=MOST_BYTES, pong_s=PONG_S)
+    server = HttpServer(
+        make_app(service, listener.host, safety),
+        limiter,
+        safety.tls(),
+        message_bytes=MAX_MESSAGE_BYTES,
+        pong_s=PONG_TIMEOUT_S,
+    )
     listener.listen()
-    task = asyncio.create_task(server.serve(sockets=[listener]))
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
 
     async def close() -> None:
         server.should_exit = True
-        await task
+        await serving
 
     stack.push_async_callback(close)
 
 
-@asynccontextmanager
-async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
-    """Announce the Wyoming server by multicast DNS, so that Home Assistant finds it.
+async def _open_wyoming(
+    service: TranscriptionService,
+    listener: Listener,
+    listen: ListenOptions,
+    limiter: ConnectionLimiter,
+    stack: AsyncExitStack,
+) -> None:
+    """Serve Wyoming until the stack is closed."""
+    from whisper_hailo.serve.routes.wyoming.server import WyomingServer
 
-    `name` is shown there. A server at every address is announced on all network cards, with the
-    addresses of all.
-    """
-    from zeroconf import InterfaceChoice
-    from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
-
-    try:
-        addresses = list({str(info[4][0]) for info in socket.getaddrinfo(host, port)})
-        everywhere = any(ipaddress.ip_address(address).is_unspecified for address in addresses)
-        zeroconf = AsyncZeroconf(interfaces=InterfaceChoice.All if everywhere else addresses)
-    except OSError as error:
-        raise OptionError(
-            f"--zeroconf cannot tell the network ({error.strerror}); leave it out, and give Home "
-            "Assistant the address"
-        ) from error
-    service = AsyncServiceInfo(
-        WYOMING_SERVICE,
-        f"{name}.{WYOMING_SERVICE}",
-        parsed_addresses=await _card_addresses(zeroconf) if everywhere else addresses,
-        port=port,
-        server=f"{socket.gethostname()}.local.",
-    )
-    try:
-        await (await zeroconf.async_register_service(service))
-        logger.info("announced by multicast DNS as %s", name)
-        yield
-    finally:
-        await zeroconf.async_unregister_all_services()
-        await zeroconf.async_close()
-
-
-async def _card_addresses(zeroconf: AsyncZeroconf) -> list[str]:
-    """Return the addresses of the network cards; loopback only where there is no other."""
-    await zeroconf.zeroconf.async_wait_for_start()
-    found = {str(sender.sock_name[0]) for sender in zeroconf.zeroconf.engine.senders}
-    addresses = {one for one in found if not ipaddress.ip_address(one).is_unspecified}
-    outside = {one for one in addresses if not ipaddress.ip_address(one).is_loopback}
-    return sorted(outside or addresses)
+    wyoming = WyomingServer(service, limiter, finds_end=listen.endpointing)
+    server = await wyoming.serve(listener)
+    stack.push_async_callback(wyoming.close)
+    # Closed first, so that no connection comes after the others have ended.
+    stack.callback(server.close)

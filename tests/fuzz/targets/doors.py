@@ -197,8 +197,8 @@ class Fuzzed:
         from whisper_hailo.http.server import HttpServer
         from whisper_hailo.serve.app import make_app
         from whisper_hailo.serve.options import SafetyOptions
-        from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
-        from whisper_hailo.serve.routes.wyoming import WyomingServer
+        from whisper_hailo.serve.routes.realtime.protocol import MAX_MESSAGE_BYTES
+        from whisper_hailo.serve.routes.wyoming.server import WyomingServer
 
         limiter = ConnectionLimiter()
         listener, other = (Listener("127.0.0.1", 0, "tcp", "") for _ in range(2))
@@ -207,7 +207,7 @@ class Fuzzed:
         app = make_app(self._engine, "127.0.0.1", SafetyOptions())
         listener.listen()  # who connects before it serves waits
         opened.set()
-        server = HttpServer(app, limiter, None, message_bytes=MOST_BYTES)
+        server = HttpServer(app, limiter, None, message_bytes=MAX_MESSAGE_BYTES)
         await server.serve([listener])
 
     def make(self, rng: Random, base: Path) -> Input:

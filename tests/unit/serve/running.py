@@ -14,7 +14,7 @@ from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.server import HttpServer
 from whisper_hailo.serve.app import make_app
 from whisper_hailo.serve.options import SafetyOptions
-from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
+from whisper_hailo.serve.routes.realtime.protocol import MAX_MESSAGE_BYTES
 
 
 @dataclass
@@ -44,7 +44,7 @@ def running(
         app,
         ConnectionLimiter(connections),
         safety.tls(),
-        message_bytes=MOST_BYTES,
+        message_bytes=MAX_MESSAGE_BYTES,
         pong_s=300.0,
     )
     opened: list[asyncio.AbstractEventLoop] = []

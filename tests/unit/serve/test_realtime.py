@@ -27,8 +27,8 @@ from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
-from whisper_hailo.serve.routes.realtime import RealtimeSession
-from whisper_hailo.serve.routes.realtime_protocol import PCM, PCMA, PCMU, sample_stream
+from whisper_hailo.serve.routes.realtime.sample_formats import PCM, PCMA, PCMU, make_sample_stream
+from whisper_hailo.serve.routes.realtime.session import RealtimeSession
 
 pytestmark = pytest.mark.slow
 
@@ -174,7 +174,7 @@ def test_the_end_of_the_server_completes_what_is_being_said(
 def test_a_client_that_is_silent_is_sent_away(
     web: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.realtime.IDLE_S", 0.05)
+    monkeypatch.setattr("whisper_hailo.serve.routes.realtime.session.IDLE_TIMEOUT_S", 0.05)
     with talk(web) as said:
         with pytest.raises(ConnectionClosed) as left:
             said.next()
@@ -428,7 +428,7 @@ def test_the_laws_of_telephones_are_those_of_libsndfile(kind: str, subtype: str)
     soundfile.write(file, np.zeros(256), 8_000, subtype=subtype, format="WAV")
     raw = file.getvalue()[:-256] + codes
     expected, _ = soundfile.read(io.BytesIO(raw), dtype="float32")
-    sound, resampler = sample_stream(kind), Resampler(8_000)
+    sound, resampler = make_sample_stream(kind), Resampler(8_000)
     heard = np.concatenate([sound.push(codes), sound.finish()])
     wanted = np.concatenate([resampler.push(expected), resampler.finish()])
     assert np.array_equal(heard, wanted)
@@ -437,7 +437,7 @@ def test_the_laws_of_telephones_are_those_of_libsndfile(kind: str, subtype: str)
 
 def test_pieces_may_be_cut_anywhere() -> None:
     raw = pcm(load_audio(DEMO)[:16_000])
-    whole, torn = sample_stream(PCM), sample_stream(PCM)
+    whole, torn = make_sample_stream(PCM), make_sample_stream(PCM)
     expected = np.concatenate([whole.push(raw), whole.finish()])
     pieces = [torn.push(raw[at : at + 777]) for at in range(0, len(raw), 777)]
     assert np.allclose(np.concatenate([*pieces, torn.finish()]), expected, atol=1e-6)

@@ -11,7 +11,7 @@ import pytest
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.serve.server import WYOMING_SERVICE, announce
+from whisper_hailo.serve.announcement import WYOMING_SERVICE, announce_wyoming
 
 pytest.importorskip("wyoming", reason="the server extra is not installed")
 
@@ -20,7 +20,7 @@ _LARGE: Final = ("fastapi", "starlette", "uvicorn", "pydantic", "zeroconf", "onn
 _PROGRAM: Final = f"""
 import sys
 import whisper_hailo.serve.service, whisper_hailo.serve.server
-import whisper_hailo.serve.routes.wyoming
+import whisper_hailo.serve.routes.wyoming.server
 from whisper_hailo.cli.commands import serve
 
 print(*({{*sys.modules}} & {{*{_LARGE}}}))
@@ -36,7 +36,7 @@ def test_a_server_of_wyoming_alone_loads_no_http() -> None:
 @pytest.mark.slow
 def test_the_server_is_found_by_its_name_while_it_runs() -> None:
     async def look() -> tuple[AsyncServiceInfo | None, AsyncServiceInfo | None]:
-        async with announce("kitchen", "127.0.0.1", 10_300):
+        async with announce_wyoming("kitchen", "127.0.0.1", 10_300):
             there = await ask()
         return there, await ask(500)
 
@@ -58,8 +58,8 @@ def test_the_server_is_found_by_its_name_while_it_runs() -> None:
 
 def test_an_address_that_is_none_is_told() -> None:
     async def look() -> None:
-        async with announce("kitchen", "no.such.host.invalid", 10_300):
+        async with announce_wyoming("kitchen", "no.such.host.invalid", 10_300):
             pass
 
-    with pytest.raises(OptionError, match="--zeroconf cannot tell the network"):
+    with pytest.raises(OptionError, match="--zeroconf cannot use the network"):
         asyncio.run(look())

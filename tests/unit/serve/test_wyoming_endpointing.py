@@ -19,8 +19,8 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.serve.audio import PcmFormat, SampleStream
 from whisper_hailo.serve.request import Choices, Priority
-from whisper_hailo.serve.routes import wyoming_audio
-from whisper_hailo.serve.routes.wyoming_audio import EndOfSpeechDetector
+from whisper_hailo.serve.routes.wyoming import end_of_speech
+from whisper_hailo.serve.routes.wyoming.end_of_speech import EndOfSpeechDetector
 
 CHUNK = 1024
 PAUSE = bytes(3 * 2 * SAMPLE_RATE_HZ)
@@ -194,7 +194,7 @@ async def answer(client: AsyncTcpClient) -> list[Event]:
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audio counts as live however fast it comes."""
-    monkeypatch.setattr(wyoming_audio, "LIVE_SHARE", 1e-9)
+    monkeypatch.setattr(end_of_speech, "LIVE_SHARE", 1e-9)
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def test_who_hangs_up_frees_the_place() -> None:
         (b'{"type": "ping", "data": {"text": "\\ud800"}}\n', "readable JSON"),
         (b"x" * 200_000, "more than 65536 bytes"),
         (b"[" * 60_000 + b"\n", "readable JSON"),
-        (b'{"type": "audio-stop"}\n', "no sound came"),
+        (b'{"type": "audio-stop"}\n', "no audio came before audio-stop"),
         (
             b'{"type": "audio-chunk", "data": {"rate": 16000, "width": 7, "channels": 1}, '
             b'"payload_length": 7}\nsamples{"type": "audio-stop"}\n',
@@ -68,7 +68,7 @@ def test_who_hangs_up_frees_the_place() -> None:
         (
             b'{"type": "audio-chunk", "data": {"rate": 16000, "width": 2, "channels": 1}}\n'
             b'{"type": "audio-chunk", "data": {"rate": 16000, "width": 2, "channels": 2}}\n',
-            "send each recording in one form",
+            "use one format for each recording",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from tests.unit.serve.house import House
 from whisper_hailo.audio import load_audio
 from whisper_hailo.http.addresses import Listener
 from whisper_hailo.http.connections import ConnectionLimiter
-from whisper_hailo.serve.routes.wyoming import WyomingServer
+from whisper_hailo.serve.routes.wyoming.server import WyomingServer
 
 
 @asynccontextmanager

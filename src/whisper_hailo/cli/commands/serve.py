@@ -47,7 +47,7 @@ def serve(
     require_extra("server", "serve", *_NEEDED)
     fallback.apply(decoding, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
     from whisper_hailo.serve.request import RequestDefaults
-    from whisper_hailo.serve.server import bound, run_server
+    from whisper_hailo.serve.server import bind_addresses, run_server
     from whisper_hailo.serve.service import make_service
 
     if listen.http is None and listen.wyoming is None:
@@ -55,7 +55,7 @@ def serve(
     release_freed_memory()
     safety.keys()  # refuses wrong keys before a model is looked for
     safety.tls()  # refuses what HTTPS cannot be served with
-    with bound(listen, tls=safety.tls_cert is not None) as listeners:
+    with bind_addresses(listen, tls=safety.tls_cert is not None) as listeners:
         models = []
         for name in listen.model:
             transcriber = replace(model, model=name).transcriber(ChipPriority.LIVE)

@@ -56,7 +56,7 @@ class Served:
         monkeypatch.setattr(ModelOptions, "transcriber", self._transcriber())
         monkeypatch.setattr(Listener, "check", lambda _, *given: self.checked.append(given))
         for name, stands in (
-            ("server.bound", self._bound), ("service.make_service", self._service),
+            ("server.bind_addresses", self._bound), ("service.make_service", self._service),
             ("server.run_server", self._serve),
         ):  # fmt: skip
             monkeypatch.setattr(f"whisper_hailo.serve.{name}", stands)

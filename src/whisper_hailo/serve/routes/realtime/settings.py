@@ -1,0 +1,158 @@
+"""Settings of a realtime session: the session object of OpenAI's API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from whisper_hailo.audio.vad import make_detector
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.engine import CaptionEngine
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.serve.request import Choices, join_hotwords, single_language
+from whisper_hailo.serve.routes.realtime.protocol import SessionError
+from whisper_hailo.serve.routes.realtime.sample_formats import PCM
+
+_MIN_PARTIAL_S: Final = 0.5
+"""Only committed words are sent, and a word is committed after two seconds at the earliest."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Format(_Part):
+    """How samples are sent: 16-bit PCM at 24 kHz, or G.711 at 8 kHz."""
+
+    type: Literal["audio/pcm", "audio/pcmu", "audio/pcma"] = "audio/pcm"
+    rate: Literal[24000] | None = None
+
+
+class Transcription(_Part):
+    """What is asked of the model."""
+
+    model: str
+    language: str | None = None
+    languages: list[str] | None = None
+    prompt: str | None = None
+    keywords: list[str] | None = None
+    delay: str | None = None
+
+
+class TurnDetection(_Part):
+    """How the server finds the end of what is said."""
+
+    type: Literal["server_vad"]
+    threshold: float = Field(default=0.5, gt=0, le=1)
+    prefix_padding_ms: int = Field(default=300, ge=0, le=30_000)
+    silence_duration_ms: int = Field(default=500, ge=32, le=30_000)
+    create_response: bool | None = None
+    interrupt_response: bool | None = None
+    idle_timeout_ms: None = None
+
+
+class AudioInput(_Part):
+    """Everything about the sound that arrives."""
+
+    format: Format = Format(rate=24_000)
+    noise_reduction: dict[str, Any] | None = None
+    transcription: Transcription
+    turn_detection: TurnDetection | None = TurnDetection(type="server_vad")
+
+    @model_validator(mode="after")
+    def _tell_the_truth(self) -> Self:
+        """Answer as the server works: it reduces no noise, and PCM has one rate."""
+        self.noise_reduction = None
+        if self.format.type == PCM:
+            self.format = Format(rate=24_000)
+        return self
+
+
+class _Audio(_Part):
+    input: AudioInput
+
+
+class RealtimeSettings(_Part):
+    """The session object of OpenAI's API, as far as it concerns transcription."""
+
+    type: Literal["transcription"] = "transcription"
+    audio: _Audio
+    include: list[Literal["item.input_audio_transcription.logprobs"]] | None = None
+
+    @classmethod
+    def for_model(cls, model: str) -> Self:
+        """Return the settings of a new client."""
+        return cls(audio=_Audio(input=AudioInput(transcription=Transcription(model=model))))
+
+    def with_changes(self, changes: Mapping[str, Any]) -> Self:
+        """Return the settings with a client's changes; all others stay.
+
+        Raises:
+            SessionError: a setting cannot have the value.
+        """
+        try:
+            return type(self).model_validate(_merge_objects(self.model_dump(), changes))
+        except ValidationError as error:
+            raise SessionError.from_validation(error, "session") from None
+
+    @property
+    def input(self) -> AudioInput:
+        """Everything about the sound that arrives."""
+        return self.audio.input
+
+    @property
+    def detects_turns(self) -> bool:
+        """Whether the server finds the end of what is said, not the client."""
+        return self.input.turn_detection is not None
+
+    @property
+    def choices(self) -> Choices:
+        """What the client chose for transcription."""
+        transcription = self.input.transcription
+        return Choices(
+            model=transcription.model,
+            language=transcription.language or single_language(transcription.languages or ()),
+            prompt=transcription.prompt,
+            hotwords=join_hotwords(transcription.keywords or ()),
+        )
+
+    def make_captioner(self, transcriber: CaptionEngine) -> Captioner:
+        """Return a new captioner; without turns all is speech, until the client commits it."""
+        turns = self.input.turn_detection
+        if turns is None:
+            options = CaptionOptions(min_speech_s=0.0, pre_roll_s=0.0, min_partial_s=_MIN_PARTIAL_S)
+            return Captioner(transcriber, _AllSpeech(), options)
+        options = CaptionOptions(
+            vad_threshold=turns.threshold,
+            min_silence_s=turns.silence_duration_ms / 1000,
+            pre_roll_s=turns.prefix_padding_ms / 1000,
+            min_partial_s=_MIN_PARTIAL_S,
+        )
+        return Captioner(transcriber, make_detector(), options)
+
+
+class _AllSpeech:
+    """A speech detector that takes everything for speech."""
+
+    def reset(self) -> None:
+        """Forget nothing: nothing is remembered."""
+
+    def probability(self, frame: FloatArray) -> float:
+        del frame
+        return 1.0
+
+
+def _merge_objects(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested objects with changes in them."""
+    merged = dict(old)
+    for name, new in changes.items():
+        before = merged.get(name)
+        # A format is replaced as a whole: the rate of PCM is none of G.711.
+        if isinstance(before, dict) and isinstance(new, Mapping) and name != "format":
+            merged[name] = _merge_objects(before, new)
+        else:
+            merged[name] = new
+    return merged

@@ -1,0 +1,136 @@
+"""A recording that a Wyoming client sends in chunks, and the spoken command in it."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from typing import BinaryIO, Final, cast
+
+import numpy as np
+from wyoming.event import Event
+
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.protocols import Closing
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.serve.audio import AudioDecoders, PcmFormat, SampleStream, check_duration
+from whisper_hailo.serve.errors import TooLargeError
+from whisper_hailo.serve.options import LimitOptions
+from whisper_hailo.serve.quota import Quota, Reservation
+from whisper_hailo.serve.routes.wyoming.end_of_speech import EndOfSpeechDetector, SampleBounds
+from whisper_hailo.serve.routes.wyoming.events import MalformedError
+
+_IN_MEMORY_BYTES: Final = 4 << 20
+_MAX_VALUE: Final = 1 << 20  # of a rate, a width, a number of channels
+
+
+class WyomingRecording(Closing):
+    """A recording that comes in chunks of any size."""
+
+    def __init__(self, limits: LimitOptions, quota: Quota) -> None:
+        self._limits = limits
+        self._resources = ExitStack()
+        self._reservation = self._resources.enter_context(Reservation(quota))
+        file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - closed by `close`
+        self._file = self._resources.enter_context(file)
+        self._n_bytes = 0
+        self._format: PcmFormat | None = None
+        # The end of a command is looked for in samples, as long as the audio is live.
+        self._detector: EndOfSpeechDetector | None = None
+        self._stream: SampleStream | None = None
+        self._live_audio: list[FloatArray] = []
+
+    def add(self, chunk: Event, silence_s: float | None) -> bool:
+        """Keep a chunk; return whether the command is over.
+
+        So much silence ends a command; with `None`, the client alone knows where it ends.
+
+        Raises:
+            MalformedError: the chunk's format cannot be, or is not that of earlier chunks.
+            TooLargeError: the recording is longer than one may be.
+            BusyError: the recordings of all clients leave no room for it.
+        """
+        pcm = _parse_format(chunk)
+        if self._format is None:
+            self._format = pcm
+            if silence_s is not None and pcm.can_stream:
+                self._stream = SampleStream(pcm.rate_hz, pcm.n_channels)
+                self._detector = EndOfSpeechDetector(silence_s)
+        elif pcm != self._format:
+            raise MalformedError("the sample format changed; use one format for each recording")
+        data = chunk.payload or b""
+        self._store(data, pcm)
+        if self._detector is None or self._stream is None:
+            return False
+        samples = self._stream.push(data)
+        is_over = self._detector.push(samples)
+        if self._detector.is_file:
+            self._live_audio.clear()  # it is transcribed from the file
+        else:
+            self._reservation.take(samples.nbytes)
+            self._live_audio.append(samples)
+        return is_over
+
+    def _store(self, data: bytes, pcm: PcmFormat) -> None:
+        """Write samples to the file, within the limits."""
+        self._n_bytes += len(data)
+        check_duration(self._n_bytes / (pcm.rate_hz * pcm.frame_bytes), self._limits.max_audio_s)
+        max_bytes = self._limits.max_upload_bytes
+        if self._n_bytes > max_bytes:
+            raise TooLargeError(f"the recording has more than {max_bytes} bytes; send less at once")
+        self._reservation.take(len(data))
+        self._file.write(data)
+
+    def stop(self) -> None:
+        """Note that the client ended the recording, which is then transcribed as a whole.
+
+        Only of a lone command, the silence around it is left out.
+        """
+        if self._detector is not None and not self._detector.is_lone_command():
+            self._detector = None
+
+    @property
+    def finds_end(self) -> bool:
+        """Whether the command in it is transcribed, and not the whole."""
+        return self._detector is not None
+
+    @property
+    def command_bounds(self) -> SampleBounds | None:
+        """Where the command is; `None` if the whole is to be transcribed."""
+        return None if self._detector is None else self._detector.bounds()
+
+    @property
+    def pause_bounds(self) -> SampleBounds | None:
+        """Where the command is, if the speaker pauses after it; else `None`."""
+        if self._detector is None or not self._detector.is_pausing:
+            return None
+        return self._detector.bounds()
+
+    def cut_command(self, bounds: SampleBounds) -> FloatArray:
+        """Return `(n_samples,)` at 16 kHz of a live command."""
+        begin, end = bounds
+        return np.concatenate(self._live_audio)[begin:end]
+
+    async def decode(self, decoders: AudioDecoders) -> FloatArray:
+        """Return `(n_samples,)` at 16 kHz of the whole.
+
+        Raises:
+            AudioError: there is no audio, or it cannot be decoded.
+        """
+        if not self._n_bytes:
+            raise AudioError("no audio came between audio-start and audio-stop; send some")
+        file = cast(BinaryIO, self._file)
+        return await decoders.decode(file, None, self._reservation, pcm=self._format)
+
+    def close(self) -> None:
+        """Delete the file, and give back all room."""
+        self._resources.close()
+
+
+def _parse_format(chunk: Event) -> PcmFormat:
+    """Return the format of a chunk's samples."""
+    values = [chunk.data.get(name) for name in ("rate", "width", "channels")]
+    for value in values:
+        if not isinstance(value, int) or not 0 < value < _MAX_VALUE:
+            raise MalformedError("a chunk has no rate, width and channels that are whole numbers")
+    rate_hz, width, n_channels = cast("list[int]", values)
+    return PcmFormat(rate_hz, width, n_channels)
