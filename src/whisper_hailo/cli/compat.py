@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -20,9 +20,10 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.text.formats import ALL_FORMATS, FORMATS
 
 _BOOLEANS: Final = ("True", "False")
+"""Values of switches in OpenAI's command: `--word_timestamps True`."""
+
 _FORMAT: Final = "--format"
 _CONTEXT: Final = "--condition-on-previous-text"
-_ANY: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,78 +32,116 @@ class CompatOption:
 
     Attributes:
         names: as typed.
-        advice: what to type for values that are not among `values`.
-        values: our arguments for each value, or for any (`*`), which follows them if they end
-            with an option of ours.
-        switch: no value follows it, or `True` or `False`.
+        advice: what to type for values that we have nothing for.
+        values: our arguments for each value that we know.
+        alias: our arguments that take any other value as it is; empty: no value matters here;
+            `None`: other values are refused with the advice.
+        is_switch: no value follows it, or `True` or `False`.
     """
 
     names: tuple[str, ...]
     advice: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
-    switch: bool = False
+    alias: str | None = None
+    is_switch: bool = False
 
-    def words_for(self, typed: str, value: str) -> list[str]:
-        """Return our arguments for the option, typed by one of its names, with this value."""
-        words = self.values.get(value.casefold())
-        if words is not None:
-            return words.split()
-        if (words := self.values.get(_ANY)) is None:
-            shown = typed if self.switch else f"{typed} {value}"
-            raise OptionError(f"{shown} is an option of another program; {self.advice}")
-        return [*words.split(), value] if words else []
+    def rewrite(self, name: str, value: str) -> list[str]:
+        """Return our arguments for the option, typed by one of its names, with a value.
+
+        Raises:
+            OptionError: we have nothing for it.
+        """
+        arguments = self.values.get(value.casefold())
+        if arguments is not None:
+            return arguments.split()
+        if self.alias is None:
+            typed = name if self.is_switch else f"{name} {value}"
+            raise OptionError(f"{typed} is an option of another program; {self.advice}")
+        return [*self.alias.split(), value] if self.alias else []
 
 
-def _switch(names: str, words: str | None = None, advice: str = "") -> CompatOption:
-    values = {"false": ""} | ({} if words is None else {"true": words})
-    return CompatOption(tuple(names.split()), advice, values, switch=True)
+def _alias(names: str, ours: str) -> CompatOption:
+    """Return an option that takes the values of ours."""
+    return CompatOption(tuple(names.split()), alias=ours)
 
 
-def _valued(names: str, advice: str = "", **values: str) -> CompatOption:
+def _ignored(names: str) -> CompatOption:
+    """Return an option with a value that changes nothing here."""
+    return CompatOption(tuple(names.split()), alias="")
+
+
+def _mapped(names: str, advice: str, values: Mapping[str, str]) -> CompatOption:
+    """Return an option whose values are other ones than ours."""
     return CompatOption(tuple(names.split()), advice, values)
 
 
-def _same(ours: str, names: str) -> CompatOption:
-    """Return an option with the same values; without words of ours it changes nothing here."""
-    return CompatOption(tuple(names.split()), values={_ANY: ours})
+def _refused(names: str, advice: str) -> CompatOption:
+    """Return an option with a value that we have nothing for."""
+    return CompatOption(tuple(names.split()), advice)
 
 
-_FILES: Final = f"there are {', '.join(FORMATS)}: give --format and --output-dir"
+def _switch(names: str, ours: str) -> CompatOption:
+    """Return a switch that stands for our arguments; none: it changes nothing here."""
+    return CompatOption(tuple(names.split()), values={"true": ours, "false": ""}, is_switch=True)
 
-COMPAT_OPTIONS: Final = (
-    # OpenAI's command, faster-whisper, whisper-ctranslate2
-    _same("--output-dir . --format", "--output-format"),
-    _valued(
+
+def _refused_switch(names: str, advice: str) -> CompatOption:
+    """Return a switch that we have nothing for, unless it is off."""
+    return CompatOption(tuple(names.split()), advice, {"false": ""}, is_switch=True)
+
+
+_OF_WHISPER_PROGRAMS: Final = (  # OpenAI's command, faster-whisper, whisper-ctranslate2
+    _alias("--output-format", "--output-dir . --format"),
+    _mapped(
         "--device",
         "leave it out: a Hailo chip is taken where there is one, the CPU elsewhere; or give cpu",
-        auto="", cpu="--encoder-backend onnx", hailo="--encoder-backend hailo",
+        {"auto": "", "cpu": "--encoder-backend onnx", "hailo": "--encoder-backend hailo"},
     ),
-    _valued(
-        "--compute-type", "give --quantize int8, int4 or none (float32)", auto="", default="",
-        float32="--quantize none", int8="--quantize int8", int8_float32="--quantize int8",
+    _mapped(
+        "--compute-type",
+        "give --quantize int8, int4 or none (float32)",
+        {
+            "auto": "",
+            "default": "",
+            "float32": "--quantize none",
+            "int8": "--quantize int8",
+            "int8_float32": "--quantize int8",
+        },
     ),
-    _valued(
-        "--fp16", "leave it out: 8 bits are the default here; --quantize none is float32", false=""
+    _mapped(
+        "--fp16",
+        "leave it out: 8 bits are the default here; --quantize none is float32",
+        {"false": ""},
     ),
-    _valued("--model-dir", "models are kept below WHISPER_HAILO_CACHE; set that"),
-    _valued("--model-directory", "give the directory as --model"),
-    _valued("--vad-min-silence-duration-ms -vsd", "give --vad-min-silence, in s"),
-    _valued("--vad-speech-pad-ms -vp", "give --vad-speech-pad, in s"),
+    _refused("--model-dir", "models are kept below WHISPER_HAILO_CACHE; set that"),
+    _refused("--model-directory", "give the directory as --model"),
+    _refused("--vad-min-silence-duration-ms -vsd", "give --vad-min-silence, in s"),
+    _refused("--vad-speech-pad-ms -vp", "give --vad-speech-pad, in s"),
     _switch("--vad-filter --vad", "--long vad"),
     _switch("--batched", ""),
     _switch("--without-timestamps -nt", "--no-timestamps"),
-    _switch("--live-transcribe", None, "type whisper-hailo caption --mic default"),
-    _switch("--local-files-only", None, "set HF_HUB_OFFLINE=1"),
-    # whisper.cpp
-    _same("--temperature", "-tp"),
-    _same("--fallback", "--temperature-inc -tpi"),
-    _same("--beam-size", "-bs"),
-    _same("--best-of", "-bo"),
-    _same("--max-line-count 1 --max-line-width", "--max-len -ml"),
-    _same("--max-new-tokens", "--max-tokens -mt"),
-    _same("--logprob-threshold", "--logprob-thold -lpt"),
-    _same("--no-speech-threshold", "--no-speech-thold -nth"),
-    _same("--vad-threshold", "--vad-thold -vth -vt"),
+    _refused_switch("--live-transcribe", "type whisper-hailo caption --mic default"),
+    _refused_switch("--local-files-only", "set HF_HUB_OFFLINE=1"),
+    _mapped(
+        "--hallucination-silence --hallucination-silence-threshold",
+        "leave it out: silence gives no text",
+        {"none": ""},
+    ),
+    _refused("--prepend-punctuations --append-punctuations", "leave it out: marks join words"),
+)
+
+_OTHER_FORMATS: Final = f"there are {', '.join(FORMATS)}: give --format and --output-dir"
+
+_OF_WHISPER_CPP: Final = (
+    _alias("-tp", "--temperature"),
+    _alias("--temperature-inc -tpi", "--fallback"),
+    _alias("-bs", "--beam-size"),
+    _alias("-bo", "--best-of"),
+    _alias("--max-len -ml", "--max-line-count 1 --max-line-width"),
+    _alias("--max-tokens -mt", "--max-new-tokens"),
+    _alias("--logprob-thold -lpt", "--logprob-threshold"),
+    _alias("--no-speech-thold -nth", "--no-speech-threshold"),
+    _alias("--vad-thold -vth -vt", "--vad-threshold"),
     _switch("--translate -tr", "--task translate"),
     _switch("--no-fallback -nf", "--fallback 0"),
     _switch("--diarize -di", "--channels split"),
@@ -113,30 +152,31 @@ COMPAT_OPTIONS: Final = (
     _switch("--output-srt -osrt", "--output-dir . --format srt"),
     _switch("--output-vtt -ovtt", "--output-dir . --format vtt"),
     _switch("--output-json -oj", "--output-dir . --format json"),
-    _switch("--output-csv -ocsv --output-lrc -olrc --output-words -owts -ojf", None, _FILES),
-    _valued("--output-file -of", "give --output-dir DIR: files are named after their recordings"),
-    _valued("--offset-t -ot --duration -d --offset-n -on", "give --clip-timestamps START,END"),
-    _valued("--max-context -mc", f"give {_CONTEXT}", **{"0": "", "-1": _CONTEXT}),
-    _valued("--processors -p", "give --batch-size N", **{"1": ""}),
-    _same("", "--word-thold -wt --freq-thold -fth --font-path -fp --vad-model -vm"),
-    _same("", "--vad-min-speech-duration-ms -vspd --vad-max-speech-duration-s -vmsd"),
-    _same("", "--vad-samples-overlap -vo"),
-    _valued("--ov-e-device -oved", "give --encoder-backend"),
-    _switch("--detect-language -dl --multilingual", None, "give --language auto"),
-    _switch("--log-score -ls --print-special -ps", None, "give --format json: it has all tokens"),
-    _switch("--tinydiarize -tdrz", None, "voices of one channel are not told apart"),
-    _valued("--dtw -dtw", "give --word-timestamps"),
-    _valued("--entropy-thold -et", "give --compression-ratio-threshold X, above which text loops"),
-    _valued("--audio-ctx -ac --device-id -dev --hf-token --grammar", "leave it out"),
-    _valued(
-        "--hallucination-silence --hallucination-silence-threshold",
-        "leave it out: silence gives no text", none="",
+    _refused_switch(
+        "--output-csv -ocsv --output-lrc -olrc --output-words -owts -ojf", _OTHER_FORMATS
     ),
-    _valued("--prepend-punctuations --append-punctuations", "leave it out: marks join words"),
-    # servers: wyoming-faster-whisper, whisper.cpp
-    _same("--wyoming", "--uri"),
-    _valued("--host --port", "give --http HOST:PORT"),
-)  # fmt: skip
+    _refused("--output-file -of", "give --output-dir DIR: files are named after their recordings"),
+    _refused("--offset-t -ot --duration -d --offset-n -on", "give --clip-timestamps START,END"),
+    _mapped("--max-context -mc", f"give {_CONTEXT}", {"0": "", "-1": _CONTEXT}),
+    _mapped("--processors -p", "give --batch-size N", {"1": ""}),
+    _ignored("--word-thold -wt --freq-thold -fth --font-path -fp --vad-model -vm"),
+    _ignored("--vad-min-speech-duration-ms -vspd --vad-max-speech-duration-s -vmsd"),
+    _ignored("--vad-samples-overlap -vo"),
+    _refused("--ov-e-device -oved", "give --encoder-backend"),
+    _refused_switch("--detect-language -dl --multilingual", "give --language auto"),
+    _refused_switch("--log-score -ls --print-special -ps", "give --format json: it has all tokens"),
+    _refused_switch("--tinydiarize -tdrz", "voices of one channel are not told apart"),
+    _refused("--dtw -dtw", "give --word-timestamps"),
+    _refused("--entropy-thold -et", "give --compression-ratio-threshold X, above which text loops"),
+    _refused("--audio-ctx -ac --device-id -dev --hf-token --grammar", "leave it out"),
+)
+
+_OF_SERVERS: Final = (  # wyoming-faster-whisper, whisper.cpp's server
+    _alias("--uri", "--wyoming"),
+    _refused("--host --port", "give --http HOST:PORT"),
+)
+
+COMPAT_OPTIONS: Final = (*_OF_WHISPER_PROGRAMS, *_OF_WHISPER_CPP, *_OF_SERVERS)
 
 _BY_NAME: Final = {name: option for option in COMPAT_OPTIONS for name in option.names}
 
@@ -147,50 +187,73 @@ def normalize_argv(words: Sequence[str], command: click.Command) -> list[str]:
     Options of other programs become ours and go first, since the last of several counts. `-f FILE`
     is the recording, as in whisper.cpp, and `--word_timestamps True` the switch, as in OpenAI's.
     """
-    options = [param for param in command.params if isinstance(param, click.Option)]
-    ours = {name: one for one in options for name in (*one.opts, *one.secondary_opts)}
-    files = {*ours[_FORMAT].opts, "--file"} if _FORMAT in ours else set()
+    ours = _options_by_name(command)
+    recording_options = {*ours[_FORMAT].opts, "--file"} if _FORMAT in ours else set()
     first: list[str] = []
-    left: list[str] = []
+    others: list[str] = []
     rest = deque(words)
     while rest:
         word = rest.popleft()
-        name, equals, value = word.partition("=")
-        name = name.replace("_", "-") if name.startswith("--") else name
-        option, other = ours.get(name), _BY_NAME.get(name)
         if word == "--":
-            left += [word, *rest]
+            others += [word, *rest]
             break
-        if name in files and rest and _is_recording(rest[0]):
-            left.append(rest.popleft())
-        elif option is None and other is not None:
-            rewritten = other.words_for(name, value if equals else _value(other, name, rest))
-            for lacking in (one for one in rewritten if one[:2] == "--" and one not in ours):
-                raise OptionError(
-                    f"{name} is an option of another program; {command.name} has no {lacking}, "
-                    "leave it out"
-                )
-            first += rewritten
+        name, equals, value = word.partition("=")
+        if name.startswith("--"):
+            name = name.replace("_", "-")
+        option = ours.get(name)
+        foreign = _BY_NAME.get(name)
+        if name in recording_options and rest and _is_recording(rest[0]):
+            others.append(rest.popleft())
+        elif option is None and foreign is not None:
+            if not equals:
+                value = _take_value(foreign, name, rest)
+            arguments = foreign.rewrite(name, value)
+            _refuse_lacking(arguments, name, ours, command)
+            first += arguments
         elif option is not None and option.is_flag and rest and rest[0] in _BOOLEANS:
-            left += [word] if rest.popleft() == "True" else option.secondary_opts[:1]
+            is_on = rest.popleft() == "True"
+            others += [word] if is_on else option.secondary_opts[:1]
         else:
-            left.append(word)
-            if option is not None and not option.is_flag and not equals and rest:
-                left.append(rest.popleft())
-    return [*first, *left]
+            others.append(word)
+            takes_value = option is not None and not option.is_flag and not equals
+            if takes_value and rest:  # a value is no option, whatever it looks like
+                others.append(rest.popleft())
+    return [*first, *others]
 
 
-def _value(option: CompatOption, typed: str, rest: deque[str]) -> str:
+def _options_by_name(command: click.Command) -> dict[str, click.Option]:
+    """Return the options of a command by each of their names."""
+    options: dict[str, click.Option] = {}
+    for param in command.params:
+        if isinstance(param, click.Option):
+            options |= dict.fromkeys([*param.opts, *param.secondary_opts], param)
+    return options
+
+
+def _take_value(option: CompatOption, name: str, rest: deque[str]) -> str:
     """Take the value of another program's option."""
-    if option.switch:
+    if option.is_switch:
         return rest.popleft() if rest and rest[0] in _BOOLEANS else "True"
     if not rest:
-        raise OptionError(f"{typed} needs a value; see --help")
+        raise OptionError(f"{name} needs a value; see --help")
     return rest.popleft()
+
+
+def _refuse_lacking(
+    arguments: Iterable[str], name: str, ours: Mapping[str, click.Option], command: click.Command
+) -> None:
+    """Refuse another program's option where this command lacks the one that it stands for."""
+    for argument in arguments:
+        if argument.startswith("--") and argument not in ours:
+            raise OptionError(
+                f"{name} is an option of another program; {command.name} has no {argument}, "
+                "leave it out"
+            )
 
 
 def _is_recording(word: str) -> bool:
     """Return whether the value of `-f` is a file, not a format: it exists or looks like one."""
-    if {part.strip().lower() for part in word.split(",")} <= {*FORMATS, ALL_FORMATS}:
+    names = {part.strip().lower() for part in word.split(",")}
+    if names <= {*FORMATS, ALL_FORMATS}:
         return False
     return word == "-" or bool(Path(word).suffix) or os.path.exists(word)
