@@ -26,21 +26,21 @@ CHIP: Final = "hailo"
 """Ray's resource of a node for each chip: `ray start --resources '{"hailo": 1}'`."""
 
 _QUIET: Final = {"RAY_DATA_LOG_LEVEL": "ERROR"}
-_AT_HOME: Final = {
+_OWN_CLUSTER: Final = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_enable_metrics_collection": "0",
     "RAY_task_events_report_interval_ms": "0",
 }
-"""For a cluster of our own: Ray listens on the loopback device only, as where firewalls would ask
-(see its `services.get_node_ip_address`), and collects nothing for a dashboard."""
+"""For a cluster of our own: Ray collects nothing for a dashboard, and listens on the loopback
+device only, as where a firewall would ask (see its `services.get_node_ip_address`)."""
 
 WORKERS_PER_READER: Final = 4
 """Reading takes a seventh of the time of transcribing with the fastest model. It reserves no core:
 where actors have taken all of them it would never start."""
 
-_INIT: Final[dict[str, Any]] = {"logging_level": logging.ERROR, "log_to_driver": False}
-_MOST_BLOCKS: Final = 2000
-_PATIENCE_S: Final = 10.0
+_INIT_OPTIONS: Final[dict[str, Any]] = {"logging_level": logging.ERROR, "log_to_driver": False}
+_MAX_BLOCKS: Final = 2000
+_CONNECT_S: Final = 10.0
 
 Rows: TypeAlias = dict[str, NDArray[Any]]
 """A column of pickled objects, from this program's own processes."""
@@ -63,9 +63,9 @@ def run_on_ray(
                 yield pickle.loads(row["outcome"])  # noqa: S301 - of our own actor
         except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None) or error
-            last = (str(cause).strip().splitlines() or [type(cause).__name__])[-1]
+            lines = str(cause).strip().splitlines() or [type(cause).__name__]
             raise DeviceError(
-                f"the cluster broke ({last[:300]}); run the same command again: it goes on"
+                f"the cluster broke ({lines[-1][:300]}); run the same command again: it goes on"
             ) from error
 
 
@@ -76,8 +76,9 @@ def _build_dataset(
     n_workers: int | None,
 ) -> Any:  # noqa: ANN401 - Ray's `Dataset`
     """Return the job as a lazy Ray dataset."""
-    chips = int(ray.cluster_resources().get(CHIP, 0))
-    n_workers = n_workers or chips or max(1, int(ray.cluster_resources().get("CPU", 1)))
+    n_chips = int(ray.cluster_resources().get(CHIP, 0))
+    n_cores = int(ray.cluster_resources().get("CPU", 1))
+    n_workers = n_workers or n_chips or max(1, n_cores)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.max_errored_blocks = 0
@@ -85,7 +86,7 @@ def _build_dataset(
     context.target_max_block_size = 1  # each task goes alone: a block of many would keep one actor
     # An actor that waits for a reader is kept: in another one its model would be loaded again.
     context.autoscaling_config.actor_pool_util_downscaling_threshold = -1.0
-    groups = ray.data.from_items(rows, override_num_blocks=min(len(rows), _MOST_BLOCKS))
+    groups = ray.data.from_items(rows, override_num_blocks=min(len(rows), _MAX_BLOCKS))
     tasks = groups.map_batches(
         read_groups,
         batch_size=1,
@@ -98,27 +99,28 @@ def _build_dataset(
         batch_size=1,
         batch_format="numpy",
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=n_workers, initial_size=n_workers),
-        num_cpus=0 if chips else 1,
-        resources={CHIP: 1} if chips else None,
+        num_cpus=0 if n_chips else 1,
+        resources={CHIP: 1} if n_chips else None,
     )
 
 
 @contextmanager
 def _connect(address: str | None) -> Iterator[Any]:
     """Yield Ray's module, connected."""
-    for name, value in (_QUIET if address else _QUIET | _AT_HOME).items():
+    variables = _QUIET if address else _QUIET | _OWN_CLUSTER
+    for name, value in variables.items():
         os.environ.setdefault(name, value)
     import ray
 
     try:
         if address is None:
             with _without_dashboard():
-                ray.init("local", include_dashboard=False, **_INIT)
+                ray.init("local", include_dashboard=False, **_INIT_OPTIONS)
         else:
             # Fail fast: Ray itself waits for minutes at an address without a listener.
             host, _, port = address.rpartition(":")
-            socket.create_connection((host, int(port)), _PATIENCE_S).close()
-            ray.init(address, **_INIT)
+            socket.create_connection((host, int(port)), _CONNECT_S).close()
+            ray.init(address, **_INIT_OPTIONS)
     except (OSError, RuntimeError, ValueError) as error:
         raise DeviceError(
             f"no Ray cluster at {address or 'this machine'} ({error}); start one with: ray start "
@@ -140,12 +142,12 @@ def _without_dashboard() -> Iterator[None]:
     """
     from ray._private.node import Node
 
-    usual = Node.start_api_server
+    start_api_server = Node.start_api_server
     Node.start_api_server = lambda *_, **__: None
     try:
         yield
     finally:
-        Node.start_api_server = usual
+        Node.start_api_server = start_api_server
 
 
 def read_groups(batch: Rows) -> Iterator[Rows]:

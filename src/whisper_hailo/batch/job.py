@@ -131,13 +131,14 @@ class BatchJob(Closing):
             self._ledger = opened.enter_context(Ledger(self._folder))
             with self._ledger.transaction():
                 self._share_settings()
-                self._add(items)
+                self._add_items(items)
             ((self.n_items, self.n_done),) = self._ledger.query(
                 "SELECT count(*), count(result) FROM items"
             )
             if not self.n_items:
                 raise OptionError(f"{folder} holds no job; name a manifest or a folder")
-            self._n_known, self._begin_s = self.n_done, monotonic()
+            self._n_known = self.n_done
+            self._begin_s = monotonic()
             self.record = RunRecord(datetime.now(UTC).isoformat(timespec="microseconds"))
             self._write_due(0, self.n_items - 1)
             self._stack = opened.pop_all()
@@ -145,10 +146,10 @@ class BatchJob(Closing):
 
     def _share_settings(self) -> None:
         """Store what the runs of the job share; its formats are those of all runs."""
-        own = f"{self._settings.identity} {to_json(self._settings.layout)}"
+        identity = f"{self._settings.identity} {to_json(self._settings.layout)}"
         formats: Sequence[str] = ()
-        for identity, stored in self._ledger.query("SELECT identity, formats FROM job"):
-            if identity != own:
+        for job_identity, stored in self._ledger.query("SELECT identity, formats FROM job"):
+            if job_identity != identity:
                 raise OptionError(
                     f"{display_path(self._folder)} holds a job of another model, other options "
                     "or another version; give the same again, or another --output-dir"
@@ -156,35 +157,39 @@ class BatchJob(Closing):
             formats = stored.split()
         self._formats = tuple(dict.fromkeys((*formats, *self._settings.formats)))
         self._ledger.query("DELETE FROM job")
-        self._ledger.query("INSERT INTO job VALUES (?, ?)", own, " ".join(self._formats))
+        self._ledger.query("INSERT INTO job VALUES (?, ?)", identity, " ".join(self._formats))
 
-    def _add(self, candidates: Iterable[Candidate]) -> None:
+    def _add_items(self, candidates: Iterable[Candidate]) -> None:
         """Add new recordings, in groups of their own: tasks are cut from whole groups."""
-        query = self._ledger.query
-        ((number, group),) = query(
+        ((last_number, last_group),) = self._ledger.query(
             "SELECT ifnull(max(number), -1), ifnull(max(grp), -1) FROM items"
         )
-        first = number + 1
+        n_added = 0
         for candidate in candidates:
             item = self._new_item(candidate)
             if item is not None:
-                number += 1
-                query(
+                self._ledger.query(
                     "INSERT INTO items (number, id, audio, item, grp) VALUES (?, ?, ?, ?, ?)",
-                    *(number, name_key(item.id), name_key(item.audio), to_json(item)),
-                    group + 1 + (number - first) // GROUP_ITEMS,
+                    last_number + 1 + n_added,
+                    name_key(item.id),
+                    name_key(item.audio),
+                    to_json(item),
+                    last_group + 1 + n_added // GROUP_ITEMS,
                 )
+                n_added += 1
 
     def _new_item(self, candidate: Candidate) -> Item | None:
         """Return an item under a unique id; `None` if the job has it."""
-        query, audio = self._ledger.query, name_key(candidate.item.audio)
-        if candidate.folder and query("SELECT 1 FROM items WHERE audio = ? LIMIT 1", audio):
-            return None  # found through another folder
+        query = self._ledger.query
+        if candidate.folder:  # it may have been found through another folder
+            audio = name_key(candidate.item.audio)
+            if query("SELECT 1 FROM items WHERE audio = ? LIMIT 1", audio):
+                return None
         for item in candidate.spellings():
-            known = query("SELECT item FROM items WHERE id = ?", name_key(item.id))
-            if not known:
+            rows = query("SELECT item FROM items WHERE id = ?", name_key(item.id))
+            if not rows:
                 return item
-            if known == [(to_json(item),)]:
+            if rows == [(to_json(item),)]:
                 return None
         raise OptionError(
             f"{display_path(self._folder)} has another recording with the id "
@@ -205,27 +210,32 @@ class BatchJob(Closing):
                     frozenset(task for (task,) in tasks),
                 )
 
-    def take(self, outcome: Outcome) -> None:
-        """Record a task's outcome; repeated ones change nothing."""
-        query, run = self._ledger.query, self.record
+    def record_outcome(self, outcome: Outcome) -> None:
+        """Store a task's outcome, in one transaction; repeated ones change nothing."""
+        query = self._ledger.query
         record = RunRecord(
-            run.begin,
-            round(monotonic() - self._begin_s, 3),
-            round(run.audio_s + outcome.audio_s, 3),
-            run.tasks + 1,
-            round(run.worker_s + outcome.took_s, 3),
+            begin=self.record.begin,
+            seconds=round(monotonic() - self._begin_s, 3),
+            audio_s=round(self.record.audio_s + outcome.audio_s, 3),
+            tasks=self.record.tasks + 1,
+            worker_s=round(self.record.worker_s + outcome.took_s, 3),
         )
         with self._ledger.transaction():
             task = (outcome.group, outcome.index)
             if query("SELECT 1 FROM tasks WHERE grp = ? AND task = ?", *task):
                 return
             query("INSERT INTO tasks VALUES (?, ?)", *task)
-            numbers = "SELECT min(number), max(number) FROM items WHERE grp = ?"
-            ((first, last),) = query(numbers, outcome.group)
+            ((first, last),) = query(
+                "SELECT min(number), max(number) FROM items WHERE grp = ?", outcome.group
+            )
             for result in outcome.results:
-                number = first + result.item
-                piece = (number, outcome.index, result.n_pieces, pack(result))
-                query("INSERT INTO pieces VALUES (?, ?, ?, ?)", *piece)
+                query(
+                    "INSERT INTO pieces VALUES (?, ?, ?, ?)",
+                    first + result.item,
+                    outcome.index,
+                    result.n_pieces,
+                    pack(result),
+                )
             n_done = self._join_pieces(first, last)
             query("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?)", *astuple(record))
         self.record = record
@@ -236,42 +246,54 @@ class BatchJob(Closing):
     def _join_pieces(self, first: int, last: int) -> int:
         """Store results of recordings whose pieces are all known; return how many."""
         query = self._ledger.query
-        whole = query(
+        complete = query(
             "SELECT item FROM pieces WHERE item BETWEEN ? AND ?"
             " GROUP BY item HAVING count(*) = max(n_pieces)",
-            *(first, last),
+            first,
+            last,
         )
-        for (number,) in whole:
+        for (number,) in complete:
             # Pieces of one task were stored in their order.
             rows = query("SELECT result FROM pieces WHERE item = ? ORDER BY task, rowid", number)
             result = join_pieces([self._ledger.unpack(PieceResult, data) for (data,) in rows])
-            kind = result.failure and result.failure.kind
-            done = (pack(result), kind, number)
-            query("UPDATE items SET result = ?, failure = ? WHERE number = ?", *done)
+            query(
+                "UPDATE items SET result = ?, failure = ? WHERE number = ?",
+                pack(result),
+                None if result.failure is None else result.failure.kind,
+                number,
+            )
             query("DELETE FROM pieces WHERE item = ?", number)
-        return len(whole)
+        return len(complete)
 
     def _write_due(self, first: int, last: int) -> None:
-        """Write the result files around these items that are complete, and not yet written so."""
-        part, last_part = first // PART_ITEMS, last // PART_ITEMS
+        """Write the result files of these items, if they are complete and changed."""
+        first_part = first // PART_ITEMS
+        last_part = last // PART_ITEMS
+        formats = " ".join(self._formats)
         due = self._ledger.query(
             "SELECT number / ?, count(*) FROM items WHERE number BETWEEN ? AND ?"
             " GROUP BY 1 HAVING count(result) = count(*)"
             " EXCEPT SELECT part, items FROM parts WHERE part BETWEEN ? AND ? AND formats = ?",
-            *(PART_ITEMS, part * PART_ITEMS, (last_part + 1) * PART_ITEMS - 1),
-            *(part, last_part, " ".join(self._formats)),
+            PART_ITEMS,
+            first_part * PART_ITEMS,
+            (last_part + 1) * PART_ITEMS - 1,
+            first_part,
+            last_part,
+            formats,
         )
         for part, n_items in due:
             self._write_part(part)
-            written = (part, n_items, " ".join(self._formats))
-            self._ledger.query("INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", *written)
+            self._ledger.query(
+                "INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", part, n_items, formats
+            )
 
     def _write_part(self, part: int) -> None:
         """Write a file of results, and the files of its items."""
-        settings, lines = self._settings, []
+        lines = []
         rows = self._ledger.query(
             "SELECT item, result FROM items WHERE number BETWEEN ? AND ? ORDER BY number",
-            *(part * PART_ITEMS, (part + 1) * PART_ITEMS - 1),
+            part * PART_ITEMS,
+            (part + 1) * PART_ITEMS - 1,
         )
         for stored, data in rows:
             item = self._ledger.unpack(Item, stored)
@@ -280,17 +302,25 @@ class BatchJob(Closing):
             if result.failure is not None:
                 record["error"] = asdict(result.failure)
             else:
-                transcript = Transcript(
-                    *(item.id, result.end_s, result.language, settings.task, result.segments),
-                    *(Timings(), settings.settings),
-                )
+                transcript = self._make_transcript(item, result)
                 record |= verbose_json(transcript)
                 for fmt in self._formats:
                     path = self._folder / fmt / f"{item.id}.{fmt}"
-                    write_file(path, render(transcript, fmt, settings.layout), ADVICE)
+                    write_file(path, render(transcript, fmt, self._settings.layout), ADVICE)
             lines.append(_json_line(record | {"metadata": item.metadata}))
         path = self._folder / TRANSCRIPTS / f"part-{part:05}.jsonl"
         write_file(path, "".join(lines), ADVICE)
+
+    def _make_transcript(self, item: Item, result: PieceResult) -> Transcript:
+        return Transcript(
+            audio=item.id,
+            duration_s=result.end_s,
+            language=result.language,
+            task=self._settings.task,
+            segments=result.segments,
+            timings=Timings(),  # none: `transcripts/` has the same bytes whoever computed them
+            settings=self._settings.settings,
+        )
 
     @property
     def failures(self) -> list[str]:
@@ -301,23 +331,26 @@ class BatchJob(Closing):
         ):
             item = self._ledger.unpack(Item, stored)
             failure = self._ledger.unpack(PieceResult, data).failure
-            record = {"id": item.id, "audio": item.audio, "language": item.language}
-            if item.language is None:
-                del record["language"]
-            error = None if failure is None else asdict(failure)
-            lines.append(_json_line(record | {"metadata": item.metadata, "error": error}))
+            record: dict[str, Any] = {"id": item.id, "audio": item.audio}
+            if item.language is not None:
+                record["language"] = item.language
+            record["metadata"] = item.metadata
+            record["error"] = None if failure is None else asdict(failure)
+            lines.append(_json_line(record))
         return lines
 
     @property
     def left_s(self) -> float | None:
-        """Estimated seconds of this run to its end, by its speed so far."""
-        new = self.n_done - self._n_known
-        return (self.n_items - self.n_done) * self.record.seconds / new if new else None
+        """Estimated seconds of this run to its end, by its speed so far; `None` if unknown."""
+        n_new: int = self.n_done - self._n_known
+        n_left: int = self.n_items - self.n_done
+        return n_left * self.record.seconds / n_new if n_new else None
 
     def close(self) -> None:
         if self._stack is not None:
             with self._stack:
-                if failures := self.failures:
+                failures = self.failures
+                if failures:
                     write_file(self._folder / FAILURES_FILE, "".join(failures), ADVICE)
 
 
@@ -343,23 +376,33 @@ def join_pieces(pieces: Sequence[PieceResult]) -> PieceResult:
 
 def read_status(folder: Path) -> Status:
     """Return the progress of a job, also while another run works on it."""
-    if (folder / LEDGER_FILE).exists():
-        with Ledger(folder, read_only=True) as ledger:
-            ((n_items, n_tried, n_failed),) = ledger.query(
-                "SELECT count(*), count(result), count(failure) FROM items"
-            )
-            kinds = ledger.query(
-                "SELECT failure, count(*) FROM items WHERE failure IS NOT NULL GROUP BY 1"
-            )
-            runs = ledger.query("SELECT * FROM runs ORDER BY begin DESC")
-        if n_items:
-            audio_s = sum(RunRecord(*run).audio_s for run in runs)
-            speed = RunRecord(*runs[0]).speed if runs else 0.0
-            done, left = n_tried - n_failed, n_items - n_tried
-            left_s = round(left * audio_s / done / speed, 1) if done and speed else None
-            return Status(
-                *(n_items, done, n_failed, round(audio_s, 3), round(speed, 3), left_s, dict(kinds))
-            )
-    raise OptionError(
+    no_job = OptionError(
         f"{display_path(folder)} holds no job, expected the folder of one; check the path"
+    )
+    if not (folder / LEDGER_FILE).exists():
+        raise no_job
+    with Ledger(folder, read_only=True) as ledger:
+        ((n_items, n_tried, n_failed),) = ledger.query(
+            "SELECT count(*), count(result), count(failure) FROM items"
+        )
+        kinds = ledger.query(
+            "SELECT failure, count(*) FROM items WHERE failure IS NOT NULL GROUP BY 1"
+        )
+        runs = ledger.query("SELECT * FROM runs ORDER BY begin DESC")
+    if not n_items:
+        raise no_job
+    audio_s = sum(RunRecord(*run).audio_s for run in runs)
+    speed = RunRecord(*runs[0]).speed if runs else 0.0
+    n_done = n_tried - n_failed
+    left_s: float | None = None
+    if n_done and speed:
+        left_s = round((n_items - n_tried) * audio_s / n_done / speed, 1)
+    return Status(
+        items=n_items,
+        done=n_done,
+        failed=n_failed,
+        audio_s=round(audio_s, 3),
+        speed=round(speed, 3),
+        left_s=left_s,
+        failures=dict(kinds),
     )

@@ -43,7 +43,8 @@ _SCHEMA: Final = (
     " worker_s REAL)",
     f"PRAGMA user_version = {_VERSION}",
 )
-_PATIENCE_S: Final = 10.0
+_BUSY_S: Final = 10.0
+"""Wait this long while another process writes."""
 
 
 class Ledger(Closing):
@@ -55,15 +56,16 @@ class Ledger(Closing):
 
     def open(self) -> Self:
         try:
+            uri = self._path.absolute().as_uri()
             self._db = sqlite3.connect(
-                self._path.absolute().as_uri() + ("?mode=ro" if self._read_only else ""),
+                f"{uri}?mode=ro" if self._read_only else uri,
                 uri=True,
-                timeout=_PATIENCE_S,
+                timeout=_BUSY_S,
                 isolation_level=None,
                 check_same_thread=False,  # a thread may leave an iterator for another one to close
             )
         except sqlite3.Error as error:
-            raise self._explained(error) from error
+            raise self._explain(error) from error
         try:
             self._prepare()
         except BaseException:
@@ -90,7 +92,7 @@ class Ledger(Closing):
             if not self._read_only:
                 self._db.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error:
-            pass  # somebody looks at it, or the disk is full: the next run goes on from the WAL
+            pass  # another process reads it, or the disk is full: the next run begins at the WAL
         finally:
             self._db.close()
 
@@ -99,9 +101,9 @@ class Ledger(Closing):
         try:
             return self._db.execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            raise self._explained(error) from error
+            raise self._explain(error) from error
 
-    def _explained(self, error: sqlite3.Error) -> OutputError:
+    def _explain(self, error: sqlite3.Error) -> OutputError:
         code = getattr(error, "sqlite_errorcode", None)
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             return self._damaged(error)

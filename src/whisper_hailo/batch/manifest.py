@@ -16,12 +16,12 @@ from whisper_hailo.core.paths import list_files
 from whisper_hailo.core.read_files import read_text, split_json_lines
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 
-_NAMES: Final = ("audio", "audio_filepath", "path")
-"""Of the field that names a recording; the second is NeMo's."""
+_AUDIO_FIELDS: Final = ("audio", "audio_filepath", "path")
+"""Names of the field with the recording; the second is NeMo's."""
 
-_LONGEST_ID: Final = 1024
-_LONGEST_PART: Final = 250
-"""Bytes between two slashes: the system takes 255, and a format's name follows."""
+_MAX_ID: Final = 1024
+_MAX_PART_BYTES: Final = 250
+"""Between two slashes: the system takes 255, and a format's name follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Item:
 
     Attributes:
         id: unique; names its results.
-        language: code; `None` is that of the options.
+        language: code; `None`: that of the options.
     """
 
     id: str
@@ -41,7 +41,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A recording that the job may have, or another one of its id.
+    """A recording that the job may have already, or another one with its id.
 
     Attributes:
         folder: name of the folder that it was found in; empty where a manifest gives the id.
@@ -53,23 +53,25 @@ class Candidate:
     def spellings(self) -> Iterator[Item]:
         """Yield the item under its id; if found in a folder, also as `talks/ID`, `talks-2/ID`."""
         yield self.item
-        for number in count(1) if self.folder else ():
-            folder = self.folder if number == 1 else f"{self.folder}-{number}"
-            yield replace(self.item, id=f"{folder}/{self.item.id}")
+        if not self.folder:
+            return
+        yield replace(self.item, id=f"{self.folder}/{self.item.id}")
+        for number in count(2):
+            yield replace(self.item, id=f"{self.folder}-{number}/{self.item.id}")
 
 
 def read_sources(sources: Sequence[Path]) -> Iterator[Candidate]:
     """Yield the recordings of manifests, of folders sorted by name, and single ones."""
     for source in sources:
         if source.is_dir():
-            found = _in_folder(source)
+            candidates = _read_folder(source)
         elif source.suffix.lower() in AUDIO_SUFFIXES and source.exists():
             path = source.absolute()
-            found = iter([Candidate(Item(path.name, str(path)), path.parent.name)])
+            candidates = iter([Candidate(Item(path.name, str(path)), path.parent.name)])
         else:
-            found = _in_manifest(source)
+            candidates = _read_manifest(source)
         is_empty = True
-        for candidate in found:
+        for candidate in candidates:
             is_empty = False
             yield candidate
         if is_empty:
@@ -79,10 +81,10 @@ def read_sources(sources: Sequence[Path]) -> Iterator[Candidate]:
             )
 
 
-def _in_folder(folder: Path) -> Iterator[Candidate]:
-    def refuse(path: Path, why: str) -> None:
+def _read_folder(folder: Path) -> Iterator[Candidate]:
+    def refuse(path: Path, reason: str) -> None:
         raise AudioError(
-            f"{display_path(path)} cannot be looked into ({why}); change its permissions"
+            f"{display_path(path)} cannot be looked into ({reason}); change its permissions"
         )
 
     name = folder.absolute().name
@@ -91,7 +93,7 @@ def _in_folder(folder: Path) -> Iterator[Candidate]:
             yield Candidate(Item(path.relative_to(folder).as_posix(), str(path.absolute())), name)
 
 
-def _in_manifest(path: Path) -> Iterator[Candidate]:
+def _read_manifest(path: Path) -> Iterator[Candidate]:
     try:
         text = read_text(path)
     except FileNotFoundError:
@@ -100,7 +102,7 @@ def _in_manifest(path: Path) -> Iterator[Candidate]:
         raise AudioError(
             f"{display_path(path)} cannot be read ({error}), expected lines of JSON; check the path"
         ) from error
-    seen: dict[str, int] = {}
+    lines_by_id: dict[str, int] = {}
     for number, line in enumerate(split_json_lines(text), start=1):
         if not line.strip():
             continue
@@ -111,41 +113,46 @@ def _in_manifest(path: Path) -> Iterator[Candidate]:
                 f"{display_path(path)}, line {number}: {error}; expected such as "
                 '{"audio": "a.flac", "id": "a", "language": "en"}'
             ) from None
-        before = seen.setdefault(item.id, number)
-        if before != number:
+        if item.id in lines_by_id:
             raise OptionError(
-                f"{display_path(path)}: lines {before} and {number} both have the id "
+                f"{display_path(path)}: lines {lines_by_id[item.id]} and {number} both have the id "
                 f"{display_path(item.id)}; give each an id of its own"
             )
+        lines_by_id[item.id] = number
         yield Candidate(item)
 
 
 def _parse_item(raw: Any, folder: Path) -> Item:  # noqa: ANN401 - any JSON
     fields = dict(decode(dict[str, Any], raw))
-    name = next((name for name in _NAMES if name in fields), "audio")
+    name = next((name for name in _AUDIO_FIELDS if name in fields), "audio")
     if name not in fields:
         raise MismatchError("audio is missing")
     audio = decode(str, fields.pop(name), name)
-    fields.pop("error", None)  # what a job could not do may be tried again as a job of its own
+    fields.pop("error", None)  # `failures.jsonl` of a job may be the manifest of another
     language = decode(str | None, fields.pop("language", None), "language")  # type: ignore[arg-type]
-    own = decode(str, fields.pop("id", audio), "id")
+    item_id = decode(str, fields.pop("id", audio), "id")
+    metadata = decode(dict[str, Any], fields.pop("metadata", {}), "metadata")
     return Item(
-        _checked_id(own),
-        str(folder / audio),
-        None if language is None else language_code(language),
-        decode(dict[str, Any], fields.pop("metadata", {}), "metadata") | fields,
+        id=_check_id(item_id),
+        audio=str(folder / audio),
+        language=None if language is None else language_code(language),
+        metadata=metadata | fields,
     )
 
 
-def _checked_id(own: str) -> str:
-    """Return an id that files can be named by."""
-    path = PurePosixPath(own.lstrip("/"))
+def _check_id(item_id: str) -> str:
+    """Return an id as the name of a file below the job's folder.
+
+    Raises:
+        MismatchError: no file can have the name.
+    """
+    path = PurePosixPath(item_id.lstrip("/"))
     name = str(path)  # of two spellings of one path the second is refused as the same
     try:
         longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
-    except UnicodeEncodeError:  # half a character that is none of a name either
+    except UnicodeEncodeError:  # half a character, which no name can hold
         longest = 0
-    fits = len(name) <= _LONGEST_ID and 0 < longest <= _LONGEST_PART
+    fits = len(name) <= _MAX_ID and 0 < longest <= _MAX_PART_BYTES
     if not fits or ".." in path.parts or "\0" in name:
-        raise MismatchError(f"id is {display_path(own)}, which no file can be called")
+        raise MismatchError(f"id is {display_path(item_id)}, which no file can be called")
     return name

@@ -25,10 +25,11 @@ PIECE_S: Final = 300.0
 """Most seconds of a piece, and of all pieces of a task together unless it is one piece."""
 MAX_PIECE_SAMPLES: Final = round(PIECE_S * SAMPLE_RATE_HZ)
 
-LOOKED_AT_S: Final = 60.0
+SEARCHED_S: Final = 60.0
 """Seconds at the end of a full piece that are searched for a pause."""
 _PAUSE_S: Final = 0.5
 _FRAME: Final = SAMPLE_RATE_HZ // 50
+"""Samples whose loudness is summed: 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +132,16 @@ class Outcome:
 
 def read_tasks(group: Group) -> Iterator[Task]:
     """Yield the tasks of a group that are not done."""
+    index = 0
     pieces: list[Piece] = []
-    index, n_samples = 0, 0
+    n_samples = 0
     for piece in _read_pieces(group):
         if pieces and n_samples + piece.n_samples > MAX_PIECE_SAMPLES:
             if index not in group.done:
                 yield Task(group.index, index, tuple(pieces))
-            pieces, n_samples, index = [], 0, index + 1
+            index += 1
+            pieces = []
+            n_samples = 0
         pieces.append(piece)
         n_samples += piece.n_samples
     if pieces and index not in group.done:
@@ -145,28 +149,32 @@ def read_tasks(group: Group) -> Iterator[Task]:
 
 
 def _read_pieces(group: Group) -> Iterator[Piece]:
-    for place, item in enumerate(group.items):
-        end_s, n_pieces = 0.0, 0
+    for index, item in enumerate(group.items):
+        end_s = 0.0
+        n_pieces = 0
         try:
             with open_audio(item.audio) as stream:
                 for start_s, samples, is_last in cut_pieces(stream):
                     n_pieces += 1
-                    yield Piece(place, start_s, is_last * n_pieces, samples, item.language)
+                    n_all = n_pieces if is_last else 0
+                    yield Piece(index, start_s, n_all, samples, item.language)
                     end_s = start_s + samples.size / SAMPLE_RATE_HZ
         except Exception as error:  # of this recording; the others have their turn
-            yield Piece(place, end_s, n_pieces + 1, failure=Failure.of(error))
+            yield Piece(index, end_s, n_pieces + 1, failure=Failure.of(error))
 
 
 def cut_pieces(stream: AudioStream) -> Iterator[tuple[float, FloatArray, bool]]:
     """Yield pieces of at most `PIECE_S`, each with its start in seconds, and the last marked."""
-    start, held = 0, np.zeros(0, np.float32)
+    start = 0
+    samples = np.zeros(0, np.float32)
     for block in stream.blocks(10 * SAMPLE_RATE_HZ):
-        held = np.concatenate([held, block])
-        if held.size > MAX_PIECE_SAMPLES:
-            n_samples = find_quiet_cut(held[:MAX_PIECE_SAMPLES])
-            yield start / SAMPLE_RATE_HZ, held[:n_samples], False
-            start, held = start + n_samples, held[n_samples:].copy()
-    yield start / SAMPLE_RATE_HZ, held, True
+        samples = np.concatenate([samples, block])
+        if samples.size > MAX_PIECE_SAMPLES:
+            n_samples = find_quiet_cut(samples[:MAX_PIECE_SAMPLES])
+            yield start / SAMPLE_RATE_HZ, samples[:n_samples], False
+            start += n_samples
+            samples = samples[n_samples:].copy()  # a view would keep the whole array alive
+    yield start / SAMPLE_RATE_HZ, samples, True
 
 
 def find_quiet_cut(samples: FloatArray) -> int:
@@ -174,7 +182,7 @@ def find_quiet_cut(samples: FloatArray) -> int:
 
     Sums are of whole numbers, so that every processor cuts at the same place.
     """
-    first = samples.size - round(LOOKED_AT_S * SAMPLE_RATE_HZ)
+    first = samples.size - round(SEARCHED_S * SAMPLE_RATE_HZ)
     n_frames = (samples.size - first) // _FRAME
     end = samples[first : first + n_frames * _FRAME]
     levels = np.rint(np.clip(end, -1.0, 1.0) * 32767).astype(np.int64) ** 2

@@ -31,12 +31,13 @@ from whisper_hailo.transcription.transcriber import Transcriber
 _TRIES: Final = 3
 """Processes that a task may cost: something else may have killed them."""
 
-_PATIENCE_S: Final = 5.0
+_JOIN_S: Final = 5.0
+"""Wait this long for a process that has ended or was killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What every worker of a job does.
+    """The model and the options of every worker of a job.
 
     Attributes:
         model: arguments of `Transcriber.from_model`.
@@ -54,26 +55,34 @@ class Setup:
 def transcribe_task(transcriber: Transcriber, setup: Setup, task: Task) -> Outcome:
     """Transcribe the pieces of a task, those of a language together."""
     begin = perf_counter()
-    results = {
-        place: _make_failure(piece, piece.failure) for place, piece in enumerate(task.pieces)
-    }
-    sound = {place: piece for place, piece in enumerate(task.pieces) if not piece.failure}
-    for language in dict.fromkeys(piece.language for piece in sound.values()):
-        own = {place: piece for place, piece in sound.items() if piece.language == language}
+    # Results are in the order of the pieces; those that can be transcribed are replaced below.
+    results = [_make_failure(piece, piece.failure) for piece in task.pieces]
+    by_language: dict[str | None, list[int]] = {}
+    for index, piece in enumerate(task.pieces):
+        if piece.failure is None:
+            by_language.setdefault(piece.language, []).append(index)
+    for language, indexes in by_language.items():
+        pieces = [task.pieces[index] for index in indexes]
         outcomes = transcriber.transcribe_many(
-            [piece.samples for piece in own.values() if piece.samples is not None],
+            [piece.samples for piece in pieces if piece.samples is not None],
             replace(setup.options, language=language) if language else setup.options,
             long=setup.long,
             batch_size=setup.batch_size,
         )
-        for place, outcome in zip(own, outcomes, strict=True):
-            results[place] = _make_result(own[place], outcome)
-    took_s, audio_s = round(perf_counter() - begin, 3), round(task.audio_s, 3)
-    return Outcome(task.group, task.index, tuple(results.values()), took_s, audio_s)
+        for index, outcome in zip(indexes, outcomes, strict=True):
+            results[index] = _make_result(task.pieces[index], outcome)
+    return Outcome(
+        task.group,
+        task.index,
+        tuple(results),
+        took_s=round(perf_counter() - begin, 3),
+        audio_s=round(task.audio_s, 3),
+    )
 
 
 def _make_result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
     if isinstance(outcome, Exception):
+        # An error of the model or the device is none of this recording: the job ends.
         if isinstance(outcome, WhisperHailoError) and not isinstance(outcome, AudioError):
             raise outcome
         return _make_failure(piece, Failure.of(outcome))
@@ -91,18 +100,19 @@ def shift_segment(segment: Segment, start_s: float) -> Segment:
     if not start_s:
         return segment
 
-    def shifted(time_s: float) -> float:
+    def shift(time_s: float) -> float:
         return round(time_s + start_s, 3)
 
+    words = [
+        replace(word, start_s=shift(word.start_s), end_s=shift(word.end_s))
+        for word in segment.words
+    ]
     return replace(
         segment,
-        start_s=shifted(segment.start_s),
-        end_s=shifted(segment.end_s),
-        window_start_s=shifted(segment.window_start_s),
-        words=tuple(
-            replace(word, start_s=shifted(word.start_s), end_s=shifted(word.end_s))
-            for word in segment.words
-        ),
+        start_s=shift(segment.start_s),
+        end_s=shift(segment.end_s),
+        window_start_s=shift(segment.window_start_s),
+        words=tuple(words),
     )
 
 
@@ -114,8 +124,8 @@ def run_worker(pipe: Connection, setup: Setup) -> None:
                 pipe.send(transcribe_task(transcriber, setup, pipe.recv()))
     except EOFError:
         return
-    except Exception as error:  # its parent tells it
-        with suppress(OSError):
+    except Exception as error:  # the parent raises it
+        with suppress(OSError):  # the parent has gone
             pipe.send(error)
 
 
@@ -123,19 +133,25 @@ class Child:
     """A worker process with a pipe, which ends when this process does."""
 
     def __init__(self, setup: Setup) -> None:
-        # Nothing of this process is shared: sessions of the runtime do not survive a fork.
+        # Not a fork: sessions of the runtime do not survive one.
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=run_worker, args=(theirs, setup), daemon=True)
-        # Ctrl-C is this process's affair: the other one inherits that the signal is blocked.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        self._pipe, worker_pipe = context.Pipe()
+        self._process = context.Process(target=run_worker, args=(worker_pipe, setup), daemon=True)
+        # Only this process handles Ctrl-C: the worker inherits that the signal is blocked.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self._process.start()
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        worker_pipe.close()  # or the end of a worker that died would not be seen
 
     def do(self, task: Task) -> Outcome:
-        """Wait for a task; raises `EOFError` if the process died, or the error it sends."""
-        with suppress(OSError):  # it died; what of is read from it
+        """Transcribe a task in the process, and wait for it.
+
+        Raises:
+            EOFError: the process died.
+            Exception: whatever the process sends.
+        """
+        # A broken pipe raises nothing here: the worker may have sent why it ended, which is read.
+        with suppress(OSError):
             self._pipe.send(task)
         try:
             outcome: Outcome | Exception = self._pipe.recv()
@@ -148,14 +164,14 @@ class Child:
     @property
     def died_of(self) -> str:
         """The signal, such as `SIGKILL`, or the exit code that it ended with."""
-        self._process.join(_PATIENCE_S)
+        self._process.join(_JOIN_S)
         code = self._process.exitcode or 0
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
     def kill(self) -> None:
-        """Kill it; a thread that waits for a task gets an `EOFError`."""
+        """Kill the process; a thread that waits for a task gets an `EOFError`."""
         self._process.kill()
-        self._process.join(_PATIENCE_S)
+        self._process.join(_JOIN_S)
 
 
 class Worker:
@@ -167,8 +183,9 @@ class Worker:
         self._is_stopped = False
 
     def start(self) -> Child:
-        """Start the process, so that it loads its model, unless it runs."""
-        self._child = self._child or Child(self._setup)
+        """Start the process, unless it runs, so that it loads its model."""
+        if self._child is None:
+            self._child = Child(self._setup)
         return self._child
 
     def stop(self) -> None:
@@ -179,7 +196,7 @@ class Worker:
 
     def do(self, task: Task) -> Outcome:
         """Transcribe a task; a piece that kills three processes has failed."""
-        how = ""
+        cause = ""
         for n_tries in range(1, _TRIES + 1):
             if self._is_stopped:
                 raise EOFError
@@ -187,29 +204,37 @@ class Worker:
             try:
                 return child.do(task)
             except EOFError:
-                how = child.died_of
-            except DeviceError:
+                cause = child.died_of
+            except DeviceError:  # a chip may work again for another process
                 if n_tries == _TRIES:
                     raise
             child.kill()
             self._child = None
         if len(task.pieces) > 1:
-            parts = [self.do(replace(task, pieces=(piece,))) for piece in task.pieces]
-            results = tuple(result for part in parts for result in part.results)
-            took_s = sum(part.took_s for part in parts)
-            audio_s = sum(part.audio_s for part in parts)
-            return Outcome(task.group, task.index, results, took_s, audio_s)
-        failure = Failure("Crash", f"{_TRIES} workers died of it ({how}); report it")
+            return self._do_each(task)
+        failure = Failure("Crash", f"{_TRIES} workers died of it ({cause}); report it")
         return Outcome(task.group, task.index, (_make_failure(task.pieces[0], failure),))
+
+    def _do_each(self, task: Task) -> Outcome:
+        """Transcribe the pieces of a task one by one, so that only the one that kills fails."""
+        parts = [self.do(replace(task, pieces=(piece,))) for piece in task.pieces]
+        return Outcome(
+            task.group,
+            task.index,
+            results=tuple(result for part in parts for result in part.results),
+            took_s=sum(part.took_s for part in parts),
+            audio_s=sum(part.audio_s for part in parts),
+        )
 
 
 def run_locally(setup: Setup, groups: Iterable[Group], n_workers: int) -> Iterator[Outcome]:
     """Yield the outcomes of all tasks of some groups, as they come."""
     tasks = (task for group in groups for task in read_tasks(group))
-    reading, stop = Lock(), Event()
+    reading = Lock()
+    stop = Event()
     workers = [Worker(setup) for _ in range(n_workers)]
     idle: queue.LifoQueue[Worker] = queue.LifoQueue()  # few tasks start few processes
-    coming: queue.SimpleQueue[Outcome | BaseException | None] = queue.SimpleQueue()
+    finished: queue.SimpleQueue[Outcome | BaseException | None] = queue.SimpleQueue()
     for worker in workers:
         idle.put(worker)
 
@@ -222,19 +247,19 @@ def run_locally(setup: Setup, groups: Iterable[Group], n_workers: int) -> Iterat
                     break
                 worker = idle.get()
                 try:
-                    coming.put(worker.do(task))
+                    finished.put(worker.do(task))
                 finally:
                     idle.put(worker)
-            coming.put(None)
+            finished.put(None)
         except BaseException as error:
-            coming.put(error)
+            finished.put(error)
 
-    n_threads = n_workers + 1  # one reads while the workers of all others work
+    n_threads = n_workers + 1  # one reads the next task while the workers of all others compute
     for _ in range(n_threads):
         Thread(target=work, daemon=True).start()
     try:
         while n_threads:
-            outcome = coming.get()
+            outcome = finished.get()
             if isinstance(outcome, BaseException):
                 raise outcome
             if outcome is None:

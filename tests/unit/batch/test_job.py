@@ -79,7 +79,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     with job(folder) as straight:
         for group in straight.groups():
             for outcome in outcomes(group):
-                straight.take(outcome)
+                straight.record_outcome(outcome)
         assert straight.n_done == straight.n_items
     return content(folder)
 
@@ -122,8 +122,8 @@ def test_interruptions_in_any_order_give_the_same_bytes(
                 break
             chance.shuffle(left)
             for outcome in left[: chance.randrange(1, 12)]:
-                one.take(outcome)
-                one.take(outcome)  # two workers did it
+                one.record_outcome(outcome)
+                one.record_outcome(outcome)  # two workers did it
     assert n_runs > 2
     assert content(tmp_path) == straight
     names = {path.name for path in tmp_path.glob(f"{LEDGER_FILE}*")}
@@ -135,8 +135,8 @@ def test_what_is_done_is_not_asked_for_again(tmp_path: Path) -> None:
         groups = list(first.groups())
         for group in groups[:3]:
             for outcome in outcomes(group):
-                first.take(outcome)
-        first.take(outcomes(groups[5])[1])
+                first.record_outcome(outcome)
+        first.record_outcome(outcomes(groups[5])[1])
     with job(tmp_path) as second:
         left = {group.index: group.done for group in second.groups()}
     assert set(left) == set(range(18)) - {0, 1, 2}
@@ -168,7 +168,7 @@ def test_job_without_recordings_is_refused(tmp_path: Path) -> None:
 def finish(one: BatchJob) -> None:
     for group in one.groups():
         for outcome in outcomes(group):
-            one.take(outcome)
+            one.record_outcome(outcome)
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -280,14 +280,16 @@ def test_full_disk_loses_nothing(
     with job(tmp_path) as one:
         groups = list(one.groups())
         for outcome in (outcome for group in groups[:15] for outcome in outcomes(group)):
-            one.take(outcome)
-        one.take(outcomes(groups[15])[0])
+            one.record_outcome(outcome)
+        one.record_outcome(outcomes(groups[15])[0])
         with monkeypatch.context() as patch:
             patch.setattr("os.fsync", full)
             with pytest.raises(
                 OutputError, match=r"No space left on device\); free some space, or"
             ):
-                one.take(outcomes(groups[15])[1])  # with the last group of a file of results
+                one.record_outcome(
+                    outcomes(groups[15])[1]
+                )  # with the last group of a file of results
     with job(tmp_path) as again:
         assert again.n_done == 256
         finish(again)
@@ -313,7 +315,7 @@ def test_full_disk_of_ledger_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ledger.execute("PRAGMA max_page_count = 1")
         (group,) = one.groups()
         with pytest.raises(OutputError, match="full"):
-            one.take(Outcome(0, 0, tuple(_long(place) for place in range(16))))
+            one.record_outcome(Outcome(0, 0, tuple(_long(place) for place in range(16))))
         ledger.execute("PRAGMA max_page_count = 100000")
         finish(one)
         assert one.n_done == one.n_items
@@ -348,7 +350,7 @@ def test_second_outcome_of_a_task_changes_nothing(tmp_path: Path) -> None:
         (group,) = one.groups()
         first, second = outcomes(group)
         for outcome in (first, replace(first, results=()), second, replace(second, results=())):
-            one.take(outcome)
+            one.record_outcome(outcome)
         assert (one.record.tasks, one.record.audio_s, one.record.worker_s) == (2, 16.0, 2.0)
         assert one.failures == []
         assert one.n_done == 16
@@ -376,9 +378,9 @@ def test_time_left_follows_what_this_run_did(
             group, *_ = one.groups()
             assert one.left_s is None, "earlier runs tell nothing of this one"
             first, second = outcomes(group)
-            one.take(first)
+            one.record_outcome(first)
             clock.now_s += seconds
-            one.take(second)
+            one.record_outcome(second)
             assert one.record.seconds == seconds
             assert one.left_s == seconds * n_left / 16
 
@@ -388,8 +390,8 @@ def test_status_is_read_while_others_work(tmp_path: Path) -> None:
         groups = list(one.groups())
         for group in groups[:16]:
             for outcome in outcomes(group):
-                one.take(outcome)
-        one.take(outcomes(groups[16])[0])
+                one.record_outcome(outcome)
+        one.record_outcome(outcomes(groups[16])[0])
         status = read_status(tmp_path)
         assert (status.items, status.done, status.failed) == (275, 16 * 16 - 1 + 8, 1)
         assert status.remaining == 275 - 16 * 16 - 8
@@ -427,7 +429,7 @@ def test_item_is_done_when_all_of_its_pieces_are(
 ) -> None:
     with job(tmp_path, items=ITEMS[:8]) as one:
         for index, pieces in tasks.items():
-            one.take(Outcome(0, index, tuple(pieces), 1.0, 8.0))
+            one.record_outcome(Outcome(0, index, tuple(pieces), 1.0, 8.0))
         status = read_status(tmp_path)
         assert (status.done, status.failed) == (done, failed)
         assert one.n_done == done + failed
@@ -464,7 +466,7 @@ def written(
 ) -> dict[str, Any]:
     """The record of a job's only item."""
     with job(folder, settings, [item]) as one:
-        one.take(Outcome(0, 0, (result,), 1.0, 8.0))
+        one.record_outcome(Outcome(0, 0, (result,), 1.0, 8.0))
     (line,) = (folder / "transcripts" / "part-00000.jsonl").read_text().splitlines(keepends=True)
     assert line.endswith("}\n")
     record: dict[str, Any] = json.loads(line)

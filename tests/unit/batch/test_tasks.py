@@ -72,7 +72,7 @@ def test_a_cut_never_makes_a_short_piece() -> None:
 def twenty_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Are a full piece, whose last five are looked at."""
     monkeypatch.setattr(reader, "MAX_PIECE_SAMPLES", 20 * SAMPLE_RATE_HZ)
-    monkeypatch.setattr(reader, "LOOKED_AT_S", 5.0)
+    monkeypatch.setattr(reader, "SEARCHED_S", 5.0)
 
 
 @pytest.mark.usefixtures("twenty_seconds")
@@ -130,7 +130,7 @@ def test_of_no_recordings_there_are_no_tasks(tmp_path: Path) -> None:
 def two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Are a full piece, whose last half is looked at."""
     monkeypatch.setattr(reader, "MAX_PIECE_SAMPLES", 2 * SAMPLE_RATE_HZ)
-    monkeypatch.setattr(reader, "LOOKED_AT_S", 1.0)
+    monkeypatch.setattr(reader, "SEARCHED_S", 1.0)
 
 
 @pytest.mark.usefixtures("two_seconds")

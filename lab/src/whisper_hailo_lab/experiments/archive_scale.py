@@ -265,7 +265,7 @@ def driver_costs(n_items: int) -> dict[str, float]:
         for group in job.groups():
             for place in range(len(group.items)):
                 result = PieceResult(place, 1, PIECE_S, "en", segments)
-                job.take(Outcome(group.index, place, (result,), 1.0, PIECE_S))
+                job.record_outcome(Outcome(group.index, place, (result,), 1.0, PIECE_S))
         task_s = (process_time() - begin) / n_items
         results = Path(folder) / "transcripts"
         result_bytes = sum(path.stat().st_size for path in results.iterdir()) / n_items

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -25,18 +26,27 @@ from whisper_hailo.transcription.pipeline import USUAL_BATCH, USUAL_OPTIONS, che
 
 if TYPE_CHECKING:
     from whisper_hailo.batch.job import BatchJob
+    from whisper_hailo.batch.tasks import Outcome
+    from whisper_hailo.batch.workers import Setup
+    from whisper_hailo.transcription.transcriber import Transcriber
 
 _WORK: Final = "Workers"
+_RAY: Final = "ray"
+
+_MAX_WORKERS: Final = 4096
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """Which workers run."""
+    """The workers of a job, and who starts them."""
 
     workers: int | None = flag(
         None, "Processes with a model each.", _WORK, shown="cores; 1 with a chip"
     )
-    engine: str = flag("local", "Who runs the workers", _WORK, choices=("local", "ray"))
+    runner: str = flag(
+        "local", "Who runs the workers", _WORK, name="--engine", choices=("local", _RAY)
+    )
     address: str | None = flag(
         None, "A Ray cluster that runs already.", _WORK, metavar="HOST:PORT", shown="one is started"
     )
@@ -46,9 +56,9 @@ class JobOptions:
     def __post_init__(self) -> None:
         require_choices(self)
         check_batch_size(self.batch_size)
-        fits = self.workers is None or 1 <= self.workers <= 4096
-        require_valid(self, "workers", fits, "1 to 4096")
-        if self.address is not None and self.engine != "ray":
+        fits = self.workers is None or 1 <= self.workers <= _MAX_WORKERS
+        require_valid(self, "workers", fits, f"1 to {_MAX_WORKERS}")
+        if self.address is not None and self.runner != _RAY:
             raise OptionError("--address needs --engine ray; give both")
 
 
@@ -62,23 +72,19 @@ def batch(
     job: JobOptions,
 ) -> int:
     """Transcribe an archive, each recording once; resume interrupted jobs; `batch status DIR`."""
-    from whisper_hailo.batch.cluster import run_on_ray
     from whisper_hailo.batch.job import BatchJob, JobSettings
     from whisper_hailo.batch.manifest import read_sources
-    from whisper_hailo.batch.workers import Setup, run_locally
+    from whisper_hailo.batch.workers import Setup
 
     if words[0] == "status" and len(words) == 2:
-        return _tell_status(Path(expand_user(words[1])), as_json=job.as_json)
+        return _print_status(Path(expand_user(words[1])), as_json=job.as_json)
     if output.output_dir is None:
         raise OptionError("--output-dir is missing: the folder of the job")
-    for name in (*words, str(output.output_dir)):
-        if re.match(r"[a-z][a-z0-9+.-]+:/", name, re.IGNORECASE):
-            raise OptionError(
-                f"{display_path(name)} is an address, expected a path; mount or copy it"
-            )
-    if job.engine == "ray":
+    folder = output.output_dir
+    _refuse_addresses([*words, str(folder)])
+    if job.runner == _RAY:
         require_extra("cluster", "--engine ray", "ray")
-    options_on = cache(partial(decoding_options, decoding, fallback, output))
+    options_on = partial(decoding_options, decoding, fallback, output)
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
     if not model.threads:
         model = replace(model, threads=1)  # workers are as many as cores
@@ -86,57 +92,83 @@ def batch(
     options = options_on(transcriber.default_options, transcriber.default_fallback)
     transcriber.check(options, long)
     log_engine(transcriber)
-    folder = output.output_dir
     settings = JobSettings(
-        transcriber.identity(options, long, job.batch_size),
-        transcriber.settings(options, long, job.batch_size),
-        options.task,
-        output.formats if output.fmt else (),
-        output.layout,
+        identity=transcriber.identity(options, long, job.batch_size),
+        settings=transcriber.settings(options, long, job.batch_size),
+        task=options.task,
+        formats=output.formats if output.fmt else (),
+        layout=output.layout,
     )
     setup = Setup(model.arguments(), options, long, job.batch_size)
-    on_chip = transcriber.encoder.name.startswith("hef")
-    n_workers = job.workers or (1 if on_chip else available_cores())
-    with BatchJob(folder, settings, read_sources([Path(word) for word in words])) as running:
+    sources = read_sources([Path(word) for word in words])
+    with BatchJob(folder, settings, sources) as running:
         line = StatusLine()
-        if job.engine == "ray":
-            outcomes = run_on_ray(setup, running.groups(), job.address, job.workers)
-        else:
-            outcomes = run_locally(setup, running.groups(), n_workers)
-        for outcome in outcomes:
-            running.take(outcome)
+        for outcome in _run(job, setup, running, transcriber):
+            running.record_outcome(outcome)
             line.update(_format_progress(running))
         line.close()
-        failures = len(running.failures)
+        n_failures = len(running.failures)
     if job.as_json:
-        return _tell_status(folder, as_json=True)
-    record = running.record
-    done = f"{clock(record.audio_s)} of audio in {clock(record.seconds)}"
-    print_note(
-        f"{_count_items(running.n_items)} in {display_path(folder)}, {failures} failed; "
-        + (done if record.audio_s or failures else "nothing was left to do")
-        + f", see {display_path(folder)}/failures.jsonl" * bool(failures)
-    )
-    return ExitCode.AUDIO if failures else ExitCode.OK
+        return _print_status(folder, as_json=True)
+    print_note(_summarise(running, folder, n_failures))
+    return ExitCode.AUDIO if n_failures else ExitCode.OK
+
+
+def _refuse_addresses(names: Iterable[str]) -> None:
+    """Refuse `s3://...`: as a path it would be a folder `s3:` here."""
+    for name in names:
+        if _ADDRESS.match(name):
+            raise OptionError(
+                f"{display_path(name)} is an address, expected a path; mount or copy it"
+            )
+
+
+def _run(
+    job: JobOptions, setup: Setup, running: BatchJob, transcriber: Transcriber
+) -> Iterator[Outcome]:
+    """Yield the outcomes of all pending tasks, by the workers that were asked for."""
+    from whisper_hailo.batch.cluster import run_on_ray
+    from whisper_hailo.batch.workers import run_locally
+
+    if job.runner == _RAY:
+        return run_on_ray(setup, running.groups(), job.address, job.workers)
+    n_workers = job.workers
+    if n_workers is None:
+        is_on_chip = transcriber.encoder.name.startswith("hef")  # which one process holds
+        n_workers = 1 if is_on_chip else available_cores()
+    return run_locally(setup, running.groups(), n_workers)
+
+
+def _summarise(job: BatchJob, folder: Path, n_failures: int) -> str:
+    """Return the line at the end of a run."""
+    work = "nothing was left to do"
+    if job.record.audio_s or n_failures:
+        work = f"{clock(job.record.audio_s)} of audio in {clock(job.record.seconds)}"
+    name = display_path(folder)
+    advice = f", see {name}/failures.jsonl" if n_failures else ""
+    return f"{_count_items(job.n_items)} in {name}, {n_failures} failed; {work}{advice}"
 
 
 def _count_items(count: int) -> str:
-    return f"{count} item" + "s" * (count != 1)
+    return "1 item" if count == 1 else f"{count} items"
 
 
 def _format_progress(job: BatchJob) -> str:
-    left = "" if (left_s := job.left_s) is None else f", about {clock(left_s)} left"
-    return f"{job.n_done} of {_count_items(job.n_items)}, {job.record.speed:.1f} x real time{left}"
+    line = f"{job.n_done} of {_count_items(job.n_items)}, {job.record.speed:.1f} x real time"
+    left_s = job.left_s
+    return line if left_s is None else f"{line}, about {clock(left_s)} left"
 
 
-def _tell_status(folder: Path, *, as_json: bool) -> int:
+def _print_status(folder: Path, *, as_json: bool) -> int:
     from whisper_hailo.batch.job import read_status
 
     status = read_status(folder)
     if as_json:
         emit_json(asdict(status) | {"remaining": status.remaining})
         return ExitCode.OK
-    left = f", about {clock(status.left_s)} left" if status.remaining and status.left_s else ""
+    left = ""
+    if status.remaining and status.left_s:
+        left = f", about {clock(status.left_s)} left"
     emit(
         f"{status.done} of {_count_items(status.items)} done, {status.failed} failed, "
         f"{status.remaining} left\n{clock(status.audio_s)} of audio, "
