@@ -1,4 +1,4 @@
-"""What `doctor` says of a Hailo chip and all that it needs."""
+"""The checks of `doctor` for a Hailo chip, its driver, its library and its files."""
 
 from __future__ import annotations
 
@@ -50,8 +50,11 @@ class Check:
 
 
 def finding(name: str, found: str, advice: str = "", *, broken: bool = False) -> Check:
-    """Return a finding, a note if it has an advice and is not broken."""
-    return Check(name, BROKEN if broken else NOTE if advice else OK, found, advice)
+    """Return a finding; one with advice that is not broken is a note."""
+    status = NOTE if advice else OK
+    if broken:
+        status = BROKEN
+    return Check(name, status, found, advice)
 
 
 def _failed_check(name: str, error: Exception) -> Check:
@@ -60,17 +63,20 @@ def _failed_check(name: str, error: Exception) -> Check:
 
 
 _GEN3_GTS = 8.0
-_LEGACY, _LATER = 4, 5
-_DRIVERS: Final = {_LEGACY: "hailo_pci", _LATER: "hailo1x_pci"}
-"""HailoRT 4 drives Hailo-8 and 8L, 5 later chips."""
+
+_HAILORT_4: Final = 4
+_HAILORT_5: Final = 5
+"""HailoRT 4 drives Hailo-8 and 8L, HailoRT 5 later chips."""
+
+_DRIVERS: Final = {_HAILORT_4: "hailo_pci", _HAILORT_5: "hailo1x_pci"}
 
 _10H = "Hailo-10H"
 _FIRMWARE = "hailofw"
-"""Raspberry Pi OS Bookworm's package of it; its driver is the kernel's."""
+"""Package of the firmware in Raspberry Pi OS Bookworm, whose kernel brings the driver."""
 
 _FAMILIES: Final = {
-    _LEGACY: ("hailort", "hailort-pcie-driver", _FIRMWARE, "python3-hailort"),
-    _LATER: ("h10-hailort", "h10-hailort-pcie-driver", "python3-h10-hailort"),
+    _HAILORT_4: ("hailort", "hailort-pcie-driver", _FIRMWARE, "python3-hailort"),
+    _HAILORT_5: ("h10-hailort", "h10-hailort-pcie-driver", "python3-h10-hailort"),
 }
 """Packages of one release: library, driver with firmware, binding."""
 
@@ -81,14 +87,14 @@ _USERS: Final = {
     "Frigate": "it takes the chip for itself: docker stop frigate",
     "hailo-apps": f"add --share here, too; on a Hailo-8 or 8L that needs {_SERVICE}",
 }
-"""How to run beside programs that are known."""
+"""Advice for known programs that use the chip."""
 
 
 def hailo_checks() -> list[Check]:
     """Run all checks of the chip; none stops the others."""
     binding, version = _check_binding()
     traces = (probe.pci_devices(), probe.drivers(), probe.device_nodes(), library_versions())
-    if not version and not any(traces):  # not a machine with a Hailo: three lines are enough
+    if not version and not any(traces):  # no Hailo in this machine: three lines are enough
         return [binding, _check_nodes(), check_throttling()]
     return [
         binding,
@@ -120,13 +126,14 @@ def _check_binding() -> tuple[Check, str]:
 
 def _needed_major() -> int:
     """Return the HailoRT major version that this machine's chip needs, by its bus or driver."""
-    later = any(device.kind == _10H for device in probe.pci_devices())
-    return _LATER if later or _DRIVERS[_LATER] in probe.drivers() else _LEGACY
+    has_10h = any(device.kind == _10H for device in probe.pci_devices())
+    has_driver = _DRIVERS[_HAILORT_5] in probe.drivers()
+    return _HAILORT_5 if has_10h or has_driver else _HAILORT_4
 
 
 def _same_release(family: int) -> str:
-    found = probe.packages()
-    unwanted = "hailort-pcie-driver" if _FIRMWARE in found else _FIRMWARE
+    """Return how to install all packages of one release."""
+    unwanted = "hailort-pcie-driver" if _FIRMWARE in probe.packages() else _FIRMWARE
     names = " ".join(name for name in _FAMILIES[family] if name != unwanted)
     return f"install all of one release: sudo apt install --reinstall {names} && sudo reboot"
 
@@ -139,91 +146,113 @@ def _check_users() -> Iterator[Check]:
 
 
 def _check_library(binding: str) -> Check:
+    """Check the library against the binding."""
+    name = "HailoRT library"
     versions = library_versions()
-    found, advice = ", ".join(versions) or "none", ""
-    if binding and versions and binding not in versions:
-        found, advice = f"{found}, binding {binding}", _same_release(_needed_major())
-    elif len(versions) > 1:
-        advice = "several libraries are a tangle: keep the one of the driver's release"
-    elif not versions:
-        advice = f"it comes with the binding: {_INSTALL}"
-    return finding("HailoRT library", found, advice)
+    if not versions:
+        return finding(name, "none", f"it comes with the binding: {_INSTALL}")
+    text = ", ".join(versions)
+    if binding and binding not in versions:
+        return finding(name, f"{text}, binding {binding}", _same_release(_needed_major()))
+    if len(versions) > 1:
+        advice = "several libraries conflict: keep the one of the driver's release"
+        return finding(name, text, advice)
+    return finding(name, text)
 
 
 def _check_driver(binding: str) -> Check:
     """Check the driver against the binding; that of Home Assistant OS cannot be replaced."""
-    loaded, on_home_assistant = probe.drivers(), probe.is_home_assistant_os()
-    found, advice = ", ".join(f"{n} {v}" for n, v in loaded.items()) or "not loaded", ""
-    version = next(iter(loaded.values()), "")
-    wanted = _DRIVERS.get(major(binding) or 0)
-    if on_home_assistant and _needed_major() == _LATER:
-        found += "; Home Assistant OS has none for a Hailo-10H"
-        advice = "use Raspberry Pi OS with this board, or --encoder-backend onnx"
-    elif not loaded:
-        advice = f"without a chip nothing is missing; {_INSTALL}, then reboot"
-    elif len(loaded) > 1:
+    name = "Hailo driver"
+    drivers = probe.drivers()
+    text = ", ".join(f"{driver} {version}" for driver, version in drivers.items()) or "not loaded"
+    if probe.is_home_assistant_os() and _needed_major() == _HAILORT_5:
+        text += "; Home Assistant OS has none for a Hailo-10H"
+        return finding(name, text, "use Raspberry Pi OS with this board, or --encoder-backend onnx")
+    if not drivers:
+        return finding(name, text, f"without a chip nothing is missing; {_INSTALL}, then reboot")
+    if len(drivers) > 1:
         advice = "two drivers fight for one chip: blacklist the other one (docs/hailo.md)"
-    elif wanted is not None and wanted not in loaded:
-        advice = f"HailoRT {binding} wants the driver {wanted}: {_same_release(_needed_major())}"
-    elif binding and major(version) is not None and version != binding:
-        found, advice = f"{found}, binding {binding}", _same_release(_needed_major())
-        if on_home_assistant:
+        return finding(name, text, advice)
+    needed = _DRIVERS.get(major(binding) or 0)
+    if needed is not None and needed not in drivers:
+        advice = f"HailoRT {binding} needs the driver {needed}: {_same_release(_needed_major())}"
+        return finding(name, text, advice)
+    (version,) = drivers.values()
+    if binding and major(version) is not None and version != binding:
+        advice = _same_release(_needed_major())
+        if probe.is_home_assistant_os():
             advice = f"install the driver's release here: pip install hailort-{version}-*.whl"
-    return finding("Hailo driver", found, advice)
+        return finding(name, f"{text}, binding {binding}", advice)
+    return finding(name, text)
 
 
 def _check_nodes() -> Check:
+    """Check that there is a device that this user may open."""
+    name = "Hailo device"
     nodes = probe.device_nodes()
-    found, advice = ", ".join(map(str, nodes)) or "none", ""
     if not nodes:
         advice = "the CPU is used; with a HAT fitted, check its cable and `lspci | grep Hailo`"
-    elif not all(os.access(node, os.R_OK | os.W_OK) for node in nodes):
-        found += ", not for this user"
+        return finding(name, "none", advice)
+    text = ", ".join(map(str, nodes))
+    if not all(os.access(node, os.R_OK | os.W_OK) for node in nodes):
         advice = "reinstall the driver's package for its udev rule and reboot (docs/hailo.md)"
-    return finding("Hailo device", found, advice)
+        return finding(name, f"{text}, not for this user", advice)
+    return finding(name, text)
 
 
 def _check_links() -> Iterator[Check]:
     """Check each chip on the bus: a slow link costs time at runs of several contexts."""
     for device in probe.pci_devices():
         speed = "unknown speed" if device.speed_gts is None else f"{device.speed_gts:g} GT/s"
-        slow = device.speed_gts is not None and device.speed_gts < _GEN3_GTS
-        can_more = slow and (device.best_gts or _GEN3_GTS) >= _GEN3_GTS
-        advice = "for PCIe Gen 3 add dtparam=pciex1_gen=3 to /boot/firmware/config.txt, reboot"
-        found = f"{device.kind} at {device.address}, {speed}, {device.width or '?'} lanes"
-        yield finding("PCIe link", found, advice if can_more else "")
+        is_slow = device.speed_gts is not None and device.speed_gts < _GEN3_GTS
+        can_be_faster = (device.best_gts or _GEN3_GTS) >= _GEN3_GTS
+        advice = ""
+        if is_slow and can_be_faster:
+            advice = "for PCIe Gen 3 add dtparam=pciex1_gen=3 to /boot/firmware/config.txt, reboot"
+        text = f"{device.kind} at {device.address}, {speed}, {device.width or '?'} lanes"
+        yield finding("PCIe link", text, advice)
 
 
 def _check_chips(version: str) -> list[Check]:
     """Check the chips, whether their firmware is the driver's, and whether arrays reach one."""
-    name, drivers = "Hailo chip", probe.drivers().values()
+    name = "Hailo chip"
     try:
-        found = chips()
+        devices = chips()
     except DeviceError as error:
         return [_failed_check(name, error), _check_buffers(version, None)]
-    if not found:
+    if not devices:
         advice = "the CPU is used; with a HAT fitted, check its cable, power and driver"
         return [finding(name, "none", advice), _check_buffers(version, None)]
     checks = []
-    for chip in found:
-        degrees = "" if chip.temperature_c is None else f", {chip.temperature_c:.1f} °C"
-        firmware = f", firmware {chip.firmware}" if chip.firmware else ""
-        takes = " and ".join(sorted(RUNS_ON.get(chip.arch, {"unknown"})))
-        stated, advice = re.match(r"\d+\.\d+\.\d+", chip.firmware), ""
-        if stated is not None and drivers and stated.group() not in drivers:
-            package = _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_needed_major()][1]
-            advice = (
-                f"the driver is {', '.join(drivers)} and loads the firmware at start, reinstall "
-                f"that: sudo apt install --reinstall {package} && sudo reboot"
-            )
-        text = f"{chip.arch} at {chip.device}{firmware}{degrees}; it takes HEFs for {takes}"
-        checks.append(finding(name, text, advice))
-    return [*checks, _check_buffers(version, _smallest_hef(found[0].arch))]
+    for chip in devices:
+        text = f"{chip.arch} at {chip.device}"
+        if chip.firmware:
+            text += f", firmware {chip.firmware}"
+        if chip.temperature_c is not None:
+            text += f", {chip.temperature_c:.1f} °C"
+        arches = " and ".join(sorted(RUNS_ON.get(chip.arch, {"unknown"})))
+        text += f"; it takes HEFs for {arches}"
+        checks.append(finding(name, text, _advise_firmware(chip.firmware)))
+    return [*checks, _check_buffers(version, _smallest_hef(devices[0].arch))]
+
+
+def _advise_firmware(firmware: str) -> str:
+    """Return what to do about a firmware of another release than the driver; empty: nothing."""
+    drivers = probe.drivers().values()
+    match = re.match(r"\d+\.\d+\.\d+", firmware)
+    if match is None or not drivers or match.group() in drivers:
+        return ""
+    package = _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_needed_major()][1]
+    return (
+        f"the driver is {', '.join(drivers)} and loads the firmware at start, reinstall "
+        f"that: sudo apt install --reinstall {package} && sudo reboot"
+    )
 
 
 def _check_buffers(version: str, hef: Path | None) -> Check:
     """Check that the binding takes NumPy's arrays, which only a running network proves."""
-    name, numpy = "Hailo buffers", f"NumPy {metadata.version('numpy')}"
+    name = "Hailo buffers"
+    numpy = f"NumPy {metadata.version('numpy')}"
     if hef is not None:
         try:
             try_hef(hef)
@@ -248,27 +277,35 @@ def _smallest_hef(arch: str) -> Path | None:
 
 def check_service() -> Check:
     """Check whether HailoRT's service runs."""
+    name = "Hailo service"
     state = probe.service_state()
+    if state == "active":
+        return finding(name, state)
     advice = f"only --share on a Hailo-8 or 8L needs it: {_SERVICE}"
-    found = state or "not to be asked here"
-    return finding("Hailo service", found, "" if state == "active" else advice)
+    return finding(name, state or "unknown: systemctl cannot be asked here", advice)
 
 
 def check_throttling() -> Check:
     """Check whether the board was throttled."""
-    seen = probe.throttling()
-    text, advice = "none" if seen.known else "this machine does not tell", ""
-    if seen.known and (seen.now or seen.before):
-        now, before = (", ".join(seen.now) or "none now", ", ".join(seen.before) or "none")
+    state = probe.throttling()
+    text = "none" if state.known else "this machine does not report it"
+    advice = ""
+    if state.known and (state.now or state.before):
+        now = ", ".join(state.now) or "none now"
+        before = ", ".join(state.before) or "none"
         text = f"{now}; since the start: {before}"
-        advice = "under-voltage: a 27 W supply; heat: a fan for board and HAT. Times are no measure"
-    text += "" if seen.cpu_c is None else f", processor at {seen.cpu_c:.1f} °C"
+        advice = (
+            "against under-voltage use a 27 W supply, against heat a fan for board and HAT; do not "
+            "measure speed meanwhile"
+        )
+    if state.cpu_c is not None:
+        text += f", processor at {state.cpu_c:.1f} °C"
     return finding("throttling", text, advice)
 
 
 def check_hefs() -> list[Check]:
     """Check the fetched HEFs, where there are some."""
-    checks = []
+    checks: list[Check] = []
     for path in _find_fetched():
         name = "/".join(path.parts[-3:])
         try:
@@ -279,13 +316,15 @@ def check_hefs() -> list[Check]:
             nets = ", ".join(f"{group.name} ({group.contexts} contexts)" for group in hef.groups)
             facts = f"{hef.arch}, compiler {hef.compiler_version}, {nets}"
             checks.append(finding("HEF files", f"{name}: {facts}"))
-    known = ", ".join(f"{k.variant} {k.window_s} s for {k.arch}" for k in PAIRS)
+    if checks:
+        return checks
+    pairs = ", ".join(f"{pair.variant} {pair.window_s} s for {pair.arch}" for pair in PAIRS)
     advice = (
         "fetch one with: whisper-hailo fetch-hef tiny|base|small --arch CHIP, or compile your own "
-        f"model's. The vendor publishes {known} below {EXAMPLES}, small for hailo10h below "
+        f"model's. The vendor publishes {pairs} below {EXAMPLES}, small for hailo10h below "
         f"{RELEASES} (not verified from here)"
     )
-    return checks or [finding("HEF files", f"none in {cache_root() / 'hefs'}", advice)]
+    return [finding("HEF files", f"none in {cache_root() / 'hefs'}", advice)]
 
 
 def _find_fetched() -> list[Path]:

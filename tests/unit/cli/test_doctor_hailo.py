@@ -58,7 +58,7 @@ def test_a_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "fetch it again" in found_checks()["HEF files"].advice
 
 
-def test_a_tangle(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conflict(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 4.x binding beside a 5.x library, both drivers, a slow link, and too little power."""
     with_binding(monkeypatch, "4.20.0", NoDeviceError("no Hailo chip is there; check the cable"))
     root.pci("0x45c4", "5.0 GT/s PCIe")
@@ -86,7 +86,7 @@ def test_a_tangle(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("binding", "driver", "version", "expected"),
     [
-        ("5.1.1", "hailo_pci", "4.23.0", "wants the driver hailo1x_pci"),
+        ("5.1.1", "hailo_pci", "4.23.0", "needs the driver hailo1x_pci"),
         ("4.23.0", "hailo_pci", "4.20.0", "of one release"),
     ],
 )
@@ -109,7 +109,7 @@ def test_several_libraries_and_a_closed_node(root: Root, monkeypatch: pytest.Mon
     root.put("usr/lib/libhailort.so.4.23.0", "")
     root.put("usr/lib/libhailort.so.4.20.0", "")
     root.put("dev/h1x-0", "")
-    assert "tangle" in found_checks()["HailoRT library"].advice
+    assert "conflict" in found_checks()["HailoRT library"].advice
     monkeypatch.setattr(doctor_hailo.os, "access", lambda *_: False)
     check = found_checks()["Hailo device"]
     assert check.found.endswith("h1x-0, not for this user")

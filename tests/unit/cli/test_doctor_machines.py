@@ -108,7 +108,11 @@ def test_what_was_too_little_power_or_too_much_heat(root: Root, bits: str, found
 
 @pytest.mark.parametrize(
     ("state", "status", "found"),
-    [("active", OK, "active"), ("inactive", NOTE, "inactive"), ("", NOTE, "not to be asked here")],
+    [
+        ("active", OK, "active"),
+        ("inactive", NOTE, "inactive"),
+        ("", NOTE, "unknown: systemctl cannot be asked here"),
+    ],
 )
 def test_the_service_of_those_who_share_a_chip(
     monkeypatch: pytest.MonkeyPatch, state: str, status: str, found: str

@@ -48,34 +48,37 @@ def doctor(as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False)
 
 
 def check_python() -> Check:
-    """Tell the version and place of Python."""
-    found = f"{platform.python_version()} on {platform.machine()} ({sys.executable})"
-    return finding("Python", found)
+    """Report the version and path of Python."""
+    version = f"{platform.python_version()} on {platform.machine()} ({sys.executable})"
+    return finding("Python", version)
 
 
 def check_runtime() -> Check:
     """Check that ONNX Runtime is there and new enough."""
     from whisper_hailo.backends.session import OLDEST_RUNTIME, is_old_runtime
 
-    name, advice = "ONNX Runtime", "pip install --force-reinstall onnxruntime"
+    name = "ONNX Runtime"
     try:
         import onnxruntime
     except ImportError as error:
+        advice = "pip install --force-reinstall onnxruntime"
         return finding(name, str(error), advice, broken=True)
     version = onnxruntime.__version__
     if not is_old_runtime(version):
         return finding(name, version)
-    found, advice = f"{version}, {OLDEST_RUNTIME} or newer is needed", "pip install -U onnxruntime"
-    return finding(name, found, advice, broken=True)
+    problem = f"{version}, {OLDEST_RUNTIME} or newer is needed"
+    return finding(name, problem, "pip install -U onnxruntime", broken=True)
 
 
 def check_processor() -> Check:
     """Check for the vector instructions that decoding wants."""
     features = read_cpu_flags() & set(_CPU_FEATURES)
-    cores = len(os.sched_getaffinity(0))
-    found = f"{cores} cores, {', '.join(sorted(features)) or 'no vector extension known to us'}"
-    advice = "expect slow decoding: the 8-bit kernels want AVX2 or the Arm dot product"
-    return finding("processor", found, "" if features & {"avx2", "asimddp"} else advice)
+    n_cores = len(os.sched_getaffinity(0))
+    extensions = ", ".join(sorted(features)) or "no vector extension known to us"
+    advice = ""
+    if not features & {"avx2", "asimddp"}:
+        advice = "expect slow decoding: the 8-bit kernels want AVX2 or the Arm dot product"
+    return finding("processor", f"{n_cores} cores, {extensions}", advice)
 
 
 def check_int8() -> Check:
@@ -83,16 +86,20 @@ def check_int8() -> Check:
     from whisper_hailo.backends.session import saturates
     from whisper_hailo.core.process import has_float16_kernels
 
-    name, rest = "8-bit models", "float16" if has_float16_kernels() else "float32"
+    name = "8-bit models"
     try:
-        in_pairs = saturates()
+        is_saturating = saturates()
     except ImportError as error:
         return finding(name, f"no ONNX Runtime to compute them ({error})", broken=True)
     kernels = sorted(read_cpu_flags() & set(_DOT_PRODUCTS))
-    by = f"by {', '.join(kernels)}" if kernels else "without dot products, so more slowly"
-    if in_pairs:  # products are added in pairs, in 16 bits
-        by = "without VNNI, by weights that leave room; graphs of other programs are slower"
-    return finding(name, f"exact, {by}; the rest in {rest}")
+    if is_saturating:  # it adds products in pairs, in 16 bits
+        method = "no VNNI: weights keep one bit of headroom; graphs of other programs are slower"
+    elif kernels:
+        method = f"with {', '.join(kernels)}"
+    else:
+        method = "without dot products, so more slowly"
+    rest = "float16" if has_float16_kernels() else "float32"
+    return finding(name, f"exact on this processor ({method}); the rest in {rest}")
 
 
 def check_audio() -> Check:
@@ -103,8 +110,8 @@ def check_audio() -> Check:
     except (ImportError, OSError) as error:
         advice = "pip install --force-reinstall soundfile soxr"
         return finding("audio", str(error), advice, broken=True)
-    libraries = f"libsndfile {soundfile.__libsndfile_version__}, soxr {soxr.__version__}"
-    return finding("audio", libraries)
+    versions = f"libsndfile {soundfile.__libsndfile_version__}, soxr {soxr.__version__}"
+    return finding("audio", versions)
 
 
 def check_media() -> Check:
@@ -119,14 +126,16 @@ def check_cache() -> Check:
     """Check that models have a writable folder with room."""
     from whisper_hailo.core.paths import cache_root
 
-    name, advice = "model cache", "set WHISPER_HAILO_CACHE to a writable folder"
+    name = "model cache"
+    advice = "set WHISPER_HAILO_CACHE to a writable folder"
     root = cache_root()
-    place = next(p for p in (root, *root.parents) if os.path.lexists(p))
-    if not os.path.isdir(place):
-        return finding(name, f"{root}, but {place} is no folder", advice, broken=True)
-    free_gib = shutil.disk_usage(place).free / 2**30
-    found = f"{root}, {free_gib:.1f} GiB free"
-    if not os.access(place, os.W_OK):
-        return finding(name, f"{found}, not writable", advice, broken=True)
-    is_full = free_gib < _NEEDED_CACHE_GIB
-    return finding(name, found, f"free {_NEEDED_CACHE_GIB:g} GiB for models" if is_full else "")
+    existing = next(path for path in (root, *root.parents) if os.path.lexists(path))
+    if not os.path.isdir(existing):
+        return finding(name, f"{root}, but {existing} is no folder", advice, broken=True)
+    free_gib = shutil.disk_usage(existing).free / 2**30
+    space = f"{root}, {free_gib:.1f} GiB free"
+    if not os.access(existing, os.W_OK):
+        return finding(name, f"{space}, not writable", advice, broken=True)
+    if free_gib < _NEEDED_CACHE_GIB:
+        return finding(name, space, f"free {_NEEDED_CACHE_GIB:g} GiB for models")
+    return finding(name, space)
