@@ -1,4 +1,4 @@
-"""Options of `caption` alone, and the engine that they ask for."""
+"""Options of `caption` alone, and the recogniser that they ask for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from whisper_hailo.core.flags import (
     require_choices,
     require_valid,
 )
-from whisper_hailo.core.overwrite import file_id
+from whisper_hailo.core.overwrite import FileId, file_id
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import require_extra
 from whisper_hailo.decoding.options import DecodingOptions
@@ -30,11 +30,12 @@ from whisper_hailo.http.addresses import tls_context
 from whisper_hailo.live.options import CaptionOptions
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile, FlacRecording
+    from whisper_hailo.live.recognizer import SpeechRecognizer
     from whisper_hailo.live.sources.source import LiveSource
     from whisper_hailo.serve.routes.captions.view import PageAddress
     from whisper_hailo.text.subtitles import Layout
+    from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +62,7 @@ class SourceOptions:
 
     def __post_init__(self) -> None:
         require_choices(self)
-        wait_s = self.wait_for_source
-        fits = wait_s is None or 0 <= wait_s < math.inf
+        fits = self.wait_for_source is None or 0 <= self.wait_for_source < math.inf
         require_valid(self, "wait_for_source", fits, "0 s or more")
 
     def expect_use(self, audio: str | None) -> None:
@@ -77,9 +77,10 @@ class SourceOptions:
             require_extra("live", "--mic", "sounddevice")
         from whisper_hailo.audio.files import find_fault
 
-        fault = find_fault(Path(audio), display_path(audio)) if audio and is_file else None
-        if fault is not None:
-            raise fault
+        if audio and is_file:
+            fault = find_fault(Path(audio), display_path(audio))
+            if fault is not None:
+                raise fault
 
     def source(self, audio: str | None) -> LiveSource:
         """Return the source, not open yet.
@@ -100,8 +101,8 @@ class SourceOptions:
         if self.mic is not None:
             from whisper_hailo.live.sources.microphone import MicrophoneSource
 
-            wanted = "" if self.mic == "default" else self.mic
-            return ReopenedSource(MicrophoneSource(wanted), patience_s)
+            choice = "" if self.mic == "default" else self.mic
+            return ReopenedSource(MicrophoneSource(choice), patience_s)
         if audio == "-":
             if sys.stdin is None or sys.stdin.isatty():
                 raise OptionError("standard input is a terminal; pipe raw 16-bit mono samples in")
@@ -109,7 +110,8 @@ class SourceOptions:
         if "://" in str(audio):
             from whisper_hailo.live.sources.network import NetworkSource
 
-            patience_s = ADDRESS_PATIENCE_S if patience_s is None else patience_s
+            if patience_s is None:
+                patience_s = ADDRESS_PATIENCE_S
             return ReopenedSource(NetworkSource(str(audio)), patience_s)
         return FileSource(str(audio), real_time=self.real_time)
 
@@ -178,12 +180,12 @@ class ShowOptions:
         """Refuse options that have no effect without another."""
         if mic == "browser" and not self.web:
             raise OptionError("--mic browser needs --web, the page that it records in; give both")
-        kept = bool(self.events or self.output or self.record)
-        refuse_unused(self, kept, "--events, --output or --record", "daily")
-        page = [one.name for one in fields(self) if one.name.startswith("web_")]
-        refuse_unused(self, self.web, "--web", *page)
+        has_files = bool(self.events or self.output or self.record)
+        refuse_unused(self, has_files, "--events, --output or --record", "daily")
+        page_fields = [field.name for field in fields(self) if field.name.startswith("web_")]
+        refuse_unused(self, self.web, "--web", *page_fields)
         refuse_unused(self, not self.as_json, "a terminal, not --json", "colour")
-        has_cues = any(one.suffix.lower() in (".srt", ".vtt") for one in self.output)
+        has_cues = any(path.suffix.lower() in (".srt", ".vtt") for path in self.output)
         if layout.values and not has_cues:
             raise OptionError(
                 "--max-line-width and --max-line-count go with --output of .srt or .vtt, and have "
@@ -195,26 +197,39 @@ class ShowOptions:
     def files(
         self, audio: str | None, layout: Layout
     ) -> tuple[list[EventFile | CaptionFile], FlacRecording | None]:
-        """Return the files of events and completed segments, and the recording, not open yet."""
+        """Return the files of events and completed segments, and the recording, not open yet.
+
+        Raises:
+            OptionError: a file would replace the captioned one, or two have one name.
+        """
         from whisper_hailo.live.outputs.files import CaptionFile, EventFile, FlacRecording
 
-        daily = self.daily
         files: list[EventFile | CaptionFile] = []
         if self.events is not None:
-            files.append(EventFile(self.events, daily=daily))
-        files += [CaptionFile(path, daily=daily, layout=layout) for path in self.output]
-        recording = None if self.record is None else FlacRecording(self.record, daily=daily)
-        captioned = None if audio is None else file_id(sys.stdin if audio == "-" else audio)
-        for file in files if recording is None else (*files, recording):
+            files.append(EventFile(self.events, daily=self.daily))
+        for path in self.output:
+            files.append(CaptionFile(path, daily=self.daily, layout=layout))
+        recording: FlacRecording | None = None
+        if self.record is not None:
+            recording = FlacRecording(self.record, daily=self.daily)
+        captioned = _captioned_file(audio)
+        for file in files:
             file.check(captioned)
-        places = [os.path.realpath(path) for path in (self.events, *self.output) if path]
-        if twice := [place for place in places if places.count(place) > 1]:
+        if recording is not None:
+            recording.check(captioned)
+        self._refuse_equal_names()
+        return files, recording
+
+    def _refuse_equal_names(self) -> None:
+        """Refuse a file of events and segments, or of two formats: they would mix."""
+        names = [os.path.realpath(path) for path in (self.events, *self.output) if path]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
             raise OptionError(
                 f"--events and --output name {display_path(twice[0])} twice; name two"
             )
-        return files, recording
 
-    def place(self) -> PageAddress | None:
+    def page_address(self) -> PageAddress | None:
         """Return the address and the access rules of the page, if it is served."""
         from whisper_hailo.serve.routes.captions.view import PageAddress
 
@@ -228,6 +243,13 @@ class ShowOptions:
             token=self.web_token,
             tls=tls_context(self.web_cert, self.web_key, "--web-cert and --web-key"),
         )
+
+
+def _captioned_file(audio: str | None) -> FileId | None:
+    """Return the identity of the captioned file or pipe; `None` if there is none."""
+    if audio is None:
+        return None
+    return file_id(sys.stdin if audio == "-" else audio)
 
 
 DECODING: Final = (
@@ -246,13 +268,14 @@ DECODING: Final = (
 Each segment is decoded alone, so no text goes before it, and once, so nothing is retried.
 """
 
-_MOONSHINE: Final = frozenset(("moonshine", *(one.name for one in fields(CaptionOptions)))) - {
-    "drafts", "hold_back_s",
-}  # fmt: skip
+_MOONSHINE: Final = frozenset(("moonshine", *(field.name for field in fields(CaptionOptions)))) - {
+    "drafts",
+    "hold_back_s",
+}
 """Options that Moonshine honours."""
 
 
-def expect_heard(*given: PartialOptions[Any]) -> None:
+def refuse_whisper_options(*given: PartialOptions[Any]) -> None:
     """Refuse options of model, captions or decoding that Moonshine does not support."""
     for options in given:
         for field in options.given_fields():
@@ -260,37 +283,51 @@ def expect_heard(*given: PartialOptions[Any]) -> None:
                 raise OptionError(f"Moonshine cannot honour {option_name(field)}; leave it out")
 
 
-def caption_engine(
+def open_recognizer(
     model: CaptionModel,
     given: PartialOptions[DecodingOptions],
     options: CaptionOptions,
     hotwords: str,
     stack: contextlib.ExitStack,
-) -> CaptionEngine:
-    """Open and warm up our own engine, or Moonshine, until the stack ends.
+) -> SpeechRecognizer:
+    """Open and warm up Whisper or Moonshine, until the stack ends.
 
     The decoder expects `hotwords`, too, if it can expect any.
     """
-    from whisper_hailo.live import engine as engines
+    from whisper_hailo.live import recognizer as recognizers
 
-    engine: CaptionEngine
+    recognizer: SpeechRecognizer
     if model.moonshine is None:
         transcriber = model.transcriber(ChipPriority.LIVE)
-        decoding = given.apply_to(engines.caption_defaults(transcriber.default_anti_repetition))
-        if hotwords:
-            both = ", ".join(filter(None, (decoding.prompts.hotwords, hotwords)))
-            expecting = replace(decoding, prompts=replace(decoding.prompts, hotwords=both))
-            try:
-                transcriber.check(expecting)
-                decoding = expecting
-            except OptionError as error:
-                logger.warning("what --replace shows is not expected: %s", error)
-        engine = engines.TranscriberEngine(transcriber, decoding)
+        decoding = given.apply_to(recognizers.caption_defaults(transcriber.default_anti_repetition))
+        decoding = _expect_hotwords(transcriber, decoding, hotwords)
+        recognizer = recognizers.WhisperRecognizer(transcriber, decoding)
         for reason in transcriber.reasons:
             logger.debug(reason)
         stack.enter_context(transcriber)
     else:
-        longest_s = engines.LONGEST_S if options.max_segment_s is None else options.max_segment_s
-        engine = stack.enter_context(engines.MoonshineEngine(model.moonshine, longest_s))
-    engines.warm_up(engine)
-    return engine
+        segment_s = options.max_segment_s
+        if segment_s is None:
+            segment_s = recognizers.MOONSHINE_SEGMENT_S
+        recognizer = stack.enter_context(
+            recognizers.MoonshineRecognizer(model.moonshine, segment_s)
+        )
+    recognizers.warm_up(recognizer)
+    return recognizer
+
+
+def _expect_hotwords(
+    transcriber: Transcriber, decoding: DecodingOptions, hotwords: str
+) -> DecodingOptions:
+    """Return options with further hotwords, unless the decoder cannot expect any."""
+    if not hotwords:
+        return decoding
+    given = decoding.prompts.hotwords
+    both = f"{given}, {hotwords}" if given else hotwords
+    expecting = replace(decoding, prompts=replace(decoding.prompts, hotwords=both))
+    try:
+        transcriber.check(expecting)
+    except OptionError as error:
+        logger.warning("what --replace shows is not expected: %s", error)
+        return decoding
+    return expecting

@@ -1,4 +1,4 @@
-"""Views of captions on a terminal or in JSON, and the figures at their end."""
+"""Captions on a terminal, a warning when they are late, and the figures at their end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial
 from whisper_hailo.live.statistics import CaptionStatistics
 
 _ERASE: Final = "\r\x1b[K"
-_DIM, _RESET = "\x1b[2m", "\x1b[0m"
+_DIM: Final = "\x1b[2m"
+_RESET: Final = "\x1b[0m"
 
 _SHADES: Final = ((0.5, "\x1b[31m"), (0.8, "\x1b[33m"), (1.01, "\x1b[32m"))
 """Red, yellow and green: the probability up to which a word has the colour."""
@@ -27,89 +28,101 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Characters that move the cursor."""
 
 BEHIND_S: Final = 5.0
-"""A reader has lost the speaker by then."""
+"""Captions that are later than this are of no use to somebody who watches the speaker."""
 
 logger = logging.getLogger(__name__)
 
 
 class TerminalView:
-    """Writes captions to standard output."""
+    """Writes captions to standard output: final lines, and on a terminal the partial text, too."""
 
     def __init__(self, *, colour: bool = False, terminal: bool | None = None) -> None:
-        self._terminal = sys.stdout.isatty() if terminal is None else terminal
-        self._colour = colour and self._terminal
+        self._is_terminal = sys.stdout.isatty() if terminal is None else terminal
+        self._has_colour = colour and self._is_terminal
 
     def put(self, event: Event) -> None:
+        """Write a final text, or rewrite the last line with a partial one."""
         if isinstance(event, Completed):
-            lines: list[str] = []
-            if event.text:
-                for line in self._lines(_clean_words(event.words)):
-                    lines.append(_in_colour(line) if self._colour else _join_words(line).rstrip())
-                translated = [CaptionWord(f" {word}") for word in (event.translation or "").split()]
-                dim = f"{_DIM}{{}}{_RESET}" if self._terminal else "{}"
-                lines += [
-                    dim.format(_join_words(line)) for line in self._lines(_clean_words(translated))
-                ]
-            if whole := (_ERASE if self._terminal else "") + "".join(f"{one}\n" for one in lines):
-                emit(whole)
-        elif isinstance(event, Partial) and self._terminal:
-            emit(_ERASE + self._running(event))
+            self._write_final(event)
+        elif isinstance(event, Partial) and self._is_terminal:
+            emit(_ERASE + self._format_partial(event))
 
     def close(self) -> None:
-        if self._terminal:
+        """Erase the partial text."""
+        if self._is_terminal:
             emit(_ERASE)
 
-    def _lines(self, words: list[CaptionWord]) -> Iterator[list[CaptionWord]]:
-        """Yield the lines of a final text; on a terminal they end between words."""
-        room = get_terminal_size().columns - 1 if self._terminal else sys.maxsize
-        while words:
-            n_words = _n_fitting((word.text for word in words), room)
-            yield words[:n_words]
-            words = _from_margin(words[n_words:])
+    def _write_final(self, event: Completed) -> None:
+        lines: list[str] = []
+        if event.text:
+            for line in self._break_lines(_clean_words(event.words)):
+                text = _join_words(line).rstrip()
+                lines.append(_colour_words(line) if self._has_colour else text)
+            translated = [CaptionWord(f" {word}") for word in (event.translation or "").split()]
+            for line in self._break_lines(_clean_words(translated)):
+                text = _join_words(line)
+                lines.append(f"{_DIM}{text}{_RESET}" if self._is_terminal else text)
+        output = "".join(f"{line}\n" for line in lines)
+        if self._is_terminal:
+            output = _ERASE + output
+        if output:
+            emit(output)
 
-    def _running(self, event: Partial) -> str:
+    def _break_lines(self, words: list[CaptionWord]) -> Iterator[list[CaptionWord]]:
+        """Yield the lines of a final text; on a terminal they end between words."""
+        room = get_terminal_size().columns - 1 if self._is_terminal else sys.maxsize
+        while words:
+            n_words = _count_fitting((word.text for word in words), room)
+            yield words[:n_words]
+            words = _strip_margin(words[n_words:])
+
+    def _format_partial(self, event: Partial) -> str:
         """Return the end of the partial text, as much as one line holds."""
         words = _clean_words([*event.committed, *event.tentative])
         room = max(4, get_terminal_size().columns - 1)  # the last column may wrap
-        kept = last_columns(words, room)
-        dots = "" if kept == words else "…"
-        if self._colour:
-            return dots + _in_colour(kept)
-        n_settled = max(0, len(kept) - len(event.tentative))
-        settled, rest = _join_words(kept[:n_settled]), _join_words(kept[n_settled:])
-        return f"{dots}{settled}{_DIM}{rest}{_RESET}" if rest else dots + settled
+        shown = take_last_columns(words, room)
+        ellipsis = "" if shown == words else "…"
+        if self._has_colour:
+            return ellipsis + _colour_words(shown)
+        n_committed = max(0, len(shown) - len(event.tentative))
+        committed = ellipsis + _join_words(shown[:n_committed])
+        tentative = _join_words(shown[n_committed:])
+        return f"{committed}{_DIM}{tentative}{_RESET}" if tentative else committed
 
 
 def _join_words(words: Iterable[CaptionWord]) -> str:
     return "".join(word.text for word in words)
 
 
-def _in_colour(words: Iterable[CaptionWord]) -> str:
+def _colour_words(words: Iterable[CaptionWord]) -> str:
     """Colour words by their probability; without one a word counts as certain."""
     text = ""
     for word in words:
-        sure = 1.0 if word.probability is None else word.probability
-        colour = next(code for limit, code in _SHADES if sure < limit)
+        probability = 1.0 if word.probability is None else word.probability
+        colour = next(code for limit, code in _SHADES if probability < limit)
         bare = word.text.lstrip()
-        text += f"{word.text[: len(word.text) - len(bare)]}{colour}{bare}{_RESET}"
+        blank = word.text[: len(word.text) - len(bare)]
+        text += f"{blank}{colour}{bare}{_RESET}"
     return text
 
 
 def _clean_words(words: Iterable[CaptionWord]) -> list[CaptionWord]:
-    """Return words for a terminal."""
-    return _from_margin(
+    """Return words that cannot move the cursor, without a margin."""
+    return _strip_margin(
         [replace(word, text=_CONTROL.sub(" ", word.text).strip("\n")) for word in words]
     )
 
 
-def _from_margin(words: list[CaptionWord]) -> list[CaptionWord]:
+def _strip_margin(words: list[CaptionWord]) -> list[CaptionWord]:
     """Return words without leading whitespace."""
     while words and not words[0].text.strip():
         words = words[1:]
-    return [replace(word, text=word.text.lstrip()) for word in words[:1]] + words[1:]
+    if not words:
+        return []
+    return [replace(words[0], text=words[0].text.lstrip()), *words[1:]]
 
 
-def _n_fitting(texts: Iterable[str], room: int) -> int:
+def _count_fitting(texts: Iterable[str], room: int) -> int:
     """Return how many of the first texts fit `room` columns; at least one."""
     n_texts = 0
     for text in texts:
@@ -120,19 +133,20 @@ def _n_fitting(texts: Iterable[str], room: int) -> int:
     return n_texts
 
 
-def last_columns(words: list[CaptionWord], room: int) -> list[CaptionWord]:
+def take_last_columns(words: list[CaptionWord], room: int) -> list[CaptionWord]:
     """Return as many of the last words as fit `room` columns with an ellipsis; at least one."""
     if _count_columns(_join_words(words)) <= room:
         return words
     room -= 1  # the ellipsis
-    first, *rest = words[-_n_fitting((word.text for word in reversed(words)), room) :]
+    n_words = _count_fitting((word.text for word in reversed(words)), room)
+    first, *rest = words[-n_words:]
     text = first.text
     while not rest and _count_columns(text) > room:
         text = text[1:]
     return [replace(first, text=text), *rest]
 
 
-def report(statistics: CaptionStatistics, *, as_json: bool) -> None:
+def print_statistics(statistics: CaptionStatistics, *, as_json: bool) -> None:
     """Print the statistics: all as JSON on standard output, or lines on standard error."""
     figures = statistics.as_json()
     if as_json:
@@ -141,14 +155,16 @@ def report(statistics: CaptionStatistics, *, as_json: bool) -> None:
         for name, value in figures.items():
             print(f"{name:>32}  {'-' if value is None else value}", file=sys.stderr)
     else:
-        for line in summary(figures, statistics.words_in):
+        for line in summarise(figures, statistics.words_in):
             print_note(line)
 
 
-def summary(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
+def summarise(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
     """Yield three lines: the words, the cost, and the latency."""
-    heard = [language_name(code) for code, n_words in words_in.most_common() if code and n_words]
-    language = f" ({', '.join(heard)})" if heard else ""
+    languages = [
+        language_name(code) for code, n_words in words_in.most_common() if code and n_words
+    ]
+    language = f" ({', '.join(languages)})" if languages else ""
     yield (
         f"{figures['words']} words{language} in {figures['full_segments']} segments: "
         f"{figures['segment_s']:.1f} s of speech in {figures['stream_s']:.1f} s of sound"
@@ -156,35 +172,39 @@ def summary(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
     rtfx = figures["rtfx"]
     speed = f", {rtfx:.1f} times as fast as it was said" if rtfx else ""
     yield f"computed in {figures['compute_s']:.1f} s{speed}, in {figures['memory_mib']:.0f} MiB"
-    felt = []
-    if figures["final_latency_s_median"] is not None:
-        first, final = figures["first_partial_latency_s_median"], figures["final_latency_s_median"]
-        shown = "" if first is None else f"first text after {first:.2f} s, "
-        felt.append(f"{shown}final text {final:.2f} s after the end of speech (medians)")
+    yield "; ".join(_describe_delays(figures)) or "no sound was lost"
+
+
+def _describe_delays(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield the latencies, and audio that was not transcribed."""
+    first_s = figures["first_partial_latency_s_median"]
+    final_s = figures["final_latency_s_median"]
+    if final_s is not None:
+        first = "" if first_s is None else f"first text after {first_s:.2f} s, "
+        yield f"{first}final text {final_s:.2f} s after the end of speech (medians)"
     if figures["lost_s"]:
-        felt.append(f"{figures['lost_s']:.1f} s were lost")
+        yield f"{figures['lost_s']:.1f} s were lost"
     if figures["absences"]:
-        felt.append(f"the source was away {figures['away_s']:.1f} s")
+        yield f"the source was away {figures['away_s']:.1f} s"
     if figures["paused_s"]:
-        felt.append(f"it was paused {figures['paused_s']:.1f} s")
-    yield "; ".join(felt) or "no sound was lost"
+        yield f"it was paused {figures['paused_s']:.1f} s"
 
 
 class LatencyWarning:
-    """Warns once when the captions whose statistics these are fall behind, with advice."""
+    """Warns once when captions fall behind what is said, by their statistics."""
 
     def __init__(self, statistics: CaptionStatistics) -> None:
         self._statistics = statistics
-        self._is_told = False
+        self._has_warned = False
 
     def put(self, event: Event) -> None:
         """Check how late a final text came."""
         behind_s = self._statistics.behind_s
-        if isinstance(event, Completed) and behind_s > BEHIND_S and not self._is_told:
-            self._is_told = True
+        if isinstance(event, Completed) and behind_s > BEHIND_S and not self._has_warned:
+            self._has_warned = True
             logger.warning(
-                "captions are %.0f s behind what is said: this machine has too much to compute; "
-                "take a smaller --model, --min-partial 1, or end other programs",
+                "captions are %.0f s behind what is said: this computer cannot keep up; use a "
+                "smaller --model or --min-partial 1, or close other programs",
                 behind_s,
             )
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, ClassVar, Literal, TypeAlias, TypedDict
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
@@ -24,8 +24,8 @@ class CaptionWord:
 
     Attributes:
         text: with its leading blank.
-        probability: in [0, 1]; `None` where the engine gives none.
-        start_s: in the stream, as `end_s`; `None` in partials and where the engine gives none.
+        probability: in [0, 1]; `None` where the recogniser gives none.
+        start_s: in the stream, as `end_s`; `None` in partials and where the recogniser gives none.
     """
 
     text: str
@@ -36,15 +36,17 @@ class CaptionWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEvent:
-    """What all events have.
+    """Fields of all events.
 
     Attributes:
+        name: of the event in JSON.
         start_s: where it begins in the stream, the pre-roll of a segment included.
         heard_s: how far the stream has come, in seconds.
         at_s: when the event was emitted, on a clock that began with the captioner.
         wall_s: when `start_s` was said, in seconds since 1970; see `StreamClock`.
     """
 
+    name: ClassVar[str]
     start_s: float
     heard_s: float
     at_s: float
@@ -55,6 +57,8 @@ class StreamEvent:
 class Started(StreamEvent):
     """Speech has begun; the first segment is 0."""
 
+    name: ClassVar[str] = "started"
+
     segment_id: int
 
 
@@ -64,9 +68,11 @@ class Partial(StreamEvent):
 
     Attributes:
         end_s: end of the audio that was transcribed.
-        committed: words that stay; `tentative` ones may still change.
-        language: code, as far as it was heard.
+        committed: words that stay as they are; `tentative` ones may still change.
+        language: code, as far as it is known.
     """
+
+    name: ClassVar[str] = "partial"
 
     segment_id: int
     end_s: float
@@ -90,9 +96,11 @@ class Completed(StreamEvent):
     Attributes:
         end_s: end of its audio, where the next segment may begin.
         words: empty where nothing was said after all.
-        language: code; empty where the engine failed.
+        language: code; empty where the device failed.
         translation: the English text, where it was requested.
     """
+
+    name: ClassVar[str] = "completed"
 
     segment_id: int
     end_s: float
@@ -108,14 +116,18 @@ class Completed(StreamEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost(StreamEvent):
-    """Audio up to `end_s` was dropped: more waited than there is room for."""
+    """Audio up to `end_s` was dropped, since the queue was full."""
+
+    name: ClassVar[str] = "lost"
 
     end_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Away(StreamEvent):
-    """The source is disconnected and being reopened (`why`), or a user paused it."""
+    """The source is disconnected and being reopened, for the reason `why`, or a user paused it."""
+
+    name: ClassVar[str] = "away"
 
     why: str
     paused: bool = False
@@ -123,7 +135,9 @@ class Away(StreamEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Back(StreamEvent):
-    """The source gives audio again from `end_s` on, after the `Away` before, where this begins."""
+    """The source gives audio again from `end_s` on; it was away from `start_s` on."""
+
+    name: ClassVar[str] = "back"
 
     end_s: float
     paused: bool = False
@@ -133,6 +147,8 @@ class Back(StreamEvent):
 class Marker(StreamEvent):
     """A user marked a place of the stream; the label may be empty."""
 
+    name: ClassVar[str] = "marker"
+
     label: str
 
 
@@ -140,16 +156,24 @@ class Marker(StreamEvent):
 class Cleared(StreamEvent):
     """A user cleared what is shown; files stay as they are."""
 
+    name: ClassVar[str] = "cleared"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(StreamEvent):
-    """A user changed settings, from the next segment on; all changeable ones by name."""
+class SettingsChanged(StreamEvent):
+    """A user changed settings, from the next segment on.
+
+    Attributes:
+        settings: all that can be changed, by name.
+    """
+
+    name: ClassVar[str] = "settings"
 
     settings: dict[str, str]
 
 
-Control: TypeAlias = Marker | Cleared | Settings
-"""Told because somebody asked for it, where the stream had come to; it begins and ends nothing."""
+Control: TypeAlias = Marker | Cleared | SettingsChanged
+"""Events that users cause, at the place that the stream has come to; no segment begins or ends."""
 
 Event: TypeAlias = Started | Partial | Completed | Lost | Away | Back | Control
 
@@ -164,20 +188,23 @@ def as_json(event: Event) -> dict[str, Any]:
     fields = _round_numbers(asdict(event))
     wall_s = fields.pop("wall_s", None)
     if wall_s is not None:
-        said = datetime.fromtimestamp(wall_s).astimezone()
-        fields["at"] = said.isoformat(timespec="milliseconds")
+        time_of_day = datetime.fromtimestamp(wall_s).astimezone()
+        fields["at"] = time_of_day.isoformat(timespec="milliseconds")
     if isinstance(event, Partial | Completed):
         fields["text"] = event.text
     if isinstance(event, Partial):
         fields["committed_text"] = event.committed_text
-    return {"event": type(event).__name__.lower(), **fields}
+    return {"event": event.name, **fields}
 
 
 def _round_numbers(value: Any) -> Any:  # noqa: ANN401 - of JSON
     """Round numbers to meaningful digits and drop fields that are `None`."""
     if isinstance(value, dict):
-        fields = ((name, _round_numbers(part)) for name, part in value.items())
-        return {name: part for name, part in fields if part is not None or name == "probability"}
+        fields = {name: _round_numbers(part) for name, part in value.items()}
+        # `probability: null` says that the recogniser gives none.
+        return {
+            name: part for name, part in fields.items() if part is not None or name == "probability"
+        }
     if isinstance(value, tuple):
         return tuple(map(_round_numbers, value))
     return round(value, 4) if isinstance(value, float) else value
@@ -207,7 +234,7 @@ class StreamClock:
 
     @property
     def is_live(self) -> bool:
-        """Return whether the stream's samples have capture times."""
+        """Whether the stream's samples have capture times."""
         return self._captured_s is not None
 
     def note_capture(self, captured_s: float, n_samples: int) -> None:

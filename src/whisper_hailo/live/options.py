@@ -11,13 +11,14 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, require_valid
 
 _MAX_SEGMENT_S: Final = 18.0
-"""What a 20 s window holds with its margin; half a minute late a sentence is of no use."""
+"""Fits a 20 s window with its margin; a sentence that is half a minute late is of no use."""
 
-_LONGEST_S: Final = 30.0
+_MAX_S: Final = 30.0
+"""Of all other times."""
 
 
-def _seconds_flag(default: Any, help: str, name: str, **how: Any) -> Any:  # noqa: A002, ANN401
-    return flag(default, help, "Segments", name=name, metavar="S", **how)
+def _seconds_flag(default: Any, help: str, name: str, **details: Any) -> Any:  # noqa: A002, ANN401
+    return flag(default, help, "Segments", name=name, metavar="S", **details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,10 @@ class CaptionOptions:
     project starts from ended segments after 0.1 s of silence or 9 s of speech.
 
     Attributes:
-        max_segment_s: longer segments are cut between words; `None` is 18 s, or what the engine
+        max_segment_s: longer segments are cut between words; `None` is 18 s, or what the recogniser
             takes where that is less.
-        hold_back_s: a partial ends where the decoder attends to so many last seconds of audio,
-            since it guesses at words that are not said yet.
+        hold_back_s: a partial ends where the decoder attends to the last seconds of the audio, as
+            many as this: there it guesses at words that are not said yet.
 
     Raises:
         OptionError: a value is out of range.
@@ -67,28 +68,25 @@ class CaptionOptions:
         fits = 0.0 < self.vad_threshold <= 1.0
         require_valid(self, "vad_threshold", fits, "more than 0, at most 1")
         frame_s = frames_to_seconds(1)
-        for name, least_s in (
-            ("min_silence_s", frame_s), ("min_speech_s", 0.0), ("pre_roll_s", 0.0),
-            ("min_partial_s", 0.0), ("settle_s", 0.0), ("hold_back_s", 0.0),
-        ):  # fmt: skip
-            fits = least_s <= getattr(self, name) <= _LONGEST_S
-            require_valid(self, name, fits, f"{least_s:g} to {_LONGEST_S:g} s")
-        longest = self.max_segment_s
-        fits = longest is None or 1.0 <= longest < math.inf
+        fits = frame_s <= self.min_silence_s <= _MAX_S
+        require_valid(self, "min_silence_s", fits, f"{frame_s:g} to {_MAX_S:g} s")
+        for name in ("min_speech_s", "pre_roll_s", "min_partial_s", "settle_s", "hold_back_s"):
+            fits = 0.0 <= getattr(self, name) <= _MAX_S
+            require_valid(self, name, fits, f"0 to {_MAX_S:g} s")
+        fits = self.max_segment_s is None or 1.0 <= self.max_segment_s < math.inf
         require_valid(self, "max_segment_s", fits, "1 s or more")
 
     def longest_s(self, content_s: float) -> float:
-        """Return the seconds of the longest segment for an engine that takes `content_s`.
+        """Return the seconds of the longest segment for a recogniser that takes `content_s`.
 
         Raises:
-            OptionError: segments are longer than the engine takes.
+            OptionError: segments are longer than the recogniser takes.
         """
-        longest = self.max_segment_s
-        if longest is None:
+        if self.max_segment_s is None:
             return min(_MAX_SEGMENT_S, content_s)
-        if longest > content_s:
+        if self.max_segment_s > content_s:
             raise OptionError(
-                f"--max-segment is {longest:g} s, the model's window takes {content_s:g} s of "
-                "audio; use that or less, or a longer --window"
+                f"--max-segment is {self.max_segment_s:g} s, the model's window takes "
+                f"{content_s:g} s of audio; use that or less, or a longer --window"
             )
-        return longest
+        return self.max_segment_s

@@ -14,20 +14,20 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferWord, FloatArray
 from whisper_hailo.live.options import CaptionOptions
 
 _SMOOTHING: Final = round(0.04 * SAMPLE_RATE_HZ)
-"""Samples over which loudness is averaged when a quiet place is looked for."""
+"""Samples over which loudness is averaged to find a quiet place."""
 
 _HOP: Final = 80
-"""Samples between places that are looked at: 5 ms."""
+"""Samples between the places that are compared: 5 ms."""
 
-_QUIET_S: Final = 1.0
-"""The detector forgets what it has heard after so much silence. Its state can get stuck after a
-voice of another kind: 14 s of speech were missed so."""
+_RESET_S: Final = 1.0
+"""After so much silence the detector is reset. Its state can get stuck after a voice of another
+kind: 14 s of speech were missed so."""
 
-_SLACK_S: Final = 0.08
+_WORD_TIME_ERROR_S: Final = 0.08
 """Word times are that far off either way."""
 
-_LEAST_KEPT_S: Final = 0.2
-"""What follows a cut is at least this long; a word that has just begun is not cut off."""
+_MIN_REST_S: Final = 0.2
+"""What follows a cut is at least this long, so that a word that has just begun is not cut off."""
 
 
 class _Frame(NamedTuple):
@@ -47,33 +47,33 @@ class Segmenter:
         self._threshold = options.vad_threshold
         self._min_silence = _count_frames(options.min_silence_s)
         self._min_speech = max(1, _count_frames(options.min_speech_s))
-        n_before = self._min_speech + _count_frames(options.pre_roll_s)
-        self._before: deque[_Frame] = deque(maxlen=n_before)
+        n_pre_roll = _count_frames(options.pre_roll_s)
+        self._before: deque[_Frame] = deque(maxlen=self._min_speech + n_pre_roll)
         self._frames: list[_Frame] = []
         self._offset = 0  # samples of the first frame that belong to the segment before
-        self._run = 0  # frames of speech on end, or of silence within a segment
-        self._n_quiet = 0  # frames of silence on end while no segment is running
-        self._speaking = False
+        self._n_run = 0  # frames of speech in a row, or of silence within a segment
+        self._n_quiet = 0  # frames of silence in a row while no segment is running
+        self._is_speaking = False
         self.n_heard = 0
 
     @property
     def n_samples(self) -> int:
-        """Return the samples of the running segment."""
+        """The number of samples of the running segment."""
         return len(self._frames) * FRAME_SAMPLES - self._offset
 
     @property
     def start(self) -> int:
-        """Return the first sample of the running segment, from the beginning of the stream."""
+        """The first sample of the running segment, from the beginning of the stream."""
         return self.n_heard - self.n_samples
 
     @property
     def last_speech(self) -> int:
-        """Return the last sample of speech, from the beginning of the stream."""
-        return max(self.start, self.n_heard - self._run * FRAME_SAMPLES)
+        """The last sample of speech, from the beginning of the stream."""
+        return max(self.start, self.n_heard - self._n_run * FRAME_SAMPLES)
 
     @property
     def audio(self) -> FloatArray:
-        """Return `(n_samples,)` float32 of the running segment."""
+        """The audio of the running segment, `(n_samples,)` float32."""
         if not self._frames:
             return np.empty(0, np.float32)
         return np.concatenate([frame.audio for frame in self._frames])[self._offset :]
@@ -83,25 +83,35 @@ class Segmenter:
         self.n_heard += FRAME_SAMPLES
         frame = _Frame(audio, self._detector.probability(audio))
         is_quiet = frame.probability < self._threshold - HYSTERESIS
-        if self._speaking:
+        if self._is_speaking:
             self._frames.append(frame)
-            self._run = self._run + 1 if is_quiet else 0
-            return "ended" if self._run >= self._min_silence else None
+            self._n_run = self._n_run + 1 if is_quiet else 0
+            return "ended" if self._n_run >= self._min_silence else None
         self._before.append(frame)
-        self._run = self._run + 1 if frame.probability >= self._threshold else 0
+        self._n_run = self._n_run + 1 if frame.probability >= self._threshold else 0
         self._n_quiet = self._n_quiet + 1 if is_quiet else 0
-        if self._n_quiet == _count_frames(_QUIET_S):
+        if self._n_quiet == _count_frames(_RESET_S):
             self._detector.reset()
-        if self._run < self._min_speech:
+        if self._n_run < self._min_speech:
             return None
-        self._frames = list(self._before)  # the pre-roll, too
-        self._before.clear()
-        self._offset, self._run, self._n_quiet, self._speaking = 0, 0, 0, True
+        self._start_segment()
         return "started"
 
-    def end(self) -> None:
+    def _start_segment(self) -> None:
+        """Begin a segment with the frames that made it one, and the pre-roll before them."""
+        self._frames = list(self._before)
+        self._before.clear()
+        self._offset = 0
+        self._n_run = 0
+        self._n_quiet = 0
+        self._is_speaking = True
+
+    def end_segment(self) -> None:
         """Drop the running segment and its audio."""
-        self._frames, self._offset, self._run, self._speaking = [], 0, 0, False
+        self._frames = []
+        self._offset = 0
+        self._n_run = 0
+        self._is_speaking = False
 
     def skip(self, n_samples: int) -> None:
         """Skip `n_samples` of the stream while no segment is running.
@@ -109,27 +119,28 @@ class Segmenter:
         What was pushed before does not become the pre-roll of what follows.
         """
         self._before.clear()
-        self._run = 0
+        self._n_run = 0
         self.n_heard += n_samples
 
-    def cut(self, n_samples: int) -> None:
+    def cut_segment(self, n_samples: int) -> None:
         """Drop the first `n_samples` of the running segment; the rest is a new segment."""
-        n_gone, self._offset = divmod(self._offset + n_samples, FRAME_SAMPLES)
-        del self._frames[:n_gone]
+        n_frames, self._offset = divmod(self._offset + n_samples, FRAME_SAMPLES)
+        del self._frames[:n_frames]
 
-    def quietest(self, begin: int, end: int) -> tuple[int, float]:
+    def find_quietest(self, begin: int, end: int) -> tuple[int, float]:
         """Return the quietest place between two samples of the running segment, and its loudness.
 
         Loudness is the root mean square around it, weighted by the probability of speech.
         """
         audio = self.audio
-        power = np.concatenate([[0.0], np.cumsum(audio.astype(np.float64) ** 2)])
+        power_sums = np.concatenate([[0.0], np.cumsum(audio.astype(np.float64) ** 2)])
         places = np.arange(begin, end, _HOP)
         low = np.clip(places - _SMOOTHING // 2, 0, audio.size)
         high = np.minimum(places + _SMOOTHING // 2, audio.size)
-        loudness = np.sqrt((power[high] - power[low]) / np.maximum(high - low, 1))
+        loudness = np.sqrt((power_sums[high] - power_sums[low]) / np.maximum(high - low, 1))
         frames = np.minimum((places + self._offset) // FRAME_SAMPLES, len(self._frames) - 1)
-        score = loudness * (0.5 + np.array([one.probability for one in self._frames])[frames])
+        probabilities = np.array([frame.probability for frame in self._frames])
+        score = loudness * (0.5 + probabilities[frames])
         best = int(np.argmin(score))
         return int(places[best]), float(score[best])
 
@@ -139,7 +150,7 @@ def _count_frames(seconds: float) -> int:
     return int(np.ceil(round(seconds * SAMPLE_RATE_HZ / FRAME_SAMPLES, 6)))
 
 
-def cut_place(segmenter: Segmenter, words: Sequence[BufferWord], settled_s: float) -> int:
+def find_cut(segmenter: Segmenter, words: Sequence[BufferWord], settled_s: float) -> int:
     """Return the best place to cut the running segment: at least 1 sample, fewer than there are.
 
     It lies behind every committed word, all said by `settled_s`, and in the segment's second half:
@@ -147,14 +158,17 @@ def cut_place(segmenter: Segmenter, words: Sequence[BufferWord], settled_s: floa
     there is.
     """
     n_samples = segmenter.n_samples
-    least = max(round(settled_s * SAMPLE_RATE_HZ), n_samples // 2)
-    most = max(least + 1, n_samples - round(_LEAST_KEPT_S * SAMPLE_RATE_HZ))
+    first = max(round(settled_s * SAMPLE_RATE_HZ), n_samples // 2)
+    last = max(first + 1, n_samples - round(_MIN_REST_S * SAMPLE_RATE_HZ))
     gaps = []
-    for word, following in pairwise(words):
-        if word.end_s is not None and following.start_s is not None:
-            begin = max(least, round((word.end_s - _SLACK_S) * SAMPLE_RATE_HZ))
-            end = min(most, round((following.start_s + _SLACK_S) * SAMPLE_RATE_HZ))
-            gaps += [(begin, end)] if begin < end else []
-    quiet = [segmenter.quietest(begin, end) for begin, end in gaps or [(least, most)]]
-    place = min(quiet, key=lambda candidate: candidate[1])[0]
+    for word, next_word in pairwise(words):
+        if word.end_s is not None and next_word.start_s is not None:
+            begin = max(first, round((word.end_s - _WORD_TIME_ERROR_S) * SAMPLE_RATE_HZ))
+            end = min(last, round((next_word.start_s + _WORD_TIME_ERROR_S) * SAMPLE_RATE_HZ))
+            if begin < end:
+                gaps.append((begin, end))
+    if not gaps:
+        gaps = [(first, last)]
+    candidates = [segmenter.find_quietest(begin, end) for begin, end in gaps]
+    place, _ = min(candidates, key=lambda candidate: candidate[1])
     return min(place, n_samples - 1)

@@ -1,4 +1,4 @@
-"""What a run of captions cost and how it felt: the study's eight figures and ours."""
+"""Cost and latency of a run of captions: the study's eight figures and ours."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ from whisper_hailo.live.events import Completed
 
 @dataclass(slots=True)
 class CaptionStatistics:
-    """Adds up over a stream, whose audio is counted in samples.
+    """Sums over a stream, whose audio is counted in samples.
 
     Attributes:
-        n_calls: buffers that were transcribed; those of cuts count as well.
-        n_heard_samples: of all calls: every call counts its whole buffer.
-        n_segment_samples: of completed segments, each once; `n_stream_samples`: with silence.
+        n_calls: buffers that were transcribed, also to find where to cut a segment.
+        n_partials: partials that were made; `partial_passes` of the decoder, and
+            `partial_decode_ms`, are of all of them.
+        n_full: completed segments.
+        n_heard_samples: of all calls; each counts its whole buffer.
+        n_segment_samples: of completed segments, each once.
+        n_stream_samples: of the stream, silence included.
         compute_s: wall-clock time of the calls.
         n_skipped: partials that were due but not made.
-        words_in: words by the code of their language.
+        words_in: number of words by the code of their language.
         n_corrected: words that were shown and then changed.
-        longest_backlog_s: most audio that ever waited.
-        n_lost_samples: that could not wait and were not heard.
-        n_away_samples: for which the source was away, `n_away` times.
+        longest_backlog_s: longest audio that ever waited.
+        n_lost_samples: dropped, since the queue was full.
+        n_away: absences of the source.
+        n_away_samples: for which it was away.
+        n_paused_samples: for which a user paused it.
         n_faults: gaps that the source reported, such as overruns of a sound card.
         n_engine_faults: calls in which the device failed.
         first_latency_s: of live audio, from the start of a segment to its first text.
@@ -64,7 +70,8 @@ class CaptionStatistics:
     ) -> None:
         """Count a completed segment, whose end was captured `since_s` ago.
 
-        It is only as late as the program has run longer than the stream: a pipe may be ahead of it.
+        A pipe may give audio faster than it is said; so the segment is at most as late as the
+        program has run longer than the stream.
         """
         self.n_full += 1
         self.n_segment_samples += n_samples

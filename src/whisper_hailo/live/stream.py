@@ -19,60 +19,62 @@ from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.engine import TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.live.events import Control, Event
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.recognizer import WhisperRecognizer, caption_defaults, warm_up
 from whisper_hailo.live.sources.source import (
-    LOOK_S,
+    POLL_S,
     AudioQueue,
     Block,
     Interruption,
     LiveSource,
     Pace,
-    nothing,
+    empty_block,
 )
 from whisper_hailo.transcription.transcriber import Transcriber
 
 END_WAIT_S: Final = 2.0
-"""Wait this long for a source that has to end."""
+"""Time for a source to end."""
 
 Command: TypeAlias = Callable[[Captioner], Control]
 """Changes running captions; the reply is an event."""
 
-_MOST: Final = 32
-"""Commands that wait for a captioner that computes."""
+_MAX_COMMANDS: Final = 32
+"""Commands that wait while the captioner computes."""
 
 _ENDED: Final = "the stream has ended"
 
 
 class Controls:
-    """Queue of commands from users, processed by the captioner's thread; and whether it pauses."""
+    """Commands of users, which the captioner's thread processes, and whether they paused it."""
 
     def __init__(self) -> None:
         self.is_paused = False
-        self._waiting: Queue[tuple[Command, Future[None]]] = Queue(_MOST)
+        self._waiting: Queue[tuple[Command, Future[None]]] = Queue(_MAX_COMMANDS)
         self._ended = False
 
-    def pause(self, wanted: bool) -> None:
+    def set_paused(self, is_paused: bool) -> None:
         """Pause the stream or resume it, from any thread."""
         if self._ended:
             raise OptionError(_ENDED)
-        self.is_paused = wanted
+        self.is_paused = is_paused
 
-    def ask(self, command: Command) -> Future[None]:
+    def submit(self, command: Command) -> Future[None]:
         """Queue a command, from any thread; the future gets its error if it is refused."""
         answer: Future[None] = Future()
         try:
             self._waiting.put_nowait((command, answer))
         except Full:
-            answer.set_exception(OptionError(f"{_MOST} others wait already; try again soon"))
-        if self._ended:
-            self._refuse()
+            answer.set_exception(
+                OptionError(f"{_MAX_COMMANDS} others wait already; try again soon")
+            )
+        if self._ended:  # `end` may have come before the command was in the queue
+            self._refuse_waiting()
         return answer
 
     def process_commands(self, captioner: Captioner) -> Iterator[Control]:
         """Yield the events of the queued commands, on the captioner's thread."""
-        for command, answer in self._taken():
+        for command, answer in self._take_waiting():
             try:
                 event = command(captioner)
             except OptionError as error:
@@ -84,19 +86,20 @@ class Controls:
     def end(self) -> None:
         """Refuse all commands from now on."""
         self._ended = True
-        self._refuse()
+        self._refuse_waiting()
 
-    def _refuse(self) -> None:
-        for _, answer in self._taken():
+    def _refuse_waiting(self) -> None:
+        for _, answer in self._take_waiting():
             answer.set_exception(OptionError(_ENDED))
 
-    def _taken(self) -> Iterator[tuple[Command, Future[None]]]:
+    def _take_waiting(self) -> Iterator[tuple[Command, Future[None]]]:
+        """Yield the queued commands, except those whose client has left."""
         while True:
             try:
                 command, answer = self._waiting.get_nowait()
             except Empty:
                 return
-            if answer.set_running_or_notify_cancel():  # who asked may have left
+            if answer.set_running_or_notify_cancel():
                 yield command, answer
 
 
@@ -109,11 +112,12 @@ class CaptionStream:
     Args:
         source: open.
         captioner: not used before.
-        alive: called at least each `LOOK_S`, except while computing.
+        alive: called at least each `POLL_S`, except while computing.
 
     Attributes:
         listeners: called with each block, without the audio of pauses, before it is captioned.
-        recorders: the same, as blocks come: what captions are too slow for is not lost to them.
+        recorders: called with each block as it comes, so that audio for which captions are too slow
+            is recorded, too.
     """
 
     def __init__(
@@ -134,7 +138,7 @@ class CaptionStream:
     def stop(self) -> None:
         """End the stream: captured audio is transcribed, the running segment completed.
 
-        It may be called from another thread or a signal handler: it takes no lock, and is noticed
+        It takes no lock, so another thread or a signal handler may call it; it has its effect
         between two blocks.
         """
         self._stopped = True
@@ -143,7 +147,7 @@ class CaptionStream:
         """Yield all events; a failure of the source follows the last segment's completion."""
         failure: BaseException | None = None
         try:
-            with self._reading() as blocks:
+            with self._read_source() as blocks:
                 for block in self._until_stopped(blocks):
                     yield from self._controls.process_commands(self._captioner)
                     yield from self._transcribe(block)
@@ -155,24 +159,24 @@ class CaptionStream:
             raise failure
 
     @contextmanager
-    def _reading(self) -> Iterator[Iterator[Block]]:
+    def _read_source(self) -> Iterator[Iterator[Block]]:
         """Yield the source's blocks, read ahead by a thread where the source is live."""
         if self._source.pace is Pace.PULL:
-            yield self._captured()
+            yield self._record_blocks()
             return
         queue = AudioQueue()
 
-        def listen() -> None:
+        def read_ahead() -> None:
             put = queue.put if self._source.pace is Pace.REAL_TIME else queue.put_all
             try:
-                for block in self._captured():
+                for block in self._record_blocks():
                     put(block)
-            except Exception as error:  # told on the main thread
+            except Exception as error:  # raised on the main thread
                 queue.end(error)
             else:
                 queue.end()
 
-        thread = threading.Thread(target=listen, name="caption-source", daemon=True)
+        thread = threading.Thread(target=read_ahead, name="caption-source", daemon=True)
         thread.start()
         try:
             yield queue.blocks()
@@ -181,36 +185,38 @@ class CaptionStream:
             queue.end()
             thread.join(END_WAIT_S)
 
-    def _captured(self) -> Iterator[Block]:
-        """Yield the source's blocks without the audio of pauses, recorded."""
-        for block in self._unpaused(self._source.blocks()):
+    def _record_blocks(self) -> Iterator[Block]:
+        """Yield the source's blocks without the audio of pauses, and record them."""
+        for block in self._drop_pauses(self._source.blocks()):
             for record in self.recorders:
                 record(block)
             yield block
 
-    def _unpaused(self, blocks: Iterator[Block]) -> Iterator[Block]:
+    def _drop_pauses(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """Yield blocks; in a pause empty ones: live audio is dropped, a recording waits."""
         can_wait = self._source.pace is Pace.PULL and not self._source.endless
-        away: Interruption | None = None  # of the source itself
-        paused, n_missed = False, 0
+        absence: Interruption | None = None  # of the source itself
+        is_paused = False
+        n_missed = 0
         for block in blocks:
-            if self._controls.is_paused and not paused:
-                paused, n_missed = True, 0
-                if away is not None:
-                    yield nothing(Interruption(""))  # of two absences one ends before the other
-                yield nothing(Interruption("paused", paused=True))
+            if self._controls.is_paused and not is_paused:
+                is_paused = True
+                n_missed = 0
+                if absence is not None:  # it ends before the pause begins: they do not overlap
+                    yield empty_block(Interruption(""))
+                yield empty_block(Interruption("paused", paused=True))
             while can_wait and self._controls.is_paused and not self._stopped:
-                yield nothing()
-                time.sleep(LOOK_S)
-            if paused and not self._controls.is_paused:
-                paused = False
-                yield nothing(Interruption("", n_missed, paused=True))
-                if away is not None:
-                    yield nothing(away)
+                yield empty_block()
+                time.sleep(POLL_S)
+            if is_paused and not self._controls.is_paused:
+                is_paused = False
+                yield empty_block(Interruption("", n_missed, paused=True))
+                if absence is not None:  # the source is still away
+                    yield empty_block(absence)
             if block.interruption is not None:
-                away = block.interruption if block.interruption.why else None
+                absence = block.interruption if block.interruption.reason else None
             n_missed += block.audio.size + block.n_missing
-            yield nothing() if paused else block
+            yield empty_block() if is_paused else block
 
     def _until_stopped(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """Yield blocks until the source ends; it is closed when the stream is stopped."""
@@ -220,38 +226,41 @@ class CaptionStream:
             yield block
             if self._stopped:
                 self._source.close()
-                quiet_s = 0.0 if block.audio.size else quiet_s + LOOK_S
-            if quiet_s > END_WAIT_S:
+                quiet_s = 0.0 if block.audio.size else quiet_s + POLL_S
+            if quiet_s > END_WAIT_S:  # a source that does not end is left alone
                 return
 
     def _transcribe(self, block: Block) -> Iterator[Event]:
-        figures = self._captioner.statistics
-        figures.n_faults += block.n_faults
+        """Yield the events of a block, and of the gap behind it."""
+        statistics = self._captioner.statistics
+        statistics.n_faults += block.n_faults
         if block.captured_s is not None:
-            waited_s = block.audio.size / SAMPLE_RATE_HZ
-            figures.longest_backlog_s = max(figures.longest_backlog_s, waited_s)
+            backlog_s = block.audio.size / SAMPLE_RATE_HZ
+            statistics.longest_backlog_s = max(statistics.longest_backlog_s, backlog_s)
         for listener in self.listeners:
             listener(block)
         yield from self._captioner.feed(block.audio, block.captured_s)
         if block.n_lost:
-            yield from self._captioner.lose(block.n_lost)
+            yield from self._captioner.skip_lost(block.n_lost)
         gap = block.interruption
-        if gap is not None and gap.why:
-            yield from self._captioner.leave(gap.why, paused=gap.paused)
-        elif gap is not None:
-            yield from self._captioner.come_back(gap.n_samples, paused=gap.paused)
+        if gap is None:
+            return
+        if gap.reason:
+            yield from self._captioner.suspend(gap.reason, paused=gap.paused)
+        else:
+            yield from self._captioner.resume(gap.n_samples, paused=gap.paused)
 
 
 Samples: TypeAlias = NDArray[Any]
-"""`(n_samples,)` mono: floats in [-1, 1], or 16-bit integers as most sound cards give them."""
+"""`(n_samples,)` mono: floats in [-1, 1], or integers such as the 16 bits of most sound cards."""
 
 
 class BlockCaptions:
     """Captions of audio that a program has block by block.
 
     Args:
-        transcriber: open, and not used by another while captions run.
-        options: language, task and cures; `None` is what suits the decoder.
+        transcriber: open, and used by nothing else while captions run.
+        options: language, task, anti-repetition; `None` is what suits the decoder.
         captions: when segments begin and end.
         sample_rate: of the blocks, in Hz.
         detector: tells speech from silence; `None` is Silero's.
@@ -271,17 +280,17 @@ class BlockCaptions:
     ) -> None:
         captions = captions or CaptionOptions()
         options = options or caption_defaults(transcriber.default_anti_repetition)
-        engine = TranscriberEngine(transcriber, options)
-        self._captioner = Captioner(engine, detector or make_detector(), captions)
+        recognizer = WhisperRecognizer(transcriber, options)
+        self._captioner = Captioner(recognizer, detector or make_detector(), captions)
         self._resampler = Resampler(sample_rate)
-        warm_up(engine)
+        warm_up(recognizer)
 
     def feed(self, block: Samples) -> list[Event]:
-        """Take a block of any length; it blocks while that is transcribed."""
+        """Return the events of a block of any length, once it is transcribed."""
         return list(self._captioner.feed(self._resampler.push(to_float32(block))))
 
     def finish(self) -> list[Event]:
-        """Complete the running segment; nothing follows."""
+        """Return the events of the end of the stream."""
         rest = self._captioner.feed(self._resampler.finish())
         return [*rest, *self._captioner.finish()]
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 from whisper_hailo.core.types import BufferText, Segment
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.live.engine import TranscriberEngine
+from whisper_hailo.live.recognizer import WhisperRecognizer
 from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
 from whisper_hailo.serve.jobs import Job, Outcome
 from whisper_hailo.serve.request import Caller
@@ -14,8 +14,8 @@ from whisper_hailo.serve.served_model import ServedModel
 from whisper_hailo.transcription.partials import PartialBuffer
 
 
-class LiveTranscriber(TranscriberEngine):
-    """A `TranscriberEngine` whose buffers wait in the queue of a served model.
+class LiveTranscriber(WhisperRecognizer):
+    """A `WhisperRecognizer` whose buffers wait in the queue of a served model.
 
     `transcribe` blocks until the model has decoded the buffer.
 
@@ -40,7 +40,7 @@ class LiveTranscriber(TranscriberEngine):
         if self._job is not None:
             self._job.cancel()
 
-    def _with(self, options: DecodingOptions) -> LiveTranscriber:
+    def _with_options(self, options: DecodingOptions) -> LiveTranscriber:
         return LiveTranscriber(self.model, options, self._caller, self._deadline_s)
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:

@@ -13,7 +13,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import SearchOptions
-from whisper_hailo.live.engine import TOKENS_PER_SECOND
+from whisper_hailo.live.recognizer import TOKENS_PER_SECOND
 from whisper_hailo.serve.errors import UnknownModelError
 from whisper_hailo.serve.live_transcriber import LiveTranscriber
 from whisper_hailo.serve.metrics import Metrics

@@ -162,7 +162,7 @@ class DeafWorker:
 
 
 class DeafCaptions:
-    """Hears as much of a stream; see `live.engine.CaptionEngine`."""
+    """Hears as much of a stream; see `live.recognizer.SpeechRecognizer`."""
 
     name = "toy"
     content_s = 10.0

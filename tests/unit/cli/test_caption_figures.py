@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from whisper_hailo.cli.caption_views import report, summary
+from whisper_hailo.cli.caption_views import print_statistics, summarise
 from whisper_hailo.cli.messages import Verbosity, set_verbosity
 from whisper_hailo.live.statistics import CaptionStatistics
 
@@ -20,7 +20,7 @@ def test_three_lines_say_what_was_heard_its_cost_and_delay() -> None:
         n_segment_samples=32_000,
         compute_s=0.5,
     )
-    heard, cost, felt = summary(
+    heard, cost, felt = summarise(
         {**figures.as_json(), "memory_mib": 150.4}, Counter({"en": 7, "de": 3})
     )
     assert heard == "10 words (English, German) in 2 segments: 2.0 s of speech in 10.0 s of sound"
@@ -32,7 +32,7 @@ def test_live_captions_tell_latencies_and_what_was_not_heard() -> None:
     figures = CaptionStatistics(n_lost_samples=16_000, n_away=1, n_away_samples=80_000)
     figures.first_latency_s.append(0.7)
     figures.final_latency_s.append(0.25)
-    *_, felt = summary(figures.as_json(), Counter())
+    *_, felt = summarise(figures.as_json(), Counter())
     assert felt == (
         "first text after 0.70 s, final text 0.25 s after the end of speech (medians); "
         "1.0 s were lost; the source was away 5.0 s"
@@ -40,7 +40,7 @@ def test_live_captions_tell_latencies_and_what_was_not_heard() -> None:
 
 
 def test_a_run_without_a_word_has_its_three_lines() -> None:
-    assert len(list(summary(CaptionStatistics().as_json(), Counter()))) == 3
+    assert len(list(summarise(CaptionStatistics().as_json(), Counter()))) == 3
 
 
 @pytest.mark.parametrize(("level", "told"), [("", 3), ("verbose", 27), ("quiet", 0)])
@@ -49,7 +49,7 @@ def test_person_gets_lines_and_details_on_request(
 ) -> None:
     set_verbosity(Verbosity(verbose=level == "verbose", quiet=level == "quiet"))
     statistics = CaptionStatistics(n_full=2, words_in=Counter(de=10))
-    report(statistics, as_json=False)
+    print_statistics(statistics, as_json=False)
     captured = capsys.readouterr()
     assert captured.out == ""
     lines = captured.err.splitlines()
@@ -68,7 +68,7 @@ def test_machines_are_told_in_json_whatever_else_is_told(
     statistics = CaptionStatistics(n_full=2, words_in=Counter(de=10))
     for loudness in (Verbosity(), Verbosity(quiet=True), Verbosity(verbose=True)):
         set_verbosity(loudness)
-        report(statistics, as_json=True)
+        print_statistics(statistics, as_json=True)
         captured = capsys.readouterr()
         figures = json.loads(captured.out)
         assert captured.err == ""
@@ -79,11 +79,11 @@ def test_machines_are_told_in_json_whatever_else_is_told(
 def test_paused_is_told_and_never_shown_has_no_time() -> None:
     figures = CaptionStatistics(n_paused_samples=24_000)
     figures.final_latency_s.append(0.5)
-    *_, felt = summary(figures.as_json(), Counter())
+    *_, felt = summarise(figures.as_json(), Counter())
     assert felt == ("final text 0.50 s after the end of speech (medians); it was paused 1.5 s")
 
 
 def test_languages_are_told_the_most_spoken_first() -> None:
     figures = CaptionStatistics(words_in=Counter(de=9)).as_json()
-    heard, *_ = summary(figures, Counter({"en": 2, "de": 7, "fr": 0, "": 3}))
+    heard, *_ = summarise(figures, Counter({"en": 2, "de": 7, "fr": 0, "": 3}))
     assert heard.startswith("9 words (German, English) in ")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from whisper_hailo.cli.caption_views import TerminalView, last_columns
+from whisper_hailo.cli.caption_views import TerminalView, take_last_columns
 from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -110,7 +110,7 @@ def test_no_line_is_ever_wider_than_the_terminal(  # noqa: PLR0917
     ],
 )
 def test_wide_characters_take_two_columns(texts: list[str], room: int, kept: list[str]) -> None:
-    words = last_columns([CaptionWord(text) for text in texts], room)
+    words = take_last_columns([CaptionWord(text) for text in texts], room)
     assert [word.text for word in words] == kept
 
 

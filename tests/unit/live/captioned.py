@@ -15,12 +15,12 @@ from whisper_hailo.live.options import CaptionOptions
 
 def run(
     audio: FloatArray,
-    engine: Any,
+    recognizer: Any,
     options: CaptionOptions | None = None,
     sizes: Sequence[int] = (3200,),
 ) -> tuple[list[Event], Captioner]:
     ticks = itertools.count()
-    captioner = Captioner(engine, Loudness(), options or quick(), now=lambda: next(ticks) / 100)
+    captioner = Captioner(recognizer, Loudness(), options or quick(), now=lambda: next(ticks) / 100)
     events: list[Event] = []
     at = 0
     for size in itertools.cycle(sizes):

@@ -52,5 +52,5 @@ def signals(cutter: Segmenter, *probabilities: float) -> str:
         change = cutter.push(frame)
         told += {"started": "S", "ended": "E", None: "."}[change]
         if change == "ended":
-            cutter.end()
+            cutter.end_segment()
     return told

@@ -14,9 +14,9 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions, SearchOptions
-from whisper_hailo.live.engine import caption_defaults
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.recognizer import caption_defaults
 from whisper_hailo.live.stream import BlockCaptions, Samples, stream, to_float32
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.transcriber import Transcriber

@@ -66,9 +66,9 @@ def test_partials_due_before_a_final_text_are_counted_with_it() -> None:
 
 def test_a_segment_is_cut_when_it_is_as_long_as_it_may_be() -> None:
     """1.024 s are 32 frames: nothing longer is heard."""
-    engine = Speller()
-    events, _ = run(spoken(0, 3.0), engine, quick(max_segment_s=1.024), sizes=(512,))
-    assert max(audio.size for audio in engine.heard) == 32 * 512
+    recognizer = Speller()
+    events, _ = run(spoken(0, 3.0), recognizer, quick(max_segment_s=1.024), sizes=(512,))
+    assert max(audio.size for audio in recognizer.heard) == 32 * 512
     first = next(event for event in events if isinstance(event, Completed))
     assert (first.reason, first.heard_s) == ("length", 1.024)
 
@@ -76,7 +76,7 @@ def test_a_segment_is_cut_when_it_is_as_long_as_it_may_be() -> None:
 def test_audio_behind_a_loss_has_its_place_and_no_pre_roll() -> None:
     captioner = Captioner(Speller(), Loudness(), quick())
     events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
-    events += captioner.lose(80_000)
+    events += captioner.skip_lost(80_000)
     events += captioner.feed(np.concatenate([speech(range(8, 12)), silence(0.5)]))
     assert list(violations(events)) == []
     kinds = [type(event).__name__ for event in events]
@@ -92,8 +92,8 @@ def test_audio_behind_a_loss_has_its_place_and_no_pre_roll() -> None:
 def test_a_source_that_was_away_is_told_and_its_time_counts() -> None:
     captioner = Captioner(Speller(), Loudness(), quick())
     events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
-    events += captioner.leave("the microphone was unplugged")
-    events += captioner.come_back(80_000)
+    events += captioner.suspend("the microphone was unplugged")
+    events += captioner.resume(80_000)
     events += captioner.feed(np.concatenate([speech(range(8, 12)), silence(0.5)]))
     assert list(violations(events)) == []
     kinds = [type(event).__name__ for event in events]
@@ -117,7 +117,7 @@ def test_a_source_that_was_away_is_told_and_its_time_counts() -> None:
 def test_latencies_count_what_was_lost_in_between() -> None:
     captioner = Captioner(Speller(), Loudness(), quick(), now=lambda: 109.0)
     list(captioner.feed(silence(1.024), captured_s=101.024))
-    list(captioner.lose(5 * SAMPLE_RATE_HZ))
+    list(captioner.skip_lost(5 * SAMPLE_RATE_HZ))
     list(captioner.feed(np.concatenate([speech(range(4)), silence(0.5)])))
     (latency_s,) = captioner.statistics.final_latency_s
     end_s = 100 + 1.024 + 5 + speech(range(4)).size / SAMPLE_RATE_HZ
@@ -148,13 +148,13 @@ class Noting(Speller):
 
 
 def test_only_partials_are_held_back() -> None:
-    engine = Noting()
+    recognizer = Noting()
     audio = np.concatenate([speech(range(6)), silence(0.5)])
-    events, captioner = run(audio, engine, quick(hold_back_s=0.3))
+    events, captioner = run(audio, recognizer, quick(hold_back_s=0.3))
     assert texts(events) == "w0 w1 w2 w3 w4 w5"
-    assert [size for size, held in engine.asked if held == 0.0] == [engine.asked[-1][0]]
-    assert {held for _, held in engine.asked[:-1]} == {0.3}
-    assert captioner.statistics.n_partials == len(engine.asked) - 1
+    assert [size for size, held in recognizer.asked if held == 0.0] == [recognizer.asked[-1][0]]
+    assert {held for _, held in recognizer.asked[:-1]} == {0.3}
+    assert captioner.statistics.n_partials == len(recognizer.asked) - 1
 
 
 def test_latencies_of_live_audio_run_from_its_capture() -> None:

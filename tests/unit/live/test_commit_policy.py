@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.commit_policy import SURE, RunningText
+from whisper_hailo.live.commit_policy import MIN_PROBABILITY, RunningText
 
 
 def heard(*ids: int, guess: tuple[int, ...] = ()) -> BufferText:
@@ -55,7 +55,9 @@ def test_changed_word_begins_again_and_holds_others_back() -> None:
     text.update(heard(1, 2, 3, 4), 1.0)
     text.update(heard(1, 5, 3, 4), 2.0)
     assert ids(text.committed) == [1]
-    assert [old.times for old in text.tentative] == [1, 1, 1], "what follows it was heard anew"
+    assert [old.n_hypotheses for old in text.tentative] == [1, 1, 1], (
+        "what follows it was heard anew"
+    )
     assert text.n_corrected == 3
     text.update(heard(1, 5, 3, 4), 2.5)
     assert ids(text.committed) == [1]
@@ -94,7 +96,9 @@ def test_a_word_is_as_sure_as_it_was_heard_last() -> None:
 def test_doubtful_words_stay_tentative_until_they_are_sure() -> None:
     text = RunningText(1.0)
     for length_s, probability, n_committed in (
-        (5.0, SURE - 0.01, 0), (10.0, SURE - 0.01, 0), (11.0, SURE, 2),
+        (5.0, MIN_PROBABILITY - 0.01, 0),
+        (10.0, MIN_PROBABILITY - 0.01, 0),
+        (11.0, MIN_PROBABILITY, 2),
     ):  # fmt: skip
         doubtful = BufferWord(" a", (1,), probability)
         sure = BufferWord(" b", (2,), 1.0)
@@ -111,7 +115,7 @@ def test_the_draft_is_what_was_heard_and_what_is_settled_of_it() -> None:
 
 
 def spelled(*texts: str) -> BufferText:
-    """Of an engine that gives no tokens."""
+    """Of an recognizer that gives no tokens."""
     return BufferText(tuple(BufferWord(f" {text}") for text in texts))
 
 
@@ -135,7 +139,7 @@ def test_words_of_an_engine_without_tokens_are_counted_off(
     text.update(spelled("one", "two", "three"), 1.0)
     text.update(spelled("one", "two", "three"), 2.0)
     assert [word.text for word in text.committed] == [" one", " two"]
-    found = text.behind_committed(spelled(*later))
+    found = text.words_behind_committed(spelled(*later))
     assert tuple(word.text.strip() for word in found) == behind
 
 
@@ -163,7 +167,7 @@ def test_of_ways_to_count_off_one_with_fewest_edits_is_taken(
 ) -> None:
     """Of several the one that counts off as many words as were committed, or nearly."""
     text = RunningText(0.0, committed=list(spelled(*before).words))
-    found = text.behind_committed(spelled(*later))
+    found = text.words_behind_committed(spelled(*later))
     ways = range(len(later) + 1)
     n_gone = min(ways, key=lambda n: (edits(before, later[:n]), abs(n - len(before))))
     assert [word.text.strip() for word in found] == later[n_gone if before else 0 :]
@@ -171,7 +175,7 @@ def test_of_ways_to_count_off_one_with_fewest_edits_is_taken(
 
 def test_what_begins_or_ends_a_word_is_no_other_word() -> None:
     text = RunningText(0.0, committed=list(spelled("one", "two").words))
-    found = text.behind_committed(spelled("(One,", "-TWO-", "…", "two"))
+    found = text.words_behind_committed(spelled("(One,", "-TWO-", "…", "two"))
     assert [word.text for word in found] == [" …", " two"]
 
 
@@ -184,15 +188,15 @@ def test_what_begins_or_ends_a_word_is_no_other_word() -> None:
 )
 def test_a_mark_that_joins_the_last_of_several_words(joined: BufferWord, rest: str) -> None:
     text = RunningText(0.0, committed=[*heard(1).words, BufferWord(" b", (2,))])
-    words = text.behind_committed(BufferText((*heard(1).words, joined, *heard(3).words)))
+    words = text.words_behind_committed(BufferText((*heard(1).words, joined, *heard(3).words)))
     assert [(word.text, word.tokens) for word in words] == [(rest, (9,)), (" w3", (3,))]
     assert [word.probability for word in words] == [0.5, None]
 
 
 def test_changed_committed_words_are_counted_off_by_words() -> None:
     text = RunningText(0.0, committed=list(heard(1, 2).words))
-    assert ids(list(text.behind_committed(heard(2, 3)))) == [3]
-    assert ids(list(text.behind_committed(heard(1, 2, 3)))) == [3]
+    assert ids(list(text.words_behind_committed(heard(2, 3)))) == [3]
+    assert ids(list(text.words_behind_committed(heard(1, 2, 3)))) == [3]
     assert ids(list(text.finish(heard(9, 2, 3)))) == [1, 2, 3], "what was committed is shown"
 
 
@@ -212,7 +216,7 @@ def test_words_are_counted_that_were_heard_again() -> None:
     text = RunningText(9.0)
     for length_s, n_times in ((1.0, 1), (2.0, 2), (3.0, 3)):
         text.update(heard(1, 2), length_s)
-        assert [old.times for old in text.tentative] == [n_times] * 2
+        assert [old.n_hypotheses for old in text.tentative] == [n_times] * 2
         assert [old.since_s for old in text.tentative] == [1.0, 1.0]
 
 
@@ -222,5 +226,5 @@ def test_mark_that_joins_last_committed_word_is_all_that_is_new() -> None:
         text.update(BufferText((BufferWord(" a", (1,)), BufferWord(" b", (2,)))), length_s)
     assert ids(text.committed) == [1]
     joined = BufferText((BufferWord(" a,", (1, 9), 0.5), BufferWord(" c", (3,))))
-    words = text.behind_committed(joined)
+    words = text.words_behind_committed(joined)
     assert [(word.text, word.tokens) for word in words] == [(",", (9,)), (" c", (3,))]

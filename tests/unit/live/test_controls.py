@@ -12,7 +12,7 @@ from whisper_hailo.live.stream import Controls
 
 
 class English(Speller):
-    def in_language(self, language: str) -> English:
+    def with_language(self, language: str) -> English:
         raise OptionError(f"{language} is not heard")
 
 
@@ -22,7 +22,7 @@ def settings() -> Captioner:
 
 def test_a_wish_is_answered_when_it_was_told_of() -> None:
     controls = Controls()
-    answer = controls.ask(lambda live: live.mark("here"))
+    answer = controls.submit(lambda live: live.mark("here"))
     told = controls.process_commands(settings())
     event = next(told)
     assert isinstance(event, Marker)
@@ -34,7 +34,7 @@ def test_a_wish_is_answered_when_it_was_told_of() -> None:
 
 def test_wishes_are_obeyed_in_their_order_but_those_of_who_left() -> None:
     controls = Controls()
-    answers = [controls.ask(lambda live, label=label: live.mark(label)) for label in "abc"]
+    answers = [controls.submit(lambda live, label=label: live.mark(label)) for label in "abc"]
     assert answers[1].cancel()
     events = list(controls.process_commands(settings()))
     assert [event.label for event in events if isinstance(event, Marker)] == ["a", "c"]
@@ -42,8 +42,8 @@ def test_wishes_are_obeyed_in_their_order_but_those_of_who_left() -> None:
 
 def test_impossible_wish_is_refused_and_others_are_obeyed() -> None:
     controls = Controls()
-    wrong = controls.ask(lambda live: live.set_language("klingon"))
-    right = controls.ask(lambda live: live.clear())
+    wrong = controls.submit(lambda live: live.set_language("klingon"))
+    right = controls.submit(lambda live: live.clear())
     assert [type(event).__name__ for event in controls.process_commands(settings())] == ["Cleared"]
     with pytest.raises(OptionError, match="klingon"):
         wrong.result(0)
@@ -52,21 +52,21 @@ def test_impossible_wish_is_refused_and_others_are_obeyed() -> None:
 
 def test_when_all_is_over_what_waits_and_what_comes_is_refused() -> None:
     controls = Controls()
-    controls.pause(True)
-    waiting = controls.ask(lambda live: live.clear())
+    controls.set_paused(True)
+    waiting = controls.submit(lambda live: live.clear())
     controls.end()
     with pytest.raises(OptionError, match="the stream has ended"):
         waiting.result(0)
     with pytest.raises(OptionError, match="the stream has ended"):
-        controls.ask(lambda live: live.clear()).result(0)
+        controls.submit(lambda live: live.clear()).result(0)
     with pytest.raises(OptionError, match="the stream has ended"):
-        controls.pause(False)
+        controls.set_paused(False)
     assert controls.is_paused
 
 
 def test_only_so_many_wait_for_a_captioner_that_computes() -> None:
     controls = Controls()
-    answers = [controls.ask(lambda live: live.clear()) for _ in range(33)]
+    answers = [controls.submit(lambda live: live.clear()) for _ in range(33)]
     with pytest.raises(OptionError, match="32 others wait already"):
         answers[-1].result(0)
     assert len(list(controls.process_commands(settings()))) == 32

@@ -23,10 +23,10 @@ OPTIONS = quick(settle_s=0.4, min_partial_s=0.2)
 
 
 def captioner(
-    engine: Any, options: CaptionOptions = OPTIONS, ticks: Sequence[float] = ()
+    recognizer: Any, options: CaptionOptions = OPTIONS, ticks: Sequence[float] = ()
 ) -> Captioner:
     clock = iter(ticks)
-    return Captioner(engine, Loudness(), options, now=lambda: next(clock, 0.0))
+    return Captioner(recognizer, Loudness(), options, now=lambda: next(clock, 0.0))
 
 
 class Dying(Speller):
@@ -65,8 +65,8 @@ def test_a_device_that_dies_leaves_the_words_that_were_shown() -> None:
 @pytest.mark.parametrize("reason", ["silence", "length"])
 def test_captions_go_on_behind_a_failed_device(reason: str) -> None:
     """Nothing could be heard of the first segment, however it ended."""
-    engine = Dying(0)
-    told = captioner(engine, quick(min_partial_s=0.0, max_segment_s=1.5))
+    recognizer = Dying(0)
+    told = captioner(recognizer, quick(min_partial_s=0.0, max_segment_s=1.5))
     pause = silence(0.5 if reason == "silence" else 0.0)
     said = np.concatenate([speech([0, 1]), pause, speech(range(2, 8))])
     events: list[Event] = []
@@ -74,7 +74,7 @@ def test_captions_go_on_behind_a_failed_device(reason: str) -> None:
         events.extend(told.feed(said))
     assert isinstance(events[-1], Completed)
     assert (events[-1].words, events[-1].reason) == ((), reason)
-    engine.n_left = 9
+    recognizer.n_left = 9
     events += told.feed(np.concatenate([silence(0.5), speech([8, 9]), silence(0.5)]))
     assert list(violations(events)) == []
     assert isinstance(events[-1], Completed)
@@ -134,8 +134,8 @@ def test_latencies_run_from_the_sound_to_the_text() -> None:
         (lambda told: told.finish(), [1.0], [2.12]),
         (lambda told: told.feed(silence(0.5)), [1.0], [2.12]),
         (lambda told: told.feed(spoken(4, 0.6)), [], [2.12]),  # it is cut, and speech goes on
-        (lambda told: told.lose(1600), [], [2.12]),
-        (lambda told: told.leave("unplugged"), [], [2.12]),
+        (lambda told: told.skip_lost(1600), [], [2.12]),
+        (lambda told: told.suspend("unplugged"), [], [2.12]),
     ],
 )
 def test_only_an_end_of_speech_has_a_final_text_that_can_be_late(

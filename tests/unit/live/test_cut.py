@@ -11,7 +11,7 @@ from tests.unit.live.scripted import Speller, silence, speech
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.segmenter import cut_place
+from whisper_hailo.live.segmenter import find_cut
 from whisper_hailo.transcription.partials import PartialBuffer
 
 
@@ -34,7 +34,7 @@ def test_a_cut_lies_between_words_in_the_second_half(
     """60 frames are 1.92 s, the last 0.2 s of which stay together."""
     cutter = segmenter()
     signals(cutter, *[S] * 60)
-    place = cut_place(cutter, words(*edges), settled_s)
+    place = find_cut(cutter, words(*edges), settled_s)
     assert between[0] <= place / 16_000 <= between[1] + 1e-6
 
 
@@ -45,14 +45,14 @@ def test_a_gap_in_the_first_half_draws_no_cut_to_it() -> None:
     sound[21_600:23_200] = 0.0
     for frame in sound.reshape(-1, FRAME):
         cutter.push(frame)
-    place = cut_place(cutter, words((0.1, 0.4), (0.5, 1.8)), 0.0)
+    place = find_cut(cutter, words((0.1, 0.4), (0.5, 1.8)), 0.0)
     assert 21_600 < place < 23_200
 
 
 def test_a_cut_leaves_a_sample_on_both_sides() -> None:
     cutter = segmenter()
     signals(cutter, S, S)
-    assert cut_place(cutter, [], 99.0) == 2 * FRAME - 1
+    assert find_cut(cutter, [], 99.0) == 2 * FRAME - 1
 
 
 class StallsOnce(Speller):
@@ -69,10 +69,10 @@ class StallsOnce(Speller):
 
 def test_a_device_that_stalls_at_a_cut_costs_no_word() -> None:
     """Without the times of words a segment that is too long is cut where it is quiet."""
-    words, engine = range(12), StallsOnce()
+    words, recognizer = range(12), StallsOnce()
     options = CaptionOptions(max_segment_s=2.5)
-    events, captioner = run(np.concatenate([speech(words), silence(1)]), engine, options)
-    assert engine.stalled
+    events, captioner = run(np.concatenate([speech(words), silence(1)]), recognizer, options)
+    assert recognizer.stalled
     assert texts(events).split() == [f"w{index}" for index in words]
     assert len(completed(events)) > 1
     assert captioner.statistics.n_engine_faults == 1

@@ -83,9 +83,9 @@ def test_the_guarantees_hold_where_the_source_goes_away(
     events: list[Event] = []
     for index, (on, n_heard, n_away) in enumerate(stream):
         if index:
-            events += captioner.come_back(n_away)
+            events += captioner.resume(n_away)
         events += captioner.feed(np.full(n_heard, 0.1 * on, np.float32))
-        events += captioner.leave("unplugged")
+        events += captioner.suspend("unplugged")
     assert list(violations(events)) == []
     absences = [event for event in events if isinstance(event, Back)]
     away = round(sum(event.end_s - event.start_s for event in absences) * SAMPLE_RATE_HZ)
@@ -108,7 +108,7 @@ def test_the_guarantees_hold_where_audio_is_lost(
     n_samples = 0
     for on, n_heard, n_lost in stream:
         events += captioner.feed(np.full(n_heard, 0.1 * on, np.float32))
-        events += captioner.lose(n_lost)
+        events += captioner.skip_lost(n_lost)
         n_samples += n_heard + n_lost
     assert list(violations(events)) == []
     losses = [event for event in events if isinstance(event, Lost)]

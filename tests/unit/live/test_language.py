@@ -31,8 +31,8 @@ class Guessing(Speller):
         return super().transcribe(buffer, language or ("en" if seconds < 1.5 else "de"))
 
 
-def run(audio: FloatArray, engine: Speller) -> list[Event]:
-    captioner = Captioner(engine, Loudness(), quick())
+def run(audio: FloatArray, recognizer: Speller) -> list[Event]:
+    captioner = Captioner(recognizer, Loudness(), quick())
     events: list[Event] = []
     for at in range(0, audio.size, 3200):
         events += captioner.feed(audio[at : at + 3200])
@@ -44,42 +44,42 @@ PAUSE = silence(0.5)
 
 
 def test_language_is_decided_with_enough_speech_and_at_the_end() -> None:
-    engine = Guessing()
-    events = run(np.concatenate([LONG, PAUSE]), engine)
+    recognizer = Guessing()
+    events = run(np.concatenate([LONG, PAUSE]), recognizer)
     assert list(violations(events)) == []
     (final,) = [event for event in events if isinstance(event, Completed)]
     assert final.language == "de"
-    assert engine.asked[-1][1] is None, "the whole segment is listened to without prejudice"
-    assert all(language is None for seconds, language in engine.asked if seconds < 2.0)
-    later = [language for seconds, language in engine.asked[:-1] if seconds > 2.5]
+    assert recognizer.asked[-1][1] is None, "the whole segment is listened to without prejudice"
+    assert all(language is None for seconds, language in recognizer.asked if seconds < 2.0)
+    later = [language for seconds, language in recognizer.asked[:-1] if seconds > 2.5]
     assert later
     assert set(later) == {"de"}
 
 
 def test_no_word_stays_while_its_language_is_open() -> None:
     audio = np.concatenate([LONG, PAUSE])
-    for engine, first_s in ((Guessing(), 2.0), (Speller(), 1.0)):
-        partials = [event for event in run(audio, engine) if isinstance(event, Partial)]
+    for recognizer, first_s in ((Guessing(), 2.0), (Speller(), 1.0)):
+        partials = [event for event in run(audio, recognizer) if isinstance(event, Partial)]
         settled = [event.end_s - event.start_s for event in partials if event.committed]
         assert first_s <= settled[0] < first_s + 0.9
 
 
 def test_too_little_speech_is_in_language_of_segment_before() -> None:
-    engine = Guessing()
-    events = run(np.concatenate([SHORT, PAUSE, LONG, PAUSE, SHORT, PAUSE]), engine)
+    recognizer = Guessing()
+    events = run(np.concatenate([SHORT, PAUSE, LONG, PAUSE, SHORT, PAUSE]), recognizer)
     finals = [event for event in events if isinstance(event, Completed)]
     assert [event.language for event in finals] == ["en", "de", "de"]
     partials = [event for event in events if isinstance(event, Partial) and event.segment_id == 2]
     assert {event.language for event in partials} == {"de"}
-    assert engine.before[0] is None
-    assert engine.before[-1] == "de", "for where detection is unsure"
+    assert recognizer.before[0] is None
+    assert recognizer.before[-1] == "de", "for where detection is unsure"
 
 
 @dataclass
 class Polyglot(Speller):
     """Hears any language that it is told, and puts whole segments into English."""
 
-    def in_language(self, language: str) -> Polyglot:
+    def with_language(self, language: str) -> Polyglot:
         if language == "xx":
             raise OptionError("there is no such language")
         return replace(self, language=language)

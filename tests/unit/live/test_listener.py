@@ -31,7 +31,7 @@ class Guesser:
     language: str = "auto"
     content_s: float = 9.0
 
-    def in_language(self, language: str) -> Guesser:
+    def with_language(self, language: str) -> Guesser:
         return replace(self, language=language)
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
@@ -43,9 +43,9 @@ def audio(seconds: float) -> FloatArray:
     return np.zeros(round(seconds * SAMPLE_RATE_HZ), np.float32)
 
 
-def listening(engine: Guesser) -> tuple[SegmentListener, CaptionStatistics]:
+def listening(recognizer: Guesser) -> tuple[SegmentListener, CaptionStatistics]:
     statistics = CaptionStatistics()
-    return SegmentListener(engine, CaptionOptions(), statistics), statistics
+    return SegmentListener(recognizer, CaptionOptions(), statistics), statistics
 
 
 def segment() -> RunningSegment:
@@ -53,50 +53,50 @@ def segment() -> RunningSegment:
 
 
 def test_a_word_or_two_do_not_settle_the_language() -> None:
-    engine = Guesser(["nn", "cy", "de"])
-    listener, _ = listening(engine)
+    recognizer = Guesser(["nn", "cy", "de"])
+    listener, _ = listening(recognizer)
     running = segment()
     for seconds in (0.2, 1.9, 2.0, 4.0):
         listener.transcribe_partial(running, audio(seconds))
-    assert engine.told == [None, None, None, "de"]
+    assert recognizer.told == [None, None, None, "de"]
 
 
 def test_short_segment_takes_the_language_before_it() -> None:
-    engine = Guesser(["de", "en"])
-    listener, _ = listening(engine)
+    recognizer = Guesser(["de", "en"])
+    listener, _ = listening(recognizer)
     listener.transcribe_all(segment(), audio(3.0))
     short, long = segment(), segment()
     listener.transcribe_all(short, audio(1.0))
     listener.transcribe_partial(long, audio(0.5))
     listener.transcribe_all(long, audio(3.0))
-    assert engine.told == [None, "de", "de", None]
+    assert recognizer.told == [None, "de", "de", None]
     assert (short.language, long.language) == ("de", "en")
 
 
 def test_what_too_little_speech_was_taken_for_is_not_kept() -> None:
-    engine = Guesser(["nn", "cy", "de"])
-    listener, _ = listening(engine)
+    recognizer = Guesser(["nn", "cy", "de"])
+    listener, _ = listening(recognizer)
     for seconds in (1.0, 1.9, 2.0, 1.0):
         listener.transcribe_all(segment(), audio(seconds))
-    assert engine.told == [None, None, None, "de"]
+    assert recognizer.told == [None, None, None, "de"]
 
 
 def test_found_language_is_forgotten_when_another_is_asked_for() -> None:
     """A short segment is heard in that one, not in the one of the segment before."""
-    engine = Guesser(["de", "en"])
-    listener, _ = listening(engine)
+    recognizer = Guesser(["de", "en"])
+    listener, _ = listening(recognizer)
     listener.transcribe_all(segment(), audio(3.0))
-    listener.engine = listener.engine.in_language("en")
-    listener.begin()
+    listener.recognizer = listener.recognizer.with_language("en")
+    listener.begin_segment()
     listener.transcribe_all(segment(), audio(1.0))
-    assert engine.told == [None, None]
+    assert recognizer.told == [None, None]
 
 
 def test_carried_text_is_the_draft_until_something_was_heard() -> None:
     left = Draft((1, 2, 3))
     running = RunningSegment(1, RunningText(1.0), 0, carried=left)
     assert running.draft is left
-    running.shown = 16_000
+    running.n_transcribed = 16_000
     assert running.draft == Draft()
 
 
@@ -112,14 +112,14 @@ def test_without_drafts_what_stays_is_given_and_nothing_else(
 ) -> None:
     """The last of three words may still change when two have settled."""
     words = tuple(BufferWord(f" w{index}", (index,)) for index in (1, 2, 3))
-    engine = Drafted()
-    engine.says = BufferText(words)
-    listener = SegmentListener(engine, CaptionOptions(drafts=drafts), CaptionStatistics())
+    recognizer = Drafted()
+    recognizer.says = BufferText(words)
+    listener = SegmentListener(recognizer, CaptionOptions(drafts=drafts), CaptionStatistics())
     running = segment()
     for seconds in (1.0, 2.0, 3.0):
         result = listener.transcribe_partial(running, audio(seconds))
         running.text.update(result, seconds)
-    assert engine.drafts == given
+    assert recognizer.drafts == given
 
 
 @dataclass
@@ -135,11 +135,11 @@ class Drafted(Speller):
 
 
 def test_draft_behind_cut_begins_with_first_word_behind_it() -> None:
-    engine = Drafted()
-    captioner = Captioner(engine, Loudness(), CaptionOptions(max_segment_s=1.5))
+    recognizer = Drafted()
+    captioner = Captioner(recognizer, Loudness(), CaptionOptions(max_segment_s=1.5))
     events = list(captioner.feed(speech(range(8))))  # is cut, and one partial follows
     (first,) = [event for event in events if isinstance(event, Completed)]
-    carried = [token // 2 - 1 for token in engine.drafts[-1].tokens]
+    carried = [token // 2 - 1 for token in recognizer.drafts[-1].tokens]
     assert carried
     assert carried[0] == len(first.words)
 
@@ -160,9 +160,9 @@ def test_the_time_that_the_engine_takes_is_added_up(monkeypatch: pytest.MonkeyPa
 def test_losses_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     captioner = Captioner(Speller(), Loudness())
     for n_samples in (8_000, 32_000):
-        list(captioner.lose(n_samples))
+        list(captioner.skip_lost(n_samples))
     (message,) = caplog.messages
-    assert message.startswith("0.50 s of sound could not wait and were lost")
+    assert message.startswith("0.50 s of sound were lost")
 
 
 def test_pauses_that_were_wanted_are_counted_by_themselves() -> None:
@@ -170,8 +170,8 @@ def test_pauses_that_were_wanted_are_counted_by_themselves() -> None:
     list(captioner.feed(speech(range(4))))
     events: list[Any] = []
     for n_samples in (16_000, 32_000):
-        events += list(captioner.leave("paused", paused=True))[-1:]
-        events += captioner.come_back(n_samples, paused=True)
+        events += list(captioner.suspend("paused", paused=True))[-1:]
+        events += captioner.resume(n_samples, paused=True)
     figures = captioner.statistics.as_json()
     assert figures["paused_s"] == pytest.approx(3.0, abs=0.064)
     assert {event.paused for event in events} == {True}
@@ -190,8 +190,8 @@ class Noting(Speller):
         return super().transcribe(buffer, language)
 
 
-def final_texts(engine: Speller, sound: FloatArray) -> list[Completed]:
-    captioner = Captioner(engine, Loudness(), quick())
+def final_texts(recognizer: Speller, sound: FloatArray) -> list[Completed]:
+    captioner = Captioner(recognizer, Loudness(), quick())
     events: list[Event] = []
     for at in range(0, sound.size, 3200):
         events += captioner.feed(sound[at : at + 3200])
@@ -200,11 +200,11 @@ def final_texts(engine: Speller, sound: FloatArray) -> list[Completed]:
 
 @pytest.mark.parametrize(("pause_s", "joins"), [(0.5, True), (2.0, False)])
 def test_final_text_is_heard_behind_a_near_segment(pause_s: float, joins: bool) -> None:
-    engine = Noting()
+    recognizer = Noting()
     sound = np.concatenate([speech(range(6)), silence(pause_s), speech(range(6, 12)), silence(0.5)])
-    finals = final_texts(engine, sound)
+    finals = final_texts(recognizer, sound)
     assert [event.text for event in finals] == ["w0 w1 w2 w3 w4 w5", "w6 w7 w8 w9 w10 w11"]
-    (first, _), (second, draft) = engine.wholes
+    (first, _), (second, draft) = recognizer.wholes
     assert (second > 2 * first) is joins
     assert (draft.n_fixed >= 6) is joins
     starts = [word.start_s for word in finals[1].words]
@@ -236,7 +236,7 @@ def test_near_text_of_one_language_is_context(
     text = RunningText(1.0)
     text.update(HEARD, 1.0)
     now = RunningSegment(1, **({"text": text, "start": 16_000, "language": "en"} | running))
-    joined = finished.joined(now, audio(2), 30.0)
+    joined = finished.join(now, audio(2), 30.0)
     assert (joined is not None) is joins
     if joined is not None:
         assert joined.size == finished.audio.size + now.start - 16_000 + 32_000

@@ -35,15 +35,15 @@ class Noted:
             self.told.append((audio.size, "none", 0, False))
         return iter(())
 
-    def lose(self, n_samples: int) -> Iterator[Event]:
+    def skip_lost(self, n_samples: int) -> Iterator[Event]:
         self.told.append((0, "lost", n_samples, False))
         return iter(())
 
-    def leave(self, why: str, *, paused: bool) -> Iterator[Event]:
-        self.told.append((0, why, 0, paused))
+    def suspend(self, reason: str, *, paused: bool) -> Iterator[Event]:
+        self.told.append((0, reason, 0, paused))
         return iter(())
 
-    def come_back(self, n_samples: int, *, paused: bool) -> Iterator[Event]:
+    def resume(self, n_samples: int, *, paused: bool) -> Iterator[Event]:
         self.told.append((0, "", n_samples, paused))
         return iter(())
 
@@ -57,7 +57,7 @@ def paused_run(
     """Sizes and absences of a stream that is paused (`-`) and goes on (`+`) between."""
     controls, captioner = Controls(), Noted()
     if monkeypatch is not None:
-        monkeypatch.setattr(time, "sleep", lambda _: controls.pause(False))
+        monkeypatch.setattr(time, "sleep", lambda _: controls.set_paused(False))
 
     def wait_for_captioner() -> None:
         n_fed = captioner.n_fed
@@ -65,8 +65,8 @@ def paused_run(
             threading.Event().wait(0.01)
 
     actions = {
-        "-": lambda: controls.pause(True),
-        "+": lambda: controls.pause(False),
+        "-": lambda: controls.set_paused(True),
+        "+": lambda: controls.set_paused(False),
         ".": wait_for_captioner,
     }
     source = Steps(
@@ -142,7 +142,7 @@ def test_a_pause_is_not_heard_however_late_the_captioner_is() -> None:
 
     captioner.feed = feed_late  # type: ignore[method-assign]
     source = Steps(
-        piece(10), lambda: controls.pause(True), piece(20), lambda: controls.pause(False),
+        piece(10), lambda: controls.set_paused(True), piece(20), lambda: controls.set_paused(False),
         piece(30), is_done.set, endless=False, pace=Pace.BUFFERED,
     )  # fmt: skip
     stream = CaptionStream(source, cast(Captioner, captioner), controls=controls)
@@ -162,7 +162,7 @@ def test_recording_played_as_live_is_missed_in_a_pause() -> None:
 
 def test_ending_a_recording_in_a_pause_does_not_wait_for_it() -> None:
     controls, alive = Controls(), count()
-    controls.pause(True)
+    controls.set_paused(True)
 
     def look() -> None:
         if next(alive) == 3:

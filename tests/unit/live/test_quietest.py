@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from whisper_hailo.core.types import BufferWord, FloatArray
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.segmenter import Segmenter, cut_place
+from whisper_hailo.live.segmenter import Segmenter, find_cut
 
 FRAME = 512
 
@@ -67,10 +67,10 @@ def test_the_quietest_place_is_the_one_that_plain_sums_say(data: st.DataObject) 
     n_cut = data.draw(st.integers(0, audio.size - FRAME))
     segmenter = running(audio, probabilities)
     if n_cut:
-        segmenter.cut(n_cut)
+        segmenter.cut_segment(n_cut)
     begin = data.draw(st.integers(0, audio.size - n_cut - 1))
     end = data.draw(st.integers(begin + 1, audio.size - n_cut))
-    place, loudness = segmenter.quietest(begin, end)
+    place, loudness = segmenter.find_quietest(begin, end)
     expected, least = plainly(audio, probabilities, n_cut, begin, end)
     assert place == expected
     assert loudness == pytest.approx(least, rel=1e-6)
@@ -107,7 +107,7 @@ def test_a_cut_is_at_the_quietest_place_between_two_words(
     places = [plainly(audio, probabilities, 0, *gap) for gap in gaps if gap[0] < gap[1]]
     places = places or [plainly(audio, probabilities, 0, least, most)]
     expected = min(places, key=lambda one: one[1])[0]
-    assert cut_place(running(audio, probabilities), words, settled_s) == min(expected, 32_767)
+    assert find_cut(running(audio, probabilities), words, settled_s) == min(expected, 32_767)
 
 
 @pytest.mark.parametrize("edge", [(0.2, None), (None, 1.2)])
@@ -117,4 +117,4 @@ def test_words_without_their_times_have_no_gap(edge: tuple[float | None, float |
     segmenter = running(audio, probabilities)
     quietest = plainly(audio, probabilities, 0, 16_384, 29_568)[0]
     words = said((0.1, 1.2), edge) if edge[0] is None else said(edge, (1.3, 1.4))
-    assert cut_place(segmenter, words, 0.0) == quietest
+    assert find_cut(segmenter, words, 0.0) == quietest

@@ -59,7 +59,7 @@ def test_silence_of_a_second_resets_the_detector_once() -> None:
     assert detector.n_resets == 1
     for probability in [S] * 10 + [N] * 2 * n_frames:
         if cutter.push(frames(probability)[0]) == "ended":
-            cutter.end()
+            cutter.end_segment()
     assert detector.n_resets == 2
 
 
@@ -97,9 +97,9 @@ def test_no_frame_of_a_segment_is_the_pre_roll_of_the_next() -> None:
 def test_a_cut_leaves_the_rest_as_a_segment_of_its_own() -> None:
     cutter = segmenter()
     signals(cutter, S, S, S, S)
-    cutter.cut(700)
+    cutter.cut_segment(700)
     assert (cutter.start, cutter.n_samples) == (700, 4 * FRAME - 700)
-    cutter.cut(400)
+    cutter.cut_segment(400)
     assert (cutter.start, cutter.audio.size) == (1100, 4 * FRAME - 1100)
 
 
@@ -117,8 +117,8 @@ def test_the_quietest_place_is_where_sound_and_speech_are_least() -> None:
     loud[4000:5000] = 0.01
     for frame in loud.reshape(-1, FRAME):
         cutter.push(frame)
-    place, loudness = cutter.quietest(1000, 9000)
+    place, loudness = cutter.find_quietest(1000, 9000)
     assert 4320 <= place <= 4680  # 20 ms away from the loud sound on both sides
     assert loudness == pytest.approx(0.01 * (0.5 + S), rel=1e-3)
-    place, _ = cutter.quietest(6000, 9000)
+    place, _ = cutter.find_quietest(6000, 9000)
     assert place == 6000

@@ -15,7 +15,14 @@ from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Marker, Partial, Started
-from whisper_hailo.live.sources.source import LOOK_S, AudioQueue, Block, Interruption, Pace, nothing
+from whisper_hailo.live.sources.source import (
+    POLL_S,
+    AudioQueue,
+    Block,
+    Interruption,
+    Pace,
+    empty_block,
+)
 from whisper_hailo.live.stream import CaptionStream, Controls
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import violations
@@ -187,7 +194,7 @@ def test_captured_audio_is_heard_to_its_end_with_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Only a quiet that lasts ends a stream that was stopped, not moments of it together."""
-    monkeypatch.setattr("whisper_hailo.live.stream.END_WAIT_S", 1.5 * LOOK_S)
+    monkeypatch.setattr("whisper_hailo.live.stream.END_WAIT_S", 1.5 * POLL_S)
     quiet, sound = Block(np.empty(0, np.float32)), Block(silence(0.1))
     source = Steps(*[quiet, sound] * 4, *[quiet] * 9)
     stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
@@ -213,12 +220,12 @@ def test_what_a_source_says_of_its_sound_goes_with_it() -> None:
     said = speech(range(4))
     source = Steps(
         Block(said, 9.0), Block(silence(0.5), 9.5),
-        nothing(Interruption("paused", paused=True)),
-        nothing(Interruption("", 16_000, paused=True)),
+        empty_block(Interruption("paused", paused=True)),
+        empty_block(Interruption("", 16_000, paused=True)),
         endless=False,
     )  # fmt: skip
     controls = Controls()
-    controls.ask(lambda live: live.mark("here"))
+    controls.submit(lambda live: live.mark("here"))
     captioner = Captioner(Speller(), Loudness(), quick(), now=lambda: 10.0)
     marker, started, *rest = CaptionStream(source, captioner, controls=controls).events()
     assert [type(marker), type(started)] == [Marker, Started]
@@ -245,7 +252,7 @@ def test_when_a_stream_has_ended_nothing_is_obeyed_any_more() -> None:
     )
     assert list(stream.events()) == []
     with pytest.raises(OptionError, match="the stream has ended"):
-        controls.ask(lambda live: live.clear()).result(0)
+        controls.submit(lambda live: live.clear()).result(0)
 
 
 @pytest.mark.usefixtures("small")

@@ -14,7 +14,7 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.options import SearchOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.engine import TOKENS_PER_SECOND
+from whisper_hailo.live.recognizer import TOKENS_PER_SECOND
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.transcription.partials import PartialBuffer

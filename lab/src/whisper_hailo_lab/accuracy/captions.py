@@ -12,8 +12,8 @@ from whisper_hailo import Transcriber
 from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.engine import TranscriberEngine, caption_defaults
 from whisper_hailo.live.events import Completed
+from whisper_hailo.live.recognizer import WhisperRecognizer, caption_defaults
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo_lab.accuracy.setups import AccuracySetup
@@ -32,7 +32,7 @@ def caption_text(
     options = caption_defaults(transcriber.default_anti_repetition)
     if is_given:
         options = replace(options, language=recording.language)
-    engine = TranscriberEngine(transcriber, options)
+    engine = WhisperRecognizer(transcriber, options)
     with tempfile.TemporaryDirectory(prefix="captions-") as folder:
         path = Path(folder) / "recording.wav"
         soundfile.write(path, audio, SAMPLE_RATE_HZ, "FLOAT")

@@ -14,9 +14,9 @@ from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.engine import CaptionEngine, warm_up
 from whisper_hailo.live.events import Completed, Event, Partial
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.recognizer import SpeechRecognizer, warm_up
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import violations
 
@@ -36,7 +36,7 @@ class CaptionSetup:
     """
 
     label: str
-    engine: CaptionEngine
+    engine: SpeechRecognizer
     options: CaptionOptions
     keeps: bool = True
 
@@ -80,12 +80,12 @@ class WatchedEngine:
     def language(self) -> str:
         return self.setup.engine.language
 
-    def in_language(self, language: str) -> WatchedEngine:
-        engine = self.setup.engine.in_language(language)
+    def with_language(self, language: str) -> WatchedEngine:
+        engine = self.setup.engine.with_language(language)
         return WatchedEngine(replace(self.setup, engine=engine))
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
-        """Hear a buffer; see `CaptionEngine`."""
+        """Hear a buffer; see `SpeechRecognizer`."""
         given = buffer if self.setup.keeps else replace(buffer, draft=Draft())
         result = self.setup.engine.transcribe(given, language)
         self.last = EngineCall(given.audio.size / SAMPLE_RATE_HZ, given.draft, result)

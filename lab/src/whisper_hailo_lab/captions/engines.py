@@ -15,8 +15,8 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import DecodingOptions, TokenLimits
-from whisper_hailo.live.engine import TOKENS_PER_SECOND, MoonshineEngine, TranscriberEngine
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.recognizer import TOKENS_PER_SECOND, MoonshineRecognizer, WhisperRecognizer
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.captions.comparison import CaptionRun, CaptionSetup, row_of, run_captions
 from whisper_hailo_lab.data.datasets import reference_beside
@@ -115,7 +115,7 @@ def _ours(common: CommonSetup, stack: ExitStack) -> Iterator[CaptionSetup]:
         yield CaptionSetup(f"{BASE}, {weights}", smaller, whole, keeps=False)
 
 
-def engine_of(common: CommonSetup, quantize: str, stack: ExitStack) -> TranscriberEngine:
+def engine_of(common: CommonSetup, quantize: str, stack: ExitStack) -> WhisperRecognizer:
     """Our engine with weights as `--quantize` has them, open until the stack unwinds."""
     transcriber = Transcriber.from_model(
         common.model, convert=ConvertOptions(quantize, "none"), threads=common.threads
@@ -125,14 +125,14 @@ def engine_of(common: CommonSetup, quantize: str, stack: ExitStack) -> Transcrib
         anti_repetition=transcriber.default_anti_repetition,
         limits=TokenLimits(max_per_second=TOKENS_PER_SECOND),
     )
-    return TranscriberEngine(stack.enter_context(transcriber), options)
+    return WhisperRecognizer(stack.enter_context(transcriber), options)
 
 
 def moonshine_setup(common: CommonSetup, stack: ExitStack) -> Iterator[CaptionSetup]:
     """Moonshine, where its package and its weights are."""
     if not common.moonshine:
         return
-    engine = MoonshineEngine(common.moonshine)
+    engine = MoonshineRecognizer(common.moonshine)
     try:
         stack.enter_context(engine)
     except WhisperHailoError as error:

@@ -19,8 +19,8 @@ checks them; the tests run it over random streams, engines and faults.
 9. A source that gives nothing any more is `Away`, when it is opened again `Back`, in turns. While
    it is away no segment is active and nothing of the stream is told; the times of what follows
    count how long it was.
-10. What users do, `Marker`, `Cleared` and `Settings`, is told at any time, at the place that the
-   stream has come to; it begins and ends nothing.
+10. What users do, `Marker`, `Cleared` and `SettingsChanged`, comes at any time, at the place that
+   the stream has come to; no segment begins or ends with it.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import Completed, Event
+from whisper_hailo.live.recognizer import SpeechRecognizer
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.source import Block
 from whisper_hailo.live.stream import CaptionStream
@@ -114,7 +114,7 @@ class Overrunning(FileSource):
 class PacedCaptioner(Captioner):
     """A captioner that tells the clock when it is done with a piece."""
 
-    def __init__(self, engine: CaptionEngine, clock: FreeCore) -> None:
+    def __init__(self, engine: SpeechRecognizer, clock: FreeCore) -> None:
         super().__init__(engine, make_detector(), now=clock.now)
         self._core = clock
 
@@ -128,7 +128,7 @@ class PacedCaptioner(Captioner):
 class Unsteady:
     """An engine whose device stalls now and then, and now and then fails."""
 
-    engine: CaptionEngine
+    engine: SpeechRecognizer
     rng: np.random.Generator
     clock: FreeCore
     n_stalls: int = 0
@@ -146,8 +146,8 @@ class Unsteady:
     def language(self) -> str:
         return self.engine.language
 
-    def in_language(self, language: str) -> Unsteady:
-        return replace(self, engine=self.engine.in_language(language))
+    def with_language(self, language: str) -> Unsteady:
+        return replace(self, engine=self.engine.with_language(language))
 
     def transcribe(self, *given: Any, **named: Any) -> BufferText:  # noqa: ANN401 - passed on
         """Hear a buffer, unless the device stalls or fails first."""
@@ -184,7 +184,7 @@ class Notes:
         return [round(float(np.median(part)), 1) for part in np.array_split(self.memory, 10)]
 
 
-def hour(path: Path, engine: CaptionEngine, *, loops: int, seed: int = 0) -> dict[str, Any]:
+def hour(path: Path, engine: SpeechRecognizer, *, loops: int, seed: int = 0) -> dict[str, Any]:
     """The recording over and over, in real time by the clock of a free core, with faults.
 
     Args:

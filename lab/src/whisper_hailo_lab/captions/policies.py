@@ -16,14 +16,14 @@ from whisper_hailo import Transcriber
 from whisper_hailo.audio.vad import FRAME_SAMPLES, make_detector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.engine import (
-    CaptionEngine,
-    TranscriberEngine,
+from whisper_hailo.live.events import Completed, Event, Partial
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.recognizer import (
+    SpeechRecognizer,
+    WhisperRecognizer,
     caption_defaults,
     warm_up,
 )
-from whisper_hailo.live.events import Completed, Event, Partial
-from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo_lab.captions.beside.programs import Shown, Utterance, latency
 from whisper_hailo_lab.captions.stream import percent_wrong
 from whisper_hailo_lab.data.joined import PAUSE_S
@@ -150,7 +150,10 @@ class Play:
 
 
 def play(
-    engine: CaptionEngine, stream: SpokenStream, options: CaptionOptions, times_slower: float = 1.0
+    engine: SpeechRecognizer,
+    stream: SpokenStream,
+    options: CaptionOptions,
+    times_slower: float = 1.0,
 ) -> Play:
     """Caption a stream at the speed of speech; what waits is taken as one block."""
     clock = CoreClock(times_slower)
@@ -215,11 +218,11 @@ ENCODERS: Final = {
 @contextmanager
 def caption_engine(
     model: str, window_s: float | None = None
-) -> Iterator[tuple[Transcriber, TranscriberEngine]]:
+) -> Iterator[tuple[Transcriber, WhisperRecognizer]]:
     """Yield the engine of `whisper-hailo caption --language en` on one thread, warm."""
     with Transcriber.from_model(model, window_s=window_s, threads=1) as transcriber:
         options = caption_defaults(transcriber.default_anti_repetition)
-        engine = TranscriberEngine(transcriber, replace(options, language="en"))
+        engine = WhisperRecognizer(transcriber, replace(options, language="en"))
         warm_up(engine)
         yield transcriber, engine
 

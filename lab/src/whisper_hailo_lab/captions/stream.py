@@ -20,9 +20,9 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.engine import TranscriberEngine, warm_up
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.recognizer import WhisperRecognizer, warm_up
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.transcription.longform.options import LongOptions
@@ -105,7 +105,7 @@ def _written(
 
 
 @contextmanager
-def warm_engine(model: str, threads: int) -> Iterator[TranscriberEngine]:
+def warm_engine(model: str, threads: int) -> Iterator[WhisperRecognizer]:
     """The engine of `whisper-hailo caption`, warm."""
     with ExitStack() as stack:
         engine = engine_of(CommonSetup(model, threads=threads), "none", stack)

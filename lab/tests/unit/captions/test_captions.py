@@ -26,9 +26,9 @@ from whisper_hailo.core.types import Timings
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.engine import MoonshineEngine
 from whisper_hailo.live.events import Partial
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.recognizer import MoonshineRecognizer
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.beside.programs import OurEvents, Shown, Utterance, latency
 from whisper_hailo_lab.captions.comparison import CaptionSetup, row_of, run_captions
@@ -106,7 +106,7 @@ def weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_moonshine_captions_like_any_engine(weights: Path) -> None:
-    with MoonshineEngine(str(weights)) as engine:
+    with MoonshineRecognizer(str(weights)) as engine:
         (run,) = run_captions(
             [CaptionSetup("Moonshine", engine, CaptionOptions())], STREAM, Loudness
         )
@@ -120,12 +120,12 @@ def test_moonshine_captions_like_any_engine(weights: Path) -> None:
 
 def test_moonshine_says_what_is_missing(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(HubError, match="Moonshine tiny"):
-        MoonshineEngine("tiny").open()
+        MoonshineRecognizer("tiny").open()
     with pytest.raises(OptionError, match="max-segment is 70"):
-        MoonshineEngine(str(weights), 70.0)
+        MoonshineRecognizer(str(weights), 70.0)
     monkeypatch.setitem(sys.modules, "moonshine_voice", None)
     with pytest.raises(OptionError, match=re.escape(install_command("moonshine"))):
-        MoonshineEngine(str(weights)).open()
+        MoonshineRecognizer(str(weights)).open()
 
 
 def test_moonshine_is_left_out_with_a_reason_if_missing(

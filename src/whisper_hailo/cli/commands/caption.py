@@ -13,10 +13,10 @@ from whisper_hailo.cli.caption_options import (
     CaptionModel,
     ShowOptions,
     SourceOptions,
-    caption_engine,
-    expect_heard,
+    open_recognizer,
+    refuse_whisper_options,
 )
-from whisper_hailo.cli.caption_views import LatencyWarning, TerminalView, report
+from whisper_hailo.cli.caption_views import LatencyWarning, TerminalView, print_statistics
 from whisper_hailo.cli.messages import is_verbose
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, emit_json, patient_results
@@ -29,10 +29,13 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
+    from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile
     from whisper_hailo.live.outputs.replacements import Replacements
+    from whisper_hailo.live.sources.source import LiveSource
     from whisper_hailo.live.statistics import CaptionStatistics
-    from whisper_hailo.live.stream import CaptionStream
+    from whisper_hailo.live.stream import CaptionStream, Controls
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
 logger = logging.getLogger(__name__)
 
@@ -51,60 +54,84 @@ def caption(
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.outputs.files import CUES
     from whisper_hailo.live.outputs.replacements import Replacements
-    from whisper_hailo.live.sources.network import BrowserSource
     from whisper_hailo.live.stream import CaptionStream, Controls
 
     if source.list_devices:
         return _list_devices()
+    # Wrong options, files and addresses are refused before a model is fetched.
     show.expect_use(source.mic, layout)
-    hearing, settings = model.build(), options.build()
-    hearing.expect_language(decoding.build())
-    if hearing.moonshine is not None:
-        expect_heard(model, decoding, options)
+    model_options = model.build()
+    caption_options = options.build()
+    model_options.expect_language(decoding.build())
+    if model_options.moonshine is not None:
+        refuse_whisper_options(model, decoding, options)
     source.expect_use(audio)
-    detector = make_detector()  # where it is missing, before a model is fetched
-    place = show.place()
+    detector = make_detector()
+    page_address = show.page_address()
     replacements = Replacements({}) if show.replace is None else Replacements.read(show.replace)
     release_freed_memory()
     with contextlib.ExitStack() as stack:
         files, recording = show.files(audio, layout.apply_to(CUES))
-        heard = source.source(audio)
-        shown = replacements.phrases.values()
-        hotwords = ", ".join(text for text in shown if text and "*" not in text)  # not masked
-        engine = caption_engine(hearing, decoding, settings, hotwords, stack)
-        stack.enter_context(heard)
-        captioner, controls = Captioner(engine, detector, settings), Controls()
+        live_source = source.source(audio)
+        hotwords = _shown_phrases(replacements)
+        recognizer = open_recognizer(model_options, decoding, caption_options, hotwords, stack)
+        stack.enter_context(live_source)
+        captioner = Captioner(recognizer, detector, caption_options)
+        controls = Controls()
         sinks = _open_sinks(files, show, captioner.statistics, stack)
         supervisor = Supervisor()
-        stream = CaptionStream(heard, captioner, supervisor.alive, controls)
+        stream = CaptionStream(live_source, captioner, supervisor.alive, controls)
         if recording is not None:
             stream.recorders.append(stack.enter_context(recording).put)
-        if place is not None:
-            from whisper_hailo.serve.routes.captions.view import WebView
-
-            view = WebView(
-                lambda: captioner.statistics,
-                place,
-                browser=heard if isinstance(heard, BrowserSource) else None,
-                controls=controls,
-                settings=captioner.settings,
-            )
-            sinks.append(stack.enter_context(view).put)
+        if page_address is not None:
+            view = _open_page(page_address, live_source, captioner, controls, stack)
+            sinks.append(view.put)
             stream.listeners.append(lambda block: view.hear(block.audio))
-            others = view.address_for_others and f" and, for others, {view.address_for_others}"
-            logger.info("captions at %s%s", view.address, others)
-            if place.access.is_generated:
-                logger.info("to control them: %s", view.address_to_control)
-            else:
-                logger.info("they are shown to those who add ?token= and what --web-token says")
-        logger.info("%s, listening to %s", engine.name, heard.name)
-        supervisor.ready(f"listening to {heard.name}")
+        logger.info("%s, listening to %s", recognizer.name, live_source.name)
+        supervisor.ready(f"listening to {live_source.name}")
         try:
             interrupted = _show_events(stream, replacements, sinks)
         finally:
             supervisor.stopping()
-            report(captioner.statistics, as_json=show.as_json)
-    return ExitCode.INTERRUPTED if interrupted and not heard.endless else ExitCode.OK
+            print_statistics(captioner.statistics, as_json=show.as_json)
+    # An endless source has no other end than a user's.
+    return ExitCode.INTERRUPTED if interrupted and not live_source.endless else ExitCode.OK
+
+
+def _shown_phrases(replacements: Replacements) -> str:
+    """Return the texts that --replace shows, as hotwords; masked words are none."""
+    texts = [text for text in replacements.phrases.values() if text and "*" not in text]
+    return ", ".join(texts)
+
+
+def _open_page(
+    address: PageAddress,
+    source: LiveSource,
+    captioner: Captioner,
+    controls: Controls,
+    stack: contextlib.ExitStack,
+) -> WebView:
+    """Serve the page until the stack ends, and log where it is."""
+    from whisper_hailo.live.sources.network import BrowserSource
+    from whisper_hailo.serve.routes.captions.view import WebView
+
+    view = WebView(
+        lambda: captioner.statistics,
+        address,
+        browser=source if isinstance(source, BrowserSource) else None,
+        controls=controls,
+        settings=captioner.settings,
+    )
+    stack.enter_context(view)
+    others = ""
+    if view.address_for_others:
+        others = f" and, for others, {view.address_for_others}"
+    logger.info("captions at %s%s", view.address, others)
+    if address.access.is_generated:
+        logger.info("to control them: %s", view.address_to_control)
+    else:
+        logger.info("to see them, add ?token= and the value of --web-token to the address")
+    return view
 
 
 def _open_sinks(
@@ -115,6 +142,7 @@ def _open_sinks(
 ) -> list[Callable[[Event], None]]:
     """Open the outputs of events except the page; files come before the view."""
     if files or show.web or show.record:
+        # They go on when standard output fails; alone, its failure ends the program.
         stack.enter_context(patient_results())
     sinks: list[Callable[[Event], None]] = [stack.enter_context(file).put for file in files]
     if show.as_json:
@@ -131,7 +159,7 @@ def _show_events(
 ) -> bool:
     """Show all events; return whether the user ended the stream.
 
-    Ctrl-C or SIGTERM stops it; the second signal ends the program.
+    Ctrl-C or SIGTERM ends it with its last segment; a second signal ends the program at once.
     """
     interrupted = False
 
@@ -142,23 +170,24 @@ def _show_events(
         interrupted = True
         stream.stop()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         for event in map(replacements.apply, stream.events()):
             if is_verbose():
-                logger.debug("%s at %.2f s", type(event).__name__.lower(), event.start_s)
+                # Without its words: a log may be read by others than the captions.
+                logger.debug("%s at %.2f s", event.name, event.start_s)
             for sink in sinks:
                 sink(event)
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
     return interrupted
 
 
 def _list_devices() -> int:
-    from whisper_hailo.live.sources.microphone import input_devices
+    from whisper_hailo.live.sources.microphone import list_input_devices
 
-    for device in input_devices():
+    for device in list_input_devices():
         mark = "*" if device.is_default else " "
         emit(
             f"{mark} {device.index:>3}  {device.name}, {device.n_channels} channels, "

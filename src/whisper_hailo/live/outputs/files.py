@@ -31,13 +31,13 @@ from whisper_hailo.text.subtitles import (
 )
 
 CUES: Final = Layout(max_line_width=42, max_line_count=2)
-"""What broadcasters agree on, and all players show."""
+"""Limits that broadcasters agree on and all players show."""
 
-_MOST_SILENCE_S: Final = 600.0
+_MAX_SILENCE_S: Final = 600.0
 """A source that was away for longer is recorded in a new file."""
 
 _SYNC_S: Final = 5.0
-"""So much audio a power cut may take."""
+"""Audio that a power cut may cost."""
 
 
 _EVENTS: Final = Signature("a file of caption events", rb'\{"event": "')
@@ -119,21 +119,23 @@ class FlacRecording(GrowingFile[Block]):
             )
         super().__init__(path, _FLAC, daily=daily, now=now)
         self._flac: FlacBytes | None = None
-        self._is_torn = False  # what follows is not on the timeline of the file
+        self._is_torn = False  # the audio that follows is not on the timeline of this file
         self._now = now
         self._synced_s = now()
 
     def _write(self, block: Block) -> None:
         """Write what was encoded before, and encode a block with the silence behind it."""
-        flac = self._flac = self._flac or FlacBytes()
+        flac = self._flac or FlacBytes()
+        self._flac = flac
         self._append_fresh(flac)
         flac.add(np.rint(np.clip(block.audio, -1.0, 1.0) * 32767.0).astype(np.int16))
-        if block.n_missing > _MOST_SILENCE_S * SAMPLE_RATE_HZ:
+        if block.n_missing > _MAX_SILENCE_S * SAMPLE_RATE_HZ:
             self._is_torn = True
         else:
             flac.add(np.zeros(block.n_missing, np.int16))
 
     def _append_fresh(self, flac: FlacBytes) -> None:
+        """Append what was encoded, and now and then wait until it is on the disk."""
         durable = self._now() - self._synced_s >= _SYNC_S
         self._append(bytes(flac.fresh), durable=durable)
         if durable:
@@ -148,15 +150,16 @@ class FlacRecording(GrowingFile[Block]):
             return
         self._flac.finish()
         self._append_fresh(self._flac)
-        if self._regular:  # the header says how long it is
-            with self._part.open("r+b", buffering=0) as again:  # the other one only appends
-                for at, data in self._flac.patches:
-                    again.seek(at)
-                    again.write(data)
+        if self._is_regular:  # the header says how long it is
+            with self._part.open("r+b", buffering=0) as file:  # our descriptor only appends
+                for offset, data in self._flac.patches:
+                    file.seek(offset)
+                    file.write(data)
 
-    def _begin_anew(self) -> None:
-        super()._begin_anew()
-        self._flac, self._is_torn = None, False
+    def _close_file(self) -> None:
+        super()._close_file()
+        self._flac = None
+        self._is_torn = False
 
     def _amount(self, block: Block) -> float:
         return (block.audio.size + block.n_missing) / SAMPLE_RATE_HZ
@@ -171,11 +174,11 @@ def _json_line(fields: dict[str, Any]) -> bytes:
 
 
 def cues_of(event: Completed, layout: Layout = CUES) -> Iterator[Cue]:
-    """Yield the cues of a segment, as long as it together; a translation has cues beside them."""
-    said = list(_set_cues(timed_words(event), event, layout))
+    """Yield the cues of a segment, and of its translation; those of each fill its time."""
+    cues = list(_set_cues(timed_words(event), event, layout))
     words = [f" {word}" for word in (event.translation or "").split()]
-    translated = _set_cues(spread_times(words, event.start_s, event.end_s), event, layout)
-    yield from sorted([*said, *translated], key=lambda cue: cue.start_s)
+    cues += _set_cues(spread_times(words, event.start_s, event.end_s), event, layout)
+    yield from sorted(cues, key=lambda cue: cue.start_s)
 
 
 def _set_cues(words: Sequence[Word], event: Completed, layout: Layout) -> Iterator[Cue]:

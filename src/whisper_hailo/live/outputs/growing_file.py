@@ -1,4 +1,4 @@
-"""Files that grow while captions run, and are retried when a disk is full or a reader is gone."""
+"""Files that grow while captions run; writing is retried when a disk is full or a reader gone."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from whisper_hailo.live.events import Partial
 
 logger = logging.getLogger(__name__)
 
-_PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN, errno.ENXIO)
+_TEMPORARY: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN, errno.ENXIO)
 """A full disk, or a pipe without a reader: worth a retry with the same file."""
 
 ItemT = TypeVar("ItemT")
 
 
 class GrowingFile(Closing, Generic[ItemT]):
-    """Appends items, each as a whole or not at all; while that fails they wait, captions go on.
+    """Appends items, each as a whole or not at all; while that fails, they wait in memory.
 
     An existing file, or one that another process writes to, is never overwritten: the next free
     name is taken (`talk.srt`, `talk-2.srt`, `talk-3.srt`). Pipes and devices are written to.
@@ -59,17 +59,18 @@ class GrowingFile(Closing, Generic[ItemT]):
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = display_path(path)
-        self._path = self._part = path
+        self._path = path
+        self._part = path  # the file that is open: with a number, or of a day
         self._signature = signature
         self._daily = daily
         self._joins = joins
-        self._wait = Backoff(now)
+        self._backoff = Backoff(now)
         self._waiting: deque[ItemT] = deque()
         self._n_lost = 0.0
         self._descriptor = -1
-        self._regular = False
+        self._is_regular = False
         self._day = ""
-        self._rest = b""  # of a record that a pipe took a part of
+        self._rest = b""  # of a record of which a pipe took a part
 
     def check(self, source: FileId | None) -> None:
         """Refuse the captioned file `source`, and one that earlier runs did not write."""
@@ -80,55 +81,69 @@ class GrowingFile(Closing, Generic[ItemT]):
         refuse_foreign(self._path, self._signature)
 
     def open(self) -> Self:
-        """Begin a file of this run, or refuse its place; on a full disk the first item does."""
+        """Begin a file of this run; on a full disk, the first item that can be written begins it.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
         self.check(None)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._begin()
         except OSError as error:
-            if error.errno not in _PASSING:
-                raise self._failure(error, "give another place") from error
+            if error.errno not in _TEMPORARY:
+                raise self._output_error(error, "give another place") from error
         return self
 
     def put(self, item: ItemT) -> None:
-        """Take an item, even while the file fails; partials do not wait then."""
+        """Write an item, or let it wait while the file fails; partials do not wait."""
         self._waiting.append(item)
-        if self._wait.is_over:
-            try:
-                self._write_waiting()
-            except OutputError as error:
-                if not self._wait.n_failures:
-                    logger.warning("%s; captions go on, and it is tried again", error)
-                self._wait.fail()
-            else:
-                if self._wait.n_failures:
-                    logger.warning("%s is written again", self.name)
-                    self._wait.succeed()
-                return
+        if self._backoff.is_over and self._try_to_write():
+            return
         if isinstance(self._waiting[-1], Partial):
             self._waiting.pop()  # later events replace it
         while sum(map(self._amount, self._waiting)) > self.most_waiting:
             self._n_lost += self._lose(self._waiting.popleft())
 
+    def _try_to_write(self) -> bool:
+        """Write what waits; return whether that succeeded, and warn when it changes."""
+        try:
+            self._write_waiting()
+        except OutputError as error:
+            if not self._backoff.n_failures:
+                logger.warning("%s; captions go on, and it is tried again", error)
+            self._backoff.fail()
+            return False
+        if self._backoff.n_failures:
+            logger.warning("%s is written again", self.name)
+            self._backoff.succeed()
+        return True
+
     def close(self) -> None:
-        """Write what waits, for the last time; `OutputError` says how much is missing."""
-        why, failed = f"{self.name} could not be written for too long", False
+        """Write what waits, for the last time.
+
+        Raises:
+            OutputError: something is missing; it says how much.
+        """
+        reason = f"{self.name} could not be written for too long"
+        has_failed = False
         try:
             self._write_waiting(ends=True)
         except OutputError as error:
-            why, failed = str(error), True
-        self._begin_anew()
+            reason = str(error)
+            has_failed = True
+        self._close_file()
         n_lost = self._n_lost + sum(map(self._lose, self._waiting))
         self._waiting.clear()
         self._n_lost = 0.0
-        if n_lost or failed:
-            raise OutputError(f"{why}; {round(n_lost, 1):g} {self.unit} are not in it")
+        if n_lost or has_failed:
+            raise OutputError(f"{reason}; {round(n_lost, 1):g} {self.unit} are not in it")
 
     def __exit__(self, *exc_info: object) -> None:
         try:
             self.close()
         except OutputError as error:
-            if exc_info[1] is None:  # it never hides an earlier error
+            if exc_info[1] is None:  # else the earlier error is raised
                 raise
             logger.warning("%s", error)
 
@@ -141,11 +156,11 @@ class GrowingFile(Closing, Generic[ItemT]):
         return b""
 
     def _is_over(self) -> bool:
-        """Return whether the next item belongs to another file."""
+        """Return whether the next item belongs in another file."""
         return self._day != self._today()
 
     def _finish(self) -> None:
-        """Complete a file that is over."""
+        """Complete a file before it is closed."""
 
     def _amount(self, item: ItemT) -> float:
         """Return how much an item is, in `unit`."""
@@ -161,7 +176,7 @@ class GrowingFile(Closing, Generic[ItemT]):
             while self._waiting:
                 if self._descriptor >= 0 and self._is_over():
                     self._finish()
-                    self._begin_anew()
+                    self._close_file()
                 if self._descriptor < 0:
                     self._begin()
                 self._write(self._waiting[0])
@@ -169,60 +184,73 @@ class GrowingFile(Closing, Generic[ItemT]):
             if ends:
                 self._finish()
         except OSError as error:
-            if error.errno not in _PASSING:
-                self._begin_anew()  # the disk or the reader is gone: another may come
-            raise self._failure(error, "free some space") from error
+            if error.errno not in _TEMPORARY:
+                self._close_file()  # the disk or the reader is gone: another may come
+            raise self._output_error(error, "free some space") from error
 
     def _append(self, record: bytes, *, durable: bool = False) -> None:
         """Write a record or nothing, and wait until it is on the disk if it is to be durable."""
-        data, done = self._rest + record, 0
-        before = _file_size(self._descriptor)
+        data = self._rest + record
+        n_written = 0
+        size = _file_size(self._descriptor)
         try:
-            while done < len(data):
-                done += os.write(self._descriptor, data[done:])
-            if durable and self._regular:
+            while n_written < len(data):
+                n_written += os.write(self._descriptor, data[n_written:])
+            if durable and self._is_regular:
                 os.fsync(self._descriptor)
         except OSError:
-            if self._regular:
-                os.ftruncate(self._descriptor, before)
+            if self._is_regular:
+                os.ftruncate(self._descriptor, size)
                 raise
-            if done <= len(self._rest):
-                self._rest = self._rest[done:]
+            if n_written <= len(self._rest):  # nothing of this record
+                self._rest = self._rest[n_written:]
                 raise
-            # A pipe keeps what it got: the rest goes before the next record.
-        self._rest = data[done:]
+            # A pipe keeps what it got: the rest of this record goes before the next one.
+        self._rest = data[n_written:]
 
     def _begin(self) -> None:
         """Open the next free file."""
         self._day = self._today()
-        stem, ending = f"{self._path.stem}{self._day}", self._path.suffix
-        descriptor, number = None, 1
+        number = 1
+        descriptor = self._open_free(self._numbered_path(number))
         while descriptor is None:
-            path = self._path.with_name(f"{stem}-{number}{ending}" if number > 1 else stem + ending)
-            descriptor, number = self._open_free(path), number + 1
-        self._descriptor, self._part, self.name = descriptor, path, display_path(path)
-        self._regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            number += 1
+            descriptor = self._open_free(self._numbered_path(number))
+        self._descriptor = descriptor
+        self._part = self._numbered_path(number)
+        self.name = display_path(self._part)
+        self._is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
         try:
             self._append(self._head())
         except OSError:
-            self._begin_anew()
+            self._close_file()
             raise
 
-    def _begin_anew(self) -> None:
+    def _numbered_path(self, number: int) -> Path:
+        """Return `talk.srt`, `talk-2.srt`, and so on, with the day before the number."""
+        suffix = "" if number == 1 else f"-{number}"
+        return self._path.with_name(f"{self._path.stem}{self._day}{suffix}{self._path.suffix}")
+
+    def _close_file(self) -> None:
         """Close the file; the next item begins another."""
-        with suppress(OSError):  # what was to be on the disk was waited for
+        with suppress(OSError):  # what has to be on the disk was synchronised
             os.close(self._descriptor)
-        self._descriptor, self._regular, self._rest = -1, False, b""
+        self._descriptor = -1
+        self._is_regular = False
+        self._rest = b""
 
     def _open_free(self, path: Path) -> int | None:
         """Open a file, unless it is another run's."""
         flags = os.O_APPEND | os.O_CLOEXEC
         with suppress(FileNotFoundError):
             mode = path.stat().st_mode
-            if not stat.S_ISREG(mode):  # not to wait for a reader of a pipe
-                return os.open(path, flags | os.O_WRONLY | os.O_NONBLOCK * stat.S_ISFIFO(mode))
+            if stat.S_ISFIFO(mode):  # without waiting for a reader
+                return os.open(path, flags | os.O_WRONLY | os.O_NONBLOCK)
+            if not stat.S_ISREG(mode):
+                return os.open(path, flags | os.O_WRONLY)
         descriptor = os.open(path, flags | os.O_RDWR | os.O_CREAT, 0o666)
-        is_ours, size = True, _file_size(descriptor)
+        size = _file_size(descriptor)
+        is_ours = True
         with suppress(OSError):  # a file system without locks
             is_ours = lock_descriptor(descriptor, blocking=False)
         if is_ours and size and self._joins:
@@ -237,7 +265,7 @@ class GrowingFile(Closing, Generic[ItemT]):
     def _today(self) -> str:
         return f".{date.today().isoformat()}" if self._daily else ""
 
-    def _failure(self, error: OSError, advice: str) -> OutputError:
+    def _output_error(self, error: OSError, advice: str) -> OutputError:
         return OutputError(f"cannot write {self.name} ({error.strerror}); {advice}")
 
 

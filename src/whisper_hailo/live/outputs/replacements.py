@@ -1,4 +1,4 @@
-"""Words that are shown as others: names that a model cannot know, words to mask."""
+"""Replacements of words in captions: names that a model cannot know, words to mask."""
 
 from __future__ import annotations
 
@@ -17,97 +17,113 @@ _ARROW: Final = "=>"
 
 @dataclass(frozen=True, slots=True)
 class Replacements:
-    """Replaces words in what is shown, ignoring case and surrounding marks.
+    """Replaces phrases in captions, ignoring case and surrounding marks.
 
-    Committed words stay committed: words that may begin a phrase are tentative until more was
-    heard.
+    Committed words stay as they are, so words that may begin a phrase are tentative until the next
+    ones are known.
 
     Attributes:
-        phrases: words in lower case and without marks, to what is shown.
+        phrases: words in lower case and without marks, to the text that is shown.
     """
 
     phrases: dict[tuple[str, ...], str]
 
     @classmethod
     def read(cls, path: Path) -> Replacements:
-        """Read a file with a line `high low => Hailo` for each; `#` begins a comment."""
+        """Read a file with a line such as `high low => Hailo` for each; `#` begins a comment.
+
+        Raises:
+            OptionError: the file cannot be read, or a line is no replacement.
+        """
         try:
             text = read_text(path)
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
+            reason = getattr(error, "strerror", None) or error
             raise OptionError(
-                f"--replace {display_path(path)} cannot be read ({why}); check the path"
+                f"--replace {display_path(path)} cannot be read ({reason}); check the path"
             ) from error
         phrases = {}
         for number, raw in enumerate(text.splitlines(), start=1):
             line = raw.partition("#")[0].strip()
-            heard, arrow, instead = line.partition(_ARROW)
-            if line and not (arrow and _word_key(heard)):
+            if not line:
+                continue
+            heard, arrow, shown = line.partition(_ARROW)
+            key = _split_words(heard)
+            if not arrow or not key:
                 raise OptionError(
                     f"{display_path(path)}, line {number} is {line!r}, expected HEARD {_ARROW} "
                     "SHOWN"
                 )
-            if line:
-                phrases[_word_key(heard)] = instead.strip()
+            phrases[key] = shown.strip()
         return cls(phrases)
 
     def apply(self, event: Event) -> Event:
-        """Return an event with the words that are shown."""
+        """Return an event with replaced words."""
         if isinstance(event, Completed):
-            words = tuple(word for _, word in self._shown(event.words))
+            words = tuple(word for _, word in self._replace_words(event.words))
             translation = event.translation
             if translation is not None:
-                said = [CaptionWord(f" {word}") for word in translation.split()]
-                translation = text_of(word for _, word in self._shown(said))
+                translated = [CaptionWord(f" {word}") for word in translation.split()]
+                translation = text_of(word for _, word in self._replace_words(translated))
             return replace(event, words=words, translation=translation)
         if not isinstance(event, Partial):
             return event
-        both = (*event.committed, *event.tentative)
-        n_safe = self._n_safe(_word_keys(both), len(event.committed))
-        shown = list(self._shown(both))
+        heard = (*event.committed, *event.tentative)
+        n_final = self._count_final(_normalise_words(heard), len(event.committed))
+        shown = list(self._replace_words(heard))
         return replace(
             event,
-            committed=tuple(word for end, word in shown if end <= n_safe),
-            tentative=tuple(word for end, word in shown if end > n_safe),
+            committed=tuple(word for end, word in shown if end <= n_final),
+            tentative=tuple(word for end, word in shown if end > n_final),
         )
 
-    def _shown(self, words: Sequence[CaptionWord]) -> Iterator[tuple[int, CaptionWord]]:
-        """Yield shown words, each with how many were heard up to its end."""
-        keys, at = _word_keys(words), 0
-        while at < len(words):
-            n_words = self._n_matching(keys, at)
-            end = at + max(1, n_words)
-            yield end, self._instead(words[at:end]) if n_words else words[at]
-            at = end
+    def _replace_words(self, words: Sequence[CaptionWord]) -> Iterator[tuple[int, CaptionWord]]:
+        """Yield the words to show, each with the number of words that were heard to its end."""
+        keys = _normalise_words(words)
+        start = 0
+        while start < len(words):
+            n_matching = self._count_matching(keys, start)
+            if n_matching:
+                end = start + n_matching
+                yield end, self._replace_phrase(words[start:end])
+            else:
+                end = start + 1
+                yield end, words[start]
+            start = end
 
-    def _n_matching(self, keys: tuple[str, ...], at: int) -> int:
-        """Return the words of the longest phrase that begins at a place; 0 for none."""
-        found = (len(phrase) for phrase in self.phrases if keys[at : at + len(phrase)] == phrase)
-        return max(found, default=0)
+    def _count_matching(self, keys: tuple[str, ...], start: int) -> int:
+        """Return the words of the longest phrase that begins there; 0 for none."""
+        lengths = [
+            len(phrase) for phrase in self.phrases if keys[start : start + len(phrase)] == phrase
+        ]
+        return max(lengths, default=0)
 
-    def _n_safe(self, keys: tuple[str, ...], n_committed: int) -> int:
+    def _count_final(self, keys: tuple[str, ...], n_committed: int) -> int:
         """Return how many committed words are shown the same whatever follows."""
-        at = 0
-        while at < n_committed:
-            rest = keys[at:n_committed]
-            if any(len(key) > len(rest) and key[: len(rest)] == rest for key in self.phrases):
-                return at
-            at += max(1, self._n_matching(keys, at))
-        return at
+        start = 0
+        while start < n_committed:
+            rest = keys[start:n_committed]
+            for phrase in self.phrases:
+                if len(phrase) > len(rest) and phrase[: len(rest)] == rest:
+                    return start
+            start += max(1, self._count_matching(keys, start))
+        return start
 
-    def _instead(self, words: Sequence[CaptionWord]) -> CaptionWord:
-        """Return what is shown for a phrase, as sure as the least sure of its words."""
-        first, last = words[0], words[-1]
+    def _replace_phrase(self, words: Sequence[CaptionWord]) -> CaptionWord:
+        """Return the text to show for a phrase, with the probability of its least likely word."""
+        first = words[0]
+        last = words[-1]
         blank = first.text[: len(first.text) - len(first.text.lstrip())]
         marks = last.text[len(last.text.rstrip(_MARKS)) :]
-        text = blank + self.phrases[_word_keys(words)] + marks
+        text = blank + self.phrases[_normalise_words(words)] + marks
         known = [word.probability for word in words if word.probability is not None]
         return CaptionWord(text, min(known, default=None), first.start_s, last.end_s)
 
 
-def _word_key(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (word.strip(_MARKS).casefold() for word in text.split())))
+def _split_words(text: str) -> tuple[str, ...]:
+    words = [word.strip(_MARKS).casefold() for word in text.split()]
+    return tuple(word for word in words if word)
 
 
-def _word_keys(words: Sequence[CaptionWord]) -> tuple[str, ...]:
+def _normalise_words(words: Sequence[CaptionWord]) -> tuple[str, ...]:
     return tuple(word.text.strip(_MARKS).casefold() for word in words)

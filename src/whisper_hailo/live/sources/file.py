@@ -18,7 +18,7 @@ from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.source import BLOCK_S, LOOK_S, Block, Pace
+from whisper_hailo.live.sources.source import BLOCK_S, POLL_S, Block, Pace
 
 _BLOCK: Final = round(BLOCK_S * SAMPLE_RATE_HZ)
 
@@ -27,7 +27,7 @@ _SOUND_FILE: Final = re.compile(
     rb"|FORM....AIF|caff\x00",
     re.DOTALL,
 )
-"""How WAV, FLAC, OGG, MP3, MP4, Matroska, AIFF and CAF files begin."""
+"""First bytes of WAV, FLAC, OGG, MP3, MP4, Matroska, AIFF and CAF files."""
 
 
 class FileSource(Closing):
@@ -52,7 +52,7 @@ class FileSource(Closing):
         self._opened = ExitStack()
 
     def open(self) -> Self:
-        """Open the file, once: a pipe can only be read once."""
+        """Open the file; only once, since a pipe cannot be read again."""
         self._stream = self._opened.enter_context(open_audio(self._path))
         return self
 
@@ -60,7 +60,9 @@ class FileSource(Closing):
         """Yield blocks; in real time, each when its last sample would have been said."""
         if self._closed:
             return
-        begin_s, n_samples, captured_s = self._now(), 0, None
+        begin_s = self._now()
+        n_samples = 0
+        captured_s: float | None = None
         with self._opened.pop_all():  # `close` may not close what is being read
             for audio in self._stream.blocks(_BLOCK):
                 if self._closed:
@@ -91,11 +93,33 @@ class PcmSource(Closing):
 
     def blocks(self) -> Iterator[Block]:
         """Yield samples as soon as they come."""
-        odd, begun = b"", False
-        coming = select.poll()
-        coming.register(self._descriptor, select.POLLIN)
+        odd = b""  # the first byte of a sample
+        is_first = True
+        for raw in self._read():
+            captured_s = time.perf_counter()
+            if is_first and _SOUND_FILE.match(raw):
+                raise AudioError(
+                    f"{self.name} begins as a sound file, expected raw 16-bit mono samples; name "
+                    "the file, or pipe it through ffmpeg -i - -f s16le -ac 1 -ar 16000 -"
+                )
+            is_first = False
+            data = odd + raw
+            n_even = len(data) & ~1
+            odd = data[n_even:]
+            samples = np.frombuffer(data[:n_even], dtype="<i2")
+            audio = self._resampler.push(samples.astype(np.float32) / 32768.0)
+            if audio.size:
+                yield Block(audio, captured_s)
+        rest = self._resampler.finish()
+        if rest.size:
+            yield Block(rest)
+
+    def _read(self) -> Iterator[bytes]:
+        """Yield bytes until the pipe ends or the source is closed."""
+        readable = select.poll()
+        readable.register(self._descriptor, select.POLLIN)
         while not self._closed:
-            if not coming.poll(1000 * LOOK_S):
+            if not readable.poll(1000 * POLL_S):
                 continue
             try:
                 raw = os.read(self._descriptor, 1 << 16)
@@ -104,24 +128,9 @@ class PcmSource(Closing):
                     f"{self.name} cannot be read ({error.strerror}); pipe raw 16-bit samples in"
                 ) from error
             if not raw:
-                break
-            captured_s = time.perf_counter()
-            if not begun and _SOUND_FILE.match(raw):
-                raise AudioError(
-                    f"{self.name} begins as a sound file, expected raw 16-bit mono samples; name "
-                    "the file, or pipe it through ffmpeg -i - -f s16le -ac 1 -ar 16000 -"
-                )
-            begun = True
-            data = odd + raw
-            odd = data[len(data) & ~1 :]
-            samples = np.frombuffer(data[: len(data) & ~1], dtype="<i2")
-            audio = self._resampler.push(samples.astype(np.float32) / 32768.0)
-            if audio.size:
-                yield Block(audio, captured_s)
-        rest = self._resampler.finish()
-        if rest.size:
-            yield Block(rest)
+                return
+            yield raw
 
     def close(self) -> None:
-        """End soon, even if nothing comes."""
+        """End soon, even while nothing comes."""
         self._closed = True

@@ -1,4 +1,4 @@
-"""Microphones through PortAudio (`sounddevice`); the only file that knows it."""
+"""Microphones through PortAudio (`sounddevice`), which only this file imports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, display_path
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.live.sources.source import BLOCK_S, LOOK_S, AudioQueue, Block, Pace
+from whisper_hailo.live.sources.source import BLOCK_S, POLL_S, AudioQueue, Block, Pace
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ SILENCE_TIMEOUT_S: Final = 5.0
 """A device that gives nothing for so long is gone."""
 
 _PORT: Final = re.compile(r"\s*\(hw:[^)]*\)")
-"""Of a device, behind its name."""
+"""ALSA's number of a device, behind its name; it may change when the device is plugged in again."""
 
 CLOSE_TIMEOUT_S: Final = 5.0
 """A stream that is not closed by then never will be."""
@@ -34,7 +34,7 @@ CLOSE_TIMEOUT_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class InputDevice:
-    """An input device, by PortAudio's number of it."""
+    """An input device; `index` is PortAudio's number of it."""
 
     index: int
     name: str
@@ -43,7 +43,7 @@ class InputDevice:
     is_default: bool
 
 
-def input_devices() -> list[InputDevice]:
+def list_input_devices() -> list[InputDevice]:
     """Return all input devices, at least one.
 
     Raises:
@@ -51,76 +51,82 @@ def input_devices() -> list[InputDevice]:
     """
     sounddevice = _import_sounddevice()
     try:
-        found = list(sounddevice.query_devices())
+        entries = list(sounddevice.query_devices())
         default = int(sounddevice.default.device[0])
     except sounddevice.PortAudioError as error:
         raise DeviceError(f"sound devices cannot be listed ({error}); is ALSA set up?") from error
     devices = [
         InputDevice(
-            index, str(one["name"]), n_channels, round(one["default_samplerate"]), index == default
+            index,
+            str(entry["name"]),
+            int(entry["max_input_channels"]),
+            round(entry["default_samplerate"]),
+            is_default=index == default,
         )
-        for index, one in enumerate(found)
-        if (n_channels := int(one["max_input_channels"]))
+        for index, entry in enumerate(entries)
+        if entry["max_input_channels"]  # others only play
     ]
     if not devices:
         raise DeviceError("no microphone found; plug one in, or give a file or - for raw PCM")
     return devices
 
 
-def choose_device(wanted: str, before: str = "") -> InputDevice:
+def choose_device(choice: str, last_name: str = "") -> InputDevice:
     """Return a device by its number or a part of its name; empty is the default one.
 
-    One that was open `before` by that name is found by it, since its number may have changed.
+    A device that was open before is found by its `last_name`, since its number may have changed.
 
     Raises:
         OptionError: none of that name or number, or several.
     """
-    devices = input_devices()
-    listed = "; ".join(f"{device.index}: {device.name}" for device in devices)
-    if not wanted:
+    devices = list_input_devices()
+    if not choice:
         return next((device for device in devices if device.is_default), devices[0])
-    if wanted.isdigit() and before:
-        model = _PORT.sub("", before)
-        fitting = [device for device in devices if _PORT.sub("", device.name) == model][:1]
-    elif wanted.isdigit():
-        fitting = [device for device in devices if device.index == int(wanted)]
+    if choice.isdigit() and last_name:
+        model = _PORT.sub("", last_name)
+        matches = [device for device in devices if _PORT.sub("", device.name) == model][:1]
+    elif choice.isdigit():
+        matches = [device for device in devices if device.index == int(choice)]
     else:
-        fitting = [device for device in devices if wanted.casefold() in device.name.casefold()]
-    if len(fitting) != 1:
-        how_many = "several devices fit" if fitting else "no input device fits"
-        raise OptionError(f"--mic is {wanted!r}, {how_many}; there are {display_path(listed)}")
-    return fitting[0]
+        matches = [device for device in devices if choice.casefold() in device.name.casefold()]
+    if len(matches) != 1:
+        problem = "several devices fit" if matches else "no input device fits"
+        names = "; ".join(f"{device.index}: {device.name}" for device in devices)
+        raise OptionError(f"--mic is {choice!r}, {problem}; there are {display_path(names)}")
+    return matches[0]
 
 
 class MicrophoneSource(Closing):
     """Records at the rate of the device that `choose_device` returns, and gives 16 kHz mono."""
 
-    pace = Pace.PULL  # PortAudio's thread keeps what comes meanwhile
+    pace = Pace.PULL  # PortAudio's thread queues what comes while the reader computes
     endless = True
 
-    def __init__(self, wanted: str = "") -> None:
-        self._wanted = wanted
-        self.name = f"microphone {wanted}".strip()
+    def __init__(self, choice: str = "") -> None:
+        self._choice = choice
+        self.name = f"microphone {choice}".strip()
         self._device_name = ""
         self._hangs = False
         self._stream: Any = None
         self._queue: AudioQueue | None = None
 
     def open(self) -> Self:
-        """Begin to record; again, from the device that has the name by now."""
+        """Begin to record; when opened again, from the device that has the same name now."""
         sounddevice = _import_sounddevice()
-        # PortAudio knows the devices that there were when it began; its end would wait for a stream
-        # that hangs, too.
+        # PortAudio lists the devices of when it was initialised. Terminating it would wait for a
+        # stream that hangs, for ever.
         if self._device_name and not self._hangs:
             sounddevice._terminate()
             sounddevice._initialize()
-        device = choose_device(self._wanted, self._device_name)
-        self.name = self._device_name = device.name
-        queue = self._queue = AudioQueue()
+        device = choose_device(self._choice, self._device_name)
+        self.name = device.name
+        self._device_name = device.name
+        queue = AudioQueue()
+        self._queue = queue
         resampler = Resampler(device.rate_hz)
 
-        def hear(data: NDArray[np.float32], _n: int, _time: object, status: object) -> None:
-            """Runs on PortAudio's thread and takes a tenth of a millisecond per block."""
+        def receive(data: NDArray[np.float32], _n: int, _time: object, status: object) -> None:
+            """Queue a block; on PortAudio's thread, in a tenth of a millisecond."""
             captured_s = time.perf_counter()
             audio = resampler.push(data.mean(axis=1, dtype=np.float32))
             queue.put(Block(audio, captured_s, n_faults=int(bool(status))))
@@ -132,7 +138,7 @@ class MicrophoneSource(Closing):
                 channels=min(device.n_channels, 2),
                 blocksize=round(device.rate_hz * BLOCK_S),
                 dtype="float32",
-                callback=hear,
+                callback=receive,
             )
             self._stream.start()
         except sounddevice.PortAudioError as error:
@@ -148,33 +154,39 @@ class MicrophoneSource(Closing):
             raise AudioError(f"{self.name} is not open; call open() or use a with block")
         quiet_s = 0.0
         for block in self._queue.blocks():
-            quiet_s = 0.0 if block.audio.size else quiet_s + LOOK_S
+            quiet_s = 0.0 if block.audio.size else quiet_s + POLL_S
             if quiet_s > SILENCE_TIMEOUT_S:
                 raise DeviceError(f"{self.name} gives no sound any more; was it unplugged?")
             yield block
 
     def close(self) -> None:
-        """Let the device go, or leave it alone where its library hangs.
+        """Close the device, or abandon it where its library hangs.
 
-        PulseAudio's may deadlock when the server dies during recording (seen with 16.1), and no
-        signal could end captions that hang, too.
+        PulseAudio's may deadlock when the server dies during recording (seen with 16.1), and then
+        no signal could end the captions either.
         """
-        stream, self._stream = self._stream, None
-
-        def let_go() -> None:
-            stream.abort()  # one that is gone would be waited for
-            stream.close()
-
+        stream = self._stream
+        self._stream = None
         if stream is not None:
-            closing = threading.Thread(target=let_go, name="microphone-close", daemon=True)
-            closing.start()
-            closing.join(CLOSE_TIMEOUT_S)
-            if closing.is_alive():
-                self._hangs = True
-                atexit.unregister(_import_sounddevice()._exit_handler)
-                logger.warning("%s does not let go of its stream, which is left alone", self.name)
+            self._close_stream(stream)
         if self._queue is not None:
             self._queue.end()
+
+    def _close_stream(self, stream: Any) -> None:  # noqa: ANN401 - a class without types
+        """Close a stream on a thread of its own, which may hang."""
+
+        def close() -> None:
+            stream.abort()  # `stop` would wait for a device that is gone
+            stream.close()
+
+        thread = threading.Thread(target=close, name="microphone-close", daemon=True)
+        thread.start()
+        thread.join(CLOSE_TIMEOUT_S)
+        if thread.is_alive():
+            self._hangs = True
+            # At exit sounddevice terminates PortAudio, which would wait for the stream.
+            atexit.unregister(_import_sounddevice()._exit_handler)
+            logger.warning("%s does not close its stream, which is abandoned", self.name)
 
 
 def _import_sounddevice() -> Any:  # noqa: ANN401 - a module without types

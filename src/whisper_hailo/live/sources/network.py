@@ -16,14 +16,14 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.source import AudioQueue, Block, Pace
 
 TIMEOUT_S: Final = 10.0
-"""For each answer."""
+"""Of each answer."""
 
 MAX_WAIT_S: Final = 30.0
-_LEAST_SOUND_S: Final = 3.0
-"""A sender that was waited for so long has given so much sound, or it will not do."""
+_MIN_SOUND_S: Final = 3.0
+"""A sender that gives less sound than this while it is waited for so long is given up."""
 
-_OWN_SPEED: Final = ("rtsp:", "rtsps:", "rtmp:", "rtp:", "udp:", "srt:")
-"""Senders without flow control."""
+_REAL_TIME: Final = ("rtsp:", "rtsps:", "rtmp:", "rtp:", "udp:", "srt:")
+"""Protocols without flow control: the sender does not wait."""
 
 
 class NetworkSource(Closing):
@@ -40,7 +40,7 @@ class NetworkSource(Closing):
         self._container: Any = None
         self._closed = False
         self._reading = False
-        self._ending = threading.Lock()
+        self._state_lock = threading.Lock()
 
     def open(self) -> Self:
         """Connect."""
@@ -51,46 +51,49 @@ class NetworkSource(Closing):
                 f"{self.name} needs PyAV, which is not installed ({error}); "
                 f"{install_command('media')}"
             ) from error
-        self._closed = self._reading = False
+        self._closed = False
+        self._reading = False
         options = {"rtsp_transport": "tcp"} if self.name.startswith("rtsp") else {}
         try:
             self._container = av.open(self.name, timeout=TIMEOUT_S, options=options)
         except (av.FFmpegError, OSError, ValueError) as error:
-            why = f"cannot be opened ({error})"
-            if isinstance(error, av.ExitError):
-                why = f"does not answer within {TIMEOUT_S:g} s"
-            raise AudioError(f"{self.name} {why}; check the address and the network") from error
+            reason = f"cannot be opened ({error})"
+            if isinstance(error, av.ExitError):  # the time-out
+                reason = f"does not answer within {TIMEOUT_S:g} s"
+            raise AudioError(f"{self.name} {reason}; check the address and the network") from error
         if not self._container.streams.audio:
             self._container.close()
             raise AudioError(f"{self.name} has no sound; give an address with an audio stream")
         self.endless = self._container.duration is None
-        if not self.name.lower().startswith(_OWN_SPEED):
+        if not self.name.lower().startswith(_REAL_TIME):
             self.pace = Pace.BUFFERED if self.endless else Pace.PULL
         return self
 
     def blocks(self) -> Iterator[Block]:
         """Yield decoded audio as it arrives."""
-        with self._ending:
+        with self._state_lock:
             if self._closed or self._container is None:
                 return
             self._reading = True
         import av
 
         try:
-            yield from self._decoded(
-                av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE_HZ)
-            )
+            resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE_HZ)
+            yield from self._decode(resampler)
         except (av.FFmpegError, OSError) as error:
-            late = isinstance(error, av.ExitError)
-            why = f"nothing came for {TIMEOUT_S:g} s" if late else str(error)
-            raise AudioError(f"{self.name} broke off ({why}); check its sender") from error
+            timed_out = isinstance(error, av.ExitError)
+            reason = f"nothing came for {TIMEOUT_S:g} s" if timed_out else str(error)
+            raise AudioError(f"{self.name} broke off ({reason}); check its sender") from error
         finally:
             self._container.close()
 
-    def _decoded(self, resampler: Any) -> Iterator[Block]:  # noqa: ANN401 - a class without types
+    def _decode(self, resampler: Any) -> Iterator[Block]:  # noqa: ANN401 - a class without types
         """Yield the audio of all packets, as long as enough of it comes."""
-        sound, packets = self._container.streams.audio[0], self._container.demux()
-        waited_s, n_samples = 0.0, 0  # FFmpeg's time-out is of packets, which may hold no audio
+        audio_stream = self._container.streams.audio[0]
+        packets = self._container.demux()
+        # FFmpeg's time-out is of packets, which may hold no audio.
+        waited_s = 0.0
+        n_samples = 0
         while not self._closed:
             begin_s = time.perf_counter()
             packet = next(packets, None)
@@ -98,19 +101,20 @@ class NetworkSource(Closing):
                 break
             now_s = time.perf_counter()
             waited_s += now_s - begin_s
-            if packet.stream is sound:
+            if packet.stream is audio_stream:
                 captured_s = None if self.pace is Pace.PULL else now_s
                 for frame in packet.decode():
                     for out in resampler.resample(frame):
                         n_samples += out.samples
                         yield Block(out.to_ndarray().reshape(-1), captured_s)
             if waited_s > MAX_WAIT_S:
-                if n_samples < _LEAST_SOUND_S * SAMPLE_RATE_HZ:
+                if n_samples < _MIN_SOUND_S * SAMPLE_RATE_HZ:
                     raise AudioError(
-                        f"{self.name} gave less than {_LEAST_SOUND_S:g} s of sound while it was "
+                        f"{self.name} gave less than {_MIN_SOUND_S:g} s of sound while it was "
                         f"waited for {MAX_WAIT_S:g} s; check the address and the network"
                     )
-                waited_s, n_samples = 0.0, 0
+                waited_s = 0.0
+                n_samples = 0
         if self._closed:
             return
         for out in resampler.resample(None):
@@ -120,7 +124,7 @@ class NetworkSource(Closing):
 
     def close(self) -> None:
         """Disconnect at the next block, where the reader does: FFmpeg would use freed memory."""
-        with self._ending:
+        with self._state_lock:
             self._closed = True
             if self._reading or self._container is None:
                 return

@@ -1,4 +1,4 @@
-"""Sources of live audio, the blocks that they give, the queue that these wait in, reopening."""
+"""Sources of live audio: their protocol, their blocks and the queue of these, reopening."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ logger = logging.getLogger(__name__)
 BLOCK_S: Final = 0.032
 """Live audio comes in pieces of this length, one VAD frame each."""
 
-LIMIT_S: Final = 300.0
+QUEUE_S: Final = 300.0
 """Room of a queue, longer than three reopenings of a chip take; 18 MiB."""
 
-LOOK_S: Final = 0.1
-"""So often one who waits for audio looks whether it is still wanted."""
+POLL_S: Final = 0.1
+"""Interval at which a thread that waits for audio checks whether it is to end."""
 
 ADDRESS_PATIENCE_S: Final = 600.0
 """An address that is away for so long does not come back by itself."""
 
-_LEAST_COST: Final = round(0.005 * SAMPLE_RATE_HZ)
-"""Samples that a waiting block counts at least."""
+_MIN_COST: Final = round(0.005 * SAMPLE_RATE_HZ)
+"""Samples that a waiting block counts at least: a client may send one sample at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Interruption:
     """A source is disconnected or paused, or back again.
 
     Attributes:
-        why: the reason, for the user; empty where it is back.
+        reason: why it is away, for the user; empty: it is back.
         n_samples: of the stream for which it was away, where it is back.
         paused: a user paused it.
     """
 
-    why: str
+    reason: str
     n_samples: int = 0
     paused: bool = False
 
@@ -58,7 +58,7 @@ class Block:
     Attributes:
         audio: `(n_samples,)` float32 16 kHz mono.
         captured_s: when its last sample was captured, by `time.perf_counter`; `None` if not live.
-        n_faults: faults meanwhile, such as an overrun of the sound card.
+        n_faults: faults during the block, such as an overrun of the sound card.
         n_lost: samples behind it that were dropped.
         interruption: behind it the source is away, or back.
     """
@@ -71,16 +71,17 @@ class Block:
 
     @property
     def ends_at_gap(self) -> bool:
-        """Return whether audio is missing behind it."""
+        """Whether audio is missing behind it."""
         return bool(self.n_lost) or self.interruption is not None
 
     @property
     def n_missing(self) -> int:
-        """Return the samples that are missing behind it, as far as it is known."""
-        return self.n_lost + (0 if self.interruption is None else self.interruption.n_samples)
+        """The samples that are missing behind it, as far as it is known."""
+        n_away = 0 if self.interruption is None else self.interruption.n_samples
+        return self.n_lost + n_away
 
 
-def nothing(interruption: Interruption | None = None) -> Block:
+def empty_block(interruption: Interruption | None = None) -> Block:
     """Return an empty block: nothing came in time, or the source is away or back."""
     return Block(np.empty(0, np.float32), interruption=interruption)
 
@@ -99,13 +100,13 @@ class Pace(Enum):
 
 
 class AudioQueue:
-    """Queue of audio between two threads; what waits is taken as one block.
+    """Queue of audio between two threads; all that waits is taken as one block.
 
-    Without room, audio waits or is dropped. A gap always lies behind a block, never inside: a block
-    ends at the next gap.
+    Without room, audio waits (`put_all`) or is dropped (`put`). A gap always lies behind a block,
+    never inside: a block ends at the next gap.
     """
 
-    def __init__(self, limit_s: float = LIMIT_S) -> None:
+    def __init__(self, limit_s: float = QUEUE_S) -> None:
         self._room = round(limit_s * SAMPLE_RATE_HZ)  # samples
         self._waiting: deque[Block] = deque()
         self._ended = False
@@ -113,20 +114,16 @@ class AudioQueue:
         self._changed = threading.Condition()
 
     def put(self, block: Block) -> int:
-        """Add a block; return its samples if there is no room, so that they are dropped."""
-        n_lost = 0
+        """Add a block; without room its audio is dropped. Return the samples that were."""
         with self._changed:
             if self._ended:  # a stream that hangs may go on
                 return block.audio.size
-            if block.audio.size > self._room:
-                n_lost = block.audio.size
-                block = replace(block, audio=block.audio[:0], n_lost=n_lost)
-            last = self._waiting[-1] if n_lost and self._waiting else nothing()
-            if last.n_lost and last.interruption is None:  # losses on end are one gap
-                self._waiting.pop()
-                self._room += _block_cost(last)
-                block = _join_blocks([last, block])
-            self._append(block)
+            if not block.audio.size or block.audio.size <= self._room:
+                self._append(block)
+                return 0
+            n_lost = block.audio.size
+            gap = replace(block, audio=block.audio[:0], n_lost=n_lost)
+            self._append(self._join_last_loss(gap))
         return n_lost
 
     def put_all(self, block: Block) -> None:
@@ -141,18 +138,19 @@ class AudioQueue:
         """End the queue, once; a failure is raised behind the waiting audio."""
         with self._changed:
             if not self._ended:
-                self._ended, self._failure = True, failure
+                self._ended = True
+                self._failure = failure
             self._changed.notify_all()
 
     def blocks(self) -> Iterator[Block]:
-        """Yield all that waits, repeatedly; an empty block when nothing comes for `LOOK_S`.
+        """Yield all that waits, repeatedly; an empty block when nothing comes for `POLL_S`.
 
-        Behind them the failure that it ended with is raised.
+        The failure that it ended with is raised behind the last one.
         """
         while True:
             taken: list[Block] = []
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._ended, LOOK_S)
+                self._changed.wait_for(lambda: self._waiting or self._ended, POLL_S)
                 while self._waiting and not (taken and taken[-1].ends_at_gap):
                     taken.append(self._waiting.popleft())
                     self._room += _block_cost(taken[-1])
@@ -164,6 +162,17 @@ class AudioQueue:
         if self._failure is not None:
             raise self._failure
 
+    def _join_last_loss(self, gap: Block) -> Block:
+        """Return a loss together with the one that waits before it: they are one gap."""
+        if not self._waiting:
+            return gap
+        last = self._waiting[-1]
+        if not last.n_lost or last.interruption is not None:
+            return gap
+        self._waiting.pop()
+        self._room += _block_cost(last)
+        return _join_blocks([last, gap])
+
     def _append(self, block: Block) -> None:
         self._room -= _block_cost(block)
         self._waiting.append(block)
@@ -171,19 +180,19 @@ class AudioQueue:
 
 
 def _block_cost(block: Block) -> int:
-    """Return the room of a block in samples; a client may send one sample at a time."""
-    return max(block.audio.size, _LEAST_COST)
+    """Return the room that a block takes, in samples."""
+    return max(block.audio.size, _MIN_COST)
 
 
 def _join_blocks(blocks: Sequence[Block]) -> Block:
     """Join blocks of which only the last may end at a gap."""
     if not blocks:
-        return nothing()
-    captured = [block.captured_s for block in blocks if block.audio.size]
+        return empty_block()
+    captured_s = [block.captured_s for block in blocks if block.audio.size]
     return replace(
         blocks[-1],
         audio=np.concatenate([block.audio for block in blocks]),
-        captured_s=captured[-1] if captured else None,
+        captured_s=captured_s[-1] if captured_s else None,
         n_faults=sum(block.n_faults for block in blocks),
         n_lost=sum(block.n_lost for block in blocks),
     )
@@ -219,10 +228,10 @@ def awake_s() -> float:
 
 
 class ReopenedSource(Closing):
-    """Reopens an endless source whenever it fails; a finite one fails as it does.
+    """Reopens an endless source whenever it fails; the error of a finite one is raised.
 
-    The first time it has to be there. It is given up when it was away for `patience_s`; `None` is
-    never.
+    `open` raises the source's error, too. A source that is away for `patience_s` is given up;
+    `None` waits for any time.
     """
 
     def __init__(
@@ -256,17 +265,18 @@ class ReopenedSource(Closing):
         return self
 
     def close(self) -> None:
-        """End the source for good, whatever it is doing."""
+        """Close the source for good, also while it is being reopened."""
         self._closed = True
         self._source.close()
 
     def blocks(self) -> Iterator[Block]:
-        """Yield its audio, with interruptions between."""
+        """Yield its audio, with an interruption before and behind each absence."""
         while not self._closed:
-            sound_s = self._now()
+            sound_s = self._now()  # of the last audio
             try:
                 for block in self._source.blocks():
-                    sound_s = self._now() if block.audio.size else sound_s
+                    if block.audio.size:
+                        sound_s = self._now()
                     yield block
                 return
             except WhisperHailoError as error:
@@ -274,32 +284,33 @@ class ReopenedSource(Closing):
                     raise
                 failure = error
             logger.warning("%s; it is opened again as soon as it is back", failure)
-            yield nothing(Interruption(str(failure)))
-            yield from self._reopened(failure)
+            yield empty_block(Interruption(str(failure)))
+            yield from self._reopen(failure)
             if not self._closed:
-                away_s = self._now() - sound_s  # it was noticed after a while only
+                away_s = self._now() - sound_s  # from the last audio: a loss is noticed later
                 logger.warning("%s is back after %.1f s", self.name, away_s)
-                yield nothing(Interruption("", round(away_s * SAMPLE_RATE_HZ)))
+                yield empty_block(Interruption("", round(away_s * SAMPLE_RATE_HZ)))
 
-    def _reopened(self, failure: WhisperHailoError) -> Iterator[Block]:
+    def _reopen(self, failure: WhisperHailoError) -> Iterator[Block]:
         """Reopen it with back-off, unless it is closed meanwhile; yield empty blocks."""
-        wait, left_s = Backoff(self._now), self._now()
+        backoff = Backoff(self._now)
+        failed_s = self._now()
         while not self._closed:
-            if wait.is_over:
+            if backoff.is_over:
                 self._source.close()
                 try:
                     self._source.open()
                 except WhisperHailoError as error:
                     failure = error
-                    wait.fail()
+                    backoff.fail()
                 else:
                     break
-            if self._patience_s is not None and self._now() - left_s >= self._patience_s:
+            if self._patience_s is not None and self._now() - failed_s >= self._patience_s:
                 raise type(failure)(
                     f"{self.name} was away for {self._patience_s:g} s, longer than "
                     f"--wait-for-source: {failure}"
                 )
-            self._sleep(LOOK_S)
-            yield nothing()
+            self._sleep(POLL_S)
+            yield empty_block()
         if self._closed:
-            self._source.close()  # it may have been opened meanwhile
+            self._source.close()  # `close` may have come while it was being opened

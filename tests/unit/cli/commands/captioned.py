@@ -1,4 +1,4 @@
-"""What `caption` is tried with: sound that spells words, an engine that hears them, a page."""
+"""What `caption` is tried with: sound that spells words, an recognizer that hears them, a page."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Made:
     """The stand-ins of a run.
 
     Attributes:
-        engine: that hears.
-        given: what the engine was asked for with.
+        recognizer: that hears.
+        given: what the recognizer was asked for with.
         detectors: what they were made with.
     """
 
-    engine: Speller = field(default_factory=Speller)
+    recognizer: Speller = field(default_factory=Speller)
     given: list[tuple[Any, ...]] = field(default_factory=list)
     detectors: list[tuple[Any, ...]] = field(default_factory=list)
 
@@ -42,15 +42,15 @@ class Made:
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Made:
     found = Made()
 
-    def engine(*given: Any) -> Speller:
+    def recognizer(*given: Any) -> Speller:
         found.given.append(given)
-        return found.engine
+        return found.recognizer
 
     def detector(*given: Any) -> Loudness:
         found.detectors.append(given)
         return Loudness()
 
-    monkeypatch.setattr(module, "caption_engine", engine)
+    monkeypatch.setattr(module, "open_recognizer", recognizer)
     monkeypatch.setattr("whisper_hailo.audio.vad.make_detector", detector)
     monkeypatch.setattr(module, "release_freed_memory", lambda: None)
     monkeypatch.chdir(tmp_path)

@@ -243,7 +243,7 @@ def test_microphones_are_listed(
         InputDevice(0, "Built in", 2, 44_100, False),
         InputDevice(12, "Desk", 1, 16_000, True),
     ]
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone.input_devices", lambda: devices)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.list_input_devices", lambda: devices)
     assert run(["caption", "--list-devices"]) == 0
     assert capsys.readouterr().out == (
         "    0  Built in, 2 channels, 44100 Hz\n*  12  Desk, 1 channels, 16000 Hz\n"

@@ -51,7 +51,7 @@ def test_ctrl_c_ends_a_microphone_well_and_interrupts_a_file(
     assert told.out == f"{FIRST}\n"
     assert "2 words (English) in 1 segments" in told.err
     assert ("whisper-hailo: interrupted" in told.err) != endless
-    assert len(made.engine.heard) > 0
+    assert len(made.recognizer.heard) > 0
 
 
 @pytest.mark.usefixtures("made")

@@ -18,7 +18,7 @@ from whisper_hailo.audio import open_audio
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.outputs.files import FlacRecording
-from whisper_hailo.live.sources.source import Block, Interruption, nothing
+from whisper_hailo.live.sources.source import Block, Interruption, empty_block
 
 NOISE = np.random.default_rng(0).uniform(-0.5, 0.5, 40 * 4096).astype(np.float32)
 
@@ -62,7 +62,7 @@ def test_a_recording_can_be_read_while_it_grows_as_after_a_kill(tmp_path: Path) 
 def test_a_piece_is_in_the_file_as_soon_as_the_next_one_was_put(tmp_path: Path) -> None:
     with FlacRecording(tmp_path / "a.flac") as recording:
         recording.put(Block(NOISE[: 4 * 4096]))
-        recording.put(nothing())
+        recording.put(empty_block())
         (tmp_path / "killed.flac").write_bytes((tmp_path / "a.flac").read_bytes())
     assert heard(tmp_path / "killed.flac").size >= 2 * 4096
 
@@ -91,8 +91,8 @@ def test_what_nobody_heard_is_silence_so_that_times_agree(tmp_path: Path) -> Non
     sound = tone(SAMPLE_RATE_HZ, 1.0)
     with FlacRecording(tmp_path / "a.flac") as recording:
         recording.put(Block(sound, n_lost=8_000))
-        recording.put(nothing(Interruption("unplugged")))
-        recording.put(nothing(Interruption("", 16_000)))
+        recording.put(empty_block(Interruption("unplugged")))
+        recording.put(empty_block(Interruption("", 16_000)))
         recording.put(Block(sound))
     audio = heard(tmp_path / "a.flac")
     assert audio.size == 2 * sound.size + 24_000
@@ -103,7 +103,7 @@ def test_what_nobody_heard_is_silence_so_that_times_agree(tmp_path: Path) -> Non
 def test_behind_a_long_absence_is_a_new_file(tmp_path: Path) -> None:
     with FlacRecording(tmp_path / "a.flac") as recording:
         recording.put(Block(NOISE))
-        recording.put(nothing(Interruption("", 11 * 60 * SAMPLE_RATE_HZ)))
+        recording.put(empty_block(Interruption("", 11 * 60 * SAMPLE_RATE_HZ)))
         recording.put(Block(NOISE[:8_000]))
     assert heard(tmp_path / "a.flac").size == NOISE.size
     assert heard(tmp_path / "a-2.flac").size == 8_000

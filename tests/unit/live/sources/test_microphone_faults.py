@@ -14,7 +14,7 @@ from tests.unit.live.sources.portaudio import DEVICES, FakeStream
 from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.microphone import MicrophoneSource, input_devices
+from whisper_hailo.live.sources.microphone import MicrophoneSource, list_input_devices
 from whisper_hailo.live.sources.source import AudioQueue, ReopenedSource
 
 
@@ -84,8 +84,8 @@ def test_sound_waiting_at_a_microphone_goes_when_it_is_reopened(
 
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.AudioQueue", Noted)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.SILENCE_TIMEOUT_S", 0.01)
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone.LOOK_S", 1.0)
-    monkeypatch.setattr("whisper_hailo.live.sources.source.LOOK_S", 0.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.POLL_S", 1.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.source.POLL_S", 0.0)
     with ReopenedSource(MicrophoneSource("micro"), sleep=lambda _: None) as source:
         for _ in source.blocks():
             if len(made) > 3:
@@ -109,10 +109,10 @@ def test_microphone_whose_library_hangs_is_left_and_opened_again(
         let_go.set()
     assert not ended
     assert left_alone == [sounddevice._exit_handler], "the end of the program would wait, too"
-    assert "does not let go of its stream" in caplog.text
+    assert "does not close its stream" in caplog.text
 
 
 def test_microphones_without_the_library_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sounddevice", None)
     with pytest.raises(DeviceError, match=re.escape(install_command("live"))):
-        input_devices()
+        list_input_devices()

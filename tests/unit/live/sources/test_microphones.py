@@ -14,7 +14,11 @@ from tests.unit.sounds import similarity, tone
 from whisper_hailo.cli.caption_options import SourceOptions
 from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.sources.microphone import MicrophoneSource, choose_device, input_devices
+from whisper_hailo.live.sources.microphone import (
+    MicrophoneSource,
+    choose_device,
+    list_input_devices,
+)
 from whisper_hailo.live.sources.source import Block, Pace
 
 
@@ -115,8 +119,8 @@ def test_a_microphone_is_gone_when_it_was_silent_for_so_long(
 ) -> None:
     """A quarter of a second, looked at each eighth: it has to be more."""
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.SILENCE_TIMEOUT_S", 0.25)
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone.LOOK_S", 0.125)
-    monkeypatch.setattr("whisper_hailo.live.sources.source.LOOK_S", 0.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.POLL_S", 0.125)
+    monkeypatch.setattr("whisper_hailo.live.sources.source.POLL_S", 0.0)
     with MicrophoneSource("camera") as source:
         assert FakeStream.last is not None
         blocks, given = source.blocks(), np.zeros((48_000, 2), np.float32)
@@ -130,7 +134,7 @@ def test_a_microphone_is_gone_when_it_was_silent_for_so_long(
 
 @pytest.mark.usefixtures("sounddevice")
 def test_only_devices_that_hear_are_listed() -> None:
-    devices = input_devices()
+    devices = list_input_devices()
     assert [device.name for device in devices] == ["USB Microphone", "USB Camera", "Busy"]
     assert [device.is_default for device in devices] == [False, True, False]
 

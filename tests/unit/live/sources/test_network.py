@@ -176,7 +176,7 @@ def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
         heard, n_back = 0, 0
         for block in source.blocks():
             heard += block.audio.size
-            n_back += block.interruption is not None and not block.interruption.why
+            n_back += block.interruption is not None and not block.interruption.reason
             if n_back == 3:
                 source.close()
     assert heard == pytest.approx(3 * 2.0 * SAMPLE_RATE_HZ, rel=0.1)

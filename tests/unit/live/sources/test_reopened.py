@@ -14,7 +14,7 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Event
-from whisper_hailo.live.sources.source import Block, Pace, ReopenedSource, awake_s, nothing
+from whisper_hailo.live.sources.source import Block, Pace, ReopenedSource, awake_s, empty_block
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo_lab.captions.event_checks import violations
 
@@ -88,7 +88,7 @@ def test_the_time_until_it_was_noticed_counts_as_away() -> None:
             if self.parts:
                 for _ in range(50):
                     self.clock[0] += 0.1
-                    yield nothing()
+                    yield empty_block()
                 raise GONE
 
     events = events_of(Quiet([speech([0]), speech([1]), speech([2])]).reopened())

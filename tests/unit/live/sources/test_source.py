@@ -11,7 +11,7 @@ import pytest
 
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.source import AudioQueue, Block, Interruption, nothing
+from whisper_hailo.live.sources.source import AudioQueue, Block, Interruption, empty_block
 
 
 def ramp(begin: int, end: int) -> Block:
@@ -46,7 +46,7 @@ def test_what_there_is_no_room_for_is_lost_behind_what_waits() -> None:
 def test_losses_behind_an_absence_have_a_place_each() -> None:
     backlog = room_for(1000)
     backlog.put(ramp(0, 300))
-    backlog.put(nothing(Interruption("unplugged")))
+    backlog.put(empty_block(Interruption("unplugged")))
     assert backlog.put(ramp(300, 1200)) == 900
     blocks = backlog.blocks()
     assert next(blocks).audio.size == 300
@@ -78,7 +78,13 @@ def test_absence_lies_behind_earlier_audio_never_in_the_middle(
 ) -> None:
     backlog = room_for(1000)
     gone, back = Interruption("unplugged"), Interruption("", 16_000)
-    for block in (ramp(0, 30), nothing(gone), nothing(back), ramp(30, 50), nothing(gone)):
+    for block in (
+        ramp(0, 30),
+        empty_block(gone),
+        empty_block(back),
+        ramp(30, 50),
+        empty_block(gone),
+    ):
         way(backlog, block)
     backlog.end()
     blocks = list(backlog.blocks())
@@ -92,8 +98,8 @@ def test_losses_on_both_sides_of_an_absence_keep_their_places() -> None:
     backlog = room_for(600)
     backlog.put(ramp(0, 500))
     backlog.put(ramp(500, 700))
-    backlog.put(nothing(Interruption("unplugged")))
-    backlog.put(nothing(Interruption("", 16_000)))
+    backlog.put(empty_block(Interruption("unplugged")))
+    backlog.put(empty_block(Interruption("", 16_000)))
     backlog.put(ramp(700, 1000))
     blocks = backlog.blocks()
     got = [next(blocks) for _ in range(4)]
@@ -143,11 +149,11 @@ def test_a_failure_comes_behind_what_waits() -> None:
         next(blocks)
 
 
-@pytest.mark.parametrize("come", [ramp(0, 5), nothing(Interruption("unplugged")), None])
+@pytest.mark.parametrize("come", [ramp(0, 5), empty_block(Interruption("unplugged")), None])
 def test_whatever_comes_is_given_at_once(
     come: Block | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.source.LOOK_S", 300.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.source.POLL_S", 300.0)
     backlog = room_for(100)
     backlog.put(come) if come is not None else backlog.end()
     block = next(backlog.blocks())
@@ -159,7 +165,7 @@ def test_whatever_comes_is_given_at_once(
 def test_who_waits_for_sound_is_woken_by_it(
     way: Callable[[AudioQueue, Block], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.source.LOOK_S", 300.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.source.POLL_S", 300.0)
     waits, got = threading.Event(), []
 
     class Noted(threading.Condition):
@@ -180,7 +186,11 @@ def test_who_waits_for_sound_is_woken_by_it(
 
 def test_what_the_source_tells_last_is_not_forgotten() -> None:
     backlog = room_for(100)
-    for block in (ramp(0, 5), nothing(Interruption("unplugged")), nothing(Interruption("", 9))):
+    for block in (
+        ramp(0, 5),
+        empty_block(Interruption("unplugged")),
+        empty_block(Interruption("", 9)),
+    ):
         backlog.put(block)
     backlog.end()
     absences = [block.interruption for block in backlog.blocks()]
@@ -188,7 +198,7 @@ def test_what_the_source_tells_last_is_not_forgotten() -> None:
 
 
 def test_of_what_was_taken_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.source.LOOK_S", 0.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.source.POLL_S", 0.0)
     backlog = room_for(100)
     backlog.put(Block(np.ones(5, np.float32), 7.0, n_faults=1))
     blocks = backlog.blocks()

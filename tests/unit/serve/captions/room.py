@@ -68,7 +68,7 @@ class Spoken(Closing):
 class InAnyLanguage(Speller):
     """Hears every language but Klingon."""
 
-    def in_language(self, language: str) -> Speller:
+    def with_language(self, language: str) -> Speller:
         if language == "tlh":
             raise OptionError("there is no such language")
         return InAnyLanguage(language=language)

@@ -14,7 +14,7 @@ from tests.unit.serve.captions.room import TOKEN, InAnyLanguage, ask, heard, roo
 from tests.unit.serve.captions.serving import PATIENCE_S, connect
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.events import Away, Cleared, Completed, Marker, Settings
+from whisper_hailo.live.events import Away, Cleared, Completed, Marker, SettingsChanged
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.stream import Controls
 from whisper_hailo.serve.routes.captions.view import Access
@@ -139,8 +139,12 @@ def test_markers_settings_and_clearing_are_told_to_all() -> None:
         for asked, label in (({}, ""), ({"label": "x" * 200}, "x" * 200)):
             assert ask(pages[0], "marker", **asked)["ok"]
             assert until(pages[1], "marker")["label"] == label
-    kinds = [type(event) for event in here.events if isinstance(event, Marker | Cleared | Settings)]
-    assert kinds == [Marker, Settings, Cleared, Marker, Marker]
+    kinds = [
+        type(event)
+        for event in here.events
+        if isinstance(event, Marker | Cleared | SettingsChanged)
+    ]
+    assert kinds == [Marker, SettingsChanged, Cleared, Marker, Marker]
 
 
 def test_another_language_holds_from_the_next_segment_on() -> None:
@@ -218,16 +222,16 @@ def test_what_is_not_understood_closes_the_socket(message: str | bytes, code: st
 
 def test_when_the_stream_has_ended_that_is_the_answer() -> None:
     controls = Controls()
-    waiting = controls.ask(lambda live: live.clear())
+    waiting = controls.submit(lambda live: live.clear())
     controls.end()
-    for answer in (waiting, controls.ask(lambda live: live.clear())):
+    for answer in (waiting, controls.submit(lambda live: live.clear())):
         with pytest.raises(OptionError, match="the stream has ended"):
             answer.result(PATIENCE_S)
 
 
 def test_greedy_client_is_told_to_wait_and_forgotten_when_gone() -> None:
     controls, captioner = Controls(), Captioner(InAnyLanguage(), Loudness(), quick())
-    asked = [controls.ask(lambda live: live.mark("")) for _ in range(33)]
+    asked = [controls.submit(lambda live: live.mark("")) for _ in range(33)]
     asked[3].cancel()
     with pytest.raises(OptionError, match="32 others wait already"):
         asked[-1].result(PATIENCE_S)

@@ -33,9 +33,7 @@ from whisper_hailo_lab.captions.soak.room import Diary, Fault, PageText, Played
 from whisper_hailo_lab.captions.soak.service import PARTIAL_S, HeldMemory
 from whisper_hailo_lab.captions.stream import captioned, percent_wrong
 
-_KINDS: Final = {
-    kind.__name__.lower(): kind for kind in (Started, Partial, Completed, Lost, Away, Back)
-}
+_KINDS: Final = {kind.name: kind for kind in (Started, Partial, Completed, Lost, Away, Back)}
 _MARGIN_S: Final = 0.8
 """Between the word of command to the player and the sound, and by how much word times are off."""
 

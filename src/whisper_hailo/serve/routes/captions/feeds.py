@@ -16,7 +16,7 @@ from whisper_hailo.live.events import (
     Lost,
     Marker,
     Partial,
-    Settings,
+    SettingsChanged,
     as_json,
 )
 
@@ -112,7 +112,7 @@ class Broadcast:
             self._completed.clear()
             self._dropped = False
             self._n_cleared += 1
-        elif isinstance(event, Settings):
+        elif isinstance(event, SettingsChanged):
             self._settings = event.settings
         if isinstance(event, Away | Back):
             self._away = message if isinstance(event, Away) else None

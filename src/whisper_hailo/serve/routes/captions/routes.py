@@ -222,9 +222,9 @@ class EventSocket:
             if "control" not in self._may:
                 raise OptionError("controls need the token that was printed at the start")
             if action in ("pause", "resume"):
-                controls.pause(action == "pause")
+                controls.set_paused(action == "pause")
             else:
-                await asyncio.wrap_future(controls.ask(_parse_command(action, message)))
+                await asyncio.wrap_future(controls.submit(_parse_command(action, message)))
         except OptionError as error:
             await self._websocket.send_json({**answer, "ok": False, "error": str(error)})
         else:

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.recognizer import SpeechRecognizer
 from whisper_hailo.serve.request import Choices, join_hotwords, single_language
 from whisper_hailo.serve.routes.realtime.protocol import SessionError
 from whisper_hailo.serve.routes.realtime.sample_formats import PCM
@@ -119,7 +119,7 @@ class RealtimeSettings(_Part):
             hotwords=join_hotwords(transcription.keywords or ()),
         )
 
-    def make_captioner(self, transcriber: CaptionEngine) -> Captioner:
+    def make_captioner(self, transcriber: SpeechRecognizer) -> Captioner:
         """Return a new captioner; without turns all is speech, until the client commits it."""
         turns = self.input.turn_detection
         if turns is None:

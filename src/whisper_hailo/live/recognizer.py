@@ -1,4 +1,4 @@
-"""Engines of the captioner: their protocol, our own `Transcriber`, and Moonshine."""
+"""Speech recognisers of the captioner: their protocol, Whisper by a `Transcriber`, Moonshine."""
 
 from __future__ import annotations
 
@@ -25,14 +25,18 @@ from whisper_hailo.transcription.transcriber import Transcriber
 TOKENS_PER_SECOND: Final = 20.0
 """Fast speech has six words a second; without a bound one runaway would hold everything up."""
 
-_WARM_UPS: Final = 3
-"""Behind these, runs take no longer than those to come."""
+_N_WARM_UPS: Final = 3
+"""After so many runs, the next ones take no less time."""
+
+MOONSHINE_SEGMENT_S: Final = 9.0
+"""The study's longest segment. The package takes more, in time that grows with the square."""
 
 
 def caption_defaults(anti_repetition: AntiRepetition) -> DecodingOptions:
-    """Return the default options of live captions, with the decoder's own cures.
+    """Return the default options of live captions, with the decoder's own anti-repetition.
 
-    Partials are decoded once; the temperatures are for final text of which nothing is committed.
+    Partials are decoded once, so the higher temperatures are only for final text of which nothing
+    is committed.
     """
     return DecodingOptions(
         anti_repetition=anti_repetition,
@@ -41,43 +45,50 @@ def caption_defaults(anti_repetition: AntiRepetition) -> DecodingOptions:
     )
 
 
-def options_in(options: DecodingOptions, language: str) -> DecodingOptions:
-    """Return options for one language, or for `auto`."""
+def options_for_language(options: DecodingOptions, language: str) -> DecodingOptions:
+    """Return options with one language, or `auto`."""
     return replace(options, language=language, detect_each_window=False)
 
 
-class CaptionEngine(Protocol):
-    """Transcribes buffers of up to `content_s` seconds, repeatedly.
-
-    Its `language` is the code of the one that is transcribed by default, or `auto`.
-    """
+class SpeechRecognizer(Protocol):
+    """Transcribes a growing buffer of audio, again and again."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The model and what it runs on, for people."""
+        ...
 
     @property
-    def content_s(self) -> float: ...
+    def content_s(self) -> float:
+        """The longest buffer, in seconds."""
+        ...
 
     @property
-    def language(self) -> str: ...
+    def language(self) -> str:
+        """The code of the default language, or `auto`."""
+        ...
 
-    def in_language(self, language: str) -> CaptionEngine:
-        """Return the same engine for another language that it knows: a code, a name or `auto`."""
+    def with_language(self, language: str) -> SpeechRecognizer:
+        """Return the same recogniser for another language: a code, a name or `auto`.
+
+        Raises:
+            OptionError: it does not know the language.
+        """
         ...
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
-        """Transcribe a buffer, in the engine's own language where none is known.
+        """Transcribe a buffer; without a `language` in the recogniser's own.
 
-        One with word times is a whole segment: it has its translation, too. An engine ignores what
-        it cannot do.
+        A buffer with word times is a whole segment, and is translated, too, where that was asked
+        for. What a recogniser cannot do it ignores, such as a draft.
         """
         ...
 
 
-class TranscriberEngine:
-    """Our own engine, with any pair of encoder and decoder, which is open while it transcribes.
+class WhisperRecognizer:
+    """Whisper, by a transcriber that is open while this is used.
 
-    The task `translate` gives the English beside the text.
+    With the task `translate` a segment has the English text beside its own.
 
     Raises:
         OptionError: the model does not support the options, or they need several passes.
@@ -93,7 +104,7 @@ class TranscriberEngine:
             raise OptionError("live captions take their times from the stream; no --timestamps")
         transcriber.check(options)
         self._transcriber = transcriber
-        self._translates = options.task == "translate"
+        self._is_translated = options.task == "translate"
         self._options = replace(options, task="transcribe")
         self.content_s = transcriber.content_s
         self.language = options.language
@@ -103,42 +114,46 @@ class TranscriberEngine:
         settings = self._transcriber.settings(self._options)
         return f"{settings.model} ({settings.encoder} + {settings.decoder})"
 
-    def in_language(self, language: str) -> TranscriberEngine:
-        task = "translate" if self._translates else "transcribe"
-        return self._with(replace(options_in(self._options, language), task=task))
-
-    def _with(self, options: DecodingOptions) -> TranscriberEngine:
-        return TranscriberEngine(self._transcriber, options)
+    def with_language(self, language: str) -> WhisperRecognizer:
+        options = options_for_language(self._options, language)
+        task = "translate" if self._is_translated else "transcribe"
+        return self._with_options(replace(options, task=task))
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
         options = self._options
-        return self._run(buffer, options if language is None else options_in(options, language))
+        if language is not None:
+            options = options_for_language(options, language)
+        return self._run(buffer, options)
+
+    def _with_options(self, options: DecodingOptions) -> WhisperRecognizer:
+        return WhisperRecognizer(self._transcriber, options)
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
-        translate = self._translates and buffer.word_timestamps
+        translate = self._is_translated and buffer.word_timestamps
         return self._transcriber.transcribe_running(buffer, options, translate=translate)
 
 
-def warm_up(engine: CaptionEngine) -> None:
+def warm_up(recognizer: SpeechRecognizer) -> None:
     """Transcribe quiet noise, so that the first words do not wait for memory to be allocated."""
     noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
-    for _ in range(_WARM_UPS):
-        engine.transcribe(PartialBuffer(noise))
+    for _ in range(_N_WARM_UPS):
+        recognizer.transcribe(PartialBuffer(noise))
 
 
-LONGEST_S: Final = 9.0
-"""The study's longest segment. The package takes more, in time that grows with the square."""
-
-
-class MoonshineEngine(Closing):
+class MoonshineRecognizer(Closing):
     """Moonshine: no drafts, no word times, no probabilities, English only.
 
-    Its source is a size, such as `tiny-streaming`, or a folder with the weights.
+    Args:
+        source: a size, such as `tiny-streaming`, or a folder with the weights.
+        content_s: longest segment, in seconds.
+
+    Raises:
+        OptionError: the segment is longer than Moonshine takes.
     """
 
     language = "en"
 
-    def __init__(self, source: str = SIZES[0], content_s: float = LONGEST_S) -> None:
+    def __init__(self, source: str = SIZES[0], content_s: float = MOONSHINE_SEGMENT_S) -> None:
         if content_s >= MAX_S:
             raise OptionError(
                 f"--max-segment is {content_s:g} s, Moonshine takes less than {MAX_S:g} s"
@@ -147,9 +162,9 @@ class MoonshineEngine(Closing):
         self.content_s = content_s
         self._model = Moonshine(source)
 
-    def in_language(self, language: str) -> MoonshineEngine:
+    def with_language(self, language: str) -> MoonshineRecognizer:
         if language != self.language:
-            raise OptionError(f"the language is {language!r}, Moonshine hears English only (en)")
+            raise OptionError(f"the language is {language!r}, Moonshine knows English only (en)")
         return self
 
     def open(self) -> Self:
@@ -160,7 +175,7 @@ class MoonshineEngine(Closing):
         self._model.close()
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
-        del language
+        del language  # it knows one only
         clock = StageClock()
         with clock.stage("total"), clock.stage("decode"):
             text = self._model.transcribe(buffer.audio)

@@ -27,7 +27,12 @@ from whisper_hailo.decoding.options import (
     TokenLimits,
 )
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.engine import MoonshineEngine, TranscriberEngine, caption_defaults, warm_up
+from whisper_hailo.live.recognizer import (
+    MoonshineRecognizer,
+    WhisperRecognizer,
+    caption_defaults,
+    warm_up,
+)
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.clip_archives import unpack_clips
 
@@ -57,9 +62,9 @@ class Noting:
 def test_segment_of_known_language_is_not_asked_again() -> None:
     transcriber = Noting()
     options = DecodingOptions(language="auto", detect_each_window=True)
-    engine = TranscriberEngine(transcriber, options)  # type: ignore[arg-type]
+    recognizer = WhisperRecognizer(transcriber, options)  # type: ignore[arg-type]
     for language in (None, "de"):
-        engine.transcribe(PartialBuffer(np.zeros(1600, np.float32), Draft()), language)
+        recognizer.transcribe(PartialBuffer(np.zeros(1600, np.float32), Draft()), language)
     first, again = transcriber.given
     assert (first.language, first.detect_each_window) == ("auto", True)
     assert (again.language, again.detect_each_window) == ("de", False)
@@ -68,8 +73,8 @@ def test_segment_of_known_language_is_not_asked_again() -> None:
 def test_translation_is_heard_in_its_language_once_a_segment() -> None:
     transcriber = Noting()
     for task in ("transcribe", "translate"):
-        engine = TranscriberEngine(transcriber, DecodingOptions(task=task))  # type: ignore[arg-type]
-        for one in (engine, engine.in_language("de")):
+        recognizer = WhisperRecognizer(transcriber, DecodingOptions(task=task))  # type: ignore[arg-type]
+        for one in (recognizer, recognizer.with_language("de")):
             for whole in (False, True):
                 one.transcribe(PartialBuffer(np.zeros(1600, np.float32), Draft(), whole))
     assert {options.task for options in transcriber.given} == {"transcribe"}
@@ -106,8 +111,8 @@ def test_an_engine_is_warm_before_the_first_words() -> None:
 def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
     transcriber: Any = Noting()
     buffer = PartialBuffer(np.zeros(1600, np.float32), Draft((1,)), True, 0.5, "de")
-    engine = TranscriberEngine(transcriber, DecodingOptions())
-    for one in (engine, engine.in_language("de")):
+    recognizer = WhisperRecognizer(transcriber, DecodingOptions())
+    for one in (recognizer, recognizer.with_language("de")):
         one.transcribe(buffer)
     assert transcriber.asked == [buffer, buffer]
 
@@ -122,7 +127,7 @@ def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
 )
 def test_what_needs_more_than_one_pass_is_refused(options: DecodingOptions, told: str) -> None:
     with pytest.raises(OptionError, match=told):
-        TranscriberEngine(Noting(), options)  # type: ignore[arg-type]
+        WhisperRecognizer(Noting(), options)  # type: ignore[arg-type]
 
 
 def test_unsupported_options_are_refused_before_hearing() -> None:
@@ -131,7 +136,7 @@ def test_unsupported_options_are_refused_before_hearing() -> None:
             raise OptionError(f"no {options.language} here")
 
     with pytest.raises(OptionError, match="no de here"):
-        TranscriberEngine(Picky(), DecodingOptions(language="de"))  # type: ignore[arg-type]
+        WhisperRecognizer(Picky(), DecodingOptions(language="de"))  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -142,8 +147,8 @@ def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.Monk
         plain = replace(caption_defaults(micro.default_anti_repetition), language="de")
 
         def heard(**changes: Any) -> tuple[BufferWord, ...]:
-            engine = TranscriberEngine(micro, replace(plain, **changes))
-            return engine.transcribe(
+            recognizer = WhisperRecognizer(micro, replace(plain, **changes))
+            return recognizer.transcribe(
                 PartialBuffer(sound, Draft())
             ).words  # with their probabilities
 
@@ -165,16 +170,16 @@ def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.Monk
 
 
 def test_moonshine_hears_what_its_package_takes_in_english_only() -> None:
-    smallest = MoonshineEngine()
+    smallest = MoonshineRecognizer()
     assert (smallest.name, smallest.content_s) == ("Moonshine tiny-streaming", 9.0)
-    assert MoonshineEngine(content_s=63.9).content_s == 63.9
+    assert MoonshineRecognizer(content_s=63.9).content_s == 63.9
     with pytest.raises(OptionError, match="max-segment is 64 s, Moonshine takes less than 64 s"):
-        MoonshineEngine(content_s=64.0)
-    engine = MoonshineEngine("base")
-    assert (engine.name, engine.language) == ("Moonshine base", "en")
-    assert engine.in_language("en") is engine
-    with pytest.raises(OptionError, match="Moonshine hears English only"):
-        engine.in_language("de")
+        MoonshineRecognizer(content_s=64.0)
+    recognizer = MoonshineRecognizer("base")
+    assert (recognizer.name, recognizer.language) == ("Moonshine base", "en")
+    assert recognizer.with_language("en") is recognizer
+    with pytest.raises(OptionError, match="Moonshine knows English only"):
+        recognizer.with_language("de")
 
 
 def test_moonshine_tells_its_time_and_frees_weights_on_close(
@@ -190,8 +195,8 @@ def test_moonshine_tells_its_time_and_frees_weights_on_close(
     ticks = count(step=0.5)
     monkeypatch.setattr("whisper_hailo.core.timing.perf_counter", lambda: next(ticks))
     weights = moonshine_stand_in.write_weights(tmp_path / "tiny-streaming")
-    with MoonshineEngine(str(weights)) as engine:
-        heard = engine.transcribe(PartialBuffer(np.full(16_000, 0.1, np.float32), Draft()))
+    with MoonshineRecognizer(str(weights)) as recognizer:
+        heard = recognizer.transcribe(PartialBuffer(np.full(16_000, 0.1, np.float32), Draft()))
         assert not closed
     assert len(closed) == 1
     assert (heard.words[-1].text, heard.language) == (" t9", "en")

@@ -1,4 +1,4 @@
-"""Which engine hears captions, and with what."""
+"""Which recognizer hears captions, and with what."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests import moonshine_stand_in
 from whisper_hailo.backends.options import ChipPriority
-from whisper_hailo.cli.caption_options import CaptionModel, caption_engine, expect_heard
+from whisper_hailo.cli.caption_options import CaptionModel, open_recognizer, refuse_whisper_options
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.types import BufferText
@@ -91,7 +91,7 @@ def test_our_own_is_warm_and_open_until_the_end(
 ) -> None:
     options = CaptionOptions()
     with caplog.at_level(logging.DEBUG, "whisper_hailo"):
-        caption_engine(CaptionModel(), given(language="de"), options, "", stack)
+        open_recognizer(CaptionModel(), given(language="de"), options, "", stack)
     assert transcriber.priorities == [ChipPriority.LIVE], "live captions go before files"
     assert transcriber.is_open
     assert transcriber.heard
@@ -120,7 +120,7 @@ def test_what_is_to_be_shown_is_expected_where_the_decoder_can(
 ) -> None:  # fmt: skip
     transcriber.takes = takes
     asked = given(typed, language="de")
-    caption_engine(CaptionModel(), asked, CaptionOptions(), shown, stack)
+    open_recognizer(CaptionModel(), asked, CaptionOptions(), shown, stack)
     heard, _ = transcriber.heard[0]
     assert heard.prompts.hotwords == expected
     assert heard.language == "de"
@@ -135,9 +135,9 @@ def test_moonshine(
 ) -> None:  # fmt: skip
     moonshine_stand_in.install(monkeypatch, tmp_path)
     model, options = CaptionModel(moonshine="tiny"), CaptionOptions(max_segment_s=longest_s)
-    engine = caption_engine(model, given(), options, "", stack)
-    assert (engine.name, engine.content_s) == ("Moonshine tiny", content_s)
-    assert engine.transcribe(PartialBuffer(np.zeros(3200, np.float32), Draft())).text == "t0 t1"
+    recognizer = open_recognizer(model, given(), options, "", stack)
+    assert (recognizer.name, recognizer.content_s) == ("Moonshine tiny", content_s)
+    assert recognizer.transcribe(PartialBuffer(np.zeros(3200, np.float32), Draft())).text == "t0 t1"
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,6 @@ def test_moonshine_refuses_options_of_decoding_by_name(
     typed: dict[str, Any], hotwords: str | None, named: str
 ) -> None:
     captions = PartialOptions(CaptionOptions, {"min_silence_s": 1.0})
-    expect_heard(given(), PartialOptions(CaptionModel, {"moonshine": "tiny"}), captions)
+    refuse_whisper_options(given(), PartialOptions(CaptionModel, {"moonshine": "tiny"}), captions)
     with pytest.raises(OptionError, match=f"Moonshine cannot honour {named}; leave it out"):
-        expect_heard(given(hotwords, **typed), captions)
+        refuse_whisper_options(given(hotwords, **typed), captions)
