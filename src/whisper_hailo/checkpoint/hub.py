@@ -231,11 +231,40 @@ def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
         hf_hub_download(hub_id, names[0], revision=revision, etag_timeout=timeout_s)
         return Path(path.removesuffix(name))
     except Exception as error:  # the client raises errors of several HTTP libraries
-        kind = HubUnreachableError if _is_unreachable(error) else HubError
-        raise kind(
-            f"cannot fetch {hub_id} from the model hub ({_find_cause(error)}); check the name and "
-            f"the network, {instead}"
-        ) from error
+        raise _make_hub_error(hub_id, instead, error) from error
+
+
+def fetch_file(hub_id: str, name: str, commit: str, instead: str) -> Path:
+    """Download one file of a commit from the model hub, or take it from its cache.
+
+    Args:
+        hub_id: such as `openai/whisper-tiny`.
+        name: of the file.
+        commit: full hash; a file of it that is in the cache needs no network.
+        instead: advice for the message.
+
+    Raises:
+        HubUnreachableError: the hub does not answer.
+        HubError: no such file, or no disk space.
+    """
+    from huggingface_hub import constants, hf_hub_download
+
+    try:
+        return Path(
+            hf_hub_download(
+                hub_id, name, revision=commit, etag_timeout=constants.HF_HUB_ETAG_TIMEOUT
+            )
+        )
+    except Exception as error:  # the client raises errors of several HTTP libraries
+        raise _make_hub_error(hub_id, instead, error) from error
+
+
+def _make_hub_error(hub_id: str, instead: str, error: Exception) -> HubError:
+    kind = HubUnreachableError if _is_unreachable(error) else HubError
+    return kind(
+        f"cannot fetch {hub_id} from the model hub ({_find_cause(error)}); check the name and "
+        f"the network, {instead}"
+    )
 
 
 def _checkpoint_files(names: list[str]) -> list[str]:

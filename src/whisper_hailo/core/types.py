@@ -43,6 +43,11 @@ class Timings:
     total_ms: float = 0.0
 
 
+Speaker: TypeAlias = int | str
+"""A speaker's number in order of appearance, from 0, or the name that was given; of recordings
+whose channels are transcribed separately the channel."""
+
+
 UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
 """Languages that are written without spaces between words."""
 
@@ -54,6 +59,7 @@ class Word:
     Attributes:
         text: with its punctuation and its leading space, if it has one.
         probability: mean probability in [0, 1] of its tokens among all text.
+        speaker: see `Speaker`, if speakers were told apart.
     """
 
     start_s: float
@@ -61,6 +67,7 @@ class Word:
     text: str
     probability: float
     tokens: tuple[int, ...] = ()
+    speaker: Speaker | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,7 @@ class Segment:
         runaway: the token budget was used up without an end-of-transcript token.
         temperature: 0 is greedy or beam search.
         compression_ratio: of the window's text; above 2.4 it mostly repeats itself.
-        speaker: channel of the input, where channels are transcribed separately.
+        speaker: see `Speaker`, if speakers or channels were told apart.
     """
 
     start_s: float
@@ -90,7 +97,7 @@ class Segment:
     compression_ratio: float = 0.0
     words: tuple[Word, ...] = ()
     language: str = ""
-    speaker: int | None = None
+    speaker: Speaker | None = None
     window_start_s: float = 0.0
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, require_valid
-from whisper_hailo.core.types import Segment, Word
+from whisper_hailo.core.types import Segment, Speaker, Word
 
 _SENTENCE_ENDS: Final = tuple(".!?…。！？")  # noqa: RUF001 - full-width marks are meant
 _CLAUSE_ENDS: Final = tuple(",;:—–、，；：")  # noqa: RUF001 - full-width marks are meant
@@ -118,13 +118,13 @@ class Cue:
 
     Attributes:
         text: with its line ends.
-        speaker: channel of the input, as in `Segment`.
+        speaker: as in `Segment`.
     """
 
     start_s: float
     end_s: float
     text: str
-    speaker: int | None = None
+    speaker: Speaker | None = None
 
 
 def format_srt(cue: Cue, number: int) -> str:
@@ -137,7 +137,7 @@ def format_srt(cue: Cue, number: int) -> str:
 def format_vtt(cue: Cue, number: int) -> str:
     """Return a cue as WebVTT, with the speaker as its voice; its cues need no number."""
     del number
-    voice = "" if cue.speaker is None else f"<v Speaker {cue.speaker + 1}>"
+    voice = "" if cue.speaker is None else f"<v {speaker_name(cue.speaker)}>"
     text = _escape_arrows(cue.text)
     return f"{_time_line(cue, '.')}\n{voice}{text}\n\n"
 
@@ -163,7 +163,7 @@ class CueWriter:
 
     def _begin(self) -> None:
         self._words: list[Word] = []
-        self._speaker: int | None = None
+        self._speaker: Speaker | None = None
         self._n_lines = 1
         self._width = 0  # of the last line, as `_n_words`
         self._n_words = 0
@@ -206,7 +206,7 @@ class CueWriter:
         may_add_line = has_lines and self._n_lines != self._layout.max_line_count
         return may_add_line or self._fits_line(word)
 
-    def _add(self, word: Word, speaker: int | None) -> None:
+    def _add(self, word: Word, speaker: Speaker | None) -> None:
         """Add a word; if it begins a further line, a line end is added to its text."""
         text = word.text.rstrip()
         if not self._words:
@@ -221,7 +221,7 @@ class CueWriter:
         self._width += len(text.lstrip("\n"))
         self._n_words += 1
 
-    def _make_cues(self, words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
+    def _make_cues(self, words: Sequence[Word], speaker: Speaker | None) -> Iterator[Cue]:
         """Yield the text once, or repeatedly with each word underlined in its time."""
         text = _join_words(words)
         start_s = words[0].start_s
@@ -265,9 +265,14 @@ def spread_times(texts: Sequence[str], start_s: float, end_s: float) -> list[Wor
     return words
 
 
-def speaker_label(speaker: int | None) -> str:
+def speaker_label(speaker: Speaker | None) -> str:
     """Return the speaker's label; empty without one."""
-    return "" if speaker is None else f"Speaker {speaker + 1}: "
+    return "" if speaker is None else f"{speaker_name(speaker)}: "
+
+
+def speaker_name(speaker: Speaker) -> str:
+    """Return the name that was given, or `Speaker 1` and so on."""
+    return speaker if isinstance(speaker, str) else f"Speaker {speaker + 1}"
 
 
 def cue_time(seconds: float, mark: str) -> str:

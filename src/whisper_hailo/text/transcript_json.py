@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.languages import language_name
-from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript
+from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
 
 JSON_VERSION: Final = 1
 """Raised when a reader of the previous JSON could go wrong."""
@@ -85,10 +85,19 @@ def _segment_json(index: int, segment: Segment, blank: str) -> dict[str, Any]:
         "runaway": segment.runaway,
     }
     if segment.words:
-        entry["words"] = [
-            {"word": w.text, "start": w.start_s, "end": w.end_s, "probability": w.probability}
-            for w in segment.words
-        ]
+        entry["words"] = [_word_json(word) for word in segment.words]
     if segment.speaker is not None:
         entry["speaker"] = segment.speaker
+    return entry
+
+
+def _word_json(word: Word) -> dict[str, Any]:
+    entry = {
+        "word": word.text,
+        "start": word.start_s,
+        "end": word.end_s,
+        "probability": word.probability,
+    }
+    if word.speaker is not None:
+        entry["speaker"] = word.speaker
     return entry

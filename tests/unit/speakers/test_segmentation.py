@@ -1,0 +1,151 @@
+"""Windows of a recording, and the powerset of voices in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.speakers.embeddings import VoicePrintModel
+from whisper_hailo.speakers.pieces import cut_pieces, middle_frames
+from whisper_hailo.speakers.segmentation import (
+    HOP_SAMPLES,
+    N_FRAMES,
+    WINDOW_SAMPLES,
+    SegmentationModel,
+    WindowActivity,
+    cut_windows,
+    decode_powerset,
+)
+
+
+def _blocks(n_samples: int, size: int) -> Iterator[FloatArray]:
+    audio = np.arange(n_samples, dtype=np.float32)
+    for start in range(0, n_samples, size):
+        yield audio[start : start + size]
+
+
+@pytest.mark.parametrize("size", [1000, 16_000, 400_000])
+@pytest.mark.parametrize(
+    ("n_samples", "n_windows"),
+    [
+        (1, 1),
+        (WINDOW_SAMPLES, 1),
+        (WINDOW_SAMPLES + 1, 2),
+        (WINDOW_SAMPLES + HOP_SAMPLES, 2),
+        (WINDOW_SAMPLES + 3 * HOP_SAMPLES + 5, 5),
+    ],
+)
+def test_cut_windows_covers_the_recording(n_samples: int, n_windows: int, size: int) -> None:
+    windows = list(cut_windows(_blocks(n_samples, size)))
+    starts = [int(window[0]) for window, _ in windows]
+    assert starts == [index * HOP_SAMPLES for index in range(n_windows)]
+    assert [is_last for _, is_last in windows] == [False] * (n_windows - 1) + [True]
+    last, _ = windows[-1]
+    assert last[-1] == n_samples - 1
+    assert all(window.size == WINDOW_SAMPLES for window, _ in windows[:-1])
+
+
+def test_cut_windows_without_audio_has_none() -> None:
+    assert list(cut_windows(iter(()))) == []
+
+
+def test_decode_powerset_names_voices() -> None:
+    logits = np.full((7, 7), -9.0, np.float32)
+    np.fill_diagonal(logits, 3.0)
+    activity = decode_powerset(logits)
+    assert activity.alone.tolist() == [-1, 0, 1, 2, -1, -1, -1]
+    heard = (activity.activity > 128).tolist()
+    assert heard[0] == [False, False, False]
+    assert heard[4:] == [[True, True, False], [True, False, True], [False, True, True]]
+
+
+def test_decode_powerset_takes_log_probabilities_too() -> None:
+    logits = np.random.default_rng(0).normal(size=(20, 7)).astype(np.float32)
+    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    np.testing.assert_array_equal(decode_powerset(logits).alone, decode_powerset(logs).alone)
+
+
+def _alone(*runs: tuple[int, int]) -> WindowActivity:
+    """Return a window with runs of a voice, or -1, of so many frames."""
+    alone = np.full(N_FRAMES, -1, np.int8)
+    frame = 0
+    for voice, n_frames in runs:
+        alone[frame : frame + n_frames] = voice
+        frame += n_frames
+    return WindowActivity(np.zeros((N_FRAMES, 3), np.uint8), alone)
+
+
+def test_cut_pieces_splits_long_speech_evenly() -> None:
+    pieces = cut_pieces(_alone((0, 420)), 0, 0, N_FRAMES)
+    assert [piece.frames.size for piece in pieces] == [105] * 4
+
+
+def test_cut_pieces_ends_at_other_voice_and_at_pauses() -> None:
+    activity = _alone((0, 60), (1, 40), (0, 50), (-1, 10), (0, 20), (-1, 50), (0, 60))
+    pieces = cut_pieces(activity, 2, 0, N_FRAMES)
+    assert [(piece.voice, piece.frames.size) for piece in pieces] == [
+        (0, 60),
+        (1, 40),
+        (0, 70),
+        (0, 60),
+    ]
+    assert pieces[0].window_frames[0] == 0
+    assert pieces[0].frames[0] == 2 * 148
+
+
+def test_cut_pieces_leaves_out_what_is_too_short() -> None:
+    assert cut_pieces(_alone((0, 10), (1, 10)), 0, 0, N_FRAMES) == []
+
+
+def test_middle_frames_of_windows_follow_each_other() -> None:
+    first = middle_frames(is_first=True, is_last=False)
+    second = middle_frames(is_first=False, is_last=True)
+    assert first[0] == 0
+    assert first[1] == second[0] + 148
+    assert second[1] == N_FRAMES
+
+
+def _write_graph(path: Path, output_shape: tuple[int, ...]) -> Path:
+    """Write a graph that answers zeros of a shape, whatever it hears."""
+    value = numpy_helper.from_array(np.zeros(output_shape, np.float32), "zeros")
+    graph = helper.make_graph(
+        [helper.make_node("Constant", [], ["y"], value=value)],
+        "constant",
+        [helper.make_tensor_value_info("any", TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path)
+    return path
+
+
+def test_segment_reads_any_names_of_input_and_output(tmp_path: Path) -> None:
+    path = _write_graph(tmp_path / "model.onnx", (1, N_FRAMES, 7))
+    with SegmentationModel(path, 1) as model:
+        activity = model.segment(np.ones(16_000, np.float32))
+    assert activity.activity.shape == (N_FRAMES, 3)
+
+
+def test_segment_of_another_model_is_refused(tmp_path: Path) -> None:
+    path = _write_graph(tmp_path / "model.onnx", (1, 5, 7))
+    with SegmentationModel(path, 1) as model, pytest.raises(ModelError):
+        model.segment(np.ones(16_000, np.float32))
+
+
+def test_voice_print_of_another_model_is_refused(tmp_path: Path) -> None:
+    path = _write_graph(tmp_path / "model.onnx", (1, 256))
+    with VoicePrintModel(path, 1) as model, pytest.raises(ModelError):
+        model.voice_print(np.ones((50, 80), np.float32))
+
+
+def test_voice_print_has_length_one(tmp_path: Path) -> None:
+    path = _write_graph(tmp_path / "model.onnx", (1, 192))
+    with VoicePrintModel(path, 1) as model:
+        assert model.voice_print(np.ones((50, 80), np.float32)).shape == (192,)
