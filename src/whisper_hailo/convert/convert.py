@@ -1,4 +1,4 @@
-"""Checkpoint directory in, model directory out: complete, or not there at all."""
+"""Conversion of a checkpoint directory to a model directory, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ DECODER_ARITHMETIC = {
     "int4": Arithmetic.BLOCKS_4,
 }
 ENCODER_ARITHMETIC = {**DECODER_ARITHMETIC, "int8": Arithmetic.TENSOR_8}
-"""An encoder has many rows at once, a decoder's step has one."""
+"""Another one, since an encoder has many rows at once, a decoder's step one."""
 
 
 def convert_checkpoint(
@@ -73,13 +73,20 @@ def convert_checkpoint(
     Everything is written to a directory beside `out` that takes its place when complete, so an
     interrupted run leaves nothing half-written. What an earlier conversion made is replaced.
     `source` is where the checkpoint came from; `None` names its directory.
+
+    Raises:
+        ModelError: no checkpoint of Whisper, or a damaged one.
+        OptionError: the options do not fit the model.
+        OutputError: `out` cannot be written, or holds other files.
     """
     opened = Checkpoint(checkpoint)
-    origin = source or ModelSource(name=checkpoint.resolve().name)
-    dims = opened.config.dims
-    sizes = None if options.hailo is None else fixed_sizes(options.hailo, dims)
+    if source is None:
+        source = ModelSource(name=checkpoint.resolve().name)
+    sizes = None
+    if options.hailo is not None:  # refused before any work
+        sizes = fixed_sizes(options.hailo, opened.config.dims)
     with _written_at_once(out.resolve(), checkpoint.resolve()) as work:
-        spec = _write_all(opened, work, options, origin, sizes)
+        spec = _write_all(opened, work, options, source, sizes)
         (work / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
         return spec
 
@@ -115,14 +122,15 @@ def _write_all(
     jobs = _graph_jobs(checkpoint, work, spec)
     if sizes is not None:
         forms, hailo_jobs = hailo_forms(checkpoint, work, spec.name, sizes)
-        spec, jobs = replace(spec, hailo=forms), [*hailo_jobs, *jobs]
+        spec = replace(spec, hailo=forms)
+        jobs = [*hailo_jobs, *jobs]  # the largest first
     hashes: dict[str, str] = {}
 
     def hash_source() -> dict[str, FileRecord]:
         hashes.update(source_hashes(checkpoint))
         return {}
 
-    files = run_side_by_side([*jobs, hash_source])
+    files = run_in_parallel([*jobs, hash_source])
     if has_tokenizer:
         files[TOKENIZER_FILE] = _record_file(tokenizer)
     with OnnxEncoder(work, replace(spec, files=files)) as encoder:
@@ -131,48 +139,56 @@ def _write_all(
     return replace(spec, files=files, source=replace(source, sha256=hashes))
 
 
-def run_side_by_side(jobs: Sequence[Job]) -> dict[str, FileRecord]:
-    """Write graphs two at a time: reading, hashing and writing all leave the interpreter free.
+def run_in_parallel(jobs: Sequence[Job]) -> dict[str, FileRecord]:
+    """Run jobs two at a time: reading, hashing and writing all release the interpreter's lock.
 
     More would need more memory, and wait for the disk all the same.
     """
+    records: dict[str, FileRecord] = {}
     with ThreadPoolExecutor(max_workers=2) as pool:
-        written = [pool.submit(job) for job in jobs]
+        futures = [pool.submit(job) for job in jobs]
         try:
-            return {name: record for one in written for name, record in one.result().items()}
-        except BaseException:
+            for future in futures:
+                records |= future.result()
+        except BaseException:  # a signal, too: do not begin the others
             pool.shutdown(cancel_futures=True)
             raise
+    return records
 
 
 def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job]:
-    """Return what writes the graphs with a cache, the largest first."""
-    of_decoder = DECODER_ARITHMETIC[spec.quantization]
-    of_encoder = ENCODER_ARITHMETIC[spec.encoder_quantization]
-    # Products for the audio stay at 8 bits: 4 would save a hundredth and is heard in every step.
-    of_cross = Arithmetic.FLOAT if of_decoder is Arithmetic.FLOAT else Arithmetic.TENSOR_8
+    """Return the jobs that write the graphs of encoder and cached decoder, the largest first."""
+    decoder_arithmetic = DECODER_ARITHMETIC[spec.quantization]
+    encoder_arithmetic = ENCODER_ARITHMETIC[spec.encoder_quantization]
 
-    def decoder() -> dict[str, FileRecord]:
-        graph = decoder_graph(checkpoint, spec.alignment_heads, of_decoder)
+    def write_decoder() -> dict[str, FileRecord]:
+        graph = decoder_graph(checkpoint, spec.alignment_heads, decoder_arithmetic)
         return write_graph(graph, work / DECODER_FILE, external=True)
 
-    def encoder() -> dict[str, FileRecord]:
-        peaks = measure_peaks(checkpoint, work) if of_encoder is Arithmetic.TENSOR_8 else None
-        graph = encoder_graph(checkpoint, of_encoder, half=spec.half, peaks=peaks)
+    def write_encoder() -> dict[str, FileRecord]:
+        peaks = None
+        if encoder_arithmetic is Arithmetic.TENSOR_8:
+            peaks = measure_peaks(checkpoint, work)
+        graph = encoder_graph(checkpoint, encoder_arithmetic, half=spec.half, peaks=peaks)
         return write_graph(graph, work / ENCODER_FILE)
 
-    return [
-        decoder,
-        encoder,
-        lambda: write_graph(cross_kv_graph(checkpoint, of_cross), work / CROSS_KV_FILE),
-    ]
+    def write_cross_kv() -> dict[str, FileRecord]:
+        arithmetic = Arithmetic.FLOAT
+        # 8 bits for a decoder of 4, too: 4 would save a hundredth and harm every step.
+        if decoder_arithmetic is not Arithmetic.FLOAT:
+            arithmetic = Arithmetic.TENSOR_8
+        graph = cross_kv_graph(checkpoint, arithmetic)
+        return write_graph(graph, work / CROSS_KV_FILE)
+
+    return [write_decoder, write_encoder, write_cross_kv]
 
 
 def source_hashes(checkpoint: Checkpoint) -> dict[str, str]:
     """Return the SHA-256 of every checkpoint file that the model is made of."""
     names = ("config.json", "generation_config.json", INDEX_FILE)
-    paths = [path for name in names if (path := checkpoint.directory / name).is_file()]
-    return {path.name: _record_file(path).sha256 for path in (*paths, *checkpoint.files)}
+    paths = [checkpoint.directory / name for name in names]
+    paths = [path for path in paths if path.is_file()]
+    return {path.name: sha256(path) for path in (*paths, *checkpoint.files)}
 
 
 def _record_file(path: Path) -> FileRecord:
@@ -185,13 +201,13 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
     prefix = f".{out.name[:60]}.writing."
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with _alone_at(out, checkpoint, prefix):
-            pass  # refused before any work
+        with _exclusive_access(out, checkpoint, prefix):
+            pass  # what may not be written is refused before any work
         with scratch_directory(out.parent, prefix) as work:
             work.chmod(umask_mode(0o777))
             yield work
             fsync_tree(work)
-            with _alone_at(out, checkpoint, prefix):
+            with _exclusive_access(out, checkpoint, prefix):
                 _replace_directory(work, out, scratch_path(out.parent, prefix))
     except OSError as error:
         raise OutputError(
@@ -201,39 +217,39 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _alone_at(out: Path, checkpoint: Path, prefix: str) -> Iterator[None]:
-    """Hold a place that may be written, and remove what killed conversions left beside it.
+def _exclusive_access(out: Path, checkpoint: Path, prefix: str) -> Iterator[None]:
+    """Lock a directory that may be written, and remove what killed conversions left beside it.
 
-    A kill between the two renames of `_replace_directory` leaves nothing in the place of a whole
-    one, which stays until there is another.
+    A kill between the two renames of `_replace_directory` leaves no directory at `out`: then the
+    whole one beside it is the only copy, and stays until there is another.
     """
+
+    def is_only_copy(path: Path) -> bool:
+        return not out.exists() and (path / SPEC_FILE).exists()
+
     with exclusive_lock(out.parent, "give an output in another folder"):
         _check_free(out, checkpoint)
         yield
-        sweep(
-            out.parent,
-            prefix,
-            keep=lambda left: not out.exists() and (left / SPEC_FILE).exists(),
-        )
+        sweep(out.parent, prefix, keep=is_only_copy)
 
 
 def _replace_directory(work: Path, out: Path, old: Path) -> None:
-    """Move `work` to `out` by way of `old`; no rename replaces a directory that holds files."""
+    """Move `work` to `out`, and what is there to `old`: no rename replaces a directory of files."""
     try:
         if out.exists():
             out.rename(old)
         work.rename(out)
-    except BaseException:  # a signal, too
+    except BaseException:  # a signal, too: the earlier conversion comes back
         if old.exists() and not out.exists():
             old.rename(out)
         raise
-    # by name: its maker may not have released its lock yet
+    # Not by `sweep`, which skips it while the process that made it holds its lock.
     shutil.rmtree(old, ignore_errors=True)
     fsync_path(out.parent)
 
 
 def _check_free(out: Path, checkpoint: Path) -> None:
-    """Refuse to replace anything but an empty directory or an earlier conversion, whole."""
+    """Refuse to replace anything but an empty directory or a whole earlier conversion."""
     if out == Path.cwd():
         raise OutputError(f"{display_path(out)} is the current directory; give a directory in it")
     if checkpoint.is_relative_to(out):
@@ -263,16 +279,25 @@ def _foreign_file(directory: Path) -> str | None:
         listed = read_json_object(directory / SPEC_FILE).get("files")
     except ModelError:
         listed = None
-    known = {SPEC_FILE, PARITY_FILE, "parity.svg", *listed} if isinstance(listed, dict) else set()
-    found: list[Path] = []
-    found += list_files(directory, lambda path, _: found.append(path))
-    names = (path.relative_to(directory).as_posix() for path in found)
-    made = re.compile(r"hailo/[^/]+-emulated\.(onnx|json)")
-    return next((name for name in names if name not in known and not made.fullmatch(name)), None)
+    expected: set[str] = set()
+    if isinstance(listed, dict):
+        # `validate` adds a report and its picture.
+        expected = {SPEC_FILE, PARITY_FILE, "parity.svg", *listed}
+    unreadable: list[Path] = []
+    files = list_files(directory, lambda path, _: unreadable.append(path))
+    for path in (*unreadable, *files):
+        name = path.relative_to(directory).as_posix()
+        if name not in expected and not _EMULATED.fullmatch(name):
+            return name
+    return None
+
+
+_EMULATED = re.compile(r"hailo/[^/]+-emulated\.(onnx|json)")
+"""What `emulate` adds to a conversion."""
 
 
 def measure_peaks(checkpoint: Checkpoint, work: Path) -> Peaks:
-    """Run the encoder in float32 and note the largest magnitudes of what its products read.
+    """Run the encoder in float32; return the largest magnitudes of the values its products read.
 
     `work` is a folder for the graph, which is removed again.
     """
@@ -281,15 +306,17 @@ def measure_peaks(checkpoint: Checkpoint, work: Path) -> Peaks:
         graph = Path(folder, "peaks.onnx")
         write_graph(encoder_graph(checkpoint, shows_peaks=True), graph)
         session = open_graph(graph, graph.name, threads=0)
-        names = [out.name for out in session.get_outputs() if out.name.endswith(PEAK_SUFFIX)]
+        outputs = [output.name for output in session.get_outputs()]
+        names = [name for name in outputs if name.endswith(PEAK_SUFFIX)]
         dims = checkpoint.config.dims
-        longest = round(dims.max_window_s * FRAMES_PER_SECOND)
+        most_frames = round(dims.max_window_s * FRAMES_PER_SECOND)
         for clip in bundled_clips():
-            mel = log_mel(clip, dims.n_mels)[np.newaxis, :, :longest]
-            mel = mel[..., : mel.shape[-1] // FRAMES_PER_POSITION * FRAMES_PER_POSITION]
+            mel = log_mel(clip, dims.n_mels)[np.newaxis, :, :most_frames]
+            n_odd_frames = mel.shape[-1] % FRAMES_PER_POSITION
+            mel = mel[..., : mel.shape[-1] - n_odd_frames]
             with running(graph.name):
-                found = session.run(names, {"mel": mel})
-            for name, values in zip(names, found, strict=True):
+                results = session.run(names, {"mel": mel})
+            for name, values in zip(names, results, strict=True):
                 key = name.removesuffix(PEAK_SUFFIX)
                 peaks[key] = np.maximum(peaks.get(key, np.float32(0)), values)
     return peaks

@@ -1,6 +1,6 @@
 """Graphs for the Hailo Dataflow Compiler, as in `docs/reference/hailo-graphs.md`, and their files.
 
-Every shape is a number, every node one that the chip knows. The encoder is node for node the
+Every shape is a number, every operator one that the chip has. The encoder is node for node the
 accepted form; the decoder has no cache, and computes every position at every run.
 """
 
@@ -45,18 +45,23 @@ from whisper_hailo.core.spec import Dimensions, FileRecord, HailoForm
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 N_CHUNKS: Final = 4
-"""Products that the vocabulary is cut into: one of 51865 columns is too large for the chip."""
+"""Number of products for the vocabulary: one of 51865 columns is too large for the chip."""
 
-ENCODER_INPUT, ENCODER_OUTPUT = "x.1", "525"
+ENCODER_INPUT = "x.1"
+ENCODER_OUTPUT = "525"
 ENCODER_END_NODE = "/layer_norm/LayerNormalization"
 """The names of the graph that the compiler is known to accept, so that the vendor's own scripts
 run on ours unchanged."""
 
 DECODER_OPSET = 13
-TOKENS, FEATURES, LOGITS = "decoder_input_ids", "encoder_hidden_states", "logits"
+"""The accepted decoder's, which has no LayerNormalization."""
+
+TOKENS = "decoder_input_ids"
+FEATURES = "encoder_hidden_states"
+LOGITS = "logits"
 START_NODE = "/Reshape"
 END_NODES = ("/MatMul", "/MatMul_1", "/MatMul_2", "/MatMul_3")
-"""The same of the decoder, whose opset has no LayerNormalization."""
+"""The accepted decoder's names."""
 
 EMBEDDING = "decoder.embed_tokens.weight"
 POSITIONS = "decoder.embed_positions.weight"
@@ -87,7 +92,11 @@ Job: TypeAlias = Callable[[], dict[str, FileRecord]]
 
 
 def fixed_sizes(options: HailoOptions, dims: Dimensions) -> FixedSizes:
-    """Check what the user chose and fill in the rest."""
+    """Check the user's sizes and fill in the others.
+
+    Raises:
+        OptionError: the model has no Hailo form, or not of these sizes.
+    """
     if dims.max_window_s < 1 or dims.n_vocab < N_CHUNKS:
         raise OptionError(
             f"--hailo: a model with {dims.n_audio_ctx} encoder positions and {dims.n_vocab} tokens "
@@ -117,28 +126,34 @@ def fixed_sizes(options: HailoOptions, dims: Dimensions) -> FixedSizes:
 def hailo_forms(
     checkpoint: Checkpoint, directory: Path, variant: str, sizes: FixedSizes
 ) -> tuple[tuple[HailoForm, ...], list[Job]]:
-    """Return what both graphs below `hailo/` are, and what writes them and the host's arrays.
+    """Describe both graphs below `hailo/`; return with it the jobs that write them.
 
-    `variant` names the model in file names, such as `tiny`. The jobs write their files in any
-    order; the largest is first.
+    `variant` names the model in file names, such as `tiny`. One job writes the host's arrays. They
+    may run in any order; the largest is first.
     """
-    encoder_is = encoder_form(checkpoint.config.dims, sizes)
-    decoder_is = decoder_form(checkpoint.config.dims, sizes, variant)
-    arrays = {
-        decoder_is.assets["token_embedding"]: checkpoint.weight(EMBEDDING),
-        decoder_is.assets["position_rows"]: checkpoint.rows(POSITIONS, 0, sizes.length),
-    }
+    encoder = encoder_form(checkpoint.config.dims, sizes)
+    decoder = decoder_form(checkpoint.config.dims, sizes, variant)
     (directory / FOLDER).mkdir()
 
-    def write(graph: Graph, form: HailoForm) -> dict[str, FileRecord]:
-        records = write_graph(graph, directory / form.file)
-        return {f"{FOLDER}/{name}": record for name, record in records.items()}
+    def write_encoder() -> dict[str, FileRecord]:
+        return _write_form(hailo_encoder_graph(checkpoint, sizes), directory, encoder)
 
-    return (encoder_is, decoder_is), [
-        lambda: write(hailo_decoder_graph(checkpoint, sizes), decoder_is),
-        lambda: {name: _write_array(rows, directory / name) for name, rows in arrays.items()},
-        lambda: write(hailo_encoder_graph(checkpoint, sizes), encoder_is),
-    ]
+    def write_decoder() -> dict[str, FileRecord]:
+        return _write_form(hailo_decoder_graph(checkpoint, sizes), directory, decoder)
+
+    def write_arrays() -> dict[str, FileRecord]:
+        arrays = {
+            decoder.assets["token_embedding"]: checkpoint.weight(EMBEDDING),
+            decoder.assets["position_rows"]: checkpoint.rows(POSITIONS, 0, sizes.length),
+        }
+        return {name: _write_array(array, directory / name) for name, array in arrays.items()}
+
+    return (encoder, decoder), [write_decoder, write_arrays, write_encoder]
+
+
+def _write_form(graph: Graph, directory: Path, form: HailoForm) -> dict[str, FileRecord]:
+    records = write_graph(graph, directory / form.file)
+    return {f"{FOLDER}/{name}": record for name, record in records.items()}
 
 
 def _write_array(array: Weight, path: Path) -> FileRecord:
@@ -200,14 +215,17 @@ def hailo_encoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     Reshape 1+4L, Transpose 1+4L, Split L, Softmax L, Div 2+L, Erf 2+L.
     """
     b = WhisperBuilder("whisper_hailo_encoder", checkpoint)
-    n, dims = sizes.n_positions, b.dims
+    dims = b.dims
+    n = sizes.n_positions
     x = b.input(ENCODER_INPUT, FLOAT, (1, dims.n_mels, 1, sizes.n_frames))
     for name, stride in (("encoder.conv1", 1), ("encoder.conv2", 2)):
-        x = gelu(b, _write_convolution(b, x, name, stride), f"{name}.gelu")
+        convolved = _write_convolution(b, x, name, stride)
+        x = gelu(b, convolved, f"{name}.gelu")
     flat = b.op("Reshape", (x, b.constant([1, dims.d_model, n])), "encoder.conv.flat")
-    turned = b.op("Transpose", (flat,), "encoder.conv.turned", perm=[0, 2, 1])
-    stem = "encoder.embed_positions.weight"
-    x = b.op("Add", (turned, b.weight(stem, checkpoint.rows(stem, 0, n))), "encoder.embedded")
+    transposed = b.op("Transpose", (flat,), "encoder.conv.turned", perm=[0, 2, 1])
+    table = "encoder.embed_positions.weight"
+    positions = b.weight(table, checkpoint.rows(table, 0, n))
+    x = b.op("Add", (transposed, positions), "encoder.embedded")
     for i in range(dims.n_encoder_layers):
         name = f"encoder.layers.{i}"
         x = _self_attention(b, x, f"{name}.self_attn", n, dims.n_encoder_heads)
@@ -220,11 +238,13 @@ def hailo_encoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
 def _write_convolution(b: WhisperBuilder, x: str, name: str, stride: int) -> str:
     """Write `(1, n_in, 1, n)` -> `(1, d_model, 1, n / stride)`."""
     stored = b.checkpoint.weight(f"{name}.weight")
-    shape = (*stored.shape[:2], 1, stored.shape[2])
-    weight = b.weight(f"{name}.weight", stored.map(lambda kernel: kernel.reshape(shape), shape))
-    inputs = (x, weight, b.stored(f"{name}.bias"))
-    sizes = {"kernel_shape": [1, shape[3]], "pads": [0, 1, 0, 1], "strides": [1, stride]}
-    return b.op("Conv", inputs, name, **sizes)
+    n_out, n_in, width = stored.shape
+    shape = (n_out, n_in, 1, width)
+    kernel = stored.map(lambda array: array.reshape(shape), shape)
+    inputs = (x, b.weight(f"{name}.weight", kernel), b.stored(f"{name}.bias"))
+    return b.op(
+        "Conv", inputs, name, kernel_shape=[1, width], pads=[0, 1, 0, 1], strides=[1, stride]
+    )
 
 
 def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
@@ -236,13 +256,14 @@ def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     which the chip can hold; token lookup and concatenation are the host's.
     """
     b = WhisperBuilder("whisper_hailo_decoder", checkpoint, DECODER_OPSET)
-    length, dims = sizes.length, b.dims
+    dims = b.dims
+    length = sizes.length
     tokens = b.input(TOKENS, INT64, (1, length))
     features = b.input(FEATURES, FLOAT, (1, sizes.n_positions, dims.d_model))
     x = _write_embedding(b, tokens, length)
-    beyond = np.triu(np.ones((1, 1, length, length), bool), 1)
-    causal = np.where(beyond, np.float32(-np.inf), np.float32(0))
-    mask = b.weight("decoder.causal_mask", ready_weight(causal))
+    is_later = np.triu(np.ones((1, 1, length, length), bool), 1)
+    causal_mask = np.where(is_later, np.float32(-np.inf), np.float32(0))
+    mask = b.weight("decoder.causal_mask", ready_weight(causal_mask))
     for i in range(dims.n_decoder_layers):
         name = f"decoder.layers.{i}"
         x = _self_attention(b, x, f"{name}.self_attn", length, dims.n_decoder_heads, mask=mask)
@@ -264,11 +285,11 @@ def _write_embedding(b: WhisperBuilder, tokens: str, length: int) -> str:
     """Write token and position embedding, `(1, length, d_model)`, by way of the chip's layout.
 
     The detour over `(1, d_model, length, 1)` changes no value. That tensor, NHWC `(1, length, 1,
-    d_model)`, is what the chip is handed: the compiler starts at the Reshape behind it.
+    d_model)`, is the chip's input: the compiler starts at the Reshape behind it.
     """
     rows = b.op("Gather", (b.stored(EMBEDDING), tokens), "tokens")
-    places = b.weight(POSITIONS, b.checkpoint.rows(POSITIONS, 0, length))
-    embedded = b.op("Add", (rows, places), "embedded")
+    positions = b.weight(POSITIONS, b.checkpoint.rows(POSITIONS, 0, length))
+    embedded = b.op("Add", (rows, positions), "embedded")
     image = b.op("Unsqueeze", (embedded, b.constant([1])), "embedded.image")
     channels_first = b.op("Transpose", (image,), "embedded.nchw", perm=[0, 3, 2, 1])
     shape = b.constant([1, b.dims.d_model, length])
@@ -279,7 +300,8 @@ def _write_embedding(b: WhisperBuilder, tokens: str, length: int) -> str:
 def vocabulary_chunks(n_vocab: int) -> tuple[tuple[int, int], ...]:
     """Return first and last row (exclusive) of each quarter; the last takes the rest."""
     size = n_vocab // N_CHUNKS
-    return tuple(pairwise([*(i * size for i in range(N_CHUNKS)), n_vocab]))
+    starts = [index * size for index in range(N_CHUNKS)]
+    return tuple(pairwise([*starts, n_vocab]))
 
 
 def _write_product(b: WhisperBuilder, x: str, name: str, *, bias: bool = True) -> str:
@@ -301,13 +323,15 @@ def _self_attention(
     matrix = b.weight(f"{name}.qkv.weight", transposed_weight(stacked_weight(parts)))
     product = b.op("MatMul", (normed, matrix), f"{name}.qkv")
     names = [f"{name}.{part}_product" for part in "qkv"]
-    q, key, v = b.ops("Split", (product, b.constant([b.dims.d_model] * 3)), names, axis=2)
-    query, value = (
-        b.op("Add", (part, b.stored(f"{name}.{which}_proj.bias")), f"{name}.{which}_proj")
-        for part, which in ((q, "q"), (v, "v"))
-    )
-    mixed = _write_attention(b, name, (query, key, value), (n, n), n_heads, mask=mask)
-    return b.op("Add", (x, _write_product(b, mixed, f"{name}.out_proj")), f"{name}.residual")
+    widths = b.constant([b.dims.d_model] * 3)
+    query_product, key, value_product = b.ops("Split", (product, widths), names, axis=2)
+    query_bias = b.stored(f"{name}.q_proj.bias")
+    query = b.op("Add", (query_product, query_bias), f"{name}.q_proj")
+    value_bias = b.stored(f"{name}.v_proj.bias")
+    value = b.op("Add", (value_product, value_bias), f"{name}.v_proj")
+    attended = _write_attention(b, name, (query, key, value), (n, n), n_heads, mask=mask)
+    change = _write_product(b, attended, f"{name}.out_proj")
+    return b.op("Add", (x, change), f"{name}.residual")
 
 
 def _cross_attention(
@@ -318,20 +342,20 @@ def _cross_attention(
     `lengths` are the positions of `x` and of the features.
     """
     normed = _write_norm(b, x, f"{name}.normed", f"{name}_layer_norm")
-    parts = (
-        _write_product(b, normed, f"{name}.q_proj"),
-        _write_product(b, features, f"{name}.k_proj", bias=False),
-        _write_product(b, features, f"{name}.v_proj"),
-    )
-    mixed = _write_attention(b, name, parts, lengths, b.dims.n_decoder_heads)
-    return b.op("Add", (x, _write_product(b, mixed, f"{name}.out_proj")), f"{name}.residual")
+    query = _write_product(b, normed, f"{name}.q_proj")
+    key = _write_product(b, features, f"{name}.k_proj", bias=False)
+    value = _write_product(b, features, f"{name}.v_proj")
+    attended = _write_attention(b, name, (query, key, value), lengths, b.dims.n_decoder_heads)
+    change = _write_product(b, attended, f"{name}.out_proj")
+    return b.op("Add", (x, change), f"{name}.residual")
 
 
 def _feed_forward(b: WhisperBuilder, x: str, name: str) -> str:
     """Write `x + fc2(gelu(fc1(norm(x))))` of the layer called `name`."""
     normed = _write_norm(b, x, f"{name}.mlp_normed", f"{name}.final_layer_norm")
-    products = stored_linear(b, f"{name}.fc1"), stored_linear(b, f"{name}.fc2")
-    return b.op("Add", (x, mlp(b, normed, name, products)), f"{name}.out")
+    products = (stored_linear(b, f"{name}.fc1"), stored_linear(b, f"{name}.fc2"))
+    change = mlp(b, normed, name, products)
+    return b.op("Add", (x, change), f"{name}.out")
 
 
 def _write_attention(
@@ -349,36 +373,41 @@ def _write_attention(
     d_model)`, `mask` is additive `(1, 1, n_queries, n_keys)`; `name` is the stem of the values'
     names.
     """
-    (query, key, value), (n_queries, n_keys) = query_key_value, lengths
+    query, key, value = query_key_value
+    n_queries, n_keys = lengths
     size = b.dims.d_model // n_heads
-    scaled = b.op("Mul", (query, b.constant(float(size**-0.5))), f"{name}.q_scaled")
-    heads = []
-    for part, x, n in (("q", scaled, n_queries), ("k", key, n_keys), ("v", value, n_keys)):
-        apart = b.op(
-            "Reshape", (x, b.constant([1, n, n_heads, size])), f"{name}.{part}_heads.apart"
-        )
-        perm = [0, 2, 3, 1] if part == "k" else [0, 2, 1, 3]
-        heads.append(b.op("Transpose", (apart,), f"{name}.{part}_heads", perm=perm))
-    scores = b.op("MatMul", heads[:2], f"{name}.scores")
+    scope = b.scope(name)
+
+    def split(x: str, n: int, output: str, perm: list[int]) -> str:
+        shape = b.constant([1, n, n_heads, size])
+        heads = scope.op("Reshape", (x, shape), f"{output}.apart")
+        return scope.op("Transpose", (heads,), output, perm=perm)
+
+    scaled = scope.op("Mul", (query, b.constant(float(size**-0.5))), "q_scaled")
+    query_heads = split(scaled, n_queries, "q_heads", [0, 2, 1, 3])
+    key_heads = split(key, n_keys, "k_heads", [0, 2, 3, 1])
+    value_heads = split(value, n_keys, "v_heads", [0, 2, 1, 3])
+    scores = scope.op("MatMul", (query_heads, key_heads), "scores")
     if mask:
-        scores = b.op("Add", (scores, mask), f"{name}.masked")
-    weights = b.op("Softmax", (scores,), f"{name}.weights", axis=3)
-    mixed = b.op("MatMul", (weights, heads[2]), f"{name}.mixed")
-    turned = b.op("Transpose", (mixed,), f"{name}.turned", perm=[0, 2, 1, 3])
-    merged = b.constant([1, n_queries, b.dims.d_model])
-    return b.op("Reshape", (turned, merged), f"{name}.merged")
+        scores = scope.op("Add", (scores, mask), "masked")
+    weights = scope.op("Softmax", (scores,), "weights", axis=3)
+    attended = scope.op("MatMul", (weights, value_heads), "mixed")
+    transposed = scope.op("Transpose", (attended,), "turned", perm=[0, 2, 1, 3])
+    merged_shape = b.constant([1, n_queries, b.dims.d_model])
+    return scope.op("Reshape", (transposed, merged_shape), "merged")
 
 
 def _write_norm(b: WhisperBuilder, x: str, name: str, stem: str) -> str:
     """Write LayerNorm over the last of three axes, node by node where the opset needs it."""
     if b.opset >= OPSET:
         return layer_norm(b, x, name, stem)
-    mean = b.op("ReduceMean", (x,), f"{name}.mean", axes=[2], keepdims=1)
-    centred = b.op("Sub", (x, mean), f"{name}.centred")
-    squares = b.op("Pow", (centred, b.constant(2.0)), f"{name}.squares")
-    variance = b.op("ReduceMean", (squares,), f"{name}.variance", axes=[2], keepdims=1)
-    safe = b.op("Add", (variance, b.constant(NORM_EPSILON)), f"{name}.safe")
-    deviation = b.op("Sqrt", (safe,), f"{name}.deviation")
-    unit = b.op("Div", (centred, deviation), f"{name}.unit")
-    scaled = b.op("Mul", (unit, b.stored(f"{stem}.weight")), f"{name}.scaled")
+    scope = b.scope(name)
+    mean = scope.op("ReduceMean", (x,), "mean", axes=[2], keepdims=1)
+    centred = scope.op("Sub", (x, mean), "centred")
+    squares = scope.op("Pow", (centred, b.constant(2.0)), "squares")
+    variance = scope.op("ReduceMean", (squares,), "variance", axes=[2], keepdims=1)
+    safe = scope.op("Add", (variance, b.constant(NORM_EPSILON)), "safe")
+    deviation = scope.op("Sqrt", (safe,), "deviation")
+    unit = scope.op("Div", (centred, deviation), "unit")
+    scaled = scope.op("Mul", (unit, b.stored(f"{stem}.weight")), "scaled")
     return b.op("Add", (scaled, b.stored(f"{stem}.bias")), name)

@@ -1,4 +1,4 @@
-"""What is in a model directory or a HEF, as data for `whisper-hailo inspect`."""
+"""Descriptions of model directories and HEFs, as data for `whisper-hailo inspect`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.backends.hailo.hef_contract import RUNS_ON, DecoderShape, EncoderShape, recognise
+from whisper_hailo.backends.hailo.hef_contract import (
+    RUNS_ON,
+    DecoderShape,
+    EncoderShape,
+    Shape,
+    recognise,
+)
 from whisper_hailo.backends.hailo.hef_file import HefGroup, read_hef
 from whisper_hailo.core.errors import HefError, display_path
 from whisper_hailo.core.read_files import sha256
@@ -16,10 +22,17 @@ from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Describe a model directory or a HEF."""
-    if not path.exists() or path.suffix == ".onnx":
-        what = "is an ONNX file" if path.exists() else "does not exist"
-        raise HefError(f"{display_path(path)} {what}; give a model directory or a HEF")
+    """Describe a model directory or a HEF.
+
+    Raises:
+        HefError: it is neither.
+        ModelError: the directory has no readable `model.json`.
+    """
+    # Read as a HEF, both would be called broken.
+    if not path.exists():
+        raise HefError(f"{display_path(path)} does not exist; give a model directory or a HEF")
+    if path.suffix == ".onnx":
+        raise HefError(f"{display_path(path)} is an ONNX file; give a model directory or a HEF")
     return describe_model(path) if os.path.isdir(path) else describe_hef(path)
 
 
@@ -38,35 +51,41 @@ def describe_hef(path: Path) -> dict[str, Any]:
 
 
 def _describe_group(group: HefGroup, arch: str) -> dict[str, Any]:
-    shape = recognise(group, arch)
-    role: dict[str, Any] = {"part": "no half of Whisper"}
-    if isinstance(shape, EncoderShape):
-        seconds = shape.n_frames / FRAMES_PER_SECOND
-        role = {"part": "encoder", "window_s": seconds, "d_model": shape.d_model}
-    if isinstance(shape, DecoderShape):
-        role = {
-            "part": "decoder",
-            "positions": shape.n_positions,
-            "length": shape.length,
-            "d_model": shape.d_model,
-            "contract": f"the {shape.positions} adds the position rows",
-        }
     return {
-        **role,
+        **_describe_part(recognise(group, arch)),
         "contexts": group.contexts,
         "inputs": {name: list(shape) for name, shape in group.inputs.items()},
         "outputs": {name: list(shape) for name, shape in group.outputs.items()},
     }
 
 
+def _describe_part(shape: Shape | None) -> dict[str, Any]:
+    """Return the half of Whisper that a network is, and its sizes."""
+    if isinstance(shape, EncoderShape):
+        window_s = shape.n_frames / FRAMES_PER_SECOND
+        return {"part": "encoder", "window_s": window_s, "d_model": shape.d_model}
+    if isinstance(shape, DecoderShape):
+        return {
+            "part": "decoder",
+            "positions": shape.n_positions,
+            "length": shape.length,
+            "d_model": shape.d_model,
+            "contract": f"the {shape.positions} adds the position rows",
+        }
+    return {"part": "no half of Whisper"}
+
+
 def describe_model(directory: Path) -> dict[str, Any]:
-    """Return the specification of a model directory, and whether its files are what it says."""
+    """Return the specification of a model directory, and the state of its files."""
     spec = ModelSpec.load(directory)
     files = {}
-    for name, record in spec.files.items():  # in order of the names, as `model.json` has them
+    for name, record in spec.files.items():  # in order of the names, as in `model.json`
         path = directory / name
-        state = "changed" if path.is_file() else "missing"
-        if state == "changed" and sha256(path) == record.sha256:
+        if not path.is_file():
+            state = "missing"
+        elif sha256(path) != record.sha256:
+            state = "changed"
+        else:
             state = "ok"
         files[name] = {**asdict(record), "state": state}
     step_s = FRAMES_PER_POSITION / FRAMES_PER_SECOND

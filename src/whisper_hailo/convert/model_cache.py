@@ -1,4 +1,4 @@
-"""From a `--model` name to a model directory: converted once, kept in the user's cache."""
+"""Model directories for `--model` names: converted once, and kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 logger = logging.getLogger(__name__)
 
 REVISION = 5
-"""Of what conversions write. Raised when the same checkpoint and options give other values in the
-same format: directories from before still run, those in the cache are converted again."""
+"""Revision of the values that conversions write. Raised when the same checkpoint and options give
+other values in the same format: earlier directories still run, those in the cache are converted
+again."""
 
 
 def resolve_model(
@@ -53,6 +54,12 @@ def resolve_model(
     A model directory is used as it is. A checkpoint, bundled, local or from the hub, where
     `revision` is a commit, tag or branch, is converted into the cache the first time; a converted
     hub model never touches the network again.
+
+    Raises:
+        ModelError: no such model, or a damaged checkpoint.
+        HubError: it cannot be fetched.
+        OptionError: a model directory has another form than the options ask for.
+        OutputError: the cache cannot be written.
     """
     parsed = parse_name(name)
     if parsed.path is not None and is_model_directory(parsed.path):
@@ -62,36 +69,43 @@ def resolve_model(
     options = (options or ConvertOptions()).resolved()
     target = models_folder() / _folder_name(parsed, options, revision)
     stamp = _make_stamp(parsed, options)
-    if _why_not(target, stamp) is None:
+    if _find_problem(target, stamp) is None:
         return target
     with exclusive_lock(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
-        why_not = _why_not(target, stamp)
-        if why_not is not None:  # another process may have made it meanwhile
-            if why_not:
-                logger.warning("converting again: %s", why_not)
+        problem = _find_problem(target, stamp)  # again: another process may have converted it
+        if problem is not None:
+            if problem:
+                logger.warning("converting again: %s", problem)
             checkpoint, source = locate_checkpoint(parsed, revision)
-            # imports onnx: slow, rarely needed
-            from whisper_hailo.convert.convert import convert_checkpoint
-
-            logger.info("converting %s once into %s", source.name, target)
-            with wrap_os_error(target, ANOTHER_CACHE):
-                shutil.rmtree(target, ignore_errors=True)  # out of date, or damaged
-                convert_checkpoint(checkpoint, target, options, source=source)
-                own_stamp = stamp + _own_line(ModelSpec.load(target))
-                write_file(stamp_file(target), own_stamp, ANOTHER_CACHE)
+            _convert_into_cache(checkpoint, source, options, target, stamp)
     return target
+
+
+def _convert_into_cache(
+    checkpoint: Path, source: ModelSource, options: ConvertOptions, target: Path, stamp: bytes
+) -> None:
+    # Here, since it imports onnx, which is slow and rarely needed.
+    from whisper_hailo.convert.convert import convert_checkpoint
+
+    logger.info("converting %s once into %s", source.name, target)
+    with wrap_os_error(target, ANOTHER_CACHE):
+        shutil.rmtree(target, ignore_errors=True)  # out of date, or damaged
+        convert_checkpoint(checkpoint, target, options, source=source)
+        # Last: without a stamp the directory does not count.
+        whole_stamp = stamp + _spec_line(ModelSpec.load(target))
+        write_file(stamp_file(target), whole_stamp, ANOTHER_CACHE)
 
 
 def expect_form(directory: Path, spec: ModelSpec, options: ConvertOptions) -> None:
     """Refuse a directory of another form than was asked for; `auto` takes any."""
-    for name, has, asked in (
+    for name, form, option in (
         ("--quantize", spec.quantization, options.quantize),
         ("--encoder-quantize", spec.encoder_quantization, options.encoder_quantize),
     ):
-        if asked not in (AUTO_QUANTIZE, has):
+        if option not in (AUTO_QUANTIZE, form):
             raise OptionError(
-                f"{name} is {asked}, {display_path(directory)} is a model directory and has {has}; "
-                f"leave it out, or convert the checkpoint with {name} {asked}"
+                f"{name} is {option}, {display_path(directory)} is a model directory and has "
+                f"{form}; leave it out, or convert the checkpoint with {name} {option}"
             )
 
 
@@ -114,20 +128,23 @@ def _folder_name(parsed: CheckpointName, options: ConvertOptions, revision: str 
 def _make_stamp(parsed: CheckpointName, options: ConvertOptions) -> bytes:
     """Return what must be unchanged for a conversion to be used: program and checkpoint files."""
     lines = [f"whisper-hailo {__version__} format {SPEC_VERSION} revision {REVISION}"]
-    files = [] if parsed.path is None else sorted(parsed.path.glob("*"))
+    files = []
+    if parsed.path is not None:
+        files += sorted(parsed.path.glob("*"))
     if options.tokenizer is not None:
         files.append(options.tokenizer)
     for file in files:
-        if file.exists():  # not so for links into a store that was tidied up
+        if file.exists():  # a link may lead into a store that was tidied up
             status = file.stat()
             lines.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
     return os.fsencode("\n".join(lines) + "\n")
 
 
-def _own_line(spec: ModelSpec) -> bytes:
+def _spec_line(spec: ModelSpec) -> bytes:
     """Return the last line of a stamp: a hash of the description without HEFs, which come later."""
     text = replace(spec, hefs=()).to_json()
-    return f"{SPEC_FILE} {hashlib.sha256(text.encode()).hexdigest()}\n".encode()
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"{SPEC_FILE} {digest}\n".encode()
 
 
 def stamp_file(target: Path) -> Path:
@@ -135,20 +152,24 @@ def stamp_file(target: Path) -> Path:
     return target.with_name(target.name + ".stamp")
 
 
-def _why_not(target: Path, stamp: bytes) -> str | None:
-    """Return why a conversion cannot be used: nothing if missing or old, `None` if it can be."""
+def _find_problem(target: Path, stamp: bytes) -> str | None:
+    """Return why a conversion cannot be used, for a warning; `None` if it can be.
+
+    It is empty if the conversion is missing or out of date, which needs no warning.
+    """
     try:
-        found = stamp_file(target).read_bytes()
+        stored_stamp = stamp_file(target).read_bytes()
     except OSError:
-        found = b""
-    if found == stamp or not found.startswith(stamp):
+        return ""
+    if stored_stamp == stamp or not stored_stamp.startswith(stamp):
         return ""
     try:
         spec = ModelSpec.load(target)
         check_all(target, spec)
     except ModelError as error:
-        return str(error).rsplit(";", maxsplit=1)[0]  # what to do is done
-    if found != stamp + _own_line(spec):
+        problem, _, _ = str(error).rpartition(";")  # the advice is followed already
+        return problem or str(error)
+    if stored_stamp != stamp + _spec_line(spec):
         return f"{target / SPEC_FILE} is damaged: it is not what was written"
     return None
 
@@ -162,11 +183,11 @@ class CachedModel:
 
     @property
     def n_bytes(self) -> int:
-        """Of all its files, as `model.json` says: none is looked at."""
+        """Size of all its files according to `model.json`; none is looked at."""
         return sum(record.bytes for record in self.spec.files.values())
 
     def remove(self) -> None:
-        """Take it out of the cache, with what the package registry gave for it alone.
+        """Remove it from the cache, with a checkpoint of the package registry that no other uses.
 
         Checkpoints of the hub, which other programs may use, and local ones stay where they are.
         """
@@ -187,27 +208,34 @@ def _remove_folder(folder: Path) -> None:
 
 
 def cached_models() -> list[CachedModel]:
-    """Return all that are there, in order of their names; half-written ones are none."""
-    found = []
+    """Return the models in the cache in order of their names."""
+    models = []
     for path in models_folder().glob(f"*/{SPEC_FILE}"):
+        directory = path.parent
+        if directory.name.startswith("."):  # half-written
+            continue
         with suppress(ModelError):  # of another version; it is made again on demand
-            if not path.parent.name.startswith("."):
-                found.append(CachedModel(path.parent, ModelSpec.load(path.parent)))
-    return sorted(found, key=lambda model: (model.spec.name, model.directory.name))
+            models.append(CachedModel(directory, ModelSpec.load(directory)))
+    return sorted(models, key=lambda model: (model.spec.name, model.directory.name))
 
 
 def cached_as(name: str) -> list[CachedModel]:
-    """Return every form of a model, as `--model` or its folder in the cache names it."""
-    sources = {name, SHORT_NAMES.get(name, name)}
-    found = [
+    """Return every form of a model, as `--model` or its folder in the cache names it.
+
+    Raises:
+        ModelError: there is none.
+    """
+    models = cached_models()
+    names = {name, SHORT_NAMES.get(name, name)}
+    matches = [
         model
-        for model in cached_models()
-        if model.directory.name == name or sources & {model.spec.source.name, model.spec.name}
+        for model in models
+        if model.directory.name == name or names & {model.spec.source.name, model.spec.name}
     ]
-    if not found:
-        there = ", ".join(dict.fromkeys(model.spec.name for model in cached_models())) or "none"
-        raise ModelError(f"{display_path(name)} is not in the cache; there are: {there}")
-    return found
+    if not matches:
+        present = ", ".join(dict.fromkeys(model.spec.name for model in models)) or "none"
+        raise ModelError(f"{display_path(name)} is not in the cache; there are: {present}")
+    return matches
 
 
 def find_model(
@@ -217,10 +245,10 @@ def find_model(
     revision: str | None = None,
     tokenizer: Path | None = None,
 ) -> tuple[Path, ModelSpec]:
-    """Return the directory that a `--model` argument names, and what it holds; see `resolve_model`.
+    """Return the directory that a `--model` argument names, and its description.
 
-    Also used as it is: a directory with a description and no weights, such as an export of Optimum,
-    whose control tokens `tokenizer` names if it is given.
+    See `resolve_model`. A directory with a checkpoint's configs and no weights, such as an export
+    of Optimum, is also used as it is; `tokenizer` takes the place of its own.
     """
     path = parse_name(name).path
     if path is not None and is_described(path):
@@ -233,28 +261,31 @@ def find_model(
 
 def is_described(path: Path) -> bool:
     """Return whether a directory describes a checkpoint and does not hold its arrays."""
-    arrays = (SINGLE_FILE, INDEX_FILE, *PICKLES)
-    has_arrays = any((path / name).exists() for name in arrays)
-    has_weights = has_arrays or is_ctranslate2(path) or is_model_directory(path)
-    return (path / "config.json").is_file() and not has_weights
+    if not (path / "config.json").is_file():
+        return False
+    if is_ctranslate2(path) or is_model_directory(path):
+        return False
+    return not any((path / name).exists() for name in (SINGLE_FILE, INDEX_FILE, *PICKLES))
 
 
 def describe(path: Path, tokenizer: Path | None = None) -> ModelSpec:
-    """Read `config.json` and, mostly, `generation_config.json` as a model.
+    """Describe a model by `config.json` and, if it is there, `generation_config.json`.
 
-    A tokenizer file may take the place of the directory's own.
+    `tokenizer` takes the place of the directory's own.
     """
+    name = path.resolve().name
     dims = read_config(path).dims
-    generation, own = path / "generation_config.json", path / TOKENIZER_FILE
-    tokenizer = tokenizer or (own if own.is_file() else None)
+    generation_path = path / "generation_config.json"
+    generation = read_json_object(generation_path) if generation_path.is_file() else {}
+    tokenizer_path = path / TOKENIZER_FILE
+    if tokenizer is None and tokenizer_path.is_file():
+        tokenizer = tokenizer_path
     return ModelSpec(
-        name=path.resolve().name,
+        name=name,
         dims=dims,
         tokens=read_special_tokens(path, tokenizer),
         quantization="none",
         encoder_quantization="none",
-        alignment_heads=alignment_heads(
-            read_json_object(generation) if generation.is_file() else {}, dims
-        ),
-        source=ModelSource(name=path.resolve().name),
+        alignment_heads=alignment_heads(generation, dims),
+        source=ModelSource(name=name),
     )

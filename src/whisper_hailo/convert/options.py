@@ -13,7 +13,7 @@ from whisper_hailo.core.spec import ARCHES
 
 QUANTIZATIONS: Final = ("none", "int8", "int4")
 AUTO_QUANTIZE: Final = "auto"
-"""What is best where it runs: see `ConvertOptions`."""
+"""The best that is known: see `ConvertOptions`."""
 
 _CHOICES: Final = (AUTO_QUANTIZE, *QUANTIZATIONS)
 WINDOW: Final = "Model and window"
@@ -22,7 +22,7 @@ _FORMS: Final = "Hailo forms"
 
 @dataclass(frozen=True, slots=True)
 class HailoOptions:
-    """Fixed sizes of the graphs for the Hailo compiler; `None` takes what is known of the size."""
+    """Fixed sizes of the graphs for the Hailo compiler; `None` takes those known for the model."""
 
     window_s: float | None = flag(
         None,
@@ -52,10 +52,10 @@ class ConvertOptions:
             `auto` is `int8`, whose errors no measurement here could tell from those of `none`.
         encoder_quantize: the same for the encoder's matrix products; convolutions, additions, norms
             and softmax always stay float. `auto` is `none` beside a decoder of `none`, else `int8`:
-            with outliers kept apart, 494 recordings of people gave real `base` 2,465 word errors,
+            with outliers separated, real `base` made 2,465 word errors in 494 recordings of people,
             and 2,491 in float32 (docs/accuracy.md).
-        half: what a quantised encoder does not compute in 8 bits is in float16 where that is safe,
-            for processors that compute in it; `None` asks the one of this machine.
+        half: compute in float16 what a quantised encoder does not compute in 8 bits, where that is
+            safe; `None` does so if this machine's processor computes in float16.
         tokenizer: a tokenizer file to use instead of the checkpoint's own.
         hailo: also write the graphs that the Hailo compiler takes; `None` writes none.
     """
@@ -89,13 +89,16 @@ class ConvertOptions:
 
     @property
     def in_half(self) -> bool:
-        """Whether the encoder computes in float16, asked for or not."""
-        wanted = has_float16_kernels() if self.half is None else self.half
-        return wanted and self.encoder_form != "none"
+        """Whether the encoder computes in float16, by option or by default."""
+        if self.encoder_form == "none":
+            return False
+        return has_float16_kernels() if self.half is None else self.half
 
     def resolved(self) -> ConvertOptions:
-        """Return the same with what `auto` and `None` stand for on this machine."""
-        quantize, encoder_quantize = self.decoder_form, self.encoder_form
+        """Return the same options with the values of `auto` and `None` on this machine."""
         return replace(
-            self, quantize=quantize, encoder_quantize=encoder_quantize, half=self.in_half
+            self,
+            quantize=self.decoder_form,
+            encoder_quantize=self.encoder_form,
+            half=self.in_half,
         )

@@ -274,7 +274,7 @@ def test_what_waits_behind_a_part_that_fails_is_not_begun(monkeypatch: pytest.Mo
         return {}
 
     with pytest.raises(ModelError, match="one line"):
-        convert.run_side_by_side([fail, *[other] * 9, last])
+        convert.run_in_parallel([fail, *[other] * 9, last])
     assert "last" not in begun
     assert len(begun) <= 2
 

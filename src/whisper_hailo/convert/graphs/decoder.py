@@ -19,8 +19,8 @@ from whisper_hailo.convert.graphs.layers import (
     SELF_BIAS,
     WINDOW_QUERIES,
     Arithmetic,
+    Operand,
     Rounded,
-    Seen,
     attend,
     attend_int8,
     attend_to_cache,
@@ -58,7 +58,7 @@ class Precision:
     Attributes:
         vocabulary: the token table where all of it is read, to project to the vocabulary.
         kept: the same table where single rows of it are looked up, and query, key and value of the
-            text, which every later step hears again.
+            text, which every later step reads again.
         others: all other products of the layers.
     """
 
@@ -75,20 +75,25 @@ class Precision:
         costs a step some per cent. In deeper decoders only the queries, keys and values do.
         """
         if arithmetic is not Arithmetic.BLOCKS_4:
-            return cls(arithmetic, arithmetic, arithmetic)
-        dims, width = config.dims, config.dims.d_model
+            return cls(vocabulary=arithmetic, kept=arithmetic, others=arithmetic)
+        dims = config.dims
+        width = dims.d_model
         # Self-attention has four matrices, cross-attention two that a step reads, the MLP two.
-        layer = 6 * width * width + 2 * width * config.decoder_ffn
-        keeps_others = dims.n_vocab * width > dims.n_decoder_layers * layer
-        kept = Arithmetic.BLOCKS_8
-        return cls(arithmetic, kept, kept if keeps_others else arithmetic)
+        layer_size = 6 * width * width + 2 * width * config.decoder_ffn
+        table_size = dims.n_vocab * width
+        is_shallow = table_size > dims.n_decoder_layers * layer_size
+        return cls(
+            vocabulary=arithmetic,
+            kept=Arithmetic.BLOCKS_8,
+            others=Arithmetic.BLOCKS_8 if is_shallow else arithmetic,
+        )
 
 
 _EMBEDDING = "decoder.embed_tokens.weight"
 _PROJECTION = "decoder.projection"
 
 VOCABULARY_BLOCK = 128
-"""Values with one scale at most, in 4 bits as in 8: a third quicker than half of that in 4."""
+"""Most values with one scale, in 4 bits as in 8: in 4 a third quicker than half as many."""
 
 
 def decoder_graph(
@@ -98,16 +103,15 @@ def decoder_graph(
 ) -> Graph:
     """Author the decoder; `docs/reference/model-directory.md` lists its inputs and outputs.
 
-    Masks and places are made by the host, which knows them without asking: in the graph they were
+    Masks and positions are made by the host, which has their sizes at hand: in the graph they were
     a fifth of the nodes of a step. `alignment` are `(layer, head)` pairs whose cross-attention
-    weights will be wanted: the queries of their layers are outputs. `arithmetic` is `FLOAT` or
+    weights may be asked for: the queries of their layers are outputs. `arithmetic` is `FLOAT` or
     blocks; `Precision` says which products keep more bits.
     """
-    b = _Decoder("whisper_decoder", checkpoint)
-    b.precision = Precision.of(arithmetic, checkpoint.config)
-    b.in_codes = arithmetic is not Arithmetic.FLOAT
+    b = _Decoder(checkpoint, arithmetic)
     b.declare_inputs()
-    x, change = b.embed_tokens(), ""
+    x = b.embed_tokens()
+    change = ""
     for i in range(b.dims.n_decoder_layers):
         name = f"decoder.layers.{i}"
         x, normed = b.add_and_norm(x, change, f"{name}.self_attn_layer_norm")
@@ -118,7 +122,8 @@ def decoder_graph(
         products = stored_linear(b, f"{name}.fc1"), stored_linear(b, f"{name}.fc2")
         change = mlp(b, normed, name, products, b.precision.others)
     _, normed = b.add_and_norm(x, change, "decoder.layer_norm")
-    b.project_to_vocabulary(b.op("Gather", (normed, "positions"), "decoder.hidden", axis=1))
+    hidden = b.op("Gather", (normed, "positions"), "decoder.hidden", axis=1)
+    b.project_to_vocabulary(hidden)
     for i in sorted({layer for layer, _ in alignment}):
         shape: tuple[int | str, ...] = ("batch", "n_tokens", b.dims.d_model)
         if b.in_codes:
@@ -128,84 +133,110 @@ def decoder_graph(
 
 
 class _Decoder(WhisperBuilder):
-    """Writes the pieces of a decoder.
+    """Writes the parts of a decoder.
 
     Attributes:
         in_codes: keys and values of the audio come in 8 bits.
     """
 
-    precision: Precision
-    in_codes: bool
+    def __init__(self, checkpoint: Checkpoint, arithmetic: Arithmetic) -> None:
+        super().__init__("whisper_decoder", checkpoint)
+        self.precision = Precision.of(arithmetic, checkpoint.config)
+        self.in_codes = arithmetic is not Arithmetic.FLOAT
 
     def declare_inputs(self) -> None:
-        """Declare the inputs, and the longer caches; write what all layers make of the inputs."""
-        heads, size = self.dims.n_decoder_heads, self.dims.head_size
+        """Declare inputs and the longer caches; write the values that all layers share."""
         self.input("tokens", INT64, ("batch", "n_tokens"))
         self.input("text_positions", INT64, ("batch", "n_tokens"))
         self.input("positions", INT64, ("K",))
         self.input("self_bias", FLOAT, ("batch", 1, "n_tokens", "n_columns or more"))
         self.input("last_column", INT32, ("batch",))
         self.input("n_columns", INT32, (1,))
-        layers = range(self.dims.n_decoder_layers)
-        for name in (f"{part}_{i}" for i in layers for part in ("key", "value")):
-            shape = ("batch", heads, "n_places", self.dims.cache_head_size)
-            self.input(f"past_{name}", FLOAT, shape)
-            self.output(f"present_{name}", FLOAT, shape)
-        for i in layers:
+        for i in range(self.dims.n_decoder_layers):
             for part in ("key", "value"):
-                name = f"cross_{part}_{i}"
-                self.input(name, *_audio_form(name, self.dims, in_codes=self.in_codes))
-                if self.in_codes:
-                    scales = ("windows", 1, heads, size)
-                    self.input(f"cross_{part}_scale_{i}", FLOAT, scales)
+                self._declare_cache(f"{part}_{i}")
+        for i in range(self.dims.n_decoder_layers):
+            for part in ("key", "value"):
+                self._declare_audio(part, i)
         n_queries = 1 if self.in_codes else "n_tokens"
         self.input("cross_bias", FLOAT, ("windows", 1, n_queries, "n_positions + 1"))
-        # The host may give one bias for all columns there can be, once for many steps: the cut
-        # takes less than telling the runtime of another array.
-        first, axis = (self.constant(np.array([n], np.int32)) for n in (0, 3))
+        # The host may give one bias for all columns that there can be, once for many steps: cutting
+        # it takes less than binding another array.
+        first = self.constant(np.array([0], np.int32))
+        axis = self.constant(np.array([3], np.int32))
         self.op("Slice", ("self_bias", first, "n_columns", axis), SELF_BIAS)
         if self.in_codes:
-            windows = self.op("Shape", ("cross_bias",), "n_windows", start=0, end=1)
-            self.op("Concat", (windows, self.constant([-1, heads, size])), WINDOW_QUERIES, axis=0)
-            rows = self.op("Shape", ("tokens",), "n_rows")
-            self.op("Concat", (rows, self.constant([self.dims.d_model])), ROW_VALUES, axis=0)
+            self._write_shapes()
+
+    def _declare_cache(self, name: str) -> None:
+        """Declare one input of the cache, and the longer output that becomes the next one."""
+        heads = self.dims.n_decoder_heads
+        shape = ("batch", heads, "n_places", self.dims.cache_head_size)
+        self.input(f"past_{name}", FLOAT, shape)
+        self.output(f"present_{name}", FLOAT, shape)
+
+    def _declare_audio(self, part: str, layer: int) -> None:
+        """Declare the keys or values of the audio, and their scales if they are codes."""
+        name = f"cross_{part}_{layer}"
+        dtype, shape = _audio_form(name, self.dims, in_codes=self.in_codes)
+        self.input(name, dtype, shape)
+        if self.in_codes:
+            scales_shape = ("windows", 1, self.dims.n_decoder_heads, self.dims.head_size)
+            self.input(f"cross_{part}_scale_{layer}", FLOAT, scales_shape)
+
+    def _write_shapes(self) -> None:
+        """Write the shapes that cross-attention to codes gives its queries and its results."""
+        windows = self.op("Shape", ("cross_bias",), "n_windows", start=0, end=1)
+        sizes = self.constant([-1, self.dims.n_decoder_heads, self.dims.head_size])
+        self.op("Concat", (windows, sizes), WINDOW_QUERIES, axis=0)
+        rows = self.op("Shape", ("tokens",), "n_rows")
+        self.op("Concat", (rows, self.constant([self.dims.d_model])), ROW_VALUES, axis=0)
 
     def embed_tokens(self) -> str:
         """Write token embedding plus position embedding, `(batch, n_tokens, d_model)`."""
-        bits, d_model = self.precision.kept.block_bits, self.dims.d_model
+        bits = self.precision.kept.block_bits
         if bits is None:
-            rows = self.op("Gather", (self.stored(_EMBEDDING), "tokens"), "decoder.tokens")
+            tokens = self.op("Gather", (self.stored(_EMBEDDING), "tokens"), "decoder.tokens")
         else:
-            codes, scales = quantized(self.checkpoint.weight(_EMBEDDING), bits)
-            blocks = self.weight(f"{_EMBEDDING}.blocks", codes)
-            shape = (self.dims.n_vocab, d_model * bits // 8)
-            flat = self.view(f"{_EMBEDDING}.codes", blocks, shape)
-            rows = self.op(
-                "GatherBlockQuantized",
-                (flat, "tokens", self.weight(f"{_EMBEDDING}.scales", scales)),
-                "decoder.tokens",
-                domain=MICROSOFT,
-                bits=bits,
-                block_size=block_size(d_model, bits),
-                gather_axis=0,
-                quantize_axis=1,
-            )
-        places = self.stored("decoder.embed_positions.weight")
-        place = self.op("Gather", (places, "text_positions"), "decoder.places")
-        return self.op("Add", (rows, place), "decoder.embedded")
+            tokens = self._look_up_blocks(bits)
+        table = self.stored("decoder.embed_positions.weight")
+        positions = self.op("Gather", (table, "text_positions"), "decoder.places")
+        return self.op("Add", (tokens, positions), "decoder.embedded")
+
+    def _look_up_blocks(self, bits: int) -> str:
+        """Write the lookup in a table of blocks, whose bytes the projection may share."""
+        d_model = self.dims.d_model
+        code_weight, scale_weight = quantized(self.checkpoint.weight(_EMBEDDING), bits)
+        blocks = self.weight(f"{_EMBEDDING}.blocks", code_weight)
+        flat_shape = (self.dims.n_vocab, d_model * bits // 8)
+        codes = self.view(f"{_EMBEDDING}.codes", blocks, flat_shape)
+        scales = self.weight(f"{_EMBEDDING}.scales", scale_weight)
+        return self.op(
+            "GatherBlockQuantized",
+            (codes, "tokens", scales),
+            "decoder.tokens",
+            domain=MICROSOFT,
+            bits=bits,
+            block_size=block_size(d_model, bits),
+            gather_axis=0,
+            quantize_axis=1,
+        )
 
     def add_and_norm(self, x: str, change: str, stem: str) -> tuple[str, str]:
         """Write `x + change` (`x` without a change) and its norm with the weights called `stem`.
 
-        The runtime's operator for both takes 2 us for each row beyond the first; these two a tenth.
+        The runtime's operator for both takes 2 us for each row beyond the first, these two a tenth
+        of it.
         """
-        added = self.op("Add", (x, change), f"{stem}.in") if change else x
-        return added, layer_norm(self, added, f"{stem}.out", stem)
+        if change:
+            x = self.op("Add", (x, change), f"{stem}.in")
+        return x, layer_norm(self, x, f"{stem}.out", stem)
 
     def self_attention(self, normed: str, layer: int) -> str:
         """Write `out(attention(normed))` over the cache and this step's tokens."""
         name = f"decoder.layers.{layer}.self_attn"
-        heads, width = self.dims.n_decoder_heads, self.dims.cache_head_size
+        heads = self.dims.n_decoder_heads
+        width = self.dims.cache_head_size
         fused = joined(
             query(self, name, self.dims.head_size),
             stored_linear(self, f"{name}.k_proj", bias=False),
@@ -213,34 +244,34 @@ class _Decoder(WhisperBuilder):
         )
         wide = with_wider_outputs(fused, 3 * heads, width)
         qkv = linear(self, normed, f"{name}.qkv", wide, self.precision.kept)
-        mixed = attend_to_cache(self, f"{name}.mixed", qkv, layer, heads)
+        attended = attend_to_cache(self, f"{name}.mixed", qkv, layer, heads)
         out = with_wider_inputs(stored_linear(self, f"{name}.out_proj"), heads, width)
-        return linear(self, mixed, f"{name}.out", out, self.precision.others)
+        return linear(self, attended, f"{name}.out", out, self.precision.others)
 
     def cross_attention(self, normed: str, layer: int) -> str:
         """Write `out(attention(normed))` over keys and values of the audio."""
-        name, precision = f"decoder.layers.{layer}.encoder_attn", self.precision.others
+        name = f"decoder.layers.{layer}.encoder_attn"
+        arithmetic = self.precision.others
         weights = query(self, name, self.dims.head_size)
         if self.in_codes:
-            asked = linear(self, normed, f"{name}.q", weights, precision)
-            apart = self.op("Reshape", (asked, WINDOW_QUERIES), f"{name}.q.by_window")
-            scaled = self.op("Mul", (apart, f"cross_key_scale_{layer}"), f"query_{layer}")
+            queries = linear(self, normed, f"{name}.q", weights, arithmetic)
+            split = self.op("Reshape", (queries, WINDOW_QUERIES), f"{name}.q.by_window")
+            scaled = self.op("Mul", (split, f"cross_key_scale_{layer}"), f"query_{layer}")
             values = attend_int8(self, f"{name}.values", scaled, layer)
-            mixed = self.op("Reshape", (values, ROW_VALUES), f"{name}.mixed")
+            attended = self.op("Reshape", (values, ROW_VALUES), f"{name}.mixed")
         else:
-            asked = linear(self, normed, f"query_{layer}", weights, precision)
-            qkv = (asked, f"cross_key_{layer}", f"cross_value_{layer}")
+            queries = linear(self, normed, f"query_{layer}", weights, arithmetic)
+            qkv = (queries, f"cross_key_{layer}", f"cross_value_{layer}")
             heads = self.dims.n_decoder_heads
-            mixed = attend(self, f"{name}.mixed", qkv, heads, bias="cross_bias")
-        return linear(
-            self, mixed, f"{name}.out", stored_linear(self, f"{name}.out_proj"), precision
-        )
+            attended = attend(self, f"{name}.mixed", qkv, heads, bias="cross_bias")
+        out = stored_linear(self, f"{name}.out_proj")
+        return linear(self, attended, f"{name}.out", out, arithmetic)
 
     def project_to_vocabulary(self, hidden: str) -> None:
         """Output `logits (batch, K, n_vocab)` and `logsumexp (batch, K)` of `hidden (batch, K, d)`.
 
-        The sum is what any logit loses in LogSoftmax: one operator and no power of its own, where
-        ReduceLogSumExp runs seventeen times slower.
+        The sum is the difference that LogSoftmax makes to any logit: ReduceLogSumExp would give it
+        directly, seventeen times slower.
         """
         tied = self.checkpoint.tied and self.precision.vocabulary is self.precision.kept
         bits = self.precision.vocabulary.block_bits
@@ -251,39 +282,39 @@ class _Decoder(WhisperBuilder):
         self.output("logits", FLOAT, ("batch", "K", self.dims.n_vocab))
         first = self.constant(0)
         logprobs = self.op("LogSoftmax", ("logits",), "logprobs", axis=-1)
-        before, after = (
-            self.op("Gather", (name, first), f"{name}.first", axis=-1)
-            for name in ("logits", logprobs)
-        )
-        self.op("Sub", (before, after), "logsumexp")
+        logit = self.op("Gather", ("logits", first), "logits.first", axis=-1)
+        logprob = self.op("Gather", (logprobs, first), f"{logprobs}.first", axis=-1)
+        self.op("Sub", (logit, logprob), "logsumexp")
         self.output("logsumexp", FLOAT, ("batch", "K"))
 
     def _float_logits(self, hidden: str, *, tied: bool) -> None:
-        """Write a Gemm, which takes the table as it lies in the file, `(n_vocab, d_model)`."""
-        name, dims = f"{_PROJECTION}.weight", self.dims
+        """Write a Gemm, which takes the table as it is in the file, `(n_vocab, d_model)`."""
+        n_vocab = self.dims.n_vocab
+        d_model = self.dims.d_model
+        scope = self.scope(_PROJECTION)
         if tied:
-            table = self.view(name, _EMBEDDING, (dims.n_vocab, dims.d_model))
+            table = self.view(f"{_PROJECTION}.weight", _EMBEDDING, (n_vocab, d_model))
         else:
-            table = self.weight(name, self.checkpoint.projection())
-        flat = self.op(
-            "Reshape", (hidden, self.constant([-1, dims.d_model])), f"{_PROJECTION}.flat"
-        )
-        product = self.op("Gemm", (flat, table), f"{_PROJECTION}.product", transB=1)
-        leading = self.op("Shape", (hidden,), f"{_PROJECTION}.leading", start=0, end=2)
-        sizes = (leading, self.constant([dims.n_vocab]))
-        shape = self.op("Concat", sizes, f"{_PROJECTION}.shape", axis=0)
-        self.op("Reshape", (product, shape), "logits", allowzero=1)  # no position may be asked for
+            table = self.weight(f"{_PROJECTION}.weight", self.checkpoint.projection())
+        flat = scope.op("Reshape", (hidden, self.constant([-1, d_model])), "flat")
+        product = scope.op("Gemm", (flat, table), "product", transB=1)
+        leading = scope.op("Shape", (hidden,), "leading", start=0, end=2)
+        shape = scope.op("Concat", (leading, self.constant([n_vocab])), "shape", axis=0)
+        self.op("Reshape", (product, shape), "logits", allowzero=1)  # K may be 0
 
     def _blocked_logits(self, hidden: str, bits: int, *, tied: bool) -> None:
-        table, dims = self.checkpoint.projection(), self.dims
+        table = self.checkpoint.projection()
+        n_vocab = self.dims.n_vocab
+        d_model = self.dims.d_model
         if tied:
-            shape = (dims.n_vocab, dims.d_model // block_size(dims.d_model, bits, VOCABULARY_BLOCK))
-            scales = self.view(f"{_PROJECTION}.scales", f"{_EMBEDDING}.scales", shape)
-            inputs = [hidden, f"{_EMBEDDING}.blocks", scales]
+            n_blocks = d_model // block_size(d_model, bits, VOCABULARY_BLOCK)
+            codes = f"{_EMBEDDING}.blocks"
+            scales = self.view(f"{_PROJECTION}.scales", f"{_EMBEDDING}.scales", (n_vocab, n_blocks))
         else:
-            codes, scale_weight = quantized(table, bits, VOCABULARY_BLOCK)
-            blocks = self.weight(f"{_PROJECTION}.codes", codes)
-            inputs = [hidden, blocks, self.weight(f"{_PROJECTION}.scales", scale_weight)]
+            code_weight, scale_weight = quantized(table, bits, VOCABULARY_BLOCK)
+            codes = self.weight(f"{_PROJECTION}.codes", code_weight)
+            scales = self.weight(f"{_PROJECTION}.scales", scale_weight)
+        inputs = [hidden, codes, scales]
         if bits == 4:  # in 8 bits it changes nothing
             # The norm's bias is what hidden states are on average.
             mean = self.checkpoint.weight("decoder.layer_norm.bias")
@@ -297,7 +328,7 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
 
     Input `audio_features (batch, n_positions, d_model)`; outputs for each layer i
     `cross_key_{i}` and `cross_value_{i} (batch, heads, n_positions + 1, head_size)`. The last
-    position is that of a zero row of audio features: key 0 (keys have no bias), value b_v. One such
+    position is a zero row of audio features: key 0 (keys have no bias), value b_v. One such
     position with score ln P is worth P zero rows.
 
     Where the arithmetic of the projections is not float, these are 8-bit codes whose zero is
@@ -306,78 +337,93 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
     `(batch, heads, blocks, head_size, AUDIO_BLOCK)`: `n_positions + 1` is a multiple of it.
     """
     b = WhisperBuilder("whisper_cross_kv", checkpoint)
-    heads, size = b.dims.n_decoder_heads, b.dims.head_size
     features = b.input("audio_features", FLOAT, ("batch", "n_positions", b.dims.d_model))
-    seen = _one_zero_row_more(b, quantize_once(b, features, arithmetic))
+    padded = _add_zero_row(b, quantize_once(b, features, arithmetic))
     in_codes = arithmetic is not Arithmetic.FLOAT
     for i in range(b.dims.n_decoder_layers):
         attention = f"decoder.layers.{i}.encoder_attn"
-        key = stored_linear(b, f"{attention}.k_proj", bias=False)
-        value = stored_linear(b, f"{attention}.v_proj")
-        names = (f"cross_key_{i}", f"cross_value_{i}")
+        key_weights = stored_linear(b, f"{attention}.k_proj", bias=False)
+        value_weights = stored_linear(b, f"{attention}.v_proj")
         if in_codes:
-            both = linear(b, seen, f"{attention}.kv", joined(key, value), arithmetic)
-            codes = _in_8_bits(b, both, i)
-            parts = b.ops("Split", (codes,), [f"{name}.flat" for name in names], axis=-1)
+            weights = joined(key_weights, value_weights)
+            both = linear(b, padded, f"{attention}.kv", weights, arithmetic)
+            codes = _write_codes(b, both, i)
+            names = (f"cross_key_{i}.flat", f"cross_value_{i}.flat")
+            keys, values = b.ops("Split", (codes,), names, axis=-1)
         else:
-            parts = (
-                linear(b, seen, f"{attention}.k", key),
-                linear(b, seen, f"{attention}.v", value),
-            )
-        for name, part in zip(names, parts, strict=True):
-            in_blocks = in_codes and name == names[0]
-            # 0 keeps an axis, also one of no rows, where -1 would be any number.
-            shape = [0, -1, AUDIO_BLOCK, heads, size] if in_blocks else [0, 0, heads, size]
-            apart = b.op("Reshape", (part, b.constant(shape)), f"{name}.apart")
-            b.op("Transpose", (apart,), name, perm=[0, 3, 1, 4, 2] if in_blocks else [0, 2, 1, 3])
-            b.output(name, *_audio_form(name, b.dims, in_codes=in_codes))
+            keys = linear(b, padded, f"{attention}.k", key_weights)
+            values = linear(b, padded, f"{attention}.v", value_weights)
+        _output_heads(b, f"cross_key_{i}", keys, in_blocks=in_codes)
+        _output_heads(b, f"cross_value_{i}", values)
+        for name in (f"cross_key_{i}", f"cross_value_{i}"):
+            dtype, shape = _audio_form(name, b.dims, in_codes=in_codes)
+            b.output(name, dtype, shape)
     return b.build()
+
+
+def _output_heads(b: WhisperBuilder, name: str, x: str, *, in_blocks: bool = False) -> None:
+    """Write `x (batch, n, d_model)` split into heads, the positions of each next to each other."""
+    heads = b.dims.n_decoder_heads
+    size = b.dims.head_size
+    # 0 keeps an axis, also one of no rows, where -1 would be any number.
+    shape = [0, 0, heads, size]
+    perm = [0, 2, 1, 3]
+    if in_blocks:
+        shape = [0, -1, AUDIO_BLOCK, heads, size]
+        perm = [0, 3, 1, 4, 2]
+    split = b.op("Reshape", (x, b.constant(shape)), f"{name}.apart")
+    b.op("Transpose", (split,), name, perm=perm)
 
 
 def _audio_form(
     name: str, dims: Dimensions, *, in_codes: bool
 ) -> tuple[int, tuple[int | str, ...]]:
     """Return type and shape of `cross_key_{i}` or `cross_value_{i}`."""
-    heads, size = dims.n_decoder_heads, dims.head_size
+    heads = dims.n_decoder_heads
+    size = dims.head_size
     if in_codes and name.startswith("cross_key"):
         return UINT8, ("windows", heads, "blocks", size, AUDIO_BLOCK)
-    return UINT8 if in_codes else FLOAT, ("windows", heads, "n_positions + 1", size)
+    dtype = UINT8 if in_codes else FLOAT
+    return dtype, ("windows", heads, "n_positions + 1", size)
 
 
-def _in_8_bits(b: WhisperBuilder, both: str, layer: int) -> str:
-    """Write codes from 1 to 255 of keys and values side by side; their scales are outputs.
+def _write_codes(b: WhisperBuilder, both: str, layer: int) -> str:
+    """Write codes from 1 to 255 of keys and values, one after the other; their scales are outputs.
 
-    The largest value of a channel in the window becomes 127 steps; one that is smaller than 1e-20
-    everywhere counts as silent. Pooling over some positions leaves few rows for the
+    The largest value of a channel in the window becomes 127 steps; a channel that is smaller than
+    1e-20 everywhere counts as silent. Pooling over some positions leaves few rows for the
     reduction over the middle axis, which the runtime does five times as slowly.
     """
-    size = b.op("Abs", (both,), f"{both}.absolute")
-    picture = b.op("Unsqueeze", (size, b.constant([1])), f"{both}.picture")
+    scope = b.scope(both)
+    magnitudes = scope.op("Abs", (both,), "absolute")
+    image = scope.op("Unsqueeze", (magnitudes, b.constant([1])), "picture")
     window = [16, 1]
-    pooled = b.op(
-        "MaxPool", (picture,), f"{both}.pooled", kernel_shape=window, strides=window, ceil_mode=1
+    pooled = scope.op(
+        "MaxPool", (image,), "pooled", kernel_shape=window, strides=window, ceil_mode=1
     )
-    largest = b.op("ReduceMax", (pooled,), f"{both}.largest", axes=[1, 2], keepdims=0)
-    row = b.op("Unsqueeze", (largest, b.constant([1])), f"{both}.largest_row")
-    some = b.op("Max", (row, b.constant(1e-20)), f"{both}.some")
-    step = b.op("Div", (some, b.constant(127.0)), f"{both}.step")
-    outputs = [f"cross_{part}_scale_{layer}" for part in ("key", "value")]
+    largest = scope.op("ReduceMax", (pooled,), "largest", axes=[1, 2], keepdims=0)
+    row = scope.op("Unsqueeze", (largest, b.constant([1])), "largest_row")
+    not_zero = scope.op("Max", (row, b.constant(1e-20)), "some")
+    step = scope.op("Div", (not_zero, b.constant(127.0)), "step")
+    outputs = (f"cross_key_scale_{layer}", f"cross_value_scale_{layer}")
     parts = b.ops("Split", (step,), [f"{output}.flat" for output in outputs], axis=-1)
+    shape = (1, b.dims.n_decoder_heads, b.dims.head_size)
     for part, output in zip(parts, outputs, strict=True):
-        shape = (1, b.dims.n_decoder_heads, b.dims.head_size)
         b.op("Reshape", (part, b.constant([0, *shape])), output)
         b.output(output, FLOAT, ("windows", *shape))
-    steps = b.op("Div", (both, step), f"{both}.steps")
+    steps = scope.op("Div", (both, step), "steps")
     zero = b.constant(np.array(SIGNLESS_ZERO, np.uint8))
-    return b.op("QuantizeLinear", (steps, b.constant(1.0), zero), f"{both}.steps_8")
+    return scope.op("QuantizeLinear", (steps, b.constant(1.0), zero), "steps_8")
 
 
-def _one_zero_row_more(b: WhisperBuilder, x: Seen) -> Seen:
+def _add_zero_row(b: WhisperBuilder, x: Operand) -> Operand:
     """Write `(batch, n, d_model)` -> `(batch, n + 1, d_model)`, the last row zeros."""
     if isinstance(x, Rounded):
-        rows, zero = x.codes, x.zero
+        rows = x.codes
+        zero = x.zero
     else:
-        rows, zero = x, b.weight("zero", ready_weight(np.zeros((1,), np.float32)))
+        rows = x
+        zero = b.weight("zero", ready_weight(np.zeros((1,), np.float32)))
     batch = b.op("Shape", (rows,), "batch", start=0, end=1)
     shape = b.op("Concat", (batch, b.constant([1, b.dims.d_model])), "zero_row.shape", axis=0)
     row = b.op("Expand", (zero, shape), "zero_row")

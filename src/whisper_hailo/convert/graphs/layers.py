@@ -1,7 +1,7 @@
-"""The pieces every Whisper graph is made of: products, norm, GELU, MLP, and fused attention.
+"""The parts that every Whisper graph is made of: products, norm, GELU, MLP, and fused attention.
 
 Products come with their weights, in any of the arithmetics that a graph may be written in. All
-queries come with 1 / sqrt(head size) folded into their projection, so attention's scale is one.
+queries have 1 / sqrt(head size) folded into their projection, so attention's scale is one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Arithmetic(Enum):
 
     Attributes:
         FLOAT: in float32.
-        BLOCKS_8: weights in 8-bit blocks, which also rounds what they meet block by block: quick
+        BLOCKS_8: weights in 8-bit blocks; the runtime rounds the inputs block by block, too: quick
             where few rows share one read of the weights, as in a decoder's step.
         BLOCKS_4: the same in 4-bit blocks.
         TENSOR_8: 8-bit weights with a scale for each output, times a tensor that is rounded to 8
@@ -66,22 +66,27 @@ class Linear:
     def map_outputs(
         self, change: Callable[[AnyArray], AnyArray], n_out: int | None = None
     ) -> Linear:
-        """Change the rows of the matrix and the bias alike, into `n_out` or as many as before."""
-        shape = (n_out or self.matrix.shape[0], self.matrix.shape[1])
-        return Linear(
-            self.matrix.map(change, shape), self.bias and self.bias.map(change, shape[:1])
-        )
+        """Change the rows of matrix and bias alike, into `n_out` or as many as before."""
+        if n_out is None:
+            n_out = self.matrix.shape[0]
+        matrix = self.matrix.map(change, (n_out, self.matrix.shape[1]))
+        bias = None if self.bias is None else self.bias.map(change, (n_out,))
+        return Linear(matrix, bias)
 
     def map_inputs(self, change: Callable[[AnyArray], AnyArray], n_in: int | None = None) -> Linear:
         """Change the columns of the matrix, into `n_in` or as many as before."""
-        shape = (self.matrix.shape[0], n_in or self.matrix.shape[1])
-        return Linear(self.matrix.map(change, shape), self.bias)
+        if n_in is None:
+            n_in = self.matrix.shape[1]
+        matrix = self.matrix.map(change, (self.matrix.shape[0], n_in))
+        return Linear(matrix, self.bias)
 
 
 def stored_linear(b: WhisperBuilder, name: str, *, bias: bool = True) -> Linear:
     """Return the product called `name` in the graph's checkpoint."""
-    weight = b.checkpoint.weight
-    return Linear(weight(f"{name}.weight"), weight(f"{name}.bias") if bias else None)
+    matrix = b.checkpoint.weight(f"{name}.weight")
+    if not bias:
+        return Linear(matrix)
+    return Linear(matrix, b.checkpoint.weight(f"{name}.bias"))
 
 
 def query(b: WhisperBuilder, attention: str, head_size: int) -> Linear:
@@ -94,34 +99,45 @@ def query(b: WhisperBuilder, attention: str, head_size: int) -> Linear:
 
 
 def joined(*parts: Linear) -> Linear:
-    """Return products of the same input as one, their outputs side by side."""
-    biases = [
-        part.bias or ready_weight(np.zeros(part.matrix.shape[0], np.float32)) for part in parts
-    ]
-    return Linear(stacked_weight([part.matrix for part in parts]), stacked_weight(biases))
+    """Return products of the same input as one, whose outputs are theirs in order."""
+    matrices = []
+    biases = []
+    for part in parts:
+        matrices.append(part.matrix)
+        if part.bias is None:
+            n_out = part.matrix.shape[0]
+            biases.append(ready_weight(np.zeros(n_out, np.float32)))
+        else:
+            biases.append(part.bias)
+    return Linear(stacked_weight(matrices), stacked_weight(biases))
 
 
 def with_wider_outputs(weights: Linear, n_heads: int, width: int) -> Linear:
     """Return every head's outputs followed by zeros until it is `width` wide."""
     size = weights.matrix.shape[0] // n_heads
+    if size == width:
+        return weights
 
     def widen(part: AnyArray) -> AnyArray:
-        apart = part.reshape(n_heads, size, -1)
-        wide = np.pad(apart, ((0, 0), (0, width - size), (0, 0)))
+        heads = part.reshape(n_heads, size, -1)
+        wide = np.pad(heads, ((0, 0), (0, width - size), (0, 0)))
         return wide.reshape(n_heads * width, *part.shape[1:])
 
-    return weights if size == width else weights.map_outputs(widen, n_heads * width)
+    return weights.map_outputs(widen, n_heads * width)
 
 
 def with_wider_inputs(weights: Linear, n_heads: int, width: int) -> Linear:
-    """Return a product of heads that are followed by anything until they are `width` wide."""
+    """Return a product whose inputs are heads of `width`, of which it ignores the last values."""
     size = weights.matrix.shape[1] // n_heads
+    if size == width:
+        return weights
 
     def widen(matrix: AnyArray) -> AnyArray:
-        wide = np.pad(matrix.reshape(-1, size), ((0, 0), (0, width - size)))
+        heads = matrix.reshape(-1, size)
+        wide = np.pad(heads, ((0, 0), (0, width - size)))
         return wide.reshape(-1, n_heads * width)
 
-    return weights if size == width else weights.map_inputs(widen, n_heads * width)
+    return weights.map_inputs(widen, n_heads * width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,24 +149,26 @@ class Rounded:
     zero: str
 
 
-Seen: TypeAlias = str | Rounded
-"""What products see: a float32 value, or one that is rounded already."""
+Operand: TypeAlias = str | Rounded
+"""The input of a product: a float32 value, or one that is rounded already."""
 
 
-def quantize_once(b: GraphBuilder, x: str, arithmetic: Arithmetic) -> Seen:
-    """Return a value for several products with this arithmetic, rounded once where they round.
+def quantize_once(b: GraphBuilder, x: str, arithmetic: Arithmetic) -> Operand:
+    """Return the input of several products with this arithmetic, rounded once where they round.
 
     It is rounded as a whole, as `DynamicQuantizeMatMul` does with its input. One product and a
     Split would write and read all outputs once more.
     """
     if arithmetic is not Arithmetic.TENSOR_8:
         return x
-    return Rounded(*b.ops("DynamicQuantizeLinear", (x,), (f"{x}.codes", f"{x}.scale", f"{x}.zero")))
+    names = (f"{x}.codes", f"{x}.scale", f"{x}.zero")
+    codes, scale, zero = b.ops("DynamicQuantizeLinear", (x,), names)
+    return Rounded(codes, scale, zero)
 
 
 def linear(
     b: GraphBuilder,
-    x: Seen,
+    x: Operand,
     name: str,
     weights: Linear,
     arithmetic: Arithmetic = Arithmetic.FLOAT,
@@ -160,31 +178,46 @@ def linear(
     `x` has at least two axes; what is rounded already is multiplied in 8 bits. `name` is the
     result's, and the stem of the weights' names.
     """
-
-    def bias() -> list[str]:
-        return [] if weights.bias is None else [b.weight(f"{name}.bias", weights.bias)]
-
     if isinstance(x, Rounded) or arithmetic is Arithmetic.TENSOR_8:
-        # One node that (rounds,) multiplies in integers, scales and adds the bias.
-        outputs, last = quantized_outputs(weights.matrix), bias()
-        codes = b.weight(f"{name}.codes", outputs[0])
-        scales = b.weight(f"{name}.scales", outputs[1])
-        if isinstance(x, Rounded):
-            inputs = [x.codes, codes, x.scale, scales, x.zero, "", *last]
-            return b.op("MatMulIntegerToFloat", inputs, name, domain=MICROSOFT)
-        inputs = [x, codes, scales, "", *last]
-        return b.op("DynamicQuantizeMatMul", inputs, name, domain=MICROSOFT)
-    if (bits := arithmetic.block_bits) is not None:
-        blocks = quantized(weights.matrix, bits)
-        inputs = [x, b.weight(f"{name}.codes", blocks[0]), b.weight(f"{name}.scales", blocks[1])]
-        if weights.bias is not None:
-            inputs += ["", "", *bias()]
-        return matmul_n_bits(b, inputs, name, weights.matrix.shape, bits)
+        return _linear_in_integers(b, x, name, weights)
+    bits = arithmetic.block_bits
+    if bits is not None:
+        return _linear_in_blocks(b, x, name, weights, bits)
     matrix = b.weight(f"{name}.weight", transposed_weight(weights.matrix))
     if weights.bias is None:
         return b.op("MatMul", (x, matrix), name)
     product = b.op("MatMul", (x, matrix), f"{name}.product")
-    return b.op("Add", (product, *bias()), name)
+    return b.op("Add", (product, *_write_bias(b, name, weights)), name)
+
+
+def _linear_in_integers(b: GraphBuilder, x: Operand, name: str, weights: Linear) -> str:
+    """Write one node that rounds (if need be), multiplies in integers, scales and adds the bias."""
+    code_weight, scale_weight = quantized_outputs(weights.matrix)
+    bias = _write_bias(b, name, weights)
+    codes = b.weight(f"{name}.codes", code_weight)
+    scales = b.weight(f"{name}.scales", scale_weight)
+    if isinstance(x, Rounded):
+        inputs = [x.codes, codes, x.scale, scales, x.zero, "", *bias]
+        return b.op("MatMulIntegerToFloat", inputs, name, domain=MICROSOFT)
+    inputs = [x, codes, scales, "", *bias]
+    return b.op("DynamicQuantizeMatMul", inputs, name, domain=MICROSOFT)
+
+
+def _linear_in_blocks(b: GraphBuilder, x: str, name: str, weights: Linear, bits: int) -> str:
+    code_weight, scale_weight = quantized(weights.matrix, bits)
+    codes = b.weight(f"{name}.codes", code_weight)
+    scales = b.weight(f"{name}.scales", scale_weight)
+    inputs = [x, codes, scales]
+    if weights.bias is not None:
+        inputs += ["", "", *_write_bias(b, name, weights)]
+    return matmul_n_bits(b, inputs, name, weights.matrix.shape, bits)
+
+
+def _write_bias(b: GraphBuilder, name: str, weights: Linear) -> list[str]:
+    """Add the bias, and return its name as the last input of a node, if there is one."""
+    if weights.bias is None:
+        return []
+    return [b.weight(f"{name}.bias", weights.bias)]
 
 
 def matmul_n_bits(
@@ -201,22 +234,29 @@ def matmul_n_bits(
     `shape` is the matrix's, `(n_out, n_in)`; for `largest` see `block_size`.
     """
     n_out, n_in = shape
-    block = block_size(n_in, bits, largest)
-    sizes = {"K": n_in, "N": n_out, "bits": bits, "block_size": block}
-    sizes["accuracy_level"] = 4  # lets the CPU multiply in int8
-    return b.op("MatMulNBits", inputs, name, domain=MICROSOFT, **sizes)
+    return b.op(
+        "MatMulNBits",
+        inputs,
+        name,
+        domain=MICROSOFT,
+        K=n_in,
+        N=n_out,
+        bits=bits,
+        block_size=block_size(n_in, bits, largest),
+        accuracy_level=4,  # lets the CPU multiply in int8
+    )
 
 
 NORM_EPSILON = 1e-5
 
 SELF_BIAS = "self_bias.cut"
-"""What is added to the scores of the cache, `(batch, 1, n, n_columns)`."""
+"""Value that is added to the scores of the cache, `(batch, 1, n, n_columns)`."""
 
 WINDOW_QUERIES = "window_queries.shape"
-"""Shape `(4,)` of the queries of each window: `windows, -1, heads, head_size`."""
+"""Value that is the shape of the queries of each window: `windows, -1, heads, head_size`."""
 
 ROW_VALUES = "row_values.shape"
-"""Shape `(3,)` of a value of each token: `rows, n_tokens, d_model`."""
+"""Value that is the shape of one value for each token: `rows, n_tokens, d_model`."""
 
 
 def layer_norm(
@@ -232,12 +272,20 @@ def layer_norm(
 
     The result is divided by `factors (d_model,)` float32.
     """
-    scale, bias = (b.checkpoint.weight(f"{stem}.{part}") for part in ("weight", "bias"))
+    scale = b.checkpoint.weight(f"{stem}.weight")
+    bias = b.checkpoint.weight(f"{stem}.bias")
     if factors is not None:
-        scale, bias = (weight.map(lambda part: part / factors) for weight in (scale, bias))
+        scale = scale.map(lambda values: values / factors)
+        bias = bias.map(lambda values: values / factors)
     inputs = (x, b.weight(f"{stem}.weight", scale), b.weight(f"{stem}.bias", bias))
-    axis = {"axis": -1, "epsilon": NORM_EPSILON}
-    return b.op("LayerNormalization", inputs, name, name=node_name or name, **axis)
+    return b.op(
+        "LayerNormalization",
+        inputs,
+        name,
+        name=node_name or name,
+        axis=-1,
+        epsilon=NORM_EPSILON,
+    )
 
 
 def gelu(b: GraphBuilder, x: str, name: str, *, half: bool = False) -> str:
@@ -247,10 +295,14 @@ def gelu(b: GraphBuilder, x: str, name: str, *, half: bool = False) -> str:
     """
     if half:
         cast = b.op("Cast", (x,), f"{x}.half", to=HALF)
-        return b.op("Cast", (b.op("Gelu", (cast,), f"{name}.in_half"),), name, to=FLOAT)
-    erf = b.op("Erf", (b.op("Div", (x, b.constant(2**0.5)), f"{name}.div"),), f"{name}.erf")
-    shifted = b.op("Add", (erf, b.constant(1.0)), f"{name}.add")
-    return b.op("Mul", (b.op("Mul", (x, shifted), f"{name}.mul"), b.constant(0.5)), name)
+        in_half = b.op("Gelu", (cast,), f"{name}.in_half")
+        return b.op("Cast", (in_half,), name, to=FLOAT)
+    scope = b.scope(name)
+    scaled = scope.op("Div", (x, b.constant(2**0.5)), "div")
+    erf = scope.op("Erf", (scaled,), "erf")
+    shifted = scope.op("Add", (erf, b.constant(1.0)), "add")
+    product = scope.op("Mul", (x, shifted), "mul")
+    return b.op("Mul", (product, b.constant(0.5)), name)
 
 
 def mlp(
@@ -262,13 +314,14 @@ def mlp(
     *,
     half: bool = False,
 ) -> str:
-    """Write `fc2(gelu(fc1(normed)))`: what the layer called `name` adds last.
+    """Write `fc2(gelu(fc1(normed)))`: the last addition of the layer called `name`.
 
     `products` are `fc1` and `fc2`; `half` is the GELU's.
     """
-    inner = linear(b, normed, f"{name}.fc1", products[0], arithmetic)
-    shaped = gelu(b, inner, f"{name}.gelu", half=half)
-    return linear(b, shaped, f"{name}.fc2", products[1], arithmetic)
+    fc1, fc2 = products
+    inner = linear(b, normed, f"{name}.fc1", fc1, arithmetic)
+    active = gelu(b, inner, f"{name}.gelu", half=half)
+    return linear(b, active, f"{name}.fc2", fc2, arithmetic)
 
 
 def attend(
@@ -276,20 +329,22 @@ def attend(
 ) -> str:
     """Write softmax attention of all heads, which never holds the whole matrix of scores.
 
-    The query is `(batch, n, d_model)`, key and value are `(batch, n_keys, d_model)`, or apart as
-    `(batch, heads, n_keys, head_size)`. `bias (batch, 1, n, n_keys)` is added to the scores.
+    The query is `(batch, n, d_model)`, key and value are `(batch, n_keys, d_model)`, or split into
+    heads, `(batch, heads, n_keys, head_size)`. `bias (batch, 1, n, n_keys)` is added to the scores.
     """
-    inputs = [*qkv] + (["", "", bias] if bias else [])
+    inputs = [*qkv]
+    if bias:
+        inputs += ["", "", bias]
     return b.op("MultiHeadAttention", inputs, name, domain=MICROSOFT, num_heads=n_heads, scale=1.0)
 
 
 def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: int) -> str:
     """Write causal attention over a cache to which this step's keys and values are added.
 
-    Where the runtime is given the same memory for past and present, it adds them in place. With
-    one key and value for each query, "grouped" attention is the ordinary one. The graph has the
-    inputs `past_key_{layer}`, `past_value_{layer}`, `last_column`, `n_columns` and the value
-    `SELF_BIAS`; `qkv (batch, n, 3 d_model)` holds query, key and value side by side.
+    Where the runtime is given the same memory for past and present, it appends in place. With one
+    key and value for each query, "grouped" attention is the ordinary one. The graph has the inputs
+    `past_key_{layer}`, `past_value_{layer}`, `last_column`, `n_columns` and the value `SELF_BIAS`;
+    `qkv (batch, n, 3 d_model)` holds query, key and value, in this order.
     """
     cache = (f"past_key_{layer}", f"past_value_{layer}")
     inputs = (qkv, "", "", *cache, "last_column", "n_columns", "", "", "", SELF_BIAS)
@@ -310,55 +365,69 @@ def attend_int8(b: GraphBuilder, name: str, query: str, layer: int) -> str:
     head_size)`, `cross_bias (windows, 1, 1, n_keys)` and the value `WINDOW_QUERIES`. `query` has
     the scales of the keys; it and the result are `(windows, m, heads, head_size)`.
     """
-    apart = b.op("Transpose", (query,), f"{name}.query", perm=[0, 2, 1, 3])
-    zero, middle = (b.constant(np.array(code, np.uint8)) for code in (0, SIGNLESS_ZERO))
-    one, block = b.constant(1.0), b.constant([2])
-    size = b.op("Abs", (apart,), f"{name}.sizes")
-    largest = b.op("ReduceMax", (size,), f"{name}.largest", axes=[-1])
-    step = b.op("Mul", (largest, b.constant(1.0 / 127)), f"{name}.step")
-    steps = b.op("Div", (apart, step), f"{name}.steps")
-    codes = b.op("QuantizeLinear", (steps, one, middle), f"{name}.codes")
-    asked = b.op("Unsqueeze", (codes, block), f"{name}.asked")
-    keys = (asked, f"cross_key_{layer}", middle, middle)
-    blocks = b.op("MatMulInteger", keys, f"{name}.score_blocks")
+    scope = b.scope(name)
+    zero = b.constant(np.array(0, np.uint8))
+    middle = b.constant(np.array(SIGNLESS_ZERO, np.uint8))
+    one = b.constant(1.0)
+    block_axis = b.constant([2])
+    # Queries in 8 bits, and their products with the keys.
+    split = scope.op("Transpose", (query,), "query", perm=[0, 2, 1, 3])
+    magnitudes = scope.op("Abs", (split,), "sizes")
+    largest = scope.op("ReduceMax", (magnitudes,), "largest", axes=[-1])
+    step = scope.op("Mul", (largest, b.constant(1.0 / 127)), "step")
+    steps = scope.op("Div", (split, step), "steps")
+    codes = scope.op("QuantizeLinear", (steps, one, middle), "codes")
+    block_codes = scope.op("Unsqueeze", (codes, block_axis), "asked")
+    keys = (block_codes, f"cross_key_{layer}", middle, middle)
+    blocks = scope.op("MatMulInteger", keys, "score_blocks")
     # (windows, heads, blocks, m, AUDIO_BLOCK) -> (windows, heads, m, n_keys)
-    turned = b.op("Transpose", (blocks,), f"{name}.sums.side_by_side", perm=[0, 1, 3, 2, 4])
-    shape = b.op("Shape", ("cross_bias",), f"{name}.sums.n_keys", start=3, end=4)
-    shape = b.op("Concat", (b.constant([0, 0, -1]), shape), f"{name}.sums.shape", axis=0)
-    sums = b.op("Reshape", (turned, shape), f"{name}.sums")
-    floats = b.op("Cast", (sums,), f"{name}.float_sums", to=FLOAT)
-    scores = b.op("Mul", (floats, step), f"{name}.scores")
-    biased = b.op("Add", (scores, "cross_bias"), f"{name}.biased")
-    weights = b.op("Softmax", (biased,), f"{name}.weights", axis=-1)
-    peak = b.op("ReduceMax", (weights,), f"{name}.peak", axes=[-1])
-    shares = b.op("Div", (weights, peak), f"{name}.shares")
+    transposed = scope.op("Transpose", (blocks,), "sums.side_by_side", perm=[0, 1, 3, 2, 4])
+    n_keys = scope.op("Shape", ("cross_bias",), "sums.n_keys", start=3, end=4)
+    shape = scope.op("Concat", (b.constant([0, 0, -1]), n_keys), "sums.shape", axis=0)
+    sums = scope.op("Reshape", (transposed, shape), "sums")
+    float_sums = scope.op("Cast", (sums,), "float_sums", to=FLOAT)
+    scores = scope.op("Mul", (float_sums, step), "scores")
+    biased = scope.op("Add", (scores, "cross_bias"), "biased")
+    # Weights in 8 bits, relative to the largest of each query, and their products with the values.
+    weights = scope.op("Softmax", (biased,), "weights", axis=-1)
+    peak = scope.op("ReduceMax", (weights,), "peak", axes=[-1])
+    shares = scope.op("Div", (weights, peak), "shares")
     unit = b.constant(1.0 / 255)
-    parts = b.op("QuantizeLinear", (shares, unit, zero), f"{name}.weight_codes")
-    values = (parts, f"cross_value_{layer}", zero, middle)
-    sums = b.op("MatMulInteger", values, f"{name}.value_sums")
-    floats = b.op("Cast", (sums,), f"{name}.float_values", to=FLOAT)
-    worth = b.op("Mul", (peak, unit), f"{name}.worth")
-    mixed = b.op("Mul", (floats, worth), f"{name}.mixed")
-    back = b.op("Transpose", (mixed,), f"{name}.back", perm=[0, 2, 1, 3])
-    return b.op("Mul", (back, f"cross_value_scale_{layer}"), name)
+    weight_codes = scope.op("QuantizeLinear", (shares, unit, zero), "weight_codes")
+    values = (weight_codes, f"cross_value_{layer}", zero, middle)
+    value_sums = scope.op("MatMulInteger", values, "value_sums")
+    float_values = scope.op("Cast", (value_sums,), "float_values", to=FLOAT)
+    worth = scope.op("Mul", (peak, unit), "worth")
+    attended = scope.op("Mul", (float_values, worth), "mixed")
+    merged = scope.op("Transpose", (attended,), "back", perm=[0, 2, 1, 3])
+    return b.op("Mul", (merged, f"cross_value_scale_{layer}"), name)
 
 
 def attend_in_half(b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_heads: int) -> str:
     """Write `attend` for as many keys as queries, computed in float16 from and to float32."""
-    x = qkv[0]
-    batch, n = (b.op("Shape", (x,), f"{x}.size_{at}", start=at, end=at + 1) for at in (0, 1))
-    n_keys = b.op("Cast", (n,), f"{x}.n", to=INT32)
-    last = b.op("Sub", (n_keys, b.constant(np.array([1], np.int32))), f"{x}.last")
-    last_of_each = b.op("Expand", (last, batch), f"{x}.last_of_each")
+    scope = b.scope(qkv[0])
+    batch = scope.op("Shape", (qkv[0],), "size_0", start=0, end=1)
+    n = scope.op("Shape", (qkv[0],), "size_1", start=1, end=2)
+    n_keys = scope.op("Cast", (n,), "n", to=INT32)
+    last = scope.op("Sub", (n_keys, b.constant(np.array([1], np.int32))), "last")
+    last_of_each = scope.op("Expand", (last, batch), "last_of_each")
     halves = [b.op("Cast", (part,), f"{part}.half", to=HALF) for part in qkv]
     inputs = (*halves, "", "", last_of_each, n_keys)
-    mixed = _attend_grouped(b, inputs, (f"{name}.in_half",), n_heads, causal=0)
-    return b.op("Cast", (mixed,), name, to=FLOAT)
+    attended = _attend_grouped(b, inputs, (f"{name}.in_half",), n_heads, causal=0)
+    return b.op("Cast", (attended,), name, to=FLOAT)
 
 
 def _attend_grouped(
     b: GraphBuilder, inputs: Sequence[str], outputs: Sequence[str], n_heads: int, **attrs: int
 ) -> str:
-    heads = {"num_heads": n_heads, "kv_num_heads": n_heads}
-    given = {**heads, "scale": 1.0, **attrs}
-    return b.ops("GroupQueryAttention", inputs, outputs, domain=MICROSOFT, **given)[0]
+    attended, *_ = b.ops(
+        "GroupQueryAttention",
+        inputs,
+        outputs,
+        domain=MICROSOFT,
+        num_heads=n_heads,
+        kv_num_heads=n_heads,
+        scale=1.0,
+        **attrs,
+    )
+    return attended

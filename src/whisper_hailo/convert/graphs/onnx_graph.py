@@ -1,6 +1,6 @@
-"""Builds ONNX graphs, weights as promises, and writes them with one weight in memory at a time.
+"""ONNX graphs with lazy weights, written with one weight in memory at a time.
 
-Protobuf libraries want the whole message in memory, twice while they serialise it. An ONNX file is
+Protobuf libraries hold the whole message in memory, twice while they serialise it. An ONNX file is
 simple enough to be written front to back instead: every length is known beforehand.
 """
 
@@ -60,7 +60,7 @@ Attribute = int | float | str | Sequence[int]
 class Initializer:
     """A named weight of a graph.
 
-    `same_bytes_as` names one with these very bytes, which a file of data then holds once.
+    `same_bytes_as` names a weight with the same bytes, which a file of data then holds once.
     """
 
     name: str
@@ -81,7 +81,8 @@ class GraphBuilder:
     """Collects the nodes of one graph in the order of the data path."""
 
     def __init__(self, name: str, opset: int = OPSET) -> None:
-        self.name, self.opset = name, opset
+        self.name = name
+        self.opset = opset
         self._nodes: list[NodeProto] = []
         self._inputs: list[ValueInfoProto] = []
         self._outputs: list[ValueInfoProto] = []
@@ -105,10 +106,10 @@ class GraphBuilder:
     ) -> tuple[str, ...]:
         """Append a node with several outputs.
 
-        `name`, which is that of the first output unless given, and `domain` are the node's own.
+        `attrs` may hold the node's own `name`, by default that of the first output, and `domain`.
         """
-        given: dict[str, Any] = {"name": outputs[0], "domain": "", **attrs}
-        self._nodes.append(helper.make_node(op_type, inputs, outputs, **given))
+        node_attrs: dict[str, Any] = {"name": outputs[0], "domain": "", **attrs}
+        self._nodes.append(helper.make_node(op_type, inputs, outputs, **node_attrs))
         return tuple(outputs)
 
     def weight(self, name: str, weight: Weight) -> str:
@@ -132,9 +133,26 @@ class GraphBuilder:
         text = "_".join(str(item) for item in array.ravel().tolist())
         return self.weight(f"const_{array.dtype.name}[{shape}]_{text}", ready_weight(array))
 
+    def scope(self, stem: str) -> Scope:
+        """Return a writer of nodes whose outputs are called `stem.` and so on."""
+        return Scope(self, stem)
+
     def build(self) -> Graph:
+        """Return the finished graph."""
         proto = helper.make_graph(self._nodes, self.name, self._inputs, self._outputs)
         return Graph(proto, tuple(self._initializers.values()), self.opset)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Writes the nodes of one part of a graph: the names of its values begin with `stem`."""
+
+    builder: GraphBuilder
+    stem: str
+
+    def op(self, op_type: str, inputs: Sequence[str], output: str, **attrs: Attribute) -> str:
+        """Append a node with one output, `stem.output`; inputs have their whole names."""
+        return self.builder.op(op_type, inputs, f"{self.stem}.{output}", **attrs)
 
 
 class WhisperBuilder(GraphBuilder):
@@ -142,7 +160,8 @@ class WhisperBuilder(GraphBuilder):
 
     def __init__(self, name: str, checkpoint: Checkpoint, opset: int = OPSET) -> None:
         super().__init__(name, opset)
-        self.checkpoint, self.dims = checkpoint, checkpoint.config.dims
+        self.checkpoint = checkpoint
+        self.dims = checkpoint.config.dims
 
     def stored(self, name: str) -> str:
         """Add an array of the checkpoint."""
@@ -153,23 +172,15 @@ def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str
     """Write `path`, and `path.data` beside it for weights that are kept outside.
 
     The runtime maps weights that are `external`, as those of large graphs always are, and equal
-    bytes are stored once. Returns size and hash of each file by its name.
+    bytes are stored once. Return size and hash of each file by its name.
     """
-    total = sum(item.weight.nbytes for item in graph.initializers)
+    n_bytes = sum(item.weight.nbytes for item in graph.initializers)
     records: dict[str, FileRecord] = {}
     offsets: dict[str, int] = {}
     location = path.name + DATA_SUFFIX
-    if external or total > PROTOBUF_LIMIT_BYTES:
+    if external or n_bytes > PROTOBUF_LIMIT_BYTES:
         with HashedFile(path.with_name(location)) as data:
-            for item in graph.initializers:
-                if item.weight.nbytes < EXTERNAL_FROM_BYTES:
-                    continue
-                if item.same_bytes_as is not None:
-                    offsets[item.name] = offsets[item.same_bytes_as]
-                    continue
-                data.write(bytes(-data.size % EXTERNAL_ALIGNMENT))
-                offsets[item.name] = data.size
-                _write_weight(item, data)
+            offsets = _write_external(graph, data)
         records[location] = data.record()
     with HashedFile(path) as file:
         write_model(graph, offsets, location, file)
@@ -177,11 +188,26 @@ def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str
     return records
 
 
+def _write_external(graph: Graph, data: HashedFile) -> dict[str, int]:
+    """Write all but small weights to a file of data; return where each begins in it."""
+    offsets: dict[str, int] = {}
+    for item in graph.initializers:
+        if item.weight.nbytes < EXTERNAL_FROM_BYTES:
+            continue
+        if item.same_bytes_as is not None:
+            offsets[item.name] = offsets[item.same_bytes_as]
+            continue
+        data.write(bytes(-data.size % EXTERNAL_ALIGNMENT))
+        offsets[item.name] = data.size
+        _write_weight(item, data)
+    return offsets
+
+
 class HashedFile(BufferedWriter):
     """A file being written, with its size and SHA-256 so far.
 
-    Pieces of a megabyte are hashed while they still lie in the processor's cache; graphs that are
-    written side by side keep the other cores busy.
+    Pieces of a megabyte are hashed while they are still in the processor's cache; graphs that are
+    written in parallel keep the other cores busy.
     """
 
     def __init__(self, path: Path) -> None:
@@ -201,23 +227,29 @@ class HashedFile(BufferedWriter):
 
 
 def write_model(graph: Graph, offsets: dict[str, int], location: str, file: HashedFile) -> None:
-    """Write the model message: header, nodes, then the initializers one by one."""
+    """Write the model message: header, nodes, then the initializers one by one.
+
+    `offsets` are those of weights in the file of data, which is called `location`.
+    """
     header = ModelProto(ir_version=IR_VERSION, producer_name="whisper-hailo")
     header.opset_import.append(helper.make_opsetid("", graph.opset))
     # A domain that is declared but not used makes some readers refuse the file.
     domains = sorted({node.domain for node in graph.proto.node} - {""})
     header.opset_import.extend(helper.make_opsetid(domain, 1) for domain in domains)
     nodes = graph.proto.SerializeToString()
-    tensors = []
+    heads = []
+    graph_length = len(nodes)
     for item in graph.initializers:
-        head = _tensor_head(item, offsets.get(item.name), location)
-        length = len(head) + (0 if item.name in offsets else item.weight.nbytes)
-        tensors.append((item, encode_varint(length) + head, length))
-    total = len(nodes) + sum(1 + len(encode_varint(n)) + n for _, _, n in tensors)
+        tensor_head = _tensor_head(item, offsets.get(item.name), location)
+        n_raw_bytes = 0 if item.name in offsets else item.weight.nbytes
+        tensor_length = len(tensor_head) + n_raw_bytes
+        head = _GRAPH_INITIALIZER + encode_varint(tensor_length) + tensor_head
+        heads.append(head)
+        graph_length += len(head) + n_raw_bytes
     file.write(header.SerializeToString())
-    file.write(_MODEL_GRAPH + encode_varint(total) + nodes)
-    for item, head, _ in tensors:
-        file.write(_GRAPH_INITIALIZER + head)
+    file.write(_MODEL_GRAPH + encode_varint(graph_length) + nodes)
+    for item, head in zip(graph.initializers, heads, strict=True):
+        file.write(head)
         if item.name not in offsets:
             _write_weight(item, file)
 
@@ -233,14 +265,14 @@ def _tensor_head(item: Initializer, offset: int | None, location: str) -> bytes:
         raw = _TENSOR_RAW_DATA + encode_varint(item.weight.nbytes)
         return bytes(tensor.SerializeToString()) + raw
     tensor.data_location = TensorProto.EXTERNAL
-    fields = {"location": location, "offset": offset, "length": item.weight.nbytes}
-    for key, value in fields.items():
-        tensor.external_data.add(key=key, value=str(value))
+    tensor.external_data.add(key="location", value=location)
+    tensor.external_data.add(key="offset", value=str(offset))
+    tensor.external_data.add(key="length", value=str(item.weight.nbytes))
     return bytes(tensor.SerializeToString())
 
 
 def _write_weight(item: Initializer, file: HashedFile) -> None:
-    """Write the weight's bytes, little-endian as ONNX wants them."""
+    """Write the weight's bytes, in ONNX's little-endian order."""
     for piece in item.weight.pieces():
         little = np.ascontiguousarray(piece, piece.dtype.newbyteorder("<"))
         file.write(little.ravel().view(np.uint8).data)

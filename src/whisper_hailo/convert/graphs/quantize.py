@@ -30,6 +30,8 @@ LARGEST_CODE = 127
 """Codes of 8 bits go from minus this to this. So do, together, those of one sign in a pair."""
 
 CHUNK_ROWS = 4096
+"""Rows that are quantised at once."""
+
 SHRINKS_4BIT = (1.0, 0.93, 0.86, 0.8)
 """Scales tried for 4-bit blocks, relative to the one that just reaches the largest value: losing
 a little of the outlier often gains more on the other 31 values."""
@@ -59,35 +61,41 @@ def quantized(matrix: Weight, bits: int, largest: int | None = None) -> tuple[We
     n_out, n_in = matrix.shape
     size = block_size(n_in, bits, largest)
 
-    # Codes and scales are written one after the other: keep the pair between the two.
+    # Codes and scales are written one after the other: the pair is kept between the two.
     @lru_cache(maxsize=1)
-    def both() -> tuple[Codes, FloatArray]:
+    def load_both() -> tuple[Codes, FloatArray]:
         return quantize_blocks(matrix.load(), bits, largest)
 
-    def scales() -> FloatArray:
-        result = both()[1]
-        both.cache_clear()
-        return result
+    def load_codes() -> Codes:
+        codes, _ = load_both()
+        return codes
 
-    blocks = (n_out, n_in // size)
-    codes_shape = (*blocks, size * bits // 8)
-    return Weight(codes_shape, "uint8", lambda: both()[0]), Weight(blocks, "float32", scales)
+    def load_scales() -> FloatArray:
+        _, scales = load_both()
+        load_both.cache_clear()
+        return scales
+
+    n_blocks = n_in // size
+    codes = Weight((n_out, n_blocks, size * bits // 8), "uint8", load_codes)
+    return codes, Weight((n_out, n_blocks), "float32", load_scales)
 
 
 def rounding_shift(matrix: Weight, mean: Weight, bits: int, largest: int | None = None) -> Weight:
     """Promise `(n_out,)` float32: what blocks take away from a product's outputs on average.
 
-    Added to the outputs as a bias, it leaves only errors that change sides from input to input
-    (bias correction: Nagel et al., 2019). `mean (n_in,)` is the inputs'; a norm's bias is the mean
-    of what the norm gives.
+    Added to the outputs as a bias, it leaves only errors whose sign changes from input to input
+    (bias correction: Nagel et al., 2019). `mean (n_in,)` is the inputs' mean; that of a norm's
+    outputs is its bias.
     """
 
     def shift(values: FloatArray) -> FloatArray:
-        average, parts = mean.load(), []
+        mean_input = mean.load()
+        parts = []
         for start in range(0, len(values), CHUNK_ROWS):
             rows = values[start : start + CHUNK_ROWS]
-            lost = rows - dequantize_blocks(*quantize_blocks(rows, bits, largest), bits)
-            parts.append(lost @ average)
+            codes, scales = quantize_blocks(rows, bits, largest)
+            errors = rows - dequantize_blocks(codes, scales, bits)
+            parts.append(errors @ mean_input)
         return np.concatenate(parts)
 
     return matrix.map(shift, matrix.shape[:1])
@@ -97,11 +105,13 @@ def quantized_outputs(matrix: Weight) -> tuple[Weight, Weight]:
     """Promise codes `(n_in, n_out)` int8 and scales `(n_out,)` float32, one for each output."""
     n_out, n_in = matrix.shape
 
-    def codes() -> SignedCodes:
+    def load_codes() -> SignedCodes:
         values = matrix.load()
-        return np.ascontiguousarray(output_codes(values, output_scales(values)).T)
+        codes = output_codes(values, output_scales(values))
+        return np.ascontiguousarray(codes.T)
 
-    return Weight((n_in, n_out), "int8", codes), matrix.map(output_scales, (n_out,))
+    codes = Weight((n_in, n_out), "int8", load_codes)
+    return codes, matrix.map(output_scales, (n_out,))
 
 
 def output_scales(matrix: FloatArray) -> FloatArray:
@@ -111,12 +121,14 @@ def output_scales(matrix: FloatArray) -> FloatArray:
     codes and adds both products in 16 bits, where larger sums are cut off. Codes of opposite signs
     cannot exceed that. Those of one sign do not while they come to 128 together, since
     255 * 128 < 2^15: the largest such pair becomes 127 steps, and rounding may add one.
-    Outputs of zeros have a scale of 1.
+    Outputs whose weights are all zero have a scale of 1.
     """
     n_out, n_in = matrix.shape
     pairs = np.pad(matrix, ((0, 0), (0, n_in % 2))).reshape(n_out, -1, 2)
-    of_one_sign = [np.maximum(sign * pairs, 0).sum(axis=-1).max(axis=1) for sign in (1, -1)]
-    scales: FloatArray = np.maximum(*of_one_sign) / np.float32(LARGEST_CODE)
+    largest_positive = np.maximum(pairs, 0).sum(axis=-1).max(axis=1)
+    largest_negative = np.maximum(-pairs, 0).sum(axis=-1).max(axis=1)
+    largest = np.maximum(largest_positive, largest_negative)
+    scales: FloatArray = largest / np.float32(LARGEST_CODE)
     return np.where(scales == 0, np.float32(1), scales)
 
 
@@ -132,11 +144,12 @@ def quantize_blocks(
     """Quantise a matrix `(n_out, n_in)` float32 block by block; see `quantized`."""
     n_out, n_in = matrix.shape
     size = block_size(n_in, bits, largest)
-    codes = np.empty((n_out, n_in // size, size * bits // 8), np.uint8)
-    scales = np.empty((n_out, n_in // size), np.float32)
+    n_blocks = n_in // size
+    codes = np.empty((n_out, n_blocks, size * bits // 8), np.uint8)
+    scales = np.empty((n_out, n_blocks), np.float32)
     for start in range(0, n_out, CHUNK_ROWS):  # bounds the temporaries
         rows = slice(start, start + CHUNK_ROWS)
-        blocks = matrix[rows].reshape(-1, n_in // size, size)
+        blocks = matrix[rows].reshape(-1, n_blocks, size)
         if bits == 8:  # the largest value becomes 127 steps
             scales[rows] = np.abs(blocks).max(axis=-1) / np.float32(LARGEST_CODE)
             codes[rows] = _nearest_codes(blocks, scales[rows], 8)
@@ -147,27 +160,32 @@ def quantize_blocks(
 
 def dequantize_blocks(codes: Codes, scales: FloatArray, bits: int) -> FloatArray:
     """Return the float32 matrix `(n_out, n_in)` that codes and scales stand for."""
+    n_out, n_blocks, _ = codes.shape
     if bits == 4:
-        codes = np.stack([codes & 0xF, codes >> 4], axis=-1).reshape(*codes.shape[:2], -1)
-    centred = codes.astype(np.float32) - np.float32(2 ** (bits - 1))
-    values: FloatArray = (centred * scales[..., None]).reshape(codes.shape[0], -1)
+        codes = np.stack([codes & 0xF, codes >> 4], axis=-1).reshape(n_out, n_blocks, -1)
+    zero = np.float32(2 ** (bits - 1))
+    steps = codes.astype(np.float32) - zero
+    values: FloatArray = (steps * scales[..., None]).reshape(n_out, -1)
     return values
 
 
 def _quantize_4_bits(blocks: FloatArray) -> tuple[Codes, FloatArray]:
-    """4 bits, -8 to 7 steps: the extreme value, whatever its sign, becomes about -8 steps."""
-    extreme = np.take_along_axis(blocks, np.abs(blocks).argmax(-1)[..., None], -1)[..., 0]
+    """Quantise to -8 to 7 steps: the extreme value, whatever its sign, becomes about -8 of them."""
+    index = np.abs(blocks).argmax(-1)[..., None]
+    extreme = np.take_along_axis(blocks, index, -1)[..., 0]
     best_scales = np.zeros_like(extreme)
     best_error = np.full_like(extreme, np.inf)
     best_codes = np.zeros(blocks.shape, np.uint8)
     for shrink in SHRINKS_4BIT:
         scales = extreme * np.float32(shrink / -8)
         codes = _nearest_codes(blocks, scales, 4)
-        values = (codes.astype(np.float32) - np.float32(8)) * scales[..., None]
+        steps = codes.astype(np.float32) - np.float32(8)
+        values = steps * scales[..., None]
         error = np.square(values - blocks).sum(-1)
-        better = error < best_error
-        best_error[better], best_scales[better] = error[better], scales[better]
-        best_codes[better] = codes[better]
+        is_better = error < best_error
+        best_error[is_better] = error[is_better]
+        best_scales[is_better] = scales[is_better]
+        best_codes[is_better] = codes[is_better]
     packed: Codes = best_codes[..., ::2] | (best_codes[..., 1::2] << np.uint8(4))
     return packed, best_scales
 
@@ -175,6 +193,7 @@ def _quantize_4_bits(blocks: FloatArray) -> tuple[Codes, FloatArray]:
 def _nearest_codes(blocks: FloatArray, scales: FloatArray, bits: int) -> Codes:
     """Return the nearest code of every value; a block of zeros has scale 0 and the middle code."""
     zero = 2 ** (bits - 1)
-    safe = np.where(scales == 0, np.float32(1), scales)[..., None]
-    codes: Codes = np.clip(np.rint(blocks / safe) + zero, 0, 2 * zero - 1).astype(np.uint8)
+    safe_scales = np.where(scales == 0, np.float32(1), scales)[..., None]
+    steps = np.rint(blocks / safe_scales)
+    codes: Codes = np.clip(steps + zero, 0, 2 * zero - 1).astype(np.uint8)
     return codes
