@@ -104,12 +104,14 @@ def _length_s(container: Any, track: Any) -> float | None:  # noqa: ANN401 - cla
         # the first timestamp is.
         tag = re.fullmatch(_DURATION_TAG, track.metadata.get("DURATION", ""))
         if tag:
-            tag_s = 3600 * int(tag[1]) + 60 * int(tag[2]) + float(tag[3])
+            hours, minutes, seconds = tag.groups()
+            tag_s = 3600 * int(hours) + 60 * int(minutes) + float(seconds)
             end_s = min(whole_s, tag_s)
         elif is_alone:
             end_s = whole_s
     elif track.duration is not None and track.time_base and (is_alone or name in _OWN_LENGTH):
-        end_s = float(((track.start_time or 0) + track.duration) * track.time_base)
+        end = (track.start_time or 0) + track.duration
+        end_s = float(end * track.time_base)
     elif is_alone:
         end_s = start_s + whole_s
     return None if math.isinf(end_s) else max(0.0, end_s - start_s)
@@ -150,7 +152,8 @@ def _sample_blocks(frames: Any, frame_bytes: int) -> Blocks:  # noqa: ANN401 - c
     for frame in frames:
         # A resampler without anything to do returns what it gets, at the end `None`.
         if frame is not None:
-            yield memoryview(frame.planes[0])[: frame_bytes * frame.samples]
+            n_bytes = frame_bytes * frame.samples
+            yield memoryview(frame.planes[0])[:n_bytes]
 
 
 def _place_frames(container: Any, track: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
@@ -251,8 +254,11 @@ def _open_with_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
 
 def _find_reason(error: Exception) -> str:
     """Return the shortest message that the decoder gives."""
-    message = getattr(error, "strerror", None) or getattr(error, "error_string", None) or error
-    return str(message).strip().rstrip(".") or type(error).__name__
+    message: object = error
+    for name in ("error_string", "strerror"):  # libsndfile's, FFmpeg's
+        message = getattr(error, name, None) or message
+    text = str(message).strip().rstrip(".")
+    return text or type(error).__name__
 
 
 def _decode_file(file: SharedFile, send: Callable[[bytes, bytes], None]) -> None:
@@ -315,7 +321,8 @@ def main() -> None:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libsndfile prints there
 
         def send(kind: bytes, payload: bytes) -> None:
-            out.write(kind + len(payload).to_bytes(4, "little") + payload)
+            size = len(payload).to_bytes(4, "little")
+            out.write(kind + size + payload)
             out.flush()  # so that a crash loses nothing that was decoded
             signal.setitimer(signal.ITIMER_PROF, patience_s)
 

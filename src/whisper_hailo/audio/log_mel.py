@@ -59,7 +59,8 @@ def mel_filters(n_mels: int) -> NDArray[np.float64]:
     high = corners_hz[2:, None]
     rising = (freqs_hz - low) / (centre - low)
     falling = (high - freqs_hz) / (high - centre)
-    filters: NDArray[np.float64] = np.maximum(0.0, np.minimum(rising, falling))
+    triangles = np.minimum(rising, falling)
+    filters: NDArray[np.float64] = np.maximum(0.0, triangles)
     filters *= 2.0 / (high - low)
     filters.flags.writeable = False
     return filters
@@ -123,4 +124,6 @@ def pad_or_trim(audio: FloatArray, n_samples: int) -> FloatArray:
     `(n_samples,)` float32; a view of `audio` when nothing is appended.
     """
     n_missing = n_samples - audio.shape[0]
-    return np.pad(audio, (0, n_missing)) if n_missing > 0 else audio[:n_samples]
+    if n_missing > 0:
+        return np.pad(audio, (0, n_missing))
+    return audio[:n_samples]

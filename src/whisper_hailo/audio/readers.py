@@ -92,7 +92,7 @@ def open_reader(file: BinaryIO, label: str, resources: ExitStack) -> AudioReader
 
 def _begins_with_mpeg_frame(head: bytes) -> bool:
     """Return whether the first eleven bits are ones, as those of an MPEG audio frame."""
-    return len(head) >= 2 and head[0] == 0xFF and head[1] >= 0xE0
+    return head[:2] >= b"\xff\xe0"
 
 
 def _open_plain(
@@ -211,8 +211,10 @@ def _read_message(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
     code = process.wait()
     if code == -signal.SIGPROF:
         raise BrokenOffError(f"the decoder gave nothing for {PATIENCE_S:g} s")
-    end = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    raise BrokenOffError(f"the decoder crashed, {end}")
+    if code < 0:
+        name = signal.Signals(-code).name
+        raise BrokenOffError(f"the decoder crashed, {name}")
+    raise BrokenOffError(f"the decoder crashed, exit code {code}")
 
 
 _mpg123_lock = threading.Lock()

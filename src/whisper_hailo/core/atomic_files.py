@@ -148,9 +148,8 @@ def wrap_os_error(path: Path, advice: str, verb: str = "write") -> Iterator[None
     try:
         yield
     except OSError as error:
-        raise OutputError(
-            f"cannot {verb} {display_path(path)} ({error.strerror or error}); {advice}"
-        ) from error
+        reason = error.strerror or error
+        raise OutputError(f"cannot {verb} {display_path(path)} ({reason}); {advice}") from error
 
 
 @contextmanager

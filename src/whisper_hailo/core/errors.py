@@ -114,5 +114,7 @@ class OutputError(WhisperHailoError):
 def display_path(name: str | Path) -> str:
     """Return a name as it is, or quoted if it has invisible or control characters."""
     text = str(name)
-    is_plain = text != "" and text.isprintable() and text == text.strip()
-    return text if is_plain else repr(text)
+    has_margin = text != text.strip()
+    if not text or has_margin or not text.isprintable():
+        return repr(text)
+    return text

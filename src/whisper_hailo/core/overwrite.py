@@ -33,12 +33,15 @@ class Signature:
 
 
 def file_id(file: str | Path | IO[Any]) -> FileId | None:
-    """Return the identity of a file; `None` for what cannot be overwritten."""
+    """Return the identity of a file; `None` if it is missing, or a device such as a terminal."""
     try:
-        status = os.stat(file if isinstance(file, str | Path) else file.fileno())
-    except (OSError, ValueError):
+        target = file if isinstance(file, str | Path) else file.fileno()
+        status = os.stat(target)
+    except (OSError, ValueError):  # missing, no file of the system, or no possible name
         return None
-    return None if stat.S_ISCHR(status.st_mode) else (status.st_dev, status.st_ino)
+    if stat.S_ISCHR(status.st_mode):
+        return None
+    return status.st_dev, status.st_ino
 
 
 def refuse_foreign(path: Path, signature: Signature) -> None:

@@ -62,7 +62,8 @@ def check_file_name(name: str) -> None:
     leads_out = path.is_absolute() or ".." in path.parts
     # A backslash separates folders on Windows, and a null byte ends a path.
     is_path = path.name and not {"\\", "\0"} & set(name)
-    longest_part = max((len(part.encode(errors="replace")) for part in path.parts), default=0)
+    part_sizes = [len(part.encode(errors="replace")) for part in path.parts]
+    longest_part = max(part_sizes, default=0)
     if leads_out or not is_path:
         reason = "lies outside the model directory"
     elif len(name) > _LONGEST_NAME or longest_part > _LONGEST_PART:

@@ -186,8 +186,11 @@ class Supervisor:
 
     def alive(self) -> None:
         """Feed the watchdog if it is time; called at each turn of the main loop."""
-        if self._interval_s is not None and self._now() - self._fed_s >= self._interval_s:
-            self._fed_s = self._now()
+        if self._interval_s is None:
+            return
+        now_s = self._now()
+        if now_s - self._fed_s >= self._interval_s:
+            self._fed_s = now_s
             self._notify("WATCHDOG=1")
 
     def stopping(self) -> None:

@@ -51,13 +51,15 @@ class SilenceKeys:
 
     def split(self, n: int) -> SilenceKeys:
         """Return keys of which each stands n times, for an nth of its share."""
-        return SilenceKeys(np.tile(self.features, (n, 1)), np.tile(self.shares / n, n))
+        features = np.tile(self.features, (n, 1))
+        return SilenceKeys(features, np.tile(self.shares / n, n))
 
     def repeat_rows(self, n_rows: int) -> FloatArray:
         """Return `(n_rows, d_model)`: each row repeated by its share."""
         middles = (np.arange(n_rows) + 0.5) / max(1, n_rows)
         rows = np.searchsorted(np.cumsum(self.shares), middles)
-        return self.features[np.minimum(rows, len(self.features) - 1)]
+        last = len(self.features) - 1
+        return self.features[np.minimum(rows, last)]  # rounded shares may sum to less than 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ class Padding:
 
     def n_added(self, n_positions: int) -> int:
         """Return how many positions follow `n_positions` of audio."""
-        return 0 if self.pad_to is None else max(0, self.pad_to - n_positions)
+        if self.pad_to is None:
+            return 0
+        return max(0, self.pad_to - n_positions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ def read_regular_file(path: Path, most_bytes: int) -> bytes:
     with path.open("rb") as file:
         raw = file.read(most_bytes + 1)  # a file may grow, so its size is not asked for
     if len(raw) > most_bytes:
-        raise ValueError(f"it has more than {most_bytes >> 20} MiB, more than any of its kind")
+        limit_mib = most_bytes >> 20
+        raise ValueError(f"it has more than {limit_mib} MiB, more than any of its kind")
     return raw
 
 
@@ -47,4 +48,5 @@ def sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise ModelError(f"cannot read {display_path(path)} ({error.strerror or error})") from error
+        reason = error.strerror or error
+        raise ModelError(f"cannot read {display_path(path)} ({reason})") from error

@@ -13,7 +13,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.read_files import read_regular_file
@@ -51,7 +51,8 @@ def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[st
     except MismatchError as error:
         raise kind(f"{display_path(path)}: {error}; fetch the file again") from error
     if not isinstance(raw, dict):
-        raise kind(f"{display_path(path)} holds a {type(raw).__name__}, expected a JSON object")
+        actual = type(raw).__name__
+        raise kind(f"{display_path(path)} holds a {actual}, expected a JSON object")
     return raw
 
 
@@ -158,7 +159,8 @@ def _are_plain(kind: type, values: Collection[Any]) -> bool:
 
     This is quick, where `decode` is called for each value: vocabularies are large.
     """
-    if kind not in (int, str) or set(map(type, values)) - {kind}:
+    types = set(map(type, values))
+    if kind not in (int, str) or not types <= {kind}:
         return False
     if kind is str or not values:
         return True
@@ -204,10 +206,11 @@ def _decode_dataclass(kind: Any, value: Any, where: str) -> object:  # noqa: ANN
     prefix = f"{where}." if where else ""
     values = {}
     for field, hint in _typed_fields(kind):
-        if field.name in value:
-            values[field.name] = decode(hint, value[field.name], prefix + field.name)
+        name = field.name
+        if name in value:
+            values[name] = decode(hint, value[name], prefix + name)
         elif field.default is MISSING and field.default_factory is MISSING:
-            raise MismatchError(f"{prefix}{field.name} is missing")
+            raise MismatchError(f"{prefix}{name} is missing")
     return kind(**values)
 
 
@@ -224,9 +227,10 @@ def _require_type(kind: type, value: object, where: str) -> object:
 
 
 def _mismatch(kind: type, value: object, where: str) -> MismatchError:
+    subject = where or "it"
     actual = _CONTAINERS.get(type(value)) or repr(value)[:60]
     expected = _PLAIN.get(kind) or _CONTAINERS[kind]
-    return MismatchError(f"{where or 'it'} is {actual}, expected {expected}")
+    return MismatchError(f"{subject} is {actual}, expected {expected}")
 
 
 def _parse_finite(text: str) -> float:
@@ -243,7 +247,7 @@ def _is_deep(value: object) -> bool:
     """
     level = _containers_among([value])
     for _ in range(DEEPEST):
-        next_level: list[dict[str, Any] | list[Any]] = []
+        next_level: list[_Container] = []
         for container in level:
             items = container.values() if isinstance(container, dict) else container
             next_level += _containers_among(items)
@@ -251,9 +255,12 @@ def _is_deep(value: object) -> bool:
     return bool(level)
 
 
-def _containers_among(items: Collection[Any]) -> list[dict[str, Any] | list[Any]]:
+_Container: TypeAlias = dict[str, Any] | list[Any]
+
+
+def _containers_among(items: Collection[Any]) -> list[_Container]:
     """Return the lists and objects among the items of one."""
-    # The set is made in C: vocabularies are large and hold none.
-    if not {dict, list} & set(map(type, items)):
+    types = set(map(type, items))  # made in C: vocabularies are large and hold none
+    if dict not in types and list not in types:
         return []
     return [item for item in items if isinstance(item, dict | list)]

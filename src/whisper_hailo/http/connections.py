@@ -67,8 +67,9 @@ class ConnectionLimiter:
         """
         client = self._client_of(peer)
         same_client = [other for other, owner in self._clients.items() if owner == client]
+        most_of_client = max(1, self._most // 2)
         candidates: list[Connection] = []  # of which one must make room
-        if client is not None and len(same_client) >= max(1, self._most // 2):
+        if client is not None and len(same_client) >= most_of_client:
             candidates = same_client
         elif len(self._clients) >= self._most:
             candidates = list(self._clients)
@@ -246,8 +247,10 @@ class Connection(asyncio.Protocol):
     def _set_timer(self, seconds: float | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        loop = asyncio.get_running_loop()
-        self._timer = None if seconds is None else loop.call_later(seconds, self.abort)
+        self._timer = None
+        if seconds is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(seconds, self.abort)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the transport
         return getattr(self._transport, name)

@@ -91,8 +91,9 @@ def format_tsv(segment: Segment) -> str:
     """Return a row with the times of a segment in milliseconds, as OpenAI Whisper writes it."""
     start_ms = round(segment.start_s * 1000)
     end_ms = round(segment.end_s * 1000)
+    label = speaker_label(segment.speaker)
     text = " ".join(segment.text.split())  # a tab or a line end would end the field
-    return f"{start_ms}\t{end_ms}\t{speaker_label(segment.speaker)}{text}\n"
+    return f"{start_ms}\t{end_ms}\t{label}{text}\n"
 
 
 def format_json(transcript: Transcript) -> str:

@@ -70,10 +70,12 @@ def _fill_lines(words: Sequence[Word], max_width: int) -> list[list[Word]]:
     """Return words as lines, each as full as possible."""
     lines: list[list[Word]] = []
     for word in words:
-        if lines and len(_join_words([*lines[-1], word])) <= max_width:
-            lines[-1].append(word)
-        else:
-            lines.append([word])
+        if lines:
+            longer_line = [*lines[-1], word]
+            if len(_join_words(longer_line)) <= max_width:
+                lines[-1] = longer_line
+                continue
+        lines.append([word])
     return lines
 
 
@@ -129,17 +131,19 @@ class Cue:
 
 def format_srt(cue: Cue, number: int) -> str:
     """Return a cue as SubRip, with its number."""
+    times = _time_line(cue, ",")
     label = speaker_label(cue.speaker)
     text = _escape_arrows(cue.text)
-    return f"{number}\n{_time_line(cue, ',')}\n{label}{text}\n\n"
+    return f"{number}\n{times}\n{label}{text}\n\n"
 
 
 def format_vtt(cue: Cue, number: int) -> str:
     """Return a cue as WebVTT, with the speaker as its voice; its cues need no number."""
     del number
+    times = _time_line(cue, ".")
     voice = "" if cue.speaker is None else f"<v {speaker_name(cue.speaker)}>"
     text = _escape_arrows(cue.text)
-    return f"{_time_line(cue, '.')}\n{voice}{text}\n\n"
+    return f"{times}\n{voice}{text}\n\n"
 
 
 def _time_line(cue: Cue, mark: str) -> str:
@@ -194,7 +198,8 @@ class CueWriter:
         """Return whether the last line has room for a word."""
         max_width = self._layout.max_line_width
         max_words = self._layout.max_words_per_line
-        if max_width is not None and self._width + len(word.text.rstrip()) > max_width:
+        width = self._width + len(word.text.rstrip())
+        if max_width is not None and width > max_width:
             return False
         return max_words is None or self._n_words < max_words
 
@@ -231,7 +236,8 @@ class CueWriter:
         for index, word in enumerate(words):
             if word.start_s > start_s:
                 yield Cue(start_s, word.start_s, text, speaker)
-            underlined = [*words[:index], _underline(word), *words[index + 1 :]]
+            underlined = list(words)
+            underlined[index] = _underline(word)
             yield Cue(word.start_s, word.end_s, _join_words(underlined), speaker)
             start_s = word.end_s
 
@@ -281,4 +287,5 @@ def cue_time(seconds: float, mark: str) -> str:
     hours, ms = divmod(ms, 3_600_000)
     minutes, ms = divmod(ms, 60_000)
     whole_seconds, ms = divmod(ms, 1000)
-    return f"{hours:02d}:{minutes:02d}:{whole_seconds:02d}{mark}{ms:03d}"
+    clock = f"{hours:02d}:{minutes:02d}:{whole_seconds:02d}"
+    return f"{clock}{mark}{ms:03d}"

@@ -31,11 +31,16 @@ def _byte_letters() -> dict[str, int]:
 
     A byte that prints in Latin-1 is its own letter; the others are letters from 256 on.
     """
-    printing = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    bytes_by_letter = {chr(byte): byte for byte in printing}
-    others = [byte for byte in range(256) if byte not in printing]
-    for number, byte in enumerate(others, 256):
-        bytes_by_letter[chr(number)] = byte
+    bytes_by_letter = {}
+    n_others = 0
+    for byte in range(256):
+        is_ascii = 0x21 <= byte <= 0x7E
+        is_latin = byte >= 0xA1 and byte != 0xAD  # the soft hyphen is invisible
+        if is_ascii or is_latin:
+            bytes_by_letter[chr(byte)] = byte
+        else:
+            bytes_by_letter[chr(256 + n_others)] = byte
+            n_others += 1
     return bytes_by_letter
 
 
@@ -75,11 +80,12 @@ class QuickBackend:
     added: dict[str, int]
 
     @classmethod
-    def read(cls, path: Path) -> QuickBackend | None:
+    def read(cls, path: Path, first_added: int = 0) -> QuickBackend | None:
         """Read a file that is laid out as the `tokenizers` library writes it.
 
         Return `None` for other layouts and damaged files: the library, which reads all, has better
-        messages.
+        messages. Also for tokens that are added below the id `first_added`, among those of the
+        text: they have settings, which only the library knows.
         """
         raw = read_bounded(path, TokenizerError)
         if not raw.rstrip().endswith(b"}"):
@@ -91,12 +97,21 @@ class QuickBackend:
             # An empty vocabulary, and the ends of the two objects that are open there.
             config = parse_json(raw[:start] + b"{}}}")
             vocabulary = parse_json(raw[start:end].rstrip().rstrip(b","))
-            if config["model"]["type"] != "BPE" or config["decoder"]["type"] != "ByteLevel":
+            types = (config["model"]["type"], config["decoder"]["type"])
+            if types != ("BPE", "ByteLevel"):
                 return None
-            added = {token["content"]: token["id"] for token in config["added_tokens"]}
-            letters = _sort_by_id(decode(dict[str, int], vocabulary))
-            ends = array("L", accumulate(len(token) for token in letters))
-            return cls(path, "".join(letters), ends, decode(dict[str, int], added))
+            content = {token["content"]: token["id"] for token in config["added_tokens"]}
+            added = decode(dict[str, int], content)
+            if min(added.values(), default=first_added) < first_added:
+                return None
+            tokens = _sort_by_id(decode(dict[str, int], vocabulary))
+            ends = array("L", accumulate(len(token) for token in tokens))
+            return cls(
+                path=path,
+                letters="".join(tokens),
+                ends=ends,
+                added=added,
+            )
         except (MismatchError, TypeError, LookupError):
             return None
 
@@ -164,16 +179,11 @@ class Tokenizer:
                 f"{display_path(path)} is missing, so tokens cannot be turned into text; convert "
                 "the checkpoint again with --tokenizer tokenizer.json"
             )
-        quick = QuickBackend.read(path)
-        # Tokens that are added among those of the text have settings, which only the library knows.
-        if quick is not None and all(token >= special.eot for token in quick.added.values()):
-            backend: Backend = quick
-        else:
+        backend: Backend | None = QuickBackend.read(path, first_added=special.eot)
+        if backend is None:
             backend = read_tokenizer(path)
-        for name, expected in {
-            "<|startoftranscript|>": special.sot,
-            "<|endoftext|>": special.eot,
-        }.items():
+        control_tokens = {"<|startoftranscript|>": special.sot, "<|endoftext|>": special.eot}
+        for name, expected in control_tokens.items():
             token = backend.token_to_id(name)
             if token is not None and token != expected:
                 raise TokenizerError(
@@ -196,7 +206,7 @@ class Tokenizer:
         # Bytes of a command line that are not UTF-8 are lone surrogates, which the library refuses.
         has_surrogates = any("\ud800" <= letter <= "\udfff" for letter in words)
         tokens = () if has_surrogates else self.encode(f" {words}")
-        if not tokens or any(token >= self.special.eot for token in tokens):
+        if not tokens or max(tokens) >= self.special.eot:
             raise OptionError(
                 f"{option} {words[:40]!r} gives no plain tokens in this model's vocabulary; "
                 "give ordinary words"

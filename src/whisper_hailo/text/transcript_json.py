@@ -54,13 +54,15 @@ def as_json(transcript: Transcript) -> dict[str, Any]:
 def timings_json(transcript: Transcript) -> dict[str, Any]:
     """Return the milliseconds by stage, which differ in every run."""
     timings = asdict(transcript.timings)
-    return {"timings_ms": {key.removesuffix("_ms"): round(ms, 3) for key, ms in timings.items()}}
+    rounded = {name.removesuffix("_ms"): round(ms, 3) for name, ms in timings.items()}
+    return {"timings_ms": rounded}
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of `as_json` and `failure_json`."""
-    file = Path(__file__).with_name("transcript.schema.json")
-    schema: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    path = Path(__file__).with_name("transcript.schema.json")
+    text = path.read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
     return schema
 
 
