@@ -28,7 +28,7 @@ def main() -> None:
             options = {"viewport": viewport, "color_scheme": scheme, "reduced_motion": "reduce"}
             page = opened(chromium, view.address, **options)
             page.wait_for_selector("#running .tentative")
-            view.hear(np.full(2000, 0.05, np.float32))
+            view.put_audio(np.full(2000, 0.05, np.float32))
             page.wait_for_function(
                 "() => document.querySelector('#level span').style.transform !== 'scaleX(0)'"
             )

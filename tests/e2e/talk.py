@@ -10,7 +10,8 @@ from whisper_hailo.live.events import CaptionWord, Completed, Partial
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.live.stream import Controls
-from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+from whisper_hailo.serve.routes.captions.access import PageAddress
+from whisper_hailo.serve.routes.captions.view import WebView
 
 SENTENCES: Final = (
     "Good evening, and welcome to everybody who is here in the room, and to all who follow us from "

@@ -210,7 +210,7 @@ def test_what_is_told_by_colours_is_seen_without_them(chromium: Any, view: WebVi
     page = opened(chromium, view.address, forced_colors="active")
     page.wait_for_selector("#running .tentative")
     assert page.evaluate(STYLE, ["#running .tentative", "textDecorationLine"]) == "underline"
-    view.hear(np.full(2000, 0.5, np.float32))
+    view.put_audio(np.full(2000, 0.5, np.float32))
     page.wait_for_function(
         "() => document.querySelector('#level span').style.transform !== 'scaleX(0)'"
     )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile, FlacRecording
     from whisper_hailo.live.recognizer import SpeechRecognizer
     from whisper_hailo.live.sources.source import LiveSource
-    from whisper_hailo.serve.routes.captions.view import PageAddress
+    from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.text.subtitles import Layout
     from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -231,7 +231,7 @@ class ShowOptions:
 
     def page_address(self) -> PageAddress | None:
         """Return the address and the access rules of the page, if it is served."""
-        from whisper_hailo.serve.routes.captions.view import PageAddress
+        from whisper_hailo.serve.routes.captions.access import PageAddress
 
         if not self.web:
             return None

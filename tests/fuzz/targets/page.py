@@ -74,7 +74,8 @@ class Fuzzed:
         """Start the server, and have done what is slow the first time only."""
         from whisper_hailo.live.sources.network import BrowserSource
         from whisper_hailo.live.statistics import CaptionStatistics
-        from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+        from whisper_hailo.serve.routes.captions.access import PageAddress
+        from whisper_hailo.serve.routes.captions.view import WebView
 
         view = WebView(CaptionStatistics, PageAddress(port=0), browser=BrowserSource()).open()
         self._port = int(view.address.rsplit(":", 1)[1].strip("/"))

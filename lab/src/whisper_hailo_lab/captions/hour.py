@@ -20,7 +20,8 @@ from whisper_hailo.live.recognizer import SpeechRecognizer
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.source import Block
 from whisper_hailo.live.stream import CaptionStream
-from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+from whisper_hailo.serve.routes.captions.access import PageAddress
+from whisper_hailo.serve.routes.captions.view import WebView
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.event_checks import EventChecker
 from whisper_hailo_lab.captions.stream import percent_wrong

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from whisper_hailo.live.sources.source import LiveSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream, Controls
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+    from whisper_hailo.serve.routes.captions.access import PageAddress
+    from whisper_hailo.serve.routes.captions.view import WebView
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ def caption(
         if page_address is not None:
             view = _open_page(page_address, live_source, captioner, controls, stack)
             sinks.append(view.put)
-            stream.listeners.append(lambda block: view.hear(block.audio))
+            stream.listeners.append(lambda block: view.put_audio(block.audio))
         logger.info("%s, listening to %s", recognizer.name, live_source.name)
         supervisor.ready(f"listening to {live_source.name}")
         try:

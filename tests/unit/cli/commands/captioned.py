@@ -138,5 +138,5 @@ class Page:
         assert self.is_open
         self.events.append(event)
 
-    def hear(self, audio: FloatArray) -> None:
+    def put_audio(self, audio: FloatArray) -> None:
         self.heard.append(audio)

@@ -43,7 +43,7 @@ def test_the_page_is_shown_everything(
     place, named = page.made
     assert (place.host, place.port, place.tls) == ("0.0.0.0", 9, None)  # noqa: S104
     assert "a.b" in place.hosts.names
-    assert "http://c.example" in place.framed_by
+    assert "http://c.example" in place.frame_ancestors
     assert named["browser"] is None
     assert isinstance(named["controls"], Controls)
     assert named["settings"] == {"language": "en"}
@@ -120,7 +120,7 @@ def test_standard_output_may_fail_with_other_outputs(
 def test_the_page_is_for_this_machine_at_a_port_of_its_own(pages: list[Page]) -> None:
     assert caption("--web") == 0
     place, _ = pages[0].made
-    assert (place.host, place.port, place.access.free) == ("127.0.0.1", 8765, ("look", "record"))
+    assert (place.host, place.port, place.access.rights(None)) == ("127.0.0.1", 8765, ("look", "record"))
 
 
 @pytest.mark.parametrize("port", [0, 65535])

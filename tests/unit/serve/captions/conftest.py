@@ -35,7 +35,7 @@ def _time_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
 def _soon_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server looks each tenth of a second whether it is to end, and waits as long once more."""
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.asyncio", _Hasty())
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_LOOKS", 20 * _FASTER)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_POLLS", 20 * _FASTER)
     if find_spec("uvicorn"):
         monkeypatch.setattr("uvicorn.server.asyncio", _Hasty())
 

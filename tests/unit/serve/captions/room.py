@@ -89,7 +89,8 @@ class Room:
 @contextmanager
 def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> Iterator[Room]:
     needs_web()
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+    from whisper_hailo.serve.routes.captions.access import PageAddress
+    from whisper_hailo.serve.routes.captions.view import WebView
 
     source = Spoken()
     controls = Controls()

@@ -54,7 +54,8 @@ def serve(
     host: str = "127.0.0.1", tls: ssl.SSLContext | None = None, **options: Any
 ) -> Iterator[Any]:
     needs_web()
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+    from whisper_hailo.serve.routes.captions.access import PageAddress
+    from whisper_hailo.serve.routes.captions.view import WebView
 
     with WebView(CaptionStatistics, PageAddress(host, 0, tls=tls), **options) as view:
         yield view

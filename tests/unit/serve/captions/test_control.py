@@ -17,7 +17,7 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Cleared, Completed, Marker, SettingsChanged
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.stream import Controls
-from whisper_hailo.serve.routes.captions.view import Access
+from whisper_hailo.serve.routes.captions.access import Access
 
 
 def test_what_comes_first_says_the_version_and_what_one_may_do() -> None:
@@ -181,7 +181,7 @@ def test_guessable_or_unfit_token_is_refused(token: str) -> None:
         ({}, "action is 'None'"),
         (letters(4096, id=[1]), "action is 'xxx"),
         ({"action": "language"}, "language is None, expected a text"),
-        ({"action": "marker", "label": "x" * 201}, "200 letters at most"),
+        ({"action": "marker", "label": "x" * 201}, "200 characters at most"),
         ({"action": "marker", "label": 7}, "expected a text"),
         ({"action": "settings", "settings": {"settle_s": 1}}, "action is 'settings', expected"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whisper_hailo.serve.routes.captions.view import SILENCE_DB, LevelMeter
+from whisper_hailo.serve.routes.captions.level_meter import SILENCE_DB, LevelMeter
 
 
 def test_reading_is_of_an_eighth_of_a_second_in_any_pieces() -> None:

@@ -23,7 +23,7 @@ from tests.unit.serve.captions.serving import (
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.serve.routes.captions.view import frame_ancestors
+from whisper_hailo.serve.routes.captions.access import format_frame_ancestors
 
 
 def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) -> None:
@@ -72,7 +72,8 @@ def test_only_page_over_picture_takes_style_of_who_opens_it(
 def test_addresses_are_such_that_can_be_opened(
     monkeypatch: pytest.MonkeyPatch, host: str, own: str | None, here: str, others: str
 ) -> None:
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+    from whisper_hailo.serve.routes.captions.access import PageAddress
+    from whisper_hailo.serve.routes.captions.view import WebView
 
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.own_address", lambda _: own)
     view = WebView(CaptionStatistics, PageAddress(host))
@@ -81,7 +82,7 @@ def test_addresses_are_such_that_can_be_opened(
 
 
 def test_who_may_come_follows_from_the_address() -> None:
-    from whisper_hailo.serve.routes.captions.view import PageAddress
+    from whisper_hailo.serve.routes.captions.access import PageAddress
 
     here = PageAddress()
     everywhere = PageAddress("0.0.0.0", names=["captions.example"])  # noqa: S104 - nothing listens
@@ -92,7 +93,8 @@ def test_who_may_come_follows_from_the_address() -> None:
 
 def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
     needs_web()
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+    from whisper_hailo.serve.routes.captions.access import PageAddress
+    from whisper_hailo.serve.routes.captions.view import WebView
 
     origins = ("http://homeassistant.local:8123", "HTTPS://Wall.example/")
     with (
@@ -113,7 +115,7 @@ def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
 )
 def test_what_is_no_origin_frames_nothing(given: str) -> None:
     with pytest.raises(OptionError, match=r"web-frame is .*, expected the origin of a page"):
-        frame_ancestors([given])
+        format_frame_ancestors([given])
 
 
 def test_pages_see_how_loud_it_is(served: tuple[Any, BrowserSource]) -> None:
@@ -121,16 +123,16 @@ def test_pages_see_how_loud_it_is(served: tuple[Any, BrowserSource]) -> None:
     with connect(view, "events") as page:
         told(page, "snapshot")
         for _ in range(2):
-            view.hear(np.full(1000, 0.1, np.float32))  # together enough for one reading
+            view.put_audio(np.full(1000, 0.1, np.float32))  # together enough for one reading
         assert json.loads(page.recv()) == {"event": "level", "level_db": -20.0}
-        view.hear(np.zeros(2000, np.float32))
+        view.put_audio(np.zeros(2000, np.float32))
         assert json.loads(page.recv()) == {"event": "level", "level_db": -90.0}
 
 
 def test_a_page_that_is_told_nothing_knows_that_it_is_connected(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.routes.STILL_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.event_socket.STILL_S", 0.01)
     with connect(served[0], "events") as page:
         told(page, "snapshot")
         assert json.loads(page.recv()) == {"event": "still"}
@@ -156,7 +158,9 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
 def test_who_left_is_forgotten_at_once(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.routes.STILL_S", 10.0 * PATIENCE_S)
+    monkeypatch.setattr(
+        "whisper_hailo.serve.routes.captions.event_socket.STILL_S", 10.0 * PATIENCE_S
+    )
     view, _ = served
     left, leave = threading.Event(), view.broadcast.leave
 
@@ -173,19 +177,21 @@ def test_who_left_is_forgotten_at_once(
 
 
 def test_pages_see_how_fast_and_how_late_captions_are() -> None:
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+    from whisper_hailo.serve.routes.captions.access import PageAddress
+    from whisper_hailo.serve.routes.captions.view import WebView
 
     statistics = CaptionStatistics(n_segment_samples=32_000, compute_s=0.5, behind_s=1.26)
     view = WebView(lambda: statistics, PageAddress())
-    assert view.figures() == {"final_latency_s": None, "rtfx": 4.0, "behind_s": 1.3}
+    assert view.make_figures() == {"final_latency_s": None, "rtfx": 4.0, "behind_s": 1.3}
     for seconds in (9.0, 5.0, 0.123456):
         statistics.final_latency_s.append(seconds)
-    assert view.figures()["final_latency_s"] == 0.1235
+    assert view.make_figures()["final_latency_s"] == 0.1235
 
 
 def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     needs_web()
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+    from whisper_hailo.serve.routes.captions.access import PageAddress
+    from whisper_hailo.serve.routes.captions.view import WebView
 
     waited_for = threading.Event()
 
@@ -208,11 +214,12 @@ def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+    from whisper_hailo.serve.routes.captions.access import PageAddress
+    from whisper_hailo.serve.routes.captions.view import WebView
 
     view = WebView(CaptionStatistics, PageAddress(port=0))
     view.put(completed(0))
-    view.hear(np.full(4000, 0.5, np.float32))
+    view.put_audio(np.full(4000, 0.5, np.float32))
     view.close()
     assert view.broadcast.summary()[0]["completed"] == []
 
@@ -223,9 +230,10 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
     needs_web()
     from websockets.exceptions import ConnectionClosed
 
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+    from whisper_hailo.serve.routes.captions.access import PageAddress
+    from whisper_hailo.serve.routes.captions.view import WebView
 
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_LOOKS", 200 * PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_POLLS", 200 * PATIENCE_S)
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.CLOSE_TIMEOUT_S", PATIENCE_S)
     view = WebView(CaptionStatistics, PageAddress(port=0)).open()
     with connect(view, "events") as page:
@@ -253,7 +261,8 @@ def test_foreign_pages_and_foreign_names_are_refused(served: tuple[Any, BrowserS
 
 
 def test_an_address_in_use_is_told(served: tuple[Any, BrowserSource]) -> None:
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+    from whisper_hailo.serve.routes.captions.access import PageAddress
+    from whisper_hailo.serve.routes.captions.view import WebView
 
     view, _ = served
     port = int(view.address.rsplit(":", 1)[1].strip("/"))
@@ -268,7 +277,8 @@ def test_where_no_browser_is_heard_none_may_speak() -> None:
     needs_web()
     from websockets.exceptions import InvalidStatus
 
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+    from whisper_hailo.serve.routes.captions.access import PageAddress
+    from whisper_hailo.serve.routes.captions.view import WebView
 
     with (
         WebView(CaptionStatistics, PageAddress(port=0)) as view,

@@ -203,7 +203,7 @@ def test_only_what_goes_wrong_is_told_and_once(
         assert (caplog.messages, opened) == ([], ["/events"])
         for _ in range(2):
             assert answer(view, BAD["no request"]).startswith(b"HTTP/1.1 400 ")
-            view.hear(np.zeros(2000, np.float32))
+            view.put_audio(np.zeros(2000, np.float32))
         assert page_of(view) == 200
     bad, failed = sorted(caplog.messages, key=len)
     assert bad == "Invalid HTTP request received."
@@ -245,7 +245,7 @@ def test_a_page_that_looks_on_has_nothing_to_say() -> None:
 def test_a_page_that_reads_nothing_is_cut_at_the_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_LOOKS", 1)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_POLLS", 1)
     long = (CaptionWord("x" * 10_000, 0.5),)
     with socket.socket() as client:
         with serve() as view:

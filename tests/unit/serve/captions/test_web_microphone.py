@@ -111,7 +111,9 @@ def test_a_microphone_that_sends_nothing_makes_room_for_another(
 ) -> None:
     from websockets.exceptions import ConnectionClosed
 
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.routes.QUIET_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(
+        "whisper_hailo.serve.routes.captions.microphone_socket.QUIET_TIMEOUT_S", 0.01
+    )
     with serve(browser=BrowserSource()) as view:
         with connect(view, "audio") as silent:
             assert silent.recv() == "new"

@@ -1,1 +1,1 @@
-"""The page in a browser: captions to look at, a microphone, controls."""
+"""The caption page in a browser: captions to read, a microphone, controls."""

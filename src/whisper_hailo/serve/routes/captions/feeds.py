@@ -25,11 +25,11 @@ Message: TypeAlias = dict[str, Any]
 HISTORY: Final = 200
 """Completed segments, and losses between them, that a browser gets when it comes or comes back."""
 
-_FIGURES: Final = 60  # points of the page's graphs
-_LONGEST_QUEUE: Final = 64  # messages that may wait for one browser
+_MAX_FIGURES: Final = 60  # points of the page's graphs
+_MAX_WAITING: Final = 64  # messages that may wait for one browser
 
 STILL: Final[Message] = {"event": "still"}
-"""The connection lives; a page that hears nothing for long connects again."""
+"""The connection lives; a page that receives nothing for long connects again."""
 
 _END: Final[Message] = {"event": "end"}
 
@@ -49,42 +49,52 @@ class Client:
         self._level: Message | None = None
 
     def put(self, message: Message) -> None:
+        """Queue a message."""
         if message["event"] == "level":
             self._level = message
         else:
-            newest = self._waiting[-1]["event"] if self._waiting else ""
-            if message["event"] == newest == "partial":
-                self._waiting.pop()
-            self._waiting.append(message)
-            if len(self._waiting) > _LONGEST_QUEUE:
-                self._waiting = deque(self._broadcast.summary())
+            self._queue(message)
         self._wake()
+
+    def _queue(self, message: Message) -> None:
+        newest = self._waiting[-1]["event"] if self._waiting else ""
+        if message["event"] == newest == "partial":
+            self._waiting.pop()
+        self._waiting.append(message)
+        if len(self._waiting) > _MAX_WAITING:
+            self._waiting = deque(self._broadcast.summary())
 
     def take(self) -> Message | None:
         """Return the next message; `None` when nothing waits."""
         if self._waiting:
             return self._waiting.popleft()
-        level, self._level = self._level, None
+        level = self._level
+        self._level = None
         return level
 
 
 class Broadcast:
-    """Keeps the recent past and hands every event to all clients; used from one thread only."""
+    """Keeps the recent past and hands every event to all clients; used from one thread only.
+
+    Args:
+        browser_microphone: a browser's microphone may be captioned.
+        settings: what may be changed while captions run, as it is at first.
+    """
 
     def __init__(
         self, *, browser_microphone: bool = False, settings: dict[str, str] | None = None
     ) -> None:
-        self._run = secrets.token_hex(8)  # ids count from 0 again when the program restarts
+        self._run_id = secrets.token_hex(8)  # ids count from 0 again when the program restarts
         self._browser_microphone = browser_microphone
-        self._recording = False
+        self._is_recording = False
         self._completed: deque[Message] = deque(maxlen=HISTORY)
-        self._dropped = False  # there was more than that
-        self._figures: deque[Message] = deque(maxlen=_FIGURES)
+        self._has_dropped = False  # there was more than the history holds
+        self._figures: deque[Message] = deque(maxlen=_MAX_FIGURES)
         self._partial: Message | None = None
         self._away: Message | None = None
         self._settings = settings or {}
         self._n_cleared = 0
-        self._ended = False
+        self._has_ended = False
         self._clients: set[Client] = set()
 
     def join(self, wake: Callable[[], None]) -> Client:
@@ -95,68 +105,83 @@ class Broadcast:
 
     @property
     def n_clients(self) -> int:
+        """Number of clients that have joined and not left."""
         return len(self._clients)
 
     def leave(self, client: Client) -> None:
+        """Send a client nothing more."""
         self._clients.discard(client)
 
     def put(self, event: Event, figures: Message | None = None) -> None:
+        """Send an event, and the figures that came with it."""
         message = as_json(event)
-        if isinstance(event, Completed):
-            self._partial = None
-            if event.text:
-                self._keep(message)
-        elif isinstance(event, Lost | Back | Marker):
-            self._keep(message)
-        elif isinstance(event, Cleared):
-            self._completed.clear()
-            self._dropped = False
-            self._n_cleared += 1
-        elif isinstance(event, SettingsChanged):
-            self._settings = event.settings
-        if isinstance(event, Away | Back):
-            self._away = message if isinstance(event, Away) else None
-        if isinstance(event, Partial):
-            self._partial = message
-        self._tell(message)
+        self._remember(event, message)
+        self._send(message)
         if figures is not None:
             self._figures.append(figures)
-            self._tell({"event": "figures", **figures})
+            self._send({"event": "figures", **figures})
+
+    def _remember(self, event: Event, message: Message) -> None:
+        """Keep what a client that comes later has to know."""
+        match event:
+            case Completed():
+                self._partial = None
+                if event.text:
+                    self._keep(message)
+            case Partial():
+                self._partial = message
+            case Away():
+                self._away = message
+            case Back():
+                self._away = None
+                self._keep(message)
+            case Lost() | Marker():
+                self._keep(message)
+            case Cleared():
+                self._completed.clear()
+                self._has_dropped = False
+                self._n_cleared += 1
+            case SettingsChanged():
+                self._settings = event.settings
+            case _:
+                pass  # a segment that started is known by its first partial
 
     def put_level(self, level_db: float) -> None:
         """Send a level in dB below full scale, which is not kept."""
-        self._tell({"event": "level", "level_db": round(level_db, 1)})
+        self._send({"event": "level", "level_db": round(level_db, 1)})
 
-    def put_recording(self, recording: bool) -> None:
+    def put_recording(self, is_recording: bool) -> None:
         """Send whether a browser's microphone is captioned."""
-        self._recording = recording
-        self._tell({"event": "recording", "recording": recording})
+        self._is_recording = is_recording
+        self._send({"event": "recording", "recording": is_recording})
 
     def end(self) -> None:
-        self._ended = True
-        self._tell(_END)
+        """Send that the stream is over."""
+        self._has_ended = True
+        self._send(_END)
 
     def summary(self) -> list[Message]:
         """Return a snapshot for a page, and whether the stream is over."""
         snapshot = {
             "event": "snapshot",
-            "run": self._run,
+            "run": self._run_id,
             "browser_microphone": self._browser_microphone,
-            "recording": self._recording,
+            "recording": self._is_recording,
             "completed": list(self._completed),
-            "more": self._dropped,
+            "more": self._has_dropped,
             "partial": self._partial,
             "away": self._away,
             "cleared": self._n_cleared,
             "settings": self._settings,
             "figures": list(self._figures),
         }
-        return [snapshot, _END] if self._ended else [snapshot]
+        return [snapshot, _END] if self._has_ended else [snapshot]
 
     def _keep(self, message: Message) -> None:
-        self._dropped |= len(self._completed) == HISTORY
+        if len(self._completed) == HISTORY:
+            self._has_dropped = True
         self._completed.append(message)
 
-    def _tell(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         for client in self._clients:
             client.put(message)
