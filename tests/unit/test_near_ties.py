@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from tests.near_ties import counted_near_ties
-from tests.unit.decoding.search.oracle import EOT, PREFIX, Oracle, run
+from tests.unit.decoding.search.hashed_decoder import EOT, PREFIX, HashedDecoder, run
 from tests.unit.shapes import TOY, toy_spec
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 
 
 @dataclass
-class Close(Oracle):
+class Close(HashedDecoder):
     """Token 1 always leads token 2 by a fixed distance; the end comes fourth."""
 
     behind: float = 0.0

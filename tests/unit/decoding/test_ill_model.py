@@ -80,47 +80,47 @@ def n_tokens(heard: list[Transcript]) -> int:
     return sum(len(tokens_of(each)) for each in heard)
 
 
-def test_without_padding_the_model_does_not_end(untreated: list[Transcript]) -> None:
+def test_unpadded_model_writes_runaways(untreated: list[Transcript]) -> None:
     assert runaways(untreated) >= 2
     assert n_tokens(untreated) > 30 * len(CLIPS)
 
 
 @pytest.mark.parametrize("name", ["conservative", "balanced"])
-def test_presets_that_pad_cure(ward: Ward, untreated: list[Transcript], name: str) -> None:
+def test_presets_with_zero_padding_halve_tokens(
+    ward: Ward, untreated: list[Transcript], name: str
+) -> None:
     """With zero rows, which it learned to end with."""
     cured = ward.transcribe(replace(PRESETS[name], pad_with="zeros"))
     assert runaways(cured) == 0
     assert 2 * n_tokens(cured) < n_tokens(untreated)
 
 
-def test_silence_keys_cure_in_part(ward: Ward, untreated: list[Transcript]) -> None:
+def test_silence_keys_reduce_runaways(ward: Ward, untreated: list[Transcript]) -> None:
     padded = ward.transcribe(PRESETS["conservative"])
     assert 4 * n_tokens(padded) < 3 * n_tokens(untreated)
     assert runaways(padded) < runaways(untreated)
 
 
-def test_what_it_makes_up_comes_after_what_was_said(
-    ward: Ward, untreated: list[Transcript]
-) -> None:
+def test_made_up_text_follows_the_said_text(ward: Ward, untreated: list[Transcript]) -> None:
     cured = ward.transcribe(PRESETS["conservative"])
     firsts = [(a.text.split()[0], b.text.split()[0]) for a, b in zip(cured, untreated, strict=True)]
     assert sum(a == b for a, b in firsts) > len(CLIPS) // 2
 
 
-def test_more_padding_cures_more(ward: Ward, untreated: list[Transcript]) -> None:
+def test_more_padding_gives_fewer_tokens(ward: Ward, untreated: list[Transcript]) -> None:
     anti_repetition = [AntiRepetition(pad_to, pad_with="zeros") for pad_to in (600, None)]
     some, all_of_it = (n_tokens(ward.transcribe(each)) for each in anti_repetition)
     assert all_of_it < some < n_tokens(untreated)
 
 
 @pytest.mark.parametrize("pad_to", [500, 600, 700, 1000, 1500])
-def test_free_padding_is_worth_the_rows_it_stands_for(ward: Ward, pad_to: int) -> None:
+def test_free_padding_gives_the_text_of_real_rows(ward: Ward, pad_to: int) -> None:
     anti_repetition = AntiRepetition(pad_to, pad_with="zeros")
     free, real = ward.transcribe(anti_repetition), ward.hear_with_real_zeros(pad_to)
     assert [tokens_of(each) for each in free] == [tokens_of(each) for each in real]
 
 
-def test_the_full_context_is_1500_positions(ward: Ward) -> None:
+def test_full_context_equals_1500_positions(ward: Ward) -> None:
     asked, default = (AntiRepetition(pad_to, pad_with="zeros") for pad_to in (1500, None))
     assert [tokens_of(each) for each in ward.transcribe(asked)] == [
         tokens_of(each) for each in ward.transcribe(default)
@@ -130,9 +130,7 @@ def test_the_full_context_is_1500_positions(ward: Ward) -> None:
 @pytest.mark.parametrize(
     "anti_repetition", [PRESETS["aggressive"], AntiRepetition(0, eot_boost=4.0)]
 )
-def test_a_boost_ends_a_text_sooner_and_changes_nothing_before(
-    ward: Ward, anti_repetition: AntiRepetition
-) -> None:
+def test_eot_boost_ends_text_sooner(ward: Ward, anti_repetition: AntiRepetition) -> None:
     boosted, without = (
         ward.transcribe(anti_repetition),
         ward.transcribe(replace(anti_repetition, eot_boost=0.0)),
@@ -143,7 +141,7 @@ def test_a_boost_ends_a_text_sooner_and_changes_nothing_before(
     assert runaways(boosted) <= runaways(without)
 
 
-def test_runs_that_may_not_come_twice_end_no_text(ward: Ward, untreated: list[Transcript]) -> None:
+def test_blocked_ngrams_end_no_runaway(ward: Ward, untreated: list[Transcript]) -> None:
     blocked = ward.transcribe(UNPADDED, ngram=3)
     for tokens in map(tokens_of, blocked):
         runs = list(zip(tokens, tokens[1:], tokens[2:], strict=False))

@@ -41,7 +41,9 @@ N_VOCAB = 521
         ),
     ],
 )
-def test_rules_in_place_are_the_rules(options: DecodingOptions, generated: tuple[int, ...]) -> None:
+def test_apply_in_place_gives_the_same_as_apply(
+    options: DecodingOptions, generated: tuple[int, ...]
+) -> None:
     """What may come, how likely it is, and what the model itself says of what may come."""
     rules = LogitsRules(TOY_TOKENS, TINY, options, 10.0)
     raw = np.random.default_rng(0).normal(0, 2, N_VOCAB).astype(np.float32)
@@ -57,7 +59,7 @@ def test_rules_in_place_are_the_rules(options: DecodingOptions, generated: tuple
 
 
 @pytest.mark.parametrize("timestamps", [False, True])
-def test_all_that_was_said_in_a_window_is_penalised(timestamps: bool) -> None:
+def test_apply_with_penalty_penalises_all_generated_ids(timestamps: bool) -> None:
     """The first word of many as well as the last, and a time that may come again."""
     rules = LogitsRules(
         TOY_TOKENS,
@@ -77,7 +79,7 @@ def test_all_that_was_said_in_a_window_is_penalised(timestamps: bool) -> None:
 
 
 @pytest.mark.parametrize("barred", ["by a list", "as a run said before", "at first"])
-def test_a_word_that_may_not_come_is_no_rival_of_the_times(barred: str) -> None:
+def test_apply_weighs_timestamps_against_allowed_text_only(barred: str) -> None:
     """Three times have together log(3) more than one, which the best word left cannot match."""
     limits = TokenLimits(no_repeat_ngram=2 if barred == "as a run said before" else 0)
     options = DecodingOptions(timestamps=True, limits=limits)
@@ -96,7 +98,7 @@ def test_a_word_that_may_not_come_is_no_rival_of_the_times(barred: str) -> None:
     assert left.tolist() == ([4, 30] if said else [30])
 
 
-def test_times_that_may_not_come_do_not_count_among_them() -> None:
+def test_apply_weighs_allowed_timestamps_only() -> None:
     """Before the last one said: together they would be likelier than the word."""
     rules = LogitsRules(TOY_TOKENS, TINY, DecodingOptions(timestamps=True), 10.0)
     raw = np.full(N_VOCAB, -20.0, np.float32)
@@ -105,7 +107,7 @@ def test_times_that_may_not_come_do_not_count_among_them() -> None:
     assert left.tolist() == [4, 60]
 
 
-def test_an_id_on_both_suppress_lists_is_taken_off_once() -> None:
+def test_logsumexp_of_id_on_two_lists_drops_it_once() -> None:
     twice = 4
     special = replace(TOY_TOKENS, suppress=(twice,), begin_suppress=(twice, TOY_TOKENS.eot))
     rules = LogitsRules(special, TINY, DecodingOptions())
@@ -127,54 +129,54 @@ def logits(*values: float) -> np.ndarray:
     return np.array(values, dtype=np.float32)
 
 
-def test_penalty_divides_positive_and_multiplies_other_logits() -> None:
+def test_penalise_repetition_divides_positive_logits() -> None:
     ruled = penalise_repetition(logits(2.0, -2.0, 0.0, 4.0), [0, 1, 2], 2.0)
     assert ruled.tolist() == [1.0, -4.0, 0.0, 4.0]
 
 
-def test_penalty_makes_every_repeated_id_less_likely() -> None:
+def test_penalise_repetition_lowers_every_repeated_id() -> None:
     rng = np.random.default_rng(0)
     raw = rng.normal(size=100).astype(np.float32)
     ruled = penalise_repetition(raw.copy(), range(100), 1.1)
     assert np.all(ruled < raw)
 
 
-def test_penalty_counts_an_id_once_however_often_it_came() -> None:
+def test_penalise_repetition_of_repeats_counts_id_once() -> None:
     once = penalise_repetition(logits(8.0, 1.0), [0], 2.0)
     often = penalise_repetition(logits(8.0, 1.0), [0, 0, 0, 0], 2.0)
     assert once.tolist() == often.tolist() == [4.0, 1.0]
 
 
 @pytest.mark.parametrize(("generated", "penalty"), [([], 1.5), ([0, 1], 1.0)])
-def test_penalty_off_changes_nothing(generated: list[int], penalty: float) -> None:
+def test_penalise_repetition_off_keeps_logits(generated: list[int], penalty: float) -> None:
     assert penalise_repetition(logits(2.0, -2.0), generated, penalty).tolist() == [2.0, -2.0]
 
 
-def test_penalty_keeps_suppressed_ids_impossible() -> None:
+def test_penalise_repetition_keeps_minus_infinity() -> None:
     assert penalise_repetition(logits(-np.inf, 1.0), [0], 1.2)[0] == -np.inf
 
 
-def test_choose_takes_the_best_without_boost() -> None:
+def test_choose_token_without_boost_takes_the_best() -> None:
     assert choose_token(logits(1.0, 5.0, 2.0, 4.99), EOT, 0.0) == 1
 
 
-def test_boost_takes_eot_within_the_threshold_only() -> None:
+def test_choose_token_with_boost_takes_near_eot_only() -> None:
     near = logits(1.0, 5.0, 2.0, 4.75)
     assert choose_token(near, EOT, 0.5) == EOT
     assert choose_token(near, EOT, 0.25) == 1  # the lead must be smaller than the boost
     assert choose_token(near, EOT, 0.125) == 1
 
 
-def test_boost_works_among_negative_logits() -> None:
+def test_choose_token_with_negative_logits_applies_boost() -> None:
     assert choose_token(logits(-9.0, -5.0, -7.0, -5.25), EOT, 0.5) == EOT
     assert choose_token(logits(-9.0, -5.0, -7.0, -5.75), EOT, 0.5) == 1
 
 
-def test_boost_never_takes_a_suppressed_eot() -> None:
+def test_choose_token_with_suppressed_eot_takes_the_best() -> None:
     assert choose_token(logits(1.0, 2.0, 0.0, -np.inf), EOT, 0.5) == 1
 
 
-def test_a_penalised_eot_would_be_penalised_before_the_boost() -> None:
+def test_choose_token_after_penalty_applies_boost_last() -> None:
     """The order of the definition: penalty first, then the boost looks at the result."""
     ruled = penalise_repetition(logits(0.0, 4.0, 0.0, 3.9), [1], 2.0)
     assert choose_token(ruled, EOT, 0.2) == EOT
@@ -187,7 +189,7 @@ TIMED_N_VOCAB = 20 + 501  # times up to 10 s
 
 @given(st.integers(0, 10_000), st.floats(0.5, 8.0))
 @settings(max_examples=30, deadline=None)
-def test_whatever_the_logits_time_runs_forwards_in_pairs(seed: int, spread: float) -> None:
+def test_apply_to_random_logits_gives_rising_pairs(seed: int, spread: float) -> None:
     assert BEGIN is not None
     rng = np.random.default_rng(seed)
     rules = LogitsRules(TOY_TOKENS, TINY, DecodingOptions(timestamps=True), window_s=10.0)
@@ -215,7 +217,7 @@ def test_whatever_the_logits_time_runs_forwards_in_pairs(seed: int, spread: floa
     assert 0 < split.advance_s <= 10.0
 
 
-def test_all_times_together_against_the_best_word() -> None:
+def test_prefer_timestamps_compares_sum_with_best_text() -> None:
     logits = np.array([3.0, 0.0, 2.5, 2.5], np.float32)
     assert prefer_timestamps(logits.copy(), 2).tolist()[:2] == [-np.inf, -np.inf]
     logits[0] = 3.5
@@ -246,7 +248,7 @@ def times(*parts: float | str) -> list[int]:
         (times(1.0, 1.0, "a", 2.0), [(1.0, 1.0), (1.0, 2.0)], 9.0, True),
     ],
 )
-def test_segments_and_where_to_go_on(
+def test_split_at_timestamps_gives_edges_and_advance(
     tokens: list[int], edges: list[tuple[float, float]], advance_s: float, alone: bool
 ) -> None:
     split = split_at_timestamps(tokens, BEGIN, 9.0)
@@ -254,7 +256,7 @@ def test_segments_and_where_to_go_on(
     assert (split.advance_s, split.ends_alone) == (advance_s, alone)
 
 
-def test_a_segment_has_its_own_tokens_times_among_them() -> None:
+def test_split_at_timestamps_keeps_timestamps_in_segments() -> None:
     tokens = times(0.0, "a", 2.0, 2.0, "b", 4.0, 4.0, "c")
     split = split_at_timestamps(tokens, BEGIN, 9.0)
     assert [part.tokens for part in split.segments] == [tuple(tokens[:3]), tuple(tokens[3:6])]
@@ -270,7 +272,7 @@ def test_a_segment_has_its_own_tokens_times_among_them() -> None:
         (times(0.0, "a", 3.0), [(0.0, 3.0)], 9.0),
     ],
 )
-def test_rest_is_kept_where_the_next_window_begins_elsewhere(
+def test_split_at_timestamps_keeping_rest_loses_nothing(
     tokens: list[int], edges: list[tuple[float, float]], advance_s: float
 ) -> None:
     split = split_at_timestamps(tokens, BEGIN, 9.0, keeps_rest=True)
@@ -279,7 +281,7 @@ def test_rest_is_kept_where_the_next_window_begins_elsewhere(
     assert split.advance_s == advance_s
 
 
-def test_without_timestamps_a_window_is_one_segment() -> None:
+def test_split_without_timestamps_gives_one_segment() -> None:
     split = split_at_timestamps([1, 600, 2], None, 7.5)
     (whole,) = split.segments
     assert (whole.start_s, whole.end_s, whole.tokens) == (0.0, 7.5, (1, 600, 2))
@@ -322,7 +324,7 @@ def at(step: int) -> int:
         *((0.58, 10.0, 29), (None, 0.58, 29)),  # by 0.02 they are 28.99 in binary
     ],
 )
-def test_the_first_id_is_a_time_up_to_the_latest(
+def test_first_id_is_timestamp_up_to_the_latest(
     latest_s: float | None, window_s: float | None, last: int
 ) -> None:
     """Steps of 0.02 s: one second is the 50th, and the 51st is refused."""
@@ -351,13 +353,13 @@ def test_the_first_id_is_a_time_up_to_the_latest(
         ((at(0), 1, at(40), at(45), 2), TEXT, range(46, 501)),
     ],
 )
-def test_after_each_kind_of_id(
+def test_allowed_ids_depend_on_the_last_ids(
     generated: Sequence[int], words: list[int], times: Sequence[int]
 ) -> None:
     assert allowed(generated, with_times()) == (words, list(times))
 
 
-def test_list_of_ids_never_taken_is_caller_s_or_checkpoint_s() -> None:
+def test_suppressed_ids_are_caller_s_or_checkpoint_s() -> None:
     after = (1,)
     text = sorted([7, *TEXT])
 
@@ -371,14 +373,14 @@ def test_list_of_ids_never_taken_is_caller_s_or_checkpoint_s() -> None:
 
 
 @pytest.mark.parametrize(("suppress_blank", "refused"), [(True, {6, END, 7}), (False, {7})])
-def test_what_may_not_come_first_is_a_matter_of_asking(
+def test_suppress_blank_off_allows_blank_at_the_start(
     suppress_blank: bool, refused: set[int]
 ) -> None:
     options = DecodingOptions(limits=TokenLimits(suppress_blank=suppress_blank))
     assert set(range(END + 1)) - set(allowed((), options)[0]) == refused
 
 
-def test_control_tokens_are_no_text_whatever_the_lists_say() -> None:
+def test_control_tokens_are_always_suppressed() -> None:
     free = DecodingOptions(limits=TokenLimits(suppress=()))
     languages = set(TOY_TOKENS.languages.values())
     assert set(range(END + 1, FIRST_TIME)) & set(allowed((1,), free)[0]) == languages
@@ -400,12 +402,14 @@ def test_control_tokens_are_no_text_whatever_the_lists_say() -> None:
         ((), 3, set()),
     ],
 )
-def test_no_run_of_ids_comes_twice(generated: Sequence[int], n: int, blocked: set[int]) -> None:
+def test_block_ngrams_forbids_repeated_runs(
+    generated: Sequence[int], n: int, blocked: set[int]
+) -> None:
     ruled = block_ngrams(np.zeros(6, np.float32), generated, n)
     assert set(np.flatnonzero(np.isneginf(ruled)).tolist()) == blocked
 
 
-def test_runs_are_blocked_in_the_loop_s_own_path_too() -> None:
+def test_apply_in_place_blocks_ngrams() -> None:
     rules = LogitsRules(TOY_TOKENS, TINY, DecodingOptions(limits=TokenLimits(no_repeat_ngram=2)))
     raw = np.zeros(30, np.float32)
     ruled = rules.apply_in_place(raw, float(np.log(30)), (1, 2, 1))
@@ -413,7 +417,7 @@ def test_runs_are_blocked_in_the_loop_s_own_path_too() -> None:
     assert ruled.raw[2] == 0.0  # the model's own logits are left for the log-probability
 
 
-def test_times_win_together_only_over_a_text_that_is_less_likely() -> None:
+def test_prefer_timestamps_on_a_tie_keeps_text() -> None:
     """Two times of 1/5 each against a word of 2/5: no more likely, so the word may stay."""
     even = np.log(np.array([4.0, 2.0, 1.0, 2.0, 2.0], np.float32))
     assert prefer_timestamps(even.copy(), 3)[0] == even[0]
@@ -429,7 +433,7 @@ def test_times_win_together_only_over_a_text_that_is_less_likely() -> None:
 
 
 @pytest.mark.parametrize("height", [-200.0, -1.0, 1.0, 200.0])
-def test_times_are_weighed_alike_at_any_height(height: float) -> None:
+def test_prefer_timestamps_is_the_same_at_any_height(height: float) -> None:
     """Two that are even have together 0.69 more than one; a third adds next to nothing."""
     logits = np.array([0.68, 0.0, 0.0, -9.0], np.float32) + np.float32(height)
     assert np.isneginf(prefer_timestamps(logits.copy(), 1)[0])
@@ -439,7 +443,7 @@ def test_times_are_weighed_alike_at_any_height(height: float) -> None:
 
 @pytest.mark.parametrize("n_masked", [1, 2, 30])
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.89, 0.95, 0.999999])
-def test_what_is_left_to_the_allowed_ids(n_masked: int, share: float) -> None:
+def test_allowed_logsumexp_matches_what_is_not_masked(n_masked: int, share: float) -> None:
     """Log of what the masked ones do not hold, however much they hold."""
     weights = np.full(64, (1 - share) / (64 - n_masked))
     weights[:n_masked] = share / n_masked
@@ -450,19 +454,19 @@ def test_what_is_left_to_the_allowed_ids(n_masked: int, share: float) -> None:
     assert left == pytest.approx(np.log(7.0 * (1 - share)), abs=2e-5)
 
 
-def test_sums_stay_numbers_however_far_apart_the_ids_are() -> None:
+def test_allowed_logsumexp_of_large_logits_is_finite() -> None:
     """`exp` of 1000 is none."""
     logits = np.array([-500.0, 500.0, 499.0, -np.inf], np.float32)
     left = allowed_logsumexp(logits, np.full(4, 900.0, np.float32), 901.0)
     assert left == pytest.approx(500.0 + np.log(1 + np.exp(-1.0)), abs=1e-6)
 
 
-def test_a_row_without_an_allowed_id_keeps_its_sum() -> None:
+def test_allowed_logsumexp_without_allowed_ids_is_unchanged() -> None:
     nothing = np.full(4, -np.inf, np.float32)
     assert allowed_logsumexp(nothing, np.zeros(4, np.float32), 1.5) == 1.5
 
 
-def test_end_lead_is_measured_from_the_best_other() -> None:
+def test_end_lead_is_measured_from_the_best_other_id() -> None:
     logits = np.array([5.0, 3.0, -1.0, 3.5], np.float32)
     assert end_lead(logits, 3, 0.0) == pytest.approx(-1.5)
     assert end_lead(logits, 3, 2.0) == pytest.approx(0.5)
@@ -470,11 +474,11 @@ def test_end_lead_is_measured_from_the_best_other() -> None:
     assert end_lead(logits, 0, 1.0) == pytest.approx(2.5)  # of the others the last is the best
 
 
-def test_a_small_boost_counts_as_well() -> None:
+def test_choose_token_with_small_boost_takes_eot() -> None:
     assert choose_token(np.array([1.0, 0.5], np.float32), 1, 0.75) == 1
 
 
-def test_the_penalty_leaves_the_model_s_probabilities_alone() -> None:
+def test_apply_in_place_with_penalty_keeps_model_logits() -> None:
     """Under a penalty the log-probability is still that of the model among the allowed ids."""
     special = replace(TOY_TOKENS, suppress=())
     rules = LogitsRules(

@@ -29,7 +29,7 @@ from whisper_hailo.decoding.options import (
 from whisper_hailo.decoding.search.fallback import describe_search, is_beam_retry_enabled
 
 
-def test_presets_are_those_of_the_study() -> None:
+def test_presets_match_the_study() -> None:
     figures = {
         name: (
             anti_repetition.padding(TINY).pad_to,
@@ -45,22 +45,22 @@ def test_presets_are_those_of_the_study() -> None:
     }
 
 
-def test_conservative_is_the_default() -> None:
+def test_default_preset_is_conservative() -> None:
     assert DecodingOptions().anti_repetition is PRESETS["conservative"]
 
 
-def test_unpaddable_decoders_get_the_studys_penalty() -> None:
+def test_fixed_decoder_default_is_the_study_s_penalty() -> None:
     assert AntiRepetition(repetition_penalty=1.5) == FIXED_ANTI_REPETITION
 
 
-def test_wrong_temperatures_are_told() -> None:
+def test_search_options_refuse_wrong_temperatures() -> None:
     with pytest.raises(OptionError, match=r"--temperature is 2\.1, -1"):
         SearchOptions(temperatures=(0.0, 2.1, -1.0))
     with pytest.raises(OptionError, match="--temperature is empty"):
         SearchOptions(temperatures=())
 
 
-def test_unknown_preset_names_the_known_ones() -> None:
+def test_preset_of_unknown_name_lists_known_ones() -> None:
     with pytest.raises(OptionError, match="conservative"):
         preset_of("bold")
 
@@ -81,23 +81,23 @@ def test_unknown_preset_names_the_known_ones() -> None:
         ({"eot_boost": float("nan")}, "eot-boost is nan"),
     ],
 )
-def test_cures_out_of_range_are_refused(values: dict[str, float], message: str) -> None:
+def test_anti_repetition_out_of_range_is_refused(values: dict[str, float], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         AntiRepetition(**values)  # type: ignore[arg-type]
 
 
-def test_padding_zero_is_none_and_too_large_is_refused() -> None:
+def test_padding_beyond_the_context_is_refused() -> None:
     assert AntiRepetition(pad_to=0).padding(TINY).n_added(500) == 0
     with pytest.raises(OptionError, match="1500"):
         AntiRepetition(pad_to=1501).padding(TINY)
 
 
-def test_padding_never_cuts() -> None:
+def test_padding_shorter_than_audio_cuts_nothing() -> None:
     assert AntiRepetition(pad_to=500).padding(TINY).n_added(1500) == 0
     assert AntiRepetition(pad_to=700).padding(TINY).n_added(500) == 200
 
 
-def test_budget_is_half_the_text_context_and_never_past_its_end() -> None:
+def test_budget_is_half_the_text_context_at_most() -> None:
     assert DecodingOptions().budget(TINY, 4) == 224
     assert DecodingOptions(max_new_tokens=28).budget(TINY, 4) == 28
     assert DecodingOptions(max_new_tokens=1000).budget(TINY, 4) == 444
@@ -139,7 +139,7 @@ ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
         for values, fits in ((accepted, True), (refused, False))
     ],
 )
-def test_options_end_where_they_are_said_to(
+def test_numeric_options_accept_their_stated_range(
     group: type, name: str, values: list[object], fits: bool
 ) -> None:
     for value in values:
@@ -157,7 +157,7 @@ def test_options_end_where_they_are_said_to(
         *((1000.0, 30.0, 224), (2.0, None, 224), (None, 1.5, 224)),
     ],
 )
-def test_tokens_per_second_bound_the_budget(
+def test_budget_with_tokens_per_second_is_bounded(
     per_second: float | None, content_s: float | None, tokens: int
 ) -> None:
     """Rounded up, one at least, and never more than there is without them."""
@@ -165,7 +165,7 @@ def test_tokens_per_second_bound_the_budget(
     assert options.budget(TINY, 4, content_s) == tokens
 
 
-def test_budget_is_20_tokens_per_second_by_default() -> None:
+def test_budget_by_default_is_20_tokens_per_second() -> None:
     assert DecodingOptions().budget(TINY, 4, 3.0) == 60
     assert DecodingOptions().budget(TINY, 4, 3.01) == 61
     assert DecodingOptions().budget(TINY, 4, 30.0) == 224, "half the text context"
@@ -187,7 +187,7 @@ def test_budget_is_20_tokens_per_second_by_default() -> None:
         (SearchOptions((0.4, 0.8), best_of=3), "best of 3 at 0.4, then 0.8"),
     ],
 )
-def test_a_search_is_named_by_what_it_does(search: SearchOptions, name: str) -> None:
+def test_describe_search_names_stages(search: SearchOptions, name: str) -> None:
     assert describe_search(search) == name
 
 
@@ -211,32 +211,32 @@ def test_a_search_is_named_by_what_it_does(search: SearchOptions, name: str) -> 
         (-0.5, 0.2, (-0.5,)),
     ],
 )
-def test_each_try_is_hotter_by_a_step_up_to_one(
+def test_rising_temperatures_rise_by_step_up_to_one(
     first: float, step: float, temperatures: tuple[float, ...]
 ) -> None:
     """As OpenAI Whisper's command has it; what is no temperature is refused later, by its name."""
     assert rising_temperatures(first, step) == temperatures
 
 
-def test_a_language_may_be_told_by_its_name() -> None:
+def test_language_name_becomes_its_code() -> None:
     assert DecodingOptions(language="German").language == "de"
     assert DecodingOptions(language="DE").language == "de"
 
 
-def test_tasks_that_there_are_not_are_refused() -> None:
+def test_unknown_task_is_refused() -> None:
     assert DecodingOptions(task="translate").task == "translate"
     with pytest.raises(OptionError, match="--task is 'listen'"):
         DecodingOptions(task="listen")
 
 
 @pytest.mark.parametrize("language", ["de", "German"])
-def test_who_tells_the_language_needs_no_detection(language: str) -> None:
+def test_detect_each_window_with_language_is_refused(language: str) -> None:
     assert DecodingOptions(detect_each_window=True).detect_each_window
     with pytest.raises(OptionError, match="--detect-each-window"):
         DecodingOptions(language=language, detect_each_window=True)
 
 
-def test_what_nobody_tells_is_as_in_openai_whisper() -> None:
+def test_defaults_match_openai_whisper() -> None:
     """Its `DecodingOptions`, and the thresholds of its `transcribe`."""
     options = DecodingOptions()
     assert (options.language, options.task, options.max_initial_timestamp_s) == (
@@ -253,7 +253,7 @@ def test_what_nobody_tells_is_as_in_openai_whisper() -> None:
     assert not is_beam_retry_enabled(search)
 
 
-def test_unlike_there_no_window_is_shown_the_text_before_it() -> None:
+def test_default_prompts_show_no_previous_text() -> None:
     prompts = DecodingOptions().prompts
     assert (prompts.condition_on_previous_text, prompts.carry_initial_prompt) == (False, False)
 
@@ -300,20 +300,20 @@ def how(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_option_has_its_name_and_those_of_other_programs(name: str) -> None:
+def test_options_have_aliases_of_other_programs(name: str) -> None:
     own = TYPED.get(name, "--" + name.replace("_", "-"))
     assert option_name(every()[name]) == own
     short = (how(name).short,) if how(name).short else ()
     assert (*short, *how(name).also) == OTHER_NAMES.get(name, ())
 
 
-def test_no_name_stands_for_two_options() -> None:
+def test_option_names_are_unique() -> None:
     names = [name for one in ALL for name in (option_name(every()[one]), *how(one).also)]
     assert len(set(names)) == len(names)
     assert set(OTHER_NAMES) | set(TYPED) <= set(ALL)
 
 
-def test_some_options_are_one_of_a_few_names() -> None:
+def test_choices_are_listed_and_parsed() -> None:
     choices = {name: how(name).choices for name in ALL if how(name).choices}
     tasks = ("transcribe", "translate")
     assert choices == {"task": tasks, "pad_with": PADDINGS, "anti_repetition": tuple(PRESETS)}
@@ -323,7 +323,7 @@ def test_some_options_are_one_of_a_few_names() -> None:
 @pytest.mark.parametrize(
     "name", ["no_speech", "logprob", "compression_ratio", "max_initial_timestamp_s"]
 )
-def test_thresholds_are_switched_off_by_none(name: str) -> None:
+def test_thresholds_parse_none_as_off(name: str) -> None:
     assert how(name).parse("none") is None
     assert how(name).parse("None ") is None
     assert how(name).parse("0.5") == 0.5
@@ -336,14 +336,12 @@ def test_thresholds_are_switched_off_by_none(name: str) -> None:
     [("5", (5,)), ("5,6", (5, 6)), (" 7 , 8,", (7, 8)), ("0", (0,)), ("", ()), ("-1", None),
      ("-1,5", None)],
 )  # fmt: skip
-def test_ids_that_are_never_taken_have_commas_between(
-    typed: str, ids: tuple[int, ...] | None
-) -> None:
+def test_suppress_parses_comma_separated_ids(typed: str, ids: tuple[int, ...] | None) -> None:
     """-1 is the model's own list, as in OpenAI Whisper."""
     assert how("suppress").parse(typed) == ids
 
 
 @pytest.mark.parametrize("typed", ["-2", "5,-2", "a", "5;6", "1.5"])
-def test_what_is_no_id_is_refused(typed: str) -> None:
+def test_suppress_refuses_what_is_no_id(typed: str) -> None:
     with pytest.raises(ValueError, match="commas"):
         how("suppress").parse(typed)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted import Scripted, State
+from tests.unit.decoding.search.scripted_decoder import ScriptedDecoder, State
 from tests.unit.shapes import TINY, TOY, TOY_TOKENS
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import StepOutput
@@ -36,23 +36,23 @@ def maker(tokens: Any = TOY_TOKENS, **prompts: Any) -> PromptMaker:
     return PromptMaker(Tokenizer(Letters(), tokens), TINY, options)  # type: ignore[arg-type]
 
 
-def test_nothing_to_show_is_the_prefix_alone() -> None:
+def test_tokens_without_text_are_control_tokens() -> None:
     assert maker().tokens("en", (), is_first=True) == CONTROL
 
 
-def test_hotwords_are_not_shown() -> None:
+def test_tokens_with_hotwords_leave_them_out() -> None:
     prompt = maker(hotwords="ab", initial_prompt="c")
     assert prompt.starting_context() == (1,)
     assert prompt.tokens("en", (5, 6), is_first=True) == (17, 5, 6, *CONTROL)
 
 
-def test_the_prefix_is_the_first_window_s() -> None:
+def test_tokens_of_first_window_alone_have_prefix() -> None:
     prompt = maker(prefix="ab")
     assert prompt.tokens("en", (), is_first=True) == (*CONTROL, 1, 1)
     assert prompt.tokens("en", (), is_first=False) == CONTROL
 
 
-def test_long_texts_keep_their_end_within_half_the_context(
+def test_tokens_of_long_text_keep_its_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     prompt = maker(initial_prompt="x" * 500)
@@ -62,7 +62,7 @@ def test_long_texts_keep_their_end_within_half_the_context(
     assert shown[-5] == 9
 
 
-def test_what_just_fits_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None:
+def test_prompt_that_just_fits_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None:
     """Half the context but one for all that is shown before, a quarter for a prefix."""
     prompt = maker(initial_prompt="x" * 223, prefix="z" * 112)
     shown = prompt.tokens("en", prompt.starting_context(), is_first=True)
@@ -73,7 +73,7 @@ def test_what_just_fits_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None
 
 
 @pytest.mark.parametrize("n_initial", [300, 223, 222, 216])
-def test_long_carried_prompt_leaves_room_for_text_before(n_initial: int) -> None:
+def test_carried_prompt_leaves_room_for_previous_text(n_initial: int) -> None:
     initial = ("23456789" * 40)[:n_initial]
     prompt = maker(initial_prompt=initial, carry_initial_prompt=True)
     shown = prompt.tokens("en", tuple(range(2, 10)) * 9, is_first=False)[1:-4]
@@ -82,11 +82,11 @@ def test_long_carried_prompt_leaves_room_for_text_before(n_initial: int) -> None
     assert shown == (*map(int, initial[n_initial - n_kept :]), *said)
 
 
-def test_blanks_around_a_text_are_no_part_of_it() -> None:
+def test_initial_prompt_is_stripped() -> None:
     assert maker(initial_prompt="  ab \n").starting_context() == (1, 1)
 
 
-def test_a_carried_prompt_is_in_every_window() -> None:
+def test_carried_prompt_is_in_every_window() -> None:
     prompt = maker(initial_prompt="abcd", carry_initial_prompt=True)
     assert prompt.starting_context() == ()
     assert prompt.tokens("en", (5, 5), is_first=False) == (17, 1, 1, 1, 1, 5, 5, *CONTROL)
@@ -114,23 +114,23 @@ def test_impossible_prompts_are_refused(prompts: dict[str, str], message: str) -
 
 
 @pytest.mark.parametrize("prompts", [{"initial_prompt": "a"}, {"condition_on_previous_text": True}])
-def test_models_without_start_of_previous_take_no_prompt(prompts: dict[str, Any]) -> None:
+def test_model_without_sot_prev_refuses_prompts(prompts: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match="startofprev"):
         maker(replace(TOY_TOKENS, sot_prev=None), **prompts)
 
 
-def test_models_without_start_of_previous_get_no_text_before() -> None:
+def test_model_without_sot_prev_gets_no_previous_text() -> None:
     prompt = maker(replace(TOY_TOKENS, sot_prev=None), prefix="ab")
     assert prompt.tokens("en", (5, 6), is_first=True) == (*CONTROL, 1, 1)
 
 
-def test_model_that_writes_times_is_not_told_to_omit_them() -> None:
+def test_tokens_with_timestamps_omit_no_timestamps_id() -> None:
     options = DecodingOptions(timestamps=True)
     prompt = PromptMaker(Tokenizer(Letters(), TOY_TOKENS), TINY, options)  # type: ignore[arg-type]
     assert prompt.tokens("en", (), is_first=True) == CONTROL[:-1]
 
 
-class Loud(Scripted):
+class Loud(ScriptedDecoder):
     """Each row's script is its logits of English and German."""
 
     def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
@@ -140,7 +140,7 @@ class Loud(Scripted):
         return StepOutput(logits, np.zeros(logits.shape[:2], np.float32)), state
 
 
-def test_each_window_s_languages_add_up_to_one_at_any_height() -> None:
+def test_detect_languages_at_any_height_sums_to_one() -> None:
     """`exp` of 1000 is no number, that of -1000 nothing; 1 more is 0.731 of both."""
     decoder = Loud([[1000, 1001], [-1000, -1001], [0, 1000]])
     found = detect_languages(decoder, decoder.start(), TOY_TOKENS)  # type: ignore[arg-type]

@@ -107,7 +107,7 @@ def aligned(
     return words, eyes, [*prefix, *ids, tokenizer.special.eot]
 
 
-def test_each_word_has_the_stretch_that_is_looked_at_for_it(
+def test_align_words_times_words_by_attention(
     tokenizer: Tokenizer,
 ) -> None:
     """Positions are 0.02 s each."""
@@ -119,7 +119,7 @@ def test_each_word_has_the_stretch_that_is_looked_at_for_it(
     assert eyes.asked == [3, 4, 5]  # where each of the three was chosen
 
 
-def test_times_alone_need_no_product_with_the_vocabulary(
+def test_align_words_without_probabilities_asks_no_logits(
     tokenizer: Tokenizer,
 ) -> None:
     edges, odds = [0, 20, 45, 80], [1.0, 2.0, 3.0]
@@ -130,7 +130,7 @@ def test_times_alone_need_no_product_with_the_vocabulary(
     assert [replace(word, probability=1.0) for word in exact] == words
 
 
-def test_word_of_several_tokens_lasts_from_its_first_to_its_last(
+def test_align_words_of_several_tokens_spans_all(
     tokenizer: Tokenizer,
 ) -> None:
     n_tokens = len(tokenizer.encode(" Unbelievably"))
@@ -142,7 +142,7 @@ def test_word_of_several_tokens_lasts_from_its_first_to_its_last(
     assert words[1].end_s == pytest.approx(0.2 * (n_tokens + 1))
 
 
-def test_audio_ends_where_the_window_s_content_does(
+def test_align_words_ignores_attention_to_padding(
     tokenizer: Tokenizer,
 ) -> None:
     """What looks beyond 1.2 s has nowhere else to be than at its end."""
@@ -151,7 +151,7 @@ def test_audio_ends_where_the_window_s_content_does(
     assert max(word.end_s for word in words) <= 1.2
 
 
-def test_word_s_probability_is_mean_of_its_tokens_among_all_text(
+def test_align_words_averages_probabilities_of_tokens(
     tokenizer: Tokenizer,
 ) -> None:
     ids = tokenizer.encode(" Unbelievably")
@@ -164,7 +164,7 @@ def test_word_s_probability_is_mean_of_its_tokens_among_all_text(
 
 
 @pytest.mark.parametrize("height", [-200.0, 200.0])
-def test_probabilities_are_those_at_any_height_of_the_logits(
+def test_align_words_of_large_logits_is_finite(
     tokenizer: Tokenizer,
     height: float,
 ) -> None:
@@ -175,7 +175,7 @@ def test_probabilities_are_those_at_any_height_of_the_logits(
     assert found == pytest.approx([0.5, 0.75, 0.9], abs=1e-4)
 
 
-def test_what_is_spent_on_padding_makes_no_token_weaker() -> None:
+def test_token_starts_renormalises_without_padding() -> None:
     """The first looks at the audio for a thousandth of its time, and there at its beginning."""
     attention = np.full((1, 3, 30), 1e-6, np.float32)
     attention[0, 0, :4] = 0.001
@@ -210,7 +210,7 @@ def starts_by_the_book(attention: np.ndarray, n_positions: int, rows: slice) -> 
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_tokens_start_where_they_do_by_the_book(seed: int) -> None:
+def test_token_starts_match_a_plain_implementation(seed: int) -> None:
     rng = np.random.default_rng(seed)
     attention = rng.random((3, 9, 60), dtype=np.float32)
     for rows, n_positions in ((slice(2, 8), 40), (slice(None), 60), (slice(0, 1), 9)):
@@ -218,7 +218,7 @@ def test_tokens_start_where_they_do_by_the_book(seed: int) -> None:
         assert found.tolist() == starts_by_the_book(attention, n_positions, rows)
 
 
-def test_without_text_or_without_eyes_there_are_no_words(
+def test_align_words_without_text_or_attention_is_empty(
     tokenizer: Tokenizer,
 ) -> None:
     eyes = Eyes([], [])
@@ -279,38 +279,38 @@ STEADY = [(" a", 1.0, 1.4), (" b", 1.4, 1.8), (" c", 1.8, 2.2)]
 """Words of 0.4 s: the median, whatever one more word is like."""
 
 
-def test_words_go_to_segments_by_the_number_of_their_tokens() -> None:
+def test_words_into_segments_counts_text_tokens() -> None:
     first, second = mended(STEADY, [(1.0, 1.8), (1.8, 2.2)], 0.9, n_tokens=[2, 1])
     assert [word.text for word in first.words] == [" a", " b"]
     assert [word.text for word in second.words] == [" c"]
     assert times_of(first) == [(1.0, 1.4), (1.4, 1.8)]
 
 
-def test_segment_without_own_text_has_no_words_and_keeps_times() -> None:
+def test_segment_without_text_keeps_its_times() -> None:
     silent, spoken = mended(STEADY, [(0.0, 0.7), (1.0, 2.2)], 0.9, n_tokens=[0, 3])
     assert (silent.words, silent.start_s, silent.end_s) == ((), 0.0, 0.7)
     assert len(spoken.words) == 3
 
 
-def test_words_are_placed_where_their_window_begins() -> None:
+def test_words_into_segments_adds_the_window_s_start() -> None:
     (segment,) = mended(STEADY, [(101.0, 102.2)], 100.9, window(100.0))
     assert times_of(segment) == [(101.0, 101.4), (101.4, 101.8), (101.8, 102.2)]
 
 
-def test_words_of_packed_windows_are_placed_in_their_stretch() -> None:
+def test_words_into_segments_locates_packed_pieces() -> None:
     pieces = (PackedPiece(0.0, 20.0, 1.4), PackedPiece(1.4, 60.0, 1.0))
     (segment,) = mended(STEADY, [(21.0, 60.8)], 20.9, window(20.0, pieces))
     assert times_of(segment) == [(21.0, 21.4), (60.0, 60.4), (60.4, 60.8)]
 
 
-def test_a_mark_at_a_sentence_s_end_takes_no_pause() -> None:
+def test_sentence_mark_takes_no_pause() -> None:
     words = [*STEADY, (".", 2.2, 5.2), (" d", 5.2, 5.6)]
     (segment,) = mended(words, [(1.0, 5.6)], 0.9)
     assert [word.text for word in segment.words] == [" a", " b", " c.", " d"]
     assert times_of(segment)[2:] == [(1.8, 2.2), (5.2, 5.6)]  # the mark's time is its word's
 
 
-def test_a_mark_that_stays_alone_is_cut_to_twice_the_median() -> None:
+def test_lone_sentence_mark_is_cut_to_twice_the_median() -> None:
     words = [*STEADY, (".", 2.2, 5.2), (" d", 5.2, 5.6)]
     (segment,) = mended(words, [(1.0, 5.6)], 0.9, appended="")
     assert [word.text for word in segment.words] == [" a", " b", " c", ".", " d"]
@@ -320,7 +320,7 @@ def test_a_mark_that_stays_alone_is_cut_to_twice_the_median() -> None:
     assert times_of(segment)[3] == (2.2, 5.2)
 
 
-def test_the_second_of_all_words_is_no_exception() -> None:
+def test_second_word_after_a_mark_is_shortened() -> None:
     rest = [(" b", 5.0, 5.4), (" c", 5.4, 5.8), (" d", 5.8, 6.2)]
     marked = mended([(" a", 1.0, 1.4), (".", 1.4, 5.0), *rest], [(1.0, 6.2)], 0.9,
                     appended="")  # fmt: skip
@@ -329,14 +329,14 @@ def test_the_second_of_all_words_is_no_exception() -> None:
     assert times_of(behind)[1] == pytest.approx((4.2, 5.0))
 
 
-def test_the_first_of_all_words_has_no_mark_before_it() -> None:
+def test_first_word_without_a_pause_keeps_its_length() -> None:
     """It is as long as three others and comes after no pause, so it stays; the last is a mark."""
     words = [(" a", 1.0, 2.2), (" b", 2.2, 2.6), (" c", 2.6, 3.0), (".", 3.0, 3.4)]
     (segment,) = mended(words, [(1.0, 3.4)], 0.9, appended="")
     assert times_of(segment)[0] == (1.0, 2.2)
 
 
-def test_words_are_placed_to_a_hundredth_of_a_second() -> None:
+def test_words_into_segments_rounds_to_hundredths() -> None:
     (segment,) = mended(STEADY, [(101.0, 102.2)], 100.9, window(100.003456))
     assert times_of(segment) == [(101.0, 101.4), (101.4, 101.8), (101.8, 102.2)]
     (segment,) = mended(STEADY, [(101.0, 102.2)], 100.9, window(100.00651))
@@ -344,27 +344,27 @@ def test_words_are_placed_to_a_hundredth_of_a_second() -> None:
 
 
 @pytest.mark.parametrize("mark", list(".。!！?？"))  # noqa: RUF001
-def test_the_word_after_a_sentence_s_end_takes_no_pause_either(mark: str) -> None:
+def test_word_after_a_sentence_mark_is_shortened(mark: str) -> None:
     words = [*STEADY, (mark, 2.2, 2.6), (" d", 2.6, 5.6)]
     (segment,) = mended(words, [(1.0, 5.6)], 0.9)
     assert times_of(segment)[-1] == pytest.approx((4.8, 5.6))
 
 
 @pytest.mark.parametrize("mark", [",", ":", "”"])
-def test_the_word_after_another_mark_is_as_long_as_it_was(mark: str) -> None:
+def test_word_after_another_mark_keeps_its_length(mark: str) -> None:
     """Which the word before it has taken up meanwhile, so that nothing is left of it."""
     words = [*STEADY, (mark, 2.2, 2.6), (" d", 2.6, 5.6)]
     (segment,) = mended(words, [(1.0, 5.6)], 0.9)
     assert times_of(segment)[-1] == (2.6, 5.6)
 
 
-def test_a_word_of_exactly_twice_the_median_is_not_too_long() -> None:
+def test_word_of_twice_the_median_keeps_its_length() -> None:
     words = [(" a", 1.0, 1.5), (".", 1.5, 2.0), (" b", 2.0, 3.0), (" c", 3.0, 3.5)]
     (segment,) = mended(words, [(1.0, 3.5)], 0.9)
     assert times_of(segment)[1] == (2.0, 3.0)
 
 
-def test_words_of_no_length_do_not_count_in_the_median() -> None:
+def test_median_ignores_words_of_no_length() -> None:
     """Of 0.4 s and three times nothing the median is 0.4 s: twice that is left of the mark's 3."""
     words = [(" a", 1.0, 1.4), (" b", 1.4, 1.4), (" c", 1.4, 1.4), (" d", 1.4, 1.4)]
     words += [(".", 1.4, 1.8), (" e", 1.8, 4.8)]
@@ -372,53 +372,53 @@ def test_words_of_no_length_do_not_count_in_the_median() -> None:
     assert times_of(segment)[-1] == pytest.approx((4.0, 4.8))
 
 
-def test_words_that_all_have_no_length_stay_where_they_are() -> None:
+def test_words_of_no_length_keep_their_times() -> None:
     words = [(" a", 1.0, 1.0), (".", 1.0, 1.0), (" b", 2.0, 2.0)]
     (segment,) = mended(words, [(1.0, 2.0)], 0.9)
     assert times_of(segment) == [(1.0, 1.0), (2.0, 2.0)]
 
 
-def test_words_of_no_length_are_not_moved_after_a_pause_either() -> None:
+def test_words_of_no_length_after_a_pause_stay() -> None:
     """Twice the median is nothing: without a length that is what the reference takes it to be."""
     (segment,) = mended([(" a", 10.0, 10.0), (" b", 15.0, 15.0)], [(10.0, 15.0)])
     assert times_of(segment) == [(10.0, 10.0), (15.0, 15.0)]
 
 
 @pytest.mark.parametrize("tokens", [(), (60, 1, 2, 61)])
-def test_segments_without_any_word_stay_as_they_are(tokens: tuple[int, ...]) -> None:
+def test_words_into_segments_without_words_keeps_segments(tokens: tuple[int, ...]) -> None:
     """Whether there was nothing to say, or nobody who tells when it was said."""
     silent = Segment(1.0, 2.0, "text", tokens, -0.1, 0.0)
     whole = {"eot": EOT, "last_speech_s": 0.0}
     assert words_into_segments([silent], [], window(), **whole) == [silent]  # type: ignore[arg-type]
 
 
-def test_the_median_is_at_most_seven_tenths_of_a_second() -> None:
+def test_median_is_at_most_0_7_s() -> None:
     words = [(" a", 0.5, 2.5), (".", 2.5, 4.5), (" b", 4.5, 6.5)]
     (segment,) = mended(words, [(0.5, 6.5)], 0.4)
     assert times_of(segment)[-1] == pytest.approx((5.1, 6.5))
 
 
-def test_first_word_after_pause_is_not_longer_than_twice_median() -> None:
+def test_first_word_after_a_pause_is_shortened() -> None:
     words = [(" a", 0.0, 3.0), (" b", 3.0, 3.4), (" c", 3.4, 3.8)]
     (segment,) = mended(words, [(0.0, 3.8)])
     assert times_of(segment) == [pytest.approx((2.2, 3.0)), (3.0, 3.4), (3.4, 3.8)]
     assert segment.start_s == pytest.approx(2.2)
 
 
-def test_two_words_that_are_all_of_a_segment_share_its_end_too() -> None:
+def test_two_words_of_a_segment_share_its_end() -> None:
     words = [(" a", 0.0, 1.8), (" b", 1.8, 4.4), (" c", 4.4, 4.8), (" d", 4.8, 5.2)]
     words += [(" e", 5.2, 5.6)]
     first, _ = mended(words, [(0.0, 4.4), (4.4, 5.6)], n_tokens=[2, 3])
     assert times_of(first) == [pytest.approx((2.8, 3.6)), pytest.approx((3.6, 4.4))]
 
 
-def test_so_is_one_that_is_its_segment_s_only_word() -> None:
+def test_only_word_after_a_pause_is_shortened() -> None:
     words = [(" a", 0.0, 3.0), (" b", 3.0, 3.4), (" c", 3.4, 3.8)]
     first, _ = mended(words, [(0.0, 3.0), (3.0, 3.8)], n_tokens=[1, 2])
     assert times_of(first) == [pytest.approx((2.2, 3.0))]
 
 
-def test_without_a_pause_before_it_a_long_first_word_stays() -> None:
+def test_first_word_four_medians_after_speech_stays() -> None:
     """It ends 2 s, four medians, after the last word before: that is no pause yet."""
     words = [(" a", 0.5, 2.0), (" b", 2.0, 2.5), (" c", 2.5, 3.0)]
     assert times_of(mended(words, [(0.5, 3.0)], 0.0)[0])[0] == (0.5, 2.0)
@@ -434,7 +434,7 @@ def test_two_words_after_a_pause_share_its_end() -> None:
     assert times_of(segment)[:2] == [pytest.approx((2.8, 3.6)), pytest.approx((3.6, 4.4))]
 
 
-def test_fair_first_word_makes_room_for_a_too_long_second() -> None:
+def test_long_second_word_after_a_pause_moves_the_first() -> None:
     """Both get twice the median of 0.2 s, counted from the second's end."""
     words = [(" a", 0.0, 0.7), (" b", 0.7, 1.4), (" c", 1.4, 1.6), (" d", 1.6, 1.8)]
     words += [(" e", 1.8, 2.0)]
@@ -442,7 +442,7 @@ def test_fair_first_word_makes_room_for_a_too_long_second() -> None:
     assert times_of(segment)[:2] == [pytest.approx((0.6, 1.0)), pytest.approx((1.0, 1.4))]
 
 
-def test_distant_words_after_a_pause_give_the_first_its_length() -> None:
+def test_long_pair_after_a_pause_shortens_the_first() -> None:
     """From the first's start to the second's end is more than four medians."""
     words = [(" a", 3.5, 4.0), (" b", 5.25, 5.75), (" c", 5.75, 6.25)]
     assert times_of(mended(words, [(3.5, 6.25)])[0])[0] == (3.0, 4.0)
@@ -452,7 +452,7 @@ def test_distant_words_after_a_pause_give_the_first_its_length() -> None:
     assert times_of(mended(near, [(3.5, 6.0)])[0])[0] == (3.5, 4.0)
 
 
-def test_segment_start_corrects_a_first_word_half_a_second_early() -> None:
+def test_segment_start_corrects_an_early_first_word() -> None:
     words = [(" a", 0.4, 1.4), (" b", 1.4, 1.8), (" c", 1.8, 2.2), (" d", 2.2, 2.6)]
     (segment,) = mended(words, [(1.1, 2.6)], 1.4)
     # 1.0, where the median of 0.4 s before the word's end lies, is before the segment's start.
@@ -464,19 +464,19 @@ def test_segment_start_corrects_a_first_word_half_a_second_early() -> None:
     assert (near.start_s, near.words[0].start_s) == (0.4, 0.4)
 
 
-def test_no_word_begins_before_the_recording() -> None:
+def test_corrected_first_word_starts_at_zero_or_later() -> None:
     """The median of 0.7 s before the first word's end would lie there."""
     words = [(" a", 0.0, 0.6), (" b", 0.6, 1.3), (" c", 1.3, 2.0)]
     (segment,) = mended(words, [(0.55, 2.0)])
     assert (segment.start_s, segment.words[0].start_s) == (0.55, 0.0)
 
 
-def test_a_segment_that_starts_behind_its_first_word_follows_it() -> None:
+def test_segment_starts_with_its_first_word() -> None:
     (segment,) = mended(STEADY, [(1.9, 2.2)], 0.9)
     assert (segment.start_s, segment.words[0].start_s) == (1.0, 1.0)
 
 
-def test_segment_end_corrects_a_last_word_half_a_second_late() -> None:
+def test_segment_end_corrects_a_late_last_word() -> None:
     words = [*STEADY, (" d", 2.2, 3.6)]
     (segment,) = mended(words, [(1.0, 3.0)], 0.9)
     assert (segment.end_s, segment.words[-1].end_s) == (3.0, 3.0)
@@ -490,7 +490,7 @@ def test_segment_end_corrects_a_last_word_half_a_second_late() -> None:
     assert (alone.start_s, alone.end_s, times_of(alone)) == (1.1, 2.0, [(1.1, 2.0)])
 
 
-def test_each_segment_knows_where_the_one_before_it_ended() -> None:
+def test_pause_is_measured_from_the_previous_segment() -> None:
     """The second's first word comes after a pause for it alone, not for the one that it follows."""
     words = [*STEADY, (" d", 2.2, 3.4), (" e", 3.4, 3.8)]
     _, second = mended(words, [(1.0, 2.2), (2.2, 3.8)], 0.9, n_tokens=[3, 2])
@@ -509,7 +509,7 @@ def test_pause_counts_from_the_last_word_not_the_segment_end() -> None:
 
 
 @pytest.mark.parametrize(("n", "m"), [(10, 20), (32, 16), (123, 1500), (234, 189)])
-def test_a_valley_carved_into_random_costs_is_the_path(n: int, m: int) -> None:
+def test_warp_path_follows_a_carved_valley(n: int, m: int) -> None:
     """A random path of right, down and diagonal steps that is cheaper than all around it."""
     rng = np.random.default_rng(n)
     downs = rng.permutation(np.repeat([True, False], [n - 1, m - 1]))
@@ -529,7 +529,7 @@ def test_a_valley_carved_into_random_costs_is_the_path(n: int, m: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(10,), (1, 15), (4, 5, 345), (2, 3, 24, 51)])
-def test_the_median_of_every_shape(shape: tuple[int, ...]) -> None:
+def test_median_filter_matches_numpy_for_every_shape(shape: tuple[int, ...]) -> None:
     width = MEDIAN_WIDTH
     values = np.random.default_rng(width).standard_normal(shape)
     reach = width // 2
@@ -540,7 +540,7 @@ def test_the_median_of_every_shape(shape: tuple[int, ...]) -> None:
     assert np.array_equal(median_filter(values), expected)
 
 
-def test_every_language_has_token_between_text_and_times(
+def test_prefix_of_every_language_has_its_token(
     tokenizer: Tokenizer,
 ) -> None:
     special = tokenizer.special
@@ -555,7 +555,7 @@ def test_every_language_has_token_between_text_and_times(
 @pytest.mark.parametrize(
     "text", ["다람쥐 헌 쳇바퀴에 타고파", "いろはにほへと", "Zażółć gęślą jaźń", "🧑‍🚀 fly"]
 )
-def test_any_script_comes_back_as_it_was(
+def test_decode_of_encoded_script_is_unchanged(
     tokenizer: Tokenizer,
     text: str,
 ) -> None:
@@ -587,7 +587,7 @@ def times(words: list[Word]) -> list[tuple[float, float]]:
     return [(round(own.start_s, 2), round(own.end_s, 2)) for own in words]
 
 
-def test_a_pause_before_a_word_is_not_part_of_it() -> None:
+def test_trim_pauses_moves_start_behind_a_pause() -> None:
     words = [word(" Americans", (), 1.6, 2.1), word(" ask", (), 2.1, 3.7)]
 
     trimmed = trim_pauses(words, sound((1.6, 2.24), (3.328, 3.7)), Loudness())
@@ -596,7 +596,7 @@ def test_a_pause_before_a_word_is_not_part_of_it() -> None:
     assert times(trimmed) == [(1.6, 2.24), (3.33, 3.7)]
 
 
-def test_a_pause_behind_a_word_is_not_part_of_it() -> None:
+def test_trim_pauses_moves_end_before_a_pause() -> None:
     words = [word(" you", (), 1.0, 3.0), word(" ask", (), 3.0, 3.4)]
 
     trimmed = trim_pauses(words, sound((1.0, 1.5), (2.95, 3.4)), Loudness())
@@ -613,5 +613,7 @@ def test_a_pause_behind_a_word_is_not_part_of_it() -> None:
         ([word(".", (), 1.0, 3.0)], [(1.0, 1.2)]),  # marks have corrections of their own
     ],
 )
-def test_words_without_a_pause_stay(words: list[Word], spoken: list[tuple[float, float]]) -> None:
+def test_trim_pauses_without_a_pause_keeps_words(
+    words: list[Word], spoken: list[tuple[float, float]]
+) -> None:
     assert trim_pauses(words, sound(*spoken), Loudness()) == words

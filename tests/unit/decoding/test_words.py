@@ -25,7 +25,7 @@ from whisper_hailo.transcription.segments import round_times
 WINDOW = Window(np.zeros(480_000, np.float32), 0.0)
 
 
-def test_broken_characters_as_in_openai_s_own_test(tokenizer: Tokenizer) -> None:
+def test_split_words_of_broken_characters_matches_openai(tokenizer: Tokenizer) -> None:
     tokens = [8404, 871, 287, 6, 246, 526, 3210, 20378]
     words = split_words(tokenizer, tokens, "zh")  # every character for itself
     assert [text for text, _ in words] == [
@@ -34,7 +34,7 @@ def test_broken_characters_as_in_openai_s_own_test(tokenizer: Tokenizer) -> None
     assert [ids for _, ids in words] == [(token,) for token in tokens]
 
 
-def test_a_character_of_several_tokens_is_not_taken_apart(tokenizer: Tokenizer) -> None:
+def test_split_words_keeps_multi_token_characters(tokenizer: Tokenizer) -> None:
     tokens = tokenizer.encode(" 🧑🚀 fly")
     assert len(tokens) > 4
     words = split_words(tokenizer, tokens, "en")
@@ -42,7 +42,7 @@ def test_a_character_of_several_tokens_is_not_taken_apart(tokenizer: Tokenizer) 
     assert [text for text, _ in split_words(tokenizer, tokens, "zh")] == [" 🧑", "🚀", " fly"]
 
 
-def test_text_that_breaks_off_within_character_keeps_its_tokens(tokenizer: Tokenizer) -> None:
+def test_split_words_of_cut_character_keeps_tokens(tokenizer: Tokenizer) -> None:
     """The last token begins a character that does not end: it is what is left."""
     for language in ("en", "ko"):
         words = split_words(tokenizer, [23142, 99], language)
@@ -60,7 +60,7 @@ def test_text_that_breaks_off_within_character_keeps_its_tokens(tokenizer: Token
         ([37067, 17058, 23531], [("세\ufffd", 1), ("\ufffd" * 2, 1), (" 보\ufffd", 1)]),
     ],
 )
-def test_broken_characters_are_judged_by_the_first_of_a_piece(
+def test_split_words_judges_a_piece_by_its_first_mark(
     tokenizer: Tokenizer, tokens: list[int], pieces: list[tuple[str, int]]
 ) -> None:
     """As OpenAI Whisper's `split_tokens_on_unicode` does, which loses an unfinished last one."""
@@ -68,7 +68,7 @@ def test_broken_characters_are_judged_by_the_first_of_a_piece(
     assert [(text, len(ids)) for text, ids in words] == pieces
 
 
-def test_any_tokens_are_words_in_order_and_none_is_lost(tokenizer: Tokenizer) -> None:
+def test_split_words_of_random_tokens_loses_none(tokenizer: Tokenizer) -> None:
     """Most of them are single bytes, of which characters may be made or not."""
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -79,7 +79,7 @@ def test_any_tokens_are_words_in_order_and_none_is_lost(tokenizer: Tokenizer) ->
             assert all(ids for _, ids in words)
 
 
-def test_words_begin_at_blanks_and_marks(tokenizer: Tokenizer) -> None:
+def test_split_words_begins_words_at_blanks_and_marks(tokenizer: Tokenizer) -> None:
     tokens = tokenizer.encode(" Unbelievably good, isn't it?")
     words = split_words(tokenizer, tokens, "en")
     assert "".join(text for text, _ in words) == " Unbelievably good, isn't it?"
@@ -87,7 +87,7 @@ def test_words_begin_at_blanks_and_marks(tokenizer: Tokenizer) -> None:
     assert [token for _, ids in words for token in ids] == list(tokens)
 
 
-def test_marks_join_the_word_they_belong_to() -> None:
+def test_join_punctuation_joins_both_directions() -> None:
     texts = [" “", "Hello", ",", " she", " said", ".", "”"]
     words = [word(text, (i,), i, i + 1.0, 0.5) for i, text in enumerate(texts)]
     joined = join_punctuation(words)
@@ -96,7 +96,7 @@ def test_marks_join_the_word_they_belong_to() -> None:
     assert (joined[1].start_s, joined[1].end_s) == (1, 2.0)
 
 
-def test_warping_follows_the_cheapest_path() -> None:
+def test_warp_path_matches_exhaustive_search() -> None:
     rng = np.random.default_rng(0)
     for n, m in ((1, 1), (1, 5), (5, 1), (4, 9), (9, 4)):
         cost = rng.normal(size=(n, m))
@@ -114,7 +114,7 @@ def test_warping_follows_the_cheapest_path() -> None:
         assert cost[rows, columns].sum() == pytest.approx(table[n, m])
 
 
-def test_a_tie_goes_across_as_in_openai_whisper() -> None:
+def test_warp_path_on_a_tie_goes_across() -> None:
     """Its rule: diagonal or down only where it is cheaper than both others."""
     rows, columns = warp_path(np.zeros((2, 3)))
     assert (rows.tolist(), columns.tolist()) == ([0, 1, 1, 1], [0, 0, 1, 2])
@@ -126,7 +126,7 @@ def test_a_tie_goes_across_as_in_openai_whisper() -> None:
         assert (rows.tolist(), columns.tolist()) == ([0, 1, 1], [0, 0, 1])
 
 
-def test_median_reflects_at_the_ends_and_leaves_short_rows() -> None:
+def test_median_filter_reflects_and_leaves_short_rows() -> None:
     values = np.array([[9.0, 1.0, 2.0, 8.0, 3.0, 4.0, 0.0, 5.0]])
     padded = np.concatenate([values[0, 3:0:-1], values[0], values[0, -2:-5:-1]])
     expected = [np.median(padded[i : i + 7]) for i in range(8)]
@@ -134,7 +134,7 @@ def test_median_reflects_at_the_ends_and_leaves_short_rows() -> None:
     assert median_filter(values[:, :3]).tolist() == values[:, :3].tolist()
 
 
-def test_tokens_start_where_attention_moves_without_padding() -> None:
+def test_token_starts_follow_attention() -> None:
     attention = np.full((2, 4, 60), 1e-4, np.float32)
     for token in range(4):
         attention[:, token, token * 10 : token * 10 + 10] = 0.1
@@ -145,7 +145,7 @@ def test_tokens_start_where_attention_moves_without_padding() -> None:
     assert token_starts(loud, 40, slice(0, 4)).tolist() == heard.tolist()
 
 
-def test_words_go_to_their_segments_and_move_their_edges() -> None:
+def test_words_into_segments_moves_segment_edges() -> None:
     segments = [
         Segment(0.0, 2.0, "One two.", (1, 2), -0.1, 0.0),
         Segment(2.0, 9.0, "Three.", (3,), -0.1, 0.0),
@@ -163,7 +163,7 @@ def test_words_go_to_their_segments_and_move_their_edges() -> None:
     assert second.words[0].tokens == (3,)
 
 
-def test_half_a_second_is_compared_as_openai_whisper_computes_it() -> None:
+def test_half_second_slack_rounds_like_openai_whisper() -> None:
     """226.24 + 8.4 - 0.5 is more than 234.14, 234.64 - 0.5 is not: the last bit decides."""
     window = Window(np.zeros(480_000, np.float32), 226.24)
     said = Segment(226.24 + 8.4, 236.0, "One two three four.", (1, 2, 3, 4), -0.1, 0.0)
@@ -179,7 +179,7 @@ def test_half_a_second_is_compared_as_openai_whisper_computes_it() -> None:
 
 
 @pytest.mark.parametrize("n_positions", [1, 29, 57, 201, 479, 717, 1499, 1500])
-def test_whole_positions_are_counted_by_samples(n_positions: int) -> None:
+def test_whole_positions_counts_samples(n_positions: int) -> None:
     assert whole_positions(n_positions * 320 / 16_000) == n_positions
     assert whole_positions((n_positions * 320 + 319) / 16_000) == n_positions
     assert whole_positions(0.001) == 1  # never none
@@ -218,7 +218,7 @@ def split(*texts: str, **options: object) -> list[str]:
         ("one sentence without an end", ["one sentence without an end"]),
     ],
 )
-def test_sentence_ends_part_segments(text: str, expected: list[str]) -> None:
+def test_split_into_sentences_splits_at_sentence_marks(text: str, expected: list[str]) -> None:
     assert split(*spoken(text)) == expected
 
 
@@ -233,22 +233,22 @@ def test_sentence_ends_part_segments(text: str, expected: list[str]) -> None:
         "Version 2. 5 is out.",
     ],
 )
-def test_titles_initials_and_small_letters_part_nothing(text: str) -> None:
+def test_split_into_sentences_ignores_titles_and_initials(text: str) -> None:
     assert split(*spoken(text)) == [text]
 
 
-def test_small_initials_end_sentences() -> None:
+def test_split_into_sentences_splits_after_small_initials() -> None:
     """Only capitals are initials."""
     assert split(*spoken("Choose plan b. Then go.")) == ["Choose plan b.", "Then go."]
 
 
 @pytest.mark.parametrize(("pause_s", "n_parts"), [(1.49, 1), (1.51, 2)])
-def test_pauses_of_a_second_and_a_half_part_segments(pause_s: float, n_parts: int) -> None:
+def test_split_into_sentences_splits_at_1_5_s_pauses(pause_s: float, n_parts: int) -> None:
     parts = split(*spoken("we wait and go"), pauses={2: pause_s})
     assert parts == (["we wait and go"] if n_parts == 1 else ["we wait", "and go"])
 
 
-def test_parts_have_words_tokens_and_times_of_their_own() -> None:
+def test_split_into_sentences_divides_words_and_tokens() -> None:
     whole = segment_of(*spoken("It rains. We stay."), pauses={2: 1.0})
     first, second = split_into_sentences(whole)
     assert (first.start_s, first.end_s) == pytest.approx((1.0, 1.8))
@@ -259,7 +259,7 @@ def test_parts_have_words_tokens_and_times_of_their_own() -> None:
         assert (part.language, part.avg_logprob, part.window_start_s) == ("en", -0.2, 0.5)
 
 
-def test_one_sentence_is_the_segment_itself() -> None:
+def test_split_into_sentences_of_one_returns_the_segment() -> None:
     """Its times are left alone."""
     whole = segment_of(*spoken("It rains."))
     assert split_into_sentences(whole) == [whole]
@@ -267,42 +267,42 @@ def test_one_sentence_is_the_segment_itself() -> None:
     assert split_into_sentences(one) == [one]
 
 
-def test_segment_without_words_stays_whole() -> None:
+def test_split_into_sentences_without_words_stays_whole() -> None:
     bare = Segment(0.0, 30.0, "It rains. We stay.", (1, 2), -0.2, 0.1)
     assert split_into_sentences(bare) == [bare]
 
 
-def test_long_sentence_is_split_at_pause_near_middle() -> None:
+def test_long_sentence_is_split_at_a_pause_near_its_middle() -> None:
     texts = [f" w{index}" for index in range(30)]
     parts = split_into_sentences(segment_of(*texts, pauses={16: 0.8}))
     assert [len(part.words) for part in parts] == [16, 14]
 
 
-def test_long_sentence_is_split_behind_clause() -> None:
+def test_long_sentence_is_split_after_a_clause() -> None:
     texts = [f" w{index}" for index in range(30)]
     texts[13] += ","
     parts = split_into_sentences(segment_of(*texts))
     assert [len(part.words) for part in parts] == [14, 16]
 
 
-def test_sentence_of_ten_seconds_stays_whole() -> None:
+def test_sentence_of_10_s_stays_whole() -> None:
     texts = [f" w{index}" for index in range(25)]
     assert len(split_into_sentences(segment_of(*texts, word_s=0.39))) == 1
     assert len(split_into_sentences(segment_of(*texts, word_s=0.41))) == 2
 
 
-def test_one_word_of_any_length_stays_whole() -> None:
+def test_single_long_word_stays_whole() -> None:
     whole = segment_of(" Ooooh", word_s=25.0)
     assert split_into_sentences(whole) == [whole]
 
 
-def test_unspaced_scripts_are_split_at_their_marks() -> None:
+def test_unspaced_script_is_split_at_its_marks() -> None:
     assert split("今日", "は", "雨", "。", "出か", "けない", "。") == ["今日は雨。", "出かけない。"]
     assert split("真的", "吗", "？", "是", "的", "！") == ["真的吗？", "是的！"]  # noqa: RUF001
     assert split("「", "はい", "。", "」", "「", "いいえ", "。」") == ["「はい。", "」「いいえ。」"]
 
 
-def test_long_unspaced_text_is_split_behind_its_commas() -> None:
+def test_long_unspaced_text_is_split_after_commas() -> None:
     texts = ["字"] * 30
     texts[14] = "字、"
     parts = split_into_sentences(segment_of(*texts))
@@ -315,7 +315,7 @@ def test_long_unspaced_text_is_split_behind_its_commas() -> None:
     st.floats(0.05, 12.0),
     st.dictionaries(st.integers(0, 20), st.floats(0.0, 3.0)),
 )
-def test_no_word_is_lost_and_no_part_is_longer_than_it_must_be(
+def test_split_into_sentences_of_random_words_loses_none(
     texts: list[str], word_s: float, pauses: dict[int, float]
 ) -> None:
     whole = segment_of(*texts, pauses=pauses, word_s=word_s)
@@ -327,7 +327,7 @@ def test_no_word_is_lost_and_no_part_is_longer_than_it_must_be(
         assert spoken_s <= 10.0 or len(part.words) == 1
 
 
-def test_marks_join_across_what_was_joined_before() -> None:
+def test_join_punctuation_joins_several_marks() -> None:
     texts = [" (", " [", "a", "]", ")", ","]
     words = [word(text, (i,), float(i), i + 1.0, 0.5) for i, text in enumerate(texts)]
     joined = [word for word in join_punctuation(words, "([", ")],") if word.text]
@@ -335,24 +335,24 @@ def test_marks_join_across_what_was_joined_before() -> None:
     assert (joined[0].start_s, joined[0].end_s) == (2.0, 3.0)
 
 
-def test_an_opening_mark_without_a_blank_is_no_opening_mark() -> None:
+def test_join_punctuation_needs_space_before_opening_mark() -> None:
     words = [word(text, (i,)) for i, text in enumerate([" a", "(", "b"])]
     assert [word.text for word in join_punctuation(words, "(", "")] == [" a", "(", "b"]
 
 
-def test_a_closing_mark_behind_a_blank_stays_alone() -> None:
+def test_join_punctuation_after_trailing_space_joins_nothing() -> None:
     words = [word(text, (i,)) for i, text in enumerate([" a ", "."])]
     assert [word.text for word in join_punctuation(words, "", ".")] == [" a ", "."]
 
 
-def test_a_closing_mark_with_no_word_before_it_stays() -> None:
+def test_join_punctuation_keeps_a_leading_closing_mark() -> None:
     words = [word(text, (i,)) for i, text in enumerate([".", " a", "(", "."])]
     assert [word.text for word in join_punctuation(words, "(", ".")] == [".", " a", "(.", ""]
     assert join_punctuation([], "(", ".") == []
     assert join_punctuation(words[:1], ".", ".") == words[:1]
 
 
-def test_an_opening_mark_with_no_word_behind_it_stays() -> None:
+def test_join_punctuation_keeps_a_trailing_opening_mark() -> None:
     words = [word(text, (i,)) for i, text in enumerate([" a", " ("])]
     assert join_punctuation(words, "(", ")") == words
 
@@ -365,9 +365,7 @@ def test_an_opening_mark_with_no_word_behind_it_stays() -> None:
         ([" a", ".", " (", "b", ")"], [" a.", "", "", " (b)", ""]),
     ],
 )
-def test_marks_that_were_joined_are_left_without_text_and_tokens(
-    texts: list[str], joined: list[str]
-) -> None:
+def test_join_punctuation_empties_joined_marks(texts: list[str], joined: list[str]) -> None:
     words = join_punctuation([word(text, (i,)) for i, text in enumerate(texts)], "(", ".)")
     assert [one.text for one in words] == joined
     assert [bool(one.tokens) for one in words] == [bool(text) for text in joined]

@@ -53,7 +53,7 @@ class AskedModel:
         self.convert, self.engine, self.threads = made
 
 
-def test_typed_keywords_are_those_that_are_taken() -> None:
+def test_typed_arguments_match_the_accepted_keywords() -> None:
     """An editor offers each field and each name of it, and those of peers that mean something."""
     engine = {*keyword_names(EngineOptions)} | {"quantize", "encoder_quantize", "half"}
     theirs = {"compute_type", "device", "cpu_threads"}
@@ -87,7 +87,7 @@ DECODING: list[tuple[dict[str, Any], str, object]] = [
 
 
 @pytest.mark.parametrize(("names", "path", "expected"), DECODING)
-def test_decoding_options_by_our_names_and_others(
+def test_decoding_keywords_set_options_by_every_name(
     names: dict[str, Any], path: str, expected: object
 ) -> None:
     assert attrgetter(path)(Asked(DecodingOptions(), None, names).options) == expected
@@ -102,11 +102,11 @@ def test_decoding_options_by_our_names_and_others(
         ({"vad_threshold": 0.4}, "vad_threshold", 0.4),
     ],
 )
-def test_options_of_long_recordings(names: dict[str, Any], path: str, expected: object) -> None:
+def test_long_keywords_set_options(names: dict[str, Any], path: str, expected: object) -> None:
     assert attrgetter(path)(Asked(DecodingOptions(), None, names).long) == expected
 
 
-def test_the_name_of_a_strategy_is_enough_and_others_go_on_top() -> None:
+def test_long_accepts_the_name_of_a_strategy() -> None:
     asked = Asked(DecodingOptions(), "vad", {"min_silence_s": 1})
     assert asked.long == LongOptions(strategy="vad", min_silence_s=1.0)
     base = LongOptions(strategy="overlap", overlap_s=4)
@@ -114,7 +114,7 @@ def test_the_name_of_a_strategy_is_enough_and_others_go_on_top() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_who_wants_no_timestamps_gets_none_and_other_way_round(before: bool) -> None:
+def test_without_timestamps_inverts_timestamps(before: bool) -> None:
     base = DecodingOptions(timestamps=before)
     for without in (True, False):
         asked = Asked(base, None, {"without_timestamps": without})
@@ -132,14 +132,14 @@ def test_who_wants_no_timestamps_gets_none_and_other_way_round(before: bool) -> 
         ({"device": "cpu"}, "int4", "onnx"),
     ],
 )
-def test_compute_types_and_devices_of_faster_whisper_are_mapped(
+def test_compute_type_and_device_are_translated(
     names: dict[str, Any], quantize: str, backend: str
 ) -> None:
     model = AskedModel(ConvertOptions("int4"), EngineOptions(encoder_backend="hailo"), 0, names)
     assert (model.convert.quantize, model.engine.encoder_backend) == (quantize, backend)
 
 
-def test_what_users_of_faster_whisper_give_stands_for_ours() -> None:
+def test_keywords_of_faster_whisper_are_translated() -> None:
     assert Asked(DecodingOptions(), None, {"vad_filter": True}).long.strategy == "vad"
     assert Asked(DecodingOptions(), None, {"vad_filter": False}).long.strategy == "auto"
     assert Asked(DecodingOptions(), None, {"without_timestamps": False}).options.timestamps
@@ -153,7 +153,7 @@ def test_what_users_of_faster_whisper_give_stands_for_ours() -> None:
     assert model.engine.encoder_backend == "onnx"
 
 
-def test_names_are_put_on_the_options_that_are_given() -> None:
+def test_keywords_override_given_options() -> None:
     base = DecodingOptions(language="fr", task="translate")
     assert Asked(base, None, {"language": "de"}).options.task == "translate"
 
@@ -179,20 +179,20 @@ def test_names_are_put_on_the_options_that_are_given() -> None:
         ({"hallucination_silence_threshold": 2.0}, "silence gives no text"),
     ],
 )
-def test_what_cannot_be_is_told_and_how_it_is_called(names: dict[str, Any], said: str) -> None:
+def test_wrong_keywords_are_refused_by_name(names: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         Asked(DecodingOptions(), None, names)
 
 
 @pytest.mark.parametrize("what", ["de", {"language": "de"}])
-def test_options_are_options(what: Any) -> None:
+def test_options_of_another_type_are_refused(what: Any) -> None:
     with pytest.raises(OptionError, match="DecodingOptions"):
         Asked(what, None, {})
     with pytest.raises(OptionError, match="LongOptions"):
         Asked(DecodingOptions(), {"overlap_s": 2}, {})  # type: ignore[arg-type]
 
 
-def test_models_by_name() -> None:
+def test_model_keywords_set_options() -> None:
     asked = AskedModel(
         ConvertOptions(),
         EngineOptions(),
@@ -212,7 +212,7 @@ def test_threads_of_either_name_are_checked(names: dict[str, Any]) -> None:
         AskedModel(ConvertOptions(), EngineOptions(), 0, names)
 
 
-def test_progress_goes_to_the_log_where_that_is_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_progress_logs_seconds(caplog: pytest.LogCaptureFixture) -> None:
     for names in ({}, {"log_progress": False}):
         assert Asked(DecodingOptions(), None, dict(names)).progress is None
     progress = Asked(DecodingOptions(), None, {"log_progress": True}).progress
@@ -234,14 +234,12 @@ def test_progress_goes_to_the_log_where_that_is_asked_for(caplog: pytest.LogCapt
         ({"threads": 1000}, "threads is 1000"),
     ],
 )
-def test_wrong_model_options_are_told_before_one_is_sought(
-    names: dict[str, Any], said: str
-) -> None:
+def test_from_model_refuses_wrong_keywords_first(names: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         Transcriber.from_model("no-such-model", **names)
 
 
-def test_samples_have_a_rate_and_files_their_own() -> None:
+def test_with_sample_rate_refuses_files_and_fractions() -> None:
     audio = np.zeros(8, np.float32)
     assert with_sample_rate(audio, None) is audio
     assert with_sample_rate(audio, 16_000) is audio

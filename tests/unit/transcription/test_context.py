@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.transcription.made_up_engine import Encoder
+from tests.unit.transcription.fake_engine import Encoder
 from whisper_hailo import Transcriber
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import Segment, Word
@@ -74,19 +74,19 @@ def shown_to(interpreter: Interpreter, strategy: str) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("strategy", ["seek", "overlap", "consecutive"])
-def test_each_window_is_shown_all_text_before_it(strategy: str) -> None:
+def test_condition_on_previous_text_shows_all_text_before(strategy: str) -> None:
     expected = [(*INITIAL, *range(n)) for n in range(5)]
     assert shown_to(Interpreter(), strategy) == expected
 
 
 @pytest.mark.parametrize("strategy", ["seek", "overlap", "consecutive"])
-def test_text_found_hot_is_not_shown_nor_what_was_before_it(strategy: str) -> None:
+def test_hot_text_resets_the_previous_text(strategy: str) -> None:
     expected = [INITIAL, (*INITIAL, 0), (), (2,), (2, 3)]
     assert shown_to(Interpreter(hot=1), strategy) == expected
 
 
 @pytest.mark.parametrize("strategy", ["seek", "overlap", "consecutive"])
-def test_silence_says_nothing_and_forgets_nothing(strategy: str) -> None:
+def test_silent_window_keeps_the_previous_text(strategy: str) -> None:
     expected = [INITIAL, (*INITIAL, 0), (*INITIAL, 0), (*INITIAL, 0, 2), (*INITIAL, 0, 2, 3)]
     assert shown_to(Interpreter(silent=1), strategy) == expected
 
@@ -94,7 +94,7 @@ def test_silence_says_nothing_and_forgets_nothing(strategy: str) -> None:
 @pytest.mark.parametrize(
     "strategy", ["overlap", pytest.param("consecutive", marks=pytest.mark.slow)]
 )
-def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
+def test_initial_prompt_in_a_batch_is_the_first_window_s(
     monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
     prompts: list[tuple[int, ...]] = []
@@ -124,7 +124,7 @@ def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
     assert len(alone[0]) > len(alone[1]) == len(alone[2])
 
 
-def test_detect_takes_a_language_that_is_sure() -> None:
+def test_detect_with_sure_language_decides() -> None:
     context = Context("auto", detects=True)
     assert context.detect({"en": 0.3, "de": 0.5, "fr": 0.2}) == "de"
     assert (context.language, context.likeliest_language) == ("de", "de")
@@ -148,7 +148,7 @@ def test_detect_averages_windows_until_one_is_sure() -> None:
     assert context.language_probs == {"en": 0.8, "de": 0.1, "fr": 0.1}, "of the sure one alone"
 
 
-def test_language_is_forgotten_where_first_windows_are_silent() -> None:
+def test_language_of_leading_silence_is_forgotten() -> None:
     context = Context("auto", detects=True)
     context.detect({"de": 0.4, "en": 0.3})
     context.detect({"de": 0.9, "en": 0.1})
@@ -166,19 +166,19 @@ def test_language_of_speech_outlasts_silence() -> None:
     assert (context.language, context.language_probs) == ("de", {"de": 0.9, "en": 0.1})
 
 
-def test_language_that_was_told_outlasts_silence() -> None:
+def test_given_language_outlasts_silence() -> None:
     context = Context("de")
     hears(context, silent=True)
     assert context.language == "de"
 
 
-def test_before_a_recording_nothing_was_said() -> None:
+def test_context_of_new_recording_is_empty() -> None:
     context = Context("en")
     assert (context.last_speech_s, context.previous, context.n_windows) == (0.0, (), 0)
     assert context.language_probs == {}
 
 
-def test_last_speech_is_that_of_final_segments() -> None:
+def test_last_speech_is_the_end_of_final_segments() -> None:
     context = Context("en")
     words = tuple(Word(at, at + 0.5, " w", 0.9, (int(at),)) for at in (1.0, 2.0, 3.0))
     parts = [Segment(1.0, 3.5, "w", (), 0.0, 0.0, words=own) for own in (words[:1], words[1:])]
@@ -208,7 +208,7 @@ def hears(context: Context, *ids: int, pending: Sequence[int] = (), **decoded: A
     context.remember(result, said, held)
 
 
-def test_all_that_a_window_said_is_shown_to_the_next_one() -> None:
+def test_remember_appends_final_text() -> None:
     context = Context("en", (9,), conditions=True)
     hears(context, 1, 2, 3, 4, pending=(5, 6, 7))
     assert context.previous == (9, 1, 2, 3, 4, 5, 6, 7)
@@ -216,7 +216,7 @@ def test_all_that_a_window_said_is_shown_to_the_next_one() -> None:
     assert context.previous == (9, 1, 2, 3, 4, 8), "what was pending was heard otherwise"
 
 
-def test_text_that_may_still_change_is_shown_until_it_is_final() -> None:
+def test_remember_shows_pending_text_until_final() -> None:
     context = Context("en", (9,), conditions=True)
     hears(context, 1, pending=(2, 3))
     assert context.previous == (9, 1, 2, 3)
@@ -226,7 +226,7 @@ def test_text_that_may_still_change_is_shown_until_it_is_final() -> None:
     assert context.previous == (9, 1, 2, 4)
 
 
-def test_times_are_shown_with_the_text_between_them() -> None:
+def test_remember_keeps_timestamps() -> None:
     """Their ids are the highest that a model has."""
     context = Context("en", (9,), conditions=True)
     hears(context, 50_364, 7, 50_400)
@@ -234,13 +234,15 @@ def test_times_are_shown_with_the_text_between_them() -> None:
 
 
 @pytest.mark.parametrize(("temperature", "shown"), [(0.5, (9, 1)), (0.51, ())])
-def test_text_is_hot_above_half_a_degree(temperature: float, shown: tuple[int, ...]) -> None:
+def test_remember_drops_text_above_half_temperature(
+    temperature: float, shown: tuple[int, ...]
+) -> None:
     context = Context("en", (9,), conditions=True)
     hears(context, 1, temperature=temperature)
     assert context.previous == shown
 
 
-def test_text_found_hot_and_held_back_is_not_shown_when_final() -> None:
+def test_remember_drops_hot_pending_text_when_final() -> None:
     context = Context("en", (9,), conditions=True)
     hears(context, 1, pending=(2,), temperature=0.8)
     assert context.previous == ()
@@ -250,13 +252,13 @@ def test_text_found_hot_and_held_back_is_not_shown_when_final() -> None:
     assert context.previous == (3, 4)
 
 
-def test_silence_found_hot_forgets_nothing() -> None:
+def test_remember_of_hot_silence_keeps_text() -> None:
     context = Context("en", (9,), conditions=True)
     hears(context, temperature=0.8, silent=True)
     assert context.previous == (9,)
 
 
-def test_without_condition_only_first_speech_sees_text_before() -> None:
+def test_without_condition_only_first_speech_sees_prompt() -> None:
     context = Context("en", (9,))
     hears(context, silent=True)
     assert context.previous == (9,)
@@ -264,7 +266,7 @@ def test_without_condition_only_first_speech_sees_text_before() -> None:
     assert context.previous == ()
 
 
-def test_of_a_long_text_the_last_thousand_tokens_are_kept() -> None:
+def test_remember_keeps_the_last_1024_tokens() -> None:
     context = Context("en", tuple(range(1024)), conditions=True)
     hears(context, 5000, pending=(5001,))
     assert context.previous == (*range(2, 1024), 5000, 5001)
@@ -272,7 +274,7 @@ def test_of_a_long_text_the_last_thousand_tokens_are_kept() -> None:
     assert context.previous == (*range(2, 1024), 5000, 5001)
 
 
-def test_pause_begins_behind_last_word_or_time_without_text() -> None:
+def test_last_speech_counts_times_without_text() -> None:
     context = Context("en", ())
     window = Window(np.zeros(32_000, np.float32), 10.0)
     decoded = Decoded((), 0.0, 0.0, runaway=False)
@@ -300,7 +302,7 @@ def test_pause_begins_behind_last_word_or_time_without_text() -> None:
         ((), None, None),
     ],
 )
-def test_the_last_word_ends_a_window_then_its_last_time(
+def test_last_word_end_falls_back_to_the_last_time(
     with_words: tuple[bool, ...], end_s: float | None, expected: float | None
 ) -> None:
     segments = tuple(
@@ -312,7 +314,7 @@ def test_the_last_word_ends_a_window_then_its_last_time(
     assert replace(result, end_s=end_s).last_word_end_s == expected
 
 
-def test_language_is_mean_of_unsure_or_first_sure_window() -> None:
+def test_detected_language_is_mean_until_one_is_sure() -> None:
     context = Context("auto")
     assert context.detect({"en": 0.4, "de": 0.3}) == "en"
     assert context.detect({"en": 0.2, "de": 0.46}) == "de"

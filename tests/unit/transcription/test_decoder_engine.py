@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
-from tests.unit.transcription.made_up_words import TOKENIZER, Words, window
+from tests.unit.transcription.fake_words import TOKENIZER, Words, window
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits, Padding, StepOutput
@@ -128,13 +128,13 @@ def transcribe(
     return run_steps(engine.decode_windows(Encoded(features, StageClock()), requests)), own
 
 
-def test_each_window_s_text_is_that_of_its_audio() -> None:
+def test_batch_gives_each_window_its_text() -> None:
     heard, _ = transcribe(Rows(), [3, 1, 2])
     assert [one.segments[0].text for one in heard] == ["w3 w3", "w1 w1", "w2 w2"]
     assert [one.window.start_s for one in heard] == [3.0, 1.0, 2.0]
 
 
-def test_each_window_s_words_are_looked_for_in_its_own_audio() -> None:
+def test_batch_aligns_each_window_alone() -> None:
     """Of three rows decoded together, each is aligned alone, as it is without the others."""
     options = DecodingOptions(word_timestamps=True)
     together, _ = transcribe(Rows(), [3, 1, 2], options)
@@ -145,7 +145,7 @@ def test_each_window_s_words_are_looked_for_in_its_own_audio() -> None:
     assert starts == pytest.approx([0.5, 0.3, 0.4])
 
 
-def test_words_are_found_wherever_text_has_no_timestamps() -> None:
+def test_windows_without_timestamps_get_words() -> None:
     """They give it its times, whatever plan the window is of."""
     asked = [window(1, needs_words=True), window(2)]
     heard, _ = transcribe(Rows(), [1, 2], windows=asked)
@@ -158,7 +158,7 @@ def test_words_are_found_wherever_text_has_no_timestamps() -> None:
     assert [word.text for word in blind[0].segments[0].words] == [" w1", " w1"]
 
 
-def test_times_are_no_words_and_are_not_looked_for() -> None:
+def test_timestamps_are_not_aligned_as_words() -> None:
     class Timed(Rows):
         """From 0 to 0.18 s, the last time that there is; what comes then is not finished."""
 
@@ -180,12 +180,12 @@ def test_times_are_no_words_and_are_not_looked_for() -> None:
     assert [one.tokens for one in heard.segments[0].words] == [(1,), (1,)]
 
 
-def test_a_decoder_without_eyes_gives_no_times_of_words() -> None:
+def test_decoder_without_alignment_refuses_word_timestamps() -> None:
     with pytest.raises(OptionError, match="attention"):
         transcribe(Rows(aligns=False), [1], DecodingOptions(word_timestamps=True))
 
 
-def test_a_recording_s_language_is_that_of_its_first_window() -> None:
+def test_language_is_detected_once_per_recording() -> None:
     decoder = Rows()
     heard, contexts = transcribe(decoder, [1, 2], DecodingOptions(language="auto"))
     assert [one.segments[0].language for one in heard] == ["de", "en"]
@@ -196,7 +196,7 @@ def test_a_recording_s_language_is_that_of_its_first_window() -> None:
     assert [one.segments[0].language for one in again] == ["de", "en"]
 
 
-def test_unless_it_is_asked_for_each_window() -> None:
+def test_detect_each_window_detects_each() -> None:
     options = DecodingOptions(language="auto", detect_each_window=True)
     first, contexts = transcribe(Rows(), [1, 2], options)
     again, _ = transcribe(Rows(), [2, 1], options, contexts)
@@ -204,7 +204,7 @@ def test_unless_it_is_asked_for_each_window() -> None:
     assert [context.language for context in contexts] == ["de", "en"]  # of the recording
 
 
-def test_given_language_stays_beside_a_detected_one() -> None:
+def test_given_language_stays_in_a_batch_with_detection() -> None:
     contexts = [Context("de"), Context("auto")]
     heard, _ = transcribe(Rows(), [2, 1], contexts=contexts)
     assert [one.segments[0].language for one in heard] == ["de", "de"]
@@ -212,7 +212,7 @@ def test_given_language_stays_beside_a_detected_one() -> None:
     assert [one.segments[0].language for one in heard] == ["de", "en"]
 
 
-def test_a_language_that_was_told_is_not_detected() -> None:
+def test_given_language_is_not_detected() -> None:
     decoder = Rows()
     options = DecodingOptions(language="de")
     heard, contexts = transcribe(decoder, [2], options)
@@ -222,7 +222,7 @@ def test_a_language_that_was_told_is_not_detected() -> None:
 
 
 @pytest.mark.parametrize("sequential", [True, False])
-def test_only_windows_in_a_row_are_shown_the_text_before(sequential: bool) -> None:
+def test_only_sequential_windows_see_previous_text(sequential: bool) -> None:
     """The first window is shown the initial prompt whatever comes; later ones in a row alone."""
     decoder = Rows()
     context = Context("en", (5, 6), sequential=sequential)
@@ -236,13 +236,13 @@ def test_only_windows_in_a_row_are_shown_the_text_before(sequential: bool) -> No
 
 
 @pytest.mark.parametrize(("pad_to", "n_positions"), [(None, 1500), (700, 700), (0, 0)])
-def test_every_row_is_padded_as_asked_for(pad_to: int | None, n_positions: int) -> None:
+def test_every_row_gets_the_padding(pad_to: int | None, n_positions: int) -> None:
     decoder = Rows()
     transcribe(decoder, [1, 2], DecodingOptions(anti_repetition=AntiRepetition(pad_to=pad_to)))
     assert [padding.pad_to for padding in decoder.paddings] == [n_positions] * 2
 
 
-def test_windows_of_one_recording_draw_for_themselves() -> None:
+def test_sampling_key_is_the_window_s_start() -> None:
     """The same audio at two places: the place decides what is drawn, to a hundredth of a second."""
 
     class Even(Rows):
@@ -271,7 +271,7 @@ class Spelling(Words):
         return SimpleNamespace(ids=[len(word) for word in text.split()])
 
 
-def test_rows_of_engines_alike_are_shown_their_own_prompts() -> None:
+def test_rows_of_equal_engines_keep_their_prompts() -> None:
     decoder, tokenizer = Rows(), Tokenizer(Spelling(), TOY_TOKENS)  # type: ignore[arg-type]
     prompts = PromptOptions(initial_prompt="a bb ccc")
 
@@ -331,7 +331,7 @@ class Reading(Rows):
         return output, after
 
 
-def test_what_a_row_s_text_begins_with_is_its_own_engine_s() -> None:
+def test_rows_of_equal_engines_keep_their_prefixes() -> None:
     decoder = Rows()
     prefixed = replace(ENGLISH_WINDOW, prompts=PromptOptions(prefix="a bb"))
     engines = [engine(decoder, ENGLISH_WINDOW, SPELLING), engine(decoder, prefixed, SPELLING)]
@@ -343,7 +343,7 @@ def test_what_a_row_s_text_begins_with_is_its_own_engine_s() -> None:
     assert begun[-3] == plain[-1] == TOY_TOKENS.no_timestamps
 
 
-def test_running_audio_is_shown_what_is_to_come_before_it() -> None:
+def test_live_audio_gets_the_initial_prompt() -> None:
     decoder = Rows()
     own = engine(
         decoder, replace(ENGLISH_WINDOW, prompts=PromptOptions(initial_prompt="a bb")), SPELLING
@@ -354,7 +354,7 @@ def test_running_audio_is_shown_what_is_to_come_before_it() -> None:
     assert decoder.fed[0][0][:3] == [TOY_TOKENS.sot_prev, 1, 2]
 
 
-def test_doubtful_text_of_running_audio_is_not_tried_again() -> None:
+def test_live_audio_is_not_retried() -> None:
     """It repeats itself; more audio comes anyway."""
     options = replace(ENGLISH_WINDOW, search=SearchOptions((0.0, 0.4), retry_beam_size=1))
     whole, running = Rows(n_tokens=20), Reading(n_tokens=20)
@@ -366,14 +366,14 @@ def test_doubtful_text_of_running_audio_is_not_tried_again() -> None:
     assert [first.count(TOY_TOKENS.sot) for first in begun] == [2, 1]
 
 
-def test_what_nobody_asks_of_running_audio_is_not_done() -> None:
+def test_live_audio_by_default_holds_nothing_back() -> None:
     """Nothing is held back, no word has a time."""
     own = engine(Reading())
     heard = hear(own, WindowRequest(window(2), own.context(), Draft((2, 2))))
     assert (heard.kept_tokens(TOY_TOKENS.eot), heard.words) == ([2, 2], ())
 
 
-def test_what_is_made_up_of_running_silence_has_no_words() -> None:
+def test_live_silence_has_no_words() -> None:
     """It would end at once, were it let."""
 
     class Silent(Reading):
@@ -398,7 +398,7 @@ def test_what_is_made_up_of_running_silence_has_no_words() -> None:
         *((0.98, (2,)), (1.0, ()), (9.0, ())),
     ],
 )
-def test_what_is_chosen_looking_at_the_last_seconds_is_held_back(
+def test_hold_back_ends_text_at_attended_last_seconds(
     hold_back_s: float, kept: tuple[int, ...]
 ) -> None:
     """The first word is chosen looking at position 0 of 50, the second at 20, or 0.4 s."""
@@ -410,7 +410,7 @@ def test_what_is_chosen_looking_at_the_last_seconds_is_held_back(
 
 
 @pytest.mark.parametrize("hold_back_s", [0.0, 0.5])
-def test_decoder_is_asked_for_places_only_to_hold_back(
+def test_alignment_is_asked_for_only_to_hold_back(
     hold_back_s: float,
 ) -> None:
     asked: list[bool] = []
@@ -427,7 +427,7 @@ def test_decoder_is_asked_for_places_only_to_hold_back(
     assert set(asked) == {hold_back_s > 0}
 
 
-def test_a_decoder_without_eyes_holds_nothing_back() -> None:
+def test_decoder_without_alignment_holds_nothing_back() -> None:
     decoder = Reading(aligns=False)
     blind = DecoderEngine(decoder, TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
     request = WindowRequest(window(2), blind.context(), Draft((2, 2)), hold_back_s=9.0)
@@ -461,7 +461,7 @@ class Mute(Words):
         return " "
 
 
-def test_where_nothing_was_said_no_words_are_looked_for() -> None:
+def test_silent_windows_are_not_aligned() -> None:
     decoder, timed = Asked(), replace(ENGLISH_WINDOW, word_timestamps=True)
     own = engine(decoder, timed, Tokenizer(Mute(), TOY_TOKENS))  # type: ignore[arg-type]
     requests = [WindowRequest(window(2), own.context()) for _ in range(2)]
@@ -474,7 +474,7 @@ def test_where_nothing_was_said_no_words_are_looked_for() -> None:
     assert decoder.looked.count(True) == 1
 
 
-def test_of_two_rows_each_is_aligned_alone() -> None:
+def test_two_rows_are_aligned_one_by_one() -> None:
     timed = replace(ENGLISH_WINDOW, word_timestamps=True)
     together, _ = transcribe(Asked(), [3, 1], timed)
     alone = [transcribe(Asked(), [one], timed)[0][0] for one in (3, 1)]
@@ -488,7 +488,7 @@ class Commas(Words):
         return "".join("," if token == 2 else f" w{token}" for token in ids)
 
 
-def test_text_of_running_audio_is_its_draft() -> None:
+def test_live_audio_verifies_its_draft() -> None:
     own = engine(Reading())
     request = WindowRequest(window(2), own.context(), Draft((2, 2), n_fixed=1))
     decoded = hear(own, request).decoded
@@ -518,7 +518,7 @@ def decode_one(
 
 
 @pytest.mark.parametrize("task", ["transcribe", "translate"])
-def test_words_are_looked_for_as_they_were_decoded(task: str) -> None:
+def test_alignment_uses_the_decoded_language_and_task(task: str) -> None:
     decoder = Rows()
     decode_one(decoder, replace(TIMED, task=task))
     ids = {"transcribe": TOY_TOKENS.transcribe, "translate": TOY_TOKENS.translate}
@@ -535,7 +535,7 @@ class Unspaced(Words):
 
 
 @pytest.mark.parametrize(("code", "n_words"), [("de", 1), ("zh", 2)])
-def test_words_are_those_of_the_language_that_was_heard(code: str, n_words: int) -> None:
+def test_words_are_split_by_the_detected_language(code: str, n_words: int) -> None:
     """Nobody told it: where no blanks are written each token is a word."""
     tokens = replace(TOY_TOKENS, languages={"en": 12, code: 13})
     tokenizer = Tokenizer(Unspaced(), tokens)  # type: ignore[arg-type]
@@ -557,16 +557,14 @@ class Eyes(Rows):
 
 
 @pytest.mark.parametrize(("last_speech_s", "start_s"), [(9.0, 9.0), (8.0, 9.08)])
-def test_long_first_word_is_shortened_at_a_pause_before_it(
-    last_speech_s: float, start_s: float
-) -> None:
+def test_long_first_word_after_a_pause_is_shortened(last_speech_s: float, start_s: float) -> None:
     """To twice the median, if it ends more than four medians behind the window before."""
     (segment,) = decode_one(Eyes(n_tokens=3), TIMED, last_speech_s=last_speech_s).segments
     first = segment.words[0]
     assert (first.start_s, first.end_s) == pytest.approx((start_s, 9.4))
 
 
-def test_limit_of_tokens_per_second_is_that_of_window_s_audio(
+def test_token_limit_counts_the_window_s_audio(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Of one second, in a window of thirty."""

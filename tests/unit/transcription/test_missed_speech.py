@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.torn import TOKENIZER
+from tests.unit.decoding.search.two_token_decoder import TOKENIZER
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.protocols import Limits, StepOutput

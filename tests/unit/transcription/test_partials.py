@@ -16,10 +16,10 @@ from tests.near_ties import counted_near_ties
 from tests.shared import converted
 from tests.unit.shapes import TINY, TOY_TOKENS
 from tests.unit.spoken_words import word
-from tests.unit.transcription.made_up_words import TOKENIZER
+from tests.unit.transcription.fake_words import TOKENIZER
+from tests.unit.transcription.recording_encoder import RecordingEncoder
 from tests.unit.transcription.test_decoder_engine import Rows
 from tests.unit.transcription.test_transcriber import Levels, Open, noise
-from tests.unit.transcription.watched import Watched
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
@@ -84,9 +84,7 @@ def speech() -> FloatArray:
     return load_audio(unpack_clips() / "seen" / "seen-000.ogg")
 
 
-def test_hearing_a_buffer_gives_the_text_of_transcribing_it(
-    micro: Transcriber, speech: FloatArray
-) -> None:
+def test_running_text_equals_transcribed_text(micro: Transcriber, speech: FloatArray) -> None:
     heard = micro.transcribe_running(PartialBuffer(speech), OPTIONS)
     assert heard.text == micro.transcribe(speech, OPTIONS).text
     assert heard.passes == len(heard.tokens) + 1
@@ -94,9 +92,7 @@ def test_hearing_a_buffer_gives_the_text_of_transcribing_it(
 
 
 @pytest.mark.slow
-def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
-    micro: Transcriber, speech: FloatArray
-) -> None:
+def test_held_back_end_is_the_same_with_drafts(micro: Transcriber, speech: FloatArray) -> None:
     draft, n_held_back, n_sure = Draft(), 0, 0
     for end in range(8000, speech.size, STEP):
         whole = micro.transcribe_running(PartialBuffer(speech[:end]), OPTIONS).tokens
@@ -120,9 +116,7 @@ def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
     assert settled.tokens == kept, "what is settled is never held back"
 
 
-def test_growing_buffer_gives_same_text_with_and_without_drafts(
-    micro: Transcriber, speech: FloatArray
-) -> None:
+def test_growing_buffer_gives_same_text_with_drafts(micro: Transcriber, speech: FloatArray) -> None:
     draft, passes, plain_passes, n_sure = Draft(), 0, 0, 0
     for end in range(8000, speech.size + STEP, STEP):
         with counted_near_ties("none") as ties:
@@ -136,7 +130,7 @@ def test_growing_buffer_gives_same_text_with_and_without_drafts(
     assert n_sure > 3, "that no near-tie excuses"
 
 
-def test_random_weights_and_random_drafts(toy: Transcriber, speech: FloatArray) -> None:
+def test_random_drafts_give_the_text_without_one(toy: Transcriber, speech: FloatArray) -> None:
     rng, n_sure = np.random.default_rng(5), 0
     for _ in range(25):
         audio = speech[: int(rng.integers(400, speech.size))]
@@ -164,8 +158,8 @@ def test_settled_tokens_are_kept(micro: Transcriber, speech: FloatArray) -> None
     assert heard.words[0].text.startswith(other.words[0].text)
 
 
-def test_a_trimmed_window_encodes_less(micro: Transcriber, speech: FloatArray) -> None:
-    watched = Watched(micro.encoder)
+def test_trimmed_window_encodes_less(micro: Transcriber, speech: FloatArray) -> None:
+    watched = RecordingEncoder(micro.encoder)
     eared = replace(micro, encoder=watched)  # type: ignore[arg-type]
     short = speech[:SAMPLE_RATE_HZ]
     full, trimmed = (
@@ -177,7 +171,7 @@ def test_a_trimmed_window_encodes_less(micro: Transcriber, speech: FloatArray) -
     assert trimmed.text
 
 
-def test_what_exceeds_the_window_is_not_heard(micro: Transcriber, speech: FloatArray) -> None:
+def test_audio_beyond_the_window_is_ignored(micro: Transcriber, speech: FloatArray) -> None:
     long = np.tile(speech, 6)
     n_heard = round(micro.content_s * SAMPLE_RATE_HZ)
     assert (
@@ -190,7 +184,7 @@ def pieces(*texts: str) -> list[Word]:
     return [word(text, (index,), index + 0.25, index + 1.0) for index, text in enumerate(texts)]
 
 
-def test_marks_belong_to_the_word_before() -> None:
+def test_join_words_joins_marks_to_the_word_before() -> None:
     words = join_words(pieces(" It", " is", ",", " - ", " 5", "€"), "en", [0.5, 1, 0.5, 1, 1, 0.5])
     assert [word.text for word in words] == [" It", " is,", " - ", " 5€"]
     assert [word.tokens for word in words] == [(0,), (1, 2), (3,), (4, 5)]
@@ -198,11 +192,11 @@ def test_marks_belong_to_the_word_before() -> None:
     assert (words[1].start_s, words[1].end_s) == (1.25, 3.0)
 
 
-def test_languages_without_blanks_keep_characters_apart() -> None:
+def test_join_words_of_unspaced_language_keeps_characters() -> None:
     assert [word.text for word in join_words(pieces("你", "好"), "zh")] == ["你", "好"]
 
 
-def test_word_times_grow_and_stay_in_the_buffer(micro: Transcriber, speech: FloatArray) -> None:
+def test_word_timestamps_rise_within_the_buffer(micro: Transcriber, speech: FloatArray) -> None:
     heard = micro.transcribe_running(PartialBuffer(speech, word_timestamps=True), OPTIONS)
     assert heard.text == micro.transcribe_running(PartialBuffer(speech), OPTIONS).text
     times = [time for word in heard.words for time in (word.start_s, word.end_s)]
@@ -211,7 +205,7 @@ def test_word_times_grow_and_stay_in_the_buffer(micro: Transcriber, speech: Floa
     assert 0 < times[-1] <= speech.size / SAMPLE_RATE_HZ  # type: ignore[operator]
 
 
-def test_words_of_plain_text() -> None:
+def test_words_of_text_splits_at_spaces() -> None:
     assert [word.text for word in words_of_text(" a  b\n")] == [" a", " b"]
 
 
@@ -231,9 +225,7 @@ class Encoding:
         return encoded
 
 
-def test_what_was_encoded_once_is_transcribed_and_translated(
-    micro: Transcriber, speech: FloatArray
-) -> None:
+def test_translation_uses_the_same_encoding(micro: Transcriber, speech: FloatArray) -> None:
     counted: Any = Encoding(micro.encoder)
     both = replace(micro, encoder=counted)
     phrase = load_audio(unpack_clips() / "phrases" / "phrases-009.ogg")
@@ -267,7 +259,7 @@ def heard(
     return WindowResult(WINDOW, decoded, (), 1.0, silent=silent, language="en", words=words)
 
 
-def test_a_buffer_s_text_says_what_it_took() -> None:
+def test_partial_text_has_passes_and_guess() -> None:
     text = partial_text(heard((1, 2, 3)), TOKENIZER)
     assert [one.text for one in text.words] == [" w1", " w2", " w3"]
     assert [one.tokens for one in text.words] == [(1,), (2,), (3,)]
@@ -276,13 +268,13 @@ def test_a_buffer_s_text_says_what_it_took() -> None:
     assert (text.passes, text.guess) == (2, (5, 6))
 
 
-def test_without_a_draft_no_word_has_a_probability() -> None:
+def test_partial_text_without_draft_has_no_probabilities() -> None:
     text = partial_text(heard((1, 2), None), TOKENIZER)
     assert [(one.text, one.probability) for one in text.words] == [(" w1", None), (" w2", None)]
     assert (text.passes, text.guess) == (0, ())
 
 
-def test_words_with_times_are_taken_as_they_are() -> None:
+def test_partial_text_keeps_aligned_words() -> None:
     timed = (word(" one", (1,), 0.25, 0.5), word(" two", (2, 3), 0.5, 0.75))
     text = partial_text(heard((1, 2, 3), words=timed), TOKENIZER)
     assert [(one.start_s, one.end_s) for one in text.words] == [(0.25, 0.5), (0.5, 0.75)]
@@ -292,14 +284,16 @@ def test_words_with_times_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("drafted", "kept"), [(DRAFTED, [1]), (None, []), (Drafted((), 2, 1), [1, 2])]
 )
-def test_of_silence_only_what_is_settled_stays(drafted: Drafted | None, kept: list[int]) -> None:
+def test_partial_text_of_silence_keeps_settled_tokens(
+    drafted: Drafted | None, kept: list[int]
+) -> None:
     silent = heard((1, 2, 3, TOY_TOKENS.no_speech or 0, EOT), drafted, silent=True)
     assert silent.kept_tokens(EOT) == kept
     spoken = heard((1, 2, 3, TOY_TOKENS.no_speech or 0, EOT), drafted)
     assert spoken.kept_tokens(EOT) == [1, 2, 3], "control tokens are no text"
 
 
-def test_engine_that_gives_text_alone_gives_words_without_times() -> None:
+def test_partial_text_of_plain_text_has_untimed_words() -> None:
     decoded = Decoded((), 0.0, 0.0, runaway=True)
     segments = tuple(Segment(0.0, 1.0, text, (), 0.0, 0.0) for text in ("one two", "three"))
     text = partial_text(WindowResult(WINDOW, decoded, segments, 1.0, language="de"), TOKENIZER)
@@ -307,7 +301,7 @@ def test_engine_that_gives_text_alone_gives_words_without_times() -> None:
     assert (text.language, text.runaway) == ("de", True)
 
 
-def test_a_mark_without_a_time_leaves_its_word_s_end() -> None:
+def test_join_words_of_untimed_mark_keeps_the_word_s_end() -> None:
     pieces = [word(" so", (1,), 0.5, 1.0), word(".", (2,)), word("”", (3,), 1.0, 1.25)]
     (first,) = join_words(pieces[:2], "en")
     assert (first.text, first.start_s, first.end_s) == (" so.", 0.5, 1.0)
@@ -321,7 +315,7 @@ def test_a_mark_without_a_time_leaves_its_word_s_end() -> None:
     assert (alone.text, alone.start_s, alone.end_s) == (".", None, None)
 
 
-def test_running_audio_is_no_first_window_and_ends_with_its_own() -> None:
+def test_buffer_request_is_no_first_window() -> None:
     context = Context("en")
     audio = np.arange(20, dtype=np.float32)
     draft = Draft((1, 2), 1)
@@ -341,7 +335,7 @@ def test_running_audio_is_no_first_window_and_ends_with_its_own() -> None:
         ("de", {"id": 0.3, "en": 0.1}, "de"),
     ],
 )
-def test_unsure_detection_keeps_the_previous_language(
+def test_previous_language_outweighs_unsure_detection(
     asked: str, probs: dict[str, float], language: str
 ) -> None:
     context = Context(asked)
@@ -351,7 +345,7 @@ def test_unsure_detection_keeps_the_previous_language(
     assert context.likeliest_language == language
 
 
-def test_translation_was_said_in_one_language_without_context() -> None:
+def test_translation_options_drop_prompts_and_detection() -> None:
     options = DecodingOptions(
         "auto", detect_each_window=True, prompts=PromptOptions(hotwords="Wien"), max_new_tokens=9
     )
@@ -362,9 +356,7 @@ def test_translation_was_said_in_one_language_without_context() -> None:
 @pytest.mark.parametrize(
     ("aligns", "asked", "n_words"), [(True, True, 2), (True, False, 0), (False, True, 0)]
 )
-def test_words_of_running_audio_have_times_if_asked_and_known(
-    aligns: bool, asked: bool, n_words: int
-) -> None:
+def test_live_words_have_times_if_asked_and_known(aligns: bool, asked: bool, n_words: int) -> None:
     engine = DecoderEngine(Rows(aligns=aligns), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
     request = PartialBuffer(WINDOW.audio, Draft(), asked).request(engine.context(), 16_000)
     features = np.ones((1, 1, 1), np.float32)
@@ -406,7 +398,7 @@ def fed(transcriber: Transcriber) -> list[list[int]]:
     return [rows[0] for rows in decoder.fed if len(rows[0]) > 1]
 
 
-def test_buffer_is_transcribed_and_translated_from_one_encoding(german: Transcriber) -> None:
+def test_translated_buffer_is_encoded_once(german: Transcriber) -> None:
     options = replace(AUTO, prompts=PromptOptions())
     heard = german.transcribe_running(PartialBuffer(noise(0.5)), options, translate=True)
     assert (heard.text, heard.language, heard.translation) == ("w3 w3", "de", "w3 w3")
@@ -419,7 +411,7 @@ def test_buffer_is_transcribed_and_translated_from_one_encoding(german: Transcri
     assert heard.timings.total_ms >= heard.timings.encode_ms + heard.timings.decode_ms
 
 
-def test_what_is_settled_of_a_text_is_no_part_of_its_translation(german: Transcriber) -> None:
+def test_translation_ignores_the_draft(german: Transcriber) -> None:
     heard = german.transcribe_running(
         PartialBuffer(noise(0.5), Draft((5,), n_fixed=1)), AUTO, translate=True
     )
@@ -428,14 +420,14 @@ def test_what_is_settled_of_a_text_is_no_part_of_its_translation(german: Transcr
 
 
 @pytest.mark.parametrize(("number", "asks"), [(3, False), (2, True)])
-def test_english_or_unasked_text_is_not_translated(number: int, *, asks: bool) -> None:
+def test_english_text_is_not_translated(number: int, *, asks: bool) -> None:
     with made(number) as transcriber:
         heard = transcriber.transcribe_running(PartialBuffer(noise(0.5)), AUTO, translate=asks)
         assert heard.translation is None
         assert len(fed(transcriber)) == 1
 
 
-def test_where_nothing_is_said_there_is_nothing_to_translate(german: Transcriber) -> None:
+def test_silence_is_not_translated(german: Transcriber) -> None:
     heard = german.transcribe_running(
         PartialBuffer(noise(0.5), hold_back_s=9.0), AUTO, translate=True
     )
@@ -444,14 +436,14 @@ def test_where_nothing_is_said_there_is_nothing_to_translate(german: Transcriber
 
 
 @pytest.mark.parametrize(("trims", "n_frames"), [(False, 400), (True, 300), (None, 300)])
-def test_a_window_is_trimmed_unless_asked_otherwise(trims: bool | None, n_frames: int) -> None:
+def test_running_window_is_trimmed_by_default(trims: bool | None, n_frames: int) -> None:
     """Two seconds of silence stay behind the audio, whatever the margin."""
     with made(2, WindowPlan(window_s=4.0, margin_s=0.25)) as transcriber:
         transcriber.transcribe_running(PartialBuffer(noise(0.5)), AUTO, trim_window=trims)
         assert transcriber.encoder.shapes[-1] == (1, 80, n_frames)  # type: ignore[union-attr]
 
 
-def test_an_encoder_of_one_length_gets_whole_windows() -> None:
+def test_fixed_encoder_gets_whole_windows() -> None:
     with made(2, WindowPlan(window_s=3.0, margin_s=0.25)) as whole:
         encoder: Any = whole.encoder
         encoder.n_frames = 300
@@ -461,7 +453,7 @@ def test_an_encoder_of_one_length_gets_whole_windows() -> None:
             whole.transcribe_running(PartialBuffer(noise(0.1)), AUTO, trim_window=True)
 
 
-def test_times_of_words_are_found_where_asked_for(german: Transcriber) -> None:
+def test_running_words_are_timed_where_asked(german: Transcriber) -> None:
     plain = german.transcribe_running(PartialBuffer(noise(1.0)), AUTO)
     timed = german.transcribe_running(PartialBuffer(noise(1.0), word_timestamps=True), AUTO)
     assert [word.start_s for word in plain.words] == [None, None]
@@ -484,7 +476,7 @@ class Part(Levels):
         self.log.append(f"close {self.called}")
 
 
-def test_all_parts_are_opened_and_closed() -> None:
+def test_open_and_close_reach_all_parts() -> None:
     log: list[str] = []
     names = ("encoder", "decoder")
     encoder, decoder = (Part(log, name) for name in names)
@@ -495,14 +487,14 @@ def test_all_parts_are_opened_and_closed() -> None:
     assert log == [f"close {name}" for name in reversed(names)]
 
 
-def test_what_was_never_opened_can_be_closed() -> None:
+def test_close_without_open_does_nothing() -> None:
     log: list[str] = []
     encoder, decoder = (Part(log, name) for name in ("encoder", "decoder"))
     Transcriber(encoder, decoder, TOKENIZER, WindowPlan.make(TINY, 10)).close()  # type: ignore[arg-type]
     assert log == []
 
 
-def test_where_part_cannot_be_opened_those_before_it_are_closed() -> None:
+def test_failed_open_closes_what_was_opened() -> None:
     log: list[str] = []
     broken: Any = SimpleNamespace(__enter__=None)
     own = Transcriber(Part(log, "encoder"), broken, TOKENIZER, WindowPlan.make(TINY, 10))  # type: ignore[arg-type]

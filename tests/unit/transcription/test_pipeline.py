@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.shapes import TINY, TOY_TOKENS, toy_spec
-from tests.unit.transcription.made_up_words import TOKENIZER
+from tests.unit.transcription.fake_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.options import EngineOptions
@@ -49,7 +49,7 @@ def suppressing(*ids: int) -> DecodingOptions:
 
 
 @pytest.mark.parametrize("beyond", [-1, 0])
-def test_ids_that_the_model_does_not_have_are_refused(micro: Transcriber, beyond: int) -> None:
+def test_unknown_suppress_tokens_are_refused(micro: Transcriber, beyond: int) -> None:
     n_vocab = micro.decoder.spec.dims.n_vocab  # type: ignore[attr-defined]
     wrong = beyond if beyond < 0 else n_vocab + beyond
     micro.check(suppressing(0, n_vocab - 1))
@@ -77,7 +77,9 @@ def parts(decoder: Any, encoder: Any = ENCODER, tokenizer: Tokenizer = TOKENIZER
     ("decoder", "penalty", "step"),
     [(Rows(), 1.0, 0.4), (Fixed(), 1.5, 0.0)],
 )
-def test_default_measures_against_hallucination(decoder: Any, penalty: float, step: float) -> None:
+def test_default_anti_repetition_depends_on_the_decoder(
+    decoder: Any, penalty: float, step: float
+) -> None:
     """A graph of fixed size is padded already; a try is dear without a cache, or cannot be had."""
     own = parts(decoder)
     assert own.default_fallback == step
@@ -88,9 +90,7 @@ def test_default_measures_against_hallucination(decoder: Any, penalty: float, st
     ("decoder", "language", "hottest"),
     [(Rows(), "auto", 0.8), (Fixed(), "auto", 0.0)],
 )
-def test_options_are_what_decoder_can_do_where_nobody_tells_them(
-    decoder: Any, language: str, hottest: float
-) -> None:
+def test_default_options_fit_the_decoder(decoder: Any, language: str, hottest: float) -> None:
     """An engine that hears audio itself detects no language."""
     own = parts(decoder).default_options
     assert (own.language, own.search.temperatures[-1]) == (language, hottest)
@@ -102,13 +102,13 @@ def test_options_are_what_decoder_can_do_where_nobody_tells_them(
     ("decoder", "writes"),
     [(Rows(), True), (Fixed(), False)],
 )
-def test_timestamps_are_written_where_decoder_has_room_for_them(decoder: Any, writes: bool) -> None:
+def test_default_timestamps_need_a_cache(decoder: Any, writes: bool) -> None:
     assert parts(decoder).default_options.timestamps is writes
     silent = Tokenizer(TOKENIZER.backend, replace(TOY_TOKENS, timestamp_begin=None))
     assert not parts(decoder, tokenizer=silent).default_options.timestamps, "nor has any model"
 
 
-def test_windows_are_decoded_together_where_that_gains_anything(
+def test_default_batch_size_is_one_for_other_graphs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("whisper_hailo.transcription.pipeline.default_batch_size", lambda _: 3)
@@ -119,13 +119,13 @@ def test_windows_are_decoded_together_where_that_gains_anything(
             parts(Rows()).resolve_batch_size(wrong)
 
 
-def test_windows_are_trimmed_where_that_is_asked_for() -> None:
+def test_stages_trim_windows_if_asked() -> None:
     for trims in (False, True):
         stages = parts(Rows()).stages(DecodingOptions(), LongOptions(trim_window=trims))
         assert stages.plan.trim_window is trims
 
 
-def test_fixed_decoder_is_padded_to_its_positions_at_most() -> None:
+def test_fixed_decoder_refuses_longer_padding() -> None:
     fixed = parts(Fixed())
     fixed.check(DecodingOptions(anti_repetition=AntiRepetition(pad_to=100)))
     with pytest.raises(OptionError, match="pad-to is 101"):
@@ -137,12 +137,12 @@ def test_fixed_decoder_is_padded_to_its_positions_at_most() -> None:
         parts(Rows()).check(beyond)
 
 
-def test_engines_limits_are_refused_before_opening() -> None:
+def test_check_refuses_unsupported_options() -> None:
     with pytest.raises(OptionError, match="attention"):
         parts(Rows(aligns=False)).check(DecodingOptions(word_timestamps=True))
 
 
-def test_windows_overlap_only_where_words_can_be_told() -> None:
+def test_auto_strategy_overlaps_where_words_align() -> None:
     options = DecodingOptions()
     assert parts(Rows()).resolve_long(options, None).strategy == "overlap"
     assert parts(Fixed()).resolve_long(options, None).strategy == "consecutive"
@@ -153,14 +153,14 @@ def test_windows_overlap_only_where_words_can_be_told() -> None:
     assert parts(Rows()).resolve_long(with_times, None).strategy == "overlap"
 
 
-def test_what_is_asked_for_says_how_windows_are_cut() -> None:
+def test_given_strategy_is_kept() -> None:
     timed = DecodingOptions(timestamps=True, word_timestamps=True)
     own = parts(Rows())
     assert own.resolve_long(timed, None).strategy == "overlap"
     assert own.resolve_long(timed, LongOptions("vad")).strategy == "vad"
 
 
-def test_trimmed_windows_need_an_encoder_of_any_length() -> None:
+def test_trim_window_refuses_fixed_encoders() -> None:
     trim_window = LongOptions(trim_window=True)
     assert parts(Rows()).resolve_long(DecodingOptions(), trim_window).trim_window
     one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
@@ -177,7 +177,7 @@ def test_trimmed_windows_need_an_encoder_of_any_length() -> None:
         (AntiRepetition(700), False),
     ],
 )
-def test_trims_unasked_where_silence_stands_for_the_rest(
+def test_trim_window_defaults_to_true_with_silence_keys(
     anti_repetition: AntiRepetition, trims: bool
 ) -> None:
     """Of the whole context: nothing else costs no words."""
@@ -188,7 +188,7 @@ def test_trims_unasked_where_silence_stands_for_the_rest(
         assert own.resolve_long(options, LongOptions(trim_window=asked)).trim_window is asked
 
 
-def test_trims_unasked_with_other_engines_is_false() -> None:
+def test_trim_window_defaults_to_false_elsewhere() -> None:
     one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
     for other in (parts(Rows(), one), parts(Fixed())):
         for asked in (None, False):
@@ -196,7 +196,7 @@ def test_trims_unasked_with_other_engines_is_false() -> None:
             assert other.resolve_long(DecodingOptions(), long).trim_window is False
 
 
-def test_times_need_a_model_that_writes_them() -> None:
+def test_timestamps_need_timestamp_tokens() -> None:
     timed = DecodingOptions(timestamps=True)
     parts(Rows()).check(timed)
     silent = Tokenizer(TOKENIZER.backend, replace(TOY_TOKENS, timestamp_begin=None))
@@ -205,13 +205,13 @@ def test_times_need_a_model_that_writes_them() -> None:
     parts(Rows(), tokenizer=silent).check(DecodingOptions())
 
 
-def test_a_language_is_checked_and_auto_is_any() -> None:
+def test_check_refuses_unknown_language() -> None:
     parts(Rows()).check(DecodingOptions(language="auto"))
     with pytest.raises(OptionError, match="en, de"):
         parts(Rows()).check(DecodingOptions(language="fr"))
 
 
-def test_settings_say_what_shaped_the_result() -> None:
+def test_settings_record_options() -> None:
     options = DecodingOptions(
         anti_repetition=AntiRepetition(700, repetition_penalty=1.1, eot_boost=0.2), timestamps=True
     )
@@ -229,13 +229,13 @@ def test_settings_say_what_shaped_the_result() -> None:
     assert (settings.pad_to, settings.search) == (0, "beam 5")
 
 
-def test_runtime_chooses_threads_and_encoder_works_ahead() -> None:
+def test_default_pipeline_encodes_ahead() -> None:
     own = Pipeline(ENCODER, Rows(), TOKENIZER, WindowPlan.make(TINY))  # type: ignore[arg-type]
     assert own.settings(DecodingOptions(), None, 1).threads == 0
     assert own.encode_ahead
 
 
-def test_runs_that_give_the_same_text_have_one_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identity_changes_with_what_affects_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever led to these parts; anything that may change the text makes another."""
     own = parts(Rows())
     plain = DecodingOptions()
@@ -262,7 +262,7 @@ PARTS = "whisper_hailo.transcription.transcriber"
 
 @pytest.mark.parametrize("is_listed", [False, True])
 @pytest.mark.parametrize("given", [None, Path("elsewhere/tokenizer.json")])
-def test_a_model_is_looked_for_as_asked_and_runs_as_asked(
+def test_from_model_passes_tokenizer_and_threads(
     monkeypatch: pytest.MonkeyPatch, given: Path | None, *, is_listed: bool
 ) -> None:
     """With a tokenizer of one's own, and so many threads; the model's is checked if listed."""
@@ -326,7 +326,7 @@ def tell(file: Path, mib: int) -> None:
         (LARGE, 16_000, 4),
     ],
 )
-def test_as_many_as_are_worth_it_and_fit(
+def test_default_batch_size_fits_free_memory(
     free: Path, dims: Dimensions, mib: int, expected: int
 ) -> None:
     tell(free, mib)
@@ -334,7 +334,7 @@ def test_as_many_as_are_worth_it_and_fit(
 
 
 @pytest.mark.parametrize("content", [None, "", "MemAvailable:", "MemAvailable: many kB"])
-def test_where_the_system_does_not_say_it_is_one(free: Path, content: str | None) -> None:
+def test_default_batch_size_without_meminfo_is_one(free: Path, content: str | None) -> None:
     if content is not None:
         free.write_text(content)
     assert pipeline.available_bytes() is None
@@ -342,12 +342,12 @@ def test_where_the_system_does_not_say_it_is_one(free: Path, content: str | None
 
 
 @pytest.mark.parametrize("asked", [0, -1, MAX_BATCH + 1])
-def test_numbers_that_cannot_be(asked: int) -> None:
+def test_check_batch_size_refuses_impossible_numbers(asked: int) -> None:
     with pytest.raises(OptionError, match=f"--batch-size is {asked}"):
         check_batch_size(asked)
 
 
-def test_asked_options_go_first_and_results_say_them(free: Path) -> None:
+def test_given_batch_size_is_recorded(free: Path) -> None:
     tell(free, 4000)
     micro = Transcriber.from_model("micro", threads=1)
     assert micro.settings(micro.default_options).batch_size == USUAL_BATCH
@@ -368,7 +368,7 @@ def test_asked_options_go_first_and_results_say_them(free: Path) -> None:
         (None, None),
     ],
 )
-def test_memory_is_what_the_system_could_give(
+def test_available_bytes_reads_meminfo(
     content: str | None, found: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if content is not None:

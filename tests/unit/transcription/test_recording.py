@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.transcription.made_up_engine import Encoder, Interpreter
+from tests.unit.transcription.fake_engine import Encoder, Interpreter
 from whisper_hailo.audio import AudioSource, open_audio
 from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.audio.windows import Window, WindowPlan
@@ -62,9 +62,7 @@ def result(window: Window) -> WindowResult:
         ("consecutive", OverlapPlanner, False),
     ],
 )
-def test_windows_wait_where_one_leads_to_or_is_shown_to_the_next(
-    strategy: str, kind: type, waits: bool
-) -> None:
+def test_planner_is_sequential_where_windows_depend(strategy: str, kind: type, waits: bool) -> None:
     silence = np.zeros(100, np.float32)
     for options, sequential in ((DecodingOptions(), waits), (SHOWN, True)):
         long = LongOptions(strategy, skip_silence=False)
@@ -75,7 +73,7 @@ def test_windows_wait_where_one_leads_to_or_is_shown_to_the_next(
 
 
 @pytest.mark.parametrize(("words", "start_s"), [(None, 0.5), (True, 0.25)])
-def test_with_words_a_window_begins_behind_the_last_of_them(words: bool, start_s: float) -> None:
+def test_seek_with_words_starts_after_the_last_word(words: bool, start_s: float) -> None:
     """Of a segment up to 0.5 s, the last time in its window, the word ends at 0.25 s."""
     feed = AudioBuffer(iter([np.zeros(32_000, np.float32)]))
     options = DecodingOptions(timestamps=True, word_timestamps=words)
@@ -97,9 +95,7 @@ def test_with_words_a_window_begins_behind_the_last_of_them(words: bool, start_s
         (LongOptions("consecutive", clips=(Clip(8_000, 16_000),)), [0.5]),
     ],
 )
-def test_windows_share_what_is_asked_for_and_a_third_at_most(
-    long: LongOptions, starts: list[float]
-) -> None:
+def test_overlap_is_at_most_a_third_of_the_window(long: LongOptions, starts: list[float]) -> None:
     audio = np.random.default_rng(0).standard_normal(3 * SAMPLE_RATE_HZ).astype(np.float32)
     long = replace(long, skip_silence=False)
     plan = make_planner(AudioBuffer(iter([audio])), PLAN, DecodingOptions(), long)
@@ -108,7 +104,7 @@ def test_windows_share_what_is_asked_for_and_a_third_at_most(
 
 
 @pytest.mark.parametrize("words", [False, True])
-def test_words_that_join_windows_are_left_out_unless_asked(
+def test_words_are_dropped_unless_asked_for(
     words: bool,
 ) -> None:
     """Of the segments that are final at once and of those that are final at last."""
@@ -126,7 +122,7 @@ def test_words_that_join_windows_are_left_out_unless_asked(
         assert [len(segment.words) for segment in own.segments] == [expected] * 2
 
 
-def test_a_recording_is_done_when_its_last_result_is_back() -> None:
+def test_recording_is_done_with_its_last_result() -> None:
     with recording(np.zeros(24_000, np.float32)) as own:
         assert own.stream_duration_s == 1.5
         first, second = own.next(), own.next()
@@ -144,7 +140,7 @@ def test_a_recording_is_done_when_its_last_result_is_back() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["seek", "consecutive", "overlap"])
-def test_times_are_told_alike_at_once_or_at_last(strategy: str) -> None:
+def test_final_times_are_rounded(strategy: str) -> None:
     own = recording(np.zeros(16_000, np.float32), LongOptions(strategy, skip_silence=False)).open()
     request = own.next()
     assert request is not None
@@ -155,7 +151,7 @@ def test_times_are_told_alike_at_once_or_at_last(strategy: str) -> None:
     assert [(one.start_s, one.end_s) for one in own.segments] == [(0.3333, 0.6667)]
 
 
-def test_where_windows_wait_for_each_other_one_is_given_at_time() -> None:
+def test_sequential_recording_gives_one_window() -> None:
     with recording(np.zeros(24_000, np.float32)) as own:
         assert not own.context.sequential
     with recording(np.zeros(24_000, np.float32), options=SHOWN) as own:
@@ -167,14 +163,14 @@ def test_where_windows_wait_for_each_other_one_is_given_at_time() -> None:
         assert own.next() is not None
 
 
-def test_all_are_as_urgent_and_each_is_its_own_where_nobody_says() -> None:
+def test_recording_defaults_are_its_own() -> None:
     one, other = (recording(np.zeros(10, np.float32)) for _ in range(2))
     assert (one.priority, one.share.n_windows, one.engine, one.failure) == (0, 0, None, None)
     assert one.share is not other.share
     assert (one.duration_s, one.segments) == (0.0, [])
 
 
-def test_recordings_that_were_given_out_are_not_kept() -> None:
+def test_transcribe_in_order_keeps_no_recordings() -> None:
     """A list of thousands needs no more memory than one of few, whatever order they are done in."""
     encoder = Encoder()
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
@@ -196,7 +192,7 @@ def test_recordings_that_were_given_out_are_not_kept() -> None:
         assert kept <= 4, "two batches of two, at most"
 
 
-def test_recording_gives_one_window_until_its_language_is_known() -> None:
+def test_detecting_recording_gives_one_window() -> None:
     """Windows that are detected one by one, whatever the plan, are not batched."""
     with recording(np.zeros(64_000, np.float32), language="auto") as own:
         assert not own.context.sequential, "no window is shown the text of the one before"
@@ -212,7 +208,7 @@ def test_recording_gives_one_window_until_its_language_is_known() -> None:
         assert own.next() is not None, "beside the one that is not back"
 
 
-def test_recording_gives_all_windows_where_each_is_detected_anew() -> None:
+def test_detect_each_window_gives_all_windows() -> None:
     options = DecodingOptions(detect_each_window=True)
     with recording(np.zeros(32_000, np.float32), options=options, language="auto") as own:
         assert not own.sequential
@@ -220,13 +216,13 @@ def test_recording_gives_all_windows_where_each_is_detected_anew() -> None:
         assert own.next() is not None
 
 
-def test_where_nothing_was_heard_the_language_is_english() -> None:
+def test_language_without_speech_is_english() -> None:
     assert recording(np.zeros(0, np.float32), language="auto").language == "en"
     assert recording(np.zeros(0, np.float32), language="de").language == "de"
 
 
 @pytest.mark.parametrize(("start", "is_told"), [(0, False), (15_999, False), (16_000, True)])
-def test_clips_behind_the_end_are_told(
+def test_clips_behind_the_end_are_warned_of(
     caplog: pytest.LogCaptureFixture, start: int, is_told: bool
 ) -> None:
     clips = (Clip(0, 800), Clip(start, None))[start == 0 :]
@@ -239,7 +235,7 @@ def test_clips_behind_the_end_are_told(
     assert caplog.text.count(told) == is_told
 
 
-def test_recording_keeps_its_length_whatever_clips_are_asked_for(
+def test_duration_does_not_depend_on_clips(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def open_long(source: AudioSource) -> AudioStream:
@@ -274,7 +270,7 @@ class Noted(Recording):
         super().close()
 
 
-def test_whoever_stops_listening_gives_all_files_back(file: Path) -> None:
+def test_closed_schedule_closes_all_files(file: Path) -> None:
     """Two are under way, a window of each in a batch, when nobody wants more of them."""
     encoder = Encoder()
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
@@ -288,9 +284,7 @@ def test_whoever_stops_listening_gives_all_files_back(file: Path) -> None:
 
 
 @pytest.mark.parametrize("closes", [True, False])
-def test_whoever_stops_asking_for_segments_ends_the_work_at_once(
-    file: Path, *, closes: bool
-) -> None:
+def test_closed_segments_end_the_work(file: Path, *, closes: bool) -> None:
     """By a word or without one: the file is given back, and the thread that encodes ahead ends."""
     encoder = Encoder()
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
@@ -310,7 +304,7 @@ def test_whoever_stops_asking_for_segments_ends_the_work_at_once(
     assert set(threading.enumerate()) <= before
 
 
-def test_segments_come_as_they_are_final_and_error_behind_them(file: Path) -> None:
+def test_segments_precede_the_error(file: Path) -> None:
     encoder = Encoder(fail_at=3)
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
     own = Noted(
@@ -327,7 +321,7 @@ def test_segments_come_as_they_are_final_and_error_behind_them(file: Path) -> No
     ("language", "probs", "told"),
     [("auto", {}, None), ("auto", {"de": 0.4, "en": 0.3}, "de"), ("fr", {"de": 1.0}, "fr")],
 )
-def test_segments_tell_the_language_once_it_is_known(
+def test_segments_language_is_set_once_detected(
     language: str, probs: dict[str, float], told: str | None
 ) -> None:
     """The likeliest one as long as no window is sure."""
@@ -339,14 +333,14 @@ def test_segments_tell_the_language_once_it_is_known(
     assert segments.transcript == (own, "as far as it is")
 
 
-def test_one_that_cannot_be_opened_holds_nothing(tmp_path: Path) -> None:
+def test_failed_open_leaves_nothing_open(tmp_path: Path) -> None:
     own = recording(tmp_path / "not-there.wav")
     with pytest.raises(AudioError):
         own.open()
     own.close()
 
 
-def test_one_that_failed_is_closed_and_says_why(file: Path) -> None:
+def test_failed_recording_is_closed_with_its_error(file: Path) -> None:
     own = Noted(file, Context("en"), PLAN, DecodingOptions(), LongOptions())
     own.open()
     error = AudioError("torn")

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from tests.unit.transcription.made_up_engine import (
+from tests.unit.transcription.fake_engine import (
     PLAN,
     WAIT_S,
     AtOnce,
@@ -43,7 +43,7 @@ from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
 
-def test_the_next_window_is_encoded_while_the_last_is_decoded() -> None:
+def test_next_window_is_encoded_while_one_is_decoded() -> None:
     encoder = Encoder()
     interpreter = Interpreter(encoder, n_windows=5, waits=True)
     assert texts(run([noise(5)], encoder, interpreter)) == [["0", "1", "2", "3", "4"]]
@@ -54,7 +54,7 @@ def test_the_next_window_is_encoded_while_the_last_is_decoded() -> None:
 
 @pytest.mark.parametrize("batch_size", [1, 2, 3])
 @pytest.mark.parametrize("strategy", ["consecutive", "overlap", "seek"])
-def test_it_changes_nothing(strategy: str, batch_size: int) -> None:
+def test_encode_ahead_does_not_change_results(strategy: str, batch_size: int) -> None:
     results = []
     for ahead in (True, False):
         encoder = Encoder()
@@ -70,7 +70,7 @@ def test_it_changes_nothing(strategy: str, batch_size: int) -> None:
     assert len(results[0][0]) == 3
 
 
-def test_never_more_than_one_batch_ahead() -> None:
+def test_at_most_one_batch_is_encoded_ahead() -> None:
     encoder = Encoder()
     interpreter = Interpreter(encoder)
     list(run([noise(30)], encoder, interpreter))
@@ -79,7 +79,7 @@ def test_never_more_than_one_batch_ahead() -> None:
     assert len(encoder.threads) == 30
 
 
-def test_windows_that_wait_for_each_other_are_not_encoded_ahead() -> None:
+def test_sequential_windows_are_not_encoded_ahead() -> None:
     encoder = Encoder()
     interpreter = Interpreter(encoder)
     list(run([noise(6)], encoder, interpreter, "seek"))
@@ -87,13 +87,13 @@ def test_windows_that_wait_for_each_other_are_not_encoded_ahead() -> None:
     assert set(encoder.threads) == {threading.current_thread().name}
 
 
-def test_one_window_needs_no_thread() -> None:
+def test_single_window_needs_no_thread() -> None:
     encoder = Encoder()
     assert texts(run([noise(1)], encoder, Interpreter(encoder))) == [["0"]]
     assert encoder.threads == [threading.current_thread().name]
 
 
-def test_an_interruption_ends_the_thread_too() -> None:
+def test_interruption_ends_the_thread() -> None:
     encoder = Encoder()
     n_windows = 0
 
@@ -109,7 +109,7 @@ def test_an_interruption_ends_the_thread_too() -> None:
     assert len(encoder.threads) <= 4
 
 
-def test_a_caller_that_loses_interest_ends_the_thread_too() -> None:
+def test_closed_iterator_ends_the_thread() -> None:
     encoder = Encoder()
     outcomes = run([noise(2), noise(30)], encoder, Interpreter(encoder))
     next(outcomes)
@@ -117,7 +117,7 @@ def test_a_caller_that_loses_interest_ends_the_thread_too() -> None:
     assert not encoding_threads()
 
 
-def test_an_encoder_that_works_by_itself_needs_no_thread() -> None:
+def test_asynchronous_encoder_needs_no_thread() -> None:
     chip = Chip()
     interpreter = Interpreter(chip)
     (outcome,) = run([noise(4)], chip, interpreter)
@@ -129,7 +129,7 @@ def test_an_encoder_that_works_by_itself_needs_no_thread() -> None:
 
 
 @pytest.mark.parametrize("batch_size", [1, 2])
-def test_what_is_urgent_goes_before_what_is_under_way(batch_size: int) -> None:
+def test_urgent_recording_overtakes(batch_size: int) -> None:
     encoder = Encoder()
     engine = Interpreter(encoder)
     archive, live = recording_of(noise(9), "seek"), recording_of(noise(1, 5), "seek", priority=-1)
@@ -146,7 +146,7 @@ def test_what_is_urgent_goes_before_what_is_under_way(batch_size: int) -> None:
     assert loud.index(round(100 * alone.heard[0])) == 3, "behind what was under way"
 
 
-def test_what_is_urgent_makes_no_other_batch_wait_encoded() -> None:
+def test_urgent_recordings_leave_one_batch_encoded() -> None:
     """However often it goes first, one batch lies encoded behind what is decoded."""
     chip = Chip()
     waiting: list[int] = []
@@ -169,7 +169,7 @@ def test_what_is_urgent_makes_no_other_batch_wait_encoded() -> None:
 
 
 @pytest.mark.parametrize(("strategy", "n_classes"), [("seek", 2), ("consecutive", 3)])
-def test_however_much_is_urgent_what_waits_has_a_share(strategy: str, n_classes: int) -> None:
+def test_waiting_work_gets_one_of_nine_batches(strategy: str, n_classes: int) -> None:
     order: list[int] = []
 
     class Noted(Recording):
@@ -193,12 +193,12 @@ def test_however_much_is_urgent_what_waits_has_a_share(strategy: str, n_classes:
         assert min(gaps) > PATIENCE, "what is urgent goes first nevertheless"
 
 
-def test_a_list_waits_for_no_encoder() -> None:
+def test_recording_list_does_not_wait() -> None:
     """The next window is drawn meanwhile; this one never comes."""
     assert not RecordingList([]).wait(Future())
 
 
-def test_windows_that_wait_for_each_other_keep_their_company() -> None:
+def test_sequential_recordings_share_batches() -> None:
     """Beside them others are not drawn ahead, so that both recordings fill every batch."""
     engine = Noting()
     stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
@@ -230,7 +230,7 @@ def test_taking_turns_draws_no_window_ahead(ahead: bool, n_drawn: list[int]) -> 
     assert drawn == n_drawn
 
 
-def test_a_batch_s_time_is_split_evenly() -> None:
+def test_batch_time_is_split_evenly() -> None:
     """The chip says how long it took: 31.4 ms for both."""
     chip = Chip()
     stages = Stages(chip, Interpreter(chip), PLAN)  # type: ignore[arg-type]
@@ -239,7 +239,7 @@ def test_a_batch_s_time_is_split_evenly() -> None:
     assert [one.context.clock.timings().encode_ms for one in both] == pytest.approx([15.7, 15.7])
 
 
-def test_recordings_come_back_in_order_whichever_is_done_first() -> None:
+def test_transcribe_in_order_keeps_the_order() -> None:
     """Where windows wait for each other a batch has one of each: the shorter are done sooner."""
     encoder = Encoder()
     sources = [noise(3), noise(1), noise(2)]
@@ -248,7 +248,7 @@ def test_recordings_come_back_in_order_whichever_is_done_first() -> None:
 
 
 @pytest.mark.parametrize("ahead", [True, False])
-def test_an_error_belongs_to_its_recording(ahead: bool) -> None:
+def test_error_fails_its_recording_only(ahead: bool) -> None:
     encoder = Encoder(fail_at=3)
     sources = [noise(2), noise(3, 1), noise(2, 2)]
     outcomes = list(run(sources, encoder, Interpreter(encoder), ahead=ahead))
@@ -258,7 +258,7 @@ def test_an_error_belongs_to_its_recording(ahead: bool) -> None:
     assert not encoding_threads()
 
 
-def test_its_errors_belong_to_their_recordings_too() -> None:
+def test_asynchronous_error_fails_its_recording_only() -> None:
     chip = Chip(fail_at=3)
     outcomes = list(run([noise(2), noise(3, 1), noise(2, 2)], chip, Interpreter(chip)))
     assert [type(outcome.failure).__name__ for outcome in outcomes] == [
@@ -312,7 +312,7 @@ class FaultyInterpreter(Interpreter):
         ("hear", FloatingPointError),
     ],
 )
-def test_an_error_that_nobody_foresaw_costs_one_recording(
+def test_unexpected_error_is_retried_window_by_window(
     at: str, error: type[Exception], batch_size: int
 ) -> None:
     encoder = Encoder()
@@ -334,7 +334,7 @@ def test_an_error_that_nobody_foresaw_costs_one_recording(
         assert [segment.text for segment in outcome.segments] == ["0", "1", "2", "3"]
 
 
-def test_recording_that_breaks_gives_batch_its_windows_back() -> None:
+def test_failed_recording_leaves_the_batch() -> None:
     """Its first window is not decoded for nothing."""
     engine = Noting()
     stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
@@ -345,7 +345,7 @@ def test_recording_that_breaks_gives_batch_its_windows_back() -> None:
     assert engine.batches == [[0, 1]]
 
 
-def test_error_that_somebody_foresaw_is_that_of_all_in_batch() -> None:
+def test_expected_error_fails_the_whole_batch() -> None:
     """The chip is not tried once more for each."""
     encoder = Encoder(fail_at=1)
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
@@ -355,7 +355,7 @@ def test_error_that_somebody_foresaw_is_that_of_all_in_batch() -> None:
     assert len(encoder.threads) == 1
 
 
-def test_of_two_windows_in_a_batch_the_one_that_can_be_heard_is() -> None:
+def test_failed_window_of_a_batch_spares_the_other() -> None:
     encoder = Encoder()
     stages = Stages(encoder, FaultyInterpreter(encoder, 100), PLAN)  # type: ignore[arg-type]
     silent, good = recording_of(0 * noise(1)), recording_of(noise(1))
@@ -403,7 +403,7 @@ class Arriving(AtOnce):
 
 
 @pytest.mark.parametrize("strategy", ["seek", "consecutive"])
-def test_what_comes_while_a_batch_is_encoded_goes_before_it(strategy: str) -> None:
+def test_newcomer_goes_before_an_encoding_batch(strategy: str) -> None:
     encoder = Slow()
     stages = Stages(encoder, Noted(encoder), PLAN)  # type: ignore[arg-type]
     archives = [recording_of(noise(3, n), strategy, 1) for n in range(2)]
@@ -416,7 +416,7 @@ def test_what_comes_while_a_batch_is_encoded_goes_before_it(strategy: str) -> No
         assert [segment.text for segment in archive.segments] == ["0", "1", "2"]
 
 
-def test_what_is_urgent_shares_no_batch_with_what_is_not() -> None:
+def test_batch_has_one_priority() -> None:
     engine = Noting()
     command, film = recording_of(noise(2)), recording_of(noise(3), priority=1)
     stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
@@ -457,7 +457,7 @@ def run_hard(hard: Recording, coming: dict[int, Recording]) -> tuple[list[Record
     return list(Schedule(source, stages).run()), engine.begun_at
 
 
-def test_newcomer_goes_before_the_next_step_of_a_long_window() -> None:
+def test_newcomer_interrupts_a_long_window() -> None:
     hard, command = recording_of(noise(1)), recording_of(noise(1, 5))
     done, begun_at = run_hard(hard, {3: command})
     assert done == [command, hard]
@@ -472,7 +472,7 @@ def test_urgent_recording_waits_for_one_step() -> None:
     assert begun_at == [3]
 
 
-def test_window_that_takes_long_goes_on_between_newcomers() -> None:
+def test_long_window_advances_between_newcomers() -> None:
     hard, *others = (recording_of(noise(1, n)) for n in range(4))
     done, begun_at = run_hard(hard, dict(enumerate(others, 1)))
     assert done == [*others, hard]
@@ -487,14 +487,14 @@ def test_newcomer_of_two_windows_keeps_their_order() -> None:
     assert [segment.text for segment in film.segments] == ["0", "1", "2"]
 
 
-def test_windows_of_one_recording_do_not_overtake_each_other() -> None:
+def test_windows_of_a_recording_keep_their_order() -> None:
     hard = recording_of(noise(3))
     done, begun_at = run_hard(hard, {})
     assert (done, begun_at) == ([hard], [])
     assert [segment.text for segment in hard.segments] == ["0", "1", "2"]
 
 
-def test_time_of_what_went_first_is_not_counted() -> None:
+def test_interrupted_batch_s_clock_is_paused() -> None:
     class Waiting(Interpreter):
         def transcribe(
             self, encoded: Encoded, requests: Sequence[WindowRequest]
@@ -511,7 +511,7 @@ def test_time_of_what_went_first_is_not_counted() -> None:
 
 
 @pytest.mark.parametrize("n_waiting", [0, 1])
-def test_window_that_nobody_waits_for_ends_at_its_next_step(n_waiting: int) -> None:
+def test_abandoned_window_ends_at_its_next_step(n_waiting: int) -> None:
     class Leaving(Stepping):
         def decode_windows(
             self, encoded: Encoded, requests: Sequence[WindowRequest]
@@ -546,7 +546,7 @@ def _schedule(engine: Interpreter, source: Any, batch_size: int = 1) -> Schedule
     return Schedule(source, stages, batch_size)
 
 
-def test_what_is_urgent_goes_before_batch_that_was_encoded_ahead() -> None:
+def test_urgent_recording_overtakes_an_encoded_batch() -> None:
     engine = Interpreter(Encoder())
     archive, live = recording_of(noise(6)), recording_of(noise(1, 5), priority=-1)
     source = Growing(engine, [(0, archive), (2, live)])
@@ -561,7 +561,7 @@ def test_what_is_urgent_goes_before_batch_that_was_encoded_ahead() -> None:
     assert order == ["archive"] * 2 + ["live"] + ["archive"] * 4
 
 
-def test_who_had_less_goes_first() -> None:
+def test_client_with_the_least_windows_goes_first() -> None:
     engine = Noting()
     greedy, modest = FairShare(), FairShare()
     recordings = [recording_of(noise(6), "seek") for _ in range(3)]
@@ -591,7 +591,7 @@ def test_who_had_less_goes_first() -> None:
 
 
 @pytest.mark.parametrize(("keys", "n_batches"), [(("a", "a"), 3), (("a", "b"), 6)])
-def test_windows_of_engines_alike_are_one_batch(keys: tuple[str, str], n_batches: int) -> None:
+def test_windows_of_equal_engines_share_a_batch(keys: tuple[str, str], n_batches: int) -> None:
     engines = [Noting(key) for key in keys]
     recordings = [recording_of(noise(3), "seek") for _ in keys]
     for recording, engine in zip(recordings, engines, strict=True):
@@ -604,7 +604,7 @@ def test_windows_of_engines_alike_are_one_batch(keys: tuple[str, str], n_batches
         assert [segment.text for segment in recording.segments] == ["0", "1", "2"]
 
 
-def test_whoever_is_passed_over_eight_times_is_due() -> None:
+def test_priority_passed_over_eight_times_is_due() -> None:
     """Each batch of others counts; one of its own, or nothing left to wait for, ends the count."""
     turns = PriorityScheduler()
     urgent, other, late = (recording_of(noise(1), priority=n) for n in (-1, 0, 1))
@@ -624,7 +624,7 @@ def test_whoever_is_passed_over_eight_times_is_due() -> None:
     assert not turns.is_due(0), "nothing waited"
 
 
-def test_of_several_that_are_due_the_most_urgent_goes_first() -> None:
+def test_most_urgent_of_due_recordings_goes_first() -> None:
     turns = PriorityScheduler()
     urgent, other, late = (recording_of(noise(1), priority=n) for n in (-1, 0, 1))
     for _ in range(9):
@@ -634,7 +634,7 @@ def test_of_several_that_are_due_the_most_urgent_goes_first() -> None:
     assert turns.next_of([late, urgent, other]) is late
 
 
-def test_of_equals_least_served_goes_first_then_first_come() -> None:
+def test_next_of_equal_priorities_is_least_served() -> None:
     turns = PriorityScheduler()
     one, other, third = (recording_of(noise(1)) for _ in range(3))
     assert turns.next_of([one, other, third]) is one

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import TOY_TOKENS
-from tests.unit.transcription.made_up_words import BEGIN, TOKENIZER, window
+from tests.unit.transcription.fake_words import BEGIN, TOKENIZER, window
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
@@ -22,7 +22,7 @@ def at(seconds: float) -> int:
     return BEGIN + round(seconds * 50)
 
 
-def test_words_without_times_are_spread_by_their_letters() -> None:
+def test_spread_words_spreads_by_letters() -> None:
     """Of `a four letters`, with a blank before each: 2, 5 and 8 of 15 letters in 3 s."""
 
     class Words:
@@ -39,7 +39,7 @@ def test_words_without_times_are_spread_by_their_letters() -> None:
     assert [word.end_s for word in words] == pytest.approx(edges[1:])
 
 
-def test_a_character_alone_takes_all_of_its_segment() -> None:
+def test_spread_words_of_one_character_spans_the_segment() -> None:
     class Letters:
         def decode(self, ids: Any, **_: object) -> str:
             return "".join(chr(0x4E00 + token) for token in ids)
@@ -56,14 +56,14 @@ def test_a_character_alone_takes_all_of_its_segment() -> None:
     assert spread_words([nothing], letters)[0].words == ()
 
 
-def test_words_of_tokens_carry_them_and_times_are_no_words() -> None:
+def test_spread_words_keeps_tokens_without_timestamps() -> None:
     segment = Segment(0.0, 2.0, "w1 w2", (BEGIN, 1, 2, BEGIN + 100), -0.1, 0.0, language="en")
     words = spread_words([segment], TOKENIZER)[0].words
     assert [(word.text, word.tokens) for word in words] == [(" w1", (1,)), (" w2", (2,))]
     assert [(word.start_s, word.end_s) for word in words] == [(0.0, 1.0), (1.0, 2.0)]
 
 
-def test_segments_are_placed_in_recording_and_end_with_its_audio() -> None:
+def test_assemble_segments_bounds_times_by_the_audio() -> None:
     """A window of 1.5 s at 40 s, in which a model trained on 30 s writes a time behind the end."""
     audio = Window(np.zeros(24_000, np.float32), 40.0, is_sought=True)
     tokens = (at(0.0), 1, at(0.5), at(0.6), 2, at(2.0), at(2.0), 3)
@@ -78,7 +78,7 @@ def test_segments_are_placed_in_recording_and_end_with_its_audio() -> None:
     assert (second.language, second.window_start_s) == ("de", 40.0)
 
 
-def test_unfinished_segment_is_kept_where_windows_do_not_seek() -> None:
+def test_assemble_segments_keeps_rest_unless_sought() -> None:
     """Up to the end of the window; where they seek the next one begins with it."""
     tokens = (at(0.0), 1, at(0.5), at(0.6), 2)
     decoded, options = Decoded(tokens, -0.3, 0.2, runaway=False), DecodingOptions(timestamps=True)
@@ -93,14 +93,14 @@ def test_unfinished_segment_is_kept_where_windows_do_not_seek() -> None:
     assert (left.advance_s, kept.advance_s) == (0.5, 1.0)
 
 
-def test_a_segment_behind_the_audio_lies_at_its_end() -> None:
+def test_assemble_segments_behind_the_audio_ends_there() -> None:
     tokens = (at(0.0), 1, at(0.5), at(1.2), 2, at(1.4))
     decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
     heard = assemble_segments(window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
     assert [(one.start_s, one.end_s) for one in heard.segments] == [(4.0, 4.5), (5.0, 5.0)]
 
 
-def test_a_segment_s_text_has_no_blanks_around_it() -> None:
+def test_assemble_segments_strips_text() -> None:
     class Padded:
         def decode(self, ids: Any, **_: object) -> str:
             return "".join(f" {token}\n" for token in ids)
@@ -111,7 +111,7 @@ def test_a_segment_s_text_has_no_blanks_around_it() -> None:
     assert segment.text == "1\n 2"
 
 
-def test_segments_of_a_packed_window_lie_in_their_stretches() -> None:
+def test_assemble_segments_locates_packed_pieces() -> None:
     """One ends where a stretch does; the next one begins with the next stretch."""
     pieces = (PackedPiece(0.0, 5.0, 1.0), PackedPiece(1.0, 70.0, 1.0))
     audio = Window(np.zeros(32_000, np.float32), 5.0, pieces)
@@ -121,7 +121,7 @@ def test_segments_of_a_packed_window_lie_in_their_stretches() -> None:
     assert [(one.start_s, one.end_s) for one in heard.segments] == [(5.0, 6.0), (70.0, 70.5)]
 
 
-def test_silence_and_empty_text_leave_no_segment_but_a_time() -> None:
+def test_assemble_segments_of_silence_has_no_segments() -> None:
     options = DecodingOptions(timestamps=True)
     silent = Decoded((at(0.0), 1, at(0.5)), -2.0, 0.9, runaway=False)
     heard = assemble_segments(window(4), silent, "en", TOKENIZER, options)
@@ -142,7 +142,7 @@ def test_silence_and_empty_text_leave_no_segment_but_a_time() -> None:
     assert (made_up.segments, made_up.silent) == ((), True)
 
 
-def test_without_times_a_window_is_one_segment() -> None:
+def test_assemble_segments_without_timestamps_gives_one() -> None:
     heard = assemble_segments(
         window(4), Decoded((1, 2), -0.1, 0.0, False), "en", TOKENIZER, DecodingOptions()
     )
@@ -157,7 +157,7 @@ def test_without_times_a_window_is_one_segment() -> None:
 
 
 @pytest.mark.parametrize(("last", "alone"), [((at(0.5),), True), ((at(0.5), at(0.5)), False)])
-def test_a_single_time_at_the_end_says_that_nothing_follows(
+def test_assemble_segments_with_single_end_ends_alone(
     last: tuple[int, ...], *, alone: bool
 ) -> None:
     decoded = Decoded((at(0.0), 1, *last), -0.1, 0.0, runaway=False)
@@ -165,7 +165,7 @@ def test_a_single_time_at_the_end_says_that_nothing_follows(
     assert heard.ends_alone is alone
 
 
-def test_times_are_told_to_a_tenth_of_a_millisecond() -> None:
+def test_round_times_rounds_to_0_1_ms() -> None:
     third = 1 / 3
     said = replace(Segment(third, 2 * third, "a", (), 0.0, 0.0), window_start_s=third)
     assert (round_times(said).start_s, round_times(said).end_s) == (0.3333, 0.6667)

@@ -18,13 +18,13 @@ def where(_argument: int) -> str:
     return threading.current_thread().name
 
 
-def test_a_call_alone_runs_where_it_is_asked_for() -> None:
+def test_single_call_runs_in_the_caller_s_thread() -> None:
     with Prefetch(where) as ahead:
         assert ahead.begin(1).result() == threading.current_thread().name
         assert ahead.begin(2).result() == threading.current_thread().name
 
 
-def test_call_with_another_behind_it_runs_in_the_thread() -> None:
+def test_call_followed_by_another_runs_in_the_thread() -> None:
     with Prefetch(where) as ahead:
         first, second = ahead.begin(1), ahead.begin(2)
         assert first.coming is not None
@@ -32,12 +32,12 @@ def test_call_with_another_behind_it_runs_in_the_thread() -> None:
         assert first.result() == second.result() != threading.current_thread().name
 
 
-def test_one_that_shall_run_now_waits_for_no_other() -> None:
+def test_call_with_now_runs_in_the_thread() -> None:
     with Prefetch(where) as ahead:
         assert ahead.begin(1, now=True).result() != threading.current_thread().name
 
 
-def test_each_call_runs_once_and_in_its_turn() -> None:
+def test_calls_run_once_in_order() -> None:
     ran: list[int] = []
     with Prefetch(ran.append) as ahead:
         begun = [ahead.begin(1, now=True), *(ahead.begin(n) for n in (2, 3)), ahead.begin(4)]
@@ -46,7 +46,7 @@ def test_each_call_runs_once_and_in_its_turn() -> None:
     assert ran == [1, 2, 3, 4]
 
 
-def test_one_that_is_apart_stands_in_no_row() -> None:
+def test_call_apart_runs_in_the_caller_s_thread() -> None:
     with Prefetch(where) as ahead:
         first = ahead.begin(1)
         apart = ahead.begin(2, apart=True)
@@ -55,13 +55,13 @@ def test_one_that_is_apart_stands_in_no_row() -> None:
         assert first.result() == threading.current_thread().name
 
 
-def test_switched_off_every_call_runs_where_it_is_asked_for() -> None:
+def test_disabled_prefetch_runs_in_the_caller_s_thread() -> None:
     with Prefetch(where, lambda _: lambda: "begun", enabled=False) as ahead:
         calls = [ahead.begin(n, now=True) for n in range(3)]
         assert {call.result() for call in calls} == {threading.current_thread().name}
 
 
-def test_asynchronous_call_begins_at_once_without_a_thread() -> None:
+def test_asynchronous_call_begins_at_once() -> None:
     begun: list[int] = []
 
     def start(argument: int) -> object:
@@ -74,7 +74,7 @@ def test_asynchronous_call_begins_at_once_without_a_thread() -> None:
         assert [call.result() for call in calls] == [10, 20]
 
 
-def test_closing_waits_for_what_runs_and_drops_what_does_not_yet() -> None:
+def test_close_waits_for_running_and_drops_pending_calls() -> None:
     """The first call runs until the second one is dropped."""
     dropped, done = threading.Event(), []
 
@@ -93,7 +93,7 @@ def test_closing_waits_for_what_runs_and_drops_what_does_not_yet() -> None:
     assert second.coming.cancelled()
 
 
-def test_errors_come_when_they_are_asked_for() -> None:
+def test_errors_are_raised_by_result() -> None:
     def fail(argument: int) -> int:
         raise ValueError(str(argument))
 
@@ -104,7 +104,7 @@ def test_errors_come_when_they_are_asked_for() -> None:
                 call.result()
 
 
-def test_results_come_in_the_order_they_are_asked_for() -> None:
+def test_results_come_in_any_order() -> None:
     with Prefetch(lambda x: 10 // x) as ahead:
         two, zero, five = (ahead.begin(x) for x in (2, 0, 5))
         assert five.result() == 2
@@ -113,7 +113,7 @@ def test_results_come_in_the_order_they_are_asked_for() -> None:
         assert two.result() == 5
 
 
-def test_what_cannot_even_begin_is_told_when_its_turn_comes() -> None:
+def test_failed_start_is_raised_by_result() -> None:
     def start(_x: int) -> Any:
         raise DeviceError("the chip went away; try again")
 

@@ -14,7 +14,7 @@ import pytest
 from onnxruntime import InferenceSession
 
 from tests.unit.shapes import TINY, toy_spec
-from tests.unit.transcription.made_up_words import TOKENIZER
+from tests.unit.transcription.fake_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import WindowPlan
@@ -48,7 +48,7 @@ def long() -> FloatArray:
     "strategy",
     ["overlap", *(pytest.param(name, marks=pytest.mark.slow) for name in ("seek", "consecutive"))],
 )
-def test_segments_come_one_by_one_and_are_those_of_the_whole(
+def test_segments_come_one_by_one(
     micro_of_10_s: Transcriber, long: FloatArray, strategy: str
 ) -> None:
     micro, options = micro_of_10_s, LongOptions(strategy=strategy)
@@ -65,7 +65,7 @@ def test_segments_come_one_by_one_and_are_those_of_the_whole(
     assert at[0] < at[-1], "the first came before the last window was transcribed"
 
 
-def test_whoever_stops_asking_ends_the_work(micro_of_10_s: Transcriber, long: FloatArray) -> None:
+def test_closed_segments_end_the_work(micro_of_10_s: Transcriber, long: FloatArray) -> None:
     told: list[float] = []
     options = LongOptions(strategy="consecutive")
     segments = micro_of_10_s.segments(
@@ -77,7 +77,7 @@ def test_whoever_stops_asking_ends_the_work(micro_of_10_s: Transcriber, long: Fl
     assert len(told) == n_windows < len(long) / SAMPLE_RATE_HZ / 9
 
 
-def test_what_cannot_be_read_is_told_when_it_is_asked_for(micro: Transcriber) -> None:
+def test_unreadable_file_fails_at_the_first_segment(micro: Transcriber) -> None:
     segments = micro.segments("nowhere.wav", OPTIONS)
     with pytest.raises(AudioError, match=r"nowhere\.wav"):
         next(segments)
@@ -93,7 +93,7 @@ def test_wrong_options_are_refused_at_once(micro: Transcriber) -> None:
         micro.transcribe_many(["nowhere.wav"], OPTIONS, batch_size=0)
 
 
-def test_of_many_recordings_each_tells_how_far_it_is(micro: Transcriber) -> None:
+def test_transcribe_many_calls_progress(micro: Transcriber) -> None:
     told: list[tuple[float, float | None]] = []
     silence = np.zeros(SAMPLE_RATE_HZ * 12, np.float32)
     everything = LongOptions(skip_silence=False)
@@ -103,7 +103,7 @@ def test_of_many_recordings_each_tells_how_far_it_is(micro: Transcriber) -> None
     assert told[-1] == (12.0, 12.0)
 
 
-def test_eight_calls_lead_from_transcribe_to_the_run_of_a_graph(
+def test_transcribe_reaches_the_graph_in_nine_frames(
     micro: Transcriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran, ways = InferenceSession.run_with_iobinding, set()
@@ -174,7 +174,7 @@ EVERYTHING = LongOptions(skip_silence=False)
 CONSECUTIVE = replace(EVERYTHING, strategy="consecutive")
 
 
-def test_a_transcript_says_where_it_comes_from(transcriber: Transcriber) -> None:
+def test_transcript_has_name_language_and_task(transcriber: Transcriber) -> None:
     found = transcriber.transcribe(noise(2.5), DecodingOptions(language="auto"), long=CONSECUTIVE)
     assert found.duration_s == 2.5
     assert found.task == "transcribe"
@@ -188,7 +188,7 @@ def test_a_transcript_says_where_it_comes_from(transcriber: Transcriber) -> None
     assert (german.language, german.task, german.language_probs) == ("de", "translate", {})
 
 
-def test_samples_are_as_long_as_their_rate_says(transcriber: Transcriber) -> None:
+def test_sample_rate_sets_the_duration(transcriber: Transcriber) -> None:
     """However they are asked about."""
     half, english = noise(0.5), DecodingOptions("en")
     segments = transcriber.segments(half, english, sample_rate=8000, long=EVERYTHING)
@@ -200,7 +200,7 @@ def test_samples_are_as_long_as_their_rate_says(transcriber: Transcriber) -> Non
 
 
 @pytest.mark.parametrize(("window_s", "first"), [(0.1, 20), (0.2, 29)])
-def test_no_time_lies_behind_the_window_that_the_encoder_takes(window_s: float, first: int) -> None:
+def test_timestamps_end_with_the_encoder_s_window(window_s: float, first: int) -> None:
     """Whatever the decoder was trained on: 0.18 s, which it wants to begin with, are id 29."""
 
     class Late(Open):
@@ -229,7 +229,7 @@ def test_recordings_of_a_run_share_turns(
     assert urgent.engine is run.recording(audio).engine is not None
 
 
-def test_one_that_cannot_be_read_leaves_the_others_their_turn(
+def test_transcribe_many_with_unreadable_file_goes_on(
     transcriber: Transcriber, tmp_path: Path
 ) -> None:
     (tmp_path / "bad.wav").write_bytes(b"RIFF")
@@ -243,7 +243,7 @@ def test_one_that_cannot_be_read_leaves_the_others_their_turn(
         transcriber.transcribe(tmp_path / "bad.wav")
 
 
-def test_batches_hold_as_many_windows_as_asked_for_up_to_256(transcriber: Transcriber) -> None:
+def test_batch_size_is_at_most_256(transcriber: Transcriber) -> None:
     encoder = transcriber.encoder
     assert isinstance(encoder, Levels)
     transcriber.transcribe(noise(5.0), DecodingOptions("en"), long=CONSECUTIVE, batch_size=2)
@@ -257,7 +257,7 @@ def test_batches_hold_as_many_windows_as_asked_for_up_to_256(transcriber: Transc
             transcriber.transcribe(noise(0.1), long=EVERYTHING, batch_size=wrong)
 
 
-def test_trimmed_windows_are_as_long_as_their_audio_and_margin(
+def test_trimmed_windows_have_their_audio_and_margin(
     transcriber: Transcriber,
 ) -> None:
     encoder = transcriber.encoder
@@ -269,7 +269,7 @@ def test_trimmed_windows_are_as_long_as_their_audio_and_margin(
     assert ten.encoder is encoder
 
 
-def test_a_batch_s_time_is_shared_by_its_windows(transcriber: Transcriber) -> None:
+def test_batch_time_is_shared_by_its_recordings(transcriber: Transcriber) -> None:
     """Two recordings in one batch: the stages of both together are those of the batch."""
     many = list(transcriber.transcribe_many([noise(0.5)] * 2, long=CONSECUTIVE, batch_size=2))
     one, other = (found.timings for found in many)  # type: ignore[union-attr]
@@ -277,7 +277,7 @@ def test_a_batch_s_time_is_shared_by_its_windows(transcriber: Transcriber) -> No
     assert one.decode_ms == other.decode_ms <= one.total_ms
 
 
-def test_parts_can_be_exchanged_and_the_others_stay(transcriber: Transcriber) -> None:
+def test_replace_exchanges_one_part(transcriber: Transcriber) -> None:
     encoder, decoder = Levels(), Open()
     changed = replace(transcriber, encoder=encoder, decoder=decoder)
     assert changed.encoder is encoder
@@ -302,7 +302,7 @@ CALLS: dict[str, Callable[[Transcriber], Call]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_every_way_to_transcribe_tells_progress_if_asked(
+def test_every_method_calls_progress(
     transcriber: Transcriber,
     caplog: pytest.LogCaptureFixture,
     call: Callable[[Transcriber], Call],
@@ -320,7 +320,7 @@ def test_every_way_to_transcribe_tells_progress_if_asked(
     assert len(told) == 1
 
 
-def test_encoder_and_decoder_take_turns_where_that_is_asked_for(transcriber: Transcriber) -> None:
+def test_encode_ahead_off_uses_one_thread(transcriber: Transcriber) -> None:
     """As what is measured does: then all is done by the thread that asks."""
 
     class Placed(Levels):
@@ -337,7 +337,7 @@ def test_encoder_and_decoder_take_turns_where_that_is_asked_for(transcriber: Tra
             assert (threads == {threading.current_thread()}) is not ahead
 
 
-def test_a_run_takes_audio_that_goes_on_window_by_window(transcriber: Transcriber) -> None:
+def test_transcribe_running_decodes_a_buffer(transcriber: Transcriber) -> None:
     run = TranscriptionRun(transcriber, DecodingOptions("en"))
     request = run.request(PartialBuffer(noise(5.0), Draft((1,)), word_timestamps=True))
     assert request.window.audio.size == 16_000, "a window has 1 s of audio"
@@ -351,7 +351,7 @@ def test_a_run_takes_audio_that_goes_on_window_by_window(transcriber: Transcribe
     assert heard.text == "w1 w2"
 
 
-def test_a_model_that_is_opened_again_took_what_it_took_then(
+def test_load_ms_is_that_of_the_last_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By a clock that goes on by 2 s while it is loaded."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import toy_spec
-from tests.unit.transcription.watched import Watched
+from tests.unit.transcription.recording_encoder import RecordingEncoder
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.audio.windows import Window, WindowPlan
@@ -30,8 +30,8 @@ def speech() -> FloatArray:
     return load_audio(unpack_clips() / "seen" / "seen-000.ogg")[: 4 * SAMPLE_RATE_HZ]
 
 
-def test_a_recording_is_encoded_as_far_as_it_goes(micro: Transcriber, speech: FloatArray) -> None:
-    watched = Watched(micro.encoder)
+def test_trimmed_recording_encodes_its_audio_only(micro: Transcriber, speech: FloatArray) -> None:
+    watched = RecordingEncoder(micro.encoder)
     eared = replace(micro, encoder=watched)  # type: ignore[arg-type]
     options = DecodingOptions(language="en")
     full, trimmed = (
@@ -47,10 +47,8 @@ def test_a_recording_is_encoded_as_far_as_it_goes(micro: Transcriber, speech: Fl
     assert (full.settings.trim_window, trimmed.settings.trim_window) == (False, True)
 
 
-def test_each_window_of_a_batch_is_trimmed_by_itself(
-    micro: Transcriber, speech: FloatArray
-) -> None:
-    watched = Watched(micro.encoder)
+def test_batch_trims_each_window_by_itself(micro: Transcriber, speech: FloatArray) -> None:
+    watched = RecordingEncoder(micro.encoder)
     eared = replace(micro, encoder=watched, encode_ahead=False)  # type: ignore[arg-type]
     options = DecodingOptions(language="en", max_new_tokens=3)
     several = [speech[: seconds * SAMPLE_RATE_HZ] for seconds in (2, 4, 1)]
@@ -73,7 +71,7 @@ class Ears:
 
 @pytest.mark.parametrize("n_mels", [80, 128])
 @pytest.mark.parametrize(("trim_window", "seconds"), [(False, 4), (True, 3)])
-def test_window_is_heard_with_silence_and_its_own_loudness(
+def test_mel_of_trimmed_window_is_that_of_it_alone(
     n_mels: int, trim_window: bool, seconds: int
 ) -> None:
     """Whatever it is batched with; the log-mel is of the audio with its silence."""
@@ -89,15 +87,15 @@ def test_window_is_heard_with_silence_and_its_own_loudness(
         np.testing.assert_array_equal(own, log_mel(whole, n_mels))
 
 
-def test_full_windows_are_as_before(micro: Transcriber, speech: FloatArray) -> None:
+def test_trim_of_full_window_changes_nothing(micro: Transcriber, speech: FloatArray) -> None:
     options = DecodingOptions(language="en")
     full = np.tile(speech, 8)[: round(micro.content_s * SAMPLE_RATE_HZ)]
     trimmed, whole = (micro.transcribe(full, options, long=long) for long in (TRIMMED, WHOLE))
     assert trimmed.text == whole.text != ""
 
 
-def test_an_encoder_of_one_size_refuses(micro: Transcriber, speech: FloatArray) -> None:
-    fixed = replace(micro, encoder=Watched(micro.encoder, 1000))  # type: ignore[arg-type]
+def test_fixed_encoder_refuses_trim_window(micro: Transcriber, speech: FloatArray) -> None:
+    fixed = replace(micro, encoder=RecordingEncoder(micro.encoder, 1000))  # type: ignore[arg-type]
     english, refusal = DecodingOptions(language="en"), "trim-window .*1000 frames"
     with pytest.raises(OptionError, match=refusal):
         fixed.check(english, TRIMMED)  # as the command does, before it opens anything
@@ -113,7 +111,7 @@ class FrameEars(Ears):
         return np.swapaxes(super().encode(mel), 1, 2)
 
 
-def test_windows_trimmed_apart_are_padded_with_their_lengths() -> None:
+def test_features_of_trimmed_windows_are_padded() -> None:
     ears = FrameEars(replace(toy_spec(), dims=replace(toy_spec().dims, n_mels=80)))
     stages = Stages(ears, None, WindowPlan(4.0, 1.0, trim_window=True))  # type: ignore[arg-type]
     batch = [np.ones(seconds * SAMPLE_RATE_HZ, np.float32) for seconds in (2, 1)]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.transcription.made_up_engine import (
+from tests.unit.transcription.fake_engine import (
     PLAN,
     Chip,
     Encoder,
@@ -22,7 +22,7 @@ from tests.unit.transcription.made_up_engine import (
     recording_of,
     texts,
 )
-from tests.unit.transcription.watched import Watched
+from tests.unit.transcription.recording_encoder import RecordingEncoder
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Transcript
@@ -43,7 +43,7 @@ def request(window: Window | None = None, context: Context | None = None) -> Win
     return WindowRequest(window or Window(AUDIO, 3.5), context or Context("en", (7, 8)))
 
 
-def test_window_is_known_by_samples_place_and_shown_text() -> None:
+def test_window_key_depends_on_audio_place_and_prompt() -> None:
     louder = AUDIO.copy()
     louder[-1] += 0.01
     different = [
@@ -59,7 +59,7 @@ def test_window_is_known_by_samples_place_and_shown_text() -> None:
     assert window_key(request()) == window_key(request(context=Context("de", (7, 8), n_windows=9)))
 
 
-def test_independent_windows_ignore_the_text_before() -> None:
+def test_window_key_without_sequence_ignores_previous_text() -> None:
     """It is not shown to them, whatever came of other windows meanwhile."""
     shown, other = (Context("en", ids, sequential=False) for ids in ((7, 8), (9,)))
     assert window_key(request(context=shown)) == window_key(request(context=other))
@@ -77,7 +77,7 @@ RESULT = WindowResult(
 )
 
 
-def test_a_remembered_window_gives_its_result_again() -> None:
+def test_cached_window_gives_its_result_again() -> None:
     context = Context("auto", language_probs={"de": 0.9})
     known = CachedWindow.of(request(context=context), RESULT)
     again = known.again(request(context=Context("auto")))
@@ -85,7 +85,7 @@ def test_a_remembered_window_gives_its_result_again() -> None:
     assert replace(again, window=RESULT.window) == RESULT
 
 
-def test_remembered_windows_count_as_detections() -> None:
+def test_cached_window_counts_as_detection() -> None:
     """What is decoded behind them weighs as much as in a run that was not interrupted."""
     context, replayed = (Context("auto", detects=True) for _ in range(2))
     for probs in ({"en": 0.4, "de": 0.3}, {"en": 0.45, "de": 0.4}):
@@ -110,7 +110,7 @@ class Known(dict[str, CachedWindow]):
 
 
 @pytest.mark.parametrize("kind", [Encoder, Chip])
-def test_known_windows_go_through_no_stage_however_encoder_works(kind: type[Encoder]) -> None:
+def test_cached_windows_go_through_no_stage(kind: type[Encoder]) -> None:
     """By itself or not; of a batch all windows are known, or all are decoded together again."""
     encoder, memory = kind(), Known()
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
@@ -131,7 +131,7 @@ def test_known_windows_go_through_no_stage_however_encoder_works(kind: type[Enco
     assert len(encoder.threads) == 2
 
 
-def test_what_is_no_number_is_not_kept_and_does_no_harm(tmp_path: Path) -> None:
+def test_remember_of_infinite_number_writes_nothing(tmp_path: Path) -> None:
     """JSON has no such numbers: a run that goes on decodes that window again."""
     path = tmp_path / "j.jsonl"
     known = CachedWindow.of(request(), RESULT)
@@ -149,9 +149,7 @@ def test_what_is_no_number_is_not_kept_and_does_no_harm(tmp_path: Path) -> None:
         assert cache.recall("broken") is None
 
 
-def test_what_is_kept_is_on_the_disk_as_soon_as_it_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_remember_syncs_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the first windows: most recordings are done with them, and leave nothing."""
     flushed: list[int] = []
     path = tmp_path / "j.jsonl"
@@ -169,7 +167,7 @@ def test_what_is_kept_is_on_the_disk_as_soon_as_it_is_told(
 
 
 @pytest.mark.parametrize(("told", "language"), [("auto", "de"), ("fr", "fr")])
-def test_a_recording_knows_its_language_by_it_unless_it_was_told(told: str, language: str) -> None:
+def test_cached_window_restores_the_language(told: str, language: str) -> None:
     known = CachedWindow.of(request(context=Context("de", language_probs={"de": 0.9})), RESULT)
     context = Context(told)
     known.again(request(context=context))
@@ -187,7 +185,7 @@ def n_lines(path: Path) -> int:
     return len(path.read_bytes().splitlines())
 
 
-def test_a_cache_is_known_as_far_as_its_last_segment(tmp_path: Path) -> None:
+def test_known_s_is_the_end_of_the_last_segment(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with WindowCache(path, "a", go_on=True) as cache:
         assert cache.known_s == 0.0
@@ -197,7 +195,7 @@ def test_a_cache_is_known_as_far_as_its_last_segment(tmp_path: Path) -> None:
         assert cache.known_s == 4.5
 
 
-def test_a_cache_that_was_closed_may_go_on(tmp_path: Path) -> None:
+def test_closed_cache_can_be_opened_again(tmp_path: Path) -> None:
     cache = WindowCache(tmp_path / "j.jsonl", "a", go_on=True)
     for key in ("first", "second"):
         with cache:
@@ -207,7 +205,7 @@ def test_a_cache_that_was_closed_may_go_on(tmp_path: Path) -> None:
         assert cache.recall("second") == known("second", 1.0)
 
 
-def test_nothing_of_what_was_torn_is_left_behind_what_is_new(tmp_path: Path) -> None:
+def test_remember_after_truncated_line_drops_it(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with WindowCache(path, "a", go_on=True) as cache:
         cache.remember([known("first", 1.0)])
@@ -219,7 +217,7 @@ def test_nothing_of_what_was_torn_is_left_behind_what_is_new(tmp_path: Path) -> 
     assert path.read_bytes().endswith(b"}\n")
 
 
-def test_what_is_removed_is_gone_and_may_begin_anew(tmp_path: Path) -> None:
+def test_removed_cache_starts_anew(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with WindowCache(path, "a", go_on=True) as cache:
         cache.remove()
@@ -257,8 +255,8 @@ def long() -> FloatArray:
     return np.concatenate([part for clip in clips for part in (clip, pause)])
 
 
-def watched(micro: Transcriber) -> tuple[Transcriber, Watched]:
-    encoder = Watched(micro.encoder)
+def watched(micro: Transcriber) -> tuple[Transcriber, RecordingEncoder]:
+    encoder = RecordingEncoder(micro.encoder)
     return replace(micro, encoder=encoder, encode_ahead=False), encoder  # type: ignore[arg-type]
 
 
@@ -291,7 +289,7 @@ def straight(
 @pytest.mark.parametrize(
     "n_segments", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 100))]
 )
-def test_an_interrupted_run_goes_on_with_the_same_text(
+def test_resumed_run_gives_the_same_text(
     micro_of_10_s: Transcriber,
     long: FloatArray,
     tmp_path: Path,
@@ -319,7 +317,7 @@ def lines(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines(keepends=True)
 
 
-def test_a_torn_line_and_what_is_behind_it_are_left_out(
+def test_truncated_line_ends_the_cache(
     micro_of_10_s: Transcriber, long: FloatArray, tmp_path: Path
 ) -> None:
     path = tmp_path / "j.jsonl"
@@ -342,7 +340,7 @@ def test_a_torn_line_and_what_is_behind_it_are_left_out(
 
 
 @pytest.mark.parametrize(("settings", "go_on"), [("other", True), ("a", False)])
-def test_what_another_run_left_is_of_no_use(
+def test_cache_of_other_settings_is_ignored(
     micro_of_10_s: Transcriber, long: FloatArray, tmp_path: Path, settings: str, go_on: bool
 ) -> None:
     path = tmp_path / "j.jsonl"
@@ -355,7 +353,7 @@ def test_what_another_run_left_is_of_no_use(
     assert json.loads(lines(path)[0])["unfinished"] == settings
 
 
-def test_what_is_done_leaves_nothing(
+def test_removed_cache_leaves_no_file(
     tmp_path: Path, micro_of_10_s: Transcriber, long: FloatArray
 ) -> None:
     path = tmp_path / "folder" / "j.jsonl"
@@ -367,7 +365,7 @@ def test_what_is_done_leaves_nothing(
     assert not path.exists()
 
 
-def test_runs_are_told_apart_by_all_that_shapes_their_text(micro_of_10_s: Transcriber) -> None:
+def test_identity_differs_with_options_and_model(micro_of_10_s: Transcriber) -> None:
     own = micro_of_10_s.identity(PLAIN)
     assert own == micro_of_10_s.identity(DecodingOptions(), LongOptions())
     others = {

@@ -17,7 +17,7 @@ import soundfile
 
 from tests import moonshine_stand_in
 from tests.unit.checkpoint.small_hub import use_hub
-from tests.unit.decoding.search.oracle import Oracle
+from tests.unit.decoding.search.hashed_decoder import HashedDecoder
 from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.core.errors import DeviceError, HubError, OptionError
@@ -203,7 +203,7 @@ class State(tuple[int, ...]):
         return len(self)
 
 
-class CountingOracle(Oracle):
+class CountingOracle(HashedDecoder):
     def step(self, tokens: Any, state: Any, positions: Any, **named: Any) -> Any:
         output, history = super().step(tokens, state, positions, **named)
         return output, State(history)

@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, decode
-from tests.unit.decoding.search.torn import TOKENIZER, Torn, torn, tried
+from tests.unit.decoding.search.scripted_decoder import EOT, PREFIX, ScriptedDecoder, State, decode
+from tests.unit.decoding.search.two_token_decoder import (
+    TOKENIZER,
+    TwoTokenDecoder,
+    tried,
+    two_token_decoder,
+)
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import (
@@ -32,9 +37,9 @@ from whisper_hailo.decoding.search.fallback import (
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps, run_steps
 
 
-def test_only_doubtful_windows_are_retried_with_their_own_audio() -> None:
-    """Row 0 is sure of what it hears; 1 and 2 are torn and go hotter, as rows 0 and 1."""
-    decoder = torn(0.99, 0.5, 0.5)
+def test_fallback_retries_doubtful_windows_only() -> None:
+    """Row 0 is sure of what it hears; 1 and 2 hesitate and go hotter, as rows 0 and 1."""
+    decoder = two_token_decoder(0.99, 0.5, 0.5)
     sure, *doubtful = tried(decoder)
     assert (sure.tokens, sure.temperature) == ((0, 0, 0), 0.0)
     assert decoder.heard == [{0, 1, 2}] * 4 + [{1, 2}] * 8
@@ -42,25 +47,25 @@ def test_only_doubtful_windows_are_retried_with_their_own_audio() -> None:
     assert set(doubtful[1].tokens) <= {4, 5}
 
 
-def test_a_window_in_a_batch_is_tried_as_it_is_alone() -> None:
+def test_fallback_in_a_batch_gives_the_result_alone() -> None:
     shares = (0.99, 0.5, 0.5)
-    batch = tried(torn(*shares))
+    batch = tried(two_token_decoder(*shares))
     for row in (1, 2):
         only = [0.99] * 3
         only[row] = shares[row]
-        assert tried(torn(*only))[row] == batch[row]
+        assert tried(two_token_decoder(*only))[row] == batch[row]
 
 
-def test_nothing_is_tried_again_where_nothing_is_in_doubt() -> None:
-    decoder = torn(0.99, 0.99)
+def test_fallback_without_doubt_decodes_once() -> None:
+    decoder = two_token_decoder(0.99, 0.99)
     assert [one.temperature for one in tried(decoder)] == [0.0, 0.0]
     assert len(decoder.fed) == 4
 
 
-def test_a_window_that_passes_when_hotter_is_not_tried_again() -> None:
+def test_fallback_stops_at_the_first_passing_temperature() -> None:
     """The gate opens between the temperatures: what is at 0.4 is taken."""
 
-    class Settled(Torn):
+    class Settled(TwoTokenDecoder):
         def step(self, tokens: np.ndarray, *args: Any, **named: Any) -> Any:
             if len(self.fed) == 4:  # the first text took four passes
                 self.shares = (0.999,)
@@ -72,20 +77,20 @@ def test_a_window_that_passes_when_hotter_is_not_tried_again() -> None:
     assert len(decoder.fed) == 8
 
 
-def test_likeliest_attempt_is_taken_where_all_fail() -> None:
-    (decoded,) = tried(torn(0.5), (0.0,))
+def test_fallback_without_passing_attempt_takes_likeliest() -> None:
+    (decoded,) = tried(two_token_decoder(0.5), (0.0,))
     assert (decoded.temperature, decoded.made_up) == (0.0, False)
     assert decoded.avg_logprob == pytest.approx(3 * np.log(0.5) / 4, abs=1e-4)
-    (first,) = tried(torn(0.6), (0.0, 1.5, 2.0))
+    (first,) = tried(two_token_decoder(0.6), (0.0, 1.5, 2.0))
     assert (first.tokens, first.temperature) == ((0, 0, 0), 0.0)
     assert first.avg_logprob == pytest.approx(3 * np.log(0.6) / 4, abs=1e-4)
-    (last,) = tried(torn(0.6), (2.0, 0.01))
+    (last,) = tried(two_token_decoder(0.6), (2.0, 0.01))
     assert (last.tokens, last.temperature) == ((0, 0, 0), 0.01)
     assert last.avg_logprob == pytest.approx(first.avg_logprob)
 
 
-def test_all_tries_of_a_window_are_bounded_by_its_audio() -> None:
-    class Endless(Torn):
+def test_fallback_bounds_every_attempt_by_the_audio() -> None:
+    class Endless(TwoTokenDecoder):
         def step(self, tokens: np.ndarray, state: State, *args: Any, **named: Any) -> Any:
             return super().step(tokens, replace(state, step=min(state.step, 2)), *args, **named)
 
@@ -105,10 +110,10 @@ def test_all_tries_of_a_window_are_bounded_by_its_audio() -> None:
     assert len(decoder.fed) == n_tries * 4 * content_s
 
 
-def test_text_of_audio_that_goes_on_is_taken_as_it_is() -> None:
+def test_fallback_of_live_audio_decodes_once() -> None:
     """It is soon transcribed again anyway."""
     options = DecodingOptions(search=SearchOptions((0.0, 0.4)), thresholds=Thresholds(logprob=-0.3))
-    decoder = torn(0.5)
+    decoder = two_token_decoder(0.5)
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
     (decoded,) = run_steps(
         decode_with_fallback(
@@ -138,15 +143,15 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], float, 
     return noted
 
 
-def test_unsure_windows_are_searched_with_a_beam_one_by_one(runs: list[Any]) -> None:
+def test_fallback_searches_unsure_windows_one_by_one(runs: list[Any]) -> None:
     """Below -0.5, though nothing is in doubt: 3 ln 0.5 / 4 is -0.52, with 0.6 it is -0.38."""
-    tried(torn(0.99, 0.5, 0.6, 0.5), thresholds=Thresholds(), retry_beam_size=3)
+    tried(two_token_decoder(0.99, 0.5, 0.6, 0.5), thresholds=Thresholds(), retry_beam_size=3)
     assert runs == [((0, 1, 2, 3), 0.0, None), ((1,), 0.0, 3), ((3,), 0.0, 3)]
 
 
-def test_doubtful_windows_are_searched_with_a_beam_once(runs: list[Any]) -> None:
+def test_fallback_samples_after_one_beam_retry(runs: list[Any]) -> None:
     """Then they are sampled."""
-    tried(torn(0.99, 0.6, 0.6), retry_beam_size=3)
+    tried(two_token_decoder(0.99, 0.6, 0.6), retry_beam_size=3)
     both = (1, 2)
     assert runs[:3] == [((0, 1, 2), 0.0, None), ((1,), 0.0, 3), ((2,), 0.0, 3)]
     assert runs[3:] == [(both, 0.4, None), (both, 0.8, None)]
@@ -161,8 +166,10 @@ def test_doubtful_windows_are_searched_with_a_beam_once(runs: list[Any]) -> None
         SearchOptions((0.0,), best_of=1),
     ],
 )
-def test_search_is_widened_only_behind_greedy_text(search: SearchOptions, runs: list[Any]) -> None:
-    decoder, options = torn(0.5), DecodingOptions(search=search)
+def test_beam_retry_is_off_unless_first_search_is_greedy(
+    search: SearchOptions, runs: list[Any]
+) -> None:
+    decoder, options = two_token_decoder(0.5), DecodingOptions(search=search)
     run_steps(
         decode_with_fallback(
             DecodingLoop(decoder, TOY_TOKENS, options),
@@ -175,7 +182,7 @@ def test_search_is_widened_only_behind_greedy_text(search: SearchOptions, runs: 
     assert runs == [((0,), search.temperatures[0], None)]
 
 
-class GardenPath(Torn):
+class GardenPath(TwoTokenDecoder):
     """The likelier first word leads to doubt, the other one to certainty."""
 
     def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any) -> Any:
@@ -188,7 +195,7 @@ class GardenPath(Torn):
         return output, after
 
 
-def test_beam_finds_better_words_and_nothing_is_sampled(runs: list[Any]) -> None:
+def test_fallback_with_better_beam_samples_nothing(runs: list[Any]) -> None:
     (decoded,) = tried(GardenPath([[0]], shares=(0.55,)), retry_beam_size=3)
     assert (decoded.tokens, decoded.temperature) == ((1, 1, 1), 0.0)
     assert decoded.avg_logprob == pytest.approx(np.log(0.45) / 4, abs=1e-4)
@@ -203,37 +210,37 @@ def attempt(logprob: float, n_tokens: int = 10, ratio: float = CALM, **named: An
     return Decoded((1,) * n_tokens, logprob, 0.1, runaway=False, compression_ratio=ratio, **named)
 
 
-def test_choose_takes_the_likeliest_that_passed() -> None:
+def test_choose_attempt_takes_the_likeliest_that_passed() -> None:
     attempts = [attempt(-1.2), attempt(-0.6), attempt(-0.4), attempt(-0.1, ratio=LOOP)]
     assert choose_attempt(attempts, Thresholds()) == attempts[2]
 
 
-def test_choose_takes_likeliest_that_is_calm_where_none_passed() -> None:
+def test_choose_attempt_without_passed_takes_calm() -> None:
     attempts = [attempt(-0.1, ratio=LOOP), attempt(-1.4), attempt(-1.1), attempt(-1.3)]
     assert choose_attempt(attempts, Thresholds()) == attempts[2]
 
 
 @pytest.mark.parametrize(("n_tokens", "chosen"), [(8, 0), (9, 1)])
-def test_choose_drops_attempts_that_leave_words_out(n_tokens: int, chosen: int) -> None:
+def test_choose_attempt_drops_much_shorter_attempts(n_tokens: int, chosen: int) -> None:
     """Of less than nine tenths of the longest one's tokens."""
     attempts = [attempt(-0.6, 10), attempt(-0.2, n_tokens), attempt(-0.9, 10)]
     assert choose_attempt(attempts, Thresholds()) == attempts[chosen]
 
 
-def test_choose_measures_length_among_attempts_that_count() -> None:
+def test_choose_attempt_compares_lengths_of_passed_ones() -> None:
     """Text that repeats itself is long, and says nothing about what was left out."""
     attempts = [attempt(-0.1, 200, LOOP), attempt(-0.6, 10), attempt(-1.2, 50)]
     assert choose_attempt(attempts, Thresholds()) == attempts[1]
 
 
-def test_choose_keeps_text_that_repeats_itself_and_ends() -> None:
+def test_choose_attempt_keeps_repeating_text_that_ends() -> None:
     """A telephone menu does, and a song."""
     loop = replace(attempt(-0.1, ratio=LOOP), runaway=True)
     attempts = [attempt(-0.3, ratio=LOOP), loop, attempt(-0.2, ratio=LOOP)]
     assert choose_attempt(attempts, Thresholds()) == attempts[2]
 
 
-def test_choose_takes_attempts_for_made_up_where_all_loop() -> None:
+def test_choose_attempt_of_loops_alone_is_made_up() -> None:
     attempts = [replace(attempt(p, ratio=LOOP), runaway=True) for p in (-0.3, -0.2)]
     chosen = choose_attempt(attempts, Thresholds())
     assert chosen == replace(attempts[1], made_up=True)
@@ -242,7 +249,7 @@ def test_choose_takes_attempts_for_made_up_where_all_loop() -> None:
 
 
 @pytest.mark.parametrize(("logprob", "made_up"), [(-1.49, False), (-1.51, True)])
-def test_choose_takes_hopeless_attempts_for_made_up(logprob: float, made_up: bool) -> None:
+def test_choose_attempt_of_hopeless_ones_is_made_up(logprob: float, made_up: bool) -> None:
     """Half as unlikely again as the threshold allows."""
     chosen = choose_attempt([attempt(-2.0), attempt(logprob)], Thresholds())
     assert (chosen.avg_logprob, chosen.made_up) == (logprob, made_up)
@@ -251,13 +258,13 @@ def test_choose_takes_hopeless_attempts_for_made_up(logprob: float, made_up: boo
 
 
 @pytest.mark.parametrize("only", [attempt(-9.0), attempt(-0.1, ratio=LOOP)])
-def test_choose_takes_a_single_attempt_as_it_is(only: Decoded) -> None:
+def test_choose_attempt_of_one_takes_it(only: Decoded) -> None:
     """Whoever asks for one temperature wants its text."""
     assert choose_attempt([only], Thresholds()) == only
 
 
 @dataclass
-class Louder(Torn):
+class Louder(TwoTokenDecoder):
     """All of its logits are higher by three, which changes no probability."""
 
     def step(self, *fed: Any, **named: Any) -> Any:
@@ -265,7 +272,7 @@ class Louder(Torn):
         return StepOutput(output.logits + 3.0, output.logsumexp + 3.0), after
 
 
-@pytest.mark.parametrize("make", [Torn, Louder])
+@pytest.mark.parametrize("make", [TwoTokenDecoder, Louder])
 @pytest.mark.parametrize(
     ("search", "temperature"),
     [
@@ -274,8 +281,8 @@ class Louder(Torn):
         (SearchOptions(beam_size=3), 0.0),
     ],
 )
-def test_a_text_has_the_probability_of_its_tokens(
-    make: type[Torn], search: SearchOptions, temperature: float
+def test_decoded_logprob_is_that_of_its_tokens(
+    make: type[TwoTokenDecoder], search: SearchOptions, temperature: float
 ) -> None:
     """The model's own, whatever the temperature; the end is certain and counts as one more."""
     decoder = make([[0]], shares=(0.75,))
@@ -285,17 +292,17 @@ def test_a_text_has_the_probability_of_its_tokens(
     assert decoded.no_speech_prob == pytest.approx(0.0, abs=1e-6)
 
 
-def test_silence_is_not_tried_again() -> None:
+def test_fallback_does_not_retry_silence() -> None:
     """Its text is as unlikely as that of the window beside it, which holds speech."""
-    decoder = torn(0.5, 0.5, no_speech={1: 0.9})
+    decoder = two_token_decoder(0.5, 0.5, no_speech={1: 0.9})
     _, silent = tried(decoder, thresholds=Thresholds(logprob=-0.3), retry_beam_size=3)
     assert [1 in windows for windows in decoder.heard] == [True] * 4 + [False] * 12
     assert silent.no_speech_prob == pytest.approx(0.9, abs=1e-3)
 
 
-def test_the_compression_ratio_is_that_of_the_text() -> None:
+def test_fallback_adds_the_compression_ratio() -> None:
     """15 letters that are one: zlib makes 11 bytes of `aaa...`; 3 letters it cannot shorten."""
-    (decoded,) = tried(torn(0.99))
+    (decoded,) = tried(two_token_decoder(0.99))
     assert decoded.compression_ratio == pytest.approx(3 / 11)
 
 
@@ -312,7 +319,7 @@ def test_the_compression_ratio_is_that_of_the_text() -> None:
         (-1.1, 1.0, 0.6, True),
     ],
 )
-def test_doubt_is_a_matter_of_three_gates(
+def test_is_doubtful_combines_three_thresholds(
     logprob: float, ratio: float, no_speech: float, doubtful: bool
 ) -> None:
     for runaway in (False, True):  # which is no reason to doubt
@@ -329,7 +336,9 @@ def test_doubt_is_a_matter_of_three_gates(
         (Thresholds(no_speech=None), True),
     ],
 )
-def test_a_gate_that_is_off_raises_no_doubt(thresholds: Thresholds, doubtful: bool) -> None:
+def test_is_doubtful_ignores_thresholds_that_are_off(
+    thresholds: Thresholds, doubtful: bool
+) -> None:
     spoken = Decoded((1,), -5.0, 0.1, runaway=False, compression_ratio=9.0)
     assert is_doubtful(spoken, thresholds) is doubtful
     # Without a threshold for silence nothing is silent, so that all unlikely text is tried again.
@@ -337,7 +346,7 @@ def test_a_gate_that_is_off_raises_no_doubt(thresholds: Thresholds, doubtful: bo
     assert is_doubtful(silent, thresholds) is (thresholds.no_speech is None)
 
 
-def test_without_likelihood_threshold_repeating_silence_retries() -> None:
+def test_is_doubtful_without_logprob_retries_repeats() -> None:
     """As OpenAI Whisper has it: silence is what is unlikely, too."""
     silent = Decoded((1,), -5.0, 0.99, runaway=False, compression_ratio=9.0)
     assert is_doubtful(silent, Thresholds(logprob=None))
@@ -351,7 +360,7 @@ def test_compression_ratio_counts_each_letter_once() -> None:
     assert cyrillic == pytest.approx(latin, rel=0.1)
 
 
-def test_ends_in_loop_needs_a_phrase_over_and_over() -> None:
+def test_ends_in_loop_needs_many_repeats() -> None:
     varied = list(range(60))
     assert not ends_in_loop(varied)
     assert not ends_in_loop([1] * 24)
@@ -372,7 +381,7 @@ def test_ends_in_loop_needs_a_phrase_over_and_over() -> None:
         (-0.6, 1.0, 0.7, True),  # likely text is no silence
     ],
 )
-def test_text_is_unsure_long_before_it_is_doubtful(
+def test_is_unsure_starts_above_the_doubtful_threshold(
     logprob: float, ratio: float, no_speech: float, unsure: bool
 ) -> None:
     one = Decoded((1,), logprob, no_speech, runaway=False, compression_ratio=ratio)
@@ -380,7 +389,7 @@ def test_text_is_unsure_long_before_it_is_doubtful(
 
 
 @pytest.mark.parametrize(("logprob", "silent"), [(None, True), (-1.0, True), (-1.1, False)])
-def test_likely_text_is_no_silence(logprob: float | None, silent: bool) -> None:
+def test_is_silence_of_likely_text_is_false(logprob: float | None, silent: bool) -> None:
     one = Decoded((1,), -1.0, 0.7, runaway=False)
     assert one.is_silence(Thresholds(logprob=logprob)) is silent
 
@@ -394,8 +403,8 @@ def test_repeats_prompt_needs_six_tokens_in_a_row() -> None:
 
 
 @pytest.mark.parametrize("said", [(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 6)])
-def test_text_that_repeats_its_prompt_is_decoded_without_it(said: tuple[int, ...]) -> None:
-    decoder, shown = Scripted([[1], [*said, EOT]]), (17, 0, 1, 2, 3, 4, 5)
+def test_fallback_decodes_echo_without_its_context(said: tuple[int, ...]) -> None:
+    decoder, shown = ScriptedDecoder([[1], [*said, EOT]]), (17, 0, 1, 2, 3, 4, 5)
     options = DecodingOptions(search=SearchOptions((0.0,)), thresholds=Thresholds(logprob=None))
     results = run_steps(
         decode_with_fallback(
@@ -424,7 +433,7 @@ def test_cut_loop_keeps_the_phrase_once(tokens: tuple[int, ...], n_kept: int) ->
     assert cut_loop(tokens) == n_kept
 
 
-def test_what_an_engine_does_not_tell_is_nothing() -> None:
+def test_decoded_defaults_raise_no_doubt() -> None:
     """As of one with a loop of its own: no heat, no repetition, no choice that was close."""
     decoded = Decoded((1,), -0.1, 0.0, runaway=False)
     assert (decoded.temperature, decoded.compression_ratio) == (0.0, 0.0)

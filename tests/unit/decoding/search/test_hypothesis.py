@@ -15,24 +15,24 @@ def said(n_tokens: int, sum_logprob: float) -> Hypothesis:
 @pytest.mark.parametrize(
     ("length_penalty", "n_tokens"), [(None, 20), (0.0, 2), (1.0, 20), (0.1, 2)]
 )
-def test_length_counts_as_asked(length_penalty: float | None, n_tokens: int) -> None:
+def test_select_best_applies_length_penalty(length_penalty: float | None, n_tokens: int) -> None:
     short, long = said(2, -4.0), said(20, -12.0)
     assert len(select_best([short, long], length_penalty).tokens) == n_tokens
 
 
 @pytest.mark.parametrize(("sum_logprob", "n_tokens"), [(-1.95, 7), (-2.05, 1)])
-def test_seven_tokens_may_lose_twice_as_much_as_one(sum_logprob: float, n_tokens: int) -> None:
+def test_select_best_with_alpha_one_follows_wu_et_al(sum_logprob: float, n_tokens: int) -> None:
     """`(5 + n) / 6` is 2 for them and 1 for the one: Wu et al. 2016 with an alpha of 1."""
     assert len(select_best([said(1, -1.0), said(7, sum_logprob)], 1.0).tokens) == n_tokens
 
 
-def test_mean_counts_the_end_and_leaves_out_forced_tokens() -> None:
+def test_avg_logprob_counts_end_and_omits_fixed_tokens() -> None:
     assert Hypothesis((1, 2, 3), -2.0, done=True).avg_logprob == -0.5
     assert Hypothesis((1, 2, 3), -2.0, done=True, n_fixed=2).avg_logprob == -1.0
     assert Hypothesis((1, 2, 3), -2.0, done=False).avg_logprob == -0.5, "one that was cut off, too"
 
 
-def test_first_of_the_likeliest_is_best_even_if_cut_off() -> None:
+def test_select_best_on_a_tie_takes_the_first() -> None:
     ended, cut_off = said(2, -2.0), Hypothesis((0, 1, 2), -1.5, done=False)
     assert select_best([ended, cut_off], None) is cut_off
     even = [said(2, -2.0), said(1, -1.0)]
@@ -41,7 +41,7 @@ def test_first_of_the_likeliest_is_best_even_if_cut_off() -> None:
 
 
 @pytest.mark.parametrize("length_penalty", [None, 0.0, 0.6, 1.0])
-def test_the_best_is_that_of_openai_whisper(length_penalty: float | None) -> None:
+def test_select_best_matches_openai_whisper(length_penalty: float | None) -> None:
     """Its `MaximumLikelihoodRanker`, but that an empty text counts as one token."""
     rng = np.random.default_rng(0)
 
@@ -56,7 +56,7 @@ def test_the_best_is_that_of_openai_whisper(length_penalty: float | None) -> Non
         assert score(select_best(found, length_penalty)) == max(map(score, found))
 
 
-def test_one_token_is_a_length_like_any_other() -> None:
+def test_select_best_counts_empty_text_as_one_token() -> None:
     assert select_best([said(1, -1.0), said(2, -1.9)], None).tokens == (0, 1)
     assert select_best([said(0, -1.0), said(1, -0.9)], None).tokens == (0,)
     assert select_best([said(0, -1.0), said(2, -2.1)], None).tokens == ()

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, decode
-from tests.unit.decoding.search.torn import Torn, torn, tried
+from tests.unit.decoding.search.scripted_decoder import EOT, PREFIX, ScriptedDecoder, State, decode
+from tests.unit.decoding.search.two_token_decoder import TwoTokenDecoder, tried, two_token_decoder
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput
@@ -27,54 +27,54 @@ from whisper_hailo.decoding.search.beam import BeamChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 
-def run(decoder: Scripted, options: DecodingOptions | None = None) -> list[tuple[int, ...]]:
+def run(decoder: ScriptedDecoder, options: DecodingOptions | None = None) -> list[tuple[int, ...]]:
     return [decoded.tokens for decoded in decode(decoder, options)]
 
 
-def test_follows_the_best_token_until_eot() -> None:
-    decoder = Scripted([[1, 2, 3, EOT]])
+def test_greedy_follows_the_best_token_until_eot() -> None:
+    decoder = ScriptedDecoder([[1, 2, 3, EOT]])
     assert run(decoder) == [(1, 2, 3)]
     assert decoder.fed == [[list(PREFIX)], [[1]], [[2]], [[3]]]
 
 
-def test_rows_end_on_their_own_and_leave_the_batch() -> None:
-    decoder = Scripted([[1, EOT], [2, 3, 4, EOT]])
+def test_greedy_rows_leave_the_batch_when_done() -> None:
+    decoder = ScriptedDecoder([[1, EOT], [2, 3, 4, EOT]])
     assert run(decoder) == [(1,), (2, 3, 4)]
     assert decoder.fed[1:] == [[[1], [2]], [[3]], [[4]]]
 
 
-def test_runaway_stops_at_the_budget_and_says_so() -> None:
-    (decoded,) = decode(Scripted([[5]]), DecodingOptions(max_new_tokens=3))
+def test_runaway_stops_at_the_budget() -> None:
+    (decoded,) = decode(ScriptedDecoder([[5]]), DecodingOptions(max_new_tokens=3))
     assert decoded.tokens == (5, 5, 5)
     assert decoded.runaway
 
 
-def test_an_eot_on_the_last_allowed_step_is_no_runaway() -> None:
-    (decoded,) = decode(Scripted([[5, 5, EOT]]), DecodingOptions(max_new_tokens=3))
+def test_eot_on_the_last_allowed_step_is_no_runaway() -> None:
+    (decoded,) = decode(ScriptedDecoder([[5, 5, EOT]]), DecodingOptions(max_new_tokens=3))
     assert decoded.tokens == (5, 5)
     assert not decoded.runaway
 
 
-def test_no_step_is_wasted_after_the_budget() -> None:
-    decoder = Scripted([[5]])
+def test_no_step_follows_the_budget() -> None:
+    decoder = ScriptedDecoder([[5]])
     run(decoder, DecodingOptions(max_new_tokens=3))
     assert len(decoder.fed) == 3
 
 
-def test_suppressed_ids_and_control_tokens_are_never_taken() -> None:
+def test_suppressed_and_control_tokens_are_never_taken() -> None:
     for forbidden in (7, TOY_TOKENS.sot, TOY_TOKENS.no_speech, TOY_TOKENS.translate):
-        (tokens,) = run(Scripted([[1, forbidden, EOT]]))  # type: ignore[list-item]
+        (tokens,) = run(ScriptedDecoder([[1, forbidden, EOT]]))  # type: ignore[list-item]
         assert forbidden not in tokens
 
 
 def test_begin_suppress_holds_for_the_first_token_only() -> None:
-    assert run(Scripted([[6, 6, EOT]])) == [(0, 6)]
-    assert run(Scripted([[EOT, EOT]])) == [(0,)]
+    assert run(ScriptedDecoder([[6, 6, EOT]])) == [(0, 6)]
+    assert run(ScriptedDecoder([[EOT, EOT]])) == [(0,)]
 
 
-def test_repetition_penalty_breaks_a_loop() -> None:
+def test_repetition_penalty_breaks_loops() -> None:
     # Base 3, repeated token 7: divided by 3 it falls below the rest, so others take over.
-    looping = Scripted([[5]], base=3.0)
+    looping = ScriptedDecoder([[5]], base=3.0)
     options = DecodingOptions(
         anti_repetition=AntiRepetition(repetition_penalty=3.0), max_new_tokens=4
     )
@@ -83,34 +83,34 @@ def test_repetition_penalty_breaks_a_loop() -> None:
     assert 5 not in tokens[1:]
 
 
-def test_the_prefix_is_not_penalised() -> None:
+def test_prefix_is_not_penalised() -> None:
     tokens = replace(TOY_TOKENS, suppress=())
-    decoder = Scripted([[13, EOT]])
+    decoder = ScriptedDecoder([[13, EOT]])
     options = DecodingOptions(anti_repetition=AntiRepetition(repetition_penalty=100.0))
     assert decode(decoder, options, tokens, (11, 13))[0].tokens == (13,)
 
 
 @pytest.mark.parametrize("beam_size", [1, 2])
 def test_eot_boost_ends_early(beam_size: int) -> None:
-    decoder = Scripted([[1, 2, 3, EOT]])
+    decoder = ScriptedDecoder([[1, 2, 3, EOT]])
     search = SearchOptions(beam_size=beam_size)
     options = DecodingOptions(anti_repetition=AntiRepetition(eot_boost=4.5), search=search)
     assert run(decoder, options) == [(1,)]  # the first token may not be end-of-transcript
 
 
-def test_avg_logprob_counts_eot_and_what_is_allowed_only() -> None:
-    (decoded,) = decode(Scripted([[1, EOT]]))
+def test_avg_logprob_is_among_allowed_ids_with_eot() -> None:
+    (decoded,) = decode(ScriptedDecoder([[1, EOT]]))
     never = 8  # control tokens and one suppressed id; first also two more
     first = 4.0 - np.log(np.exp(4.0) + TOY.n_vocab - 1 - never - 2)
     second = 4.0 - np.log(np.exp(4.0) + TOY.n_vocab - 1 - never)
     assert decoded.avg_logprob == pytest.approx((first + second) / 2, abs=1e-5)
 
 
-def test_a_penalty_leaves_a_text_its_probability() -> None:
+def test_penalty_keeps_avg_logprob() -> None:
     """The word that comes again is still the best by far, and as likely as the model says."""
-    (plain,) = decode(Scripted([[5, 5, 5, EOT]]))
+    (plain,) = decode(ScriptedDecoder([[5, 5, 5, EOT]]))
     (penalised,) = decode(
-        Scripted([[5, 5, 5, EOT]]),
+        ScriptedDecoder([[5, 5, 5, EOT]]),
         DecodingOptions(anti_repetition=AntiRepetition(repetition_penalty=1.2)),
     )
     assert penalised.tokens == plain.tokens == (5, 5, 5)
@@ -118,14 +118,14 @@ def test_a_penalty_leaves_a_text_its_probability() -> None:
 
 
 def test_no_speech_prob_is_read_at_start_of_transcript() -> None:
-    (decoded,) = decode(Scripted([[1, EOT]]))
+    (decoded,) = decode(ScriptedDecoder([[1, EOT]]))
     assert decoded.no_speech_prob == pytest.approx(1 / TOY.n_vocab, abs=1e-6)
-    (without,) = decode(Scripted([[1, EOT]]), tokens=replace(TOY_TOKENS, no_speech=None))
+    (without,) = decode(ScriptedDecoder([[1, EOT]]), tokens=replace(TOY_TOKENS, no_speech=None))
     assert without.no_speech_prob == 0.0
 
 
 def test_detect_languages_ranks_the_languages_only() -> None:
-    decoder = Scripted([[13], [12], [9]])
+    decoder = ScriptedDecoder([[13], [12], [9]])
     first, second, third = detect_languages(decoder, decoder.start(), TOY_TOKENS)  # type: ignore[arg-type]
     assert list(first) == ["de", "en"]
     assert list(second) == ["en", "de"]
@@ -134,16 +134,16 @@ def test_detect_languages_ranks_the_languages_only() -> None:
     assert decoder.fed == [[[TOY_TOKENS.sot]] * 3]
 
 
-def test_english_models_have_nothing_to_detect() -> None:
-    decoder, english = Scripted([[1]]), replace(TOY_TOKENS, languages={})
+def test_detect_languages_of_english_model_needs_no_step() -> None:
+    decoder, english = ScriptedDecoder([[1]]), replace(TOY_TOKENS, languages={})
     assert detect_languages(decoder, decoder.start(), english) == ({"en": 1.0},)  # type: ignore[arg-type]
     assert decoder.fed == []
 
 
-def test_prompts_of_different_lengths_are_padded_on_the_left() -> None:
+def test_prompts_of_two_lengths_are_padded_left() -> None:
     seen = {}
 
-    class Watching(Scripted):
+    class Watching(ScriptedDecoder):
         def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **rest: Any) -> Any:
             seen.setdefault("first", rest.get("first"))
             seen.setdefault("looks", positions.tolist())
@@ -162,10 +162,10 @@ def test_prompts_of_different_lengths_are_padded_on_the_left() -> None:
     ("search", "temperature"),
     [(SearchOptions(), 0.0), (SearchOptions(beam_size=2), 0.0), (SearchOptions(best_of=2), 0.01)],
 )
-def test_tokens_per_second_bound_each_window_on_its_own(
+def test_tokens_per_second_bound_each_window(
     search: SearchOptions, temperature: float, seconds: tuple[float, float]
 ) -> None:
-    decoder = Scripted([[5], [5]])
+    decoder = ScriptedDecoder([[5], [5]])
     options = DecodingOptions(search=search, limits=TokenLimits(max_per_second=2.0))
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
     tasks = [DecodingTask(PREFIX, content_s) for content_s in seconds]
@@ -174,9 +174,9 @@ def test_tokens_per_second_bound_each_window_on_its_own(
     assert all(one.runaway for one in found)
 
 
-def test_sampling_is_repeated_by_its_seed_and_by_nothing_else() -> None:
+def test_sampling_repeats_with_the_same_seed_and_key() -> None:
     def sample(seed: int, key: int = 0) -> tuple[int, ...]:
-        decoder = Scripted([[1, 2, 3, 4, EOT]])
+        decoder = ScriptedDecoder([[1, 2, 3, 4, EOT]])
         options = DecodingOptions(search=SearchOptions(seed=seed, best_of=3), max_new_tokens=12)
         loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
         return loop.run(decoder.start(), [DecodingTask(PREFIX, key=key)], 1.5)[0].tokens
@@ -186,8 +186,8 @@ def test_sampling_is_repeated_by_its_seed_and_by_nothing_else() -> None:
     assert len({sample(0, key) for key in range(8)}) > 1
 
 
-def test_a_beam_finds_what_greed_misses() -> None:
-    class Garden(Scripted):
+def test_beam_finds_what_greedy_misses() -> None:
+    class Garden(ScriptedDecoder):
         """Token 1 looks best and leads to a flat distribution; token 2 to a certain one."""
 
         def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
@@ -210,7 +210,7 @@ def test_a_beam_finds_what_greed_misses() -> None:
     ("no_speech_prob", "avg_logprob", "silence"),
     [(0.61, -1.0, True), (0.6, -3.0, False), (0.99, -0.99, False), (0.0, -9.0, False)],
 )
-def test_silence_is_no_speech_and_unlikely_text(
+def test_is_silence_needs_no_speech_and_unlikely_text(
     no_speech_prob: float, avg_logprob: float, silence: bool
 ) -> None:
     decoded = Decoded((1,), avg_logprob, no_speech_prob, runaway=False)
@@ -218,33 +218,31 @@ def test_silence_is_no_speech_and_unlikely_text(
 
 
 @pytest.mark.parametrize(("no_speech_prob", "silence"), [(0.61, True), (0.6, False)])
-def test_what_would_have_ended_at_once_is_silence_however_likely(
-    no_speech_prob: float, silence: bool
-) -> None:
+def test_is_silence_of_text_ending_at_once_is_true(no_speech_prob: float, silence: bool) -> None:
     decoded = Decoded((1,), -0.01, no_speech_prob, runaway=False, ends_at_once=True)
     assert decoded.is_silence(Thresholds()) is silence
     assert not decoded.is_silence(Thresholds(no_speech=None))
 
 
-def test_the_loop_tells_what_would_have_ended_before_any_rule() -> None:
-    ended, spoken = decode(Scripted([[EOT], [1, EOT]]))
+def test_ends_at_once_is_read_before_any_rule() -> None:
+    ended, spoken = decode(ScriptedDecoder([[EOT], [1, EOT]]))
     assert ended.ends_at_once
     assert not spoken.ends_at_once
 
 
-def test_done_rows_stay_while_most_others_run() -> None:
+def test_done_rows_stay_while_most_rows_run() -> None:
     """To leave, the keys and values of those that stay are copied: not for each one."""
-    decoder = Scripted([[1, EOT], [2, 2, EOT], [3, 3, 3, 3, EOT], [4, 4, 4, EOT]])
-    alone = [run(Scripted([script]))[0] for script in decoder.scripts]
+    decoder = ScriptedDecoder([[1, EOT], [2, 2, EOT], [3, 3, 3, 3, EOT], [4, 4, 4, EOT]])
+    alone = [run(ScriptedDecoder([script]))[0] for script in decoder.scripts]
     assert run(decoder) == alone == [(1,), (2, 2), (3, 3, 3, 3), (4, 4, 4)]
     assert [len(fed) for fed in decoder.fed] == [4, 4, 4, 2, 1]
     assert decoder.fed[2] == [[EOT], [2], [3], [4]]
 
 
-def test_a_row_that_ends_at_once_leaves_the_others_their_tokens() -> None:
+def test_row_that_ends_at_once_leaves_others_alone() -> None:
     """Id 6 may not come first, and the row beside it never has a first token."""
     may_end = replace(TOY_TOKENS, begin_suppress=(6,))
-    decoder = Scripted([[EOT], [1, 6, 2, EOT], [3, 6, 6, EOT]])
+    decoder = ScriptedDecoder([[EOT], [1, 6, 2, EOT], [3, 6, 6, EOT]])
     batch = [decoded.tokens for decoded in decode(decoder, tokens=may_end)]
     assert batch == [(), (1, 6, 2), (3, 6, 6)]
 
@@ -260,10 +258,10 @@ def test_a_row_that_ends_at_once_leaves_the_others_their_tokens() -> None:
         DecodingOptions(limits=TokenLimits(no_repeat_ngram=2), max_new_tokens=9),
     ],
 )
-def test_a_batch_is_its_rows(options: DecodingOptions) -> None:
+def test_batch_gives_the_results_of_its_rows(options: DecodingOptions) -> None:
     """Tokens and log-probabilities, under every kind of rule."""
 
-    class Noisy(Scripted):
+    class Noisy(ScriptedDecoder):
         def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
             output, after = super().step(tokens, state, positions)
             for row, of in enumerate(state.rows):
@@ -280,7 +278,7 @@ def test_a_batch_is_its_rows(options: DecodingOptions) -> None:
 
 
 @dataclass
-class Asked(Scripted):
+class Asked(ScriptedDecoder):
     """Notes what it is asked for."""
 
     looks: list[np.ndarray] = field(default_factory=list)
@@ -300,7 +298,7 @@ SEARCHES = [
 
 
 @pytest.mark.parametrize(("search", "temperature"), SEARCHES)
-def test_a_decoder_is_asked_for_no_more_than_is_needed(
+def test_decoder_is_asked_for_needed_outputs_only(
     search: SearchOptions, temperature: float
 ) -> None:
     """No weights of attention, no padding, and of steps always the same place, told once."""
@@ -315,7 +313,7 @@ def test_a_decoder_is_asked_for_no_more_than_is_needed(
     assert not step.flags.writeable, "a decoder need not read it again"
 
 
-class Silent(Scripted):
+class Silent(ScriptedDecoder):
     """At start-of-transcript the first row is silent with 0.9, the second with 0.2."""
 
     def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
@@ -330,7 +328,7 @@ class Silent(Scripted):
 
 
 @pytest.mark.parametrize("n_before", [0, 3])
-def test_silence_is_read_at_each_windows_own_start_of_transcript(n_before: int) -> None:
+def test_no_speech_prob_is_read_at_each_row_s_sot(n_before: int) -> None:
     """The second one's begins earlier: its text has a beginning, as `--prefix` gives it."""
     decoder = Silent([[1, EOT], [2, EOT]])
     loop = DecodingLoop(decoder, TOY_TOKENS, DecodingOptions())  # type: ignore[arg-type]
@@ -341,8 +339,8 @@ def test_silence_is_read_at_each_windows_own_start_of_transcript(n_before: int) 
     assert not any(one.ends_at_once for one in found)
 
 
-def test_one_nan_is_enough_to_refuse_broken_weights() -> None:
-    class Broken(Scripted):
+def test_nan_in_logsumexp_is_refused() -> None:
+    class Broken(ScriptedDecoder):
         def step(self, *fed: Any, **_: Any) -> Any:
             output, after = super().step(*fed)
             output.logsumexp[1, -1] = np.nan
@@ -352,10 +350,10 @@ def test_one_nan_is_enough_to_refuse_broken_weights() -> None:
         decode(Broken([[1, EOT], [2, EOT]]))
 
 
-def test_a_batch_of_which_all_is_tried_again_is_not_copied() -> None:
+def test_retry_of_a_whole_batch_copies_no_state() -> None:
     """Keys and values of a window are megabytes."""
 
-    class Heavy(Torn):
+    class Heavy(TwoTokenDecoder):
         def select(self, state: State, rows: np.ndarray) -> State:
             assert rows.tolist() != list(range(len(state.rows)))
             return super().select(state, rows)
@@ -365,8 +363,8 @@ def test_a_batch_of_which_all_is_tried_again_is_not_copied() -> None:
     assert decoder.heard == [{0, 1}] * 12, "at three temperatures"
 
 
-def test_who_tells_no_key_draws_as_window_at_recording_s_start() -> None:
-    class Flat(Scripted):
+def test_default_key_draws_like_key_zero() -> None:
+    class Flat(ScriptedDecoder):
         def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
             logits = np.zeros((len(state.rows), len(positions), TOY.n_vocab), np.float32)
             sums = np.full(logits.shape[:2], np.log(TOY.n_vocab), np.float32)
@@ -386,7 +384,7 @@ def prompt(n_tokens: int) -> tuple[int, ...]:
 
 
 def run_with_prompt(
-    decoder: Scripted, lengths: list[int], search: SearchOptions, temperature: float
+    decoder: ScriptedDecoder, lengths: list[int], search: SearchOptions, temperature: float
 ) -> tuple[Decoded, ...]:
     """Decode with prompts of so many tokens."""
     options = DecodingOptions(search=search)
@@ -397,11 +395,11 @@ def run_with_prompt(
 
 @pytest.mark.parametrize(("search", "temperature"), SEARCHES)
 @pytest.mark.parametrize("lengths", [[4, 24], [24, 4]])
-def test_longest_prompt_of_batch_says_how_much_all_may_write(
+def test_budget_is_bounded_by_the_longest_prompt(
     lengths: list[int], search: SearchOptions, temperature: float
 ) -> None:
     """Shorter ones are padded to it: of 32 tokens 8 are left to each window."""
-    decoder = Scripted([[1], [2]], base=-9.0)
+    decoder = ScriptedDecoder([[1], [2]], base=-9.0)
     for found in run_with_prompt(decoder, lengths, search, temperature):
         assert len(found.tokens) == TOY.n_text_ctx - 24
         assert found.runaway
@@ -410,16 +408,16 @@ def test_longest_prompt_of_batch_says_how_much_all_may_write(
 
 
 @pytest.mark.parametrize(("search", "temperature"), SEARCHES)
-def test_a_prompt_that_fills_the_text_context_leaves_no_text(
+def test_prompt_filling_the_context_leaves_no_text(
     search: SearchOptions, temperature: float
 ) -> None:
-    decoder = Scripted([[1, EOT]])
+    decoder = ScriptedDecoder([[1, EOT]])
     (found,) = run_with_prompt(decoder, [TOY.n_text_ctx], search, temperature)
     assert (found.tokens, found.runaway) == ((), True)
     assert len(decoder.fed) == 1
 
 
-def test_a_beam_whose_every_way_is_barred_gives_an_empty_text() -> None:
+def test_beam_without_allowed_ids_gives_empty_text() -> None:
     beam = BeamChoice(EOT, 0.0, 2, 1.0)
     barred = np.full(30, -np.inf, np.float32)
     assert beam.advance([FilteredLogits(barred, 0.0, barred)]) == []
@@ -428,7 +426,7 @@ def test_a_beam_whose_every_way_is_barred_gives_an_empty_text() -> None:
     assert (found.tokens, found.done) == ((), False)
 
 
-class Flat(Scripted):
+class Flat(ScriptedDecoder):
     """Every id is as likely as any other."""
 
     def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
@@ -438,7 +436,7 @@ class Flat(Scripted):
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_every_temperature_draws_anew(beam_size: int) -> None:
+def test_sampling_at_each_temperature_differs(beam_size: int) -> None:
     """Where all is even the temperature changes nothing: only other numbers give other texts."""
     search = SearchOptions(best_of=1, beam_size=beam_size)  # which is of temperature 0
     options = DecodingOptions(search=search, max_new_tokens=12)
@@ -446,14 +444,14 @@ def test_every_temperature_draws_anew(beam_size: int) -> None:
     assert len(drawn) == 3
 
 
-def test_the_best_of_several_draws_is_taken() -> None:
+def test_sampling_takes_the_best_of_several() -> None:
     """The first of five is the one that is drawn alone, so that five are as good or better."""
 
     def score(best_of: int, seed: int) -> float:
         options = DecodingOptions(
             search=SearchOptions(best_of=best_of, seed=seed), max_new_tokens=6
         )
-        return decode(torn(0.7), options, temperature=1.0)[0].avg_logprob
+        return decode(two_token_decoder(0.7), options, temperature=1.0)[0].avg_logprob
 
     gained = [score(5, seed) - score(1, seed) for seed in range(10)]
     assert min(gained) == 0.0
@@ -461,21 +459,21 @@ def test_the_best_of_several_draws_is_taken() -> None:
 
 
 @pytest.mark.parametrize(("temperature", "share"), [(0.5, 0.9), (1.0, 0.75), (2.0, 0.634)])
-def test_temperature_is_what_logits_are_divided_by(temperature: float, share: float) -> None:
+def test_sampling_divides_logits_by_temperature(temperature: float, share: float) -> None:
     """Odds of 3 to 1 become 9 to 1 at half the temperature, and the root of 3 at twice it."""
     options = DecodingOptions(search=SearchOptions(best_of=1), max_new_tokens=1)
     n_taken = 0
     for seed in range(400):
-        loop = DecodingLoop(torn(0.75), TOY_TOKENS, options)  # type: ignore[arg-type]
+        loop = DecodingLoop(two_token_decoder(0.75), TOY_TOKENS, options)  # type: ignore[arg-type]
         (decoded,) = loop.run(State(0, (0,)), [DecodingTask(PREFIX, key=seed)], temperature)
         n_taken += decoded.tokens == (0,)
     assert n_taken / 400 == pytest.approx(share, abs=0.06)
 
 
-def test_a_boost_ends_a_draw_that_end_of_transcript_nearly_leads() -> None:
+def test_sampling_with_boost_takes_near_eot() -> None:
     """The end has odds of 1 to 3 with the best: within a boost of 1.5, not within one of 1."""
 
-    class Ending(Torn):
+    class Ending(TwoTokenDecoder):
         def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
             output, after = super().step(tokens, state, positions)
             output.logits[:, -1, EOT] = np.log(0.33)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.decoding.search.oracle import (
+from tests.unit.decoding.search.hashed_decoder import (
     EOT,
     PREFIX,
-    Oracle,
+    HashedDecoder,
     all_options,
     edited,
     edits,
@@ -33,12 +33,12 @@ from whisper_hailo.decoding.search.verify_draft import Draft, DraftCursor
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.floats(-3, 3), all_options, edits)
-def test_any_draft_gives_the_text_of_none(
+def test_any_draft_gives_the_text_without_one(
     seed: int, bias: float, options: DecodingOptions, changes: list[tuple[str, int, int]]
 ) -> None:
-    truth = from_scratch(Oracle(seed, bias), options)
+    truth = from_scratch(HashedDecoder(seed, bias), options)
     draft = edited(truth.tokens, changes)
-    drafted = run(Oracle(seed, bias), options, draft)
+    drafted = run(HashedDecoder(seed, bias), options, draft)
     assert drafted.tokens == truth.tokens
     assert drafted.runaway == truth.runaway
     assert drafted.avg_logprob == pytest.approx(truth.avg_logprob)
@@ -48,11 +48,11 @@ def test_any_draft_gives_the_text_of_none(
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits, st.integers(1, 4))
-def test_a_long_draft_is_looked_at_in_parts(
+def test_long_draft_is_verified_in_parts(
     seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]], at_once: int
 ) -> None:
-    truth = from_scratch(Oracle(seed), options)
-    draft, oracle = edited(truth.tokens, changes), Oracle(seed)
+    truth = from_scratch(HashedDecoder(seed), options)
+    draft, oracle = edited(truth.tokens, changes), HashedDecoder(seed)
     with patch("whisper_hailo.decoding.search.verify_draft.MAX_TOKENS_PER_PASS", at_once):
         drafted = run(oracle, options, draft)
     assert drafted.tokens == truth.tokens
@@ -62,16 +62,16 @@ def test_a_long_draft_is_looked_at_in_parts(
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), all_options, st.integers(0, 12), st.integers(1, 4))
-def test_nothing_of_a_long_draft_is_lost_between_its_parts(
+def test_long_draft_in_parts_keeps_passes_and_guess(
     seed: int, options: DecodingOptions, horizon: int, at_once: int
 ) -> None:
     """Neither passes nor the guess that is held back."""
-    truth = from_scratch(Oracle(seed), options)
+    truth = from_scratch(HashedDecoder(seed), options)
     draft = truth.tokens[: options.budget(TOY, len(PREFIX)) - 1]
-    whole = run(Oracle(seed), options, draft, horizon=horizon)
+    whole = run(HashedDecoder(seed), options, draft, horizon=horizon)
     with patch("whisper_hailo.decoding.search.verify_draft.MAX_TOKENS_PER_PASS", at_once):
-        free = run(Oracle(seed), options, draft)
-        parts = run(Oracle(seed), options, draft, horizon=horizon)
+        free = run(HashedDecoder(seed), options, draft)
+        parts = run(HashedDecoder(seed), options, draft, horizon=horizon)
     n_choices = len(truth.tokens) + (not truth.runaway)
     assert saved(free).n_passes == -(-n_choices // (at_once + 1))
     assert (parts.tokens, saved(parts).guess) == (whole.tokens, saved(whole).guess)
@@ -79,15 +79,15 @@ def test_nothing_of_a_long_draft_is_lost_between_its_parts(
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits, st.integers(0, 12))
-def test_what_is_held_back_does_not_depend_on_the_draft(
+def test_held_back_text_does_not_depend_on_the_draft(
     seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]], horizon: int
 ) -> None:
-    truth = from_scratch(Oracle(seed), options)
+    truth = from_scratch(HashedDecoder(seed), options)
     history = (*PREFIX, *truth.tokens)
-    looks = [Oracle.looks_at(history[:end]) for end in range(len(PREFIX), len(history) + 1)]
+    looks = [HashedDecoder.looks_at(history[:end]) for end in range(len(PREFIX), len(history) + 1)]
     n_heard = next((i for i, at in enumerate(looks) if at >= horizon), len(truth.tokens))
     draft = edited(truth.tokens, changes)
-    drafted = run(Oracle(seed), options, draft, horizon=horizon)
+    drafted = run(HashedDecoder(seed), options, draft, horizon=horizon)
     assert drafted.tokens == truth.tokens[:n_heard]
     assert bool(saved(drafted).guess) == (n_heard < len(truth.tokens))
     assert saved(drafted).guess[:1] == truth.tokens[n_heard : n_heard + 1]
@@ -96,28 +96,28 @@ def test_what_is_held_back_does_not_depend_on_the_draft(
 
 
 @pytest.mark.parametrize("horizon", [0, 3, 6, 9, 11, 12])
-def test_the_text_ends_where_the_decoder_first_looks_at_the_end(horizon: int) -> None:
+def test_text_ends_at_first_attention_to_held_back_audio(horizon: int) -> None:
     """Whether the token there was drafted, is the first behind a draft, or comes by itself."""
     for seed in range(3):
-        truth = from_scratch(Oracle(seed), DecodingOptions()).tokens
+        truth = from_scratch(HashedDecoder(seed), DecodingOptions()).tokens
         history = (*PREFIX, *truth)
-        looks = [Oracle.looks_at(history[:end]) for end in range(len(PREFIX), len(history))]
+        looks = [HashedDecoder.looks_at(history[:end]) for end in range(len(PREFIX), len(history))]
         n_heard = next((i for i, at in enumerate(looks) if at >= horizon), len(truth))
         for draft in ((), truth[:1], truth[: n_heard + 1], truth):
-            found = run(Oracle(seed), DecodingOptions(), draft, horizon=horizon)
+            found = run(HashedDecoder(seed), DecodingOptions(), draft, horizon=horizon)
             assert found.tokens == truth[:n_heard]
             assert bool(saved(found).guess) == (n_heard < len(truth))
-            whole = saved(run(Oracle(seed), DecodingOptions(), draft))
+            whole = saved(run(HashedDecoder(seed), DecodingOptions(), draft))
             assert saved(found).probabilities == whole.probabilities[:n_heard]
             assert saved(found).n_fixed == whole.n_fixed == 0
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), edits, st.integers(0, 12))
-def test_a_guess_that_comes_true_takes_no_pass(
+def test_confirmed_guess_takes_no_extra_pass(
     seed: int, changes: list[tuple[str, int, int]], horizon: int
 ) -> None:
-    oracle, options = Oracle(seed), DecodingOptions()
+    oracle, options = HashedDecoder(seed), DecodingOptions()
     draft = edited(run(oracle, options).tokens, changes)
     held = run(oracle, options, draft, horizon=horizon)
     known = held.tokens
@@ -131,33 +131,33 @@ def test_a_guess_that_comes_true_takes_no_pass(
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), all_options)
-def test_the_whole_text_as_draft_takes_one_pass(seed: int, options: DecodingOptions) -> None:
-    truth = from_scratch(Oracle(seed), options)
-    drafted = run(Oracle(seed), options, truth.tokens)
+def test_whole_text_as_draft_takes_one_pass(seed: int, options: DecodingOptions) -> None:
+    truth = from_scratch(HashedDecoder(seed), options)
+    drafted = run(HashedDecoder(seed), options, truth.tokens)
     assert drafted.tokens == truth.tokens
     assert saved(drafted).n_passes <= (2 if truth.runaway else 1)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits)
-def test_a_draft_never_costs_more_passes_than_none(
+def test_draft_never_costs_more_passes(
     seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]]
 ) -> None:
-    plain = run(Oracle(seed), options)
+    plain = run(HashedDecoder(seed), options)
     draft = edited(plain.tokens, changes)
-    assert saved(run(Oracle(seed), options, draft)).n_passes <= saved(plain).n_passes
+    assert saved(run(HashedDecoder(seed), options, draft)).n_passes <= saved(plain).n_passes
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), all_options, st.lists(st.integers(0, 9), max_size=8), edits)
-def test_fixed_tokens_stay_and_the_rest_follows_from_them(
+def test_fixed_tokens_are_kept(
     seed: int, options: DecodingOptions, fixed: list[int], changes: list[tuple[str, int, int]]
 ) -> None:
     fixed = fixed[: options.budget(TOY, len(PREFIX)) - 1]
-    plain = run(Oracle(seed), options, fixed, len(fixed))
+    plain = run(HashedDecoder(seed), options, fixed, len(fixed))
     assert list(plain.tokens[: len(fixed)]) == fixed
     rest = edited(plain.tokens[len(fixed) :], changes)
-    drafted = run(Oracle(seed), options, [*fixed, *rest], len(fixed))
+    drafted = run(HashedDecoder(seed), options, [*fixed, *rest], len(fixed))
     assert drafted.tokens == plain.tokens
     assert saved(drafted).probabilities == saved(plain).probabilities
     assert saved(drafted).probabilities[: len(fixed)] == (1.0,) * len(fixed)
@@ -166,19 +166,19 @@ def test_fixed_tokens_stay_and_the_rest_follows_from_them(
 def scripted(draft: list[int], truth: list[int]) -> Decoded:
     """A decoder that follows a script, whatever it is fed."""
 
-    class Scripted(Oracle):
+    class ScriptedDecoder(HashedDecoder):
         def logits(self, history: tuple[int, ...]) -> np.ndarray:
             at = len(history) - len(PREFIX)
             logits = np.zeros(TOY.n_vocab, np.float32)
             logits[truth[at] if 0 <= at < len(truth) else EOT] = 5.0
             return logits
 
-    drafted = run(Scripted(), DecodingOptions(), draft)
+    drafted = run(ScriptedDecoder(), DecodingOptions(), draft)
     assert drafted.tokens == tuple(truth)
     return drafted
 
 
-def test_one_pass_more_for_every_kind_of_difference() -> None:
+def test_each_difference_costs_one_pass() -> None:
     truth = [1, 2, 3, 4, 5, 8, 9]
 
     def passes(draft: list[int]) -> int:
@@ -193,23 +193,25 @@ def test_one_pass_more_for_every_kind_of_difference() -> None:
     assert passes([]) == 8
 
 
-def test_a_draft_ends_at_eot_and_at_ids_that_are_none() -> None:
+def test_draft_ends_at_eot_and_at_unknown_ids() -> None:
     for stop in (EOT, -1, TOY.n_vocab):
         drafted = scripted([1, 2, stop, 3, 4], [1, 2, 3, 4])
         assert saved(drafted).n_passes == 3
 
 
 @pytest.mark.parametrize("budget", [1, 3, 5])
-def test_settled_text_leaves_room_for_a_token_at_least(budget: int) -> None:
+def test_settled_text_leaves_room_for_one_token(budget: int) -> None:
     settled = (1, 2, 3, 4, 5)
-    found = run(Oracle(4, -9.0), DecodingOptions(max_new_tokens=budget), settled, len(settled))
+    found = run(
+        HashedDecoder(4, -9.0), DecodingOptions(max_new_tokens=budget), settled, len(settled)
+    )
     assert found.tokens[: budget - 1] == settled[: budget - 1]
     assert len(found.tokens) == budget
     assert saved(found).n_fixed == budget - 1
 
 
-def test_decoder_without_attended_places_holds_nothing_back() -> None:
-    class Blind(Oracle):
+def test_decoder_without_alignment_holds_nothing_back() -> None:
+    class Blind(HashedDecoder):
         def step(self, *fed: Any, **asked: Any) -> Any:
             return super().step(*fed, **{**asked, "alignment": False})
 
@@ -220,14 +222,14 @@ def test_decoder_without_attended_places_holds_nothing_back() -> None:
 
 def test_broken_weights_are_refused() -> None:
     with pytest.raises(ModelError, match="no numbers"):
-        run(Oracle(broken=True), DecodingOptions(), [1, 2])
+        run(HashedDecoder(broken=True), DecodingOptions(), [1, 2])
 
 
-def test_audio_that_goes_on_keeps_what_is_settled_whatever_beam() -> None:
+def test_live_audio_keeps_settled_text_with_any_beam() -> None:
     options = DecodingOptions(search=SearchOptions(beam_size=3))
-    settled = from_scratch(Oracle(5), DecodingOptions()).tokens[:2]
+    settled = from_scratch(HashedDecoder(5), DecodingOptions()).tokens[:2]
     task = DecodingTask(PREFIX, draft=Draft(settled, n_fixed=2), is_running=True)
-    loop = DecodingLoop(Oracle(5), TOY_TOKENS, options)  # type: ignore[arg-type]
+    loop = DecodingLoop(HashedDecoder(5), TOY_TOKENS, options)  # type: ignore[arg-type]
     (decoded,) = loop.run((), [task])
     assert decoded.tokens[:2] == settled
     assert saved(decoded).n_fixed == 2
@@ -245,31 +247,31 @@ def after(*said: int, draft: Sequence[int] = DRAFT) -> DraftCursor:
     return cursor
 
 
-def test_a_draft_that_holds_is_proposed_whole() -> None:
+def test_cursor_of_matching_draft_proposes_all() -> None:
     assert after().proposal() == DRAFT
     assert after(0, 1, 2).proposal() == after(0, 1, 2).rest() == DRAFT[3:]
     assert after(*DRAFT).proposal() == ()
 
 
 @pytest.mark.parametrize(("token", "holds"), [(0, True), (6, True), (7, False)])
-def test_up_to_six_dropped_tokens_are_bridged(token: int, holds: bool) -> None:
+def test_cursor_bridges_up_to_six_dropped_tokens(token: int, holds: bool) -> None:
     cursor = after(token)
     assert cursor.n_mismatched == (0 if holds else 1)
     assert cursor.rest() == (DRAFT[token + 1 :] if holds else DRAFT[1:])
 
 
-def test_of_equal_tokens_the_nearest_is_meant() -> None:
+def test_cursor_with_equal_tokens_takes_the_nearest() -> None:
     assert after(1, draft=(0, 1, 2, 1, 3)).rest() == (2, 1, 3)
 
 
-def test_behind_surprise_little_is_tried_from_next_token_on() -> None:
+def test_cursor_after_a_mismatch_proposes_eight_tokens() -> None:
     """The strange token is thought to stand for the one that was expected."""
     cursor = after(0, STRANGE)
     assert cursor.rest() == DRAFT[2:]
     assert cursor.proposal() == DRAFT[2:10]
 
 
-def test_nothing_is_expected_after_two_surprises() -> None:
+def test_cursor_after_two_mismatches_proposes_nothing() -> None:
     cursor = after(0, STRANGE, STRANGER)
     assert cursor.rest() == cursor.proposal() == ()
 
@@ -280,7 +282,7 @@ def test_nothing_is_expected_after_two_surprises() -> None:
     [(1, DRAFT[2:]), (2, DRAFT[3:]), (8, DRAFT[9:]), (0, None), (9, None)],
     ids=["put before it", "in its place", "six dropped", "said already", "too far on"],
 )
-def test_draft_holds_again_where_one_of_its_next_tokens_comes(
+def test_cursor_resumes_at_one_of_the_next_tokens(
     surprises: tuple[int, ...], token: int, left: tuple[int, ...] | None
 ) -> None:
     """However long the text n_mismatched: the surprise came where token 1 was expected."""
@@ -291,12 +293,12 @@ def test_draft_holds_again_where_one_of_its_next_tokens_comes(
         assert (cursor.n_mismatched, cursor.rest(), cursor.proposal()) == (0, left, left)
 
 
-def test_surprise_at_very_start_may_stand_before_first_token() -> None:
+def test_cursor_mismatched_at_start_may_resume_at_first() -> None:
     assert after(STRANGE, 0).rest() == DRAFT[1:]
     assert after(STRANGE, 1).rest() == DRAFT[2:]
 
 
-def test_behind_its_end_a_draft_proposes_nothing() -> None:
+def test_cursor_behind_the_draft_proposes_nothing() -> None:
     cursor = after(0, 1, STRANGE, STRANGER, draft=(0,))
     assert cursor.proposal() == ()
 
@@ -307,7 +309,7 @@ PLACES = (2, 5, 8, 11)
 
 
 @dataclass
-class Speaker(Oracle):
+class Speaker(HashedDecoder):
     """Says the text, whatever it is fed."""
 
     def looks_at(self, history: Sequence[int]) -> int:  # type: ignore[override]
@@ -325,7 +327,7 @@ class Speaker(Oracle):
     [(TEXT, (2, 3)), ((*TEXT, 9), (2, 3, 9)), ((1, 9, 3), (2,)), ((1,), (2,)), ((), (2,))],
     ids=["right", "goes on", "goes wrong", "ends there", "none"],
 )
-def test_what_is_held_back_of_a_draft_is_all_that_is_left_of_it(
+def test_held_back_draft_keeps_all_of_its_rest(
     draft: tuple[int, ...], guess: tuple[int, ...]
 ) -> None:
     """If the token there is the draft's; otherwise it is the one token that was chosen."""
@@ -334,7 +336,7 @@ def test_what_is_held_back_of_a_draft_is_all_that_is_left_of_it(
 
 
 @pytest.mark.parametrize("draft", [(), TEXT])
-def test_the_end_of_a_text_is_no_guess(draft: tuple[int, ...]) -> None:
+def test_eot_is_never_held_back(draft: tuple[int, ...]) -> None:
     """Where it is looked for is always the end of the audio."""
     found = run(Speaker(), DecodingOptions(), draft, horizon=PLACES[-1])
     whole = from_scratch(Speaker(), DecodingOptions())
@@ -343,13 +345,13 @@ def test_the_end_of_a_text_is_no_guess(draft: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("n_fixed", [0, 3])
-def test_end_behind_settled_text_is_no_end_before_it(n_fixed: int) -> None:
+def test_eot_behind_settled_text_is_no_ends_at_once(n_fixed: int) -> None:
     """Nothing more is said then; that the window were silence would take the text away."""
     found = run(Speaker(), DecodingOptions(), TEXT, n_fixed)
     assert (found.tokens, found.ends_at_once) == (TEXT, False)
 
 
-def test_decoder_that_tells_places_unasked_holds_nothing_back() -> None:
+def test_unasked_alignment_holds_nothing_back() -> None:
     class Telling(Speaker):
         def step(self, *fed: Any, **_: Any) -> Any:
             return super().step(*fed, alignment=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted import EOT, Scripted, State, decode
+from tests.unit.decoding.search.scripted_decoder import EOT, ScriptedDecoder, State, decode
 from tests.unit.shapes import TOY
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.logits_rules import FilteredLogits
@@ -48,7 +48,7 @@ def texts(hypotheses: Sequence[Any]) -> list[tuple[int, ...]]:
     return [one.tokens for one in hypotheses]
 
 
-def test_each_hypothesis_goes_on_from_the_one_it_continues() -> None:
+def test_beam_continues_the_best_sums() -> None:
     """Sums 0.6 * 0.5, 0.4 * 0.7, 0.6 * 0.3 and so on decide, whichever row they come from."""
     two = beam(2)
     assert step(two, {0: 0.6, 1: 0.4}) == [0, 0]
@@ -63,7 +63,7 @@ def test_each_hypothesis_goes_on_from_the_one_it_continues() -> None:
 @pytest.mark.parametrize(
     ("patience", "n_steps"), [(0.5, 1), (0.8, 2), (1.0, 2), (1.2, 2), (1.5, 3), (2.0, 4)]
 )
-def test_patience_says_how_many_ends_are_waited_for(patience: float, n_steps: int) -> None:
+def test_beam_patience_sets_the_number_of_ends(patience: float, n_steps: int) -> None:
     """Every step finishes one, the best; two are wanted with patience 1, four with patience 2."""
     two = beam(2, patience)
     rows = 1
@@ -75,7 +75,7 @@ def test_patience_says_how_many_ends_are_waited_for(patience: float, n_steps: in
     assert len(two.finish()) == max(2, n_steps)
 
 
-def test_however_little_patience_one_end_is_waited_for() -> None:
+def test_beam_with_little_patience_waits_for_one_end() -> None:
     one = beam(1, patience=0.1)
     assert one.running
     step(one, {0: 0.7, END: 0.2})
@@ -85,7 +85,7 @@ def test_however_little_patience_one_end_is_waited_for() -> None:
     assert texts(one.finish()) == [(0,)]
 
 
-def test_what_runs_does_not_compete_once_enough_have_ended() -> None:
+def test_beam_with_enough_ends_drops_running_ones() -> None:
     """Two ends are wanted and found, unlikely ones; what still runs is likelier and no text yet."""
     two = beam(2)
     step(two, {0: 0.9, 1: 0.06, END: 0.03})  # behind the two that are kept, so it is no end
@@ -96,7 +96,7 @@ def test_what_runs_does_not_compete_once_enough_have_ended() -> None:
     assert texts(two.finish()) == [(0,), (0, 2)]
 
 
-def test_too_few_ends_are_filled_up_with_the_best_that_run() -> None:
+def test_beam_with_few_ends_adds_running_ones() -> None:
     three = beam(3)
     step(three, {END: 0.5, 0: 0.25, 1: 0.15, 2: 0.1})
     found = three.finish()
@@ -104,7 +104,7 @@ def test_too_few_ends_are_filled_up_with_the_best_that_run() -> None:
     assert [one.done for one in found] == [True, False, False]
 
 
-def test_an_end_behind_the_beam_is_none() -> None:
+def test_beam_ignores_ends_behind_the_kept_ones() -> None:
     """Only those that are better than the `beam_size` kept are put aside."""
     one = beam(1)
     step(one, {0: 0.6, END: 0.4})
@@ -113,7 +113,7 @@ def test_an_end_behind_the_beam_is_none() -> None:
     assert texts(one.finish()) == [(0,)]
 
 
-def test_a_beam_whose_every_way_ends_is_done() -> None:
+def test_beam_with_ends_alone_is_done() -> None:
     two = beam(2, patience=4.0)
     only_end = np.full(6, -np.inf, np.float32)
     only_end[END] = 0.0
@@ -122,7 +122,7 @@ def test_a_beam_whose_every_way_ends_is_done() -> None:
     assert texts(two.finish()) == [()]
 
 
-def test_a_boost_leaves_an_end_that_nearly_leads_as_the_only_way() -> None:
+def test_beam_with_boost_takes_near_eot_only() -> None:
     one = beam(1, boost=1.0)
     step(one, {0: 0.5, END: 0.3})  # log(0.5 / 0.3) is 0.51, less than the boost
     assert texts(one.finish()) == [()]
@@ -131,7 +131,7 @@ def test_a_boost_leaves_an_end_that_nearly_leads_as_the_only_way() -> None:
     assert texts(far.running) == [(0,)]
 
 
-class Tree(Scripted):
+class Tree(ScriptedDecoder):
     """Each history, as far as it is named, has its odds."""
 
     odds: Mapping[tuple[int, ...], Odds]
@@ -172,7 +172,7 @@ def found(**search: Any) -> tuple[int, ...]:
     return decode(decoder, options)[0].tokens
 
 
-def test_more_patience_finds_a_better_text_behind_the_first_ends() -> None:
+def test_beam_with_patience_finds_better_text() -> None:
     """(2) has log(0.27), (1) log(0.225); (1, 4, 5) has log(0.272) for three tokens."""
     assert found() == (2,)
     assert found(patience=2.0) == (1, 4, 5)
@@ -181,15 +181,13 @@ def test_more_patience_finds_a_better_text_behind_the_first_ends() -> None:
 @pytest.mark.parametrize(
     ("length_penalty", "tokens"), [(None, (1, 4, 5)), (0.0, (2,)), (1.0, (1, 4, 5))]
 )
-def test_how_much_length_counts_is_asked_for(
-    length_penalty: float | None, tokens: tuple[int, ...]
-) -> None:
+def test_beam_applies_length_penalty(length_penalty: float | None, tokens: tuple[int, ...]) -> None:
     """Three tokens with log(0.247) against one with log(0.27): by 3, by 1, by 8 to 6."""
     odds = {(1, 4, 5): {EOT: 0.9, 5: 0.1}}
     assert found(odds=odds, patience=2.0, length_penalty=length_penalty) == tokens
 
 
-def test_hypotheses_that_change_places_keep_their_knowledge() -> None:
+def test_beam_rows_follow_their_hypotheses() -> None:
     """(2, 3) with 0.36 overtakes (1, 3) with 0.105; it ends, the other one would go on."""
     decoder = Tree([[0]])
     decoder.odds = {
@@ -207,17 +205,17 @@ def test_hypotheses_that_change_places_keep_their_knowledge() -> None:
     assert decoded.avg_logprob == pytest.approx(np.log(0.4 * 0.9 * 0.9) / 3, abs=1e-3)
 
 
-def test_rows_of_other_windows_are_left_alone() -> None:
+def test_beams_of_two_windows_match_those_alone() -> None:
     """Two windows with beams of their own give what each gives alone."""
     options = DecodingOptions(search=SearchOptions(beam_size=3), max_new_tokens=5)
     scripts = [[1, 2, EOT], [3, EOT], [4, 5, 6, 8, EOT]]
-    alone = [decode(Scripted([script]), options)[0] for script in scripts]
-    assert list(decode(Scripted(scripts), options)) == alone
+    alone = [decode(ScriptedDecoder([script]), options)[0] for script in scripts]
+    assert list(decode(ScriptedDecoder(scripts), options)) == alone
     assert [one.tokens for one in alone] == [(1, 2), (3,), (4, 5, 6, 8)]
 
 
-def test_a_beam_stops_at_each_window_s_own_budget() -> None:
-    decoder = Scripted([[1]])
+def test_beam_stops_at_its_budget() -> None:
+    decoder = ScriptedDecoder([[1]])
     options = DecodingOptions(search=SearchOptions(beam_size=2), max_new_tokens=3)
     (decoded,) = decode(decoder, options)
     assert decoded.tokens == (1, 1, 1)
@@ -226,8 +224,8 @@ def test_a_beam_stops_at_each_window_s_own_budget() -> None:
 
 
 @pytest.mark.parametrize("penalty", [1.0, 3.0])
-def test_penalised_ids_compete_with_what_is_left_of_them(penalty: float) -> None:
-    decoder = Scripted([[5]], base=3.0)
+def test_beam_compares_penalised_logits(penalty: float) -> None:
+    decoder = ScriptedDecoder([[5]], base=3.0)
     options = DecodingOptions(
         search=SearchOptions(beam_size=2),
         anti_repetition=AntiRepetition(repetition_penalty=penalty),
@@ -249,7 +247,7 @@ def draw(logits: np.ndarray, temperature: float, seed: int, boost: float = 0.0) 
 
 
 @pytest.mark.parametrize(("end", "ends"), [(39.0, False), (39.5, True)])
-def test_a_lead_of_just_the_boost_ends_no_hypothesis(end: float, *, ends: bool) -> None:
+def test_boost_equal_to_the_lead_ends_nothing(end: float, *, ends: bool) -> None:
     """Of a beam as of a draw: the best of its tokens has 40, and the boost is 1."""
     logits = np.array([40.0, 39.25, 0.0, 0.0, 0.0, end], np.float32)
     beam = BeamChoice(END, 1.0, 2, 1.0)
@@ -258,7 +256,7 @@ def test_a_lead_of_just_the_boost_ends_no_hypothesis(end: float, *, ends: bool) 
     assert (draw(logits, 0.001, 0, boost=1.0) == END) is ends
 
 
-def test_each_sample_goes_on_from_its_own_row() -> None:
+def test_samples_continue_their_own_rows() -> None:
     """After a first token that all draw from the same row, each row is sure of another one."""
     choice = SampledChoice(END, 0.0, 1.0, [(0,), (1,), (2,)])
     take(choice, np.array([0.0, 0.0, 0.0, 0.0, 0.0, -np.inf], np.float32))
@@ -272,7 +270,7 @@ def test_each_sample_goes_on_from_its_own_row() -> None:
     assert [one.tokens[-1] for one in choice.running] == [3, 4, 2]
 
 
-def test_a_sample_is_the_same_whatever_is_drawn_beside_it() -> None:
+def test_samples_with_own_seeds_are_independent() -> None:
     """Five samples have the one that is drawn alone among them."""
     even = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -np.inf], np.float32)
 
@@ -287,7 +285,7 @@ def test_a_sample_is_the_same_whatever_is_drawn_beside_it() -> None:
     assert len(set(drawn(1, 2, 3))) == 3
 
 
-def test_draw_has_model_s_own_probability_and_its_end_has_one() -> None:
+def test_sample_logprob_ignores_the_penalty() -> None:
     """Not what a penalty left of it: 0.25 for the word, 0.5 for the end."""
     choice = SampledChoice(END, 0.0, 1.0, [(0,)])
     for token, share in ((2, 0.25), (END, 0.5)):
@@ -299,7 +297,7 @@ def test_draw_has_model_s_own_probability_and_its_end_has_one() -> None:
     assert drawn.sum_logprob == pytest.approx(np.log(0.125), abs=1e-5)
 
 
-def test_a_draw_of_nothing_at_all_takes_no_id_that_is_barred(
+def test_draw_of_zero_takes_no_forbidden_id(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A generator gives numbers from 0, which included, to 1; and no other id is near."""
@@ -315,7 +313,7 @@ def test_a_draw_of_nothing_at_all_takes_no_id_that_is_barred(
 
 @pytest.mark.parametrize("n_vocab", [4, 256, 1600, 51_865])
 @pytest.mark.parametrize("possible", ["all", "one in a hundred", "three", "the last block", "none"])
-def test_the_highest_logits_are_those_of_a_whole_sort(n_vocab: int, possible: str) -> None:
+def test_highest_logits_match_a_whole_sort(n_vocab: int, possible: str) -> None:
     rng = np.random.default_rng(n_vocab)
     logits = np.round(rng.normal(0, 3, n_vocab), 2).astype(np.float32)  # some are equal
     ids = np.arange(n_vocab)

@@ -33,7 +33,7 @@ def feed(*sizes: int) -> tuple[AudioBuffer, Stream]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_reading_forwards_gives_what_a_slice_does(seed: int) -> None:
+def test_read_forwards_equals_a_slice(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 9, 12).tolist()
     total, start = sum(sizes), 0
@@ -45,7 +45,7 @@ def test_reading_forwards_gives_what_a_slice_does(seed: int) -> None:
         start += int(rng.integers(0, 15))
 
 
-def test_no_more_is_asked_for_than_is_needed() -> None:
+def test_read_takes_no_more_blocks_than_needed() -> None:
     own, stream = feed(4, 4, 4)
     assert own.read(0, 4).size == 4
     assert stream.given == 4
@@ -57,7 +57,7 @@ def test_no_more_is_asked_for_than_is_needed() -> None:
     assert own.read(9, 9).tolist() == [9, 10, 11]
 
 
-def test_going_to_a_place_reads_no_more_than_lies_before_it() -> None:
+def test_forget_reads_no_further_than_the_position() -> None:
     own, stream = feed(*[1] * 9)
     assert own.read(3, 0).size == 0
     assert stream.given == 3
@@ -65,7 +65,7 @@ def test_going_to_a_place_reads_no_more_than_lies_before_it() -> None:
     assert stream.given == 6
 
 
-def test_what_was_read_stays_and_what_lies_before_is_forgotten() -> None:
+def test_read_drops_what_lies_before() -> None:
     own, _ = feed(4, 4, 4)
     first = own.read(0, 4)
     assert own.read(2, 4).tolist() == [2, 3, 4, 5]
@@ -77,7 +77,7 @@ def test_what_was_read_stays_and_what_lies_before_is_forgotten() -> None:
     assert own.duration_s == 12 / SAMPLE_RATE_HZ
 
 
-def test_far_positions_are_reached_without_holding_the_rest() -> None:
+def test_forget_holds_one_block_at_most() -> None:
     own, stream = feed(*[4] * 9)
     assert own.read(30, 2).tolist() == [30, 31]
     assert (own.n_held, stream.given) == (2, 32)
@@ -96,18 +96,20 @@ def test_far_positions_are_reached_without_holding_the_rest() -> None:
         ((1.0, 2.0, 2.0), (Clip(16_000, 32_000), Clip(32_000, None))),
     ],
 )
-def test_clips_may_touch(times_s: tuple[float, ...], clips: tuple[Clip, ...]) -> None:
+def test_parse_clips_accepts_touching_clips(
+    times_s: tuple[float, ...], clips: tuple[Clip, ...]
+) -> None:
     assert parse_clips(",".join(map(str, times_s))) == clips
     assert parse_clips(" ") == WHOLE
 
 
 @pytest.mark.parametrize("times_s", [(0.0, 1.0, 0.5), (1.0, 1.0), (-0.1,), (0.0, float("inf"))])
-def test_times_of_clips_rise(times_s: tuple[float, ...]) -> None:
+def test_parse_clips_refuses_falling_times(times_s: tuple[float, ...]) -> None:
     with pytest.raises(OptionError, match="--clip-timestamps is"):
         parse_clips(",".join(map(str, times_s)))
 
 
-def test_blocks_do_not_show() -> None:
+def test_read_across_blocks_is_seamless() -> None:
     feed = feed_of(ramp(50_000), block=7_000)
     assert feed.read(5_000, 10_000).tolist() == list(range(5_000, 15_000))
     assert feed.reaches(49_999)

@@ -62,7 +62,9 @@ def words(*said: Said) -> list[Word]:
         ),
     ],
 )
-def test_every_word_once(left: list[Said], right: list[Said], kept: list[str]) -> None:
+def test_splice_of_random_words_keeps_each_once(
+    left: list[Said], right: list[Said], kept: list[str]
+) -> None:
     before, after = words(*left), words(*right)
     n_left, n_right = find_splice_point(before, after, 42.0, 44.0)
     assert [word.text for word in before[:n_left] + after[n_right:]] == kept
@@ -80,7 +82,7 @@ def at_seam(left: list[Said], right: list[Said]) -> tuple[int, int]:
     [(42.8, (3, 2)), (43.2, (2, 1))],
     ids=["nearer to the later window's start", "nearer to the earlier window's end"],
 )
-def test_pair_nearest_the_middle_is_the_seam(at_s: float, cut: tuple[int, int]) -> None:
+def test_splice_point_is_the_pair_nearest_the_middle(at_s: float, cut: tuple[int, int]) -> None:
     """The word at the seam is the earlier window's while it lies in the first half."""
     both: list[Said] = [
         (42.1, 42.3, " a"),
@@ -90,7 +92,7 @@ def test_pair_nearest_the_middle_is_the_seam(at_s: float, cut: tuple[int, int]) 
     assert at_seam([(41.0, 41.4, " x"), *both], both) == cut
 
 
-def test_without_a_word_in_common_all_are_kept() -> None:
+def test_splice_without_common_words_keeps_all() -> None:
     assert at_seam([(42.1, 42.3, " a")], [(43.4, 43.6, " b")]) == (1, 0)
     assert at_seam([], [(43.4, 43.6, " b")]) == (0, 0)
     assert at_seam([(42.1, 42.3, " a")], []) == (1, 0)
@@ -107,25 +109,25 @@ def test_without_a_word_in_common_all_are_kept() -> None:
         ((45.0, 45.4), (45.05, 45.4), (1, 0)),
     ],
 )
-def test_a_word_is_the_same_by_its_text_and_its_time(
+def test_splice_pairs_words_by_text_and_time(
     left: tuple[float, float], right: tuple[float, float], cut: tuple[int, int]
 ) -> None:
     assert at_seam([(*left, " word")], [(*right, " word")]) == cut
 
 
-def test_letters_decide_whether_words_are_same_and_marks_do_not() -> None:
+def test_splice_compares_letters_without_marks() -> None:
     apart: list[Said] = [(42.42, 42.62, " tree")]  # behind each other: one by its text alone
     assert at_seam([(42.1, 42.3, " Tree,")], apart) == (1, 1)
     assert at_seam([(42.1, 42.3, " trees")], apart) == (1, 0)
 
 
-def test_a_mark_alone_is_itself() -> None:
+def test_splice_compares_lone_marks() -> None:
     apart: list[Said] = [(42.42, 42.62, "…")]
     assert at_seam([(42.1, 42.3, " …")], apart) == (1, 1)
     assert at_seam([(42.1, 42.3, " —")], apart) == (1, 0)
 
 
-def test_two_words_in_row_are_same_wherever_they_were_timed() -> None:
+def test_splice_pairs_two_words_in_a_row_by_text() -> None:
     """0.8 s apart: one alone would be another word, two in a row are no chance."""
     left: list[Said] = [(42.0, 42.2, " very"), (42.3, 42.5, " good")]
     right: list[Said] = [(42.8, 43.0, " very"), (43.1, 43.3, " good")]
@@ -141,7 +143,7 @@ def test_two_words_in_row_are_same_wherever_they_were_timed() -> None:
     assert at_seam([(42.1, 42.2, " so"), *late], [(42.5, 42.6, " bad"), *later]) == (1, 1)
 
 
-def test_one_word_in_common_is_no_row_whatever_follows_it() -> None:
+def test_splice_of_one_common_word_is_no_row() -> None:
     left: list[Said] = [(42.0, 42.2, " very"), (42.3, 42.5, " bad")]
     right: list[Said] = [(42.8, 43.0, " very"), (43.1, 43.3, " good")]
     assert at_seam(left, right) == (2, 0)
@@ -153,13 +155,13 @@ def test_one_word_in_common_is_no_row_whatever_follows_it() -> None:
     assert at_seam([(42.0, 42.2, " very"), (42.4, 42.6, " bad")], swapped) == (2, 0)
 
 
-def test_what_ends_as_the_other_window_goes_on_is_kept() -> None:
+def test_splice_keeps_word_that_ends_at_the_seam() -> None:
     left: list[Said] = [(42.7, 43.1, " free"), (43.3, 43.6, " on")]
     right: list[Said] = [(42.9, 43.3, " tree"), (43.6, 44.0, " up")]
     assert at_seam(left, right) == (2, 1)
 
 
-def test_of_two_words_alike_the_one_nearer_in_time_is_the_same() -> None:
+def test_splice_of_equal_words_pairs_the_nearest() -> None:
     said: list[Said] = [(42.5, 42.7, " no")]
     assert at_seam(said, [(42.55, 42.75, " no"), (42.8, 43.0, " no")]) == (1, 1)
     assert at_seam(said, [(42.2, 42.4, " no"), (42.45, 42.65, " no")]) == (1, 2)
@@ -176,7 +178,7 @@ def test_of_two_words_alike_the_one_nearer_in_time_is_the_same() -> None:
     ],
     ids=["nothing behind", "up to what follows", "nothing before", "beside", "across"],
 )
-def test_word_that_one_window_heard_alone_is_kept(
+def test_splice_keeps_words_of_one_window_alone(
     left: list[tuple[float, float]], right: list[tuple[float, float]], cut: tuple[int, int]
 ) -> None:
     """No two words read alike; the pair at the seam shares its time."""
@@ -185,7 +187,7 @@ def test_word_that_one_window_heard_alone_is_kept(
     assert at_seam(before, after) == cut
 
 
-def test_words_of_one_time_are_one_word_misheard() -> None:
+def test_splice_pairs_misheard_words_by_time() -> None:
     """They share 0.2 s, and a tenth more is granted, of the 0.4 s of the shorter one."""
     assert at_seam([(42.1, 42.5, " free")], [(42.3, 42.7, " tree")]) == (1, 1)
     assert at_seam([(42.1, 42.5, " free")], [(42.6, 43.0, " tree")]) == (1, 0)
@@ -196,7 +198,7 @@ def test_words_of_one_time_are_one_word_misheard() -> None:
     assert at_seam([(42.1, 42.3, " a")], [(42.31, 42.41, " e")]) == (1, 1), "or just behind it"
 
 
-def test_pairs_keep_the_order_of_both_windows() -> None:
+def test_splice_pairs_keep_the_order() -> None:
     """`the` comes twice: the pairing with the most in common is taken."""
     left: list[Said] = [(42.0, 42.2, " the"), (42.3, 42.6, " cat"), (42.7, 42.9, " the")]
     right: list[Said] = [(42.05, 42.25, " the"), (42.35, 42.6, " cat"), (42.75, 42.9, " the")]
@@ -205,23 +207,21 @@ def test_pairs_keep_the_order_of_both_windows() -> None:
 
 
 @pytest.mark.parametrize(("later_s", "cut"), [(2.0, (2, 2)), (2.25, (2, 0))])
-def test_two_words_in_a_row_are_no_farther_than_the_overlap(
-    later_s: float, cut: tuple[int, int]
-) -> None:
+def test_splice_of_a_row_is_bounded_by_the_overlap(later_s: float, cut: tuple[int, int]) -> None:
     """From the end of the one to the start of the other, for each of the two; 2 s is the most."""
     left: list[Said] = [(41.5, 41.75, " very"), (41.75, 42.0, " good")]
     right = [(b + later_s, b + later_s + 0.25, word) for _, b, word in left]
     assert at_seam(left, right) == cut
 
 
-def test_one_word_on_time_counts_more_than_two_that_are_off() -> None:
+def test_splice_prefers_one_timely_word_to_two_late() -> None:
     """Said three times, 0.3 s apart: the one window heard the first two, the other the last two."""
     left: list[Said] = [(42.4, 42.6, " no"), (42.7, 42.9, " no")]
     right: list[Said] = [(42.7, 42.9, " no"), (43.0, 43.2, " no")]
     assert at_seam(left, right) == (2, 1)
 
 
-def test_overlapping_words_beside_a_misheard_one_are_kept_once() -> None:
+def test_splice_beside_misheard_word_keeps_words_once() -> None:
     """The earlier window's last word goes on beside what the later one heard there."""
     left: list[Said] = [(42.2, 42.5, " free"), (43.7, 44.0, " on")]
     right: list[Said] = [(42.2, 42.5, " tree"), (43.6, 43.9, " off")]
@@ -236,7 +236,7 @@ def pairings(n: int, m: int) -> Iterator[list[tuple[int, int]]]:
                 yield list(zip(left, right, strict=True))
 
 
-def test_no_pairing_in_order_has_more_in_common() -> None:
+def test_match_in_order_finds_the_largest_sum() -> None:
     rng = np.random.default_rng(0)
     for n, m in [(1, 1), (1, 4), (4, 1), (2, 3), (3, 2), (4, 4)] * 4:
         likeness = np.where(rng.random((n, m)) < 0.5, rng.integers(1, 9, (n, m)) / 4, 0.0)
@@ -247,7 +247,7 @@ def test_no_pairing_in_order_has_more_in_common() -> None:
         assert sum(likeness[pair] for pair in found) == best
 
 
-def test_nothing_pairs_with_nothing() -> None:
+def test_match_in_order_of_nothing_is_empty() -> None:
     assert match_in_order([]) == []
     assert match_in_order([[], []]) == []
 
@@ -257,7 +257,7 @@ def words_at(*said: tuple[float, str]) -> list[Word]:
     return [Word(start, start + 0.2, f" {text}", 0.9) for start, text in said]
 
 
-def test_of_two_rows_that_read_alike_one_nearer_in_time_is_meant() -> None:
+def test_splice_of_equal_rows_pairs_the_nearest() -> None:
     """Said twice, 1.2 s apart, and heard 0.6 s too late: the first is 0.6 s away from it."""
     left = words_at((42.4, "very"), (42.7, "good"))
     right = words_at((43.0, "very"), (43.3, "good"), (43.5, "so"), (44.2, "very"), (44.5, "good"))
@@ -267,28 +267,28 @@ def test_of_two_rows_that_read_alike_one_nearer_in_time_is_meant() -> None:
 
 
 @pytest.mark.parametrize(("apart_s", "n_words"), [(0.34, 1), (0.36, 2)])
-def test_one_word_is_the_same_within_a_third_of_a_second(apart_s: float, n_words: int) -> None:
+def test_splice_pairs_a_word_within_0_35_s(apart_s: float, n_words: int) -> None:
     left, right = words_at((42.2, "tree")), words_at((42.2 + apart_s, "tree"))
     n_left, n_right = find_splice_point(left, right, *OVERLAP)
     assert n_left + 1 - n_right == n_words
 
 
 @pytest.mark.parametrize(("begins_s", "n_words"), [(44.9, 1), (45.0, 2)])
-def test_a_word_a_second_behind_the_overlap_is_not_looked_at(begins_s: float, n_words: int) -> None:
+def test_splice_ignores_words_1_s_behind_the_overlap(begins_s: float, n_words: int) -> None:
     left, right = words_at((44.8, "tree")), words_at((begins_s, "tree"))
     n_left, n_right = find_splice_point(left, right, *OVERLAP)
     assert n_left + 1 - n_right == n_words
 
 
 @pytest.mark.parametrize(("ends_s", "n_words"), [(41.1, 1), (41.0, 2)])
-def test_nor_is_one_a_second_before_it(ends_s: float, n_words: int) -> None:
+def test_splice_ignores_words_1_s_before_the_overlap(ends_s: float, n_words: int) -> None:
     left = [Word(ends_s - 0.2, ends_s, " tree", 0.9)]
     n_left, n_right = find_splice_point(left, words_at((41.0, "tree")), *OVERLAP)
     assert n_left + 1 - n_right == n_words
 
 
 @pytest.mark.parametrize("n_words", [1, 2, 3])
-def test_cut_segment_has_the_times_and_text_of_its_words(n_words: int) -> None:
+def test_cut_segment_has_times_and_text_of_its_words(n_words: int) -> None:
     said = tuple(
         Word(at, at + 0.5, f" {text}", 0.9, (10 * at, 10 * at + 1))
         for at, text in enumerate(["one", "two", "three"], start=1)
@@ -318,12 +318,12 @@ def seconds(position: int | None) -> float:
     return position / SAMPLE_RATE_HZ
 
 
-def test_longest_pause_of_last_part_is_taken_in_its_middle() -> None:
+def test_find_silence_takes_the_longest_pause_s_middle() -> None:
     audio = talk((3.0, 5.0), (6.5, 6.8), (7.5, 8.1))
     assert seconds(find_silence(audio, FROM)) == pytest.approx(7.8, abs=0.02)
 
 
-def test_in_noise_as_in_silence() -> None:
+def test_find_silence_in_noise_finds_pauses() -> None:
     for floor in (0.0, 0.001, 0.03):
         assert seconds(find_silence(talk((7.0, 7.5), floor=floor), FROM)) == pytest.approx(
             7.25, abs=0.03
@@ -341,7 +341,7 @@ def test_in_noise_as_in_silence() -> None:
     ],
     ids=["too early", "a closure", "silence", "steady noise", "a blink"],
 )
-def test_no_pause(audio: FloatArray) -> None:
+def test_find_silence_without_pause_is_none(audio: FloatArray) -> None:
     assert find_silence(audio, min(FROM, audio.size)) is None
 
 
@@ -368,7 +368,7 @@ def steps(n_loud: int, *rest_db: float) -> FloatArray:
     ],
     ids=["9 frames", "10", "11", "as quiet as is needed", "not so", "interrupted"],
 )
-def test_pause_is_ten_frames_in_lowest_quarter_of_loudness(
+def test_find_silence_needs_ten_quiet_frames(
     pause_db: list[float], n_frames: int, expected: float | None
 ) -> None:
     """Quiet is -40 dB and loud 0: a pause lies below -30 dB; the end of the audio is cut off."""
@@ -380,13 +380,13 @@ def test_pause_is_ten_frames_in_lowest_quarter_of_loudness(
 
 
 @pytest.mark.parametrize(("start", "begins"), [(40 * 320, 40), (40 * 320 + 1, 41), (41 * 320, 41)])
-def test_only_whole_frames_behind_the_start_are_looked_at(start: int, begins: int) -> None:
+def test_find_silence_looks_at_whole_frames(start: int, begins: int) -> None:
     """The pause goes from frame 40 to frame 60."""
     audio = loud(*[0.0] * 40, *[-40.0] * 20, *[0.0] * 40)
     assert find_silence(audio, start) == (begins + 60) * 160
 
 
-def test_of_pauses_of_one_length_first_is_taken_and_else_longest() -> None:
+def test_find_silence_of_equal_pauses_takes_the_first() -> None:
     audio = loud(*[0.0] * 20, *[-40.0] * 12, *[0.0] * 9, *[-40.0] * 12, *[0.0] * 20)
     assert find_silence(audio, 0) == 26 * 320
     audio = loud(*[0.0] * 20, *[-40.0] * 12, *[0.0] * 9, *[-40.0] * 13, *[0.0] * 20)
@@ -396,12 +396,12 @@ def test_of_pauses_of_one_length_first_is_taken_and_else_longest() -> None:
 
 
 @pytest.mark.parametrize(("apart_db", "is_found"), [(6.5, True), (5.5, False)])
-def test_quiet_and_loud_lie_six_decibels_apart(apart_db: float, is_found: bool) -> None:
+def test_find_silence_needs_6_db_of_range(apart_db: float, is_found: bool) -> None:
     audio = loud(*[-20.0] * 30, *[-20.0 - apart_db] * 15, *[-20.0] * 30)
     assert (find_silence(audio, 0) is not None) is is_found
 
 
-def test_a_pause_may_reach_the_end() -> None:
+def test_find_silence_accepts_a_pause_at_the_end() -> None:
     assert find_silence(loud(*[0.0] * 40, *[-40.0] * 20), 0) == 50 * 320
     assert find_silence(loud(*[-40.0] * 20, *[0.0] * 40), 0) == 10 * 320
     assert find_silence(np.empty(0, np.float32), 0) is None
@@ -429,7 +429,7 @@ def windows(audio: FloatArray, clips: tuple[Clip, ...] = WHOLE) -> list[Window]:
 
 
 @pytest.mark.parametrize(("pause_s", "is_taken"), [(6.0, True), (5.79, False)])
-def test_pauses_are_looked_for_in_the_last_three_seconds(pause_s: float, is_taken: bool) -> None:
+def test_windows_search_pauses_in_the_last_three_seconds(pause_s: float, is_taken: bool) -> None:
     """One and a half overlaps before the end of the window's 9 s; of each pause a part is seen."""
     first, second, *_ = windows(talk((pause_s, pause_s + 0.4), seconds=20.0))
     assert (first.end_s < 9.0) is is_taken
@@ -437,7 +437,7 @@ def test_pauses_are_looked_for_in_the_last_three_seconds(pause_s: float, is_take
 
 
 @pytest.mark.parametrize(("n_samples", "n_windows"), [(144_000, 1), (144_159, 1), (144_160, 2)])
-def test_last_window_of_recording_or_clip_ends_in_no_pause(n_samples: int, n_windows: int) -> None:
+def test_last_window_is_not_cut_at_a_pause(n_samples: int, n_windows: int) -> None:
     """Only where a whole frame follows does a window end in the pause before its end."""
     audio = talk((8.4, 8.8), seconds=20.0)
     for found in (windows(audio[:n_samples]), windows(audio, (Clip(0, n_samples),))):
@@ -447,7 +447,7 @@ def test_last_window_of_recording_or_clip_ends_in_no_pause(n_samples: int, n_win
         assert not any(window.needs_words for window in found), "a pause parts them"
 
 
-def test_clip_s_first_window_shares_nothing_with_clip_before() -> None:
+def test_first_window_of_a_clip_shares_nothing() -> None:
     clips = (Clip(0, 160_000), Clip(170_000, 330_000))
     steady = 0.1 * np.random.default_rng(0).standard_normal(340_000).astype(np.float32)
     found = windows(steady, clips)
@@ -458,7 +458,7 @@ def test_clip_s_first_window_shares_nothing_with_clip_before() -> None:
     assert [(window.audio.size, window.needs_words) for window in short] == [(1, False)] * 2
 
 
-def test_loudness_is_of_a_sample_and_silence_is_minus_100_db() -> None:
+def test_find_silence_takes_silence_as_minus_100_db() -> None:
     """A quarter of the way up to 0 dB: a pause is no louder than -75 dB."""
     for pause_db, expected in ((-80.0, 66 * 320), (-70.0, None)):
         audio = loud(*[-200.0] * 20, *[0.0] * 40, *[pause_db] * 12, *[0.0] * 40)

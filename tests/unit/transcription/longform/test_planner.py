@@ -29,7 +29,7 @@ from whisper_hailo.transcription.recording import make_planner
 
 @given(st.integers(1, 1_000_000), st.sampled_from([0.0, 0.5, 2.0, 3.0]))
 @settings(max_examples=30, deadline=None)
-def test_fixed_windows_cover_everything(n_samples: int, overlap_s: float) -> None:
+def test_overlap_planner_windows_cover_everything(n_samples: int, overlap_s: float) -> None:
     plan = OverlapPlanner(feed_of(ramp(n_samples)), WHOLE, PLAN, overlap_s)
     windows = list(plan.windows())
     covered = 0
@@ -46,7 +46,7 @@ def test_fixed_windows_cover_everything(n_samples: int, overlap_s: float) -> Non
 
 @given(st.integers(1, 600_000), st.lists(st.floats(0.0, 9.0), min_size=1, max_size=20))
 @settings(max_examples=30, deadline=None)
-def test_seeking_always_gets_to_the_end(n_samples: int, advances: list[float]) -> None:
+def test_seek_planner_gets_to_the_end(n_samples: int, advances: list[float]) -> None:
     plan = SeekPlanner(feed_of(ramp(n_samples)), WHOLE, PLAN)
     end = 0
     for index, window in enumerate(plan.windows()):
@@ -59,7 +59,7 @@ def test_seeking_always_gets_to_the_end(n_samples: int, advances: list[float]) -
     assert n_samples - end < 160
 
 
-def test_with_words_a_window_of_a_time_alone_leads_to_that_time() -> None:
+def test_seek_planner_with_words_follows_a_lone_time() -> None:
     audio = ramp(40 * SAMPLE_RATE_HZ)
     for words, at_s in ((True, 1.5), (None, 9.0)):
         plan = SeekPlanner(feed_of(audio), WHOLE, PLAN, words)
@@ -69,7 +69,7 @@ def test_with_words_a_window_of_a_time_alone_leads_to_that_time() -> None:
         assert next(windows).start_s == pytest.approx(at_s)
 
 
-def test_clips_bound_the_windows_of_every_plan() -> None:
+def test_clips_bound_the_windows_of_every_planner() -> None:
     audio = ramp(40 * SAMPLE_RATE_HZ)
     clips = (Clip(16_000, 32_000), Clip(160_000, 480_000))
     for plan in (
@@ -135,7 +135,7 @@ def noise() -> NDArray[np.float64]:
 @pytest.mark.parametrize("pauses", [False, True], ids=["overlapping", "between pauses"])
 @given(speeches(), st.integers(0, 1000))
 @settings(max_examples=30, deadline=None)
-def test_no_word_is_lost_or_doubled_at_a_seam(pauses: bool, words: list[Word], seed: int) -> None:
+def test_overlap_planner_keeps_each_word_once(pauses: bool, words: list[Word], seed: int) -> None:
     jitter = np.random.default_rng(seed)
     feed = feed_of(sound_of(words, pauses=pauses))
     plan = OverlapPlanner(feed, WHOLE, PLAN, 2.0)
@@ -150,7 +150,7 @@ def test_no_word_is_lost_or_doubled_at_a_seam(pauses: bool, words: list[Word], s
     assert starts == sorted(starts)
 
 
-def test_words_with_useless_times_are_joined_by_what_they_say() -> None:
+def test_overlap_planner_joins_badly_timed_words_by_text() -> None:
     left = [Word(0.0, 9.0, f" {w}", 0.5) for w in ("one", "two", "three", "four", "five")]
     right = [Word(7.0, 16.0, f" {w}", 0.5) for w in ("four", "five", "six", "seven")]
     plan = OverlapPlanner(feed_of(np.zeros(256_000, np.float32)), WHOLE, PLAN, 2.0)
@@ -161,7 +161,7 @@ def test_words_with_useless_times_are_joined_by_what_they_say() -> None:
     assert " ".join(part.text for part in segments) == "one two three four five six seven"
 
 
-def test_a_seam_within_a_later_segment_leaves_what_is_behind_it() -> None:
+def test_seam_within_later_segment_keeps_its_rest() -> None:
     """The second window's first segment and the first word of its second were heard before."""
     first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
     at_end = [Word(7.2, 7.4, " a", 0.9), Word(7.5, 7.7, " b", 0.9)]
@@ -178,7 +178,7 @@ def test_a_seam_within_a_later_segment_leaves_what_is_behind_it() -> None:
 @pytest.mark.parametrize(
     ("n_samples", "n_windows"), [(1, 1), (144_000, 1), (144_159, 1), (144_160, 2), (288_000, 2)]
 )
-def test_a_rest_of_less_than_a_frame_is_not_worth_a_window(n_samples: int, n_windows: int) -> None:
+def test_rest_of_less_than_a_frame_gets_no_window(n_samples: int, n_windows: int) -> None:
     feed = feed_of(ramp(n_samples))
     plan = make_planner(
         feed, PLAN, DecodingOptions(), LongOptions("consecutive", skip_silence=False)
@@ -186,7 +186,7 @@ def test_a_rest_of_less_than_a_frame_is_not_worth_a_window(n_samples: int, n_win
     assert len(list(plan.windows())) == n_windows
 
 
-def test_neighbours_share_two_seconds_where_nobody_says() -> None:
+def test_default_overlap_is_two_seconds() -> None:
     steady = 0.1 * np.random.default_rng(0).standard_normal(20 * SAMPLE_RATE_HZ)
     long = LongOptions(skip_silence=False)
     plan = make_planner(feed_of(steady.astype(np.float32)), PLAN, DecodingOptions(), long)
@@ -198,20 +198,20 @@ def test_neighbours_share_two_seconds_where_nobody_says() -> None:
 
 @pytest.mark.parametrize("overlap_s", [0.0, 2.0])
 @pytest.mark.parametrize("clips", [WHOLE, (Clip(0, 0), Clip(8000, 8000))])
-def test_nothing_has_no_window(clips: tuple[Clip, ...], overlap_s: float) -> None:
+def test_empty_recording_has_no_window(clips: tuple[Clip, ...], overlap_s: float) -> None:
     """A recording of nothing, and clips of one that are shorter than a sample."""
     audio = ramp(0 if clips is WHOLE else 16_000)
     plan = OverlapPlanner(feed_of(audio), clips, PLAN, overlap_s)
     assert list(plan.windows()) == []
 
 
-def test_windows_without_text_before_do_not_wait_for_each_other() -> None:
+def test_planners_are_not_sequential_by_default() -> None:
     feed = feed_of(ramp(1))
     assert not OverlapPlanner(feed, WHOLE, PLAN, 2.0).sequential
     assert not SpeechPlanner(feed, WHOLE, PLAN, LongOptions(), Script([])).sequential
 
 
-def test_seam_within_earlier_segment_leaves_what_is_before_it() -> None:
+def test_seam_within_earlier_segment_keeps_its_start() -> None:
     """The first window's last segment, and the last word of the one before, were heard later."""
     first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
     before, middle = [Word(6.0, 6.2, " x", 0.9)], [Word(6.5, 6.7, " y", 0.9)]
@@ -224,7 +224,7 @@ def test_seam_within_earlier_segment_leaves_what_is_before_it() -> None:
     assert [part.text for part in plan.finish()] == ["a b"]
 
 
-def test_word_of_later_window_s_third_segment_is_seam_as_well() -> None:
+def test_seam_in_third_segment_drops_two_segments() -> None:
     """What it heard at its very edge, two segments, the earlier window heard better: nothing."""
     plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     shared, behind = Word(8.2, 8.4, " c", 0.9), Word(9.5, 9.7, " d", 0.9)
@@ -235,7 +235,7 @@ def test_word_of_later_window_s_third_segment_is_seam_as_well() -> None:
     assert [part.text for part in plan.finish()] == ["c d"]
 
 
-def test_words_on_both_sides_of_pause_are_two_whatever_they_are() -> None:
+def test_equal_words_around_a_pause_are_both_kept() -> None:
     """The windows meet at 7 s; the word before it is said again behind it."""
     plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     plan.take(heard(Window(ramp(112_000), 0.0), (segment([Word(6.7, 6.95, " no", 0.9)]),)))
@@ -243,7 +243,7 @@ def test_words_on_both_sides_of_pause_are_two_whatever_they_are() -> None:
     assert [part.text for part in (*kept, *plan.finish())] == ["no", "no"]
 
 
-def test_clips_are_pairs_and_the_last_end_may_be_left_out() -> None:
+def test_parse_clips_accepts_a_missing_last_end() -> None:
     assert parse_clips("") == WHOLE == (Clip(0, None),)
     assert parse_clips("1,2.5") == (Clip(16_000, 40_000),)
     assert parse_clips("0,1,2") == (Clip(0, 16_000), Clip(32_000, None))
@@ -251,7 +251,7 @@ def test_clips_are_pairs_and_the_last_end_may_be_left_out() -> None:
     assert parse_clips("0,1,1,2,3,4,5") == several
 
 
-def test_clips_begin_and_end_at_the_nearest_sample() -> None:
+def test_parse_clips_rounds_to_the_nearest_sample() -> None:
     """4.02 and 8.04 s times 16,000 are a hair less than whole numbers; 1/8 ms is two samples."""
     assert parse_clips("4.02,8.04") == (Clip(64_320, 128_640),)
     assert parse_clips("0.000125,1.00025") == (Clip(2, 16_004),)
@@ -269,25 +269,25 @@ def test_clips_begin_and_end_at_the_nearest_sample() -> None:
         ("nan,1", "a time is negative"),
     ],
 )
-def test_impossible_clips_are_refused(text: str, message: str) -> None:
+def test_parse_clips_refuses_impossible_clips(text: str, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         parse_clips(text)
 
 
 @pytest.mark.parametrize("strategy", ["", "Seek", "vadd"])
-def test_unknown_strategies_are_refused(strategy: str) -> None:
+def test_long_options_refuse_unknown_strategy(strategy: str) -> None:
     with pytest.raises(Exception, match="auto, seek, overlap, vad, consecutive"):
         LongOptions(strategy=strategy)
 
 
 @pytest.mark.parametrize("overlap_s", [0.0, -1.0, 15.01])
-def test_overlaps_that_no_window_has_are_refused(overlap_s: float) -> None:
+def test_long_options_refuse_impossible_overlap(overlap_s: float) -> None:
     with pytest.raises(OptionError, match="at most 15 s"):
         LongOptions(overlap_s=overlap_s)
     assert LongOptions(overlap_s=15.0).overlap_s == 15.0
 
 
-def test_what_nobody_tells_of_long_recordings() -> None:
+def test_long_options_defaults() -> None:
     told = LongOptions("auto", None, WHOLE, vad_threshold=0.35, min_silence_s=0.5)
     told = replace(told, skip_silence=True, speech_pad_s=0.2, trim_window=None)
     assert LongOptions() == told
@@ -302,7 +302,7 @@ def test_what_nobody_tells_of_long_recordings() -> None:
         ("speech_pad_s", [0.0, 10.0], [-0.1, 10.1, float("nan")]),
     ],
 )
-def test_options_of_long_recordings_end_where_they_are_said_to(
+def test_long_options_accept_their_stated_range(
     name: str, accepted: list[float], refused: list[float]
 ) -> None:
     for value in accepted:
@@ -312,7 +312,7 @@ def test_options_of_long_recordings_end_where_they_are_said_to(
             LongOptions(**{name: value})  # type: ignore[arg-type]
 
 
-def test_feed_holds_no_more_than_it_is_asked_for() -> None:
+def test_buffer_holds_no_more_than_it_is_asked_for() -> None:
     def endless() -> Iterator[FloatArray]:
         for _ in range(36_000):  # ten hours
             yield np.zeros(16_000, np.float32)
@@ -336,7 +336,7 @@ SILENCES: dict[str, tuple[int, Callable[[AudioBuffer], WindowPlanner]]] = {
 
 
 @pytest.mark.parametrize("name", [pytest.param("vad", marks=pytest.mark.slow), "seek", "overlap"])
-def test_hours_of_silence_are_heard_out_in_memory_of_few_windows(name: str) -> None:
+def test_hours_of_silence_take_little_memory(name: str) -> None:
     hours, make = SILENCES[name]
     feed = AudioBuffer(np.zeros(16_000, np.float32) for _ in range(3600 * hours))
     plan, end_s, n_windows = make(feed), 0.0, 0

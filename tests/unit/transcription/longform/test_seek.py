@@ -40,7 +40,7 @@ def heard(window: Window, *edges: tuple[float, float], advance_s: float = 9.0) -
     return WindowResult(window, Decoded((), -0.1, 0.0, runaway=False), segments, advance_s)
 
 
-def test_the_last_timestamp_counts_from_its_window() -> None:
+def test_next_window_starts_at_the_last_timestamp() -> None:
     plan = seeking()
     windows = plan.windows()
     starts = []
@@ -52,7 +52,7 @@ def test_the_last_timestamp_counts_from_its_window() -> None:
     assert next(windows).start_s == 16.88
 
 
-def test_the_last_word_s_end_is_a_time_of_the_recording() -> None:
+def test_next_window_with_words_starts_at_the_last_word() -> None:
     """In the second window, too, whose words lie behind its start."""
     plan = seeking(word_timestamps=True)
     windows = plan.windows()
@@ -66,7 +66,7 @@ def test_the_last_word_s_end_is_a_time_of_the_recording() -> None:
     assert next(windows).start_s == 8.2, "a hair less than a whole number of frames"
 
 
-def test_word_that_ends_where_window_begins_does_not_hold_it_up() -> None:
+def test_word_ending_at_window_start_is_passed() -> None:
     plan = seeking(word_timestamps=True)
     windows = plan.windows()
     plan.take(heard(next(windows), (1.0, 4.0)))
@@ -74,7 +74,7 @@ def test_word_that_ends_where_window_begins_does_not_hold_it_up() -> None:
     assert next(windows).start_s == 6.0
 
 
-def test_behind_a_last_time_that_stands_alone_nothing_was_said() -> None:
+def test_single_last_timestamp_skips_the_window() -> None:
     for words in (False, True):
         plan = seeking(word_timestamps=words)
         windows = plan.windows()
@@ -82,7 +82,7 @@ def test_behind_a_last_time_that_stands_alone_nothing_was_said() -> None:
         assert next(windows).start_s == 9.0
 
 
-def test_a_silent_window_is_left_whole() -> None:
+def test_silent_window_is_skipped() -> None:
     plan = seeking(word_timestamps=True)
     windows = plan.windows()
     result = replace(heard(next(windows), (1.0, 2.0), advance_s=3.0), silent=True)
@@ -90,7 +90,7 @@ def test_a_silent_window_is_left_whole() -> None:
     assert next(windows).start_s == 9.0
 
 
-def test_a_model_that_stands_still_is_moved_by_two_frames() -> None:
+def test_window_without_advance_moves_two_frames() -> None:
     plan = seeking()
     windows = plan.windows()
     plan.take(heard(next(windows), advance_s=0.0))
@@ -107,7 +107,7 @@ def test_segments_of_no_length_are_dropped() -> None:
 @pytest.mark.parametrize(
     ("samples", "n_windows"), [(1, 1), (144_000, 1), (144_159, 1), (144_160, 2)]
 )
-def test_first_sample_is_worth_window_then_only_whole_frame(samples: int, n_windows: int) -> None:
+def test_first_sample_gets_a_window_then_whole_frames(samples: int, n_windows: int) -> None:
     plan = SeekPlanner(AudioBuffer(iter([np.zeros(samples, np.float32)])), WHOLE, PLAN)
     count = 0
     for window in plan.windows():
@@ -116,7 +116,7 @@ def test_first_sample_is_worth_window_then_only_whole_frame(samples: int, n_wind
     assert count == n_windows
 
 
-def test_clip_begins_where_asked_never_before_the_last_window() -> None:
+def test_clip_never_begins_before_the_last_window() -> None:
     clips = (Clip(16_000, 48_000), Clip(80_000, None))
     plan = seeking(8.0, clips=clips)
     seen = []
@@ -126,7 +126,7 @@ def test_clip_begins_where_asked_never_before_the_last_window() -> None:
     assert seen == [(1.0, 2.0), (5.0, 3.0)]
 
 
-def test_nothing_of_a_clip_is_lost_before_its_first_whole_frame() -> None:
+def test_clip_begins_at_the_frame_before_it() -> None:
     """From 1.005 s to 3 s: the frame that begins at 1 s is heard, and nothing behind the end."""
     window = next(seeking(8.0, clips=(Clip(16_080, 48_000),)).windows())
     assert (window.start_s, window.content_s) == (1.0, 2.0)
@@ -163,7 +163,7 @@ def test_clips_of_a_frame_or_less(
     assert found == expected
 
 
-def test_a_recording_of_nothing_has_no_window() -> None:
+def test_empty_recording_has_no_window() -> None:
     assert list(seeking(0.0).windows()) == []
 
 
@@ -196,7 +196,7 @@ def written(truth: list[tuple[float, float]], window: Window) -> list[int]:
 
 @given(utterances())
 @settings(max_examples=30, deadline=None)
-def test_seeking_hears_every_utterance_once_and_times_rise(
+def test_seeking_gives_every_utterance_once(
     truth: list[tuple[float, float]],
 ) -> None:
     n_samples = round(((truth[-1][1] if truth else 0.0) + 0.3) * SAMPLE_RATE_HZ)

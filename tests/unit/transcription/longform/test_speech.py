@@ -41,7 +41,7 @@ def windows(
 
 @pytest.mark.parametrize("pad_s", [0.0, 0.2, 0.5, 10.0])
 @pytest.mark.parametrize("n_spoken", [200, 255, 260, 266, 267, 268, 269, 272, 275, 281, 282])
-def test_a_stretch_and_what_is_kept_around_it_fit_a_window(n_spoken: int, pad_s: float) -> None:
+def test_stretch_with_padding_fits_a_window(n_spoken: int, pad_s: float) -> None:
     """However short the pauses are that end a stretch; nothing of the speech is lost."""
     frames = [0.05] * 60 + [0.9] * n_spoken + [0.05] * 60
     options = LongOptions(min_silence_s=0.0, speech_pad_s=pad_s)
@@ -56,14 +56,14 @@ def test_a_stretch_and_what_is_kept_around_it_fit_a_window(n_spoken: int, pad_s:
 @pytest.mark.parametrize(
     ("silence_s", "behind"), [(0.1, 3 * FRAME), (0.5, 16 * FRAME), (2, 18_000)]
 )
-def test_margin_of_speech_is_an_eighth_of_a_window(silence_s: float, behind: int) -> None:
+def test_padding_is_an_eighth_of_a_window_at_most(silence_s: float, behind: int) -> None:
     """Behind a stretch no more than the silence that ended it: what follows may be speech."""
     frames = [0.05] * 99 + [0.9] * 10 + [0.05] * 99
     (window,) = windows(frames, LongOptions(speech_pad_s=10.0, min_silence_s=silence_s))
     assert window.audio[[0, -1]].tolist() == [99 * FRAME - 18_000, 109 * FRAME + behind - 1]
 
 
-def test_stretches_whose_paddings_meet_share_no_sample() -> None:
+def test_stretches_with_meeting_padding_share_no_sample() -> None:
     """Ten frames, 0.32 s, lie between them; the second asks for 0.3 s, of which 0.1 s is taken."""
     frames = [0.05] * 20 + [0.9] * 10 + [0.05] * 10 + [0.9] * 10 + [0.05] * 20
     (window,) = windows(frames, LongOptions(min_silence_s=0.1, speech_pad_s=0.3))
@@ -73,7 +73,7 @@ def test_stretches_whose_paddings_meet_share_no_sample() -> None:
     assert window.audio.tolist() == list(range(20 * FRAME - 4800, 53 * FRAME))
 
 
-def test_a_window_takes_stretches_until_one_does_not_fit() -> None:
+def test_window_takes_stretches_until_full() -> None:
     """Each is 60 frames and 0.4 s, 37,120 samples: three are 111,360 of 144,000."""
     frames = ([0.05] * 40 + [0.9] * 60) * 4 + [0.05] * 40
     found = windows(frames, LongOptions())
@@ -82,7 +82,7 @@ def test_a_window_takes_stretches_until_one_does_not_fit() -> None:
     assert [window.start_s for window in found] == [window.pieces[0].start_s for window in found]
 
 
-def test_stretches_that_fill_a_window_to_its_last_sample_are_one() -> None:
+def test_stretches_that_fill_a_window_are_one() -> None:
     """Two of 65 frames and one of 150 with nothing around them: 280 frames are the content."""
     plan = WindowPlan(280 * FRAME / 16_000 + 1.0, 1.0)
     frames = [0.05] * 9
@@ -98,7 +98,7 @@ def test_stretches_that_fill_a_window_to_its_last_sample_are_one() -> None:
 
 
 @pytest.mark.parametrize("end", [None, 100 * FRAME, 100 * FRAME - 7])
-def test_speech_to_the_end_of_a_clip_or_recording_ends_there(
+def test_speech_ends_with_its_clip_or_recording(
     end: int | None,
 ) -> None:
     frames = [0.05] * 50 + [0.9] * 50
@@ -108,11 +108,11 @@ def test_speech_to_the_end_of_a_clip_or_recording_ends_there(
 
 
 @pytest.mark.parametrize("clip", [Clip(0, 0), Clip(FRAME, FRAME)])
-def test_a_clip_shorter_than_a_sample_has_no_window(clip: Clip) -> None:
+def test_clip_shorter_than_a_sample_has_no_window(clip: Clip) -> None:
     assert windows([0.9] * 20, LongOptions(), (clip,)) == []
 
 
-def test_last_frame_of_a_recording_is_seen_with_silence_behind() -> None:
+def test_last_frame_is_padded_with_silence() -> None:
     seen: list[int] = []
 
     class Counting(Script):
@@ -132,7 +132,7 @@ def test_last_frame_of_a_recording_is_seen_with_silence_behind() -> None:
 
 
 @pytest.mark.parametrize(("end", "n_frames"), [(3 * FRAME, 3), (3 * FRAME + 1, 4), (None, 9)])
-def test_nothing_is_looked_at_behind_a_clip(end: int | None, n_frames: int) -> None:
+def test_detector_sees_nothing_behind_a_clip(end: int | None, n_frames: int) -> None:
     """But for the frame in which it ends."""
     asked: list[int] = []
 
@@ -183,7 +183,7 @@ def test_speech_is_packed_once_and_in_order(probabilities: list[float]) -> None:
         assert np.all(seen[speech] == 1)
 
 
-def test_stretches_of_speech_keep_little_of_silence_around_them() -> None:
+def test_stretches_keep_0_2_s_of_silence() -> None:
     """Frames 20 to 29 are speech: 0.2 s before them, and 0.2 s behind."""
     probabilities = [0.05] * 20 + [0.9] * 10 + [0.05] * 40
     audio = ramp(len(probabilities) * 512)
@@ -194,7 +194,7 @@ def test_stretches_of_speech_keep_little_of_silence_around_them() -> None:
     assert window.start_s == pytest.approx(20 * 0.032 - 0.2)
 
 
-def test_stretches_that_were_cut_meet_where_they_were_cut() -> None:
+def test_cut_stretches_meet_where_they_were_cut() -> None:
     """9 s of audio with 0.2 s on both sides are 268 frames: the quietest is frame 200."""
     probabilities = [0.9] * 400 + [0.05] * 20
     probabilities[200] = 0.6
@@ -205,7 +205,7 @@ def test_stretches_that_were_cut_meet_where_they_were_cut() -> None:
     assert second.audio[[0, -1]].tolist() == [201 * 512, 400 * 512 + 3200 - 1]
 
 
-def test_longest_stretch_is_a_window_without_its_margins() -> None:
+def test_longest_stretch_leaves_room_for_padding() -> None:
     """144,000 samples without 3,200 on both sides: the last of 268 frames is the quietest."""
     frames = [0.9] * 400 + [0.05] * 20
     frames[200], frames[267], frames[270] = 0.6, 0.56, 0.52
@@ -216,7 +216,7 @@ def test_longest_stretch_is_a_window_without_its_margins() -> None:
 
 
 @pytest.mark.parametrize("window_s", [0.02, 0.04, 0.06, 0.1])
-def test_windows_shorter_than_a_detector_frame_hold_all_speech(window_s: float) -> None:
+def test_short_windows_hold_all_speech(window_s: float) -> None:
     frames = [0.05] * 5 + [0.9] * 10 + [0.05] * 5
     plan = WindowPlan(window_s, window_s / 2)
     options = LongOptions(speech_pad_s=0.2, min_silence_s=0.0)
@@ -261,18 +261,18 @@ def frame_before(position: int, start: int = 0) -> int:
 
 @pytest.mark.parametrize("level", [0.0, 0.05])
 @pytest.mark.parametrize("silence_s", [1.5, 3.0, 61.7])
-def test_window_begins_half_a_second_before_speech(level: float, silence_s: float) -> None:
+def test_find_start_is_half_a_second_before_speech(level: float, silence_s: float) -> None:
     audio = sound((level, silence_s), (0.5, 5.0))
     expected = frame_before(round(silence_s * SECOND)) - SECOND // 2
     assert start_of(audio) == expected
 
 
 @pytest.mark.parametrize("silence_s", [0.0, 0.3, 0.9])
-def test_short_silence_stays_where_it_is(silence_s: float) -> None:
+def test_find_start_keeps_short_silence(silence_s: float) -> None:
     assert start_of(sound((0.05, silence_s), (0.5, 5.0))) == 0
 
 
-def test_search_begins_where_it_is_told() -> None:
+def test_find_start_begins_at_the_given_sample() -> None:
     audio = sound((0.5, 2.0), (0.05, 4.0), (0.5, 3.0))
     start = 2 * SECOND + 77
     assert start_of(audio, start) == frame_before(6 * SECOND, start) - SECOND // 2
@@ -280,20 +280,20 @@ def test_search_begins_where_it_is_told() -> None:
 
 
 @pytest.mark.parametrize("level", [0.0, 0.05])
-def test_recording_without_speech_has_no_start(level: float) -> None:
+def test_find_start_without_speech_is_none(level: float) -> None:
     assert start_of(sound((level, 20.0))) is None
     assert start_of(sound((level, 0.01))) is None
     assert start_of(np.empty(0, np.float32)) is None
     assert start_of(sound((level, 2.0)), 5 * SECOND) is None
 
 
-def test_speech_behind_clip_is_not_found() -> None:
+def test_find_start_ignores_speech_behind_the_clip() -> None:
     audio = sound((0.05, 4.0), (0.5, 4.0))
     assert start_of(audio, 0, 3 * SECOND) is None
     assert start_of(audio, 0, 5 * SECOND) is not None
 
 
-def test_speech_at_end_of_recording_is_found() -> None:
+def test_find_start_finds_speech_at_the_end() -> None:
     """The last frame is filled up with zeros."""
     n_frames = 70
     audio = np.full(n_frames * FRAME_SAMPLES - 500, 0.05, np.float32)
@@ -302,7 +302,7 @@ def test_speech_at_end_of_recording_is_found() -> None:
     assert start_of(audio[:-FRAME_SAMPLES]) is None
 
 
-def test_digital_silence_is_not_shown_to_detector() -> None:
+def test_digital_silence_is_not_shown_to_the_detector() -> None:
     detector = Loud()
     gate = SpeechGate(detector, 0.5)
     assert gate.find_start(feed_of(sound((0.0, 30.0))), 0) is None
@@ -311,7 +311,7 @@ def test_digital_silence_is_not_shown_to_detector() -> None:
     assert detector.n_asked <= 9
 
 
-def test_detector_starts_afresh_for_each_window() -> None:
+def test_detector_is_reset_for_each_window() -> None:
     detector = Loud()
     gate = SpeechGate(detector, 0.5)
     plan = OverlapPlanner(feed_of(sound((0.5, 40.0))), WHOLE, PLAN, 0.0, gate=gate)
@@ -358,7 +358,7 @@ def taken(plan: WindowPlanner) -> list[tuple[int, FloatArray]]:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_windows_have_audio_of_exact_positions(name: str) -> None:
+def test_gated_windows_have_audio_of_exact_positions(name: str) -> None:
     """Noise, so that no two stretches are alike."""
     audio = sound((0.01, 13.3), (0.5, 6.0), (0.01, 25.0), (0.5, 12.0), (0.01, 9.0))
     audio = audio * (1 + 0.1 * np.random.default_rng(0).random(audio.size, np.float32))
@@ -389,7 +389,7 @@ def test_windows_of_clips_end_with_them(name: str) -> None:
     assert (second, other.size) == (30 * SECOND, 3 * SECOND)
 
 
-def test_options_make_the_gate() -> None:
+def test_skip_silence_makes_the_gate() -> None:
     """Noise is no speech for the real detector; whoever wants it transcribed switches it off."""
     noise = 0.05 * np.random.default_rng(0).standard_normal(4 * SECOND).astype(np.float32)
     for strategy in ("overlap", "consecutive", "seek"):
@@ -399,7 +399,7 @@ def test_options_make_the_gate() -> None:
             assert len(taken(plan)) == n_windows
 
 
-def test_real_speech_behind_silence_is_found_by_real_detector() -> None:
+def test_silero_finds_speech_behind_silence() -> None:
     speech = load_audio(unpack_clips() / "seen" / "seen-000.ogg")
     hum = 0.001 * np.random.default_rng(0).standard_normal(10 * SECOND).astype(np.float32)
     alone = SpeechGate(make_detector(), 0.35).find_start(feed_of(speech), 0)

@@ -1,4 +1,4 @@
-"""A decoder that is torn between two tokens, and windows that are tried again for it."""
+"""A decoder that hesitates between two tokens, and windows that are retried for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State
+from tests.unit.decoding.search.scripted_decoder import EOT, PREFIX, ScriptedDecoder, State
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
@@ -29,8 +29,8 @@ TOKENIZER = Tokenizer(Letters(), TOY_TOKENS)  # type: ignore[arg-type]
 
 
 @dataclass
-class Torn(Scripted):
-    """Each row says three tokens of its own, torn between two of them, then ends.
+class TwoTokenDecoder(ScriptedDecoder):
+    """Each row says three tokens of its own, hesitating between two of them, then ends.
 
     Attributes:
         shares: of each row, the probability of the likelier one.
@@ -61,7 +61,7 @@ class Torn(Scripted):
 
 
 def tried(
-    decoder: Torn,
+    decoder: TwoTokenDecoder,
     temperatures: tuple[float, ...] = (0.0, 0.4, 0.8),
     thresholds: Thresholds | None = None,
     retry_beam_size: int = 1,
@@ -78,5 +78,5 @@ def tried(
     return run_steps(decode_with_fallback(loop, TOKENIZER, decoder.start(), tasks))
 
 
-def torn(*shares: float, **named: Any) -> Torn:
-    return Torn([[0]] * len(shares), shares=shares, **named)
+def two_token_decoder(*shares: float, **named: Any) -> TwoTokenDecoder:
+    return TwoTokenDecoder([[0]] * len(shares), shares=shares, **named)

@@ -24,7 +24,7 @@ class State:
 
 
 @dataclass
-class Scripted:
+class ScriptedDecoder:
     """Gives row r's k-th token of the script the highest logit (4) at the k-th step."""
 
     scripts: list[list[int]]
@@ -60,7 +60,7 @@ class Scripted:
 
 
 def decode(
-    decoder: Scripted,
+    decoder: ScriptedDecoder,
     options: DecodingOptions | None = None,
     tokens: SpecialTokens = TOY_TOKENS,
     prefix: tuple[int, ...] = PREFIX,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from whisper_hailo.core.types import FloatArray
 
 
-class Watched:
+class RecordingEncoder:
     """An encoder that notes what it is given."""
 
     def __init__(self, encoder: object, n_frames: int | None = None) -> None:

@@ -24,7 +24,7 @@ EOT = TOY_TOKENS.eot
 
 
 @dataclass
-class Oracle:
+class HashedDecoder:
     """Logits are a fixed function of all tokens before: any slip of the cache shows."""
 
     seed: int = 0
