@@ -48,9 +48,9 @@ _FILES = "Files"
 class SourceOptions:
     """Audio source: a microphone, a file, raw samples or an address."""
 
-    mic: str | None = flag(None, "Number, part of its name, default, browser.", metavar="DEVICE")
+    mic: str | None = flag(None, "Microphone: number, name, default or browser.", metavar="DEVICE")
     list_devices: bool = flag(False, "List microphones and exit.")
-    real_time: bool = flag(False, "Play a FILE at the speed of speech.", _SOURCE)
+    real_time: bool = flag(False, "Play a FILE in real time.", _SOURCE)
     rate: int = flag(16_000, "Sample rate of raw PCM.", _SOURCE, metavar="HZ")
     wait_for_source: float | None = flag(
         None,
@@ -122,7 +122,7 @@ class CaptionModel(ModelOptions):
 
     moonshine: str | None = flag(
         None,
-        "Hear with Moonshine instead: tiny-streaming and so on, or its folder.",
+        "Transcribe with Moonshine instead: tiny-streaming and so on, or its folder.",
         ENGINE,
         metavar="SIZE|DIR",
     )
@@ -136,11 +136,11 @@ class ShowOptions:
     output: tuple[Path, ...] = flag(
         (), "Write .srt, .vtt or .txt; may be repeated.", short="-o", metavar="FILE"
     )
-    daily: bool = flag(False, "Begin new files each day.", _FILES)
+    daily: bool = flag(False, "Start new files each day.", _FILES)
     record: Path | None = flag(None, "Record the audio.", _FILES, metavar="F.flac")
     replace: Path | None = flag(
         None,
-        "Replace words by lines HEARD => SHOWN, and expect those shown.",
+        "Replace words by lines HEARD => SHOWN; what is shown is a hotword, too.",
         _FILES,
         metavar="FILE",
     )
@@ -150,11 +150,11 @@ class ShowOptions:
     web_host: str = flag("127.0.0.1", "Address to listen on; 0.0.0.0 is every interface.", _PAGE)
     web_port: int = flag(8765, "Port to listen on; 0 takes a free one.", _PAGE)
     web_allow_host: tuple[str, ...] = flag(
-        (), "Further host name of the page.", _PAGE, metavar="NAME"
+        (), "Additional host name of the page.", _PAGE, metavar="NAME"
     )
     web_frame: tuple[str, ...] = flag(
         (),
-        "Origin that may frame it, as http://homeassistant.local:8123.",
+        "Origin that may embed the page, such as http://homeassistant.local:8123.",
         _PAGE,
         metavar="ORIGIN",
         rare=True,
@@ -164,7 +164,7 @@ class ShowOptions:
         "Token to view, record and control.",
         _PAGE,
         metavar="TOKEN",
-        shown="one is made up, for controls",
+        shown="generated, for controls",
     )
     web_cert: Path | None = flag(
         None, "Serve HTTPS with this certificate.", _PAGE, metavar="FILE", rare=True

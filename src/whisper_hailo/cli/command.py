@@ -163,7 +163,7 @@ def _single_parameter(
 
 def _options_about_options() -> Iterable[Option]:
     """Yield `--help-all` and `--config`, for commands with rare options."""
-    help_all = Flag("Show the rare options, too.", _MORE)
+    help_all = Flag("Show rare options, too.", _MORE)
     yield _eager_option("--help-all", help_all, bool, _show_all)
     config = Flag("Options in TOML, such as seed = 7.", _MORE, metavar="FILE")
     yield _eager_option("--config", config, Path, load_settings)
@@ -232,10 +232,10 @@ def _warn_of_unknown(prefix: str, params: Iterable[click.Parameter]) -> None:
 
     A misspelt one may be an API key, without which a server would be open to everybody.
     """
-    known = [f"{prefix}{param.name}".upper() for param in params]
+    variables = [f"{prefix}{param.name}".upper() for param in params]
     for name in sorted(os.environ):
-        if name.upper().startswith(prefix) and name not in known:
-            similar = get_close_matches(name.upper(), known, 1)
+        if name.upper().startswith(prefix) and name not in variables:
+            similar = get_close_matches(name.upper(), variables, 1)
             hint = f"; did you mean {similar[0]}?" if similar else ""
             logger.warning("%s names no option and is ignored%s", name, hint)
 

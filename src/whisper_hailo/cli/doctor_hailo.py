@@ -58,8 +58,9 @@ def finding(name: str, found: str, advice: str = "", *, broken: bool = False) ->
 
 
 def _failed_check(name: str, error: Exception) -> Check:
-    found, _, advice = str(error).rpartition("; ")
-    return Check(name, NOTE, found or str(error), advice)
+    """Return the finding of a check that an error ended: its message ends with the advice."""
+    problem, _, advice = str(error).rpartition("; ")
+    return Check(name, NOTE, problem or str(error), advice)
 
 
 _GEN3_GTS = 8.0

@@ -76,22 +76,22 @@ def find_inputs(words: Sequence[str]) -> list[Input]:
     (`demo.mp3.txt`). Of two folders the first named has it, and recordings of others have their
     folder before it (`more/demo.txt`).
     """
-    found: list[_FoundInput] = []
+    items: list[_FoundInput] = []
     for word in words:
-        found += _expand_argument(word)
-    stems = _assign_stems(found)
-    return [replace(item.entry, stem=stems.get(item.key, item.entry.stem)) for item in found]
+        items += _expand_argument(word)
+    stems = _assign_stems(items)
+    return [replace(item.entry, stem=stems.get(item.key, item.entry.stem)) for item in items]
 
 
-def _assign_stems(found: Sequence[_FoundInput]) -> dict[_InputKey, Path]:
+def _assign_stems(items: Sequence[_FoundInput]) -> dict[_InputKey, Path]:
     """Return a stem for each recording without a fault that no other recording has."""
-    roots = dict.fromkeys(item.root for item in found)
+    roots = dict.fromkeys(item.root for item in items)
     ranks = {root: rank for rank, root in enumerate(roots)}
     owners: dict[Path, _InputKey] = {}
     stems: dict[_InputKey, Path] = {}
     # Those of the first folder choose first, and in a folder the oldest: a recording that is added
     # later must not take over the results of another.
-    by_age = sorted(found, key=lambda item: (ranks[item.root], _age_key(item.entry.path)))
+    by_age = sorted(items, key=lambda item: (ranks[item.root], _age_key(item.entry.path)))
     for item in by_age:
         if item.entry.fault is None:
             stem = _choose_stem(item, owners)

@@ -181,8 +181,8 @@ def _format_help(flag: Flag, default: Any) -> str:  # noqa: ANN401 - of any fiel
     if flag.choices:
         choices = ", ".join(flag.choices)
         text = f"{text}: {choices}." if text else f"{choices}."
-    shown = flag.shown or _format_default(default)
-    return f"{text} [default: {shown}]" if shown else text
+    default_text = flag.shown or _format_default(default)
+    return f"{text} [default: {default_text}]" if default_text else text
 
 
 def _format_default(default: Any) -> str:  # noqa: ANN401 - of any field

@@ -1,4 +1,4 @@
-"""Standard streams with defined failures.
+"""Standard output and standard error with defined failures.
 
 A full disk or a reader that went away is one error of ours, whatever wrote to standard output, such
 as the help. What standard error does not take is dropped: no result depends on it.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_WAITING_BYTES: Final = 1 << 24
-"""Bytes that wait until standard output takes them."""
+"""Bytes that are kept until standard output takes them."""
 
 
 class ReaderGoneError(Exception):
@@ -40,18 +40,21 @@ class ResultStream(io.FileIO):
     """Standard output.
 
     After a failure it drops what follows, or the interpreter would fail again at exit.
+
+    Attributes:
+        retries: the queue of `patient_results`, within its block.
     """
 
     _failed = False
-    patience: _Patience | None = None
+    retries: _RetryQueue | None = None
 
     def write(self, data: ReadableBuffer) -> int:
         """Write some of it, or queue it while retrying."""
         if self._failed:
             return memoryview(data).nbytes
         try:
-            if self.patience is not None:
-                return self.patience.write(data)
+            if self.retries is not None:
+                return self.retries.write(data)
             return self.write_some(data)
         except BrokenPipeError as error:
             self._failed = True
@@ -64,25 +67,27 @@ class ResultStream(io.FileIO):
 
     def write_some(self, data: ReadableBuffer) -> int:
         """Write some of it as soon as there is room."""
-        while (n_bytes := super().write(data)) is None:  # a pipe that does not block is full
+        n_bytes = super().write(data)
+        while n_bytes is None:  # a pipe that does not block is full
             select.select([], [self], [])
+            n_bytes = super().write(data)
         return n_bytes
 
 
-class _Patience:
+class _RetryQueue:
     """Queue of output that could not be written, and its back-off."""
 
-    def __init__(self, out: ResultStream, wait: Backoff) -> None:
+    def __init__(self, out: ResultStream, backoff: Backoff) -> None:
         self._out = out
-        self.backoff = wait
-        self._gone = False
+        self.backoff = backoff
+        self._is_reader_gone = False
         self.waiting = bytearray()
         self.n_lost = 0
 
     def write(self, data: ReadableBuffer) -> int:
         """Queue all of it and write what can be written."""
         n_bytes = memoryview(data).nbytes
-        if self._gone:
+        if self._is_reader_gone:
             return n_bytes
         if len(self.waiting) + n_bytes > MAX_WAITING_BYTES:
             self.n_lost += n_bytes
@@ -91,11 +96,10 @@ class _Patience:
         if not self.backoff.is_over:
             return n_bytes
         try:
-            while self.waiting and select.select([], [self._out], [], 0)[1]:
-                del self.waiting[: self._out.write_some(bytes(self.waiting[: select.PIPE_BUF]))]
+            self._write_waiting()
         except BrokenPipeError:
             logger.warning("the reader of standard output has gone; captions go on elsewhere")
-            self._gone = True
+            self._is_reader_gone = True
             self.waiting.clear()
         except OSError as error:
             if not self.backoff.n_failures:
@@ -108,6 +112,15 @@ class _Patience:
             self.backoff.succeed()
         return n_bytes
 
+    def _write_waiting(self) -> None:
+        """Write as much as the reader takes without blocking: a pipe takes so much at once."""
+        while self.waiting:
+            _, writable, _ = select.select([], [self._out], [], 0)
+            if not writable:
+                return
+            n_bytes = self._out.write_some(bytes(self.waiting[: select.PIPE_BUF]))
+            del self.waiting[:n_bytes]
+
 
 @contextmanager
 def patient_results() -> Iterator[None]:
@@ -118,16 +131,18 @@ def patient_results() -> Iterator[None]:
         return
     from whisper_hailo.core.timing import Backoff
 
-    raw.patience = patience = _Patience(raw, Backoff())
+    queue = _RetryQueue(raw, Backoff())
+    raw.retries = queue
     try:
         yield
     finally:
-        raw.patience = None
-        while patience.waiting:
-            del patience.waiting[: raw.write(bytes(patience.waiting))]
-    if patience.n_lost:
+        raw.retries = None
+        while queue.waiting:  # for the last time: it may block, or fail
+            n_bytes = raw.write(bytes(queue.waiting))
+            del queue.waiting[:n_bytes]
+    if queue.n_lost:
         raise OutputError(
-            f"standard output did not take {patience.n_lost} bytes for too long; they are "
+            f"standard output did not take {queue.n_lost} bytes for too long; they are "
             "missing there, read it or free some space"
         )
 
@@ -152,7 +167,7 @@ def prepare_streams() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the least that is free
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
     sys.stdout = open_text_stream(ResultStream, 1, sys.stdout)
     sys.stderr = open_text_stream(NoteStream, 2, sys.stderr)
 

@@ -150,7 +150,7 @@ class OutputOptions:
         metavar="LIST", shown="txt",
     )  # fmt: skip
     output_dir: Path | None = flag(
-        None, "Write files there.", short="-o", also=("--output",), metavar="DIR"
+        None, "Write files to this folder.", short="-o", also=("--output",), metavar="DIR"
     )
     skip_existing: bool = flag(
         False, "Skip finished, resume interrupted recordings.", also=("--resume",)

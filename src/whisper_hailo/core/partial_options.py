@@ -66,8 +66,8 @@ class PartialOptions(Generic[T]):
         Raises:
             OptionError: a value is out of range, or needs another option.
         """
-        held = {name: getattr(base, name) for name in self.groups}
-        return replace(base, **self._changes(held))  # type: ignore[type-var]
+        groups = {name: getattr(base, name) for name in self.groups}
+        return replace(base, **self._changes(groups))  # type: ignore[type-var]
 
     def given_fields(self) -> Iterator[Field[Any]]:
         """Yield the fields with values, those of groups, too."""

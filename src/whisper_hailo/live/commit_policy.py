@@ -77,11 +77,13 @@ class RunningText:
         """
         words = self.words_behind_committed(result)
         n_agreed = self._count_agreed(words)
-        agreed = [
-            Tentative(word, item.since_s, item.n_hypotheses + 1)
-            for word, item in zip(words[:n_agreed], self.tentative[:n_agreed], strict=True)
-        ]
-        self.tentative = agreed + [Tentative(word, length_s) for word in words[n_agreed:]]
+        self.n_corrected += len(self.tentative) - n_agreed
+        tentative = []
+        for word, item in zip(words[:n_agreed], self.tentative[:n_agreed], strict=True):
+            tentative.append(Tentative(word, item.since_s, item.n_hypotheses + 1))
+        for word in words[n_agreed:]:
+            tentative.append(Tentative(word, length_s))
+        self.tentative = tentative
         self.guess = result.guess
         if may_commit and not result.runaway:  # a loop would be committed word by word
             self._commit(length_s)
@@ -89,9 +91,10 @@ class RunningText:
     def finish(self, result: BufferText) -> tuple[BufferWord, ...]:
         """Return all words of the segment after its last hypothesis, with times if it has them."""
         words = self.words_behind_committed(result)
-        self._count_agreed(words)
-        # Of each token of the last hypothesis, the word that it belongs to.
-        word_of_token = [word for word in result.words for _ in word.tokens]
+        self.n_corrected += len(self.tentative) - self._count_agreed(words)
+        word_of_token: list[BufferWord] = []  # for each token of the last hypothesis
+        for word in result.words:
+            word_of_token += [word] * len(word.tokens)
         timed = []
         n_tokens = 0
         for word in self.committed:
@@ -108,13 +111,12 @@ class RunningText:
         return result.words[_count_matching(self.committed, result.words) :]
 
     def _count_agreed(self, words: Sequence[BufferWord]) -> int:
-        """Return how many tentative words a hypothesis keeps; the others are corrected."""
+        """Return how many tentative words a hypothesis keeps."""
         n_agreed = 0
         for item, word in zip(self.tentative, words, strict=False):
             if (item.word.text, item.word.tokens) != (word.text, word.tokens):
                 break
             n_agreed += 1
-        self.n_corrected += len(self.tentative) - n_agreed
         return n_agreed
 
     def _commit(self, length_s: float) -> None:

@@ -168,10 +168,12 @@ class SegmentListener:
         self, previous: FinishedSegment, running: RunningSegment, joined: FloatArray
     ) -> BufferText:
         """Return the text of a segment, heard behind the previous one, whose text is fixed."""
-        fixed = previous.text.tokens
-        own = running.draft
-        draft = Draft(fixed + own.tokens, len(fixed) + own.n_fixed, goes_on=own.n_fixed == 0)
-        result = self._transcribe(running, joined, previous.text.language, draft=draft)
+        before = previous.text.tokens
+        draft = running.draft
+        joined_draft = Draft(
+            before + draft.tokens, len(before) + draft.n_fixed, goes_on=draft.n_fixed == 0
+        )
+        result = self._transcribe(running, joined, previous.text.language, draft=joined_draft)
         words = words_behind(result.words, previous.text.words)
         if words and words[0].text.strip(MARKS) == "":  # ends the text before, which is final
             words = words[1:]

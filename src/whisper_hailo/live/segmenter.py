@@ -51,8 +51,8 @@ class Segmenter:
         self._before: deque[_Frame] = deque(maxlen=self._min_speech + n_pre_roll)
         self._frames: list[_Frame] = []
         self._offset = 0  # samples of the first frame that belong to the segment before
-        self._n_run = 0  # frames of speech in a row, or of silence within a segment
-        self._n_quiet = 0  # frames of silence in a row while no segment is running
+        self._n_speech = 0  # frames in a row, while no segment is running
+        self._n_silence = 0  # frames in a row
         self._is_speaking = False
         self.n_heard = 0
 
@@ -69,7 +69,7 @@ class Segmenter:
     @property
     def last_speech(self) -> int:
         """The last sample of speech, from the beginning of the stream."""
-        return max(self.start, self.n_heard - self._n_run * FRAME_SAMPLES)
+        return max(self.start, self.n_heard - self._n_silence * FRAME_SAMPLES)
 
     @property
     def audio(self) -> FloatArray:
@@ -82,17 +82,17 @@ class Segmenter:
         """Take one frame, `(512,)` float32 at 16 kHz; return what it changed."""
         self.n_heard += FRAME_SAMPLES
         frame = _Frame(audio, self._detector.probability(audio))
-        is_quiet = frame.probability < self._threshold - HYSTERESIS
+        is_silence = frame.probability < self._threshold - HYSTERESIS
+        self._n_silence = self._n_silence + 1 if is_silence else 0
         if self._is_speaking:
             self._frames.append(frame)
-            self._n_run = self._n_run + 1 if is_quiet else 0
-            return "ended" if self._n_run >= self._min_silence else None
+            return "ended" if self._n_silence >= self._min_silence else None
         self._before.append(frame)
-        self._n_run = self._n_run + 1 if frame.probability >= self._threshold else 0
-        self._n_quiet = self._n_quiet + 1 if is_quiet else 0
-        if self._n_quiet == _count_frames(_RESET_S):
+        if self._n_silence == _count_frames(_RESET_S):
             self._detector.reset()
-        if self._n_run < self._min_speech:
+        is_speech = frame.probability >= self._threshold
+        self._n_speech = self._n_speech + 1 if is_speech else 0
+        if self._n_speech < self._min_speech:
             return None
         self._start_segment()
         return "started"
@@ -102,15 +102,15 @@ class Segmenter:
         self._frames = list(self._before)
         self._before.clear()
         self._offset = 0
-        self._n_run = 0
-        self._n_quiet = 0
+        self._n_silence = 0
         self._is_speaking = True
 
     def end_segment(self) -> None:
         """Drop the running segment and its audio."""
         self._frames = []
         self._offset = 0
-        self._n_run = 0
+        self._n_speech = 0
+        self._n_silence = 0
         self._is_speaking = False
 
     def skip(self, n_samples: int) -> None:
@@ -119,13 +119,13 @@ class Segmenter:
         What was pushed before does not become the pre-roll of what follows.
         """
         self._before.clear()
-        self._n_run = 0
+        self._n_speech = 0
         self.n_heard += n_samples
 
     def cut_segment(self, n_samples: int) -> None:
         """Drop the first `n_samples` of the running segment; the rest is a new segment."""
         n_frames, self._offset = divmod(self._offset + n_samples, FRAME_SAMPLES)
-        del self._frames[:n_frames]
+        del self._frames[:n_frames]  # the frame at the cut belongs to both parts
 
     def find_quietest(self, begin: int, end: int) -> tuple[int, float]:
         """Return the quietest place between two samples of the running segment, and its loudness.

@@ -38,7 +38,7 @@ class Pipe:
 
     @property
     def patience(self) -> Any:
-        return self.out.buffer.raw.patience  # type: ignore[attr-defined]
+        return self.out.buffer.raw.retries  # type: ignore[attr-defined]
 
     @contextmanager
     def patient(self) -> Iterator[None]:
@@ -144,7 +144,7 @@ def test_full_disk_is_told_once_tried_again_and_error_in_end(
         monkeypatch.setattr(timing, "Backoff", partial(timing.Backoff, lambda: now[0]))
         block = patient_results()
         block.__enter__()
-        patience: Any = out.buffer.raw.patience  # type: ignore[attr-defined]
+        patience: Any = out.buffer.raw.retries  # type: ignore[attr-defined]
         for _ in range(100):
             emit("a line\n")
         assert patience.backoff.n_failures == 1, "it is not tried again at once"

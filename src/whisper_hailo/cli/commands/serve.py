@@ -28,9 +28,15 @@ logger = logging.getLogger(__name__)
 
 _MODEL = ("revision", "convert", "window", "margin_s", "engine", "threads")
 _DECODING = (
-    "language", "anti_repetition", "max_new_tokens", "search", "thresholds", "limits", "prompts",
-)  # fmt: skip
-_NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming")
+    "language",
+    "anti_repetition",
+    "max_new_tokens",
+    "search",
+    "thresholds",
+    "limits",
+    "prompts",
+)
+_PACKAGES = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming")
 _LONG = ("trim_window", "skip_silence", "vad_threshold")
 
 
@@ -44,22 +50,25 @@ def serve(
     safety: SafetyOptions,
 ) -> int:
     """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
-    require_extra("server", "serve", *_NEEDED)
-    fallback.apply(decoding, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
+    require_extra("server", "serve", *_PACKAGES)
     from whisper_hailo.serve.request import RequestDefaults
     from whisper_hailo.serve.server import bind_addresses, run_server
     from whisper_hailo.serve.service import make_service
 
     if listen.http is None and listen.wyoming is None:
         listen = replace(listen, http=Address.of(DEFAULT_HTTP))
+    # Each of these refuses what is wrong, before a model is looked for.
+    fallback.apply(decoding, DecodingOptions(), FALLBACK_STEP)
+    safety.keys()
+    safety.tls()
     release_freed_memory()
-    safety.keys()  # refuses wrong keys before a model is looked for
-    safety.tls()  # refuses what HTTPS cannot be served with
     with bind_addresses(listen, tls=safety.tls_cert is not None) as listeners:
         models = []
         for name in listen.model:
             transcriber = replace(model, model=name).transcriber(ChipPriority.LIVE)
-            step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
+            step = fallback.fallback
+            if step is None:
+                step = transcriber.default_fallback
             options = fallback.apply(decoding, transcriber.default_options, step)
             transcriber.check(options, long)
             log_engine(transcriber)

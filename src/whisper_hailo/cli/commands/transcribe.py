@@ -50,7 +50,7 @@ def transcribe(
     batching: BatchingOptions,
     output: OutputOptions,
 ) -> int:
-    """Make text of recordings: files of any format, folders of them, - for a pipe."""
+    """Transcribe recordings: files of any format, folders of them, or - for a pipe."""
     from whisper_hailo.cli.inputs import find_inputs
     from whisper_hailo.cli.sink import Sink, write_recording
 

@@ -70,12 +70,14 @@ class Replacements:
             return event
         heard = (*event.committed, *event.tentative)
         n_final = self._count_final(_normalise_words(heard), len(event.committed))
-        shown = list(self._replace_words(heard))
-        return replace(
-            event,
-            committed=tuple(word for end, word in shown if end <= n_final),
-            tentative=tuple(word for end, word in shown if end > n_final),
-        )
+        committed: list[CaptionWord] = []
+        tentative: list[CaptionWord] = []
+        for end, word in self._replace_words(heard):
+            if end <= n_final:
+                committed.append(word)
+            else:
+                tentative.append(word)
+        return replace(event, committed=tuple(committed), tentative=tuple(tentative))
 
     def _replace_words(self, words: Sequence[CaptionWord]) -> Iterator[tuple[int, CaptionWord]]:
         """Yield the words to show, each with the number of words that were heard to its end."""
@@ -116,8 +118,8 @@ class Replacements:
         blank = first.text[: len(first.text) - len(first.text.lstrip())]
         marks = last.text[len(last.text.rstrip(_MARKS)) :]
         text = blank + self.phrases[_normalise_words(words)] + marks
-        known = [word.probability for word in words if word.probability is not None]
-        return CaptionWord(text, min(known, default=None), first.start_s, last.end_s)
+        probabilities = [word.probability for word in words if word.probability is not None]
+        return CaptionWord(text, min(probabilities, default=None), first.start_s, last.end_s)
 
 
 def _split_words(text: str) -> tuple[str, ...]:
