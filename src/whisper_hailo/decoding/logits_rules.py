@@ -150,9 +150,9 @@ def block_ngrams(logits: FloatArray, generated: Sequence[int], n: int) -> FloatA
     """
     if n == 0:
         return logits
-    begun = tuple(generated[len(generated) - n + 1 :])
+    opening = tuple(generated[len(generated) - n + 1 :])
     for end in range(n - 1, len(generated)):
-        if tuple(generated[end - n + 1 : end]) == begun:
+        if tuple(generated[end - n + 1 : end]) == opening:
             logits[generated[end]] = -np.inf
     return logits
 

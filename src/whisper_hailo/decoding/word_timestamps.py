@@ -223,12 +223,12 @@ def trim_pauses(words: Sequence[Word], audio: FloatArray, detector: SpeechDetect
     audio = quiet_gain(audio) * audio
     for index, word in enumerate(words):
         has_letters = any(letter.isalnum() for letter in word.text)
-        if word.end_s - word.start_s <= _STRETCHED_S or not has_letters:
+        if _length_s(word) <= _STRETCHED_S or not has_letters:
             continue
         stretches = _speech_within(word, audio, detector)
         if not stretches:
             continue
-        audible = [stretch for stretch in stretches if stretch.duration_s > _SOUND_S]
+        audible = [stretch for stretch in stretches if _length_s(stretch) > _SOUND_S]
         spoken = (audible or stretches)[-1]
         trimmed[index] = replace(word, start_s=spoken.start_s, end_s=spoken.end_s)
         first = stretches[0]
@@ -248,10 +248,9 @@ class _Stretch(NamedTuple):
     start_s: float
     end_s: float
 
-    @property
-    def duration_s(self) -> float:
-        """Its length."""
-        return self.end_s - self.start_s
+
+def _length_s(timed: Word | _Stretch) -> float:
+    return timed.end_s - timed.start_s
 
 
 def _speech_within(word: Word, audio: FloatArray, detector: SpeechDetector) -> list[_Stretch]:
@@ -317,7 +316,7 @@ def words_into_segments(
 
     Source: OpenAI Whisper, `add_word_timestamps`.
     """
-    lengths = [word.end_s - word.start_s for word in aligned if word.end_s > word.start_s]
+    lengths = [_length_s(word) for word in aligned if word.end_s > word.start_s]
     median_s = min(_LONGEST_MEDIAN_S, float(np.median(lengths))) if lengths else 0.0
     words = join_punctuation(_shorten_at_sentence_ends(aligned, 2 * median_s))
     result: list[Segment] = []
@@ -351,7 +350,7 @@ def _shorten_at_sentence_ends(words: Sequence[Word], longest_s: float) -> list[W
     mended = list(words)
     for index in range(1, len(mended)):
         word = mended[index]
-        if word.end_s - word.start_s <= longest_s:
+        if _length_s(word) <= longest_s:
             continue
         if word.text in _SENTENCE_ENDS:
             mended[index] = replace(word, end_s=word.start_s + longest_s)
@@ -390,9 +389,9 @@ def _mend_after_pause(words: list[Word], median_s: float, last_speech_s: float) 
     if first.end_s - last_speech_s <= _PAUSE_MEDIANS * median_s:
         return
     is_long_pair = second is not None and second.end_s - first.start_s > 2 * longest_s
-    if first.end_s - first.start_s <= longest_s and not is_long_pair:
+    if _length_s(first) <= longest_s and not is_long_pair:
         return
-    if second is not None and second.end_s - second.start_s > longest_s:
+    if second is not None and _length_s(second) > longest_s:
         seam_s = second.end_s - longest_s
         first = replace(first, end_s=seam_s)
         words[1] = replace(second, start_s=seam_s)

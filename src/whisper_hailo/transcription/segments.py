@@ -53,11 +53,7 @@ def split_at_timestamps(
 
     is_time = [token >= begin for token in tokens]
     ends_alone = is_time[-2:] == [False, True]
-    seams = [
-        index
-        for index, (before, after) in enumerate(pairwise(is_time), start=1)
-        if before and after
-    ]
+    seams = _find_seams(is_time)
     if not seams:
         later = [token for token in tokens if token > begin]
         end_s = time_of(later[-1]) if later else content_s
@@ -70,6 +66,15 @@ def split_at_timestamps(
         end_s = time_of(part[-1]) if part[-1] >= begin else content_s
         segments.append(TimedTokens(time_of(part[0]), end_s, part))
     return Split(segments, content_s if ends_alone else segments[-1].end_s, ends_alone)
+
+
+def _find_seams(is_time: Sequence[bool]) -> list[int]:
+    """Return the indices of timestamps that follow a timestamp."""
+    seams: list[int] = []
+    for index, (before, after) in enumerate(pairwise(is_time), start=1):
+        if before and after:
+            seams.append(index)
+    return seams
 
 
 def assemble_segments(

@@ -86,9 +86,9 @@ def window_key(request: WindowRequest) -> str:
     """Hash a window's samples, position and prompt, without the run's settings."""
     window = request.window
     context = request.context
-    shown = context.previous if context.sequential else ()
+    previous = context.previous if context.sequential else ()
     digest = blake2b(window.audio.tobytes(), digest_size=16)
-    digest.update(f"{window.start_s!r} {window.needs_words} {shown}".encode())
+    digest.update(f"{window.start_s!r} {window.needs_words} {previous}".encode())
     return digest.hexdigest()
 
 

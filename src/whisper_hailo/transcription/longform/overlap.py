@@ -125,7 +125,9 @@ def _pair_words(
     def nearness(i: int, j: int, limit_s: float) -> float:
         """Return 1 for the same time down to 0 at the limit; a little more inside it."""
         distance_s = abs(_middle_of(left[i]) - _middle_of(right[j]))
-        return 0.1 + 1 - distance_s / limit_s if distance_s <= limit_s else 0.0
+        if distance_s > limit_s:
+            return 0.0
+        return 0.1 + 1 - distance_s / limit_s
 
     def text_and_time(i: int, j: int) -> float:
         return nearness(i, j, NEAR_S) if is_same_text(i, j) else 0.0
@@ -135,18 +137,22 @@ def _pair_words(
         is_in_a_row = is_same_text(i - 1, j - 1) or is_same_text(i + 1, j + 1)
         if not is_same_text(i, j) or not is_in_a_row:
             return 0.0
-        gap_s = max(left[i].start_s, right[j].start_s) - min(left[i].end_s, right[j].end_s)
-        return 0.1 + nearness(i, j, SLACK_S) if gap_s <= farthest_s else 0.0
+        gap_s = -_shared_s(left[i], right[j])
+        if gap_s > farthest_s:
+            return 0.0
+        return 0.1 + nearness(i, j, SLACK_S)
 
     def time_alone(i: int, j: int) -> float:
         """One of the two was misheard."""
-        shared_s = min(left[i].end_s, right[j].end_s) - max(left[i].start_s, right[j].start_s)
-        shorter_s = min(left[i].end_s - left[i].start_s, right[j].end_s - right[j].start_s)
-        share = (shared_s + _OFF_S) / max(shorter_s, 1e-3)
+        shared_s = _shared_s(left[i], right[j]) + _OFF_S
+        shorter_s = min(_length_s(left[i]), _length_s(right[j]))
+        share = shared_s / max(shorter_s, 1e-3)  # a word may have no length
         return share if share >= _MIN_SHARE else 0.0
 
     for evidence in (text_and_time, text_in_a_row, time_alone):
-        likeness = [[evidence(i, j) for j in range(len(right))] for i in range(len(left))]
+        likeness = []
+        for i in range(len(left)):
+            likeness.append([evidence(i, j) for j in range(len(right))])
         pairs = match_in_order(likeness)
         if pairs:
             return pairs, evidence is not time_alone
@@ -176,6 +182,15 @@ def match_in_order(likeness: list[list[float]]) -> list[tuple[int, int]]:
         else:
             j += 1
     return pairs
+
+
+def _shared_s(first: Word, second: Word) -> float:
+    """Return the time that two words have in common; negative if a gap is between them."""
+    return min(first.end_s, second.end_s) - max(first.start_s, second.start_s)
+
+
+def _length_s(word: Word) -> float:
+    return word.end_s - word.start_s
 
 
 def _middle_of(word: Word) -> float:
