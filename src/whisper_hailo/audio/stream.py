@@ -13,11 +13,12 @@ shorter ones and cannot warn.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -265,6 +266,23 @@ def load_audio(source: AudioSource) -> FloatArray:
     """Read a whole audio file as `(n_samples,)` float32 mono at 16 kHz, at least one sample."""
     with open_audio(source) as stream:
         return np.concatenate(list(stream.blocks(SAMPLE_RATE_HZ)))
+
+
+@contextmanager
+def open_repeatedly(source: AudioSource) -> Iterator[Callable[[], AudioStream]]:
+    """Yield what opens a source, any number of times in the block: a pipe is copied once."""
+    with ExitStack() as resources:
+        if isinstance(source, ChannelOf):
+            name = source.name or audio_name(source.file)
+            seekable = open_seekable(source.file, display_path(name), resources)
+            yield partial(open_audio, replace(source, file=seekable), name)
+        elif isinstance(source, str | Path) or hasattr(source, "read"):
+            file = cast(str | Path | BinaryIO, source)
+            name = audio_name(file)
+            seekable = open_seekable(file, display_path(name), resources)
+            yield partial(open_audio, seekable, name)
+        else:
+            yield partial(open_audio, source)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Final
 
 import click
 
+from whisper_hailo.cli.options import Option
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.text.formats import ALL_FORMATS, FORMATS
 
@@ -165,7 +166,7 @@ _OF_WHISPER_CPP: Final = (
     _refused("--ov-e-device -oved", "give --encoder-backend"),
     _refused_switch("--detect-language -dl --multilingual", "give --language auto"),
     _refused_switch("--log-score -ls --print-special -ps", "give --format json: it has all tokens"),
-    _refused_switch("--tinydiarize -tdrz", "voices of one channel are not told apart"),
+    _switch("--tinydiarize -tdrz", "--speakers"),
     _refused("--dtw -dtw", "give --word-timestamps"),
     _refused("--entropy-thold -et", "give --compression-ratio-threshold X, above which text loops"),
     _refused("--audio-ctx -ac --device-id -dev --hf-token --grammar", "leave it out"),
@@ -214,8 +215,11 @@ def normalize_argv(words: Sequence[str], command: click.Command) -> list[str]:
             is_on = rest.popleft() == "True"
             others += [word] if is_on else option.secondary_opts[:1]
         else:
-            others.append(word)
             takes_value = option is not None and not option.is_flag and not equals
+            if isinstance(option, Option) and option.optional and takes_value:
+                others.append(f"{word}={_take_optional(option, rest)}")
+                continue
+            others.append(word)
             if takes_value and rest:  # a value is no option, whatever it looks like
                 others.append(rest.popleft())
     return [*first, *others]
@@ -228,6 +232,15 @@ def _options_by_name(command: click.Command) -> dict[str, click.Option]:
         if isinstance(param, click.Option):
             options |= dict.fromkeys([*param.opts, *param.secondary_opts], param)
     return options
+
+
+def _take_optional(option: Option, rest: deque[str]) -> str:
+    """Take the value of an option that needs none: what follows may be a recording."""
+    if not rest or rest[0].startswith("-"):
+        return option.optional
+    # A wrong value is taken too, and refused later: it is not the name of a recording.
+    is_value = option.accepts(rest[0]) or not _is_recording(rest[0])
+    return rest.popleft() if is_value else option.optional
 
 
 def _take_value(option: CompatOption, name: str, rest: deque[str]) -> str:

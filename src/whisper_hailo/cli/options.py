@@ -95,6 +95,7 @@ class Option(click.Option):
     Attributes:
         topic: heading in the help; empty: among the everyday options.
         can_be_switched_off: it is a switch whose default is on, or detected.
+        optional: the value where none follows; empty: one has to.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class Option(click.Option):
         is_switch = flag.parse is None and (kind is bool or group_type(kind) is not None)
         self.topic = flag.topic
         self.can_be_switched_off = is_switch and bool(default or flag.shown)
+        self.optional = flag.optional
         names = [option_key(long)]  # of the value, and of the variable in the environment
         names.append(f"{long}/--no-{long[2:]}" if is_switch else long)
         if flag.short:
@@ -126,6 +128,14 @@ class Option(click.Option):
             hidden=flag.rare,
             **_unset_default(required),
         )
+
+    def accepts(self, word: str) -> bool:
+        """Return whether a word can be the value of this option."""
+        try:
+            self.type.convert(word, self, None)
+        except OptionError:
+            return False
+        return True
 
 
 def options_of(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[Option]:

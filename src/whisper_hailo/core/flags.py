@@ -53,6 +53,7 @@ class Flag:
         shown: the default in the help; empty: the default itself, and nothing for `None` and
             `False`.
         choices: allowed values; empty: any.
+        optional: the value where none follows the option; empty: one has to.
         parse: converts the text of the value; its `ValueError` says what is expected.
         rare: only `--help-all` lists it.
     """
@@ -65,6 +66,7 @@ class Flag:
     metavar: str = ""
     shown: str = ""
     choices: tuple[str, ...] = ()
+    optional: str = ""
     parse: Callable[[str], Any] | None = None
     rare: bool = False
 

@@ -21,6 +21,7 @@ from whisper_hailo.core.partial_options import from_keywords, refuse_unknown
 from whisper_hailo.core.process import check_threads
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.speakers.options import AUTO, SpeakerOptions
 from whisper_hailo.transcription.longform.options import STRATEGIES, LongOptions
 from whisper_hailo.transcription.schedule import Progress
 
@@ -95,12 +96,29 @@ def merge_transcribe_kwargs(
         )
     decoding_changes = from_keywords(DecodingOptions, ours)
     long_changes = from_keywords(LongOptions, ours)
-    refuse_unknown(ours, _PEERS, DecodingOptions, LongOptions)
+    refuse_unknown(ours, _PEERS, DecodingOptions, LongOptions, SpeakerOptions)
     return (
         decoding_changes.apply_to(options),
         long_changes.apply_to(long),
         _log_progress if logs_progress else None,
     )
+
+
+def merge_speaker_kwargs(keywords: dict[str, Any]) -> SpeakerOptions:
+    """Move the keywords of `SpeakerOptions` out of others; `speakers` may be a number, or True.
+
+    Raises:
+        OptionError: a value of another type or out of range.
+    """
+    speakers = keywords.get("speakers")
+    if isinstance(speakers, SpeakerOptions):
+        del keywords["speakers"]
+        return speakers
+    if isinstance(speakers, bool):
+        keywords["speakers"] = AUTO if speakers else None
+    elif isinstance(speakers, int):
+        keywords["speakers"] = str(speakers)
+    return from_keywords(SpeakerOptions, keywords).build()
 
 
 def merge_model_kwargs(

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Self
+from functools import partial
+from typing import Self, TypeAlias
 
 import numpy as np
 
 from whisper_hailo.audio import AudioSource, open_audio
-from whisper_hailo.audio.stream import AudioStream
+from whisper_hailo.audio.stream import AudioStream, open_repeatedly
 from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.speakers.attribution import SpeakerAttribution
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.options import LongOptions
@@ -54,6 +56,10 @@ def make_planner(
     return OverlapPlanner(buffer, long.clips, plan, overlap_s, gate=gate, sequential=sequential)
 
 
+SpeakerSearch: TypeAlias = Callable[[Iterable[FloatArray]], SpeakerAttribution]
+"""Takes the audio in `(n_samples,)` pieces, in order."""
+
+
 @dataclass(slots=True)
 class FairShare:
     """How many windows a client's recordings have been given."""
@@ -83,6 +89,7 @@ class Recording(Closing):
     Args:
         priority: lower goes first, within it the client whose `share` had least.
         engine: decodes its windows; `None` is that of the schedule.
+        find_speakers: tells its speakers apart, from all of its audio; `None`: nobody asked.
 
     Attributes:
         segments: final segments so far.
@@ -98,9 +105,11 @@ class Recording(Closing):
     priority: int = field(default=0, kw_only=True)
     engine: DecoderEngine | None = field(default=None, kw_only=True)
     share: FairShare = field(default_factory=FairShare, kw_only=True)
+    find_speakers: SpeakerSearch | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self._audio: _OpenAudio | None = None
+        self._speakers: SpeakerAttribution | None = None
         self._n_waiting = 0
         self._exhausted = False
         self.has_begun = False
@@ -111,13 +120,19 @@ class Recording(Closing):
         self.duration_s = 0.0
 
     def open(self) -> Self:
-        """Open the file.
+        """Open the file, and find its speakers if asked for, before the first window.
 
         Raises:
             AudioError: the audio cannot be read.
         """
         with self.context.clock.stage("total"), ExitStack() as opened:
-            stream = opened.enter_context(open_audio(self.source))
+            open_source: Callable[[], AudioStream] = partial(open_audio, self.source)
+            if self.find_speakers is not None:
+                # The audio is read twice, so that segments come one by one with speakers too.
+                open_source = opened.enter_context(open_repeatedly(self.source))
+                with open_source() as stream:
+                    self._speakers = self.find_speakers(stream.blocks(SAMPLE_RATE_HZ))
+            stream = opened.enter_context(open_source())
             buffer = AudioBuffer(stream.blocks(SAMPLE_RATE_HZ))
             planner = make_planner(buffer, self.plan, self.options, self.long)
             files = opened.pop_all()
@@ -201,7 +216,11 @@ class Recording(Closing):
         for segment in final:
             # Words that nobody asked for only served to join windows.
             words = segment.words if self.options.word_timestamps else ()
-            self.segments.append(round_times(replace(segment, words=words)))
+            rounded = round_times(replace(segment, words=words))
+            if self._speakers is None:
+                self.segments.append(rounded)
+            else:
+                self.segments += self._speakers.attribute(rounded)
 
     @contextmanager
     def failing(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer, partial_text
 from whisper_hailo.transcription.pipeline import Pipeline
-from whisper_hailo.transcription.recording import FairShare, Recording
+from whisper_hailo.transcription.recording import FairShare, Recording, SpeakerSearch
 from whisper_hailo.transcription.schedule import Progress, RecordingList, Schedule, WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 from whisper_hailo.transcription.window_cache import WindowCache
@@ -33,6 +33,7 @@ class TranscriptionRun:
         *,
         progress: Progress | None = None,
         cache: WindowCache | None = None,
+        find_speakers: SpeakerSearch | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._options = options
@@ -41,6 +42,7 @@ class TranscriptionRun:
         self._batch_size = pipeline.resolve_batch_size(batch_size)
         self._progress = progress
         self._cache = cache
+        self._find_speakers = find_speakers
         self._share = FairShare()
 
     def recording(self, source: AudioSource) -> Recording:
@@ -61,6 +63,7 @@ class TranscriptionRun:
             priority=priority,
             engine=engine,
             share=self._share,
+            find_speakers=self._find_speakers,
         )
 
     def request(self, running: PartialBuffer) -> WindowRequest:

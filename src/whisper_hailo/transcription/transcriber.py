@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self, TypeAlias, Unpack
 
 from whisper_hailo.audio import AudioSource
@@ -19,16 +20,19 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import BufferText, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import run_steps
+from whisper_hailo.speakers.finder import SpeakerFinder
+from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.arguments import (
     merge_model_kwargs,
+    merge_speaker_kwargs,
     merge_transcribe_kwargs,
     with_sample_rate,
 )
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer, translation_options
 from whisper_hailo.transcription.pipeline import Pipeline
-from whisper_hailo.transcription.recording import Recording
+from whisper_hailo.transcription.recording import Recording, SpeakerSearch
 from whisper_hailo.transcription.run import Segments, TranscriptionRun
 from whisper_hailo.transcription.schedule import Progress, transcribe_in_order
 from whisper_hailo.transcription.typed_arguments import ModelKwargs, TranscribeKwargs
@@ -48,6 +52,7 @@ class Transcriber(Pipeline, Closing):
     """
 
     _opened: ExitStack = field(default_factory=ExitStack, init=False)
+    _speakers: SpeakerFinder | None = field(default=None, init=False)
 
     def open(self) -> Self:
         """Load the model."""
@@ -62,6 +67,8 @@ class Transcriber(Pipeline, Closing):
     def close(self) -> None:
         """Free the model and the device."""
         self._opened.close()
+        if self._speakers is not None:
+            self._speakers.close()
 
     @classmethod
     def from_model(
@@ -131,11 +138,15 @@ class Transcriber(Pipeline, Closing):
                 of the command line work too: `no_speech_threshold=0.5`. `long` says how long
                 recordings are cut; the name of a strategy is enough. `batch_size` windows are
                 decoded together, where none depends on the previous one; `None` is automatic.
-                `sample_rate` of samples is in Hz; `None` is 16000. A file has its own.
+                `sample_rate` of samples is in Hz; `None` is 16000. A file has its own. `speakers`
+                tells speakers apart: True, their number, or a range such as "2-5";
+                `speaker_names` are theirs in order of appearance. Segments and words get a
+                `speaker`, and word times.
 
         Raises:
             AudioError: the audio cannot be read.
             OptionError: unknown options, or ones that the model cannot honour.
+            HubError, ModelError: the speaker models are not to be had.
         """
         segments = self.segments(audio, options, progress, **keywords)
         for _ in segments:
@@ -189,9 +200,17 @@ class Transcriber(Pipeline, Closing):
         """Check the options; return a run, and its recordings one by one."""
         batch_size = keywords.pop("batch_size", None)
         sample_rate = keywords.pop("sample_rate", None)
+        others = dict(keywords)
+        speakers = merge_speaker_kwargs(others)
         options, long, log_progress = merge_transcribe_kwargs(
-            options or self.default_options, keywords
+            options or self.default_options, others
         )
+        find_speakers: SpeakerSearch | None = None
+        if speakers.speakers is not None:
+            find_speakers = partial(self._speaker_finder(speakers).find, options=speakers)
+            # Without word times whole segments are given to speakers.
+            has_words = options.word_timestamps or self.decoder.limits.aligns
+            options = replace(options, word_timestamps=has_words)
         run = TranscriptionRun(
             self,
             options,
@@ -199,9 +218,17 @@ class Transcriber(Pipeline, Closing):
             batch_size,
             progress=progress or log_progress,
             cache=cache,
+            find_speakers=find_speakers,
         )
         recordings = (run.recording(with_sample_rate(source, sample_rate)) for source in audio)
         return run, recordings
+
+    def _speaker_finder(self, options: SpeakerOptions) -> SpeakerFinder:
+        """Return the speaker models, loaded for the first recording that needs them."""
+        if self._speakers is None or self._speakers.folder != options.speaker_models:
+            self._speakers = SpeakerFinder(options.speaker_models, self.threads)
+        self._speakers.load()
+        return self._speakers
 
     def transcribe_running(
         self,

@@ -14,6 +14,7 @@ from whisper_hailo.decoding.options import (
     Thresholds,
     TokenLimits,
 )
+from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.longform.options import LongOptions
 
 
@@ -101,6 +102,9 @@ class TranscribeKwargs(TypedDict, total=False):
     speech_pad_s: float
     vad_speech_pad: float
     trim_window: bool | None
+    speakers: SpeakerOptions | int | str | bool | None
+    speaker_names: Sequence[str] | str
+    speaker_models: Path | str | None
     batch_size: int | None
     sample_rate: int | None
     temperature: float | Sequence[float]

@@ -16,6 +16,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import keyword_names
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.arguments import (
     merge_model_kwargs,
     merge_transcribe_kwargs,
@@ -61,7 +62,8 @@ def test_typed_arguments_match_the_accepted_keywords() -> None:
     decoding = {*keyword_names(DecodingOptions)} | {*keyword_names(LongOptions)} - {"long"}
     theirs = {"vad_filter", "without_timestamps", "temperature", "log_progress"}
     ours = {"long", "batch_size", "sample_rate"}
-    assert {*get_type_hints(TranscribeKwargs)} == decoding | theirs | ours
+    speakers = {*keyword_names(SpeakerOptions)}
+    assert {*get_type_hints(TranscribeKwargs)} == decoding | theirs | ours | speakers
 
 
 DECODING: list[tuple[dict[str, Any], str, object]] = [

@@ -18,6 +18,8 @@ from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import CHANNELS, flag, require_choices
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
+from whisper_hailo.speakers.models import find_speaker_models
+from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.longform.options import LONG, LongOptions
 from whisper_hailo.transcription.pipeline import USUAL_OPTIONS, check_batch_size
 
@@ -48,6 +50,7 @@ def transcribe(
     fallback: Fallback,
     long: LongOptions,
     batching: BatchingOptions,
+    speakers: SpeakerOptions,
     output: OutputOptions,
 ) -> int:
     """Transcribe recordings: files of any format, folders of them, or - for a pipe."""
@@ -57,6 +60,8 @@ def transcribe(
     # Wrong options and files are refused before a model is looked for.
     options_on = partial(decoding_options, decoding, fallback, output)
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
+    if speakers.speakers is not None and batching.channels == "split":
+        raise OptionError("--channels split tells speakers apart by channel; leave --speakers out")
     sink = Sink(output, find_inputs(audio), timed=decoding.values.get("timestamps", False))
     codes: dict[int, ExitCode] = {}
     readable: dict[int, Input] = {}
@@ -67,15 +72,21 @@ def transcribe(
             codes[index] = sink.write_error(entry, entry.fault)
     if not readable:
         return _first_code(codes)
+    if speakers.speakers is not None:
+        find_speaker_models(speakers.speaker_models)  # before a model is loaded
     transcriber = model.transcriber()
     options = options_on(transcriber.default_options, transcriber.default_fallback)
     transcriber.check(options, long)
     log_engine(transcriber)
     size = batching.batch_size
     identity = cache(lambda: transcriber.identity(options, long, size))  # hashes the model's files
-    by_segment = partial(transcriber.segments, options=options, long=long, batch_size=size)
+    by_segment = partial(
+        transcriber.segments, options=options, long=long, batch_size=size, speakers=speakers
+    )
     with transcriber:
-        outcomes = _transcribe_whole(transcriber, options, long, batching, [*readable.values()])
+        outcomes = _transcribe_whole(
+            transcriber, options, long, batching, speakers, [*readable.values()]
+        )
         for index, entry in readable.items():
             try:
                 if outcomes is None:
@@ -130,6 +141,7 @@ def _transcribe_whole(
     options: DecodingOptions,
     long: LongOptions,
     batching: BatchingOptions,
+    speakers: SpeakerOptions,
     inputs: Sequence[Input],
 ) -> Iterator[Transcript | Exception] | None:
     """Return whole transcripts of the inputs; `None` where segments are written as they come."""
@@ -138,7 +150,11 @@ def _transcribe_whole(
     if is_alone and not is_split:
         return None
     transcribe_many = partial(
-        transcriber.transcribe_many, options=options, long=long, batch_size=batching.batch_size
+        transcriber.transcribe_many,
+        options=options,
+        long=long,
+        batch_size=batching.batch_size,
+        speakers=speakers,
     )
 
     def by_channel(entry: Input) -> Transcript:

@@ -16,6 +16,7 @@ from whisper_hailo.audio.stream import ChannelOf
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.longform.options import LongOptions
 
 
@@ -61,7 +62,9 @@ class Many(Listener):
         *,
         long: LongOptions | None = None,
         batch_size: int | None = None,
+        speakers: SpeakerOptions | None = None,
     ) -> Iterator[Transcript | Exception]:
+        self.speakers = speakers
         self.together.append((options, long, batch_size))
         if progress is not None:
             progress(100.0, 600.0)

@@ -17,6 +17,7 @@ from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.longform.options import Clip, LongOptions
 
 TEXT = "Good morning to all of you."
@@ -54,6 +55,7 @@ class Listener:
     asked: list[tuple[DecodingOptions, LongOptions, int | None]] = field(default_factory=list)
     helped_by: list[tuple[object, object]] = field(default_factory=list)
     identified: list[tuple[object, ...]] = field(default_factory=list)
+    speakers: SpeakerOptions | None = None
 
     def __enter__(self) -> Listener:
         return self
@@ -75,7 +77,9 @@ class Listener:
         long: LongOptions,
         batch_size: int | None,
         cache: object,
+        speakers: SpeakerOptions | None = None,
     ) -> Heard:
+        self.speakers = speakers
         self.helped_by.append((progress, cache))
         self.asked.append((options, long, batch_size))
         return Heard(said())
