@@ -81,7 +81,7 @@ def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
     return header, _read_samples(container, track)
 
 
-def _tag_options(pyav_version: str) -> dict[str, str]:
+def _tag_options(pyav_version: str) -> dict[str, Any]:
     """Return the arguments of `av.open` with which a tag in any encoding, or broken, is no error.
 
     All tags but one are unused. From version 19 on PyAV keeps undecodable bytes by itself, and its
@@ -99,6 +99,7 @@ def _length_s(container: Any, track: Any) -> float | None:  # noqa: ANN401 - cla
     whole_s = _to_seconds(container.duration, math.inf)
     end_s = math.inf
     is_alone = len(container.streams) == 1
+    has_length = track.duration is not None and track.time_base
     if name == "matroska,webm":
         # The tag says where the track ends. Like the container's length it counts from 0, whatever
         # the first timestamp is.
@@ -109,12 +110,14 @@ def _length_s(container: Any, track: Any) -> float | None:  # noqa: ANN401 - cla
             end_s = min(whole_s, tag_s)
         elif is_alone:
             end_s = whole_s
-    elif track.duration is not None and track.time_base and (is_alone or name in _OWN_LENGTH):
+    elif has_length and (is_alone or name in _OWN_LENGTH):
         end = (track.start_time or 0) + track.duration
         end_s = float(end * track.time_base)
     elif is_alone:
         end_s = start_s + whole_s
-    return None if math.isinf(end_s) else max(0.0, end_s - start_s)
+    if math.isinf(end_s):
+        return None
+    return max(0.0, end_s - start_s)
 
 
 def _to_seconds(microseconds: int | None, unknown_s: float) -> float:
@@ -317,8 +320,9 @@ def main() -> None:
     _lower_limit(resource.RLIMIT_DATA, _MOST_MEMORY)
     _lower_limit(resource.RLIMIT_CORE, 0)  # a crash is expected, and leaves no file
     patience_s = float(sys.argv[1])
-    with open(os.dup(sys.stdout.fileno()), "wb") as out:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libsndfile prints there
+    stdout = sys.stdout.fileno()
+    with open(os.dup(stdout), "wb") as out:
+        os.dup2(sys.stderr.fileno(), stdout)  # libsndfile prints to standard output
 
         def send(kind: bytes, payload: bytes) -> None:
             size = len(payload).to_bytes(4, "little")

@@ -79,7 +79,8 @@ def _seekable_object(source: BinaryIO, label: str, resources: ExitStack) -> Bina
     size = source.seek(0, os.SEEK_END)
     source.seek(0)
     if size <= IN_MEMORY_BYTES:
-        copy = resources.enter_context(io.FileIO(os.memfd_create("audio"), "r+"))
+        memory = os.memfd_create("audio")
+        copy = resources.enter_context(io.FileIO(memory, "r+"))
         copy.write(source.read())
         return copy
     if isinstance(source, tempfile.SpooledTemporaryFile):
@@ -140,7 +141,8 @@ def _expect_recording(copy: io.FileIO, label: str) -> None:
         beginning = resources.enter_context(SharedFile(copy))
         head = beginning.read(8)
         beginning.seek(0)
-        if head[:4] not in _INDEX_LAST and head[4:] not in _INDEX_LAST:
+        is_index_last = head[:4] in _INDEX_LAST or head[4:] in _INDEX_LAST
+        if not is_index_last:
             open_reader(cast(BinaryIO, beginning), label, resources)
 
 
@@ -159,7 +161,8 @@ def _check_size(copy: io.FileIO, size: int, label: str) -> None:
         )
     disk = os.fstatvfs(copy.fileno())
     free = disk.f_bavail * disk.f_frsize
-    spared = min(SPARED_BYTES, SPARED_SHARE * disk.f_blocks * disk.f_frsize)
+    size_of_disk = disk.f_blocks * disk.f_frsize
+    spared = min(SPARED_BYTES, SPARED_SHARE * size_of_disk)
     if size > SMALL_BYTES and free < spared:
         raise AudioError(
             f"{label} does not fit the temporary folder: {size >> 20} MiB have come, and "
@@ -196,8 +199,12 @@ def _read_named_pipe(file: io.FileIO, label: str) -> Iterator[bytes]:
 
 def _open_path(path: str | Path, label: str) -> io.FileIO:
     """Open a path without waiting for a named pipe's writer, who may never come."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NONBLOCK)
+
     try:
-        return io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+        return io.FileIO(path, opener=opener)
     except ValueError:  # a null byte is in it
         raise AudioError(f"{display_path(str(path))} is no file name; check the path") from None
     except OSError as error:

@@ -51,8 +51,9 @@ def mel_filters(n_mels: int) -> NDArray[np.float64]:
     break_mel = _MEL_BREAK_HZ / _MEL_LINEAR_HZ
     top_mel = break_mel + np.log(nyquist_hz / _MEL_BREAK_HZ) / _MEL_LOG_STEP
     mels = np.linspace(0.0, top_mel, n_mels + 2)
-    logarithmic = _MEL_BREAK_HZ * np.exp(_MEL_LOG_STEP * (mels - break_mel))
-    corners_hz = np.where(mels < break_mel, _MEL_LINEAR_HZ * mels, logarithmic)
+    linear_hz = _MEL_LINEAR_HZ * mels
+    logarithmic_hz = _MEL_BREAK_HZ * np.exp(_MEL_LOG_STEP * (mels - break_mel))
+    corners_hz = np.where(mels < break_mel, linear_hz, logarithmic_hz)
     freqs_hz = np.linspace(0.0, nyquist_hz, N_FFT // 2 + 1)
     low = corners_hz[:-2, None]
     centre = corners_hz[1:-1, None]
@@ -100,10 +101,11 @@ def log_mel(audio: FloatArray, n_mels: int = 80) -> FloatArray:
     padded = np.pad(audio, N_FFT // 2, mode="reflect")
     frames = np.lib.stride_tricks.sliding_window_view(padded, N_FFT)[::HOP_LENGTH]
     mel = np.empty((n_frames, n_mels), dtype=np.float32)
+    window = _hann_window()
     for start in range(0, n_frames, _BLOCK_FRAMES):
         end = min(start + _BLOCK_FRAMES, n_frames)  # Whisper drops the last of `frames`
         block = slice(start, end)
-        spectrum = np.fft.rfft(frames[block] * _hann_window())
+        spectrum = np.fft.rfft(frames[block] * window)
         squares = spectrum.view(np.float64)  # real and imaginary parts in turn
         squares *= squares
         real = squares[:, ::2]
@@ -112,7 +114,8 @@ def log_mel(audio: FloatArray, n_mels: int = 80) -> FloatArray:
         np.matmul(power, filters, out=mel[block])
     np.maximum(mel, _POWER_FLOOR, out=mel)
     np.log10(mel, out=mel)
-    np.maximum(mel, mel.max() - _DYNAMIC_RANGE, out=mel)
+    floor = mel.max() - _DYNAMIC_RANGE
+    np.maximum(mel, floor, out=mel)
     mel += 4.0
     mel /= 4.0
     return np.ascontiguousarray(mel.T)

@@ -59,6 +59,7 @@ def complete_header(file: BinaryIO) -> WavFile:
     if b"data" not in chunks:
         return WavFile(file)
     start, size = chunks[b"data"]
+    stop = start + size
     rate = 0
     if b"fmt " in chunks:
         fmt = head[chunks[b"fmt "][0] :]
@@ -66,8 +67,8 @@ def complete_header(file: BinaryIO) -> WavFile:
     is_riff = head.startswith(b"RIFF")
     if size == 0 and is_riff and _holds_samples(head, start, end):
         return WavFile(_with_unknown_length(file, start))
-    has_tail = is_riff and rate > 0 and end - (start + size) > _LONGEST_TAIL_S * rate
-    if has_tail and not _ends_in_chunks(file, start + size + size % 2, end):
+    has_tail = is_riff and rate > 0 and end - stop > _LONGEST_TAIL_S * rate
+    if has_tail and not _ends_in_chunks(file, stop + size % 2, end):
         return WavFile(_with_unknown_length(file, start), unfinished_s=size / rate)
     if size == int.from_bytes(_UNKNOWN_SIZE, "little") and b"ds64" in chunks:
         sizes = head[chunks[b"ds64"][0] :]
@@ -107,7 +108,8 @@ def _ends_in_chunks(file: BinaryIO, position: int, end: int) -> bool:
     while position + _CHUNK.size <= end:
         file.seek(position)
         kind, size = _CHUNK.unpack(file.read(_CHUNK.size))
-        if not (kind.isascii() and kind.decode().isprintable()):
+        is_name = kind.isascii() and kind.decode().isprintable()
+        if not is_name:
             break
         position += _CHUNK.size + size + size % 2
     file.seek(0)
@@ -116,7 +118,8 @@ def _ends_in_chunks(file: BinaryIO, position: int, end: int) -> bool:
 
 def _with_unknown_length(file: BinaryIO, start: int) -> BinaryIO:
     """Return the file with an unknown length of its samples, which start at this position."""
-    return cast(BinaryIO, _UnknownLength(file, start - len(_UNKNOWN_SIZE)))
+    length_position = start - len(_UNKNOWN_SIZE)
+    return cast(BinaryIO, _UnknownLength(file, length_position))
 
 
 class _UnknownLength(SharedFile):
@@ -134,8 +137,9 @@ class _UnknownLength(SharedFile):
         begin = self.tell()
         n_read = super().readinto(buffer)
         content = memoryview(buffer).cast("B")  # soundfile's own kind takes no numbers
-        first = max(self._length_position, begin)
-        end = min(self._length_position + len(_UNKNOWN_SIZE), begin + n_read)
+        first = max(begin, self._length_position)
+        length_end = self._length_position + len(_UNKNOWN_SIZE)
+        end = min(begin + n_read, length_end)
         for position in range(first, end):
             content[position - begin] = _UNKNOWN_SIZE[0]
         return n_read

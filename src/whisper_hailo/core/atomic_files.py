@@ -21,8 +21,10 @@ def write_file(
 
     `advice` ends the message if it cannot be written.
     """
+    if isinstance(content, str):
+        content = content.encode()
     with wrap_os_error(path, advice), atomic_file(path) as scratch:
-        scratch.write_bytes(content.encode() if isinstance(content, str) else content)
+        scratch.write_bytes(content)
 
 
 @contextmanager

@@ -31,7 +31,9 @@ def cache_root() -> Path:
 
 def expand_user(name: str) -> str:
     """Expand a leading `~`, as in `--output-dir=~/x`, unless a file has that name."""
-    return name if os.path.lexists(name) else os.path.expanduser(name)
+    if os.path.lexists(name):
+        return name
+    return os.path.expanduser(name)
 
 
 def resolve_within(directory: Path, name: str) -> Path:
@@ -80,7 +82,8 @@ def list_files(folder: Path, unreadable: Callable[[Path, str], None]) -> list[Pa
     """
 
     def report(error: OSError) -> None:
-        unreadable(Path(error.filename), error.strerror or str(error))
+        reason = error.strerror or str(error)
+        unreadable(Path(error.filename), reason)
 
     paths = [
         Path(directory, name)

@@ -30,6 +30,11 @@ def url(scheme: str, host: str, port: int) -> str:
     return f"{scheme}://{host}:{port}"
 
 
+def _address_family(host: str) -> socket.AddressFamily:
+    """Return the family of an address; a name is looked up as IPv4."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
 class Listener(socket.socket):
     """A socket that is bound to its address, and refuses connections until it listens.
 
@@ -37,7 +42,7 @@ class Listener(socket.socket):
     """
 
     def __init__(self, host: str, port: int, scheme: str, advice: str) -> None:
-        super().__init__(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        super().__init__(_address_family(host))
         self.host = host
         self._scheme = scheme
         self._advice = advice
@@ -73,7 +78,7 @@ class Listener(socket.socket):
 
 def own_address(host: str) -> str | None:
     """Return the address at which other machines reach this one; `None` without a network."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    family = _address_family(host)
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
             # Nothing is sent: connecting only chooses the network card.
@@ -227,9 +232,10 @@ class Hosts:
     @staticmethod
     def _parse_host(name: str) -> str | None:
         """Return a name or an address as in `Authority`; `None` if it is neither, or has a port."""
-        is_ipv6 = name.count(":") > 1
+        if name.count(":") > 1:
+            name = f"[{name}]"  # IPv6
         try:
-            host, port = Authority.of(f"[{name}]" if is_ipv6 else name)
+            host, port = Authority.of(name)
         except ValueError:
             return None
         return host if port is None else None
@@ -262,10 +268,11 @@ class Hosts:
             any_page = scope["type"] != "websocket"
         if any_page or not origins:
             return None
-        scheme = origins[0].partition("://")[0]
-        own_origin = (host, port or _PORTS.get(scheme.lower()))
-        if len(origins) == 1 and origin_of(origins[0]) == own_origin:
-            return None
+        if len(origins) == 1:
+            scheme, _, _ = origins[0].partition("://")
+            own_port = port or _PORTS.get(scheme.lower())
+            if origin_of(origins[0]) == (host, own_port):
+                return None
         return FORBIDDEN, "only the page of this very server may connect"
 
 

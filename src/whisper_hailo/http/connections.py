@@ -51,7 +51,8 @@ class ConnectionLimiter:
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = most or MOST
         if descriptors != resource.RLIM_INFINITY:
-            self._most = max(1, min(self._most, descriptors // _DESCRIPTORS_EACH))
+            affordable = descriptors // _DESCRIPTORS_EACH
+            self._most = max(1, min(self._most, affordable))
         self._proxies = proxies
         self.backlog = max(1, self._most // 4)  # connections that may be accepted in one go
         self._clients: dict[Connection, str | None] = {}  # those idle longest first
@@ -104,7 +105,8 @@ class ConnectionLimiter:
         A customer has a whole network of IPv6. `None` stands for many clients.
         """
         address = ipaddress.ip_address(address_of(peer))
-        if address.is_loopback or any(address in proxies for proxies in self._proxies):
+        is_proxy = any(address in network for network in self._proxies)
+        if address.is_loopback or is_proxy:
             return None
         prefix = 64 if address.version == 6 else 32
         return str(ipaddress.ip_network((address, prefix), strict=False))
@@ -156,15 +158,17 @@ class Connection(asyncio.Protocol):
     @property
     def is_closed_by_peer(self) -> bool:
         """True if the client has left, which a paused transport does not notice (`tcp_info`)."""
-        raw = self._transport.get_extra_info("socket")
+        raw_socket = self._transport.get_extra_info("socket")
         try:
-            return raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _PEER_CLOSED
+            info = raw_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
         except OSError:
             return True
+        return info[0] in _PEER_CLOSED
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        if not self._limiter.admit(self, transport.get_extra_info("peername")[0]):
+        address = transport.get_extra_info("peername")[0]
+        if not self._limiter.admit(self, address):
             self._transport.write(self._refusal)
             self.close()
             return

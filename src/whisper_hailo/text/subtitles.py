@@ -88,7 +88,8 @@ def _rank_break(word: Word) -> int:
 
 
 def _join_words(words: Sequence[Word]) -> str:
-    return "".join(word.text for word in words).strip()
+    text = "".join(word.text for word in words)
+    return text.strip()
 
 
 _SUBTITLES: Final = "Subtitles"  # heading in the help
@@ -174,11 +175,12 @@ class CueWriter:
 
     def write(self, segment: Segment) -> Iterator[Cue]:
         """Yield the cues that no more words can be added to."""
-        if self._layout.max_line_width is None and self._layout.max_words_per_line is None:
+        layout = self._layout
+        if layout.max_line_width is None and layout.max_words_per_line is None:
             if segment.text:
                 yield from self._make_cues(timed_words(segment), segment.speaker)
             return
-        spans_segments = self._layout.max_line_count is not None
+        spans_segments = layout.max_line_count is not None
         for index, word in enumerate(timed_words(segment)):
             is_new_segment = index == 0 and not spans_segments
             must_end = is_new_segment or segment.speaker != self._speaker
@@ -205,7 +207,8 @@ class CueWriter:
 
     def _has_room(self, word: Word) -> bool:
         """Return whether a word follows without a pause and fits, on this line or another."""
-        if word.start_s - self._words[-1].end_s > _PAUSE_S:
+        pause_s = word.start_s - self._words[-1].end_s
+        if pause_s > _PAUSE_S:
             return False
         has_lines = self._layout.max_line_width is not None
         may_add_line = has_lines and self._n_lines != self._layout.max_line_count
@@ -259,13 +262,14 @@ def timed_words(segment: Segment) -> Sequence[Word]:
 
 def spread_times(texts: Sequence[str], start_s: float, end_s: float) -> list[Word]:
     """Return words that share a time by their length; their probability is unknown, so 0."""
-    n_letters = max(1, sum(len(text) for text in texts))
+    n_letters = sum(len(text) for text in texts)
+    duration_s = end_s - start_s
     words = []
     n_before = 0
     word_start_s = start_s
     for text in texts:
         n_before += len(text)
-        word_end_s = start_s + (end_s - start_s) * n_before / n_letters
+        word_end_s = start_s + duration_s * n_before / max(1, n_letters)
         words.append(Word(word_start_s, word_end_s, text, 0.0))
         word_start_s = word_end_s
     return words

@@ -97,8 +97,9 @@ class QuickBackend:
             # An empty vocabulary, and the ends of the two objects that are open there.
             config = parse_json(raw[:start] + b"{}}}")
             vocabulary = parse_json(raw[start:end].rstrip().rstrip(b","))
-            types = (config["model"]["type"], config["decoder"]["type"])
-            if types != ("BPE", "ByteLevel"):
+            model_type = config["model"]["type"]
+            decoder_type = config["decoder"]["type"]
+            if model_type != "BPE" or decoder_type != "ByteLevel":
                 return None
             content = {token["content"]: token["id"] for token in config["added_tokens"]}
             added = decode(dict[str, int], content)
@@ -157,7 +158,8 @@ def _sort_by_id(vocabulary: dict[str, int]) -> list[str]:
     tokens = [""] * (2 * len(vocabulary))
     for token, number in vocabulary.items():
         tokens[number] = token
-    return tokens[: 1 + max(vocabulary.values())]
+    last = max(vocabulary.values())
+    return tokens[: last + 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +207,9 @@ class Tokenizer:
         words = text.strip()
         # Bytes of a command line that are not UTF-8 are lone surrogates, which the library refuses.
         has_surrogates = any("\ud800" <= letter <= "\udfff" for letter in words)
-        tokens = () if has_surrogates else self.encode(f" {words}")
+        tokens: tuple[int, ...] = ()
+        if not has_surrogates:
+            tokens = self.encode(f" {words}")
         if not tokens or max(tokens) >= self.special.eot:
             raise OptionError(
                 f"{option} {words[:40]!r} gives no plain tokens in this model's vocabulary; "
