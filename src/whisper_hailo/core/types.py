@@ -102,6 +102,22 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class UntranscribedSpeech:
+    """A stretch of a recording where the detector hears speech and no text was kept.
+
+    Attributes:
+        reason: `unlikely`: no attempt was likely, `no_speech`: the model took it for silence,
+            `left_out`: the text around it skips it.
+        language: code of another language that it may be in; empty if none is likely.
+    """
+
+    start_s: float
+    end_s: float
+    reason: str
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that shaped a result, recorded with it.
 
@@ -146,6 +162,7 @@ class Transcript:
         audio: name of the input as given.
         task: `transcribe` or `translate`.
         language_probs: language code to probability, likeliest first, if it was detected.
+        untranscribed: speech without text, in order.
     """
 
     audio: str
@@ -156,6 +173,7 @@ class Transcript:
     timings: Timings
     settings: Settings
     language_probs: dict[str, float] = field(default_factory=dict)
+    untranscribed: tuple[UntranscribedSpeech, ...] = ()
 
     @property
     def blank(self) -> str:

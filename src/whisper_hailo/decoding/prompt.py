@@ -42,6 +42,14 @@ def _rank(probs: dict[str, float]) -> dict[str, float]:
     return dict(sorted(probs.items(), key=lambda item: -item[1]))
 
 
+def replace_language(
+    prompt: tuple[int, ...], special: SpecialTokens, language: str
+) -> tuple[int, ...]:
+    """Return a window's forced ids with another language, which the model has to know."""
+    index = prompt.index(special.sot) + 1
+    return (*prompt[:index], special.languages[language], *prompt[index + 1 :])
+
+
 @cache
 def _warn_once(n_tokens: int, room: int) -> None:
     """Warn once: a prompt maker is built for the check and again for each recording."""

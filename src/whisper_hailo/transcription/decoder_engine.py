@@ -18,7 +18,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.hotwords import build_hotword_trie
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
-from whisper_hailo.decoding.search.fallback import decode_with_fallback
+from whisper_hailo.decoding.search.fallback import DecodedTask, decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.word_timestamps import align_words, trim_pauses, words_into_segments
@@ -29,7 +29,9 @@ from whisper_hailo.transcription.missed_speech import (
     join_continuation,
     settle_for_more,
 )
+from whisper_hailo.transcription.own_language import OwnLanguages
 from whisper_hailo.transcription.segments import assemble_segments, spread_words
+from whisper_hailo.transcription.untranscribed import find_untranscribed
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
 logger = logging.getLogger(__name__)
@@ -96,16 +98,44 @@ class DecoderEngine:
                 self._make_task(request, language)
                 for request, language in zip(requests, languages, strict=True)
             ]
-            decoded = yield from decode_with_fallback(self._loop, self._tokenizer, state, tasks)
-            completed = yield from self.complete(state, requests, tasks, decoded)
+            own = self._own_languages(state, requests, tasks)
+            attempts = yield from decode_with_fallback(
+                self._loop, self._tokenizer, state, tasks, own.find_tasks
+            )
+            completed = yield from self.complete(state, requests, attempts)
             results: list[WindowResult] = []
-            for row, request in enumerate(requests):
+            for row, (request, attempt) in enumerate(zip(requests, attempts, strict=True)):
                 _log_bounds(request, completed[row])
                 result = assemble_segments(
-                    request.window, completed[row], languages[row], self._tokenizer, self._options
+                    request.window,
+                    completed[row],
+                    attempt.task.language,
+                    self._tokenizer,
+                    self._options,
                 )
-                results.append(self._add_words(state, row, request, result))
+                result = self._add_words(state, row, request, result)
+                results.append(self._add_untranscribed(request, result, own.likely.get(row, "")))
             return results
+
+    def _own_languages(
+        self,
+        state: DecoderState,
+        requests: Sequence[WindowRequest],
+        tasks: Sequence[DecodingTask],
+    ) -> OwnLanguages:
+        """Return the finder of languages of single windows; a given language is never changed."""
+        detects_each = self._options.detect_each_window  # all have their own languages already
+        may_change = [request.context.detects and not detects_each for request in requests]
+        return OwnLanguages(self._decoder, self._tokenizer.special, state, tasks, may_change)
+
+    def _add_untranscribed(
+        self, request: WindowRequest, result: WindowResult, likely_language: str
+    ) -> WindowResult:
+        """Return a window's result with the speech that has no text."""
+        if request.draft is not None:  # live audio has its own account
+            return result
+        speech = find_untranscribed(result, likely_language, lambda: self._detector)
+        return replace(result, untranscribed=speech)
 
     def _find_languages(self, state: DecoderState, contexts: Sequence[Context]) -> list[str]:
         """Return the language of each window, detected once per recording or for each window."""
@@ -137,6 +167,7 @@ class DecoderEngine:
             key=round(window.start_s * 100),
             draft=self._draft(request),
             is_running=request.is_running,
+            language=language,
         )
 
     def _draft(self, request: WindowRequest) -> Draft | None:
@@ -153,19 +184,18 @@ class DecoderEngine:
         self,
         state: DecoderState,
         requests: Sequence[WindowRequest],
-        tasks: Sequence[DecodingTask],
-        decoded: Sequence[Decoded],
+        attempts: Sequence[DecodedTask],
     ) -> Steps[list[Decoded]]:
         """Return the windows' tokens, with those of missed speech; see `missed_speech`.
 
         `state` has a row per window.
         """
-        results = list(decoded)
+        results = [attempt.decoded for attempt in attempts]
         begin = self._tokenizer.special.timestamp_begin
         if begin is None or not self._options.timestamps:
             return results
         thresholds = self._options.thresholds
-        for row, (request, task) in enumerate(zip(requests, tasks, strict=True)):
+        for row, (request, attempt) in enumerate(zip(requests, attempts, strict=True)):
             # Live audio is soon decoded again; a window that is sought has a successor for it.
             if request.draft is not None or request.window.is_sought:
                 continue
@@ -179,7 +209,7 @@ class DecoderEngine:
                     break
                 draft = Draft(settled, n_fixed=len(settled), goes_on=True)
                 (continued,) = yield from self._loop.decode_tokens(
-                    self._select(state, row), [replace(task, draft=draft)], beam_size=1
+                    self._select(state, row), [replace(attempt.task, draft=draft)], beam_size=1
                 )
                 longer = join_continuation(
                     results[row], continued, len(settled), self._tokenizer, thresholds

@@ -17,7 +17,12 @@ from whisper_hailo.audio.vad import make_detector
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    FloatArray,
+    Segment,
+    UntranscribedSpeech,
+)
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.speakers.attribution import SpeakerAttribution
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
@@ -29,6 +34,7 @@ from whisper_hailo.transcription.longform.seek import SeekPlanner
 from whisper_hailo.transcription.longform.speech import SpeechPlanner
 from whisper_hailo.transcription.longform.speech_gate import SpeechGate
 from whisper_hailo.transcription.segments import round_times
+from whisper_hailo.transcription.untranscribed import subtract_text
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 
 logger = logging.getLogger(__name__)
@@ -116,6 +122,7 @@ class Recording(Closing):
         self.failure: Exception | None = None
         self.abandoned: Exception | None = None
         self.segments: list[Segment] = []
+        self._without_text: list[UntranscribedSpeech] = []
         self.name = ""
         self.duration_s = 0.0
 
@@ -208,6 +215,7 @@ class Recording(Closing):
         self._n_waiting -= 1
         planner = self._open_audio.planner
         final = planner.take(result)
+        self._without_text += result.untranscribed
         self._add_segments(final)
         self.context.remember(result, final, planner.pending)
 
@@ -221,6 +229,11 @@ class Recording(Closing):
                 self.segments.append(rounded)
             else:
                 self.segments += self._speakers.attribute(rounded)
+
+    @property
+    def untranscribed(self) -> tuple[UntranscribedSpeech, ...]:
+        """Speech without text, as far as the windows have come."""
+        return subtract_text(self._without_text, self.segments)
 
     @contextmanager
     def failing(self) -> Iterator[None]:

@@ -97,6 +97,7 @@ class TranscriptionRun:
             timings=replace(context.clock.timings(), load_ms=self._pipeline.load_ms),
             settings=self._pipeline.settings(self._options, self._long, self._batch_size),
             language_probs=context.language_probs,
+            untranscribed=recording.untranscribed,
         )
 
 

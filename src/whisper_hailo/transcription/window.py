@@ -9,7 +9,7 @@ from typing import Final
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, IntArray, Segment, Word
+from whisper_hailo.core.types import FloatArray, IntArray, Segment, UntranscribedSpeech, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.verify_draft import Draft
@@ -161,6 +161,7 @@ class WindowResult:
         silent: the window holds no speech.
         end_s: end of the last segment in the recording, counting empty ones; `None` if unknown.
         words: of live audio, if asked for.
+        untranscribed: speech without text, in the recording.
     """
 
     window: Window
@@ -172,6 +173,7 @@ class WindowResult:
     end_s: float | None = None
     language: str = ""
     words: tuple[Word, ...] = ()
+    untranscribed: tuple[UntranscribedSpeech, ...] = ()
 
     def kept_tokens(self, eot: int) -> list[int]:
         """Return the text ids; of a silent window only the settled ones."""

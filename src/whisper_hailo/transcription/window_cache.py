@@ -19,7 +19,7 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.overwrite import Signature
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
-from whisper_hailo.core.types import Segment
+from whisper_hailo.core.types import Segment, UntranscribedSpeech
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 
@@ -42,6 +42,7 @@ class CachedWindow:
     silent: bool
     end_s: float | None
     language: str
+    untranscribed: tuple[UntranscribedSpeech, ...]
     recording_language: str
     language_probs: dict[str, float]
 
@@ -58,6 +59,7 @@ class CachedWindow:
             silent=result.silent,
             end_s=result.end_s,
             language=result.language,
+            untranscribed=result.untranscribed,
             recording_language=context.language,
             language_probs=dict(context.language_probs),
         )
@@ -79,6 +81,7 @@ class CachedWindow:
             silent=self.silent,
             end_s=self.end_s,
             language=self.language,
+            untranscribed=self.untranscribed,
         )
 
 
@@ -92,7 +95,7 @@ def window_key(request: WindowRequest) -> str:
     return digest.hexdigest()
 
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _ADVICE: Final = "free some space or choose another output"
 
 SIGNATURE: Final = Signature("the window cache of an interrupted run", rb'\{"unfinished": ')

@@ -15,6 +15,7 @@ from whisper_hailo.core.protocols import Limits, StepOutput
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.fallback import DecodedTask
 from whisper_hailo.decoding.search.loop import DecodingTask, run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription import decoder_engine
@@ -117,9 +118,9 @@ def complete(
     engine = DecoderEngine(decoder, TOKENIZER, options, 30.0)  # type: ignore[arg-type]
     window = Window(samples, 0.0, is_sought=request.pop("is_sought", False))
     requests = [WindowRequest(window, Context("en"), **request)]
-    decoded = [Decoded(tokens, -0.1, 0.0, runaway=False)]
-    tasks = [DecodingTask(PREFIX, window.content_s)]
-    (result,) = run_steps(engine.complete((), requests, tasks, decoded))
+    decoded = Decoded(tokens, -0.1, 0.0, runaway=False)
+    attempt = DecodedTask(decoded, DecodingTask(PREFIX, window.content_s))
+    (result,) = run_steps(engine.complete((), requests, [attempt]))
     return result
 
 

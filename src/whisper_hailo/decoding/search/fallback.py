@@ -1,14 +1,15 @@
 """Fallback: which windows are decoded again, how, and which attempt is taken.
 
-Greedy text that is unsure is searched again with a beam; text that is still doubtful is sampled at
-rising temperatures. What is unsure, doubtful or made up, and when a beam is used, is decided here.
+Greedy text that is unsure is decoded in the window's own language, where that is another one, and
+searched again with a beam; text that is still doubtful is sampled at rising temperatures. What is
+unsure, doubtful or made up, and when a beam is used, is decided here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -114,21 +115,38 @@ def is_unsure(decoded: Decoded, thresholds: Thresholds) -> bool:
     return is_doubtful(decoded, thresholds) or decoded.avg_logprob < UNSURE_LOGPROB
 
 
+class DecodedTask(NamedTuple):
+    """The attempt that is taken, and what was decoded for it."""
+
+    decoded: Decoded
+    task: DecodingTask
+
+
+FindOwnTasks: TypeAlias = Callable[[Sequence[int]], Mapping[int, DecodingTask]]
+"""Returns, of windows by their rows, the tasks of those that are likely in another language."""
+
+
 def decode_with_fallback(
-    loop: DecodingLoop, tokenizer: Tokenizer, state: DecoderState, tasks: Sequence[DecodingTask]
-) -> Steps[tuple[Decoded, ...]]:
+    loop: DecodingLoop,
+    tokenizer: Tokenizer,
+    state: DecoderState,
+    tasks: Sequence[DecodingTask],
+    find_own_tasks: FindOwnTasks | None = None,
+) -> Steps[tuple[DecodedTask, ...]]:
     """Decode windows until each passes the thresholds.
 
     Text that repeats its prompt is decoded again without one. Where every attempt fails, the
     likeliest text that does not repeat itself is taken. Live audio is decoded once, and a loop at
     its end is cut off.
+    `find_own_tasks` is asked for windows whose first text is unsure.
 
     Source: OpenAI Whisper, `decode_with_fallback`, which takes the last temperature's text; taking
     the likeliest follows faster-whisper.
     """
     if tasks[0].is_running:
         results = yield from loop.decode_tokens(state, tasks)
-        return tuple(_without_loop(result) for result in results)
+        calm = [_without_loop(result) for result in results]
+        return tuple(DecodedTask(*pair) for pair in zip(calm, tasks, strict=True))
     tasks = list(tasks)
     thresholds = loop.options.thresholds
     attempts: list[list[Decoded]] = [[] for _ in tasks]  # of each window
@@ -150,7 +168,57 @@ def decode_with_fallback(
                         stage.beam_size,
                     )
                 attempts[row].append(_with_compression_ratio(attempt, tokenizer))
-    return tuple(choose_attempt(of_window, thresholds) for of_window in attempts)
+        if find_own_tasks is not None:
+            # Before a beam and samples: in a wrong language these cost most and find nothing.
+            rows = _find_unsure_rows(attempts, thresholds)
+            own_tasks = find_own_tasks(rows) if rows else {}
+            own_attempts = yield from _decode_rows(loop, tokenizer, state, own_tasks)
+            for row, attempt in own_attempts.items():
+                if _is_better(attempt, attempts[row][-1], thresholds):
+                    tasks[row] = own_tasks[row]
+                    attempts[row] = [attempt]
+            find_own_tasks = None
+    chosen = [choose_attempt(of_window, thresholds) for of_window in attempts]
+    return tuple(DecodedTask(*pair) for pair in zip(chosen, tasks, strict=True))
+
+
+def _find_unsure_rows(attempts: Sequence[Sequence[Decoded]], thresholds: Thresholds) -> list[int]:
+    """Return the rows whose text is unsure, or would be thrown away as silence."""
+    return [
+        row
+        for row, of_window in enumerate(attempts)
+        if of_window[-1].is_silence(thresholds) or is_unsure(of_window[-1], thresholds)
+    ]
+
+
+def _decode_rows(
+    loop: DecodingLoop,
+    tokenizer: Tokenizer,
+    state: DecoderState,
+    tasks: Mapping[int, DecodingTask],
+) -> Steps[dict[int, Decoded]]:
+    """Decode some rows once, by other tasks."""
+    if not tasks:
+        return {}
+    results = yield from loop.decode_tokens(
+        _select_rows(loop, state, list(tasks)),
+        list(tasks.values()),
+        loop.options.search.temperatures[0],
+    )
+    return {
+        row: _with_compression_ratio(result, tokenizer)
+        for row, result in zip(tasks, results, strict=True)
+    }
+
+
+def _is_better(new: Decoded, old: Decoded, thresholds: Thresholds) -> bool:
+    """Return whether text in a window's own language replaces that in the recording's.
+
+    Text in a language that is not spoken is unlikely, or a translation that nobody asked for.
+    """
+    if repeats_itself(new, thresholds) or new.is_silence(thresholds):
+        return False
+    return repeats_itself(old, thresholds) or new.avg_logprob > old.avg_logprob
 
 
 def _rows_to_decode(

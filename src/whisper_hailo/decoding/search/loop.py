@@ -53,6 +53,7 @@ class DecodingTask:
         key: seeds the sampling; the same key draws the same tokens.
         draft: expected start of the text; only alone and greedily.
         is_running: live audio, whose doubtful text is soon transcribed again.
+        language: code of the language that the prompt asks for.
     """
 
     prompt: tuple[int, ...]
@@ -60,6 +61,7 @@ class DecodingTask:
     key: int = 0
     draft: Draft | None = None
     is_running: bool = False
+    language: str = ""
 
 
 class DecodingLoop:

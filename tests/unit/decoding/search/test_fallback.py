@@ -28,6 +28,7 @@ from whisper_hailo.decoding.decoded import (
 )
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, Thresholds, TokenLimits
 from whisper_hailo.decoding.search.fallback import (
+    DecodedTask,
     choose_attempt,
     decode_with_fallback,
     is_beam_retry_enabled,
@@ -104,7 +105,7 @@ def test_fallback_bounds_every_attempt_by_the_audio() -> None:
     steps = decode_with_fallback(
         loop, TOKENIZER, decoder.start(), [DecodingTask(PREFIX, content_s)]
     )
-    (decoded,) = run_steps(steps)
+    ((decoded, _),) = run_steps(steps)
     assert decoded.runaway
     n_tries = len(("greedy", "beam", 0.4, 0.8))
     assert len(decoder.fed) == n_tries * 4 * content_s
@@ -115,7 +116,7 @@ def test_fallback_of_live_audio_decodes_once() -> None:
     options = DecodingOptions(search=SearchOptions((0.0, 0.4)), thresholds=Thresholds(logprob=-0.3))
     decoder = two_token_decoder(0.5)
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
-    (decoded,) = run_steps(
+    ((decoded, _),) = run_steps(
         decode_with_fallback(
             loop, TOKENIZER, decoder.start(), [DecodingTask(PREFIX, is_running=True)]
         )
@@ -414,7 +415,7 @@ def test_fallback_decodes_echo_without_its_context(said: tuple[int, ...]) -> Non
             [DecodingTask(PREFIX), DecodingTask((*shown, *PREFIX))],
         )
     )
-    assert results[1].tokens == said
+    assert results[1].decoded.tokens == said
     prompts = [fed for fed in decoder.fed if len(fed[0]) > 1]
     assert prompts[1:] == ([[list(PREFIX)]] if said[-1] == 5 else [])
 
@@ -438,3 +439,56 @@ def test_decoded_defaults_raise_no_doubt() -> None:
     decoded = Decoded((1,), -0.1, 0.0, runaway=False)
     assert (decoded.temperature, decoded.compression_ratio) == (0.0, 0.0)
     assert not is_doubtful(decoded, Thresholds(compression_ratio=0.5))
+
+
+OTHER = (*PREFIX[:-1], PREFIX[-1] - 1)
+"""A prompt that asks for another language."""
+
+
+def decode_own(
+    decoder: TwoTokenDecoder, own_rows: Sequence[int], asked: list[list[int]]
+) -> list[DecodedTask]:
+    """Decode windows, of which some are likely in another language."""
+
+    def find_own_tasks(rows: Sequence[int]) -> dict[int, DecodingTask]:
+        asked.append(list(rows))
+        return {row: DecodingTask(OTHER, language="de") for row in rows if row in own_rows}
+
+    loop = DecodingLoop(decoder, TOY_TOKENS, DecodingOptions(max_new_tokens=6))  # type: ignore[arg-type]
+    tasks = [DecodingTask(PREFIX, language="en")] * len(decoder.shares)
+    steps = decode_with_fallback(loop, TOKENIZER, decoder.start(), tasks, find_own_tasks)
+    return list(run_steps(steps))
+
+
+class Bilingual(TwoTokenDecoder):
+    """Is sure of what it says where it was asked for the other language."""
+
+    other_share = 0.99
+
+    def step(self, tokens: np.ndarray, *args: Any, **named: Any) -> Any:
+        if tokens.shape[1] > 1:
+            is_other = tuple(tokens[0].tolist()) == OTHER
+            self.shares = [self.other_share if is_other else 0.55] * len(self.shares)
+        return super().step(tokens, *args, **named)
+
+
+def test_fallback_takes_better_text_in_own_language() -> None:
+    asked: list[list[int]] = []
+    sure, own = decode_own(Bilingual([[0], [0]], shares=(0.5, 0.5)), [1], asked)
+    assert asked == [[0, 1]]
+    assert (sure.task.language, own.task.language) == ("en", "de")
+    assert own.decoded.avg_logprob == pytest.approx(3 * np.log(0.99) / 4, abs=1e-4)
+
+
+def test_fallback_keeps_better_text_of_the_recordings_language() -> None:
+    decoder = Bilingual([[0]], shares=(0.5,))
+    decoder.other_share = 0.5
+    ((decoded, task),) = decode_own(decoder, [0], [])
+    assert task.language == "en"
+    assert decoded.avg_logprob == pytest.approx(3 * np.log(0.55) / 4, abs=1e-4)
+
+
+def test_fallback_asks_for_no_language_where_text_is_sure() -> None:
+    asked: list[list[int]] = []
+    decode_own(two_token_decoder(0.99, 0.99), [0, 1], asked)
+    assert not asked

@@ -75,7 +75,8 @@ def tried(
     )
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
     tasks = [DecodingTask(PREFIX, key=row) for row in range(len(decoder.shares))]
-    return run_steps(decode_with_fallback(loop, TOKENIZER, decoder.start(), tasks))
+    attempts = run_steps(decode_with_fallback(loop, TOKENIZER, decoder.start(), tasks))
+    return tuple(attempt.decoded for attempt in attempts)
 
 
 def two_token_decoder(*shares: float, **named: Any) -> TwoTokenDecoder:
