@@ -15,7 +15,7 @@ from lab.training.decode import Greedy, window
 from lab.training.kept_tokens import KeptTokens
 from lab.training.model import Whisper
 from lab.training.targets import Task
-from whisper_hailo_lab.score import normalise
+from whisper_hailo_lab.score import normalise_text
 
 POSITIONS_PER_S = 50
 N_AUDIO_CTX = 1500
@@ -36,7 +36,7 @@ class WordErrors:
 def word_errors(references: list[str], hypotheses: list[str], language: str) -> WordErrors:
     """Compares texts of the same order and language; references must hold words."""
     expected, got = (
-        [normalise(text, "normalised", language) for text in texts]
+        [normalise_text(text, "normalised", language) for text in texts]
         for texts in (references, hypotheses)
     )
     output = jiwer.process_words(expected, got)

@@ -19,7 +19,7 @@ from whisper_hailo import Transcriber
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo_lab.clip_archives import unpack_clips
-from whisper_hailo_lab.score import evaluate
+from whisper_hailo_lab.score import score_texts
 
 TARGETS = (0, 600, 700, 1000, 1500)
 RULES = ((1.0, 0.0), (1.1, 0.0), (1.0, 0.2), (1.1, 0.2))
@@ -59,7 +59,7 @@ def measure(
         pairs.append((clip.with_suffix(".txt").read_text(encoding="utf-8"), transcript.text))
         runaway += any(segment.runaway for segment in transcript.segments)
         tokens += sum(len(segment.tokens) for segment in transcript.segments)
-    words = evaluate(pairs).words
+    words = score_texts(pairs).words
     return Row(
         window_s,
         anti_repetition.pad_to or 0,

@@ -25,7 +25,7 @@ from lab.training.checkpoint import load_checkpoint, trimmed
 from lab.training.evaluate import Recognizer
 from lab.training.targets import Task
 from whisper_hailo_lab.clip_archives import read_manifest, unpack_clips
-from whisper_hailo_lab.score import evaluate
+from whisper_hailo_lab.score import score_texts
 
 TOLERANCE_S = 0.2
 SPOKEN = ("seen", "unseen", "noisy", "german")
@@ -60,7 +60,7 @@ def read_sets(folder: Path, limit: int | None = None) -> dict[str, Clips]:
 
 def text_figures(references: list[str], hypotheses: list[str], language: str) -> dict[str, Any]:
     """Returns the word error rate in per cent with its interval and counts."""
-    scored = evaluate(zip(references, hypotheses, strict=True), language=language)
+    scored = score_texts(zip(references, hypotheses, strict=True), language=language)
     low, high = scored.wer_interval()
     words = scored.words
     return {

@@ -24,9 +24,9 @@ from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
-from whisper_hailo_lab.around import EncoderAround
 from whisper_hailo_lab.clip_archives import unpack_clips
-from whisper_hailo_lab.score import evaluate
+from whisper_hailo_lab.score import score_texts
+from whisper_hailo_lab.wrappers import EncoderWrapper
 
 RESULTS = ROOT / "lab" / "training" / "results" / "micro.json"
 CLIPS = unpack_clips()
@@ -83,7 +83,7 @@ def hear(
     return texts
 
 
-class Remembering(EncoderAround):
+class Remembering(EncoderWrapper):
     """Encodes a window that another form of weights with the same encoder had only once."""
 
     def __init__(self, encoder: Encoder, known: dict[bytes, FloatArray]) -> None:
@@ -107,7 +107,7 @@ def text_of(result: Transcript | Exception) -> str:
 
 def wer(heard: Heard, case: str) -> float:
     """Word error rate over all sets."""
-    words = evaluate([pair for name in SPOKEN for pair in heard(case)[name]]).words
+    words = score_texts([pair for name in SPOKEN for pair in heard(case)[name]]).words
     assert words.reference_count > 5000
     return words.rate
 
@@ -116,7 +116,7 @@ def wer(heard: Heard, case: str) -> float:
 def test_word_error_rates_are_those_of_the_data_card(heard: Heard, name: str) -> None:
     # The figures of the data card come from another program, plain greedy decoding in torch.
     claimed = json.loads(RESULTS.read_text(encoding="utf-8"))["windows"]["10"][name]
-    words = evaluate(heard("float32")[name]).words
+    words = score_texts(heard("float32")[name]).words
     assert words.reference_count == claimed["words"]
     assert words.rate == pytest.approx(claimed["wer"] / 100, abs=0.005)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import ASSETS, DEMO, DEMO_TEXT, Command, one_line
-from whisper_hailo_lab.score import evaluate
+from whisper_hailo_lab.score import score_texts
 
 MICRO = ASSETS / "micro"
 
@@ -24,7 +24,7 @@ def _says(whisper_hailo: Command, *words: object) -> dict[str, object]:
     result = whisper_hailo("transcribe", "--json", "--threads", 1, *words, DEMO)
     assert result.returncode == 0, result.stderr
     printed: dict[str, object] = json.loads(result.stdout)
-    assert evaluate([(DEMO_TEXT, str(printed["text"]))]).words.rate <= 0.1, printed["text"]
+    assert score_texts([(DEMO_TEXT, str(printed["text"]))]).words.rate <= 0.1, printed["text"]
     return printed["settings"]  # type: ignore[return-value]
 
 

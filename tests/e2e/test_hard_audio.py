@@ -11,12 +11,12 @@ import pytest
 import soundfile
 
 from tests.e2e.conftest import DEMO, Command
+from tests.music_and_noise import music
 from tests.shared import WHOLE_WINDOWS
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import DEFAULT_TEMPERATURES, DecodingOptions
 from whisper_hailo_lab.clip_archives import unpack_clips
-from whisper_hailo_lab.experiments.fallback import music
 
 DATA = unpack_clips()
 MICRO = ("transcribe", "--model", "micro", "--threads", 1)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.conftest import ASSETS, DEMO, DEMO_TEXT, ROOT, Command, one_line
 from whisper_hailo_lab.clip_archives import read_manifest, unpack_clips
-from whisper_hailo_lab.score import evaluate
+from whisper_hailo_lab.score import score_texts
 
 CLIPS = unpack_clips()
 GERMAN = CLIPS / "german" / "german-000.ogg"
@@ -76,7 +76,7 @@ def test_german_phrases_come_out_in_english(whisper_hailo: Command) -> None:
         ("translate", "translation", "en", claimed["translation"]),
     ):
         pairs = zip((entry[wanted] for entry in entries), texts[task], strict=True)
-        words = evaluate(pairs, language=language).words
+        words = score_texts(pairs, language=language).words
         assert words.reference_count == figures["words"]
         # Those figures come from another program, plain greedy decoding in torch.
         assert words.rate == pytest.approx(figures["wer"] / 100, abs=0.01)

@@ -103,11 +103,12 @@ def test_odd_sounds_are_heard_out(whisper_hailo: Command, tmp_path: Path, kind: 
     assert json.loads(result.stdout)["duration"] == pytest.approx(audio.size / 16_000)
 
 
-def test_cures_are_compared(whisper_hailo: Command, tmp_path: Path) -> None:
-    chart = tmp_path / "cures.svg"
+def test_padding_grid_has_a_row_for_each_setting(whisper_hailo: Command, tmp_path: Path) -> None:
+    chart = tmp_path / "padding.svg"
     result = whisper_hailo(
-        "cures", "--model", "micro", SEEN, "--limit", 2, "--pad-to", "0,1500", "--chart", chart,
-        "--repetition-penalty", "1", "--eot-boost", "0", "--zero-rows", "1500", "--json",
+        "compare", "padding", SEEN, "--grid", "--model", "micro", "--limit", 2, "--chart", chart,
+        "--pad-to", "0,1500", "--repetition-penalty", "1", "--eot-boost", "0",
+        "--zero-rows", "1500", "--json",
     )  # fmt: skip
     rows = json.loads(result.stdout)["rows"]
     assert rows[0]["name"] == "conservative"

@@ -21,7 +21,7 @@ from tests.e2e.conftest import (
     heeds_interrupts,
 )
 from whisper_hailo_lab.clip_archives import unpack_clips
-from whisper_hailo_lab.score import evaluate
+from whisper_hailo_lab.score import score_texts
 
 CLIPS = unpack_clips() / "seen"
 
@@ -93,7 +93,7 @@ def test_thirty_second_window_takes_whole_recording_at_once(whisper_hailo: Comma
     references = [clip.with_suffix(".txt").read_text(encoding="utf-8") for clip in clips]
     texts = [line["text"] for line in printed]
     # Half as much again as the data card says of the whole set: a dozen clips are few.
-    assert evaluate(zip(references, texts, strict=True)).words.rate <= 0.27, texts
+    assert score_texts(zip(references, texts, strict=True)).words.rate <= 0.27, texts
 
 
 @pytest.mark.parametrize(

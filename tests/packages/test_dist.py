@@ -140,7 +140,7 @@ def test_the_wheel_transcribes_in_an_empty_environment(environment: Path) -> Non
     ("name", "heading", "commands"),
     [
         ("tools", "Hailo tools", ("validate", "check", "calibrate", "emulate", "compile")),
-        ("lab", "Laboratory", ("time", "cures", "evaluate", "compare", "prepare", "report")),
+        ("lab", "Laboratory", ("time", "evaluate", "compare", "prepare", "report")),
     ],
 )
 def test_another_wheel_adds_its_commands(

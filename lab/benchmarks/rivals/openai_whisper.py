@@ -8,7 +8,7 @@ import torch
 import whisper
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.harness.worker import serve
+from whisper_hailo_lab.harness.worker import answer_orders
 from whisper_hailo_lab.systems.protocol import ComponentWatch, SystemResult, WholeModel
 
 
@@ -47,4 +47,4 @@ class OpenAiWhisper(WholeModel):
 
 
 if __name__ == "__main__":
-    serve(OpenAiWhisper)
+    answer_orders(OpenAiWhisper)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.accuracy.measure import all_recordings
+from whisper_hailo_lab.accuracy.measure import find_recordings
 from whisper_hailo_lab.accuracy.plan import CLIPS_OF_A_SET
 from whisper_hailo_lab.data.speech import knows_language, select_recordings
 from whisper_hailo_lab.runs.machine import this_machine
@@ -131,7 +131,7 @@ def main() -> None:
     known = {line.key for line in read_transcripts(path)} if path.is_file() else set()
     transcribe = SYSTEMS[chosen.system](chosen)
     chosen.out.mkdir(parents=True, exist_ok=True)
-    for recording in select_recordings(all_recordings(), ["all"], chosen.limit):
+    for recording in select_recordings(find_recordings(), ["all"], chosen.limit):
         if recording.key in known or not knows_language(model, recording.language):
             continue
         language = recording.language if chosen.language == "given" else None

@@ -13,7 +13,7 @@ from transformers import (
 )
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.harness.worker import serve
+from whisper_hailo_lab.harness.worker import answer_orders
 from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult, WholeModel
 
 WINDOW = 30 * 16_000
@@ -96,4 +96,4 @@ class Transformers(WholeModel):
 
 
 if __name__ == "__main__":
-    serve(Transformers)
+    answer_orders(Transformers)

@@ -1,4 +1,4 @@
-"""What the programs that measure have in common on their command lines."""
+"""Entry of the laboratory's programs: logging, exit codes, help."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo_lab.repository import require_clone
 
 
-def run(main: Callable[[], int | None]) -> int:
-    """Run a program: what it logs goes to standard error, a failure of ours is one line there.
+def run_program(main: Callable[[], int | None]) -> int:
+    """Run a program with its log on standard error; an error of ours is one line there.
 
     Returns:
-        the exit code.
+        exit code.
     """
     logging.basicConfig(format="%(message)s", level=logging.INFO, stream=sys.stderr)
     try:
@@ -25,6 +25,6 @@ def run(main: Callable[[], int | None]) -> int:
         return int(report_error(error))
 
 
-def description(documentation: str | None) -> str:
-    """The first line of a module's docstring, for its help."""
-    return (documentation or "").partition("\n")[0]
+def first_line(docstring: str | None) -> str:
+    """Return the first line of a module's docstring, for its help."""
+    return (docstring or "").partition("\n")[0]

@@ -61,7 +61,7 @@ class Score:
         )
 
 
-def corpus(scores: Iterable[Score]) -> Score:
+def sum_scores(scores: Iterable[Score]) -> Score:
     """Counts of all files added up."""
     return sum(scores, Score())
 
@@ -88,7 +88,7 @@ def confidence_interval(
     """
     rates = resample_rates([scores], level, n_resamples, seed)
     if not rates.size:
-        rate = corpus(scores).rate
+        rate = sum_scores(scores).rate
         return rate, rate
     return percentile_interval(rates[0], level)
 

@@ -1,4 +1,4 @@
-"""Places in the repository: who measures the project itself has a clone of it."""
+"""Folders of the repository: the laboratory measures a clone, not an installed package."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def require_clone() -> None:
     """Raise `OptionError` where there is only an installed package."""
     if not RESULTS.is_dir():
         raise OptionError(
-            f"{RESULTS} is not there: what measures the project needs its repository; run it in a "
-            "clone"
+            f"{RESULTS} does not exist: this program measures a clone of the repository; run it in "
+            "one"
         )
 
 
 def stand_in_chip() -> Any:  # noqa: ANN401 - a program of the tests
-    """The machine behind the stand-in for Hailo's binding, which from here on is the binding."""
+    """Return the machine of the stand-in for Hailo's binding, which becomes the binding."""
     sys.path[:0] = [str(ROOT), str(STAND_IN)]
     return import_module("hailo_platform._machine").MACHINE
 
 
 def stand_in_hefs(model: Path, folder: Path) -> tuple[Path, Path]:
-    """Encoder and decoder HEF of a model directory, as the stand-in reads them."""
+    """Write encoder and decoder HEF of a model directory for the stand-in."""
     sys.path[:0] = [str(ROOT)]
-    made: tuple[Path, Path] = import_module("tests.standin.make_hef").write_hefs(model, folder)
-    return made
+    hefs: tuple[Path, Path] = import_module("tests.standin.make_hef").write_hefs(model, folder)
+    return hefs

@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo_lab.extras import require_extra
-from whisper_hailo_lab.rates import Score, confidence_interval, corpus, mean_rate
+from whisper_hailo_lab.rates import Score, confidence_interval, mean_rate, sum_scores
 
 Form: TypeAlias = Literal["normalised", "simple"]
 """How texts are prepared before they are compared."""
@@ -51,12 +51,12 @@ class Evaluation:
     @property
     def words(self) -> Score:
         """Word counts of all files; its rate is the corpus WER."""
-        return corpus([file.words for file in self.files])
+        return sum_scores([file.words for file in self.files])
 
     @property
     def characters(self) -> Score:
         """Character counts of all files; its rate is the corpus CER."""
-        return corpus([file.characters for file in self.files])
+        return sum_scores([file.characters for file in self.files])
 
     @property
     def mean_wer(self) -> float:
@@ -76,7 +76,7 @@ class Evaluation:
         return confidence_interval(scores, level=level, n_resamples=n_resamples, seed=seed)
 
 
-def evaluate(
+def score_texts(
     pairs: Iterable[tuple[str, str]], form: Form = "normalised", language: str = "en"
 ) -> Evaluation:
     """Score many files.
@@ -94,8 +94,8 @@ def score_file(
     reference: str, hypothesis: str, form: Form = "normalised", language: str = "en"
 ) -> FileScore:
     """Score one file; arguments and errors as in `evaluate`."""
-    expected = normalise(reference, form, language)
-    got = normalise(hypothesis, form, language)
+    expected = normalise_text(reference, form, language)
+    got = normalise_text(hypothesis, form, language)
     return FileScore(
         reference=reference,
         hypothesis=hypothesis,
@@ -104,7 +104,7 @@ def score_file(
     )
 
 
-def normalise(text: str, form: Form, language: str = "en") -> str:
+def normalise_text(text: str, form: Form, language: str = "en") -> str:
     """The text as it is compared.
 
     Raises:

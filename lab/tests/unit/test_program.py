@@ -8,30 +8,30 @@ import pytest
 
 from whisper_hailo.core.errors import ExitCode, ModelError
 from whisper_hailo_lab import repository
-from whisper_hailo_lab.program import description, run
+from whisper_hailo_lab.program import first_line, run_program
 
 
-def test_the_exit_code_is_the_programs_own() -> None:
-    assert run(lambda: None) == 0
-    assert run(lambda: 1) == 1
+def test_run_program_returns_the_exit_code() -> None:
+    assert run_program(lambda: None) == 0
+    assert run_program(lambda: 1) == 1
 
 
-def test_a_failure_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_program_prints_an_error_as_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     def fails() -> None:
         raise ModelError("no such model; convert it")
 
-    assert run(fails) == ExitCode.MODEL
+    assert run_program(fails) == ExitCode.MODEL
     assert capsys.readouterr().err == "whisper-hailo: no such model; convert it\n"
 
 
-def test_an_installed_package_without_the_repository_says_so(
+def test_run_program_outside_a_clone_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(repository, "RESULTS", Path("/nowhere"))
-    assert run(lambda: pytest.fail("it has begun")) == ExitCode.USAGE
-    assert "run it in a clone" in capsys.readouterr().err
+    assert run_program(lambda: pytest.fail("it has begun")) == ExitCode.USAGE
+    assert "measures a clone" in capsys.readouterr().err
 
 
-def test_the_help_begins_with_the_first_line() -> None:
-    assert description("One.\n\nTwo.") == "One."
-    assert description(None) == ""
+def test_first_line_ends_at_the_line_end() -> None:
+    assert first_line("One.\n\nTwo.") == "One."
+    assert first_line(None) == ""

@@ -18,7 +18,7 @@ from whisper_hailo_lab.rates import (
     resample_rates,
 )
 from whisper_hailo_lab.runs.summary import paired_ratio, stage_ms, summarise_case
-from whisper_hailo_lab.score import Evaluation, FileScore, evaluate, normalise, score_file
+from whisper_hailo_lab.score import Evaluation, FileScore, normalise_text, score_file, score_texts
 
 
 def drawn(
@@ -90,7 +90,7 @@ def test_case_s_reference_is_what_its_hypothesis_is_held_against() -> None:
 
 def test_the_interval_of_an_evaluation_is_asked_for_as_any_other() -> None:
     pairs = [("a b c d", "a b c d"), ("a b", "x y"), ("a b c d e f", "a b c")]
-    evaluation = evaluate(pairs, "simple")
+    evaluation = score_texts(pairs, "simple")
     words = [file.words for file in evaluation.files]
     for asked in ({"level": 0.5}, {"n_resamples": 10}, {"seed": 3}):
         assert evaluation.wer_interval(**asked) == confidence_interval(words, **asked)  # type: ignore[arg-type]
@@ -112,12 +112,12 @@ def test_one_draw_is_an_interval_of_its_rate() -> None:
 
 def test_words_and_characters_that_are_missing_or_too_many() -> None:
     """The reference comes first: what it has and the hypothesis lacks is a deletion."""
-    missing = evaluate([("one two three", "one three")], "simple")
+    missing = score_texts([("one two three", "one three")], "simple")
     assert (missing.words, missing.characters) == (
         Score(deletions=1, hits=2),
         Score(deletions=4, hits=9),
     )
-    more = evaluate([("one three", "one two three")], "simple")
+    more = score_texts([("one three", "one two three")], "simple")
     assert (more.words, more.characters) == (
         Score(insertions=1, hits=2),
         Score(insertions=4, hits=9),
@@ -126,21 +126,21 @@ def test_words_and_characters_that_are_missing_or_too_many() -> None:
 
 
 def test_every_file_keeps_its_texts_and_the_evaluation_its_form() -> None:
-    found = evaluate([("Ein Haus.", "ein Haus")], "normalised", "de")
+    found = score_texts([("Ein Haus.", "ein Haus")], "normalised", "de")
     assert (found.form, found.language) == ("normalised", "de")
     assert (found.files[0].reference, found.files[0].hypothesis) == ("Ein Haus.", "ein Haus")
     assert found.words.rate == 0.0
 
 
 def test_normalised_form_is_default_and_english_its_language() -> None:
-    assert evaluate([("It's two.", "it is 2")]).words.errors == 0
+    assert score_texts([("It's two.", "it is 2")]).words.errors == 0
     assert score_file("It's two.", "it is 2").words.errors == 0
-    assert normalise(" It's two.", "normalised") == "it is 2"
+    assert normalise_text(" It's two.", "normalised") == "it is 2"
 
 
 def test_rates_of_files_and_of_the_corpus_part_where_lengths_do() -> None:
     """1 of 2 and 0 of 8 words; 1 of 3 and 0 of 15 characters."""
-    found = evaluate([("a b", "a c"), ("a b c d e f g h",) * 2], "simple")
+    found = score_texts([("a b", "a c"), ("a b c d e f g h",) * 2], "simple")
     assert (found.words.rate, found.mean_wer) == (0.1, 0.25)
     assert (found.characters.rate, found.mean_cer) == (1 / 18, 1 / 6)
 

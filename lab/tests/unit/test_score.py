@@ -24,11 +24,11 @@ from whisper_hailo_lab.extras import install_command
 from whisper_hailo_lab.rates import (
     Score,
     confidence_interval,
-    corpus,
     difference_interval,
     mean_rate,
+    sum_scores,
 )
-from whisper_hailo_lab.score import evaluate, normalise, score_file
+from whisper_hailo_lab.score import normalise_text, score_file, score_texts
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=8)
 
@@ -69,7 +69,7 @@ def test_simple_keeps_punctuation_and_normalised_does_not() -> None:
     pair = ("Mr. Smith's colour, um, costs twenty-five dollars!", "mister smith's color costs $25")
     assert score_file(*pair, "normalised").words.errors == 0
     assert score_file(*pair, "simple").words.errors == 5
-    assert normalise("  Hello, World!\n", "simple") == "hello, world!"
+    assert normalise_text("  Hello, World!\n", "simple") == "hello, world!"
     wide = score_file("one  two", "one two", "simple")
     assert (wide.words.errors, wide.characters.deletions) == (0, 1), "blanks are characters"
 
@@ -79,9 +79,9 @@ def test_line_ends_and_tabs_part_words() -> None:
 
 
 def test_other_languages_use_the_basic_normaliser() -> None:
-    assert normalise("Größe: Zwölf!", "normalised", "de") == "größe zwölf"
-    assert normalise("colour", "normalised", "de") == "colour"
-    assert normalise("colour", "normalised", "en") == "color"
+    assert normalise_text("Größe: Zwölf!", "normalised", "de") == "größe zwölf"
+    assert normalise_text("colour", "normalised", "de") == "colour"
+    assert normalise_text("colour", "normalised", "en") == "color"
 
 
 def test_every_character_is_a_word_where_nobody_writes_blanks() -> None:
@@ -106,7 +106,7 @@ def test_empty_hypothesis() -> None:
 
 
 def test_corpus_adds_counts_and_mean_averages_rates() -> None:
-    result = evaluate([("a b c d", "a b c d"), ("a b", "a x"), ("", "hm hm hm")], "simple")
+    result = score_texts([("a b c d", "a b c d"), ("a b", "a x"), ("", "hm hm hm")], "simple")
     assert result.words == Score(substitutions=1, insertions=3, hits=5)
     assert result.words.rate == pytest.approx(4 / 6)
     assert result.mean_wer == pytest.approx((0 + 1 / 2) / 2)
@@ -117,10 +117,10 @@ def test_corpus_adds_counts_and_mean_averages_rates() -> None:
 
 
 def test_nothing_to_score() -> None:
-    nothing = evaluate([])
+    nothing = score_texts([])
     assert (nothing.words, nothing.words.rate, nothing.mean_wer) == (Score(), 0.0, 0.0)
     assert nothing.wer_interval() == (0.0, 0.0)
-    assert corpus([]) == Score()
+    assert sum_scores([]) == Score()
     assert mean_rate([Score(insertions=3)]) == 0.0
 
 
@@ -128,7 +128,7 @@ def test_interval_encloses_the_rate_and_follows_the_seed() -> None:
     rng = np.random.default_rng(5)
     errors = rng.binomial(20, 0.1, 200)
     scores = [Score(substitutions=int(e), hits=int(20 - e)) for e in errors]
-    rate, spread = corpus(scores).rate, errors.std() / 20 / np.sqrt(len(errors))
+    rate, spread = sum_scores(scores).rate, errors.std() / 20 / np.sqrt(len(errors))
     low, high = confidence_interval(scores, seed=1, n_resamples=5_000)
     assert rate - low == pytest.approx(1.96 * spread, rel=0.08)
     assert high - rate == pytest.approx(1.96 * spread, rel=0.08)
@@ -147,7 +147,7 @@ def test_interval_of_difference_draws_same_files_on_both_sides() -> None:
     low, high = difference_interval(worse, better, n_resamples=5_000)
     spread = more.std() / 20 / np.sqrt(len(more))
     assert high - low == pytest.approx(2 * 1.96 * spread, rel=0.08)
-    assert 0 < low < corpus(worse).rate - corpus(better).rate < high
+    assert 0 < low < sum_scores(worse).rate - sum_scores(better).rate < high
     assert confidence_interval(worse)[0] < confidence_interval(better)[1]  # two hide it
     assert difference_interval(better, better) == (0.0, 0.0)
     assert difference_interval([], []) == (0.0, 0.0)
@@ -171,7 +171,7 @@ def test_interval_refuses_impossible_settings(level: float, n_resamples: int) ->
 
 def test_unknown_form_is_refused() -> None:
     with pytest.raises(OptionError, match="'strict'"):
-        normalise("a", "strict")  # type: ignore[arg-type]
+        normalise_text("a", "strict")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("package", ["jiwer", "whisper_normalizer"])
@@ -193,7 +193,7 @@ def test_loading_the_normaliser_warns_of_nothing(
     module.load_normaliser.cache_clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        normalise("a", "normalised")
+        normalise_text("a", "normalised")
     assert caught == []
     assert any("whisper_normalizer" in str(path) for path in tmp_path.rglob("*.pyc"))
 
@@ -209,7 +209,7 @@ def test_counts_and_rates_are_jiwers(expected: str, heard: str) -> None:
     """On any texts, punctuation-only and numbers among them; jiwer takes no empty reference."""
     for form in ("simple", "normalised"):
         file = score_file(expected, heard, form)  # type: ignore[arg-type]
-        left, right = normalise(expected, form), normalise(heard, form)  # type: ignore[arg-type]
+        left, right = normalise_text(expected, form), normalise_text(heard, form)  # type: ignore[arg-type]
         if not left:
             assert file.words == Score(insertions=len(right.split()))
             continue
@@ -224,7 +224,7 @@ def test_counts_and_rates_are_jiwers(expected: str, heard: str) -> None:
 @settings(max_examples=30, deadline=None)
 @given(pairs=st.lists(st.tuples(TEXTS.filter(bool), TEXTS), min_size=1, max_size=5))
 def test_the_corpus_rate_is_jiwers_over_all_files(pairs: list[tuple[str, str]]) -> None:
-    result = evaluate(pairs, "simple")
+    result = score_texts(pairs, "simple")
     references, hypotheses = [r.lower() for r, _ in pairs], [h.lower() for _, h in pairs]
     assert result.words.rate == pytest.approx(jiwer.wer(references, hypotheses))
     assert result.characters.rate == pytest.approx(jiwer.cer(references, hypotheses))
@@ -237,11 +237,11 @@ def test_the_studys_arithmetic() -> None:
         ("STUFF IT INTO YOU", "Stuff it into you."),  # 1 of 4
         ("HELLO", "Hello? Hello?"),  # 2 of 1: a rate above 100 %
     ]
-    result = evaluate(pairs, "simple")
+    result = score_texts(pairs, "simple")
     assert [file.words.rate for file in result.files] == pytest.approx([1 / 6, 1 / 4, 2.0])
     assert result.mean_wer == pytest.approx((1 / 6 + 1 / 4 + 2.0) / 3)
     assert result.mean_cer == pytest.approx((1 / 28 + 1 / 17 + 8 / 5) / 3)
-    assert evaluate(pairs).words == Score(insertions=1, hits=11)
+    assert score_texts(pairs).words == Score(insertions=1, hits=11)
 
 
 NUMBERS = {
@@ -308,15 +308,15 @@ NORMALISED = {
     ids=["numbers", "digits", "ordinals", "money", "spelling", "texts"],
 )
 def test_english(facts: dict[str, str]) -> None:
-    assert {text: normalise(text, "normalised", "en") for text in facts} == facts
+    assert {text: normalise_text(text, "normalised", "en") for text in facts} == facts
 
 
 def test_a_normalised_text_stays_as_it_is() -> None:
     for facts in (SPELLING, NORMALISED):
         for text in facts.values():
-            assert normalise(text, "normalised", "en") == text
+            assert normalise_text(text, "normalised", "en") == text
 
 
 def test_other_languages_lose_marks_and_brackets_alone() -> None:
     facts = {"Äpfel & Öl!": "äpfel öl", "<unk> Straße (leise)": "straße", "It's 3,5": "it s 3 5"}
-    assert {text: normalise(text, "normalised", "de") for text in facts} == facts
+    assert {text: normalise_text(text, "normalised", "de") for text in facts} == facts

@@ -46,7 +46,7 @@ COMMAND_GROUPS: Final = {name: group for group, names in GROUPS.items() for name
 TOOLS: Final = frozenset(GROUPS["Hailo tools"])
 """Those of them that `whisper-hailo-tools` brings."""
 
-LABORATORY: Final = frozenset({"compare", "cures", "evaluate", "prepare", "report", "time"})
+LABORATORY: Final = frozenset({"compare", "evaluate", "prepare", "report", "time"})
 """Commands that `whisper-hailo-lab` brings."""
 
 _PACKAGES: Final = {**dict.fromkeys(TOOLS, "tools"), **dict.fromkeys(LABORATORY, "lab")}
@@ -54,6 +54,9 @@ _PACKAGES: Final = {**dict.fromkeys(TOOLS, "tools"), **dict.fromkeys(LABORATORY,
 
 ENTRY_POINTS: Final = "whisper_hailo.commands"
 """Entry points of commands that other packages add, such as those that measure."""
+
+RENAMED: Final = {"cures": "compare padding --grid"}
+"""Commands of earlier versions, and what to type today."""
 
 _MODULES: Final = {"inspect": "convert", "fetch-hef": "models"}
 """Commands that live in the module of another one."""
@@ -203,6 +206,9 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
     if _names_recording_first(error, arguments):
         return f"no command is named; type: {shlex.join([PROGRAM, 'transcribe', *arguments])}"
     if isinstance(error, click.exceptions.NoSuchCommand):
+        renamed = RENAMED.get(error.command_name)
+        if renamed is not None:
+            return f"{error.command_name} has another name; type: {PROGRAM} {renamed}"
         names = [*COMMAND_GROUPS, *find_added_commands()]
         similar = get_close_matches(error.command_name, names, 1)
         return f"{text} Did you mean {similar[0]!r}?" if similar else text

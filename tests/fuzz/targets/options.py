@@ -50,7 +50,7 @@ class Fuzzed:
         """Words as JSON."""
         name = rng.choice(("transcribe", "transcribe", "transcribe", *self.options))
         words = [name]
-        if name in ("transcribe", "caption", "time", "cures", "evaluate"):
+        if name in ("transcribe", "caption", "time", "evaluate"):
             words += ["--model", "MODEL"]
         words += ["SOUND"] if rng.random() < 0.8 else [rng.choice(VALUES)]
         for _ in range(rng.choice((1, 1, 2, 2, 3, 5))):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from tests.music_and_noise import music, noise
 from whisper_hailo.audio.vad import (
     Speech,
     find_onset,
@@ -31,7 +32,6 @@ from whisper_hailo.transcription.longform.options import WHOLE, LongOptions
 from whisper_hailo.transcription.longform.speech import SpeechPlanner
 from whisper_hailo.transcription.recording import make_planner
 from whisper_hailo_lab.clip_archives import read_manifest, unpack_clips
-from whisper_hailo_lab.experiments.fallback import music, noise
 
 PLAN = WindowPlan(10.0, 1.0)
 

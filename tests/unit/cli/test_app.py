@@ -95,14 +95,21 @@ def test_a_path_that_the_system_refuses_is_no_internal_error(
     assert "internal error" not in capsys.readouterr().err
 
 
+GRID = ["compare", "padding", "a.wav", "--grid"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["cures", "a.wav", "--pad-to", "inf"], "--pad-to is 'inf', expected numbers"),
-        (["cures", "a.wav", "--eot-boost", "1,nan"], "--eot-boost is '1,nan', expected numbers"),
+        ([*GRID, "--pad-to", "inf"], "--pad-to is 'inf', expected numbers"),
+        ([*GRID, "--eot-boost", "1,nan"], "--eot-boost is '1,nan', expected numbers"),
+        (["compare", "padding", ".", "--pad-to", "0"], "--pad-to goes with: compare padding"),
+        (["compare", "cache", ".", "--chart", "a.svg"], "--chart goes with: compare padding"),
+        (["compare", "window", "--grid"], "--grid goes with: compare padding"),
+        (["cures", "a.wav"], "type: whisper-hailo compare padding --grid"),
     ],
 )
-def test_options_that_are_no_numbers_are_told(
+def test_wrong_options_of_compare_name_the_right_ones(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(words) == 2
@@ -130,7 +137,7 @@ ODD = "two\nlines\x1b[31m"
         ["prepare", ODD, "out"],
         ["report", ODD, "--out", "out"],
         ["time", ODD, "--model", "micro"],
-        ["cures", ODD, "--model", "micro"],
+        ["compare", "padding", ODD, "--grid", "--model", "micro"],
     ],
     ids=lambda words: words[0],
 )
@@ -151,8 +158,8 @@ def test_odd_names_are_quoted_in_every_command(
     [
         (["validate", ".", "--out", "file"], "whisper_hailo_tools.validate.validate.validate"),
         (
-            ["cures", "file", "--model", "micro", "--chart", "."],
-            "whisper_hailo_lab.cures.run.compare",
+            ["compare", "padding", "file", "--grid", "--model", "micro", "--chart", "."],
+            "whisper_hailo_lab.compare.padding.compare_padding",
         ),
     ],
     ids=lambda words: words[0],

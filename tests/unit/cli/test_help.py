@@ -33,6 +33,7 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.compare.padding_grid import PaddingGrid
 from whisper_hailo_tools.options import (
     CalibrationOptions,
     CompileOptions,
@@ -64,7 +65,7 @@ TAKES: dict[str, tuple[type[Any], ...]] = {
     "compile": (CompileOptions, Verbosity),
     "validate": (ValidateOptions, Verbosity),
     "time": (*RUN, ModelOptions, AntiRepetition),
-    "cures": (*RUN, ModelOptions),
+    "compare": (*RUN, ModelOptions, PaddingGrid),
 }  # fmt: skip
 """Dataclasses of options, all of whose flags are options of these commands."""
 

@@ -17,7 +17,7 @@ from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.options import PRESETS, AntiRepetition, DecodingOptions, TokenLimits
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.clip_archives import unpack_clips
-from whisper_hailo_lab.cures.run import ZeroRows
+from whisper_hailo_lab.compare.padding import ZeroRows
 
 pytestmark = pytest.mark.slow
 

@@ -32,7 +32,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.accuracy.captions import caption_text
 from whisper_hailo_lab.accuracy.gate import BASE, TINY, GateResult, check_base, check_tiny
 from whisper_hailo_lab.accuracy.groups import GROUPS
-from whisper_hailo_lab.accuracy.measure import all_recordings, measure_all
+from whisper_hailo_lab.accuracy.measure import find_recordings, measure_all
 from whisper_hailo_lab.accuracy.results import keep_peers
 from whisper_hailo_lab.accuracy.setups import make_setups, open_transcriber
 from whisper_hailo_lab.accuracy.tables import compare_files
@@ -41,11 +41,11 @@ from whisper_hailo_lab.accuracy.word_edges import measure_edges
 from whisper_hailo_lab.data.joined import JOINED
 from whisper_hailo_lab.data.speech import SpeechRecording, select_recordings
 from whisper_hailo_lab.documents.accuracy import RESULT
-from whisper_hailo_lab.documents.tables import keep
-from whisper_hailo_lab.program import run
+from whisper_hailo_lab.documents.pages import keep_result
+from whisper_hailo_lab.formats.engine_cache import use_cache
+from whisper_hailo_lab.program import run_program
 from whisper_hailo_lab.repository import BUILD
 from whisper_hailo_lab.runs.transcripts import read_transcripts
-from whisper_hailo_lab.speed.keys import use_cache
 
 
 def parse_option(text: str) -> tuple[str, Any]:
@@ -59,7 +59,7 @@ def parse_option(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def add_transcribe(parser: argparse.ArgumentParser) -> None:
+def add_transcribe_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `transcribe`."""
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
     parser.add_argument("--model", nargs="+", default=[BASE], help="names or folders")
@@ -83,7 +83,7 @@ def add_transcribe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, help="per operator")
 
 
-def transcribe(chosen: argparse.Namespace) -> int:
+def run_transcribe(chosen: argparse.Namespace) -> int:
     """Transcribe the chosen recordings with every combination of the chosen settings."""
     label = chosen.label or ("captions" if chosen.captions else "")
     setups = make_setups(
@@ -96,16 +96,16 @@ def transcribe(chosen: argparse.Namespace) -> int:
         options=dict(chosen.option),
         label=label,
     )
-    recordings = select_recordings(all_recordings(), chosen.recordings, chosen.limit)
+    recordings = select_recordings(find_recordings(), chosen.recordings, chosen.limit)
     first, _, step = chosen.part.partition("/")
+    recordings = recordings[int(first) :: int(step)]
     work = caption_text if chosen.captions else None
-    mine = recordings[int(first) :: int(step)]
-    found = transcribe_all(setups, mine, chosen.out, chosen.threads, work)
-    emit(compare_files(found, "kind").plain())
+    files = transcribe_all(setups, recordings, chosen.out, chosen.threads, work)
+    emit(compare_files(files, "kind").plain())
     return 0
 
 
-def score(chosen: argparse.Namespace) -> int:
+def run_score(chosen: argparse.Namespace) -> int:
     """Compare files over the recordings that all have."""
     files = {path.stem: read_transcripts(path) for path in chosen.files}
     table = compare_files(files, chosen.by)
@@ -113,7 +113,7 @@ def score(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def add_measure(parser: argparse.ArgumentParser) -> None:
+def add_measure_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `measure`."""
     parser.add_argument("--out", type=Path, default=BUILD / "accuracy", help="transcripts")
     parser.add_argument("--peers", type=Path, help="folder of other systems' transcripts")
@@ -124,7 +124,7 @@ def add_measure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, help="per operator")
 
 
-def measure(chosen: argparse.Namespace) -> int:
+def run_measure(chosen: argparse.Namespace) -> int:
     """Run the plan; keep its result, or show that of another number of recordings."""
     use_cache(BUILD / "accuracy-cache")
     result = measure_all(chosen.out, chosen.peers, chosen.part, chosen.limit, chosen.threads)
@@ -136,14 +136,14 @@ def measure(chosen: argparse.Namespace) -> int:
     for name in {"peers", "languages"} & result["tables"].keys():
         result["tables"][name] = keep_peers(result["tables"][name], tables.get(name, ()))
     result["tables"] = tables | result["tables"]
-    keep(RESULT, result, indent=1)
+    keep_result(RESULT, result, indent=1)
     return 0
 
 
-def time_words(chosen: argparse.Namespace) -> int:
+def run_words(chosen: argparse.Namespace) -> int:
     """Show how far word times are from the edges of joined clips."""
     (setup,) = make_setups([chosen.model], ["int8"], ["default"], ["on"], ["detected"])
-    joined = select_recordings(all_recordings(), [JOINED], None)
+    joined = select_recordings(find_recordings(), [JOINED], None)
     with open_transcriber(setup, chosen.threads) as (transcriber, _):
 
         def times(audio: FloatArray) -> list[tuple[float, float]]:
@@ -155,12 +155,12 @@ def time_words(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def check(_: argparse.Namespace) -> int:
+def run_check(_: argparse.Namespace) -> int:
     """Check every bound that can be checked here; fail where one is broken."""
     results: list[GateResult] = []
     recordings: list[SpeechRecording] = []
     try:
-        recordings = all_recordings()
+        recordings = find_recordings()
     except WhisperHailoError as error:
         results.append(GateResult("human speech", str(error), holds=None))
     with tempfile.TemporaryDirectory(prefix="accuracy-") as out:
@@ -180,26 +180,26 @@ def main() -> int:
     )
     commands = parser.add_subparsers(required=True)
     measuring = commands.add_parser("measure", help="run the whole plan")
-    add_measure(measuring)
-    measuring.set_defaults(run=measure)
+    add_measure_options(measuring)
+    measuring.set_defaults(run=run_measure)
     checking = commands.add_parser("check", help="fail where a bound is broken")
-    checking.set_defaults(run=check)
+    checking.set_defaults(run=run_check)
     transcribing = commands.add_parser("transcribe", help="transcribe recordings")
-    add_transcribe(transcribing)
-    transcribing.set_defaults(run=transcribe)
+    add_transcribe_options(transcribing)
+    transcribing.set_defaults(run=run_transcribe)
     timing = commands.add_parser("words", help="compare word times with edges of clips")
     timing.add_argument("--model", default=BASE, help="name or folder")
     timing.add_argument("--threads", type=int, default=1, help="per operator")
-    timing.set_defaults(run=time_words)
+    timing.set_defaults(run=run_words)
     scoring = commands.add_parser("score", help="compare files of transcripts")
     scoring.add_argument("files", type=Path, nargs="+")
     scoring.add_argument("--by", choices=tuple(GROUPS), default="kind", help="rows")
     scoring.add_argument("--markdown", action="store_true", help="a table of Markdown")
-    scoring.set_defaults(run=score)
+    scoring.set_defaults(run=run_score)
     chosen = parser.parse_args()
     code: int = chosen.run(chosen)
     return code
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    sys.exit(run_program(main))

@@ -86,12 +86,12 @@ def _bits(plan: str, out: Path) -> dict[str, Any]:
     return {"script": script}
 
 
-def exact_encoder(directory: Path) -> Path:
+def locate_exact_encoder(directory: Path) -> Path:
     """Return the graph of the encoder's Hailo form."""
     return directory / ModelSpec.load(directory).hailo_form("encoder").file
 
 
-def snr_db(directory: Path) -> float:
+def read_snr_db(directory: Path) -> float:
     """Return the signal-to-noise ratio of an emulated encoder's audio features, in decibels."""
     spec = ModelSpec.load(directory)
     record = (directory / spec.hailo_form("encoder").emulated_file).with_suffix(".json")

@@ -57,11 +57,11 @@ LANGUAGES_WRONG: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What came of one bound.
+    """Result of one bound.
 
     Attributes:
         name: what is bounded.
-        found: in words.
+        found: measured figure in words.
         holds: `False` fails the check; `None` where it was left out.
     """
 
@@ -78,7 +78,8 @@ class GateResult:
 
 def most_errors(exact: OutcomeTotals) -> float:
     """Return how many errors the default may make where the exact window makes these."""
-    words, errors = exact.score.reference_count, exact.score.errors
+    words = exact.score.reference_count
+    errors = exact.score.errors
     chance = SIGMAS * math.sqrt(errors * (1 - min(1.0, errors / max(1, words))))
     return errors + WORSE * words + chance
 
@@ -90,7 +91,8 @@ def most_insertions(exact: OutcomeTotals) -> float:
 
 def judge_windows(name: str, default: OutcomeTotals, exact: OutcomeTotals) -> list[GateResult]:
     """Judge the default window against the exact one, on the same clips."""
-    words, allowed = exact.score.reference_count, most_errors(exact)
+    words = exact.score.reference_count
+    allowed = most_errors(exact)
     inserted = most_insertions(exact)
     return [
         GateResult(
@@ -140,14 +142,18 @@ def jfk_recording() -> SpeechRecording:
 
 def english_sample(recordings: Sequence[SpeechRecording]) -> list[SpeechRecording]:
     """Return the fixed sample of clear English."""
-    return _first(
-        [r for r in recordings if r.set in READ_SETS and r.language == "en"], CLIPS_OF_A_SET
-    )
+    clear = [
+        recording
+        for recording in recordings
+        if recording.set in READ_SETS and recording.language == "en"
+    ]
+    return _first(clear, CLIPS_OF_A_SET)
 
 
 def silent_sample(recordings: Sequence[SpeechRecording]) -> list[SpeechRecording]:
     """Return the fixed sample of sounds without speech."""
-    return _first([r for r in recordings if not r.has_speech], SILENT_OF_A_SET)
+    silent = [recording for recording in recordings if not recording.has_speech]
+    return _first(silent, SILENT_OF_A_SET)
 
 
 def language_sample(recordings: Sequence[SpeechRecording]) -> list[SpeechRecording]:
@@ -171,7 +177,8 @@ def check_tiny(recordings: Sequence[SpeechRecording], out: Path) -> list[GateRes
     silent = silent_sample(recordings)
     if silent:
         default = AccuracySetup(TINY)
-        results.append(judge_silence(_totals([default], silent, out)[default.name]))
+        totals = _totals([default], silent, out)
+        results.append(judge_silence(totals[default.name]))
     return results
 
 
@@ -185,7 +192,8 @@ def check_base(recordings: Sequence[SpeechRecording], out: Path) -> list[GateRes
     spoken = language_sample(recordings)
     if spoken:
         default = AccuracySetup(BASE)
-        results.append(judge_languages(_totals([default], spoken, out)[default.name]))
+        totals = _totals([default], spoken, out)
+        results.append(judge_languages(totals[default.name]))
     return results
 
 
@@ -197,7 +205,8 @@ def check_windows(model: str, spoken: Sequence[SpeechRecording], out: Path) -> l
     ]
     setups = [setup for pair in modes for setup in pair]
     jfk = transcribe_all(setups, [jfk_recording()], out)
-    results = [judge_jfk(model, [line for lines in jfk.values() for line in lines])]
+    jfk_lines = [line for lines in jfk.values() for line in lines]
+    results = [judge_jfk(model, jfk_lines)]
     if spoken:
         totals = _totals(setups, spoken, out)
         for default, exact in modes:

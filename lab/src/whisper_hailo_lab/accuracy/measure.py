@@ -14,12 +14,12 @@ from whisper_hailo_lab.accuracy.emulated import (
     CALIBRATION_SET,
     EXACT,
     PLANS,
-    exact_encoder,
+    locate_exact_encoder,
     prepare_emulated,
-    snr_db,
+    read_snr_db,
 )
-from whisper_hailo_lab.accuracy.plan import ENGLISH_MODEL, MULTILINGUAL, accuracy_plan
-from whisper_hailo_lab.accuracy.results import Files, result_of
+from whisper_hailo_lab.accuracy.plan import ENGLISH_MODEL, MULTILINGUAL, make_plan
+from whisper_hailo_lab.accuracy.results import Files, make_result
 from whisper_hailo_lab.accuracy.transcribe import transcribe_all
 from whisper_hailo_lab.data.joined import join_all
 from whisper_hailo_lab.data.speech import (
@@ -35,7 +35,7 @@ from whisper_hailo_tools.options import SCRIPT
 logger = logging.getLogger(__name__)
 
 
-def all_recordings() -> list[SpeechRecording]:
+def find_recordings() -> list[SpeechRecording]:
     """Return all recordings, sets interleaved, then the long ones that are joined.
 
     Raises:
@@ -60,10 +60,10 @@ def measure_all(
     Raises:
         WhisperHailoError: recordings or a model cannot be had.
     """
-    recordings = all_recordings()
+    recordings = find_recordings()
     wanted: dict[str, Files] = defaultdict(dict)
-    emulated = _emulated(out, recordings, names)
-    for part in accuracy_plan(emulated):
+    emulated = _prepare_emulated(out, recordings, names)
+    for part in make_plan(emulated):
         if names and part.name not in names:
             continue
         chosen = select_recordings(recordings, part.recordings, limit or part.clips_of_a_set)
@@ -72,8 +72,9 @@ def measure_all(
         work = caption_text if part.captions else None
         wanted[part.name] |= transcribe_all(part.setups, chosen, out, threads, work)
         logger.info("%s: %d recordings", part.name, len(chosen))
-    result = result_of(dict(wanted), read_peers(peers) if peers is not None else {})
-    noise = {path.name: snr_db(path) for (_, bits), path in emulated.items() if bits != EXACT}
+    others = read_peers(peers) if peers is not None else {}
+    result = make_result(dict(wanted), others)
+    noise = {path.name: read_snr_db(path) for (_, bits), path in emulated.items() if bits != EXACT}
     for row in result["tables"].get("emulated", ()):
         if row["options"]["encoder_backend"] == "emulator":
             row["snr_db"] = round(noise[row["model"]], 1)
@@ -86,11 +87,16 @@ def read_peers(folder: Path) -> Files:
     return {name: lines for name, lines in files.items() if lines}
 
 
-def _emulated(
+def _prepare_emulated(
     out: Path, recordings: list[SpeechRecording], names: list[str]
 ) -> dict[tuple[str, str], Path]:
     """Prepare the models with emulated forms that the parts need, by model and plan."""
-    plans = PLANS if not names or "emulated" in names else (SCRIPT,) * ("study" in names)
+    if not names or "emulated" in names:
+        plans = PLANS
+    elif "study" in names:
+        plans = (SCRIPT,)
+    else:
+        plans = ()
     found = {}
     for model, plan in product((ENGLISH_MODEL, MULTILINGUAL), plans):
         try:
@@ -98,7 +104,7 @@ def _emulated(
         except WhisperHailoError as error:
             logger.warning("%s is not emulated: %s", model, error)
     return found | {
-        (model, EXACT): exact_encoder(path)
+        (model, EXACT): locate_exact_encoder(path)
         for (model, plan), path in found.items()
         if plan == SCRIPT
     }

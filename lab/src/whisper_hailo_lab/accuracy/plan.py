@@ -21,7 +21,7 @@ NAMES: Final = (
     "office desk lamp, television, soundbar, robot vacuum, air purifier, doorbell, attic heater, "
     "basement dehumidifier"
 )
-"""What a voice assistant sends with each command."""
+"""Hotwords that a voice assistant sends with each command."""
 
 STUDY_SETS: Final = ("librispeech", "ljspeech", "vctk")
 """Read English, which the study's LibriSpeech is."""
@@ -32,8 +32,8 @@ class PlanPart:
     """Settings that stand in one table.
 
     Attributes:
-        name: of the table.
-        setups: its rows.
+        name: name of the table.
+        setups: rows of the table.
         recordings: groups, sets or languages; see `select_recordings`.
         captions: recordings are captioned, not transcribed.
         clips_of_a_set: recordings of each set and language.
@@ -46,7 +46,7 @@ class PlanPart:
     clips_of_a_set: int = CLIPS_OF_A_SET
 
 
-def accuracy_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]:
+def make_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]:
     """Return all parts.
 
     Args:
@@ -69,7 +69,7 @@ def accuracy_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]
 
 
 def _peers() -> tuple[AccuracySetup, ...]:
-    """Our defaults, and the exact window with exact weights; languages detected and given."""
+    """Return our defaults, and the exact window with exact weights."""
     return (
         *make_setups([MULTILINGUAL], ["int8"], ["default"], ["on", "off"], ["detected"]),
         *make_setups([MULTILINGUAL], ["int8"], ["default"], ["on"], ["given"]),
@@ -85,21 +85,23 @@ def _windows(model: str) -> tuple[AccuracySetup, ...]:
 
 
 def _prompts() -> tuple[AccuracySetup, ...]:
-    """A prompt, and names that are not said, beside neither."""
-    shown: tuple[dict[str, str], ...] = ({}, {"initial_prompt": SENTENCE}, {"hotwords": NAMES})
-    labels = ("", "sentence", "names")
+    """Return no prompt, a prompt, and names that are not said."""
+    prompts: dict[str, dict[str, str]] = {
+        "": {},
+        "sentence": {"initial_prompt": SENTENCE},
+        "names": {"hotwords": NAMES},
+    }
     return tuple(
         AccuracySetup(model, "int8", None, timestamps=True, options=options, label=label)
         for model in (MULTILINGUAL, ENGLISH_MODEL)
-        for options, label in zip(shown, labels, strict=True)
+        for label, options in prompts.items()
     )
 
 
 def _captions() -> tuple[AccuracySetup, ...]:
-    named = {"label": "captions"}
     return (
-        AccuracySetup(MULTILINGUAL, **named),  # type: ignore[arg-type]
-        AccuracySetup(ENGLISH_MODEL, **named),  # type: ignore[arg-type]
+        AccuracySetup(MULTILINGUAL, label="captions"),
+        AccuracySetup(ENGLISH_MODEL, label="captions"),
     )
 
 

@@ -14,7 +14,7 @@ from whisper_hailo_lab.rates import difference_interval
 from whisper_hailo_lab.runs.machine import this_machine
 from whisper_hailo_lab.runs.outcomes import score_transcript, sum_outcomes
 from whisper_hailo_lab.runs.transcripts import TranscriptLine, common_transcripts
-from whisper_hailo_lab.score import evaluate
+from whisper_hailo_lab.score import score_texts
 
 FEWEST: Final = 0.9
 """A peer's file that has a smaller share of the recordings is left out, and said so."""
@@ -24,26 +24,26 @@ Row = dict[str, Any]
 """Counts of one system and group, as the kept result has them."""
 
 
-def result_of(parts: dict[str, Files], peers: Files) -> dict[str, Any]:
-    """Make the kept result.
+def make_result(parts: dict[str, Files], peers: Files) -> dict[str, Any]:
+    """Return the kept result.
 
     Args:
         parts: our transcripts by table and setup.
-        peers: other systems' by the name of their file.
+        peers: transcripts of other systems by the name of their file.
     """
     tables: dict[str, Any] = {}
     for name, files in parts.items():
         if name == "study":
-            tables[name] = study_rows(files)
+            tables[name] = make_study_rows(files)
         elif name == "peers":
-            tables |= peer_tables(files, peers)
+            tables |= make_peer_tables(files, peers)
         else:
-            tables[name] = rows_of(files, kind_of)
+            tables[name] = make_rows(files, kind_of)
     return {"version": __version__, "machine": this_machine().label, "tables": tables}
 
 
-def peer_tables(ours: Files, peers: Files) -> dict[str, Any]:
-    """Make the tables beside other systems: one over kinds, one over languages.
+def make_peer_tables(ours: Files, peers: Files) -> dict[str, Any]:
+    """Return the tables beside other systems: one over kinds, one over languages.
 
     Every model's rows are over the recordings that all its files have.
     """
@@ -56,10 +56,10 @@ def peer_tables(ours: Files, peers: Files) -> dict[str, Any]:
     for (_, is_given), files in sorted(grouped.items(), key=lambda item: item[0]):
         complete = _complete(files, found["left_out"])
         if is_given:
-            found["languages"] += rows_of(complete, lambda line: line.language)
+            found["languages"] += make_rows(complete, lambda line: line.language)
         else:
-            found["peers"] += rows_of(complete, kind_of)
-            found["languages"] += rows_of(complete, lambda line: line.language)
+            found["peers"] += make_rows(complete, kind_of)
+            found["languages"] += make_rows(complete, lambda line: line.language)
     return found
 
 
@@ -75,8 +75,8 @@ def _complete(files: Files, left_out: list[str]) -> Files:
     return complete
 
 
-def rows_of(files: Files, group: Callable[[TranscriptLine], str]) -> list[Row]:
-    """Make one row per file and group, over the recordings that all files have."""
+def make_rows(files: Files, group: Callable[[TranscriptLine], str]) -> list[Row]:
+    """Return a row for each file and group, over the recordings that all files have."""
     common = common_transcripts(files.values())
     rows = []
     for name, lines in zip(files, common, strict=True):
@@ -125,22 +125,25 @@ def _identity(row: Row) -> tuple[str, str, str, str]:
     return row["system"], row["model"], row["group"], json.dumps(row["options"], sort_keys=True)
 
 
-def study_rows(files: Files) -> list[Row]:
-    """Make the study's rows: its own form of rate, and the field's with its interval."""
+def make_study_rows(files: Files) -> list[Row]:
+    """Return the study's rows: its own form of rate, and the field's with its interval."""
     common = dict(zip(files, common_transcripts(files.values()), strict=True))
     base: Sequence[TranscriptLine] = []
     rows = []
     for name, lines in common.items():
         base = base or lines
-        simple = evaluate(_pairs(lines), "simple")
-        mine, others = ([score_transcript(line).score for line in side] for side in (lines, base))
+        simple = score_texts(_pairs(lines), "simple")
+        interval = difference_interval(
+            [score_transcript(line).score for line in lines],
+            [score_transcript(line).score for line in base],
+        )
         rows.append(
             {"row": name}
             | _facts(lines)
             | {
                 "simple_wer": round(simple.mean_wer, 5),
                 "simple_cer": round(simple.mean_cer, 5),
-                "more_than_first": [round(x, 5) for x in difference_interval(mine, others)],
+                "more_than_first": [round(bound, 5) for bound in interval],
             }
         )
     return rows

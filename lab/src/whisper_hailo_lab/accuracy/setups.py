@@ -16,8 +16,8 @@ from whisper_hailo import Transcriber
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.protocols import Encoder
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.around import EncoderAround
 from whisper_hailo_lab.runs.machine import cpu_s
+from whisper_hailo_lab.wrappers import EncoderWrapper
 
 MODELS_VARIABLE: Final = "WHISPER_HAILO_REAL_MODELS"
 """Folder of Hugging Face checkpoints, a folder each, named as `--model` names them."""
@@ -55,6 +55,7 @@ class AccuracySetup:
 
     @property
     def window(self) -> str:
+        """The window in seconds, or `default`."""
         return "default" if self.window_s is None else f"{self.window_s:g}"
 
     @property
@@ -119,11 +120,13 @@ def make_setups(
 def locate_model(model: str) -> str:
     """Return a model's folder in `WHISPER_HAILO_REAL_MODELS`, or its name where it has none."""
     folder = os.environ.get(MODELS_VARIABLE)
-    found = Path(folder) / model if folder else None
-    return str(found) if found is not None and found.is_dir() else model
+    if not folder:
+        return model
+    path = Path(folder) / model
+    return str(path) if path.is_dir() else model
 
 
-class RememberingEncoder(EncoderAround):
+class RememberingEncoder(EncoderWrapper):
     """An encoder that computes each window of a recording once for all setups.
 
     Attributes:
@@ -160,13 +163,13 @@ def open_transcriber(
     Raises:
         WhisperHailoError: model or engine cannot be had.
     """
-    whole = Transcriber.from_model(
+    transcriber = Transcriber.from_model(
         locate_model(setup.model),
         convert=ConvertOptions(quantize=setup.quantize),
         window_s=setup.window_s,
         threads=threads,
         **setup.engine,
     )
-    with whole:
-        remembering = RememberingEncoder(whole.encoder)
-        yield replace(whole, encoder=remembering, encode_ahead=False), remembering
+    with transcriber:
+        encoder = RememberingEncoder(transcriber.encoder)
+        yield replace(transcriber, encoder=encoder, encode_ahead=False), encoder

@@ -2,68 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.rates import difference_interval
-from whisper_hailo_lab.report.table import Table, difference_text, percent
 from whisper_hailo_lab.runs.outcomes import OutcomeTotals, score_transcript, sum_outcomes
 from whisper_hailo_lab.runs.transcripts import TranscriptLine, common_transcripts
+from whisper_hailo_lab.tables import (
+    DASH,
+    Column,
+    Table,
+    fill_cell,
+    format_difference,
+    format_percent,
+    make_table,
+)
 
-COLUMNS: Final = (
-    "", "recordings", "error rate", "errors", "sub", "del", "ins", "loops",
-    "no speech: with text", "words", "language right", "CPU s per s",
-)  # fmt: skip
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Counts of a file and a group.
+
+    Attributes:
+        name: file, with its group if there are several.
+        totals: counts of its transcripts.
+        difference: to the first file; a dash for the first file itself.
+    """
+
+    name: str
+    totals: OutcomeTotals
+    difference: str = DASH
+
+
+def _format_error_rate(row: _Row) -> str:
+    score = row.totals.score
+    return format_percent(score.rate if score.reference_count else None)
+
+
+def _format_load(row: _Row) -> str:
+    """Return processor seconds per second of audio."""
+    totals = row.totals
+    return f"{totals.seconds_cpu / totals.seconds:.2f}" if totals.seconds else DASH
+
+
+COLUMNS: Final[tuple[Column, ...]] = (
+    ("", "{name}"),
+    ("recordings", "{totals.recordings}"),
+    ("error rate", _format_error_rate),
+    ("errors", "{totals.score.errors} of {totals.score.reference_count}"),
+    ("sub", "{totals.substitutions}"),
+    ("del", "{totals.deletions}"),
+    ("ins", "{totals.insertions}"),
+    ("loops", "{totals.loops}"),
+    ("no speech: with text", "{totals.no_speech_with_text} of {totals.no_speech}"),
+    ("words", "{totals.invented}"),
+    ("language right", "{totals.language_right} of {totals.recordings}"),
+    ("CPU s per s", _format_load),
+)
 
 
 def totals_row(name: str, totals: OutcomeTotals) -> tuple[str, ...]:
     """Return the cells of one row."""
-    score = totals.score
-    return (
-        name,
-        str(totals.recordings),
-        percent(score.rate if score.reference_count else None),
-        f"{score.errors} of {score.reference_count}",
-        str(score.substitutions),
-        str(score.deletions),
-        str(score.insertions),
-        str(totals.loops),
-        f"{totals.no_speech_with_text} of {totals.no_speech}",
-        str(totals.invented),
-        f"{totals.language_right} of {totals.recordings}",
-        f"{totals.seconds_cpu / totals.seconds:.2f}" if totals.seconds else "-",
-    )
+    row = _Row(name, totals)
+    return tuple(fill_cell(cell, row) for _, cell in COLUMNS)
 
 
 def compare_files(files: dict[str, list[TranscriptLine]], by: str = "all") -> Table:
-    """Make one row per group and file, over the recordings that all files have.
+    """Return a row for each group and file, over the recordings that all files have.
 
     Args:
         files: transcripts by name; all but the first are compared with the first.
         by: one of `GROUPS`.
     """
+    columns = (*COLUMNS, ("difference to the first, 95 %", "{difference}"))
+    return make_table(_rows(files, by), columns)
+
+
+def _rows(files: dict[str, list[TranscriptLine]], by: str) -> Iterator[_Row]:
     common = dict(zip(files, common_transcripts(files.values()), strict=True))
     group = GROUPS[by]
-    names = list(dict.fromkeys(group(line) for line in next(iter(common.values()), [])))
-    rows = []
-    for name in names:
+    first = next(iter(common.values()), [])
+    for name in dict.fromkeys(group(line) for line in first):
         base: list[TranscriptLine] = []
         for file, lines in common.items():
             chosen = [line for line in lines if group(line) == name]
             label = file if by == "all" else f"{name}: {file}"
-            cells = totals_row(label, sum_outcomes(chosen))
-            rows.append((*cells, difference(chosen, base) if base else "-"))
+            difference = compare_rates(chosen, base) if base else DASH
+            yield _Row(label, sum_outcomes(chosen), difference)
             base = base or chosen
-    return Table((*COLUMNS, "difference to the first, 95 %"), tuple(rows))
 
 
-def difference(lines: Sequence[TranscriptLine], base: Sequence[TranscriptLine]) -> str:
+def compare_rates(lines: Sequence[TranscriptLine], base: Sequence[TranscriptLine]) -> str:
     """Return by how much an error rate is larger, with its interval, recordings paired."""
-    pairs = [(a, b) for a, b in zip(lines, base, strict=True) if a.has_speech]
+    pairs = [(line, other) for line, other in zip(lines, base, strict=True) if line.has_speech]
     if not pairs:
-        return "-"
-    mine, others = ([score_transcript(side).score for side in s] for s in zip(*pairs, strict=True))
-    more = sum_outcomes([a for a, _ in pairs]).score.rate
-    less = sum_outcomes([b for _, b in pairs]).score.rate
-    return difference_text(more - less, difference_interval(mine, others))
+        return DASH
+    spoken = [line for line, _ in pairs]
+    spoken_base = [other for _, other in pairs]
+    rate = sum_outcomes(spoken).score.rate
+    base_rate = sum_outcomes(spoken_base).score.rate
+    interval = difference_interval(
+        [score_transcript(line).score for line in spoken],
+        [score_transcript(line).score for line in spoken_base],
+    )
+    return format_difference(rate - base_rate, interval)

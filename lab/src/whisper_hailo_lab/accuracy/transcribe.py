@@ -29,11 +29,11 @@ _EVERY_S: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class TranscriptText:
-    """What a setup made of one recording.
+    """Transcript of one recording by one setup.
 
     Attributes:
-        text: raw.
-        language: detected or given.
+        text: raw text.
+        language: code of the language, detected or given.
         segments: start and end in seconds, and text.
     """
 
@@ -45,7 +45,7 @@ class TranscriptText:
 Work: TypeAlias = Callable[
     [Transcriber, AccuracySetup, SpeechRecording, FloatArray], TranscriptText
 ]
-"""Gives the text of one recording with the settings of a setup."""
+"""Function that returns the text of one recording with the settings of a setup."""
 
 
 class TranscriptFile:
@@ -53,7 +53,7 @@ class TranscriptFile:
 
     Args:
         path: the file, which may exist.
-        setup: what its lines were made with.
+        setup: settings that its lines were made with.
     """
 
     def __init__(self, path: Path, setup: AccuracySetup) -> None:
@@ -98,7 +98,7 @@ def transcribe_all(
         recordings: what is transcribed.
         out: folder of the files, `<setup>.jsonl`.
         threads: threads per operator.
-        work: what is done with each recording; `None` transcribes it.
+        work: function that is called with each recording; `None` transcribes it.
 
     Returns:
         the lines of each setup by its name, in the order of the file.
@@ -115,7 +115,7 @@ def transcribe_all(
                 stack.callback(file.close)
             if any(file.needs(recording) for file in files for recording in recordings):
                 opened = open_transcriber(files[0].setup, threads)
-                _fill(files, recordings, work or offline_text, *stack.enter_context(opened))
+                _fill(files, recordings, work or transcribe_offline, *stack.enter_context(opened))
         wanted = {recording.key for recording in recordings}
         for file in files:
             found[file.setup.name] = [
@@ -133,7 +133,7 @@ def _fill(
     transcriber: Transcriber,
     encoder: RememberingEncoder | None,
 ) -> None:
-    told_s = time.monotonic()
+    logged_s = time.monotonic()
     for number, recording in enumerate(recordings):
         missing = [file for file in files if file.needs(recording)]
         if not missing:
@@ -146,12 +146,12 @@ def _fill(
             file.append(make_line(file.setup, recording, made, taken_s, error))
         if encoder is not None:
             encoder.forget()
-        if time.monotonic() - told_s > _EVERY_S:
-            told_s = time.monotonic()
+        if time.monotonic() - logged_s > _EVERY_S:
+            logged_s = time.monotonic()
             logger.info("%s: %d of %d", missing[0].setup.name, number + 1, len(recordings))
 
 
-def offline_text(
+def transcribe_offline(
     transcriber: Transcriber,
     setup: AccuracySetup,
     recording: SpeechRecording,
@@ -176,7 +176,8 @@ def make_line(
     seconds_cpu: float,
     error: str = "",
 ) -> TranscriptLine:
-    """Make a line of a recording's text, or of the error that it gave instead."""
+    """Return a line of a recording's text, or of the error that it gave instead."""
+    versions = package_versions(PACKAGES)
     return TranscriptLine(
         set=recording.set,
         id=recording.id,
@@ -190,20 +191,20 @@ def make_line(
         system=SYSTEM,
         model=setup.model_name,
         options=setup.as_json(),
-        version=", ".join(f"{name} {v}" for name, v in package_versions(PACKAGES).items()),
+        version=", ".join(f"{name} {version}" for name, version in versions.items()),
         machine=this_machine().label,
         error=error,
     )
 
 
 def _try(work: Work, *arguments: Any) -> tuple[TranscriptText | None, str]:  # noqa: ANN401
-    """Do a work; a failure of ours becomes its message."""
+    """Return what a work returns, and the message of an error of ours."""
     try:
         return work(*arguments), ""
-    except WhisperHailoError as failure:
-        return None, str(failure)
+    except WhisperHailoError as error:
+        return None, str(error)
 
 
 def _counted_s(encoder: RememberingEncoder | None) -> float:
-    """Processor seconds so far, those counted that remembered windows saved."""
+    """Return processor seconds so far, with those that remembered windows saved."""
     return cpu_s() + (encoder.saved_s if encoder is not None else 0.0)

@@ -12,7 +12,7 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.vad import CERTAIN_THRESHOLD, make_detector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, IntArray
 from whisper_hailo_lab.data.speech import SpeechRecording
-from whisper_hailo_lab.report.table import Table
+from whisper_hailo_lab.tables import Column, Table, make_table
 
 Times: TypeAlias = Sequence[tuple[float, float]]
 """Start and end of each word, in seconds."""
@@ -38,7 +38,7 @@ class EdgeErrors:
     Attributes:
         starts: seconds from the start of speech to that of the first word.
         ends: seconds from the end of speech to that of the last word.
-        n_words: in all.
+        n_words: words of all clips.
         n_across: words that begin in one clip and end in another one.
     """
 
@@ -48,17 +48,24 @@ class EdgeErrors:
     n_across: int
 
 
-def clip_edges(recording: SpeechRecording) -> list[ClipEdges]:
+def find_clip_edges(recording: SpeechRecording) -> list[ClipEdges]:
     """Return the edges of the clips of a joined recording; one without speech is left out."""
-    edges, start = [], 0
+    edges = []
+    start = 0
     for pause, path in zip((0, *recording.pauses), recording.paths, strict=True):
         start += pause
         audio = load_audio(path)
         speech = _speech_frames(audio)
         if speech.size:
-            first, last = int(speech[0]) * _FRAME, (int(speech[-1]) + 1) * _FRAME
-            samples = (start, start + audio.size, start + first, start + min(last, audio.size))
-            edges.append(ClipEdges(*(each / SAMPLE_RATE_HZ for each in samples)))
+            speech_start = int(speech[0]) * _FRAME
+            speech_end = min((int(speech[-1]) + 1) * _FRAME, audio.size)
+            edge = ClipEdges(
+                start_s=start / SAMPLE_RATE_HZ,
+                end_s=(start + audio.size) / SAMPLE_RATE_HZ,
+                speech_start_s=(start + speech_start) / SAMPLE_RATE_HZ,
+                speech_end_s=(start + speech_end) / SAMPLE_RATE_HZ,
+            )
+            edges.append(edge)
         start += audio.size
     return edges
 
@@ -70,13 +77,14 @@ def _speech_frames(audio: FloatArray) -> IntArray:
     return np.flatnonzero([detector.probability(frame) > CERTAIN_THRESHOLD for frame in frames])
 
 
-def edge_errors(words: Times, edges: Sequence[ClipEdges]) -> EdgeErrors:
+def find_edge_errors(words: Times, edges: Sequence[ClipEdges]) -> EdgeErrors:
     """Compare words with the edges of the clips that they lie in.
 
     A word lies in the clip that its middle is nearest to. Clips without any word count for nothing.
     """
     clips = [_clip_of((start + end) / 2, edges) for start, end in words]
-    starts, ends = [], []
+    starts = []
+    ends = []
     for number, edge in enumerate(edges):
         own = [word for word, clip in zip(words, clips, strict=True) if clip == number]
         if own:
@@ -96,10 +104,30 @@ def _clip_of(time_s: float, edges: Sequence[ClipEdges]) -> int:
     return int(np.argmin(distances))
 
 
-COLUMNS: Final = (
-    "system", "clips", "first word, median", "90 %", "last word, median", "90 %", "words",
-    "across a pause",
-)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """Row of the table; times are absolute errors in seconds."""
+
+    name: str
+    clips: int
+    start_50_s: float
+    start_90_s: float
+    end_50_s: float
+    end_90_s: float
+    n_words: int
+    n_across: int
+
+
+COLUMNS: Final[tuple[Column, ...]] = (
+    ("system", "{name}"),
+    ("clips", "{clips}"),
+    ("first word, median", "{start_50_s:.2f} s"),
+    ("90 %", "{start_90_s:.2f} s"),
+    ("last word, median", "{end_50_s:.2f} s"),
+    ("90 %", "{end_90_s:.2f} s"),
+    ("words", "{n_words}"),
+    ("across a pause", "{n_across}"),
+)
 
 
 def measure_edges(
@@ -110,13 +138,27 @@ def measure_edges(
     """Transcribe joined recordings and return a table of one row.
 
     Args:
-        name: of the system.
-        transcribe: gives the words' times of `(n_samples,)` float32 audio.
-        recordings: joined ones.
+        name: name of the system.
+        transcribe: returns the times of the words of `(n_samples,)` float32 audio.
+        recordings: joined recordings.
     """
-    found = [edge_errors(transcribe(each.load()), clip_edges(each)) for each in recordings]
-    starts = np.abs([error for errors in found for error in errors.starts])
-    ends = np.abs([error for errors in found for error in errors.ends])
-    seconds = [f"{np.percentile(each, q):.2f} s" for each in (starts, ends) for q in (50, 90)]
-    counts = (sum(errors.n_words for errors in found), sum(errors.n_across for errors in found))
-    return Table(COLUMNS, ((name, str(starts.size), *seconds, *map(str, counts)),))
+    errors = [
+        find_edge_errors(transcribe(recording.load()), find_clip_edges(recording))
+        for recording in recordings
+    ]
+    return make_table([_summarise(name, errors)], COLUMNS)
+
+
+def _summarise(name: str, errors: Sequence[EdgeErrors]) -> _Summary:
+    starts = np.abs([seconds for item in errors for seconds in item.starts])
+    ends = np.abs([seconds for item in errors for seconds in item.ends])
+    return _Summary(
+        name=name,
+        clips=starts.size,
+        start_50_s=float(np.percentile(starts, 50)),
+        start_90_s=float(np.percentile(starts, 90)),
+        end_50_s=float(np.percentile(ends, 50)),
+        end_90_s=float(np.percentile(ends, 90)),
+        n_words=sum(item.n_words for item in errors),
+        n_across=sum(item.n_across for item in errors),
+    )

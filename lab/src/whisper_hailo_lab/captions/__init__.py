@@ -1,1 +1,1 @@
-"""Live captions measured: engines and settings on one stream, drafts, an hour of faults."""
+"""Measurements of live captions: engines, commit policy, faults."""

@@ -28,11 +28,11 @@ class CaptionSetup:
     """One engine with one set of options.
 
     Attributes:
-        label: for the table.
-        engine: open; setups may share one.
-        options: of the captioner.
-        keeps: it knows what it heard before; otherwise every buffer is decoded from nothing, its
-            committed words included, as programs without a memory of their own do.
+        label: name for the table.
+        engine: open engine; setups may share one.
+        options: options of the captioner.
+        keeps: the engine gets drafts of what it heard before. Otherwise every buffer is decoded
+            from scratch, committed words included, as programs without a memory do.
     """
 
     label: str
@@ -43,12 +43,12 @@ class CaptionSetup:
 
 @dataclass(frozen=True, slots=True)
 class EngineCall:
-    """One buffer that was heard.
+    """Transcription of one buffer.
 
     Attributes:
-        audio_s: its length.
-        draft: what its text was expected to begin with.
-        result: its text, with what it cost.
+        audio_s: length of the buffer.
+        draft: expected beginning of its text.
+        result: its text, with the cost.
     """
 
     audio_s: float
@@ -58,10 +58,10 @@ class EngineCall:
 
 @dataclass(slots=True)
 class WatchedEngine:
-    """An engine whose calls are noted.
+    """An engine that records its latest call.
 
     Attributes:
-        setup: whose engine it is.
+        setup: setup of the engine.
         last: the latest call.
     """
 
@@ -85,10 +85,11 @@ class WatchedEngine:
         return WatchedEngine(replace(self.setup, engine=engine))
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
-        """Hear a buffer; see `SpeechRecognizer`."""
-        given = buffer if self.setup.keeps else replace(buffer, draft=Draft())
-        result = self.setup.engine.transcribe(given, language)
-        self.last = EngineCall(given.audio.size / SAMPLE_RATE_HZ, given.draft, result)
+        """Transcribe a buffer; see `SpeechRecognizer`."""
+        if not self.setup.keeps:
+            buffer = replace(buffer, draft=Draft())
+        result = self.setup.engine.transcribe(buffer, language)
+        self.last = EngineCall(buffer.audio.size / SAMPLE_RATE_HZ, buffer.draft, result)
         return result
 
 
@@ -99,10 +100,10 @@ class CaptionRun:
     Attributes:
         setup: engine and options.
         watched: its engine.
-        captioner: with the statistics.
-        events: all so far.
-        partials: the calls that partial texts were made of.
-        final_ms: time from the block that ends a segment to its final text.
+        captioner: its captioner, which has the statistics.
+        events: events so far.
+        partials: calls that partial texts were made of.
+        final_ms: times from the block that ends a segment to its final text.
     """
 
     setup: CaptionSetup
@@ -114,16 +115,17 @@ class CaptionRun:
 
     @classmethod
     def make(cls, setup: CaptionSetup, detector: SpeechDetector) -> CaptionRun:
-        """A run at the stream's beginning."""
+        """Return a run at the start of the stream."""
         watched = WatchedEngine(setup)
         return cls(setup, watched, Captioner(watched, detector, setup.options))
 
     def feed(self, block: FloatArray | None) -> None:
-        """Take a block, or the end of the stream."""
-        captioner, begin = self.captioner, perf_counter()
-        new = list(captioner.finish() if block is None else captioner.feed(block))
+        """Take a block, or `None` at the end of the stream."""
+        begin_s = perf_counter()
+        events = self.captioner.finish() if block is None else self.captioner.feed(block)
+        new = list(events)
         if any(isinstance(event, Completed) for event in new):
-            self.final_ms.append(1000 * (perf_counter() - begin))
+            self.final_ms.append(1000 * (perf_counter() - begin_s))
         if self.watched.last is not None and any(isinstance(event, Partial) for event in new):
             self.partials.append(self.watched.last)
         self.events += new
@@ -131,59 +133,59 @@ class CaptionRun:
     @property
     def text(self) -> str:
         """All completed segments as one text."""
-        final = (event.text for event in self.events if isinstance(event, Completed))
-        return " ".join(text for text in final if text)
+        texts = (event.text for event in self.events if isinstance(event, Completed))
+        return " ".join(text for text in texts if text)
 
 
 def run_captions(
     setups: Sequence[CaptionSetup],
     audio: FloatArray,
-    detector: Callable[[], SpeechDetector],
-    tick: Callable[[int, int], None] = lambda done, total: None,
+    make_detector: Callable[[], SpeechDetector],
+    report: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[CaptionRun]:
     """Feed the same stream to all setups, in an order drawn anew for each block.
 
-    In rotating order every one would always follow the same other one, which leaves the weights
-    that they share in the processor's cache, or drives them out.
+    In a rotating order every setup would always follow the same other one, which leaves shared
+    weights in the processor's cache, or evicts them.
 
     Args:
         setups: engines and options.
         audio: `(n_samples,)` float32 at 16 kHz mono.
-        detector: makes a detector of speech; each setup has one of its own.
-        tick: told how many seconds are done, of how many.
+        make_detector: makes a speech detector; each setup has one of its own.
+        report: called with seconds done and seconds in all.
     """
     for engine in {id(setup.engine): setup.engine for setup in setups}.values():
         warm_up(engine)
-    runs = [CaptionRun.make(setup, detector()) for setup in setups]
-    drawn = np.random.default_rng(0)
-    for at in range(0, audio.size, FRAME_SAMPLES):
-        for turn in drawn.permutation(len(runs)):
-            runs[turn].feed(audio[at : at + FRAME_SAMPLES])
-        if at % TEN_SECONDS < FRAME_SAMPLES:
-            tick(at // SAMPLE_RATE_HZ, audio.size // SAMPLE_RATE_HZ)
+    runs = [CaptionRun.make(setup, make_detector()) for setup in setups]
+    rng = np.random.default_rng(0)
+    for start in range(0, audio.size, FRAME_SAMPLES):
+        for turn in rng.permutation(len(runs)):
+            runs[turn].feed(audio[start : start + FRAME_SAMPLES])
+        if start % TEN_SECONDS < FRAME_SAMPLES:
+            report(start // SAMPLE_RATE_HZ, audio.size // SAMPLE_RATE_HZ)
     for run in runs:
         run.feed(None)
     return runs
 
 
 def row_of(run: CaptionRun, error_rate: Callable[[str], float | None]) -> dict[str, Any]:
-    """What a setup cost and how it felt.
+    """Return cost and quality of a setup.
 
     Args:
-        run: after the stream.
-        error_rate: word error rate of a text; `None` where what was said is not known.
+        run: run after the stream.
+        error_rate: returns the word error rate of a text; `None` without a reference.
     """
-    figures, options = run.captioner.statistics.as_json(), run.setup.options
-    final = run.final_ms
+    figures = run.captioner.statistics.as_json()
+    final_ms = run.final_ms
     return {
         "way": run.setup.label,
         "engine": run.setup.engine.name,
-        "partial_s": options.min_partial_s,
+        "partial_s": run.setup.options.min_partial_s,
         "partials": figures["partials"],
         "passes_per_partial": figures["passes_per_partial"],
         "decode_ms_per_partial": figures["decode_ms_per_partial"],
-        "final_ms_median": median(final) if final else None,
-        "final_ms_p95": float(np.percentile(final, 95)) if final else None,
+        "final_ms_median": median(final_ms) if final_ms else None,
+        "final_ms_p95": float(np.percentile(final_ms, 95)) if final_ms else None,
         "rtfx": figures["rtfx"],
         "corrections_per_word": figures["corrections_per_word"],
         "wer": error_rate(run.text),

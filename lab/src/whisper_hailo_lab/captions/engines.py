@@ -1,4 +1,4 @@
-"""The engines and settings of `compare captions`, and the record of the comparison."""
+"""Engines and settings of `compare captions`, and the record of the comparison."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from whisper_hailo_lab.score import score_file
 logger = logging.getLogger(__name__)
 
 BASE: Final = "decoded anew"
-"""How the labels begin of what the decoder time of others with the same engine is divided by."""
+"""Beginning of the labels that other decoder times of the same engine are divided by."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonSetup:
-    """What holds for all setups.
+    """Settings that are the same for all setups.
 
     Attributes:
         model: checkpoint to convert.
-        language: of the recording.
-        threads: for every engine.
+        language: language of the recording.
+        threads: threads of every engine.
         moonshine: `tiny-streaming`, another size or a folder; empty leaves Moonshine out.
     """
 
@@ -47,14 +47,14 @@ class CommonSetup:
 
 
 def compare_captions(
-    path: Path, common: CommonSetup, tick: Callable[[int, int], None] = lambda done, total: None
+    path: Path, common: CommonSetup, report: Callable[[int, int], None] = lambda done, total: None
 ) -> ComparisonRecord:
     """Caption one recording with all setups.
 
     Args:
-        path: the recording; what was said may lie beside it as a `.txt` file.
+        path: recording; its text may lie beside it as a `.txt` file.
         common: model, language and threads.
-        tick: told how many seconds are done, of how many.
+        report: called with seconds done and seconds in all.
     """
     audio = load_audio(path)
     reference = reference_beside(path)
@@ -65,61 +65,62 @@ def compare_captions(
         return score_file(reference, hypothesis, "normalised", common.language).words.rate
 
     with ExitStack() as stack:
-        setups = [*_ours(common, stack), *moonshine_setup(common, stack)]
-        runs = run_captions(setups, audio, make_detector, tick)
-        rows = with_ratios(runs, error_rate)
+        setups = [*_our_setups(common, stack), *moonshine_setups(common, stack)]
+        runs = run_captions(setups, audio, make_detector, report)
+        rows = tuple(rows_with_ratios(runs, error_rate))
+    longest_s = min(setup.engine.content_s for setup in setups)
     settings = {
         "model": common.model,
         "threads": common.threads,
         "audio": path.name,
         "audio_s": round(audio.size / SAMPLE_RATE_HZ, 1),
-        "segments": f"silence {CaptionOptions().min_silence_s:g} s, "
-        f"at most {min(setup.engine.content_s for setup in setups):g} s",
+        "segments": (f"silence {CaptionOptions().min_silence_s:g} s, at most {longest_s:g} s"),
     }
-    return ComparisonRecord("captions", settings, tuple(rows))
+    return ComparisonRecord("captions", settings, rows)
 
 
-def with_ratios(
+def rows_with_ratios(
     runs: list[CaptionRun], error_rate: Callable[[str], float | None]
 ) -> Iterator[dict[str, object]]:
-    """Rows with their decoder time as a ratio to that of the same engine decoding anew.
+    """Yield rows with decoder times relative to the same engine that decodes from scratch.
 
     Args:
-        runs: after the stream; the first of an engine that decodes anew is its measure.
-        error_rate: word error rate of a text; `None` where what was said is not known.
+        runs: runs after the stream; the first of an engine that decodes from scratch is its base.
+        error_rate: returns the word error rate of a text; `None` without a reference.
     """
     rows = [row_of(run, error_rate) for run in runs]
-    anew_ms: dict[int, float | None] = {}
+    base_ms: dict[int, float | None] = {}
     for run, row in zip(runs, rows, strict=True):
         if row["way"].startswith(BASE):
-            anew_ms.setdefault(id(run.setup.engine), row["decode_ms_per_partial"])
+            base_ms.setdefault(id(run.setup.engine), row["decode_ms_per_partial"])
     for run, row in zip(runs, rows, strict=True):
-        ms, base_ms = row["decode_ms_per_partial"], anew_ms.get(id(run.setup.engine))
-        yield row | {"less_decoding": base_ms / ms if ms and base_ms else None}
+        own_ms = row["decode_ms_per_partial"]
+        scratch_ms = base_ms.get(id(run.setup.engine))
+        yield row | {"less_decoding": scratch_ms / own_ms if own_ms and scratch_ms else None}
 
 
-def _ours(common: CommonSetup, stack: ExitStack) -> Iterator[CaptionSetup]:
-    """Our engine with its settings, then with smaller weights."""
+def _our_setups(common: CommonSetup, stack: ExitStack) -> Iterator[CaptionSetup]:
+    """Yield our engine with its settings, then with smaller weights."""
+    usual = CaptionOptions()
     whole = CaptionOptions(hold_back_s=0.0)
-    engine = engine_of(common, "none", stack)
-    yield CaptionSetup("drafts", engine, CaptionOptions())
+    engine = open_engine(common, "none", stack)
+    yield CaptionSetup("drafts", engine, usual)
     yield CaptionSetup("no drafts", engine, CaptionOptions(drafts=False))
     yield CaptionSetup("drafts, guesses shown", engine, whole)
     yield CaptionSetup("no drafts, guesses shown", engine, replace(whole, drafts=False))
     yield CaptionSetup(BASE, engine, whole, keeps=False)
-    yield CaptionSetup("decoded anew, guesses held back", engine, CaptionOptions(), keeps=False)
+    yield CaptionSetup("decoded anew, guesses held back", engine, usual, keeps=False)
     yield CaptionSetup("drafts, a partial each 0.2 s", engine, CaptionOptions(min_partial_s=0.2))
     for quantize, weights in (("int8", "8-bit weights"), ("int4", "4-bit weights")):
-        smaller = engine_of(common, quantize, stack)
-        yield CaptionSetup(f"drafts, {weights}", smaller, CaptionOptions())
+        smaller = open_engine(common, quantize, stack)
+        yield CaptionSetup(f"drafts, {weights}", smaller, usual)
         yield CaptionSetup(f"{BASE}, {weights}", smaller, whole, keeps=False)
 
 
-def engine_of(common: CommonSetup, quantize: str, stack: ExitStack) -> WhisperRecognizer:
-    """Our engine with weights as `--quantize` has them, open until the stack unwinds."""
-    transcriber = Transcriber.from_model(
-        common.model, convert=ConvertOptions(quantize, "none"), threads=common.threads
-    )
+def open_engine(common: CommonSetup, quantize: str, stack: ExitStack) -> WhisperRecognizer:
+    """Open our engine with weights as in `--quantize`, until the stack unwinds."""
+    convert = ConvertOptions(quantize, "none")
+    transcriber = Transcriber.from_model(common.model, convert=convert, threads=common.threads)
     options = DecodingOptions(
         language=common.language,
         anti_repetition=transcriber.default_anti_repetition,
@@ -128,8 +129,8 @@ def engine_of(common: CommonSetup, quantize: str, stack: ExitStack) -> WhisperRe
     return WhisperRecognizer(stack.enter_context(transcriber), options)
 
 
-def moonshine_setup(common: CommonSetup, stack: ExitStack) -> Iterator[CaptionSetup]:
-    """Moonshine, where its package and its weights are."""
+def moonshine_setups(common: CommonSetup, stack: ExitStack) -> Iterator[CaptionSetup]:
+    """Yield Moonshine, where its package and its weights are available."""
     if not common.moonshine:
         return
     engine = MoonshineRecognizer(common.moonshine)

@@ -24,8 +24,8 @@ from whisper_hailo.live.recognizer import (
     caption_defaults,
     warm_up,
 )
-from whisper_hailo_lab.captions.beside.programs import Shown, Utterance, latency
-from whisper_hailo_lab.captions.stream import percent_wrong
+from whisper_hailo_lab.captions.latency import Shown, Utterance, measure_latency
+from whisper_hailo_lab.captions.stream import word_error_percent
 from whisper_hailo_lab.data.joined import PAUSE_S
 from whisper_hailo_lab.data.speech import SpeechRecording, read_speech, speech_folder
 
@@ -37,7 +37,7 @@ KINDS: Final = {
     "telephone": ("asterisk_en", "telephone_gsm_derived", "osr_harvard"),
     "noisy": ("noisy_mix_derived", "vctk_noisy"),
 }
-"""Sets of English recordings of each kind of speech."""
+"""Sets of English recordings by kind of speech."""
 
 LEVELS_DB: Final = (-32.0, -22.0)
 """Root mean square of each recording: people at one microphone, not recordings 40 dB apart."""
@@ -49,7 +49,7 @@ class SpokenStream:
 
     Attributes:
         audio: `(n_samples,)` float32 at 16 kHz mono.
-        utterances: each recording's text, with its times.
+        utterances: text and times of each recording.
     """
 
     audio: FloatArray
@@ -65,30 +65,36 @@ class SpokenStream:
 
 
 def join_kind(recordings: Sequence[SpeechRecording], kind: str, most_s: float) -> SpokenStream:
-    """Join the recordings of a kind in a seeded order, with pauses of `PAUSE_S`.
+    """Join the English recordings of a kind; see `join_recordings`."""
+    chosen = [
+        recording
+        for recording in recordings
+        if recording.set in KINDS[kind] and recording.language == "en"
+    ]
+    return join_recordings(chosen, most_s, seed=kind)
 
-    Args:
-        recordings: all of them.
-        kind: of `KINDS`.
-        most_s: seconds after which no recording begins.
-    """
-    own = [r for r in recordings if r.set in KINDS[kind] and r.language == "en"]
-    return join_recordings(own, most_s, seed=kind)
+
+def join_english(most_s: float) -> SpokenStream:
+    """Join all English recordings; see `join_recordings`."""
+    recordings = read_speech(speech_folder())
+    english = [recording for recording in recordings if recording.language == "en"]
+    return join_recordings(english, most_s, seed="continuous")
 
 
 def join_recordings(
     recordings: Sequence[SpeechRecording], most_s: float, *, seed: str
 ) -> SpokenStream:
-    """Join recordings in a seeded order, with pauses, until one would begin behind `most_s`."""
+    """Join recordings in a seeded order with pauses, until one would begin after `most_s`."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     order = sorted(recordings, key=lambda recording: recording.key)
     rng.shuffle(order)
-    pieces, utterances = [np.zeros(SAMPLE_RATE_HZ // 2, np.float32)], list[Utterance]()
+    pieces = [np.zeros(SAMPLE_RATE_HZ // 2, np.float32)]
+    utterances: list[Utterance] = []
     n_samples = pieces[0].size
     for recording in order:
         if n_samples >= most_s * SAMPLE_RATE_HZ:
             break
-        audio = _at_level(recording.load(), rng.uniform(*LEVELS_DB))
+        audio = _set_level(recording.load(), rng.uniform(*LEVELS_DB))
         begin_s = n_samples / SAMPLE_RATE_HZ
         end_s = begin_s + audio.size / SAMPLE_RATE_HZ
         utterances.append(Utterance(recording.text, begin_s, end_s))
@@ -98,13 +104,7 @@ def join_recordings(
     return SpokenStream(np.concatenate(pieces), tuple(utterances))
 
 
-def join_english(most_s: float) -> SpokenStream:
-    """Join all English recordings; see `join_recordings`."""
-    english = [r for r in read_speech(speech_folder()) if r.language == "en"]
-    return join_recordings(english, most_s, seed="continuous")
-
-
-def _at_level(audio: FloatArray, level_db: float) -> FloatArray:
+def _set_level(audio: FloatArray, level_db: float) -> FloatArray:
     """Return the audio with another root mean square, and no sample beyond 1."""
     power = float(np.mean(np.square(audio, dtype=np.float64)))
     gain = 10 ** (level_db / 20) / max(power**0.5, 1e-9)
@@ -114,10 +114,11 @@ def _at_level(audio: FloatArray, level_db: float) -> FloatArray:
 
 @dataclass(slots=True)
 class CoreClock:
-    """Time on a core that does nothing but captions: processor time, and waiting set forward.
+    """Clock of a core that does nothing but captions: processor time, and waits set forward.
 
     Attributes:
-        times_slower: than this machine the core is.
+        times_slower: how much slower the core is than this machine.
+        ahead_s: seconds that were set forward.
     """
 
     times_slower: float = 1.0
@@ -133,86 +134,87 @@ class CoreClock:
 
 
 @dataclass(slots=True)
-class Play:
+class Playback:
     """One stream through the captioner.
 
     Attributes:
-        captioner: with its statistics.
-        shown: all that was shown.
-        behind_s: how far captions were behind at each block.
+        captioner: the captioner, which has the statistics.
+        shown: everything that was shown.
+        behind_s: backlog of captions at each block.
         processor_s: seconds that captions took.
+        settled: texts of completed segments.
     """
 
     captioner: Captioner
     shown: list[Shown] = field(default_factory=list)
     behind_s: list[float] = field(default_factory=list)
     processor_s: float = 0.0
+    settled: list[str] = field(default_factory=list)
+
+    def note_event(self, event: Event, at_s: float) -> None:
+        """Add what an event shows."""
+        if isinstance(event, Completed):
+            self.settled.append(event.text)
+            self.shown.append(Shown(at_s, " ".join(self.settled), ""))
+        elif isinstance(event, Partial):
+            tentative = "".join(word.text for word in event.tentative)
+            committed = "".join(word.text for word in event.committed)
+            self.shown.append(Shown(at_s, " ".join([*self.settled, committed]), tentative))
 
 
-def play(
+def play_stream(
     engine: SpeechRecognizer,
     stream: SpokenStream,
     options: CaptionOptions,
     times_slower: float = 1.0,
-) -> Play:
-    """Caption a stream at the speed of speech; what waits is taken as one block."""
+) -> Playback:
+    """Caption a stream at the speed of speech; audio that has been waiting is one block."""
     clock = CoreClock(times_slower)
-    run = Play(Captioner(engine, make_detector(), options, clock.now))
-    settled: list[str] = []
-    begin_s, begin_cpu_s, at = clock.now(), time.thread_time(), 0
+    run = Playback(Captioner(engine, make_detector(), options, clock.now))
     audio = stream.audio
-    while at < audio.size:
-        clock.wait_until(begin_s + (at + FRAME_SAMPLES) / SAMPLE_RATE_HZ)
-        n_come = min(audio.size, int((clock.now() - begin_s) * SAMPLE_RATE_HZ))
-        n_come = max(at + FRAME_SAMPLES, n_come - n_come % FRAME_SAMPLES)
-        # As at the end of its last frame; it waits while the captioner computes.
-        run.behind_s.append((n_come - at - FRAME_SAMPLES) / SAMPLE_RATE_HZ)
-        captured_s = begin_s + n_come / SAMPLE_RATE_HZ
-        for event in run.captioner.feed(audio[at:n_come], captured_s):
-            run.shown += _shown(event, settled, clock.now() - begin_s)
-        at = n_come
+    begin_s = clock.now()
+    begin_cpu_s = time.thread_time()
+    start = 0
+    while start < audio.size:
+        clock.wait_until(begin_s + (start + FRAME_SAMPLES) / SAMPLE_RATE_HZ)
+        n_played = min(audio.size, int((clock.now() - begin_s) * SAMPLE_RATE_HZ))
+        end = max(start + FRAME_SAMPLES, n_played - n_played % FRAME_SAMPLES)
+        # The backlog is measured at the end of the last frame.
+        run.behind_s.append((end - start - FRAME_SAMPLES) / SAMPLE_RATE_HZ)
+        captured_s = begin_s + end / SAMPLE_RATE_HZ
+        for event in run.captioner.feed(audio[start:end], captured_s):
+            run.note_event(event, clock.now() - begin_s)
+        start = end
     for event in run.captioner.finish():
-        run.shown += _shown(event, settled, clock.now() - begin_s)
+        run.note_event(event, clock.now() - begin_s)
     run.processor_s = time.thread_time() - begin_cpu_s
     return run
 
 
-def _shown(event: Event, settled: list[str], at_s: float) -> Iterator[Shown]:
-    if isinstance(event, Completed):
-        settled.append(event.text)
-        yield Shown(at_s, " ".join(settled), "")
-    elif isinstance(event, Partial):
-        tentative = "".join(word.text for word in event.tentative)
-        committed = "".join(word.text for word in event.committed)
-        yield Shown(at_s, " ".join([*settled, committed]), tentative)
-
-
-def figures_of(run: Play, stream: SpokenStream) -> dict[str, Any]:
+def figures_of(run: Playback, stream: SpokenStream) -> dict[str, Any]:
     """Return the figures of one stream."""
     last = run.shown[-1]
     statistics = run.captioner.statistics
+    n_words = statistics.words_in.total()
     return {
         "seconds": round(stream.seconds, 1),
-        "wer": percent_wrong(stream.text, f"{last.settled} {last.running}"),
-        **latency(stream.utterances, run.shown).figures(),
+        "wer": word_error_percent(stream.text, f"{last.settled} {last.running}"),
+        **measure_latency(stream.utterances, run.shown).figures(),
         "share": round(run.processor_s / stream.seconds, 3),
-        "rewritten": round(statistics.n_corrected / max(1, statistics.words_in.total()), 3),
+        "rewritten": round(statistics.n_corrected / max(1, n_words), 3),
         "behind_s": round(max(run.behind_s), 2),
         "skipped_partials": statistics.n_skipped,
         "partials": statistics.n_partials,
-        "words": statistics.words_in.total(),
+        "words": n_words,
     }
 
 
 MODELS: Final = ("base", "tiny.en")
 MOST_S: Final = 150.0
-"""Of each kind of speech."""
+"""Seconds of each kind of speech."""
 
-ENCODERS: Final = {
-    "30 s": None,
-    "10 s": 10.0,
-}
-"""The windows of an encoder on the CPU, and on a chip."""
+ENCODERS: Final = {"30 s": None, "10 s": 10.0}
+"""Windows of an encoder on the CPU, and on a chip."""
 
 
 @contextmanager
@@ -238,10 +240,9 @@ def compare_policies() -> dict[str, Any]:
                 for kind, stream in streams.items():
                     about = {"model": model, "encoder": encoder, "speech": kind}
                     whole = transcriber.transcribe(stream.audio, language="en").text
-                    rows.append(
-                        about | {"policy": "offline", "wer": percent_wrong(stream.text, whole)}
-                    )
-                    run = play(engine, stream, CaptionOptions())
+                    offline_wer = word_error_percent(stream.text, whole)
+                    rows.append(about | {"policy": "offline", "wer": offline_wer})
+                    run = play_stream(engine, stream, CaptionOptions())
                     rows.append(about | {"policy": "agreement", **figures_of(run, stream)})
                     logger.info("%s", rows[-1])
     return {"models": list(MODELS), "rows": rows}
@@ -249,18 +250,18 @@ def compare_policies() -> dict[str, Any]:
 
 CONTINUOUS_S: Final = 1800.0
 SLOWER: Final = {"base": (1.0, 4.0), "tiny.en": (1.0,)}
-"""How much slower than this machine the core is, of each model."""
+"""Cores by model, as how much slower than this machine they are."""
 
 
 def caption_continuously() -> dict[str, Any]:
     """Caption half an hour of speech of all kinds, on this core and on slower ones."""
     stream = join_english(CONTINUOUS_S)
     rows = []
-    for model, all_slower in SLOWER.items():
+    for model, cores in SLOWER.items():
         with caption_engine(model) as (_, engine):
-            for slower in all_slower:
-                run = play(engine, stream, CaptionOptions(), slower)
+            for times_slower in cores:
+                run = play_stream(engine, stream, CaptionOptions(), times_slower)
                 figures = figures_of(run, stream)
-                rows.append({"model": model, "times_slower": slower, **figures})
+                rows.append({"model": model, "times_slower": times_slower, **figures})
                 logger.info("%s", rows[-1])
     return {"models": list(SLOWER), "rows": rows}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +13,8 @@ from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.languages import language_code
 from whisper_hailo_lab.cli import whole_number
+from whisper_hailo_lab.progress import StepProgress
 from whisper_hailo_lab.runs.records import ROWS, Case
-from whisper_hailo_lab.steps import Steps
 from whisper_hailo_lab.systems.table import SYSTEMS
 
 if TYPE_CHECKING:
@@ -51,37 +52,35 @@ def evaluate(
 ) -> int:
     """Measure accuracy, times and memory; a file that fails is reported and counted."""
     from whisper_hailo_lab.data.datasets import read_dataset
-    from whisper_hailo_lab.harness.evaluate import evaluate as measure
-    from whisper_hailo_lab.harness.evaluate import make_cases
+    from whisper_hailo_lab.harness.evaluate import evaluate_cases, make_cases
     from whisper_hailo_lab.score import require_scoring
 
     require_scoring()
-    form = ConvertOptions(quantize)
-    ours = {
-        "window_s": window,
-        "quantize": form.decoder_form,
-        "encoder_quantize": form.encoder_form,
-    }
+    weights = ConvertOptions(quantize)
+    ours: dict[str, Any] = {}
+    if window is not None:
+        ours["window_s"] = window
+    if weights.decoder_form != "none":
+        ours["quantize"] = weights.decoder_form
+    if weights.encoder_form != "none":
+        ours["encoder_quantize"] = weights.encoder_form
     cases = make_cases(
         systems=system or ["ours"],
         rows=row or ["default"],
         common=Case(name="", system="ours", model=model, language=language, threads=threads),
-        ours={name: value for name, value in ours.items() if value not in (None, "none")},
-        others=_settings(setting or []),
+        ours=ours,
+        others=_parse_settings(setting or []),
     )
-    dataset = read_dataset(folder, language).sampled(limit, seed)
-    steps = Steps()
-    try:
-        run = measure(cases, dataset, out, steps)
-    finally:
-        steps.close()
-    _show(run, as_json=as_json)
+    dataset = read_dataset(folder, language).sample(limit, seed)
+    with closing(StepProgress()) as progress:
+        run = evaluate_cases(cases, dataset, out, progress)
+    _print_run(run, as_json=as_json)
     failed = any(case.error for case in run.cases) or any(file.error for file in run.files)
     return ExitCode.AUDIO if failed else ExitCode.OK
 
 
-def _settings(words: list[str]) -> dict[str, Any]:
-    """`NAME=VALUE` words as JSON values where they are some, else as text."""
+def _parse_settings(words: list[str]) -> dict[str, Any]:
+    """Return `NAME=VALUE` words by name, a value as JSON if it is JSON, else as text."""
     import json
 
     from whisper_hailo.core.errors import OptionError
@@ -98,8 +97,8 @@ def _settings(words: list[str]) -> dict[str, Any]:
     return settings
 
 
-def _show(run: RunRecords, *, as_json: bool) -> None:
-    from whisper_hailo_lab.report.table import cases_text, file_text
+def _print_run(run: RunRecords, *, as_json: bool) -> None:
+    from whisper_hailo_lab.report.tables import describe_cases, describe_file
     from whisper_hailo_lab.runs.summary import case_figures, file_figures, summarise
 
     summaries = summarise(run)
@@ -110,5 +109,5 @@ def _show(run: RunRecords, *, as_json: bool) -> None:
             emit_json({"kind": "case"} | case_figures(summary))
         return
     for record in run.files:
-        emit(file_text(record))
-    emit("\n" + cases_text(summaries))
+        emit(describe_file(record))
+    emit("\n" + describe_cases(summaries))

@@ -23,9 +23,9 @@ def prepare(
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
     """Draw recordings with their texts by a seed: `<id>.flac` beside `<id>.txt`."""
-    from whisper_hailo_lab.data.datasets import prepare as make
+    from whisper_hailo_lab.data.datasets import prepare_dataset
 
-    result = make(source, out, count=count or None, seed=seed, language=language)
+    result = prepare_dataset(source, out, count=count or None, seed=seed, language=language)
     if as_json:
         emit_json(asdict(result) | {"folder": str(result.folder)})
         return

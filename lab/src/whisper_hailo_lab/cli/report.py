@@ -16,7 +16,7 @@ def report(
     out: Annotated[Path, Flag("Folder to write to.", metavar="DIR")] = Path("report"),
 ) -> None:
     """Write report.md, index.html and charts; nothing is measured."""
-    from whisper_hailo_lab.report.build import report as write
+    from whisper_hailo_lab.report.build import write_report
 
     require_extra("bench", "report", "matplotlib")
-    emit(f"{write(runs, out)}\n")
+    emit(f"{write_report(runs, out)}\n")

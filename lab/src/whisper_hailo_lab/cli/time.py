@@ -14,7 +14,7 @@ from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.cli import whole_number
-from whisper_hailo_lab.steps import Steps
+from whisper_hailo_lab.progress import StepProgress
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.timing.one_file import FileTiming
@@ -38,7 +38,7 @@ def time(
     options = decoding.apply_to(
         DecodingOptions(language="en", anti_repetition=transcriber.default_anti_repetition)
     )
-    steps = Steps()
+    steps = StepProgress()
     try:
         timing = time_file(transcriber, audio, options, iterations, steps)
     finally:

@@ -10,7 +10,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.compare.cache import compare_cache
 from whisper_hailo_lab.compare.mel import compare_mel
 from whisper_hailo_lab.data.datasets import Dataset
-from whisper_hailo_lab.harness.evaluate import Progress, evaluate, new_header
+from whisper_hailo_lab.harness.evaluate import Progress, evaluate_cases, new_header
 from whisper_hailo_lab.runs.records import Case, ComparisonRecord, RunRecords
 from whisper_hailo_lab.runs.run_file import RunWriter
 from whisper_hailo_lab.runs.summary import Summary, finite, paired_ratio, summarise
@@ -87,7 +87,7 @@ def compare_settings(
         )
         for label, given in plan.values.items()
     ]
-    run = evaluate(cases, dataset, out, progress)
+    run = evaluate_cases(cases, dataset, out, progress)
     failed = next((case for case in run.cases if case.error), None)
     if failed is not None:
         raise OptionError(f"{failed.name} failed: {failed.error}")
@@ -129,7 +129,7 @@ def _row(label: str, summary: Summary, ratio: float | None) -> dict[str, Any]:
     }
 
 
-def compare(
+def run_comparison(
     what: str, dataset: Dataset | None, common: Case, progress: Progress, out: Path | None
 ) -> ComparisonRecord:
     """Run one comparison.

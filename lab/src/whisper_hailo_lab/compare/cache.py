@@ -29,10 +29,10 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, IntArray
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.around import DecoderAround
-from whisper_hailo_lab.compare.paired import paired
+from whisper_hailo_lab.compare.paired import time_in_turns
 from whisper_hailo_lab.harness.evaluate import Progress
 from whisper_hailo_lab.runs.records import ComparisonRecord
+from whisper_hailo_lab.wrappers import DecoderWrapper
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Count:
         self.projected += projected
 
 
-class CountingDecoder(DecoderAround):
+class CountingDecoder(DecoderWrapper):
     """A decoder with a cache: a step computes the new positions only.
 
     Args:
@@ -281,7 +281,7 @@ def _measured(
         after = (count.runs, count.rows, count.products, count.projected)
         keys = ("runs", "attention_rows", "query_key_products", "projected_rows")
         work[name] = {k: b - a for k, a, b in zip(keys, before, after, strict=True)}
-    times = paired(runs, ROUNDS, lambda number: progress(number, ROUNDS, f"cache: {what}"))
+    times = time_in_turns(runs, ROUNDS, lambda number: progress(number, ROUNDS, f"cache: {what}"))
     return [
         {"what": what, "decoder": name}
         | work[name]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo_lab.compare.mel_worker import HERE, N_MELS, OURS
-from whisper_hailo_lab.compare.paired import paired
+from whisper_hailo_lab.compare.paired import time_in_turns
 from whisper_hailo_lab.harness.evaluate import Progress
 from whisper_hailo_lab.runs.records import ComparisonRecord
 from whisper_hailo_lab.systems import process
@@ -70,7 +70,7 @@ def _rows(
         return lambda: float(process.ask(str(seconds))["ms"])
 
     facts = {name: process.ask(str(seconds)) for name, process in alive.items()}
-    times = paired(
+    times = time_in_turns(
         {name: asking(process) for name, process in alive.items()},
         ROUNDS,
         lambda number: progress(number, ROUNDS, f"mel: {seconds:g} s"),

@@ -12,7 +12,7 @@ WARM_UPS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedTimes:
     """Milliseconds per round, the same rounds for all.
 
     Attributes:
@@ -29,11 +29,11 @@ class Paired:
         return float(np.median(np.array(self.ms[name]) / np.array(self.ms[base])))
 
 
-def paired(
+def time_in_turns(
     runs: Mapping[str, Callable[[], float | None]],
     rounds: int,
     tick: Callable[[int], None] = lambda number: None,
-) -> Paired:
+) -> PairedTimes:
     """Time each once a round, in an order drawn anew for each.
 
     In rotating order each would always follow the same other one, and what that one left in
@@ -55,4 +55,4 @@ def paired(
             taken_ms = (perf_counter() - begin) * 1000.0 if own_ms is None else own_ms
             if number >= WARM_UPS:
                 ms[name].append(taken_ms)
-    return Paired({name: tuple(times) for name, times in ms.items()})
+    return PairedTimes({name: tuple(times) for name, times in ms.items()})

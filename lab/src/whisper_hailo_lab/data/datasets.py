@@ -81,7 +81,7 @@ class Dataset:
             digest.update(line.encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
 
-    def sampled(self, count: int | None, seed: int = 0) -> Dataset:
+    def sample(self, count: int | None, seed: int = 0) -> Dataset:
         """At most `count` samples drawn by a seed, in the order of their ids; `None` keeps all.
 
         Raises:
@@ -292,7 +292,7 @@ class Prepared:
     n_problems: int
 
 
-def prepare(
+def prepare_dataset(
     source: Path, out: Path, *, count: int | None = STUDY_COUNT, seed: int = 0, language: str = "en"
 ) -> Prepared:
     """Draw samples by a seed and write them as a flat folder.
@@ -309,7 +309,7 @@ def prepare(
         OutputError: `out` cannot be written.
     """
     dataset = read_dataset(source, language)
-    drawn = dataset.sampled(count, seed)
+    drawn = dataset.sample(count, seed)
     names = [_file_name(sample) for sample in drawn.samples]
     if len(set(names)) < len(names):
         raise OptionError(f"{source} has ids that differ only in '/'; rename its files")

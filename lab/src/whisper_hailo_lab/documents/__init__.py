@@ -1,1 +1,1 @@
-"""The tables that stand in the documents, each made of a kept result alone."""
+"""Tables of the documents, each made of one kept result."""

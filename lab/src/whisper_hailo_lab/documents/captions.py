@@ -1,189 +1,181 @@
-"""The tables of live captions, by the parts that `whisper_hailo_lab.captions` measures."""
+"""Tables of `docs/measurements/captions.md`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import fmean, median
 from typing import Any, Final
 
-from whisper_hailo_lab.report.table import Table, percent, table_of
-from whisper_hailo_lab.report.tables import comparison_table
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.runs.machine import remark
-from whisper_hailo_lab.runs.records import ComparisonRecord
+from whisper_hailo_lab.runs.results import remark_weights
+from whisper_hailo_lab.tables import Column, Table, fill_cell, make_table
 
 RESULT: Final = RESULTS / "captions.json"
 
+Row = dict[str, Any]
 
-def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
-    """A table for every part that there is a result for, with its origin, and a note behind some.
+_FIRST: Final[Column] = (
+    "first text, s: median, 95 %",
+    "{first_s_median:.2f}, {first_s_p95:.2f}",
+)
+_FINAL: Final[Column] = (
+    "final text, s: median, 95 %",
+    "{final_s_median:.2f}, {final_s_p95:.2f}",
+)
+
+
+def make_tables(result: Row, weights: str) -> dict[str, str]:
+    """Return one table for every part that was measured, some with a note below.
 
     Args:
-        result: what was measured, by the names of the parts.
-        weights: mark of the model's present weights; what was measured with others says so.
+        result: parts by name.
+        weights: mark of the model's present weights; a result of others says so.
     """
-    measured = (name for name in PARTS if name in result)
     return {
-        "captions-" + re.sub("[ .]", "-", name): _block(name, result[name], weights)
-        for name in measured
+        "captions-" + re.sub("[ .]", "-", name): _describe_part(name, result[name], weights)
+        for name in PARTS
+        if name in result
     }
 
 
-def _block(name: str, part: dict[str, Any], weights: str) -> str:
+def _describe_part(name: str, part: Row, weights: str) -> str:
     text = f"{_origin(part, weights)}\n\n{PARTS[name](part).markdown()}"
-    return f"{text}\n{NOTES[name](part)}\n" if name in NOTES else text
+    if "turns" in part:
+        text += f"\n{describe_ratios(part)}\n"
+    return text
 
 
-def _origin(part: dict[str, Any], weights: str) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in part["versions"].items())
-    note = f"; {part['note']}" if part["note"] else ""
-    threads = "one thread" if part["threads"] == 1 else f"{part['threads']} threads"
-    if "models" in part:  # checkpoints of the registry, which have one state
-        model, other = " and ".join(part["models"]), ""
+def _origin(part: Row, weights: str) -> str:
+    if "models" in part:  # checkpoints of the registry have one state only
+        model = " and ".join(part["models"])
+        other = ""
     else:
-        model, other = part["model"], remark([part.get("weights", "")], weights)
+        model = part["model"]
+        other = remark_weights([part.get("weights", "")], weights)
+    versions = ", ".join(f"{name} {version}" for name, version in part["versions"].items())
+    threads = "one thread" if part["threads"] == 1 else f"{part['threads']} threads"
+    note = f"; {part['note']}" if part["note"] else ""
     return f"{model}, {threads}, {part['machine']}, {versions}{other}{note}."
 
 
-def _paired(part: dict[str, Any]) -> Table:
-    return comparison_table(ComparisonRecord("captions", part["settings"], tuple(part["rows"])))
-
-
-def _drafts_alone(part: dict[str, Any]) -> str:
-    rows = {row["way"]: row for row in part["rows"]}
-    one, other = rows["drafts"], rows["no drafts"]
-    passes = one["passes_per_partial"], other["passes_per_partial"]
-    less = other["decode_ms_per_partial"] / one["decode_ms_per_partial"]
-    took, bound = f"{passes[0]:.2f} passes instead of {passes[1]:.2f}", passes[1] / passes[0]
-    return (
-        f"Drafts alone, at the same text, take {took}, and {less:.2f} times less decoder time;\n"
-        f"if the further tokens of a pass cost nothing, it would be {bound:.2f} times."
-    )
-
-
-def _cost(part: dict[str, Any]) -> Table:
-    orders = ("anew", "not drafted", "drafted")
-    rows = [(name, row) for name, row in part.items() if isinstance(row, dict) and "pass_ms" in row]
-    return table_of(
+def draft_table(part: Row) -> Table:
+    """Return how often drafts kept the text, one line per kind of weights."""
+    rows = [
+        counts
+        | {
+            "decoder": decoder,
+            "texts": part["buffers"],
+            "changed": sum(counts.get(name, 0) for name in ("other", "near-tie", "wrong")),
+        }
+        for decoder, counts in part["rows"].items()
+    ]
+    return make_table(
         rows,
-        ("decoder", lambda item: item[0].replace("none", "FP32").replace("int8", "INT8")),
         (
-            "passes: anew, no drafts, drafts",
-            lambda item: ", ".join(f"{item[1][f'passes {order}']:.1f}" for order in orders),
+            ("decoder", "{decoder}"),
+            ("texts", "{texts}"),
+            ("the same", "{same}"),
+            ("another", "{changed}"),
+            ("passes from scratch", "{passes from scratch}"),
+            ("passes with drafts", "{passes with drafts}"),
         ),
-        (
-            "ms: anew, no drafts, drafts",
-            lambda item: ", ".join(f"{item[1][f'ms {order}']:.1f}" for order in orders),
-        ),
-        ("times less than anew", lambda item: f"{item[1]['times less than anew']:.2f}"),
-        ("than no drafts", lambda item: f"{item[1]['times less than not drafted']:.2f}"),
-        ("a pass, ms", lambda item: f"{item[1]['pass_ms']:.2f}"),
-        (
-            "of it the vocabulary",
-            lambda item: percent(1 - item[1]["pass_without_vocabulary_ms"] / item[1]["pass_ms"], 0),
-        ),
-        ("each further token, ms", lambda item: f"{item[1]['further_token_ms']:.2f}"),
     )
 
 
-def _same(part: dict[str, Any]) -> Table:
-    def counted(*names: str) -> Callable[[tuple[str, dict[str, int]]], str]:
-        return lambda item: str(sum(item[1].get(name, 0) for name in names))
+_LATENCY: Final = (
+    "final text after the end of speech, s: median, 95 %",
+    ("final_latency_s_median", "final_latency_s_p95"),
+)
 
-    return table_of(
-        part["rows"].items(),
-        ("decoder", lambda item: item[0]),
-        ("texts", lambda item: str(part["buffers"])),
-        ("the same", counted("same")),
-        ("another", counted("other", "near-tie", "wrong")),
-        ("passes from scratch", counted("passes from scratch")),
-        ("passes with drafts", counted("passes with drafts")),
-    )
+LIVE: Final = (
+    ("seconds of the stream, of speech", ("stream_s", "segment_s")),
+    (
+        "RTFx, each second counted once; as often as processed",
+        ("rtfx", "rtfx_recounted"),
+    ),
+    ("share of one core", ("cpu_share",)),
+    (
+        "first text after the start of speech, s: median, 95 %",
+        ("first_partial_latency_s_median", "first_partial_latency_s_p95"),
+    ),
+    _LATENCY,
+    (
+        "WER %: live; offline, consecutive windows; offline, speech only",
+        ("wer_live", "wer_offline", "wer_offline_vad"),
+    ),
+    ("segments ended by", ("reasons",)),
+    ("partials, skipped partials", ("partials", "skipped_partials")),
+    ("passes per partial", ("passes_per_partial",)),
+    ("corrections per word", ("corrections_per_word",)),
+    ("longest backlog, s", ("longest_backlog_s",)),
+    ("peak memory, MiB", ("memory_mib",)),
+    ("violations of the guarantees", ("violations",)),
+)
+
+HOUR: Final = (
+    ("minutes of the stream, times real time", ("stream_minutes", "times_real_time")),
+    ("device stalls, failures", ("stalls", "device_failures")),
+    ("overruns of the sound card", ("source_faults",)),
+    ("reconnections of the page", ("page_visits",)),
+    ("segments", ("segments",)),
+    ("violations of the guarantees", ("violations",)),
+    ("segments that the page lost, doubled", ("page_lost", "page_doubled")),
+    ("partials, skipped partials", ("partials", "skipped_partials")),
+    ("longest backlog, s", ("longest_backlog_s",)),
+    _LATENCY,
+    ("resident MiB in each tenth", ("memory_tenths_mib",)),
+    ("share of one core", ("cpu_share",)),
+    ("WER %", ("wer",)),
+)
+
+SOAK: Final = (
+    ("minutes on the clock, starts of the program", ("minutes_real", "starts")),
+    ("faults, one a minute", ("faults",)),
+    ("segments with a text", ("segments",)),
+    ("violations of the guarantees", ("violations",)),
+    ("segments that overlap another", ("doubled",)),
+    ("clips played, of them without a fault", ("clips", "clips_undisturbed")),
+    ("clips that are missing", ("clips_not_heard",)),
+    ("WER % of clips without a fault; of the same clips as a file", ("wer", "wer_as_file")),
+    ("subtitles that differ from the events", ("subtitles_differ",)),
+    ("interruptions reported, losses reported", ("away", "lost")),
+    ("connections of the page", ("page_visits",)),
+    (
+        "segments that the page lost, doubled, had and no file has",
+        ("page_lost", "page_doubled", "page_not_written"),
+    ),
+    ("resident MiB in each five minutes of the oldest process", ("memory_mib",)),
+    ("MiB per minute of growth, after ten minutes", ("memory_mib_per_minute_after_ten",)),
+    ("descriptors, threads", ("descriptors", "threads_of_process")),
+)
+"""Label of each line, and the figures that it shows."""
+
+Facts = Sequence[tuple[str, Sequence[str]]]
 
 
-def _facts(part: dict[str, Any], facts: dict[str, str]) -> Table:
-    return table_of(
-        facts.items(),
-        ("what", lambda fact: fact[0]),
-        ("measured", lambda fact: ", ".join(_said(part[name]) for name in fact[1].split())),
-    )
+def fact_table(part: Row, facts: Facts) -> Table:
+    """Return one line per fact."""
+    rows = [(label, ", ".join(_fact_text(part[name]) for name in names)) for label, names in facts]
+    return make_table(rows, (("what", "{0}"), ("measured", "{1}")))
 
 
-def _said(value: Any) -> str:  # noqa: ANN401 - any figure
-    if isinstance(value, list):
-        figures = all(isinstance(entry, float) for entry in value)
-        return (
-            ", ".join(f"{entry:.0f}" for entry in value) if value and figures else str(len(value))
-        )
+def _fact_text(value: Any) -> str:  # noqa: ANN401 - any figure
     if isinstance(value, dict):
         return ", ".join(f"{count} {name}" for name, count in value.items())
+    if isinstance(value, list):
+        return _list_text(value)
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-FINAL: Final = {
-    "final text after the end of speech, s: median, 95 %": (
-        "final_latency_s_median final_latency_s_p95"
-    )
-}
-LIVE: Final = {
-    "seconds of the stream, of speech": "stream_s segment_s",
-    "RTFx, each second counted once; as often as processed": "rtfx rtfx_recounted",
-    "share of one core": "cpu_share",
-    "first text after the start of speech, s: median, 95 %": (
-        "first_partial_latency_s_median first_partial_latency_s_p95"
-    ),
-    **FINAL,
-    "WER %: live; offline, consecutive windows; offline, speech only": (
-        "wer_live wer_offline wer_offline_vad"
-    ),
-    "segments ended by": "reasons",
-    "partials, skipped partials": "partials skipped_partials",
-    "passes per partial": "passes_per_partial",
-    "corrections per word": "corrections_per_word",
-    "longest backlog, s": "longest_backlog_s",
-    "peak memory, MiB": "memory_mib",
-    "violations of the guarantees": "violations",
-}
-HOUR: Final = {
-    "minutes of the stream, times real time": "stream_minutes times_real_time",
-    "device stalls, failures": "stalls device_failures",
-    "overruns of the sound card": "source_faults",
-    "reconnections of the page": "page_visits",
-    "segments": "segments",
-    "violations of the guarantees": "violations",
-    "segments that the page lost, doubled": "page_lost page_doubled",
-    "partials, skipped partials": "partials skipped_partials",
-    "longest backlog, s": "longest_backlog_s",
-    **FINAL,
-    "resident MiB in each tenth": "memory_tenths_mib",
-    "share of one core": "cpu_share",
-    "WER %": "wer",
-}
-"""What a row says, and the figures that it shows."""
+def _list_text(values: list[Any]) -> str:
+    """Return a series of figures, or how many things are listed."""
+    is_series = bool(values) and all(isinstance(value, float) for value in values)
+    return ", ".join(f"{value:.0f}" for value in values) if is_series else str(len(values))
 
-SOAK: Final = {
-    "minutes on the clock, starts of the program": "minutes_real starts",
-    "faults, one a minute": "faults",
-    "segments with a text": "segments",
-    "violations of the guarantees": "violations",
-    "segments that overlap another": "doubled",
-    "clips played, of them without a fault": "clips clips_undisturbed",
-    "clips that are missing": "clips_not_heard",
-    "WER % of clips without a fault; of the same clips as a file": "wer wer_as_file",
-    "subtitles that differ from the events": "subtitles_differ",
-    "interruptions reported, losses reported": "away lost",
-    "connections of the page": "page_visits",
-    "segments that the page lost, doubled, had and no file has": (
-        "page_lost page_doubled page_not_written"
-    ),
-    "resident MiB in each five minutes of the oldest process": "memory_mib",
-    "MiB per minute of growth, after ten minutes": "memory_mib_per_minute_after_ten",
-    "descriptors, threads": "descriptors threads_of_process",
-}
 
-NAMES: Final = {
+PROGRAMS: Final = {
     "ours": "whisper-hailo",
     "whisperlivekit": "WhisperLiveKit, LocalAgreement",
     "alignatt": "WhisperLiveKit, AlignAtt",
@@ -191,142 +183,137 @@ NAMES: Final = {
 }
 
 
-def _of_turns(part: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Medians of each program's turns."""
-    found = {}
-    for name in NAMES:
-        own = [figures for system, figures in part["turns"] if system == name]
-        for figures in own:
-            figures["share"] = figures["processor_s"] / figures["stream_s"]
-        if own:
-            found[name] = {key: median(turn[key] for turn in own) for key in own[0]}
-            found[name]["turns"] = len(own)
-    return found
-
-
-def beside_table(part: dict[str, Any]) -> Table:
-    """A row for each program."""
-
-    def both(what: str) -> Callable[[tuple[str, dict[str, float]]], str]:
-        return lambda row: f"{row[1][f'{what}_s_median']:.2f}, {row[1][f'{what}_s_p95']:.2f}"
-
-    return table_of(
-        _of_turns(part).items(),
-        ("program", lambda row: NAMES[row[0]]),
-        ("turns", lambda row: str(row[1]["turns"])),
-        ("first text, s: median, 95 %", both("first")),
-        ("final text, s: median, 95 %", both("final")),
-        ("share of one core", lambda row: f"{row[1]['share']:.2f}"),
-        ("MiB", lambda row: f"{row[1]['peak_mib']:.0f}"),
+def program_table(part: Row) -> Table:
+    """Return one line per program of live captions."""
+    return make_table(
+        median_turns(part).values(),
         (
-            "rewritten per word",
-            lambda row: f"{row[1]['rewritten']:.2f}" if "rewritten" in row[1] else "",
+            ("program", "{program}"),
+            ("turns", "{n_turns}"),
+            _FIRST,
+            _FINAL,
+            ("share of one core", "{share:.2f}"),
+            ("MiB", "{peak_mib:.0f}"),
+            (
+                "rewritten per word",
+                lambda row: f"{row['rewritten']:.2f}" if "rewritten" in row else "",
+            ),
+            ("WER %", "{wer:.1f}"),
+            ("sentences, missed sentences", "{utterances:g}, {unheard:g}"),
         ),
-        ("WER %", lambda row: f"{row[1]['wer']:.1f}"),
-        ("sentences, missed sentences", lambda row: "{utterances:g}, {unheard:g}".format(**row[1])),
     )
 
 
-def times_less(part: dict[str, Any]) -> str:
-    """How many times less ours takes than each of the others."""
-    found = _of_turns(part)
-    ours = found.pop("ours")
+def median_turns(part: Row) -> dict[str, Row]:
+    """Return the medians of each program's turns."""
+    programs = {}
+    for name, label in PROGRAMS.items():
+        turns = [
+            figures | {"share": figures["processor_s"] / figures["stream_s"]}
+            for system, figures in part["turns"]
+            if system == name
+        ]
+        if turns:
+            medians: Row = {key: median(turn[key] for turn in turns) for key in turns[0]}
+            programs[name] = medians | {"program": label, "n_turns": len(turns)}
+    return programs
 
-    def times(row: dict[str, float], what: str) -> str:
-        return f"{row[what] / ours[what]:.1f}"
 
-    return "\n".join(
-        f"{NAMES[name]} takes {times(row, 'first_s_median')} times as long to the first text,\n"
-        f"{times(row, 'final_s_median')} times to the final one, and {times(row, 'share')} times "
-        "the processor time."
-        for name, row in found.items()
+def describe_ratios(part: Row) -> str:
+    """Return how many times as long as ours every other program takes."""
+    others = median_turns(part)
+    ours = others.pop("ours")
+    return "\n".join(_describe_ratio(row, ours) for row in others.values())
+
+
+def _describe_ratio(row: Row, ours: Row) -> str:
+    first = row["first_s_median"] / ours["first_s_median"]
+    final = row["final_s_median"] / ours["final_s_median"]
+    share = row["share"] / ours["share"]
+    return (
+        f"{row['program']} takes {first:.1f} times as long to the first text,\n"
+        f"{final:.1f} times to the final one, and {share:.1f} times the processor time."
     )
 
 
-def policies_table(part: dict[str, Any]) -> Table:
-    """A row for each model, encoder and policy; times are means over the kinds of speech."""
-    rows: dict[tuple[str, str, str], dict[str, dict[str, float]]] = {}
+def policy_table(part: Row) -> Table:
+    """Return one line per model, encoder and policy; times are means over the kinds of speech."""
+    grouped: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in part["rows"]:
         key = (row["model"], row["encoder"], row["policy"])
-        rows.setdefault(key, {})[row["speech"]] = row
-
-    def combined(
-        combine: Callable[[list[float]], float], *names: str
-    ) -> Callable[[tuple[Any, dict[str, dict[str, float]]]], str]:
-        def shown(item: tuple[Any, dict[str, dict[str, float]]]) -> str:
-            kinds = list(item[1].values())
-            if names[0] not in kinds[0]:
-                return ""
-            return ", ".join(f"{combine([kind[name] for kind in kinds]):.2f}" for name in names)
-
-        return shown
-
+        grouped.setdefault(key, {})[row["speech"]] = row
     kinds = list(dict.fromkeys(row["speech"] for row in part["rows"]))
-    return table_of(
-        rows.items(),
-        ("model", lambda item: item[0][0]),
-        ("encoder", lambda item: item[0][1]),
-        ("policy", lambda item: item[0][2]),
-        *(
-            (f"WER %, {kind}", lambda item, kind=kind: f"{item[1][kind]['wer']:.1f}")
-            for kind in kinds
-        ),
-        ("first text, s: median, 95 %", combined(fmean, "first_s_median", "first_s_p95")),
-        ("final text, s: median, 95 %", combined(fmean, "final_s_median", "final_s_p95")),
-        ("rewritten per word", combined(fmean, "rewritten")),
-        ("share of one core", combined(fmean, "share")),
-        ("most behind, s", combined(max, "behind_s")),
-    )
+    columns: list[Column] = [("model", "{model}"), ("encoder", "{encoder}"), ("policy", "{policy}")]
+    columns += [(f"WER %, {kind}", f"{{{kind}:.1f}}") for kind in kinds]
+    columns += [
+        _blank_if_offline(_FIRST),
+        _blank_if_offline(_FINAL),
+        _blank_if_offline(("rewritten per word", "{rewritten:.2f}")),
+        _blank_if_offline(("share of one core", "{share:.2f}")),
+        _blank_if_offline(("most behind, s", "{behind_s:.2f}")),
+    ]
+    return make_table([_combine_kinds(rows) for rows in grouped.values()], columns)
 
 
-def continuous_table(part: dict[str, Any]) -> Table:
-    """A row for each model and speed of the core."""
-    return table_of(
+def _blank_if_offline(column: Column) -> Column:
+    """Leave the cell empty for whole recordings, which have no latency."""
+    heading, cell = column
+    return heading, lambda row: fill_cell(cell, row) if "share" in row else ""
+
+
+_MEANS: Final = (
+    "first_s_median",
+    "first_s_p95",
+    "final_s_median",
+    "final_s_p95",
+    "rewritten",
+    "share",
+)
+
+
+def _combine_kinds(by_kind: dict[str, Row]) -> Row:
+    rows = list(by_kind.values())
+    names = ("model", "encoder", "policy")
+    combined: Row = {name: rows[0][name] for name in names}
+    combined |= {kind: row["wer"] for kind, row in by_kind.items()}
+    if "share" in rows[0]:
+        combined |= {name: fmean(row[name] for row in rows) for name in _MEANS}
+        combined["behind_s"] = max(row["behind_s"] for row in rows)
+    return combined
+
+
+def continuous_table(part: Row) -> Table:
+    """Return one line per model and speed of the core."""
+    return make_table(
         part["rows"],
-        ("model", lambda row: row["model"]),
         (
-            "core",
-            lambda row: (
-                "this one" if row["times_slower"] == 1 else f"{row['times_slower']:g} times slower"
-            ),
+            ("model", "{model}"),
+            ("core", _core_label),
+            ("minutes", lambda row: f"{row['seconds'] / 60:.0f}"),
+            ("share of the core", lambda row: f"{row['share'] * row['times_slower']:.2f}"),
+            ("most behind, s", "{behind_s:.2f}"),
+            _FIRST,
+            _FINAL,
+            ("partials, left out", "{partials}, {skipped_partials}"),
+            ("WER %", "{wer:.1f}"),
         ),
-        ("minutes", lambda row: f"{row['seconds'] / 60:.0f}"),
-        ("share of the core", lambda row: f"{row['share'] * row['times_slower']:.2f}"),
-        ("most behind, s", lambda row: f"{row['behind_s']:.2f}"),
-        (
-            "first text, s: median, 95 %",
-            lambda row: f"{row['first_s_median']:.2f}, {row['first_s_p95']:.2f}",
-        ),
-        (
-            "final text, s: median, 95 %",
-            lambda row: f"{row['final_s_median']:.2f}, {row['final_s_p95']:.2f}",
-        ),
-        ("partials, left out", lambda row: f"{row['partials']}, {row['skipped_partials']}"),
-        ("WER %", lambda row: f"{row['wer']:.1f}"),
     )
 
 
-PARTS: Final[dict[str, Callable[[dict[str, Any]], Table]]] = {
-    "paired": _paired,
-    "reading": _paired,
-    "same": _same,
-    "cost": _cost,
-    "beside": beside_table,
-    "beside tiny.en": beside_table,
-    "beside base": beside_table,
-    "live": partial(_facts, facts=LIVE),
-    "hour": partial(_facts, facts=HOUR),
-    "soak": partial(_facts, facts=SOAK),
-    "policies": policies_table,
-    "continuous": continuous_table,
-    "watch": partial(_facts, facts=HOUR),
-}
+def _core_label(row: Row) -> str:
+    slower = row["times_slower"]
+    return "this one" if slower == 1 else f"{slower:g} times slower"
 
-NOTES: Final = {
-    "paired": _drafts_alone,
-    "reading": _drafts_alone,
-    "beside": times_less,
-    "beside tiny.en": times_less,
-    "beside base": times_less,
+
+PARTS: Final[dict[str, Callable[[Row], Table]]] = {
+    "same": draft_table,
+    "beside": program_table,
+    "beside tiny.en": program_table,
+    "live": partial(fact_table, facts=LIVE),
+    "hour": partial(fact_table, facts=HOUR),
+    "soak": partial(fact_table, facts=SOAK),
+    "policies": policy_table,
+    "continuous": continuous_table,
+    "watch": partial(fact_table, facts=HOUR),
 }
-"""Sentences behind a table that hold its figures."""
+"""Parts that the page shows; the result keeps some more."""

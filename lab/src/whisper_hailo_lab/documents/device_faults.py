@@ -1,45 +1,50 @@
-"""The table of `experiments.device_faults`: a line per kept run."""
+"""Table of `experiments.device_faults`: a line per kept run."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from whisper_hailo_lab.report.table import Table
 from whisper_hailo_lab.repository import RESULTS
+from whisper_hailo_lab.tables import make_table
 
 RESULT: Final = RESULTS / "device_faults.json"
-COLUMNS: Final = (
-    "run", "files", "right text", "wrong text", "reported errors",
-    "open files, threads: before; after", "MiB in use: before, after",
-    "resident MiB: before, after", "longest file", "verdict",
-)  # fmt: skip
+
+Run = dict[str, Any]
 
 
-def tables(runs: list[dict[str, Any]], _weights: str) -> dict[str, str]:
-    """What became of the files, whatever the weights."""
-    return {"device-faults": Table(COLUMNS, tuple(map(_row, runs))).markdown()}
+def make_tables(runs: list[Run], _weights: str) -> dict[str, str]:
+    """Return the outcome of the files, whatever the weights."""
+    table = make_table(
+        runs,
+        (
+            ("run", _describe),
+            ("files", "{files}"),
+            ("right text", "{right_text}"),
+            ("wrong text", "{wrong_text}"),
+            ("reported errors", lambda run: str(sum(run["reported"].values()))),
+            (
+                "open files, threads: before; after",
+                "{before.fds}, {before.threads}; {after.fds}, {after.threads}",
+            ),
+            ("MiB in use: before, after", "{before.heap_mib}, {after.heap_mib}"),
+            ("resident MiB: before, after", "{before.rss_mib}, {after.rss_mib}"),
+            ("longest file", "{longest_file_s:.1f} s"),
+            ("verdict", "{verdict}"),
+        ),
+    )
+    return {"device-faults": table.markdown()}
 
 
-def with_run(runs: list[dict[str, Any]], run: dict[str, Any]) -> list[dict[str, Any]]:
-    """Kept runs, this one in the place of an earlier one with the same arguments."""
+def _describe(run: Run) -> str:
+    streams = "1 stream" if run["streams"] == 1 else f"{run['streams']} streams"
+    return f"{run['faults']} faults, seed {run['seed']}, {streams}, {run['seconds']:.0f} s"
+
+
+def add_run(runs: list[Run], run: Run) -> list[Run]:
+    """Return the kept runs with this one, which replaces a run of the same arguments."""
     others = [other for other in runs if _arguments(other) != _arguments(run)]
     return sorted([*others, run], key=_arguments)
 
 
-def _row(run: dict[str, Any]) -> tuple[str, ...]:
-    before, after = run["before"], run["after"]
-    several = "s" if run["streams"] > 1 else ""
-    return (
-        f"{run['faults']} faults, seed {run['seed']}, {run['streams']} stream{several}, "
-        f"{run['seconds']:.0f} s",
-        *(str(run[name]) for name in ("files", "right_text", "wrong_text")),
-        str(sum(run["reported"].values())),
-        f"{before['fds']}, {before['threads']}; {after['fds']}, {after['threads']}",
-        *(f"{before[name]}, {after[name]}" for name in ("heap_mib", "rss_mib")),
-        f"{run['longest_file_s']:.1f} s",
-        run["verdict"],
-    )
-
-
-def _arguments(run: dict[str, Any]) -> tuple[int, int, int]:
+def _arguments(run: Run) -> tuple[int, int, int]:
     return run["streams"], run["seed"], -run["faults"]

@@ -1,16 +1,19 @@
-"""The tables of the emulated quantisation, and what its document says in words."""
+"""Tables of `docs/reference/emulation.md`: what 8 and 16 bits cost the bundled model."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from whisper_hailo_lab.report.table import Table, difference_text
 from whisper_hailo_lab.repository import ROOT
-from whisper_hailo_lab.runs.machine import remark
+from whisper_hailo_lab.runs.results import remark_weights
+from whisper_hailo_lab.tables import Table, fill_template, format_difference, make_table
 
 RESULT: Final = ROOT / "docs" / "img" / "emulated-quantisation.json"
-PARTS: Final = ("encoder", "decoder")
-LABELS: Final = {
+
+Result = dict[str, Any]
+
+_PARTS: Final = ("encoder", "decoder")
+_PLANS: Final = {
     "float32": "float32",
     "all8": "all 8 bits",
     "adds16": "+ adds at 16",
@@ -19,76 +22,66 @@ LABELS: Final = {
 }
 
 
-def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
-    """Plans and kinds of layers.
-
-    Args:
-        result: of a run.
-        weights: mark of the present weights; what was measured with others says so.
-    """
-    other = remark((result[part].get("weights", "") for part in PARTS), weights)
+def make_tables(result: Result, weights: str) -> dict[str, str]:
+    """Return the tables of plans and of kinds of layers."""
+    other = remark_weights((result[part].get("weights", "") for part in _PARTS), weights)
     origin = f"`micro`, {result['machine']}{other}.\n\n"
-    made = {"plans": plan_table, "kinds": kind_table}
-    return {f"emulation-{name}": origin + make(result).markdown() for name, make in made.items()}
-
-
-def plan_table(result: dict[str, Any]) -> Table:
-    """One line per plan and part, noise and word errors."""
-    rows = [(part, row) for part in PARTS for row in result[part]["plans"]]
-    cells = tuple(
-        (part, LABELS[row["plan"]], *_noise(row), _words(row), _more(row))
-        for part, row in [*rows, ("both", result["both"])]
-    )
-    return Table(("part", "plan", "SNR dB", "cosine", "WER", "less that of float32"), cells)
-
-
-def kind_table(result: dict[str, Any]) -> Table:
-    """What one kind of layers costs alone."""
-    kinds = result["encoder"]["kinds"]
-    cells = tuple(
-        (
-            "nothing" if name == "none" else name,
-            *(f"{result[part]['kinds'][name]:.1f}" for part in PARTS),
-        )
-        for name in sorted(kinds, key=lambda name: -kinds[name])
-    )
-    return Table(("at 8 bits, all else at 16", "encoder, SNR dB", "decoder, SNR dB"), cells)
-
-
-def contradictions(result: dict[str, Any]) -> list[str]:
-    """What the page says in words and this result does not bear out."""
-    kinds = result["encoder"]["kinds"]
-    claims = {
-        "adds and attention's products cost an encoder most": set(
-            sorted(kinds, key=lambda name: kinds[name])[:2]
-        )
-        == {"residual adds", "attention's products"},
-        "16-bit adds gain more than 16-bit norms after them": _gain(result, "all8", "adds16")
-        > _gain(result, "adds16", "norms16"),
+    return {
+        "emulation-plans": origin + plan_table(result).markdown(),
+        "emulation-kinds": origin + kind_table(result).markdown(),
     }
-    return [claim for claim, holds in claims.items() if not holds]
 
 
-def _gain(result: dict[str, Any], before: str, after: str) -> float:
-    found = {row["plan"]: row for row in result["encoder"]["plans"]}
-    gain_db: float = found[after]["snr_db"] - found[before]["snr_db"]
-    return gain_db
-
-
-def _noise(row: dict[str, Any]) -> tuple[str, str]:
-    return (f"{row['snr_db']:.1f}", f"{row['cosine']:.4f}") if "snr_db" in row else ("", "")
-
-
-def _words(row: dict[str, Any]) -> str:
-    low, high = row["interval"]
-    return (
-        f"{100 * row['wer']:.1f} % ({100 * low:.1f}-{100 * high:.1f}; {row['substitutions']} S "
-        f"{row['deletions']} D {row['insertions']} I of {row['words']}, {row['clips']} clips)"
+def plan_table(result: Result) -> Table:
+    """Return noise and word errors, one line per plan and part."""
+    rows = [row | {"part": part} for part in _PARTS for row in result[part]["plans"]]
+    rows.append(result["both"] | {"part": "both"})
+    return make_table(
+        rows,
+        (
+            ("part", "{part}"),
+            ("plan", lambda row: _PLANS[row["plan"]]),
+            ("SNR dB", lambda row: f"{row['snr_db']:.1f}" if "snr_db" in row else ""),
+            ("cosine", lambda row: f"{row['cosine']:.4f}" if "cosine" in row else ""),
+            ("WER", _word_errors),
+            ("less that of float32", _more_than_float32),
+        ),
     )
 
 
-def _more(row: dict[str, Any]) -> str:
-    """Points of WER more than float32 on the same clips, with the paired interval."""
+def _word_errors(row: Result) -> str:
+    low, high = row["interval"]
+    counts = fill_template("{substitutions} S {deletions} D {insertions} I of {words}", row)
+    return (
+        f"{100 * row['wer']:.1f} % ({100 * low:.1f}-{100 * high:.1f}; {counts}, "
+        f"{row['clips']} clips)"
+    )
+
+
+def _more_than_float32(row: Result) -> str:
+    """Return the difference from float32 on the same clips, with its paired interval."""
     if row["plan"] == "float32" or "more" not in row:
         return ""
-    return difference_text(row["more"], row["more_interval"])
+    return format_difference(row["more"], row["more_interval"])
+
+
+def kind_table(result: Result) -> Table:
+    """Return the noise of single kinds of layers, the cheapest first."""
+    kinds = result["encoder"]["kinds"]
+    names = sorted(kinds, key=lambda name: -kinds[name])
+    rows = [
+        {
+            "kind": "nothing" if name == "none" else name,
+            "encoder": kinds[name],
+            "decoder": result["decoder"]["kinds"][name],
+        }
+        for name in names
+    ]
+    return make_table(
+        rows,
+        (
+            ("at 8 bits, all else at 16", "{kind}"),
+            ("encoder, SNR dB", "{encoder:.1f}"),
+            ("decoder, SNR dB", "{decoder:.1f}"),
+        ),
+    )

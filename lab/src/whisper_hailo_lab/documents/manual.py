@@ -34,7 +34,7 @@ COMPLETIONS: Final = {
 MAN: Final = f"man/man1/{PROGRAM}.1"
 
 
-def files() -> dict[Path, str]:
+def make_files() -> dict[Path, str]:
     """All of them, with what they should hold."""
     shells = {SHARE / path: _script(shell) for shell, path in COMPLETIONS.items()}
     return shells | {SHARE / MAN: _page()}

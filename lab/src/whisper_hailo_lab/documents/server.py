@@ -1,104 +1,110 @@
-"""The tables of `experiments.server_load`, `server_shares`, `server_killed` and `server_rival`."""
+"""Tables of `docs/measurements/server.md`."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from whisper_hailo_lab.report.table import Table
 from whisper_hailo_lab.repository import RESULTS
+from whisper_hailo_lab.tables import Column, Table, make_table
 
 RESULT: Final = RESULTS / "server.json"
-_LOAD: Final = (
-    "protocol", "clients", "requests/s", "x real time", "median s", "99th percentile s",
-    "wrong text", "failed", "429, 503", "MiB, first and last third", "peak MiB", "descriptors",
-)  # fmt: skip
-_MOST: Final = 64
-"""Clients at once of the rows that the page shows."""
 
-_ASKED: Final = ("client", "requests at once", "finished", "median s", "99th percentile s")
-_KILLED: Final = ("protocol", "killed", "finished first")
-_RIVAL: Final = ("", "", "ours", "the other", "ratio", "range of pairs", "target")
+Row = dict[str, Any]
+
+_MOST_CLIENTS: Final = 64
+"""Concurrent clients of the rows that the page shows."""
+
+_WAITING: Final[tuple[Column, ...]] = (
+    ("client", "{0}"),
+    ("requests at once", "{1.clients}"),
+    ("finished", "{1.n_in_time}"),
+    ("median s", "{1.median_s:.3f}"),
+    ("99th percentile s", "{1.last_s:.3f}"),
+)
 
 
-def tables(kept: dict[str, Any], _weights: str) -> dict[str, str]:
-    """Load below and above the limits, clients in each other's way, and ours beside others."""
-    audio_s = kept["audio_s"]
+def make_tables(result: Row, _weights: str) -> dict[str, str]:
+    """Return load below and above the limits, fairness, killed clients and other servers."""
     made = {
-        name: Table(
-            _LOAD, tuple(_load(one, audio_s) for one in kept[part] if one["clients"] == _MOST)
-        ).markdown()
-        for name, part in (("server-load", "below"), ("server-limits", "above"))
+        "load": load_table(result["below"], result["audio_s"]),
+        "limits": load_table(result["above"], result["audio_s"]),
+        "beside": make_table(result["beside"].items(), _WAITING),
+        "shares": make_table(result["shares"].items(), _WAITING),
+        "killed": killed_table(result["killed"]),
+        "rivals": rival_table(result["rivals"]),
     }
-    for part in ("beside", "shares"):
-        rows = tuple(_asked(name, one) for name, one in kept[part].items())
-        made[f"server-{part}"] = Table(_ASKED, rows).markdown()
-    made["server-words"] = _words(kept["words"])
-    made["server-killed"] = _killed(kept["killed"]).markdown()
-    rivals = (
-        _rival(server, name, one)
-        for server, figures in kept["rivals"].items()
-        for name, one in figures.items()
-        if "in no file" not in name
-    )
-    made["server-rivals"] = Table(_RIVAL, tuple(rivals)).markdown()
-    return made
+    tables = {f"server-{name}": table.markdown() for name, table in made.items()}
+    return tables | {"server-words": _word_text(result["words"])}
 
 
-def _asked(name: str, one: dict[str, Any]) -> tuple[str, ...]:
-    times = (f"{one['median_s']:.3f}", f"{one['last_s']:.3f}")
-    return (name, str(one["clients"]), str(one["n_in_time"]), *times)
-
-
-def _words(kept: dict[str, Any]) -> str:
-    rows = tuple(
+def load_table(rows: list[Row], audio_s: float) -> Table:
+    """Return one line per protocol at the largest number of clients."""
+    return make_table(
+        [row for row in rows if row["clients"] == _MOST_CLIENTS],
         (
-            one["protocol"],
-            f"{one['same']} of {one['asked']}",
-            f"{1000 * one['cpu_s'] / one['asked']:.0f}",
-            f"{60 * one['cpu_s'] / one['seconds']:.2f}",
-        )
-        for one in kept["rows"]
-    )
-    heads = ("protocol", "the command's words", "processor ms a request", "s a minute of audio")
-    seconds = kept["rows"][0]["seconds"] / kept["rows"][0]["asked"]
-    origin = f"{kept['model']}, recordings of {seconds:.1f} s on average; {kept['machine']}.\n\n"
-    return origin + Table(heads, rows).markdown()
-
-
-def _killed(one: dict[str, Any]) -> Table:
-    counts = (one["killed"], one["done"])
-    doors = sorted(one["killed"])
-    rows = [(door, *(str(those.get(door, 0)) for those in counts)) for door in doors]
-    rows.append(("all", *(str(sum(those.values())) for those in counts)))
-    return Table(_KILLED, tuple(rows))
-
-
-def _load(one: dict[str, Any], audio_s: float) -> tuple[str, ...]:
-    refused = ", ".join(f"{code}: {n}" for code, n in sorted(one["refused"].items())) or "0"
-    return (
-        one["door"],
-        str(one["clients"]),
-        f"{one['per_s']:.1f}",
-        f"{audio_s * one['per_s']:.0f}",
-        f"{one['median_s']:.3f}",
-        f"{one['last_s']:.3f}",
-        str(one["n_wrong"]),
-        str(one["n_failed"]),
-        refused,
-        "{:.0f}, {:.0f}".format(*one["rss_mib"]),
-        f"{one['peak_mib']:.0f}",
-        "{}, {}".format(*one["descriptors"]),
+            ("protocol", "{door}"),
+            ("clients", "{clients}"),
+            ("requests/s", "{per_s:.1f}"),
+            ("x real time", lambda row: f"{audio_s * row['per_s']:.0f}"),
+            ("median s", "{median_s:.3f}"),
+            ("99th percentile s", "{last_s:.3f}"),
+            ("wrong text", "{n_wrong}"),
+            ("failed", "{n_failed}"),
+            ("429, 503", _refusals),
+            ("MiB, first and last third", "{rss_mib.0:.0f}, {rss_mib.1:.0f}"),
+            ("peak MiB", "{peak_mib:.0f}"),
+            ("descriptors", "{descriptors.0}, {descriptors.1}"),
+        ),
     )
 
 
-def _rival(server: str, name: str, one: dict[str, Any]) -> tuple[str, ...]:
-    low, high = one["range"]
-    return (
-        server,
-        name,
-        f"{one['ours']:.3g}",
-        f"{one['theirs']:.3g}",
-        f"{one['ratio']:.2f}",
-        f"{low:.2f} to {high:.2f}",
-        one["target"],
+def _refusals(row: Row) -> str:
+    return ", ".join(f"{code}: {n}" for code, n in sorted(row["refused"].items())) or "0"
+
+
+def _word_text(part: Row) -> str:
+    rows = part["rows"]
+    mean_s = rows[0]["seconds"] / rows[0]["asked"]
+    table = make_table(
+        rows,
+        (
+            ("protocol", "{protocol}"),
+            ("the command's words", "{same} of {asked}"),
+            ("processor ms a request", lambda row: f"{1000 * row['cpu_s'] / row['asked']:.0f}"),
+            ("s a minute of audio", lambda row: f"{60 * row['cpu_s'] / row['seconds']:.2f}"),
+        ),
+    )
+    origin = f"{part['model']}, recordings of {mean_s:.1f} s on average; {part['machine']}.\n\n"
+    return origin + table.markdown()
+
+
+def killed_table(part: Row) -> Table:
+    """Return how many clients were killed and how many finished first, by protocol."""
+    killed = part["killed"]
+    done = part["done"]
+    rows = [(name, killed[name], done.get(name, 0)) for name in sorted(killed)]
+    rows.append(("all", sum(killed.values()), sum(done.values())))
+    columns = (("protocol", "{0}"), ("killed", "{1}"), ("finished first", "{2}"))
+    return make_table(rows, columns)
+
+
+def rival_table(rivals: dict[str, dict[str, Row]]) -> Table:
+    """Return our server beside others, one line per server and figure."""
+    rows = [
+        figure | {"server": server, "figure": name}
+        for server, figures in rivals.items()
+        for name, figure in figures.items()
+        if "in no file" not in name
+    ]
+    return make_table(
+        rows,
+        (
+            ("", "{server}"),
+            ("", "{figure}"),
+            ("ours", "{ours:.3g}"),
+            ("the other", "{theirs:.3g}"),
+            ("ratio", "{ratio:.2f}"),
+            ("range of pairs", "{range.0:.2f} to {range.1:.2f}"),
+            ("target", "{target}"),
+        ),
     )

@@ -1,4 +1,4 @@
-"""The table of the options that only `--help-all` lists, from the commands."""
+"""Table of the options that only `--help-all` lists, from the commands."""
 
 from __future__ import annotations
 
@@ -6,25 +6,37 @@ from collections import defaultdict
 
 from whisper_hailo.cli.app import COMMAND_GROUPS, load_command
 from whisper_hailo.cli.options import Option
-from whisper_hailo_lab.report.table import Table
-
-COLUMNS = ("option", "what it sets", "default", "commands")
+from whisper_hailo_lab.tables import make_table
 
 
-def tables() -> dict[str, str]:
-    """Return the table `settings`, a line per option."""
-    keys: dict[str, Option] = {}
+def make_tables() -> dict[str, str]:
+    """Return the table `settings`, one line per option."""
+    options: dict[str, Option] = {}
     commands: dict[str, list[str]] = defaultdict(list)
     for name in COMMAND_GROUPS:
         for option in getattr(load_command(name), "params", ()):
             if isinstance(option, Option) and option.hidden:
                 key = option.opts[0]
-                keys.setdefault(key, option)
+                options.setdefault(key, option)
                 commands[key].append(name)
-    rows = [_row(key, keys[key], commands[key]) for key in sorted(keys)]
-    return {"settings": Table(COLUMNS, tuple(rows)).markdown()}
+    rows = [_row(key, options[key], commands[key]) for key in sorted(options)]
+    table = make_table(
+        rows,
+        (
+            ("option", "`{option}`"),
+            ("what it sets", "{text}"),
+            ("default", "{default}"),
+            ("commands", "{commands}"),
+        ),
+    )
+    return {"settings": table.markdown()}
 
 
-def _row(key: str, option: Option, commands: list[str]) -> tuple[str, str, str, str]:
+def _row(key: str, option: Option, commands: list[str]) -> dict[str, str]:
     text, _, default = (option.help or "").partition(" [default: ")
-    return f"`{key}`", text, default.removesuffix("]"), ", ".join(commands)
+    return {
+        "option": key,
+        "text": text,
+        "default": default.removesuffix("]"),
+        "commands": ", ".join(commands),
+    }

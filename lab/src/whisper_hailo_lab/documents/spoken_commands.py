@@ -1,4 +1,4 @@
-"""The table of `experiments.spoken_commands`: from the last word to the text."""
+"""Table of `docs/home-assistant.md`: from the last word of a command to its text."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any, Final
 
 import numpy as np
 
-from whisper_hailo_lab.report.table import Table, share
 from whisper_hailo_lab.repository import RESULTS
+from whisper_hailo_lab.tables import DASH, Table, format_share, make_table
 
 RESULT: Final = RESULTS / "spoken_commands.json"
-COLUMNS: Final = (
-    "model", "sound after the command", "decoding starts", "s after the last word, 95 %",
-    "ms after `audio-stop`, 95 %", "not ended in 4 s", "CPU ms a command", "text differs",
-)  # fmt: skip
-_BEGUN: Final = {"early": "in the pause", "late": "at the end"}
+
+Row = dict[str, Any]
+
+_STARTS: Final = {"early": "in the pause", "late": "at the end"}
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """What is sent behind commands.
+class CommandCase:
+    """What is sent after commands.
 
     Attributes:
-        behind: as the table has it.
+        model: checkpoint.
+        behind: name for the table.
         background: set of `data.speech`; empty is silence.
-        level_db: of the background, relative to the command.
+        level_db: level of the background, relative to the command.
         stops: the client ends the command, with `audio-stop`.
     """
 
@@ -41,51 +41,64 @@ class Case:
 
 
 CASES: Final = (
-    Case("base", "silence"),
-    Case("tiny.en", "silence"),
-    Case("base", "0.5 s of silence, `audio-stop`", stops=True),
-    Case("tiny.en", "0.5 s of silence, `audio-stop`", stops=True),
-    Case("base", "television, -10 dB", "long_form", -10.0),
-    Case("base", "television, -5 dB", "long_form", -5.0),
-    Case("base", "noise, -20 dB", "nospeech_noise", -20.0),
+    CommandCase("base", "silence"),
+    CommandCase("tiny.en", "silence"),
+    CommandCase("base", "0.5 s of silence, `audio-stop`", stops=True),
+    CommandCase("tiny.en", "0.5 s of silence, `audio-stop`", stops=True),
+    CommandCase("base", "television, -10 dB", "long_form", -10.0),
+    CommandCase("base", "television, -5 dB", "long_form", -5.0),
+    CommandCase("base", "noise, -20 dB", "nospeech_noise", -20.0),
 )
 
 
-def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
-    """Return two rows per case; `weights` of micro are not measured."""
-    del weights
-    return {"spoken-commands": f"{result['machine']}.\n\n{table(result).markdown()}"}
+def make_tables(result: Row, _weights: str) -> dict[str, str]:
+    """Return two lines per case, whatever micro's weights."""
+    return {"spoken-commands": f"{result['machine']}.\n\n{command_table(result).markdown()}"}
 
 
-def table(result: dict[str, Any]) -> Table:
-    """Return the rows of the cases that were measured, without the machine."""
-    rows = [row for case in CASES if case.name in result for row in _rows(case, result[case.name])]
-    return Table(COLUMNS, tuple(rows))
-
-
-def _rows(case: Case, found: dict[str, list[dict[str, Any]]]) -> list[tuple[str, ...]]:
-    n_other = sum(one["text"] != other["text"] for one, other in zip(*found.values(), strict=True))
-    return [_row(case, begun, found[begun], n_other) for begun in _BEGUN]
-
-
-def _row(case: Case, begun: str, answers: list[dict[str, Any]], n_other: int) -> tuple[str, ...]:
-    """Return a row; commands that were not ended have no lag."""
-    stopped = [answer for answer in answers if answer["stop_s"] is not None]
-    ended = answers if case.stops else [one for one in answers if one["stop_s"] is None]
-    return (
-        case.model,
-        case.behind,
-        _BEGUN[begun],
-        _spread([one["lag_s"] for one in ended], 2),
-        _spread([1000 * one["stop_s"] for one in stopped], 0) if case.stops else "-",
-        "-" if case.stops else share(len(stopped), len(answers)),
-        f"{np.mean([one['cpu_ms'] for one in answers]):.0f}",
-        share(n_other, len(answers)),
+def command_table(result: Row) -> Table:
+    """Return the lines of the cases that were measured."""
+    rows = [
+        _row(case, start, result[case.name])
+        for case in CASES
+        if case.name in result
+        for start in _STARTS
+    ]
+    return make_table(
+        rows,
+        (
+            ("model", "{case.model}"),
+            ("sound after the command", "{case.behind}"),
+            ("decoding starts", "{start}"),
+            ("s after the last word, 95 %", "{lag_s}"),
+            ("ms after `audio-stop`, 95 %", "{stop_ms}"),
+            ("not ended in 4 s", "{not_ended}"),
+            ("CPU ms a command", "{cpu_ms:.0f}"),
+            ("text differs", "{differing}"),
+        ),
     )
 
 
+def _row(case: CommandCase, start: str, by_server: dict[str, list[Row]]) -> Row:
+    """Return the figures of one server; commands that were not ended have no lag."""
+    answers = by_server[start]
+    stopped = [answer for answer in answers if answer["stop_s"] is not None]
+    ended = answers if case.stops else [each for each in answers if each["stop_s"] is None]
+    pairs = zip(*by_server.values(), strict=True)
+    n_differing = sum(early["text"] != late["text"] for early, late in pairs)
+    return {
+        "case": case,
+        "start": _STARTS[start],
+        "lag_s": _spread([answer["lag_s"] for answer in ended], 2),
+        "stop_ms": _spread([1000 * answer["stop_s"] for answer in stopped], 0),
+        "not_ended": format_share(len(stopped), len(answers)),
+        "cpu_ms": np.mean([answer["cpu_ms"] for answer in answers]),
+        "differing": format_share(n_differing, len(answers)),
+    } | ({"not_ended": DASH} if case.stops else {"stop_ms": DASH})
+
+
 def _spread(values: list[float], digits: int) -> str:
-    """`0.71, 0.80`: median and 95th percentile, or a dash."""
+    """Return median and 95th percentile, or a dash."""
     if not values:
-        return "-"
+        return DASH
     return f"{np.median(values):.{digits}f}, {np.percentile(values, 95):.{digits}f}"

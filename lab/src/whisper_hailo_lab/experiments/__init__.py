@@ -1,4 +1,1 @@
-"""Measurements of this project itself, each a program that keeps its result and fills its tables.
-
-python -m whisper_hailo_lab.experiments.NAME --help
-"""
+"""Experiments: each runs as a program and keeps its result in `lab/benchmarks/results`."""

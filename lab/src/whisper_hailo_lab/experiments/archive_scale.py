@@ -1,18 +1,16 @@
-"""How far `batch --engine ray` goes: costs that are measured here, and a simulation with them.
+"""How far `batch --engine ray` scales: measured costs, and a simulation with them.
 
     python -m whisper_hailo_lab.experiments.archive_scale [--hours N]
 
-Measures in processor time what the driver does for each task, what a recording of the manifest
-takes in its memory, how quickly recordings are read and transcribed; what Ray costs comes from
-`experiments.archives`.
-Then clusters of up to 1,000 nodes work on archives of up to N hours, in simulated time. Keeps the
-result.
+Measures in processor time what the driver does for each task, the driver's memory per recording,
+and how fast recordings are read and transcribed; Ray's own cost comes from the kept result
+`archives.json`. Then clusters of up to 1,000 nodes process archives of up to N hours in simulated
+time. Prints both tables and keeps the result.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import pickle
 import sys
 import tempfile
@@ -24,7 +22,7 @@ from math import ceil
 from pathlib import Path
 from random import Random
 from time import process_time
-from typing import Final
+from typing import Any, Final
 
 from whisper_hailo.batch.cluster import WORKERS_PER_READER
 from whisper_hailo.batch.job import BatchJob, JobSettings
@@ -39,37 +37,44 @@ from whisper_hailo.batch.tasks import (
     read_tasks,
 )
 from whisper_hailo.batch.workers import Setup, transcribe_task
+from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Settings
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.pipeline import USUAL_BATCH
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.data.clips import measured_on, recordings
-from whisper_hailo_lab.documents.archives import RESULT, SCALE
-from whisper_hailo_lab.documents.tables import keep
-from whisper_hailo_lab.program import description, run
+from whisper_hailo_lab.data.clips import find_clips
+from whisper_hailo_lab.documents.archives import ARCHIVES
+from whisper_hailo_lab.program import first_line, run_program
+from whisper_hailo_lab.repository import RESULTS
+from whisper_hailo_lab.runs.results import describe_run, read_result, write_result
+from whisper_hailo_lab.tables import Table, make_table
+
+RESULT: Final = RESULTS / "archive_scale.json"
 
 SOUND_BYTES: Final = 4 * SAMPLE_RATE_HZ
-"""Of a second of audio on its way to a worker: float32."""
+"""Bytes of a second of audio that is sent to a worker: float32."""
 
 RESTART_S: Final = 120.0
-"""Until Ray has given a dead node's work to another one, with its model loaded."""
+"""Seconds until Ray has given a dead node's work to another node, with its model loaded."""
 
 UNEVEN: Final = 0.2
-"""Machines and tasks differ by so much, up and down."""
+"""Relative spread of machines and tasks, up and down."""
+
+_GIB: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveCosts:
-    """What was measured on one machine.
+    """Costs that were measured on one machine.
 
     Attributes:
-        dispatch_s: of the driver for each task, in Ray.
-        note_s: of the driver for each task, in the job: ledger and results.
-        speed: of a worker, in seconds of audio in a second.
-        reading: of a reader, likewise.
-        item_bytes: of a recording, in the driver's memory.
-        ledger_bytes: of a task, in the ledger.
-        result_bytes: of a task, in the results.
+        dispatch_s: driver time per task in Ray.
+        note_s: driver time per task in the job: ledger and results.
+        speed: seconds of audio that a worker transcribes in a second.
+        reading: seconds of audio that a reader reads in a second.
+        item_bytes: driver memory per recording.
+        ledger_bytes: bytes of the ledger per task.
+        result_bytes: bytes of the results per task.
     """
 
     dispatch_s: float
@@ -80,15 +85,20 @@ class ArchiveCosts:
     ledger_bytes: float
     result_bytes: float
 
+    @property
+    def handle_s(self) -> float:
+        """Driver time per task."""
+        return self.dispatch_s + self.note_s
+
 
 @dataclass(frozen=True, slots=True)
 class Archive:
     """Recordings of one length.
 
     Attributes:
-        hours: of all.
-        item_s: of each.
-        sound_bytes: of a second, as stored: a broadcast at 64 kbit/s.
+        hours: length of all recordings.
+        item_s: length of each.
+        sound_bytes: stored bytes of a second: a broadcast at 64 kbit/s.
     """
 
     hours: float
@@ -102,16 +112,16 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Machines of one kind, and what is assumed of them.
+    """Machines of one kind, with assumptions about them.
 
     Attributes:
-        n_nodes: of them.
-        speed: of a worker, in seconds of audio in a second.
-        node_workers: a worker for each core.
-        node_bytes_s: of a node's network: 1 Gbit/s.
-        storage_bytes_s: of the storage, to all nodes together: 40 Gbit/s.
-        request_s: of the storage for each file.
-        days_up: of a node until it dies, on average.
+        n_nodes: number of machines.
+        speed: seconds of audio that a worker transcribes in a second.
+        node_workers: workers of a node, one per core.
+        node_bytes_s: network of a node: 1 Gbit/s.
+        storage_bytes_s: bandwidth of the storage to all nodes together: 40 Gbit/s.
+        request_s: time of the storage per file.
+        days_up: mean time until a node dies.
     """
 
     n_nodes: int
@@ -132,19 +142,19 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """What came of a job.
+class JobOutcome:
+    """Outcome of a simulated job.
 
     Attributes:
-        n_tasks: that were done, those that were done twice counted once.
-        seconds: that it took.
-        ideal_s: that the workers alone would have taken, never waiting and never dying.
-        busy: share of the time that readers, driver, storage and network were at work.
+        n_tasks: finished tasks, each counted once.
+        seconds: duration.
+        ideal_s: duration if workers alone counted, without waits and deaths.
+        busy: share of the time in which readers, driver, storage, network and workers work.
         again: tasks that were done twice, since their node died.
-        restart_s: that the same command takes to fetch the ledger from a bucket, at the end.
-        ledger_bytes: of the ledger, at the end.
-        result_bytes: of all results.
-        driver_bytes: of the driver's memory, for the recordings that it hands to Ray.
+        restart_s: time of the same command to fetch the ledger from a bucket, at the end.
+        ledger_bytes: size of the ledger, at the end.
+        result_bytes: size of all results.
+        driver_bytes: driver memory for the recordings that it hands to Ray.
     """
 
     n_tasks: int
@@ -159,82 +169,86 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class _Steps:
-    """Seconds that each step of a task takes, and how likely its node dies meanwhile."""
+class _TaskTimes:
+    """Seconds of each step of a task, and the probability that its node dies meanwhile."""
 
     reading: float
     fetch: float
     send: float
     work: float
     handle: float
-    deadly: float
+    death: float
 
     @classmethod
-    def of(cls, task_s: float, archive: Archive, cluster: Cluster, costs: ArchiveCosts) -> _Steps:
-        """Of tasks of so many seconds of audio."""
+    def make(
+        cls, task_s: float, archive: Archive, cluster: Cluster, costs: ArchiveCosts
+    ) -> _TaskTimes:
+        """Return the times of tasks of some seconds of audio."""
         send_s = task_s * SOUND_BYTES / cluster.node_bytes_s
         work_s = task_s / cluster.speed
         return cls(
-            task_s / costs.reading,
-            task_s * archive.sound_bytes / cluster.storage_bytes_s,
-            send_s,
-            work_s,
-            costs.dispatch_s + costs.note_s,
-            (work_s + send_s) / (cluster.days_up * 86_400),
+            reading=task_s / costs.reading,
+            fetch=task_s * archive.sound_bytes / cluster.storage_bytes_s,
+            send=send_s,
+            work=work_s,
+            handle=costs.handle_s,
+            death=(work_s + send_s) / (cluster.days_up * 86_400),
         )
 
 
-def simulate(archive: Archive, cluster: Cluster, costs: ArchiveCosts, seed: int) -> Ran:
+def simulate_job(archive: Archive, cluster: Cluster, costs: ArchiveCosts, seed: int) -> JobOutcome:
     """Run a job in simulated time.
 
     Args:
-        archive: what is to be done.
-        cluster: who does it.
-        costs: of each step.
-        seed: of all that is uneven, and of deaths.
+        archive: recordings.
+        cluster: machines.
+        costs: costs of each step.
+        seed: seed of uneven times and of deaths.
     """
     task_s = min(archive.item_s, PIECE_S)
     n_tasks = ceil(3600 * archive.hours / task_s)
-    steps = _Steps.of(task_s, archive, cluster, costs)
-    end, again = _timeline(n_tasks, cluster, steps, seed)
+    times = _TaskTimes.make(task_s, archive, cluster, costs)
+    end_s, again = _run_tasks(n_tasks, cluster, times, seed)
     ledger_bytes = n_tasks * costs.ledger_bytes
     busy = {
-        "readers": n_tasks * steps.reading / (cluster.n_readers * end),
-        "driver": n_tasks * steps.handle / end,
-        "storage": n_tasks * steps.fetch / end,
-        "network": n_tasks * steps.send / (cluster.n_nodes * end),
-        "workers": n_tasks * steps.work / (cluster.n_workers * end),
+        "readers": n_tasks * times.reading / (cluster.n_readers * end_s),
+        "driver": n_tasks * times.handle / end_s,
+        "storage": n_tasks * times.fetch / end_s,
+        "network": n_tasks * times.send / (cluster.n_nodes * end_s),
+        "workers": n_tasks * times.work / (cluster.n_workers * end_s),
     }
-    return Ran(
-        n_tasks,
-        end,
-        n_tasks * steps.work / cluster.n_workers,
-        busy,
-        again,
-        cluster.request_s + ledger_bytes / cluster.node_bytes_s,
-        ledger_bytes,
-        n_tasks * costs.result_bytes,
-        archive.n_items * costs.item_bytes,
+    return JobOutcome(
+        n_tasks=n_tasks,
+        seconds=end_s,
+        ideal_s=n_tasks * times.work / cluster.n_workers,
+        busy=busy,
+        again=again,
+        restart_s=cluster.request_s + ledger_bytes / cluster.node_bytes_s,
+        ledger_bytes=ledger_bytes,
+        result_bytes=n_tasks * costs.result_bytes,
+        driver_bytes=archive.n_items * costs.item_bytes,
     )
 
 
-def _timeline(n_tasks: int, cluster: Cluster, steps: _Steps, seed: int) -> tuple[float, int]:
-    """When the last task is done, and how many were done twice."""
+def _run_tasks(n_tasks: int, cluster: Cluster, times: _TaskTimes, seed: int) -> tuple[float, int]:
+    """Return when the last task is done, and how many were done twice."""
     chance = Random(seed).random  # noqa: S311 - of machines, not of keys
-    readers, workers = [0.0] * cluster.n_readers, [0.0] * cluster.n_workers
+    readers = [0.0] * cluster.n_readers
+    workers = [0.0] * cluster.n_workers
     storage = driver = end = 0.0
     again = 0
-    for _ in range(n_tasks):  # of millions: comparisons are quicker than calls of `max`
+    # There are millions of tasks: conditional expressions are faster than calls of `max`.
+    for _ in range(n_tasks):
         reader = readers[0]
-        storage = (storage if storage > reader else reader) + steps.fetch
-        read = reader + steps.reading
+        storage = (storage if storage > reader else reader) + times.fetch
+        read = reader + times.reading
         read = read if read > storage else storage
         heapreplace(readers, read)
-        driver = (driver if driver > read else read) + steps.handle
-        took_s = steps.work * (1 - UNEVEN + 2 * UNEVEN * chance()) + steps.send
-        if chance() < steps.deadly:
+        driver = (driver if driver > read else read) + times.handle
+        took_s = times.work * (1 - UNEVEN + 2 * UNEVEN * chance()) + times.send
+        if chance() < times.death:
             again += 1
-            took_s += RESTART_S + steps.work * chance()
+            took_s += RESTART_S + times.work * chance()
         free = workers[0]
         done = (driver if driver > free else free) + took_s
         heapreplace(workers, done)
@@ -244,50 +258,51 @@ def _timeline(n_tasks: int, cluster: Cluster, steps: _Steps, seed: int) -> tuple
 
 SEGMENT_S: Final = 8.0
 TOKENS: Final = 24
-"""Of a segment: three words a second."""
+"""Tokens of a segment: three words a second."""
 
 SIZES: Final = ((1, 1e2), (10, 1e4), (100, 1e5), (1000, 1e6))
 """Nodes, and hours of audio."""
 
 SPEEDS: Final = (1.0, 0.1)
-"""Of a worker, as a share of that of `micro`: it, and a model ten times as large."""
+"""Speed of a worker relative to `micro`: `micro`, and a model ten times as large."""
 
 
-def driver_costs(n_items: int) -> dict[str, float]:
-    """What the driver does beside Ray, in seconds of the processor and bytes."""
-    items = [Candidate(Item(f"{n:08}.flac", f"/archive/{n:08}.flac")) for n in range(n_items)]
+def measure_driver(n_items: int) -> dict[str, float]:
+    """Return what the driver does besides Ray, in processor seconds and bytes."""
+    names = [f"{number:08}.flac" for number in range(n_items)]
+    items = [Candidate(Item(name, f"/archive/{name}")) for name in names]
     settings = JobSettings("scale", Settings("m", "e", "d", 30.0, 1.0, 1500, 1.0, 0.0, "none", 1))
-    segments = tuple(_segment(number) for number in range(round(PIECE_S / SEGMENT_S)))
+    segments = tuple(_make_segment(number) for number in range(round(PIECE_S / SEGMENT_S)))
     with tempfile.TemporaryDirectory() as folder:
         job = BatchJob(Path(folder), settings, items).open()
-        item_bytes = _held(lambda: [pickle.dumps(group) for group in job.groups()]) / n_items
-        begin = process_time()
+        held = _allocated_bytes(lambda: [pickle.dumps(group) for group in job.groups()])
+        begin_s = process_time()
         for group in job.groups():
-            for place in range(len(group.items)):
-                result = PieceResult(place, 1, PIECE_S, "en", segments)
-                job.record_outcome(Outcome(group.index, place, (result,), 1.0, PIECE_S))
-        task_s = (process_time() - begin) / n_items
+            for index in range(len(group.items)):
+                piece = PieceResult(index, 1, PIECE_S, "en", segments)
+                job.record_outcome(Outcome(group.index, index, (piece,), 1.0, PIECE_S))
+        task_s = (process_time() - begin_s) / n_items
         results = Path(folder) / "transcripts"
         result_bytes = sum(path.stat().st_size for path in results.iterdir()) / n_items
         job.close()
         ledger_bytes = (Path(folder) / LEDGER_FILE).stat().st_size / n_items
     return {
         "task_s": task_s,
-        "item_bytes": item_bytes,
+        "item_bytes": held / n_items,
         "ledger_bytes": ledger_bytes,
         "result_bytes": result_bytes,
     }
 
 
-def _segment(number: int) -> Segment:
-    """Return a segment of random text, which a ledger packs as badly as speech."""
+def _make_segment(number: int) -> Segment:
+    """Return a segment of random text, which compresses as badly as speech."""
     tokens = tuple(Random(number).choices(range(50_000), k=TOKENS))  # noqa: S311 - no key
     text = "".join(f" w{token}" for token in tokens)
     return Segment(number * SEGMENT_S, (number + 1) * SEGMENT_S, text, tokens, -0.3, 0.1)
 
 
-def _held(make: Callable[[], object]) -> int:
-    """Bytes of memory of what is made."""
+def _allocated_bytes(make: Callable[[], object]) -> int:
+    """Return the memory of what a function makes, in bytes."""
     tracemalloc.start()
     made = make()
     held = tracemalloc.get_traced_memory()[0]
@@ -296,64 +311,107 @@ def _held(make: Callable[[], object]) -> int:
     return held
 
 
-def reading_speed() -> float:
-    """Seconds of audio that are read in a second of the processor."""
-    paths = recordings("seen", "unseen", "long")
+def measure_reading() -> float:
+    """Return the seconds of audio that are read in a processor second."""
+    paths = find_clips("seen", "unseen", "long")
     group = Group(0, tuple(Item(path.name, str(path)) for path in paths))
-    begin = process_time()
-    n_s = sum(task.audio_s for task in read_tasks(group))
-    return n_s / (process_time() - begin)
+    begin_s = process_time()
+    audio_s = sum(task.audio_s for task in read_tasks(group))
+    return audio_s / (process_time() - begin_s)
 
 
-def working_speed() -> float:
-    """Likewise, of a worker with `micro` and one thread."""
-    clips = recordings("seen", "unseen")[: 4 * GROUP_ITEMS]
+def measure_working() -> float:
+    """Return the seconds of audio that a worker with `micro` transcribes in a processor second."""
+    clips = find_clips("seen", "unseen")[: 4 * GROUP_ITEMS]
     group = Group(0, tuple(Item(path.name, str(path), "en") for path in clips))
     setup = Setup({"model": "micro", "threads": 1}, DecodingOptions(), batch_size=USUAL_BATCH)
     tasks = list(read_tasks(group))
     with Transcriber.from_model(**setup.model) as transcriber:
-        transcribe_task(transcriber, setup, tasks[0])  # memory is taken
-        begin = process_time()
-        n_s = sum(transcribe_task(transcriber, setup, task).audio_s for task in tasks)
-    return n_s / (process_time() - begin)
+        transcribe_task(transcriber, setup, tasks[0])  # allocates memory
+        begin_s = process_time()
+        audio_s = sum(transcribe_task(transcriber, setup, task).audio_s for task in tasks)
+    return audio_s / (process_time() - begin_s)
 
 
-def costs_of(none: dict[str, float], driver: dict[str, float]) -> ArchiveCosts:
-    """All costs.
+def measure_costs(n_items: int) -> ArchiveCosts:
+    """Measure all costs but Ray's, which are kept.
 
     Args:
-        none: of tasks without anything to transcribe, from `experiments.archives`.
-        driver: of `driver_costs`.
+        n_items: recordings of the job whose driver is measured.
     """
+    scheduling = read_result(ARCHIVES)["scheduling"]
+    driver = measure_driver(n_items)
     return ArchiveCosts(
-        dispatch_s=none["driver_cpu_s"] / none["tasks"],
+        dispatch_s=scheduling["driver_cpu_s"] / scheduling["tasks"],
         note_s=driver["task_s"],
-        speed=working_speed(),
-        reading=reading_speed(),
+        speed=measure_working(),
+        reading=measure_reading(),
         item_bytes=driver["item_bytes"],
         ledger_bytes=driver["ledger_bytes"],
         result_bytes=driver["result_bytes"],
     )
 
 
+def cost_table(costs: ArchiveCosts) -> Table:
+    """Return what was measured."""
+    rows = (
+        ("a worker with `micro`", f"{costs.speed:.0f} x real time"),
+        ("a reader", f"{costs.reading:.0f} x real time"),
+        ("the driver, in Ray", f"{1000 * costs.dispatch_s:.0f} ms a task"),
+        ("the driver, ledger and results", f"{1000 * costs.note_s:.1f} ms a task"),
+        ("the driver's memory", f"{costs.item_bytes:.0f} bytes a recording"),
+        ("the ledger", f"{costs.ledger_bytes / 1024:.1f} KiB a task"),
+        ("results", f"{costs.result_bytes / 1024:.0f} KiB a task"),
+        ("tasks of the driver", f"{1 / costs.handle_s:.0f} a second"),
+        ("workers that it keeps busy", f"{PIECE_S / costs.handle_s / costs.speed:,.0f}"),
+    )
+    return make_table(rows, (("what", "{0}"), ("measured", "{1}")))
+
+
+def job_table(rows: list[dict[str, Any]]) -> Table:
+    """Return the simulated jobs."""
+    return make_table(
+        rows,
+        (
+            ("nodes", "{n_nodes:,}"),
+            ("hours", "{hours:,.0f}"),
+            ("a worker, x real time", "{speed:.0f}"),
+            ("tasks", "{n_tasks:,}"),
+            ("takes, h", lambda row: f"{row['seconds'] / 3600:,.1f}"),
+            ("workers at work", "{busy.workers:.0%}"),
+            ("narrowest", _describe_bottleneck),
+            ("done twice", "{again:,}"),
+            ("driver, GiB", lambda row: f"{row['driver_bytes'] / _GIB:.1f}"),
+            ("restart, s", "{restart_s:.0f}"),
+        ),
+    )
+
+
+def _describe_bottleneck(row: dict[str, Any]) -> str:
+    busy: dict[str, float] = row["busy"]
+    name = max(busy, key=busy.__getitem__)
+    return f"{name}, {100 * busy[name]:.0f} %"
+
+
 def main() -> None:
-    """Entry point of the command line."""
-    parser = argparse.ArgumentParser(description=description(__doc__))
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=first_line(__doc__))
     parser.add_argument("--hours", type=float, default=SIZES[-1][1], help="at most")
     parser.add_argument("--items", type=int, default=4096, help="of the job whose cost is measured")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    measured = json.loads(RESULT.read_text(encoding="utf-8"))
-    costs = costs_of(measured["scheduling"], driver_costs(given.items))
+    arguments = parser.parse_args()
+    costs = measure_costs(arguments.items)
+    emit(f"{cost_table(costs).plain()}\n")
     rows = []
     for share in SPEEDS:
         for n_nodes, hours in SIZES:
-            archive = Archive(min(hours, given.hours))
+            archive = Archive(min(hours, arguments.hours))
             cluster = Cluster(n_nodes, speed=costs.speed * share)
-            ran = simulate(archive, cluster, costs, given.seed)
-            rows.append(asdict(archive) | asdict(cluster) | asdict(ran))
-    keep(SCALE, measured_on(None) | {"costs": asdict(costs), "rows": rows})
+            outcome = simulate_job(archive, cluster, costs, arguments.seed)
+            rows.append(asdict(archive) | asdict(cluster) | asdict(outcome))
+    emit(job_table(rows).plain())
+    write_result(RESULT, describe_run(None) | {"costs": asdict(costs), "rows": rows})
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    sys.exit(run_program(main))

@@ -1,11 +1,11 @@
-"""Everything that one machine can measure, and the report of it.
+"""Everything that one machine can measure, and its report.
 
     python -m whisper_hailo_lab.experiments.bench [--plan machine|study] [--data DIR] [--limit N]
                                                   [--out DIR]
 
-`machine` runs ours and every rival whose environment is there (`make lab NAME=rivals`) on the
-bundled model and its frozen clips; rivals that are not there are named and left out. `study` is
-the device run book's matrix: see docs/run-book.md.
+`machine` runs ours and every rival with an environment (`make lab NAME=rivals`) on the bundled
+model and its frozen clips; rivals without one are named and left out. `study` is the matrix of the
+device run book: see docs/run-book.md.
 """
 
 from __future__ import annotations
@@ -23,19 +23,22 @@ from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import AUTO_QUANTIZE
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.clip_archives import unpack_clips
-from whisper_hailo_lab.compare.all import compare
+from whisper_hailo_lab.compare.all import run_comparison
 from whisper_hailo_lab.data.datasets import Dataset, read_dataset
-from whisper_hailo_lab.harness.evaluate import evaluate
-from whisper_hailo_lab.program import description
-from whisper_hailo_lab.program import run as run_program
-from whisper_hailo_lab.report.build import report
+from whisper_hailo_lab.harness.evaluate import evaluate_cases
+from whisper_hailo_lab.program import first_line, run_program
+from whisper_hailo_lab.progress import StepProgress
+from whisper_hailo_lab.report.build import write_report
 from whisper_hailo_lab.repository import BUILD
 from whisper_hailo_lab.runs.records import ROWS, Case, Row
-from whisper_hailo_lab.steps import Steps
 from whisper_hailo_lab.systems import process
-from whisper_hailo_lab.systems.table import SYSTEMS, entry
+from whisper_hailo_lab.systems.table import SYSTEMS, find_system
 
-OURS: Final[dict[str, dict[str, Any]]] = {
+logger = logging.getLogger(__name__)
+
+CaseSettings = dict[str, Any]
+
+OURS: Final[dict[str, CaseSettings]] = {
     "10 s, FP32": {},
     "10 s, INT8 decoder": {"quantize": "int8"},
     "10 s, INT4 decoder": {"quantize": "int4"},
@@ -43,34 +46,39 @@ OURS: Final[dict[str, dict[str, Any]]] = {
 }
 """Ours without a chip."""
 
-AS_IT_COMES: Final[dict[str, Any]] = {"quantize": AUTO_QUANTIZE, "encoder_quantize": AUTO_QUANTIZE}
-"""Ours for those who say nothing."""
+DEFAULTS: Final[CaseSettings] = {"quantize": AUTO_QUANTIZE, "encoder_quantize": AUTO_QUANTIZE}
+"""Ours with the defaults of `transcribe`."""
 
-STUDY: Final[dict[str, dict[str, Any]]] = {
+STUDY: Final[dict[str, CaseSettings]] = {
     "fixed decoder": {"decoder_backend": "fixed", "hailo_window_s": 10, "hailo_length": 32},
     "10 s encoder + INT8": {"quantize": "int8"},
     "30 s FP32 encoder + FP32": {"window_s": 30.0},
     "30 s FP32 encoder + INT8": {"window_s": 30.0, "quantize": "int8"},
     "30 s INT8 encoder + FP32": {"window_s": 30.0, "encoder_quantize": "int8"},
     "30 s INT8 encoder + INT8": {
-        "window_s": 30.0, "encoder_quantize": "int8", "quantize": "int8",
+        "window_s": 30.0,
+        "encoder_quantize": "int8",
+        "quantize": "int8",
     },
-}  # fmt: skip
+}
 """The study's configurations that need no chip."""
 
 ACFT: Final = "futo-org/acft-whisper-tiny.en"
-"""Fine-tuned by others to hear short windows without padding."""
+"""Checkpoint that was fine-tuned for short windows without padding."""
 
-RIVALS: Final = tuple(name for name, known in SYSTEMS.items() if name != "ours" and known.whole)
+RIVALS: Final = tuple(name for name, system in SYSTEMS.items() if name != "ours" and system.whole)
+
+SETS: Final = ("seen", "noisy", "silence")
+COMPARISONS: Final = ("cache", "window", "mel", "precision", "padding")
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
-    """What the run book knows of the chip's files.
+class DeviceFiles:
+    """The chip's files of the run book.
 
     Attributes:
         encoder: HEF of the encoder.
-        decoder: HEF of the decoder.
+        decoder: HEF of the decoder; empty leaves its row out.
         assets: arrays of that decoder's host.
     """
 
@@ -78,109 +86,111 @@ class Device:
     decoder: str = ""
     assets: str = ""
 
-    def values(self) -> dict[str, dict[str, Any]]:
-        """The study's configurations on the chip."""
+    def configurations(self) -> dict[str, CaseSettings]:
+        """Return the study's configurations on the chip."""
         encoder = {"encoder": self.encoder, "encoder_backend": "hailo"}
-        found: dict[str, dict[str, Any]] = {
+        configurations: dict[str, CaseSettings] = {
             "HEF encoder + INT8": encoder | {"quantize": "int8"},
             "HEF encoder + INT4": encoder | {"quantize": "int4"},
             "HEF encoder + INT8, unpadded": encoder | {"quantize": "int8", "pad_to": 0},
         }
         if self.decoder:
-            chip = {"decoder": self.decoder, "decoder_backend": "hailo"}
-            assets = {"decoder_assets": self.assets} if self.assets else {}
-            found["HEF encoder + HEF decoder"] = encoder | chip | assets
-        return found
+            decoder = {"decoder": self.decoder, "decoder_backend": "hailo"}
+            if self.assets:
+                decoder["decoder_assets"] = self.assets
+            configurations["HEF encoder + HEF decoder"] = encoder | decoder
+        return configurations
 
 
-def machine_plan(model: str, threads: int, language: str = "en") -> tuple[Case, ...]:
-    """Everything that runs without a chip: ours, and the rivals in both rows."""
-    cases = ours(OURS, "matched", model, threads, language)
+def plan_machine(model: str, threads: int, language: str = "en") -> tuple[Case, ...]:
+    """Return everything that runs without a chip: ours, and the rivals in both rows."""
+    cases = plan_ours(OURS, "matched", model, threads, language)
     cases.append(
-        Case("whisper-hailo, default", "ours", "default", model, language, threads, AS_IT_COMES)
+        Case("whisper-hailo, default", "ours", "default", model, language, threads, DEFAULTS)
     )
     for name in RIVALS:
-        rows: tuple[Row, ...] = ("matched", "default")
-        cases += [rival(name, row, model, threads, language) for row in rows]
+        cases.append(plan_rival(name, "matched", model, threads, language))
+        cases.append(plan_rival(name, "default", model, threads, language))
     return tuple(cases)
 
 
-def study_plan(model: str, threads: int, device: Device | None) -> tuple[Case, ...]:
-    """The study's matrix under its own rules, then ours and the rivals on whole recordings."""
-    values = STUDY | (device.values() if device else {})
-    cases = ours(values, "study", model, threads)
-    cases += ours(OURS | (device.values() if device else {}), "matched", model, threads)
-    short = {"pad_to": 0, "quantize": "int8"}
-    cases.append(Case("ours, ACFT tiny.en unpadded", "ours", "matched", ACFT, "en", threads, short))
+def plan_study(model: str, threads: int, device: DeviceFiles | None) -> tuple[Case, ...]:
+    """Return the study's matrix under its own rules, then all systems on whole recordings."""
+    on_chip = device.configurations() if device else {}
+    cases = plan_ours(STUDY | on_chip, "study", model, threads)
+    cases += plan_ours(OURS | on_chip, "matched", model, threads)
+    unpadded = {"pad_to": 0, "quantize": "int8"}
+    cases.append(
+        Case("ours, ACFT tiny.en unpadded", "ours", "matched", ACFT, "en", threads, unpadded)
+    )
     for name in RIVALS:
-        takes_budget = name != "onnx-asr"
-        rows: tuple[Row, ...] = ("study", "matched") if takes_budget else ("matched",)
-        cases += [rival(name, row, model, threads) for row in rows]
+        if name != "onnx-asr":  # it takes no token budget
+            cases.append(plan_rival(name, "study", model, threads))
+        cases.append(plan_rival(name, "matched", model, threads))
     return tuple(cases)
 
 
-def ours(
-    values: dict[str, dict[str, Any]], row: Row, model: str, threads: int, language: str = "en"
+def plan_ours(
+    configurations: dict[str, CaseSettings],
+    row: Row,
+    model: str,
+    threads: int,
+    language: str = "en",
 ) -> list[Case]:
-    """Ours with each of some settings."""
+    """Return ours with each configuration."""
     return [
         Case(f"ours {label}, {row}", "ours", row, model, language, threads, settings)
-        for label, settings in values.items()
+        for label, settings in configurations.items()
     ]
 
 
-def rival(name: str, row: Row, model: str, threads: int, language: str = "en") -> Case:
-    """A rival on the same checkpoint; Moonshine has weights of its own."""
-    label = entry(name).label
-    loads = "tiny-streaming" if name == "moonshine" else model
-    return Case(f"{label}, {row}", name, row, loads, language, threads)
+def plan_rival(name: str, row: Row, model: str, threads: int, language: str = "en") -> Case:
+    """Return a rival on the same checkpoint; Moonshine has weights of its own."""
+    label = find_system(name).label
+    weights = "tiny-streaming" if name == "moonshine" else model
+    return Case(f"{label}, {row}", name, row, weights, language, threads)
 
 
-def only(
+def select_cases(
     cases: tuple[Case, ...], systems: Sequence[str], rows: Sequence[str] = ()
 ) -> tuple[Case, ...]:
-    """The cases of some systems and rows; none named is all.
+    """Return the cases of some systems and rows; an empty list selects all.
 
     Raises:
         OptionError: no such system, or no such row of them.
     """
     for name in systems:
-        entry(name)
-    kept = tuple(
+        find_system(name)
+    selected = tuple(
         case
         for case in cases
         if (not systems or case.system in systems) and (not rows or case.row in rows)
     )
-    if not kept:
+    if not selected:
         raise OptionError(f"the plan has no case of {', '.join([*systems, *rows])}")
-    return kept
+    return selected
 
 
-logger = logging.getLogger(__name__)
-
-SETS: Final = ("seen", "noisy", "silence")
-COMPARISONS: Final = ("cache", "window", "mel", "precision", "padding")
-
-
-def bundled(limit: int) -> Dataset:
-    """So many clips of each frozen set, as one dataset."""
+def read_bundled_clips(limit: int) -> Dataset:
+    """Return some clips of each frozen set as one dataset."""
     folder = unpack_clips()
-    parts = [read_dataset(folder / name).sampled(limit) for name in SETS]
+    parts = [read_dataset(folder / name).sample(limit) for name in SETS]
     samples = tuple(sample for part in parts for sample in part.samples)
     return Dataset("micro", folder, samples)
 
 
-def runnable(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """Cases whose system is installed somewhere; the others are named in the log."""
-    there = {name for name in SYSTEMS if process.is_there(name)}
-    for name in sorted({case.system for case in cases} - there):
-        place = process.ENVIRONMENTS.name
-        logger.info("%s: left out, no %s/%s (make lab NAME=rivals)", name, place, name)
-    return tuple(case for case in cases if case.system in there)
+def drop_uninstalled(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    """Return the cases whose system is installed; the log names the others."""
+    installed = {name for name in SYSTEMS if process.is_installed(name)}
+    for name in sorted({case.system for case in cases} - installed):
+        folder = process.ENVIRONMENTS.name
+        logger.info("%s: left out, no %s/%s (make lab NAME=rivals)", name, folder, name)
+    return tuple(case for case in cases if case.system in installed)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description(__doc__))
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=first_line(__doc__))
     parser.add_argument("--plan", choices=("machine", "study"), default="machine")
     parser.add_argument("--model", default=None, help="default: micro; openai/whisper-tiny")
     parser.add_argument("--data", type=Path, help="recordings with texts; default: frozen clips")
@@ -195,40 +205,52 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--hef-encoder", default="", help="encoder HEF for the study's plan")
     parser.add_argument("--hef-decoder", default="")
     parser.add_argument("--decoder-assets", default="")
-    parser.add_argument("--note", default="", help="what else the machine was doing")
+    parser.add_argument("--note", default="", help="other load on the machine")
     parser.add_argument("--out", type=Path, default=BUILD / "bench")
     return parser.parse_args()
 
 
-def run(words: argparse.Namespace) -> Path:
-    """Measure the plan, then the comparisons; gives the report's page."""
-    study = words.plan == "study"
-    model = words.model or ("openai/whisper-tiny" if study else "micro")
-    data = read_dataset(words.data) if words.data else bundled(words.limit)
-    device = Device(words.hef_encoder, words.hef_decoder, words.decoder_assets)
-    cases = (
-        study_plan(model, words.threads, device if words.hef_encoder else None)
-        if study
-        else machine_plan(model, words.threads)
+def plan_cases(arguments: argparse.Namespace, model: str) -> tuple[Case, ...]:
+    """Return all cases of the chosen plan."""
+    if arguments.plan == "machine":
+        return plan_machine(model, arguments.threads)
+    device = None
+    if arguments.hef_encoder:
+        device = DeviceFiles(arguments.hef_encoder, arguments.hef_decoder, arguments.decoder_assets)
+    return plan_study(model, arguments.threads, device)
+
+
+def run_bench(arguments: argparse.Namespace) -> Path:
+    """Measure the plan, then the comparisons; return the path of the report's page."""
+    study = arguments.plan == "study"
+    model = arguments.model or ("openai/whisper-tiny" if study else "micro")
+    dataset = (
+        read_dataset(arguments.data) if arguments.data else read_bundled_clips(arguments.limit)
     )
-    out: Path = words.out / "run.jsonl"
+    selected = select_cases(plan_cases(arguments, model), arguments.systems, arguments.rows)
+    cases = drop_uninstalled(selected)
+    out: Path = arguments.out / "run.jsonl"
     out.unlink(missing_ok=True)
-    wanted = runnable(only(cases, words.systems, words.rows))
-    with closing(Steps()) as steps:
-        evaluate(wanted, data, out, steps, together=words.together, note=words.note)
-        common = Case("", "ours", "matched", model, "en", words.threads)
-        spoken = replace(data, samples=tuple(s for s in data.samples if s.reference))
-        for name in words.comparisons:
-            other = name == "padding" and words.padding_model
-            chosen = read_dataset(words.padding_data) if other and words.padding_data else spoken
-            asked = replace(common, model=words.padding_model) if other else common
-            compare(name, chosen, asked, steps, out)
-    return report([out], words.out / "report")
+    with closing(StepProgress()) as progress:
+        evaluate_cases(
+            cases, dataset, out, progress, together=arguments.together, note=arguments.note
+        )
+        common = Case("", "ours", "matched", model, "en", arguments.threads)
+        spoken = tuple(sample for sample in dataset.samples if sample.reference)
+        for name in arguments.comparisons:
+            recordings = replace(dataset, samples=spoken)
+            case = common
+            if name == "padding" and arguments.padding_model:
+                case = replace(common, model=arguments.padding_model)
+                if arguments.padding_data:
+                    recordings = read_dataset(arguments.padding_data)
+            run_comparison(name, recordings, case, progress, out)
+    return write_report([out], arguments.out / "report")
 
 
 def main() -> None:
-    """Entry point of the command line."""
-    emit(f"{run(_options())}\n")
+    """Run the command line."""
+    emit(f"{run_bench(parse_arguments())}\n")
 
 
 if __name__ == "__main__":

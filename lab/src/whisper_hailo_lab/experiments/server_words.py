@@ -4,13 +4,12 @@
 
 Transcribes up to `--each` recordings of every set of `SETS` with the command, then asks a server
 with the same model for each of them by every protocol. `--keep` puts the rows into the result that
-`docs/measurements/server.md` has its table of.
+`docs/measurements/server.md` shows.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import subprocess
 import sys
@@ -24,58 +23,98 @@ import numpy as np
 import soundfile
 
 from whisper_hailo.cli.streams import emit
-from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo_lab.data.speech import SpeechRecording, read_speech, speech_folder
 from whisper_hailo_lab.documents.server import RESULT
 from whisper_hailo_lab.experiments.server_clients import (
     Ask,
     asr_client,
-    cpu_ms,
     inference_client,
     openai_client,
+    processor_ms,
     realtime_client,
-    serving,
+    start_server,
     wyoming_client,
 )
-from whisper_hailo_lab.program import description, run
+from whisper_hailo_lab.program import first_line, run_program
 from whisper_hailo_lab.runs.machine import this_machine
+from whisper_hailo_lab.runs.results import update_result
 
 logger = logging.getLogger(__name__)
 
 SETS: Final = ("librispeech", "fleurs", "picovoice", "alsa_speaker_test", "noisy_mix_derived")
 """Read and noisy English, German, and commands."""
 
-Client = Callable[[list[str], Path, str], Ask]
-"""Makes what asks for one file: of the server's addresses, the file and its language."""
+LANGUAGES: Final = ("en", "de")
 
-PROTOCOLS: Final[dict[str, Client]] = {
-    "OpenAI, `json`": lambda at, file, code: openai_client(
-        at[0], file=file.read_bytes(), language=code
-    ),
-    "OpenAI, `verbose_json`": lambda at, file, code: openai_client(
-        at[0], file=file.read_bytes(), language=code, response_format="verbose_json"
-    ),
-    "whisper-asr-webservice": lambda at, file, code: asr_client(
-        at[0], file=file.read_bytes(), language=code
-    ),
-    "whisper.cpp": lambda at, file, code: inference_client(
-        at[0], file=file.read_bytes(), language=code
-    ),
-    "Wyoming": lambda at, file, code: wyoming_client(at[1], _samples(file), language=code),
-    "realtime": lambda at, file, code: realtime_client(at[0], _samples(file), language=code),
+
+@dataclass(frozen=True, slots=True)
+class SpokenFile:
+    """A recording as a 16 kHz WAV file, with its language."""
+
+    path: Path
+    language: str
+
+    def read_bytes(self) -> bytes:
+        """Return the file's content."""
+        return self.path.read_bytes()
+
+    def read_samples(self) -> FloatArray:
+        """Return `(n_samples,)` float32 at 16 kHz."""
+        return np.asarray(soundfile.read(self.path, dtype="float32")[0], np.float32)
+
+
+ClientMaker = Callable[[str, str, SpokenFile], Ask]
+"""Makes a client for a file, given the addresses of HTTP and of Wyoming."""
+
+
+def _ask_openai(response_format: str) -> ClientMaker:
+    def make(http: str, _wyoming: str, file: SpokenFile) -> Ask:
+        return openai_client(
+            http,
+            file=file.read_bytes(),
+            language=file.language,
+            response_format=response_format,
+        )
+
+    return make
+
+
+def _ask_asr(http: str, _wyoming: str, file: SpokenFile) -> Ask:
+    return asr_client(http, file=file.read_bytes(), language=file.language)
+
+
+def _ask_inference(http: str, _wyoming: str, file: SpokenFile) -> Ask:
+    return inference_client(http, file=file.read_bytes(), language=file.language)
+
+
+def _ask_wyoming(_http: str, wyoming: str, file: SpokenFile) -> Ask:
+    return wyoming_client(wyoming, file.read_samples(), language=file.language)
+
+
+def _ask_realtime(http: str, _wyoming: str, file: SpokenFile) -> Ask:
+    return realtime_client(http, file.read_samples(), language=file.language)
+
+
+PROTOCOLS: Final[dict[str, ClientMaker]] = {
+    "OpenAI, `json`": _ask_openai("json"),
+    "OpenAI, `verbose_json`": _ask_openai("verbose_json"),
+    "whisper-asr-webservice": _ask_asr,
+    "whisper.cpp": _ask_inference,
+    "Wyoming": _ask_wyoming,
+    "realtime": _ask_realtime,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ProtocolRow:
     """Figures of one protocol.
 
     Attributes:
         protocol: its name.
-        same: texts that are the command's.
+        same: texts with the command's words.
         asked: requests.
-        seconds: of audio.
+        seconds: seconds of audio.
         cpu_s: processor seconds of the server.
     """
 
@@ -86,88 +125,101 @@ class Row:
     cpu_s: float
 
 
-def _samples(file: Path) -> FloatArray:
-    return np.asarray(soundfile.read(file, dtype="float32")[0], np.float32)
+def command_texts(model: str, files: Sequence[SpokenFile]) -> list[str]:
+    """Transcribe files with the command, one language at a time."""
+    texts: dict[Path, str] = {}
+    for language in LANGUAGES:
+        paths = [file.path for file in files if file.language == language]
+        if paths:
+            texts |= _run_command(model, language, paths)
+    return [texts[file.path] for file in files]
 
 
-def command_texts(model: str, language: str, files: Sequence[Path]) -> list[str]:
-    """Transcribe files of one language with the command."""
+def _run_command(model: str, language: str, paths: Sequence[Path]) -> dict[Path, str]:
     with tempfile.TemporaryDirectory() as folder:
-        words = ["--model", model, "--language", language, "--threads", "1", "--output-dir", folder]
-        command = [sys.executable, "-m", "whisper_hailo", "transcribe", *words, *map(str, files)]
-        subprocess.run(command, check=True, capture_output=True)
-        return [(Path(folder) / f"{file.stem}.txt").read_text(encoding="utf-8") for file in files]
+        command = [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", model]
+        command += ["--language", language, "--threads", "1", "--output-dir", folder]
+        subprocess.run([*command, *map(str, paths)], check=True, capture_output=True)
+        return {
+            path: (Path(folder) / f"{path.stem}.txt").read_text(encoding="utf-8") for path in paths
+        }
 
 
-def ask_all(protocol: str, asks: Sequence[tuple[Ask, str]], process: int, seconds: float) -> Row:
-    """Ask once for each file and compare the words."""
-    before_ms = cpu_ms(process)
-    same = 0
-    for ask, expected in asks:
-        heard = ask()
-        is_same = heard.split() == expected.split()
-        if not is_same:
-            logger.info("%s: %r, the command: %r", protocol, heard, expected)
-        same += is_same
-    cpu_s = (cpu_ms(process) - before_ms) / 1000
-    return Row(protocol, same, len(asks), round(seconds, 1), round(cpu_s, 2))
+def ask_all(
+    protocol: str, clients: Sequence[Ask], expected: Sequence[str], server: int, seconds: float
+) -> ProtocolRow:
+    """Ask once for each file and compare the words.
+
+    Args:
+        protocol: name for the row.
+        clients: one client per file.
+        expected: text of the command per file.
+        server: process id of the server.
+        seconds: audio of all files.
+    """
+    before_ms = processor_ms(server)
+    n_same = 0
+    for ask, text in zip(clients, expected, strict=True):
+        answer = ask()
+        if answer.split() == text.split():
+            n_same += 1
+        else:
+            logger.info("%s: %r, the command: %r", protocol, answer, text)
+    cpu_s = (processor_ms(server) - before_ms) / 1000
+    return ProtocolRow(protocol, n_same, len(clients), round(seconds, 1), round(cpu_s, 2))
 
 
-def prepare(recordings: Sequence[SpeechRecording], folder: Path) -> dict[str, list[Path]]:
-    """Write recordings as 16 kHz WAV files, by language."""
-    files: dict[str, list[Path]] = {}
+def write_files(recordings: Sequence[SpeechRecording], folder: Path) -> list[SpokenFile]:
+    """Write recordings as 16 kHz WAV files."""
+    files = []
     for index, recording in enumerate(recordings):
-        file = folder / f"{index}.wav"
-        soundfile.write(file, recording.load(), SAMPLE_RATE_HZ, subtype="PCM_16")
-        files.setdefault(recording.language, []).append(file)
+        path = folder / f"{index}.wav"
+        soundfile.write(path, recording.load(), SAMPLE_RATE_HZ, subtype="PCM_16")
+        files.append(SpokenFile(path, recording.language))
     return files
 
 
-def choose(recordings: Sequence[SpeechRecording], each: int) -> list[SpeechRecording]:
-    """Return up to `each` recordings of English and German of every set."""
-    return [
-        recording
-        for name in SETS
-        for recording in [r for r in recordings if r.set == name and r.language in ("en", "de")][
-            :each
+def choose_recordings(recordings: Sequence[SpeechRecording], each: int) -> list[SpeechRecording]:
+    """Return up to `each` English and German recordings of every set."""
+    chosen = []
+    for name in SETS:
+        of_set = [
+            recording
+            for recording in recordings
+            if recording.set == name and recording.language in LANGUAGES
         ]
-    ]
+        chosen += of_set[:each]
+    return chosen
 
 
-def measure(model: str, each: int) -> list[Row]:
+def measure_protocols(model: str, each: int) -> list[ProtocolRow]:
     """Measure every protocol."""
-    chosen = choose(read_speech(speech_folder()), each)
-    seconds = sum(recording.seconds for recording in chosen)
+    recordings = choose_recordings(read_speech(speech_folder()), each)
+    seconds = sum(recording.seconds for recording in recordings)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        files = prepare(chosen, Path(folder))
-        texts = {code: command_texts(model, code, found) for code, found in files.items()}
-        with serving(1, model=model) as (process, addresses):
-            for protocol, client in PROTOCOLS.items():
-                asks = [
-                    (client(addresses, file, code), text)
-                    for code, found in files.items()
-                    for file, text in zip(found, texts[code], strict=True)
-                ]
-                rows.append(ask_all(protocol, asks, process, seconds))
+        files = write_files(recordings, Path(folder))
+        texts = command_texts(model, files)
+        with start_server(1, model=model) as (server, (http, wyoming)):
+            for protocol, make_client in PROTOCOLS.items():
+                clients = [make_client(http, wyoming, file) for file in files]
+                rows.append(ask_all(protocol, clients, texts, server, seconds))
                 emit(f"{rows[-1]}\n")
     return rows
 
 
 def main() -> None:
     """Print a row for each protocol."""
-    parser = argparse.ArgumentParser(description=description(__doc__))
+    parser = argparse.ArgumentParser(description=first_line(__doc__))
     parser.add_argument("--model", default="base")
     parser.add_argument("--each", type=int, default=20, help="recordings of each set")
     parser.add_argument("--keep", action="store_true", help="write the kept result")
     arguments = parser.parse_args()
-    rows = measure(arguments.model, arguments.each)
+    rows = [asdict(row) for row in measure_protocols(arguments.model, arguments.each)]
     if arguments.keep:
-        kept = json.loads(RESULT.read_text("utf-8")) if RESULT.is_file() else {}
-        words = {"model": arguments.model, "machine": this_machine().label}
-        kept["words"] = words | {"rows": [asdict(row) for row in rows]}
-        write_file(RESULT, json.dumps(kept, indent=1) + "\n")
+        words = {"model": arguments.model, "machine": this_machine().label, "rows": rows}
+        update_result(RESULT, words=words)
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    sys.exit(run_program(main))

@@ -6,7 +6,6 @@ import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +18,7 @@ from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.formats.ggml import write_ggml
 from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.process import output_of
-from whisper_hailo_lab.systems.table import Form, entry
+from whisper_hailo_lab.systems.table import Form, find_system
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +54,7 @@ class Artefact:
     sha256: dict[str, str] = field(default_factory=dict)
 
 
-def artefact(system: str, model: str, stored: str = "") -> Artefact:
+def prepare_artefact(system: str, model: str, stored: str = "") -> Artefact:
     """Find or make what a system loads.
 
     Args:
@@ -64,7 +63,7 @@ def artefact(system: str, model: str, stored: str = "") -> Artefact:
         stored: type of the weights in its file, such as `int8` or `q8_0`; empty is the format's
             usual one.
     """
-    form = entry(system).form
+    form = find_system(system).form
     path = Path(model)
     if form == "own" or _is_already(form, path):
         return Artefact(model, _hashes(path))
@@ -75,19 +74,9 @@ def artefact(system: str, model: str, stored: str = "") -> Artefact:
     hashes = _hashes(checkpoint)
     if form == "checkpoint":
         # Ours keeps the name, which decides the cache folder; scripts know directories only.
-        return Artefact(str(checkpoint) if entry(system).script else model, hashes)
+        return Artefact(str(checkpoint) if find_system(system).script else model, hashes)
     made = _converted(system, WantedForm(form, stored), checkpoint, hashes)
     return Artefact(str(made), _hashes(made))
-
-
-@cache
-def checkpoint_hashes(model: str) -> dict[str, str]:
-    """Hashes of a checkpoint's weights by file name.
-
-    Args:
-        model: a checkpoint as `--model` takes it.
-    """
-    return _hashes(locate_checkpoint(parse_name(model), None)[0])
 
 
 def _is_already(form: Form, path: Path) -> bool:
@@ -153,7 +142,7 @@ def _script(environment: str, name: str, *paths: Path) -> None:
 
 
 def _elsewhere(system: str, module: str, source: Path, out: Path, *words: str) -> None:
-    python = process.interpreter(entry(system).environment or system) or sys.executable
+    python = process.interpreter(find_system(system).environment or system) or sys.executable
     _run([str(python), "-m", module], str(source), str(out), *words)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo_lab.data.datasets import Dataset, Sample
-from whisper_hailo_lab.formats.prepare import Artefact, artefact
+from whisper_hailo_lab.formats.prepare import Artefact, prepare_artefact
 from whisper_hailo_lab.runs.machine import package_versions, this_machine
 from whisper_hailo_lab.runs.records import (
     WARM_UPS,
@@ -29,7 +29,7 @@ from whisper_hailo_lab.runs.records import (
 from whisper_hailo_lab.runs.run_file import RunWriter
 from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.process import AnsweringProcess, ProcessEndedError
-from whisper_hailo_lab.systems.table import entry
+from whisper_hailo_lab.systems.table import find_system
 
 TOGETHER: Final = 8
 """Cases that are alive at once."""
@@ -102,7 +102,7 @@ class _CaseProcess:
         """Convert what must be converted, start, load and warm up."""
         try:
             stored = str(self.case.settings.get("stored", ""))
-            made = artefact(self.case.system, self.case.model, stored)
+            made = prepare_artefact(self.case.system, self.case.model, stored)
             self._process = AnsweringProcess(
                 process.command(self.case.system), process.variables(self.case.threads)
             )
@@ -176,7 +176,7 @@ class _CaseProcess:
 HARNESS_PACKAGES = ("whisper-hailo", "onnxruntime", "numpy", "jiwer", "whisper-normalizer")
 
 
-def evaluate(
+def evaluate_cases(
     cases: Sequence[Case],
     dataset: Dataset,
     out: Path | None,
@@ -250,7 +250,7 @@ def make_cases(
     """
     made = []
     for system in dict.fromkeys(systems):
-        label = entry(system).label
+        label = find_system(system).label
         settings = others | (ours if system == "ours" else {})
         made += [
             replace(

@@ -120,7 +120,7 @@ class SystemWorker:
         return self._system
 
 
-def serve(factory: Factory) -> None:
+def answer_orders(factory: Factory) -> None:
     """Answer orders until standard input ends; engines that print are sent to standard error."""
     answers = claim_stdout()
     worker = SystemWorker(factory)
@@ -137,10 +137,10 @@ def claim_stdout() -> TextIO:
 
 
 def _from_table(loading: Loading) -> System:
-    from whisper_hailo_lab.systems.table import entry
+    from whisper_hailo_lab.systems.table import find_system
 
-    return entry(loading.case.system).make(loading)
+    return find_system(loading.case.system).make(loading)
 
 
 if __name__ == "__main__":
-    serve(_from_table)
+    answer_orders(_from_table)

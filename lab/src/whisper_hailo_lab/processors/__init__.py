@@ -1,1 +1,1 @@
-"""The model on other processors than this one, emulated or with instructions hidden."""
+"""The model on other processors, emulated or with instructions hidden."""

@@ -1,4 +1,4 @@
-"""The counter of executed instructions that the emulator keeps (count_instructions.c)."""
+"""Counter of executed instructions, kept by the emulator (count_instructions.c)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def counter(path: Path | None) -> Callable[[], int]:
-    """Instructions executed so far; always 0 where nobody counts."""
+def open_counter(path: Path | None) -> Callable[[], int]:
+    """Return a function that reads the instructions so far; always 0 without a counter."""
     if path is None:
         return lambda: 0
     with path.open("r+b") as file:

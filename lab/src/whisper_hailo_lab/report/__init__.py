@@ -1,1 +1,1 @@
-"""Run files as tables, pictures and pages; everything here is a pure function of the records."""
+"""Tables and charts from run files."""

@@ -1,4 +1,4 @@
-"""From run files to a report folder: report.md, index.html, charts."""
+"""The report folder: report.md, index.html and charts, from run files."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.overwrite import Signature, refuse_foreign
 from whisper_hailo_lab.report import charts, study, tables
 from whisper_hailo_lab.report.canvas import Chart
-from whisper_hailo_lab.report.charts import comparison_chart, data_path_svg
-from whisper_hailo_lab.report.findings import findings, headline, provenance
-from whisper_hailo_lab.report.gather import MachineRuns, RunSource, gather
+from whisper_hailo_lab.report.findings import describe_source, draw_conclusions, write_headline
+from whisper_hailo_lab.report.gather import MachineRuns, RunSource, gather_runs
 from whisper_hailo_lab.report.page import Page, ReportSection
-from whisper_hailo_lab.report.study import published_tables
-from whisper_hailo_lab.report.table import Table
-from whisper_hailo_lab.report.tables import comparison_table
+from whisper_hailo_lab.tables import Table
 
-TITLE = "Whisper on Hailo NPUs and edge CPUs: measurements"
-COMPARISON_TITLES = {
+TITLE: Final = "Whisper on Hailo NPUs and edge CPUs: measurements"
+COMPARISON_TITLES: Final = {
     "cache": "Key and value cache",
     "window": "10 s against 30 s",
     "mel": "Log-mel",
@@ -30,7 +28,7 @@ COMPARISON_TITLES = {
 }
 
 
-def report(paths: Sequence[Path], out: Path) -> Path:
+def write_report(paths: Sequence[Path], out: Path) -> Path:
     """Write a report.
 
     Args:
@@ -38,9 +36,13 @@ def report(paths: Sequence[Path], out: Path) -> Path:
         out: folder to write into; files of an earlier report are replaced.
 
     Returns:
-        the HTML page.
+        path of the HTML page.
+
+    Raises:
+        OptionError: no run files, or broken ones.
+        OutputError: `out` holds files of the same names that are no report.
     """
-    page = build(gather(paths))
+    page = build_page(gather_runs(paths))
     title = re.escape(page.title.encode())
     markdown = Signature("an earlier report", b"# " + title)
     refuse_foreign(out / "report.md", markdown)
@@ -55,81 +57,83 @@ def report(paths: Sequence[Path], out: Path) -> Path:
     return out / "index.html"
 
 
-def build(groups: Sequence[MachineRuns]) -> Page:
-    """The whole report; machines one after the other, the study's figures last."""
-    several = len(groups) > 1
-    sections = [
-        section
-        for number, group in enumerate(groups, 1)
-        for section in _machine(group, f"m{number}-" if several else "")
-    ]
+def build_page(groups: Sequence[MachineRuns]) -> Page:
+    """Build the whole report, machine by machine, the study's figures last."""
+    sections: list[ReportSection] = []
+    for number, group in enumerate(groups, 1):
+        prefix = f"m{number}-" if len(groups) > 1 else ""
+        sections += _machine_sections(group, prefix)
+    conclusions = [conclusion for group in groups for conclusion in draw_conclusions(group)]
     return Page(
         title=TITLE,
-        headline=headline(groups),
-        findings=tuple(f for group in groups for f in findings(group)),
-        data_path=data_path_svg(),
-        sections=(*sections, _study()),
+        headline=write_headline(groups),
+        findings=tuple(conclusions),
+        data_path=charts.data_path_svg(),
+        sections=(*sections, _study_section()),
     )
 
 
-def _machine(group: MachineRuns, prefix: str) -> Iterator[ReportSection]:
-    """Sections of one machine; `prefix` keeps names apart where there are several."""
-    where = f" ({group.machine.label})" if prefix else ""
+def _machine_sections(group: MachineRuns, prefix: str) -> Iterator[ReportSection]:
+    """Yield the sections of one machine; a prefix makes anchors unique among several."""
+    suffix = f" ({group.machine.label})" if prefix else ""
     for number, source in enumerate(group.sources):
         if source.systems:
             mark = f"{prefix}{number}-" if number else prefix
-            yield from _systems(source, mark, where)
+            yield from _system_sections(source, mark, suffix)
     for name, (_, record) in group.comparisons.items():
-        chart = comparison_chart(record)
         yield ReportSection(
             anchor=f"{prefix}{name}",
-            title=COMPARISON_TITLES[name] + where,
-            text=(_said(record.settings),),
-            tables=(("", comparison_table(record)),),
-            charts=_named(prefix, chart),
+            title=f"{COMPARISON_TITLES[name]}{suffix}",
+            text=(_describe_settings(record.settings),),
+            tables=(("", tables.comparison_table(record)),),
+            charts=_rename(prefix, charts.comparison_chart(record)),
         )
     for source in group.sources:
-        yield provenance(source)
+        yield describe_source(source)
 
 
-def _systems(source: RunSource, mark: str, where: str) -> Iterator[ReportSection]:
-    header, found = source.header, source.systems
-    data = (
+def _system_sections(source: RunSource, mark: str, suffix: str) -> Iterator[ReportSection]:
+    """Yield the sections about systems of one run file."""
+    header = source.header
+    rules = (
         f"{source.name}: {header.n_samples} recordings of {header.dataset}. Rows called matched "
         "are greedy with one temperature, no VAD, no previous text and no timestamps; those called "
         "default are as the systems' authors ship them; those called study hear 9 s and 28 tokens."
     )
-    parts: list[tuple[str, str, tuple[Table, ...], tuple[Chart | None, ...]]] = [
-        ("latency", "Latency", (tables.latency_table(source),), (charts.latency_chart(source),)),
-        ("tail", "Tail latency", (), (charts.tail_chart(source),)),
-        (
-            "accuracy", "Accuracy", (tables.accuracy_table(found),),
-            (charts.accuracy_chart(source), charts.scatter_chart(source)),
-        ),
-        ("invented", "Invented and repeated text", (tables.hallucination_table(found),), ()),
-        ("memory", "Memory", (tables.memory_table(found),), (charts.memory_chart(source),)),
-    ]  # fmt: skip
-    for name, title, listed, pictures in parts:
-        yield ReportSection(
+
+    def section(name: str, title: str, table: Table | None, *drawn: Chart | None) -> ReportSection:
+        return ReportSection(
             anchor=f"{mark}{name}",
-            title=title + where,
-            text=(data,) if name == "latency" else (),
-            tables=tuple(("", table) for table in listed),
-            charts=tuple(c for picture in pictures for c in _named(mark, picture)),
+            title=f"{title}{suffix}",
+            text=(rules,) if name == "latency" else (),
+            tables=() if table is None else (("", table),),
+            charts=tuple(chart for each in drawn for chart in _rename(mark, each)),
         )
 
+    systems = source.systems
+    latency = tables.latency_table(source)
+    accuracy = tables.accuracy_table(systems)
+    invented = tables.hallucination_table(systems)
+    memory = tables.memory_table(systems)
+    error_charts = (charts.accuracy_chart(source), charts.scatter_chart(source))
+    yield section("latency", "Latency", latency, charts.latency_chart(source))
+    yield section("tail", "Tail latency", None, charts.tail_chart(source))
+    yield section("accuracy", "Accuracy", accuracy, *error_charts)
+    yield section("invented", "Invented and repeated text", invented)
+    yield section("memory", "Memory", memory, charts.memory_chart(source))
 
-def _named(prefix: str, chart: Chart | None) -> tuple[Chart, ...]:
-    return () if chart is None else (replace(chart, name=prefix + chart.name),)
+
+def _rename(prefix: str, chart: Chart | None) -> tuple[Chart, ...]:
+    return () if chart is None else (replace(chart, name=f"{prefix}{chart.name}"),)
 
 
-def _said(settings: dict[str, object]) -> str:
+def _describe_settings(settings: dict[str, object]) -> str:
     return "; ".join(
         f"{name}: {value}" for name, value in settings.items() if value not in ({}, "")
     )
 
 
-def _study() -> ReportSection:
+def _study_section() -> ReportSection:
     return ReportSection(
         anchor="study",
         title="The study's figures",
@@ -137,5 +141,5 @@ def _study() -> ReportSection:
             f"{study.SOURCE}. Hatched or hollow in the pictures above; never mixed into ratios of "
             "measured cases. WER and CER are its own form, called simple in the tables above.",
         ),
-        tables=tuple(published_tables()),
+        tables=tuple(study.published_tables()),
     )

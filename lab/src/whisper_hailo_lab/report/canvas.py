@@ -1,28 +1,32 @@
-"""How a picture is drawn and saved: colours, legend, axes, and the same bytes each time."""
+"""Drawing of charts: colours, bars, legends, and files with the same bytes each time."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from whisper_hailo_lab.extras import require_extra
 
-BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#999999"
+BLUE: Final = "#0072b2"
+ORANGE: Final = "#e69f00"
+GREEN: Final = "#009e73"
+RED: Final = "#d55e00"
+GREY: Final = "#999999"
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One picture.
+    """One chart.
 
     Attributes:
         name: file name without suffix.
-        title: what it shows.
-        svg: as text, without a declaration, fit to stand inside a page.
-        png: as bytes.
+        title: heading.
+        svg: SVG without an XML declaration, fit for a page.
+        png: PNG.
     """
 
     name: str
@@ -31,13 +35,29 @@ class Chart:
     png: bytes
 
 
-def stacked(ax: Any, rows: Sequence[tuple[str, float, float, float]], hatch: str | None) -> None:  # noqa: ANN401
-    """Bars of `(label, encoder, decoder, rest)`, the sum at their ends."""
-    labels = [row[0] for row in rows]
-    left = np.zeros(len(rows))
-    parts = (("encoder", BLUE), ("decoder", ORANGE), ("rest, or not told apart", GREY))
-    for index, (name, colour) in enumerate(parts, 1):
-        widths = np.array([row[index] for row in rows])
+@dataclass(frozen=True, slots=True)
+class StackedBar:
+    """Milliseconds of encoder, decoder and the rest."""
+
+    label: str
+    encoder_ms: float
+    decoder_ms: float
+    rest_ms: float = 0.0
+
+
+_PARTS: Final = (
+    ("encoder", BLUE, "encoder_ms"),
+    ("decoder", ORANGE, "decoder_ms"),
+    ("rest, or not told apart", GREY, "rest_ms"),
+)
+
+
+def draw_stacked_bars(ax: Any, bars: Sequence[StackedBar], hatch: str | None) -> None:  # noqa: ANN401
+    """Draw bars with their sums at the ends."""
+    labels = [bar.label for bar in bars]
+    left = np.zeros(len(bars))
+    for name, colour, field in _PARTS:
+        widths = np.array([getattr(bar, field) for bar in bars])
         if not widths.any():
             continue
         ax.barh(labels, widths, left=left, color=colour, label=name, hatch=hatch, edgecolor="white")
@@ -48,7 +68,7 @@ def stacked(ax: Any, rows: Sequence[tuple[str, float, float, float]], hatch: str
     ax.set_xlim(0, float(left.max()) * 1.15 or 1.0)
 
 
-def bars(
+def draw_bars(
     ax: Any,  # noqa: ANN401
     labels: Sequence[str],
     values: Sequence[float],
@@ -58,9 +78,9 @@ def bars(
     digits: int = 1,
     labelled: bool = True,
 ) -> None:
-    """Bars with their values at the ends; not `labelled` beside a panel that has the labels."""
-    drawn = ax.barh(labels, values, color=colour)
-    ax.bar_label(drawn, [f" {value:,.{digits}f}" for value in values], fontsize=8)
+    """Draw bars with their values at the ends; a panel beside a labelled one needs no labels."""
+    bars = ax.barh(labels, values, color=colour)
+    ax.bar_label(bars, [f" {value:,.{digits}f}" for value in values], fontsize=8)
     ax.invert_yaxis()
     ax.set_xlim(0, max([*values, 0.1]) * 1.2)
     ax.set_title(title)
@@ -68,15 +88,21 @@ def bars(
         ax.set_yticklabels([])
 
 
-def legend(ax: Any, columns: int) -> None:  # noqa: ANN401
-    """What the colours of a panel stand for, below all panels."""
+def draw_legend(ax: Any, columns: int) -> None:  # noqa: ANN401
+    """Draw the legend of a panel below all panels."""
     handles, labels = ax.get_legend_handles_labels()
-    ax.figure.legend(handles, labels, loc="outside lower center", ncol=columns,
-                     frameon=False, fontsize=8)  # fmt: skip
+    ax.figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncol=columns,
+        frameon=False,
+        fontsize=8,
+    )
 
 
-def logarithmic(ax: Any) -> None:  # noqa: ANN401
-    """A logarithmic axis with plain numbers at 1, 2 and 5."""
+def use_log_axis(ax: Any) -> None:  # noqa: ANN401
+    """Make the horizontal axis logarithmic, with plain numbers at 1, 2 and 5."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     ax.set_xscale("log")
@@ -88,21 +114,26 @@ def logarithmic(ax: Any) -> None:  # noqa: ANN401
 def draw_chart(
     name: str, title: str, draw: Callable[[Any], None], grid: tuple[int, int], n_rows: int
 ) -> Chart:
-    """Draw once, save twice; nothing in the files depends on when or where."""
+    """Draw a chart as SVG and PNG; no byte depends on time or machine."""
     require_extra("bench", "a chart", "matplotlib")
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    look: dict[Any, Any] = {
-        "svg.hashsalt": name, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
-        "hatch.linewidth": 0.6, "axes.titlesize": 10, "figure.constrained_layout.use": True,
-    }  # fmt: skip
-    with mpl.rc_context(look):
+    style: dict[Any, Any] = {
+        "svg.hashsalt": name,
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "hatch.linewidth": 0.6,
+        "axes.titlesize": 10,
+        "figure.constrained_layout.use": True,
+    }
+    svg = io.StringIO()
+    png = io.BytesIO()
+    with mpl.rc_context(style):
         figure = Figure(figsize=(5.6 * grid[1] + 1, 1.6 + 0.3 * n_rows))
-        axes = np.atleast_1d(figure.subplots(*grid))
-        draw(axes)
+        draw(np.atleast_1d(figure.subplots(*grid)))
         figure.suptitle(title, fontweight="bold")
-        svg, png = io.StringIO(), io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
         figure.savefig(png, format="png", dpi=110, metadata={"Software": None})
     text = svg.getvalue()

@@ -1,4 +1,4 @@
-"""Run files put together, one group per machine: runs of different hardware never share a table."""
+"""Run files grouped by machine: runs of different hardware never share a table."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from whisper_hailo_lab.runs.summary import Summary, summarise_case
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    """A run file.
+    """One run file.
 
     Attributes:
-        name: its file name, which findings refer to.
-        header: its first line.
+        name: file name, which findings refer to.
+        header: first line.
         systems: cases of systems, in order.
-        comparisons: of this file.
-        files: case name to its records.
+        comparisons: comparisons, in order.
+        files: records of each case, by its name.
     """
 
     name: str
@@ -39,8 +39,9 @@ class RunSource:
 
     @property
     def anchor(self) -> str:
-        """Name of its place in a page."""
-        return "run-" + "".join(c if c.isalnum() else "-" for c in self.name.lower())
+        """Anchor of the run in a page."""
+        letters = (letter if letter.isalnum() else "-" for letter in self.name.lower())
+        return f"run-{''.join(letters)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,14 @@ class MachineRuns:
     @property
     def comparisons(self) -> dict[str, tuple[RunSource, ComparisonRecord]]:
         """Last comparison of every name, with its run file."""
-        return {c.name: (source, c) for source in self.sources for c in source.comparisons}
+        return {
+            record.name: (source, record)
+            for source in self.sources
+            for record in source.comparisons
+        }
 
 
-def gather(paths: Sequence[Path]) -> tuple[MachineRuns, ...]:
+def gather_runs(paths: Sequence[Path]) -> tuple[MachineRuns, ...]:
     """Read run files and group them by machine, in the order of the first of each.
 
     Args:
@@ -65,40 +70,38 @@ def gather(paths: Sequence[Path]) -> tuple[MachineRuns, ...]:
     Raises:
         OptionError: no run files, or broken ones.
     """
-    files = [file for path in paths for file in _files(path)]
+    files = [file for path in paths for file in _run_files(path)]
     if not files:
         raise OptionError(
             f"no run files in {', '.join(map(str, paths)) or 'nothing'}; "
             "make some with evaluate --out or compare --out"
         )
-    return group([(file.name, read_run(file)) for file in files])
+    return group_by_machine([(file.name, read_run(file)) for file in files])
 
 
-def group(runs: Sequence[tuple[str, RunRecords]]) -> tuple[MachineRuns, ...]:
-    """Runs with their names, one group for each machine: what ran elsewhere is never merged."""
+def group_by_machine(runs: Sequence[tuple[str, RunRecords]]) -> tuple[MachineRuns, ...]:
+    """Group named runs by machine."""
     machines: dict[str, Machine] = {}
     sources: dict[str, list[RunSource]] = {}
     for name, run in runs:
         machine = run.header.machine
         machines.setdefault(machine.id, machine)
-        sources.setdefault(machine.id, []).append(_source(name, run))
-    return tuple(MachineRuns(machines[key], tuple(found)) for key, found in sources.items())
+        sources.setdefault(machine.id, []).append(_make_source(name, run))
+    return tuple(MachineRuns(machines[key], tuple(group)) for key, group in sources.items())
 
 
-def _source(name: str, run: RunRecords) -> RunSource:
+def _make_source(name: str, run: RunRecords) -> RunSource:
     files = {case.name: run.files_of(case.name) for case in run.cases}
+    systems = [case for case in run.cases if case.group == SYSTEMS_GROUP]
+    latest = {record.name: record for record in run.comparisons}
     return RunSource(
         name=name,
         header=run.header,
-        systems=tuple(
-            summarise_case(case, files[case.name])
-            for case in run.cases
-            if case.group == SYSTEMS_GROUP
-        ),
-        comparisons=tuple({c.name: c for c in run.comparisons}.values()),
+        systems=tuple(summarise_case(case, files[case.name]) for case in systems),
+        comparisons=tuple(latest.values()),
         files=files,
     )
 
 
-def _files(path: Path) -> list[Path]:
+def _run_files(path: Path) -> list[Path]:
     return sorted(path.glob("*.jsonl")) if path.is_dir() else [path]

@@ -1,4 +1,4 @@
-"""What the original study published, to stand beside what is measured here.
+"""Figures that the original study published.
 
 Raspberry Pi 5 with a Hailo-8L, Whisper tiny: 24 samples of LibriSpeech dev-clean (which ones is
 not known) and 11 accented recordings. WER and CER are means over files of lower-cased and stripped
@@ -9,11 +9,11 @@ baselines the whole file.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from whisper_hailo_lab.report.table import Table, number, percent, table_of
+from whisper_hailo_lab.tables import Column, Table, make_table
 
 SOURCE: Final = "published by the study: Raspberry Pi 5 + Hailo-8L, Whisper tiny"
 
@@ -24,11 +24,11 @@ class PublishedRow:
 
     Attributes:
         name: configuration.
-        encoder_ms: mean, or `None` where it was not told apart.
-        decoder_ms: likewise.
+        encoder_ms: mean, or `None` where only the total was published.
+        decoder_ms: mean, as `encoder_ms`.
         total_ms: mean.
-        wer: simple, mean over files, as a rate; not told of single recordings.
-        cer: likewise.
+        wer: simple, mean over files, as a rate; NaN for single recordings.
+        cer: as `wer`.
     """
 
     name: str
@@ -44,11 +44,11 @@ class PublishedCaptions:
     """The captioning session of one engine; every call counts its whole buffer.
 
     Attributes:
-        engine: what transcribed.
-        memory_mb: of the process.
+        engine: name of the engine.
+        memory_mb: memory of the process.
         partial: calls on a running segment.
-        full: calls on a finished one.
-        speech_s: seconds heard, again each time they were transcribed.
+        full: calls on a finished segment.
+        speech_s: seconds of audio, counted each time they were transcribed.
         compute_s: seconds of computing.
     """
 
@@ -92,10 +92,10 @@ MEMORY_MB: Final = {
     "30 s FP32 encoder": (39.73, 275.73),
     "cached FP32 decoder": (387.91, 396.41),
 }
-"""A component after loading, and after warm-up."""
+"""Memory of a component after loading, and after warm-up."""
 
 REFERENCE: Final = "FasterWhisper INT8"
-"""What the study's speed-ups are over."""
+"""Row that the study's speed-ups are over."""
 
 HELLO_WORLD: Final = (
     PublishedRow("HEF encoder + HEF decoder", 33.0, 296.8, 329.8),
@@ -120,7 +120,7 @@ PADDING: Final = {
     "cross-attention with 1500 positions over 500": 3.0,
     "decoder with 1500 positions over 500": 1.9,
 }
-"""Cost of real padding on a desktop: how many times as slow."""
+"""Cost of real padding on a desktop, as a ratio of times."""
 
 RATIOS: Final = {
     "hybrid over FasterWhisper": 8.1,
@@ -132,7 +132,7 @@ RATIOS: Final = {
     "hybrid over 30 s FP32 encoder + cached INT8": 5.5,
     "hybrid over 10 s encoder + cached INT8": 1.7,
 }
-"""The study's headlines: what is said to be how many times as fast as what."""
+"""Speed-ups that the study claims."""
 
 CAPTIONS: Final = (
     PublishedCaptions("HEF encoder + cached INT8", 283.91, 38, 7, 63.12, 4.49),
@@ -142,65 +142,51 @@ CAPTIONS: Final = (
 
 
 def published_tables() -> Iterator[tuple[str, Table]]:
-    """Everything the study published: title and table."""
-    yield "LibriSpeech dev-clean, 24 samples", _accuracy(LIBRISPEECH)
-    yield "Eleven accented recordings", _accuracy(ACCENTED)
-    yield 'One file, "Hello world", ten iterations', _times(HELLO_WORLD)
-    yield 'One file, "ask not", ten iterations', _times(ASK_NOT)
-    yield "Memory", _memory()
-    yield "Headlines", _ratios(RATIOS)
-    yield "Cost of real padding on a desktop", _ratios(PADDING)
-    yield "Live captions", _captions()
+    """Yield title and table of everything that the study published."""
+    yield "LibriSpeech dev-clean, 24 samples", _accuracy_table(LIBRISPEECH)
+    yield "Eleven accented recordings", _accuracy_table(ACCENTED)
+    yield 'One file, "Hello world", ten iterations', make_table(HELLO_WORLD, _TIMES)
+    yield 'One file, "ask not", ten iterations', make_table(ASK_NOT, _TIMES)
+    yield "Memory", make_table(MEMORY_MB.items(), _MEMORY)
+    yield "Headlines", make_table(RATIOS.items(), _RATIOS)
+    yield "Cost of real padding on a desktop", make_table(PADDING.items(), _RATIOS)
+    yield "Live captions", make_table(CAPTIONS, _CAPTIONS)
 
 
-_TIMES: Final[tuple[tuple[str, Callable[[PublishedRow], str]], ...]] = (
-    ("published", lambda row: row.name),
-    ("encoder ms", lambda row: number(row.encoder_ms)),
-    ("decoder ms", lambda row: number(row.decoder_ms)),
-    ("total ms", lambda row: number(row.total_ms)),
+_TIMES: Final[tuple[Column, ...]] = (
+    ("published", "{name}"),
+    ("encoder ms", "{encoder_ms:.1f}"),
+    ("decoder ms", "{decoder_ms:.1f}"),
+    ("total ms", "{total_ms:.1f}"),
+)
+
+_MEMORY: Final[tuple[Column, ...]] = (
+    ("published", "{0}"),
+    ("load MB", "{1.0:.2f}"),
+    ("after warm-up MB", "{1.1:.2f}"),
+)
+
+_RATIOS: Final[tuple[Column, ...]] = (("published", "{0}"), ("times", "{1:.2f}"))
+
+_CAPTIONS: Final[tuple[Column, ...]] = (
+    ("published", "{engine}"),
+    ("memory MB", "{memory_mb:.2f}"),
+    ("calls, partial + full", "{partial} + {full}"),
+    ("speech s", "{speech_s:.2f}"),
+    ("compute s", "{compute_s:.2f}"),
+    # A second counts each time it was transcribed.
+    ("rtfx, recounted", lambda row: f"{row.speech_s / row.compute_s:.2f}"),
 )
 
 
-def _times(rows: Sequence[PublishedRow]) -> Table:
-    return table_of(rows, *_TIMES)
-
-
-def _accuracy(rows: Sequence[PublishedRow]) -> Table:
-    """The study's rows, with speed-ups within the study."""
+def _accuracy_table(rows: Sequence[PublishedRow]) -> Table:
+    """Return the study's rows, with speed-ups within the study."""
     base_ms = next(row.total_ms for row in rows if row.name == REFERENCE)
-    return table_of(
+    return make_table(
         rows,
-        *_TIMES,
-        (f"times {REFERENCE}", lambda row: number(base_ms / row.total_ms, 2)),
-        ("simple WER / CER, mean", lambda row: f"{percent(row.wer, 2)} / {percent(row.cer, 2)}"),
-    )
-
-
-def _memory() -> Table:
-    return table_of(
-        MEMORY_MB.items(),
-        ("published", lambda item: item[0]),
-        ("load MB", lambda item: number(item[1][0], 2)),
-        ("after warm-up MB", lambda item: number(item[1][1], 2)),
-    )
-
-
-def _ratios(ratios: dict[str, float]) -> Table:
-    return table_of(
-        ratios.items(),
-        ("published", lambda item: item[0]),
-        ("times", lambda item: number(item[1], 2)),
-    )
-
-
-def _captions() -> Table:
-    """Captioning sessions; the factor counts a second each time it was transcribed again."""
-    return table_of(
-        CAPTIONS,
-        ("published", lambda row: row.engine),
-        ("memory MB", lambda row: number(row.memory_mb, 2)),
-        ("calls, partial + full", lambda row: f"{row.partial} + {row.full}"),
-        ("speech s", lambda row: number(row.speech_s, 2)),
-        ("compute s", lambda row: number(row.compute_s, 2)),
-        ("rtfx, recounted", lambda row: number(row.speech_s / row.compute_s, 2)),
+        (
+            *_TIMES,
+            (f"times {REFERENCE}", lambda row: f"{base_ms / row.total_ms:.2f}"),
+            ("simple WER / CER, mean", "{wer:.2%} / {cer:.2%}"),
+        ),
     )

@@ -1,194 +1,260 @@
-"""The report's tables, from summaries."""
+"""Tables of summaries and comparisons, for the report and for a terminal."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from whisper_hailo_lab.report.gather import RunSource
-from whisper_hailo_lab.report.table import (
-    Table,
-    number,
-    percent,
-    score_text,
-    share,
-    simple_text,
-    table_of,
-)
-from whisper_hailo_lab.runs.records import ComparisonRecord
+from whisper_hailo_lab.runs.records import ComparisonRecord, FileResult
 from whisper_hailo_lab.runs.summary import Summary, paired_ratio
-from whisper_hailo_lab.score import Evaluation
+from whisper_hailo_lab.score import Evaluation, score_file
+from whisper_hailo_lab.tables import (
+    DASH,
+    Column,
+    Table,
+    fill_template,
+    format_number,
+    format_score,
+    format_share,
+    make_table,
+)
 
-REFERENCE = "faster-whisper"
+REFERENCE: Final = "faster-whisper"
 """System that speed-ups are over, as the study's were, under the same rules where it ran."""
 
+Row = dict[str, Any]
 
-def reference(source: RunSource) -> Summary | None:
-    """The case that speed-ups are over: the reference system's matched one, or its first."""
-    found = [s for s in source.systems if s.case.system == REFERENCE and s.times is not None]
-    return next((s for s in found if s.case.row == "matched"), found[0] if found else None)
+_CASE: Final[Column] = ("case", "{all.case.name}")
+_TIMES: Final[tuple[Column, ...]] = (
+    ("median ms", "{heard.times.median_ms:.1f}"),
+    ("p95 ms", "{heard.times.p95_ms:.1f}"),
+    ("rtfx", "{heard.rtfx:.1f}"),
+)
+_CPU: Final[Column] = ("CPU s per s", "{heard.cpu_per_audio_s:.3f}")
+
+
+def _case_rows(summaries: Iterable[Summary]) -> list[Row]:
+    """Return each summary as `all`, and as `heard` where some file gave a result."""
+    return [{"all": each, "heard": each if each.n_heard else None} for each in summaries]
+
+
+def describe_file(record: FileResult) -> str:
+    """Return three lines about one recording."""
+    if record.error:
+        return f"{record.case} | {record.id}: FAILED: {record.error}\n"
+    words = score_file(record.reference, record.hypothesis, "normalised", record.language).words
+    stages = "".join(f"{name} {ms:.1f}, " for name, ms in record.stages_ms.items())
+    runaway = "; runaway" if record.runaway else ""
+    return (
+        f"{record.case} | {record.id}: WER {format_score(words)}; "
+        f"{stages}total {record.total_ms:.1f} ms{runaway}\n"
+        f"  said:  {record.reference}\n  heard: {record.hypothesis}\n"
+    )
+
+
+def describe_cases(summaries: Sequence[Summary]) -> str:
+    """Return the failures of whole cases, then all cases side by side to fit a terminal."""
+    failures = "".join(
+        f"{summary.case.name}: FAILED: {summary.case.error}\n"
+        for summary in summaries
+        if summary.case.error
+    )
+    return failures + case_table(summaries).transpose().plain()
+
+
+def case_table(summaries: Iterable[Summary]) -> Table:
+    """Return accuracy, times and memory, one line per case."""
+    return make_table(
+        _case_rows(summaries),
+        (
+            _CASE,
+            ("files", "{all.n_heard}/{all.n_files}"),
+            ("WER (corpus)", _if_heard(lambda heard: format_score(heard.normalised.words))),
+            ("WER (mean)", "{heard.normalised.mean_wer:.1%}"),
+            ("CER", "{heard.normalised.characters.rate:.1%}"),
+            ("simple WER / CER (mean)", _if_heard(_simple_rates)),
+            ("runaway", _share_of_heard("n_runaway")),
+            ("repetitive", _share_of_heard("n_repetitive")),
+            ("text for silence", "{all.n_hallucinated} of {all.n_silent}"),
+            *_TIMES,
+            _CPU,
+            ("model MiB", "{all.case.memory.components_total:.1f}"),
+            ("peak MiB", "{all.case.memory.peak:.0f}"),
+        ),
+    )
+
+
+def _if_heard(cell: Callable[[Summary], str]) -> Callable[[Row], str]:
+    return lambda row: DASH if row["heard"] is None else cell(row["heard"])
+
+
+def _share_of_heard(name: str) -> Callable[[Row], str]:
+    return lambda row: format_share(getattr(row["all"], name), row["all"].n_heard)
+
+
+def _simple_rates(summary: Summary) -> str:
+    """Return word and character error rates in the study's form: `30.0 % / 10.0 %`."""
+    return fill_template("{mean_wer:.1%} / {mean_cer:.1%}", summary.simple)
+
+
+def find_reference(source: RunSource) -> Summary | None:
+    """Return the case that speed-ups are over: the reference's matched one, or its first."""
+    cases = [
+        system
+        for system in source.systems
+        if system.case.system == REFERENCE and system.times is not None
+    ]
+    matched = (system for system in cases if system.case.row == "matched")
+    return next(matched, cases[0] if cases else None)
 
 
 def latency_table(source: RunSource) -> Table:
-    """Times per file, and how many times as fast as the reference on the same files."""
-    base = reference(source)
-    over = f"times {base.case.name}" if base else "speed-up"
-    return table_of(
-        source.systems,
-        ("case", lambda s: s.case.name),
-        ("encoder ms", lambda s: number(s.times.encoder_ms if s.times else None)),
-        ("decoder ms", lambda s: number(s.times.decoder_ms if s.times else None)),
-        ("total ms", lambda s: number(s.times.total_ms if s.times else None)),
-        ("median ms", lambda s: number(s.times.median_ms if s.times else None)),
-        ("p95 ms", lambda s: number(s.times.p95_ms if s.times else None)),
-        ("rtfx", lambda s: number(s.rtfx if s.times else None)),
-        (over, lambda s: speed_up(source, s, base)),
-        ("CPU s per s", lambda s: number(s.cpu_per_audio_s if s.times else None, 3)),
+    """Return times per file, and the speed-up over the reference on the same files."""
+    base = find_reference(source)
+    heading = f"times {base.case.name}" if base else "speed-up"
+
+    def speed_up(row: Row) -> str:
+        if base is None:
+            return DASH
+        files = source.files
+        return format_number(paired_ratio(files[base.case.name], files[row["all"].case.name]), 2)
+
+    return make_table(
+        _case_rows(source.systems),
+        (
+            _CASE,
+            ("encoder ms", "{heard.times.encoder_ms:.1f}"),
+            ("decoder ms", "{heard.times.decoder_ms:.1f}"),
+            ("total ms", "{heard.times.total_ms:.1f}"),
+            *_TIMES,
+            (heading, speed_up),
+            _CPU,
+        ),
     )
 
 
-def speed_up(source: RunSource, summary: Summary, base: Summary | None) -> str:
-    """How many times as fast as another case, by the median over the files of both."""
-    if base is None:
-        return "-"
-    ratio = paired_ratio(source.files[base.case.name], source.files[summary.case.name])
-    return number(ratio, 2)
-
-
-def accuracy_table(summaries: Sequence[Summary]) -> Table:
-    """Error rates in both forms, with counts and an interval."""
-    rows = tuple((s.case.name, *_rates(s), f"{s.n_failed} of {s.n_files}") for s in summaries)
-    columns = (
-        "case", "WER, corpus", "95 % interval", "WER, mean", "CER, corpus", "simple WER, corpus",
-        "simple WER / CER, mean", "failed files",
-    )  # fmt: skip
-    return Table(columns, rows)
-
-
-def _rates(s: Summary) -> tuple[str, ...]:
-    """Six cells; dashes where every file failed, since no word was counted then."""
-    if s.n_failed == s.n_files:
-        return ("-",) * 6
-    return (
-        score_text(s.normalised.words),
-        interval(s.normalised),
-        percent(s.normalised.mean_wer),
-        percent(s.normalised.characters.rate),
-        percent(s.simple.words.rate),
-        simple_text(s),
+def accuracy_table(summaries: Iterable[Summary]) -> Table:
+    """Return error rates in both forms, with counts and an interval."""
+    return make_table(
+        _case_rows(summaries),
+        (
+            _CASE,
+            ("WER, corpus", _if_heard(lambda heard: format_score(heard.normalised.words))),
+            ("95 % interval", _if_heard(lambda heard: _interval(heard.normalised))),
+            ("WER, mean", "{heard.normalised.mean_wer:.1%}"),
+            ("CER, corpus", "{heard.normalised.characters.rate:.1%}"),
+            ("simple WER, corpus", "{heard.simple.words.rate:.1%}"),
+            ("simple WER / CER, mean", _if_heard(_simple_rates)),
+            ("failed files", "{all.n_failed} of {all.n_files}"),
+        ),
     )
 
 
-def interval(scores: Evaluation) -> str:
-    """Of the word error rate, such as `3.1-7.2 %`; `-` where it has no bounds."""
+def _interval(scores: Evaluation) -> str:
+    """Return the interval of the word error rate, such as `3.1-7.2 %`."""
     low, high = scores.wer_interval()
-    return "-" if high == float("inf") else f"{100 * low:.1f}-{100 * high:.1f} %"
+    return f"{100 * low:.1f}-{100 * high:.1f} %" if math.isfinite(high) else DASH
 
 
 def hallucination_table(summaries: Iterable[Summary]) -> Table:
-    """What was said that nobody said."""
-    return table_of(
-        (s for s in summaries if s.n_failed < s.n_files),
-        ("case", lambda s: s.case.name),
-        ("text for silence", lambda s: share(s.n_hallucinated, s.n_silent)),
-        ("budget ran out", lambda s: share(s.n_runaway, s.n_heard)),
-        ("repeats itself", lambda s: share(s.n_repetitive, s.n_heard)),
+    """Return how often text was invented or repeated."""
+    heard = (summary for summary in summaries if summary.n_heard)
+    return make_table(
+        _case_rows(heard),
+        (
+            _CASE,
+            ("text for silence", "{all.n_hallucinated} of {all.n_silent}"),
+            ("budget ran out", _share_of_heard("n_runaway")),
+            ("repeats itself", _share_of_heard("n_repetitive")),
+        ),
     )
 
 
 def memory_table(summaries: Iterable[Summary]) -> Table:
-    """Growth of resident memory by component, and the peak of the process."""
-    components = (
-        (s.case.name, component, s.case.memory)
-        for s in summaries
-        for component in dict.fromkeys([*s.case.memory.load, *s.case.memory.warm_up])
-    )
-    return table_of(
-        components,
-        ("case", lambda row: row[0]),
-        ("component", lambda row: row[1]),
-        ("load MiB", lambda row: number(row[2].load.get(row[1], 0.0))),
-        ("warm-up MiB", lambda row: number(row[2].warm_up.get(row[1], 0.0))),
-        ("total MiB", lambda row: number(row[2].total(row[1]))),
-        ("process peak MiB", lambda row: number(row[2].peak, 0)),
+    """Return the growth of resident memory by component, and the peak of the process."""
+    rows = [
+        {
+            "case": summary.case.name,
+            "component": component,
+            "load": summary.case.memory.load.get(component, 0.0),
+            "warm_up": summary.case.memory.warm_up.get(component, 0.0),
+            "total": summary.case.memory.total(component),
+            "peak": summary.case.memory.peak,
+        }
+        for summary in summaries
+        for component in summary.case.memory.components
+    ]
+    return make_table(
+        rows,
+        (
+            ("case", "{case}"),
+            ("component", "{component}"),
+            ("load MiB", "{load:.1f}"),
+            ("warm-up MiB", "{warm_up:.1f}"),
+            ("total MiB", "{total:.1f}"),
+            ("process peak MiB", "{peak:.0f}"),
+        ),
     )
 
 
-Row = dict[str, Any]
+_CACHE: Final[tuple[Column, ...]] = (
+    ("decoding", lambda row: str(row.get("what", ""))),
+    ("decoder", "{decoder}"),
+    ("runs", "{runs:,}"),
+    ("attention rows", "{attention_rows:,}"),
+    ("query-key pairs", "{query_key_products:,}"),
+    ("rows to vocabulary", "{projected_rows:,}"),
+    ("median ms", "{ms:.1f}"),
+    ("times the cached one", "{ratio:.2f}"),
+)
+
+_MEL: Final[tuple[Column, ...]] = (
+    ("audio", "{audio_s:g} s"),
+    ("implementation", "{implementation}"),
+    ("median ms", "{ms:.2f}"),
+    ("times ours", "{ratio:.2f}"),
+    ("from float64", "{largest_difference:.1e}"),
+    ("frames", "{frames}"),
+)
+
+_CAPTIONS: Final[tuple[Column, ...]] = (
+    ("captions", "{way}"),
+    ("engine", "{engine}"),
+    ("partials", "{partials}"),
+    # An engine that has no passes of its own counts none.
+    ("passes per partial", lambda row: format_number(row["passes_per_partial"] or None, 2)),
+    ("decoder ms per partial", "{decode_ms_per_partial:.1f}"),
+    ("times less than anew", "{less_decoding:.2f}"),
+    ("final ms (median, 95 %)", "{final_ms_median:.1f}, {final_ms_p95:.1f}"),
+    ("RTFx", "{rtfx:.1f}"),
+    ("corrections per word", "{corrections_per_word:.2f}"),
+    ("WER", "{wer:.1%}"),
+)
+
+_SETTINGS: Final[tuple[Column, ...]] = (
+    ("encoder ms", "{encoder_ms:.1f}"),
+    ("decoder ms", "{decoder_ms:.1f}"),
+    ("median ms", "{median_ms:.1f}"),
+    ("ratio", "{ratio:.2f}"),
+    ("WER", "{wer:.1%} ({substitutions} S {deletions} D {insertions} I of {words})"),
+    ("simple WER (mean)", "{simple_mean_wer:.1%}"),
+    ("runaway", lambda row: format_share(row["runaway"], row["files"])),
+    ("repetitive", "{repetitive} of {files}"),
+    ("model MiB", "{components_mib:.1f}"),
+)
+
+_COMPARISONS: Final[dict[str, tuple[Column, ...]]] = {
+    "cache": _CACHE,
+    "mel": _MEL,
+    "captions": _CAPTIONS,
+    "window": (("window", "{value}"), *_SETTINGS),
+    "precision": (("weights", "{value}"), *_SETTINGS),
+    "padding": (("padding", "{value}"), *_SETTINGS),
+}
 
 
 def comparison_table(record: ComparisonRecord) -> Table:
-    """The table of one comparison."""
-    makers = {"cache": _cache, "mel": _mel, "captions": _captions}
-    return makers.get(record.name, _settings)(record)
-
-
-def _cache(record: ComparisonRecord) -> Table:
-    def counted(name: str) -> Callable[[Row], str]:
-        return lambda row: f"{row[name]:,}" if name in row else "-"
-
-    return table_of(
-        record.rows,
-        ("decoding", lambda row: str(row.get("what", ""))),
-        ("decoder", lambda row: str(row["decoder"])),
-        ("runs", counted("runs")),
-        ("attention rows", counted("attention_rows")),
-        ("query-key pairs", counted("query_key_products")),
-        ("rows to vocabulary", counted("projected_rows")),
-        ("median ms", lambda row: number(row["ms"])),
-        ("times the cached one", lambda row: number(row["ratio"], 2)),
-    )
-
-
-def _mel(record: ComparisonRecord) -> Table:
-    return table_of(
-        record.rows,
-        ("audio", lambda row: f"{row['audio_s']:g} s"),
-        ("implementation", lambda row: str(row["implementation"])),
-        ("median ms", lambda row: number(row["ms"], 2)),
-        ("times ours", lambda row: number(row["ratio"], 2)),
-        ("from float64", lambda row: f"{row['largest_difference']:.1e}"),
-        ("frames", lambda row: str(row["frames"])),
-    )
-
-
-def _captions(record: ComparisonRecord) -> Table:
-    return table_of(
-        record.rows,
-        ("captions", lambda row: str(row["way"])),
-        ("engine", lambda row: str(row["engine"])),
-        ("partials", lambda row: str(row["partials"])),
-        ("passes per partial", lambda row: number(row["passes_per_partial"] or None, 2)),
-        ("decoder ms per partial", lambda row: number(row["decode_ms_per_partial"])),
-        ("times less than anew", lambda row: number(row["less_decoding"], 2)),
-        (
-            "final ms (median, 95 %)",
-            lambda row: f"{number(row['final_ms_median'])}, {number(row['final_ms_p95'])}",
-        ),
-        ("RTFx", lambda row: number(row["rtfx"])),
-        ("corrections per word", lambda row: number(row["corrections_per_word"], 2)),
-        ("WER", lambda row: percent(row["wer"])),
-    )
-
-
-def _settings(record: ComparisonRecord) -> Table:
-    first = {"window": "window", "precision": "weights", "padding": "padding"}[record.name]
-    return table_of(
-        record.rows,
-        (first, lambda row: str(row["value"])),
-        ("encoder ms", lambda row: number(row["encoder_ms"])),
-        ("decoder ms", lambda row: number(row["decoder_ms"])),
-        ("median ms", lambda row: number(row["median_ms"])),
-        ("ratio", lambda row: number(row["ratio"], 2)),
-        (
-            "WER",
-            lambda row: (
-                f"{percent(row['wer'])} ({row['substitutions']} S {row['deletions']} D "
-                f"{row['insertions']} I of {row['words']})"
-            ),
-        ),
-        ("simple WER (mean)", lambda row: percent(row["simple_mean_wer"])),
-        ("runaway", lambda row: share(row["runaway"], row["files"])),
-        ("repetitive", lambda row: share(row["repetitive"], row["files"])),
-        ("model MiB", lambda row: number(row["components_mib"])),
-    )
+    """Return the table of one comparison."""
+    return make_table(record.rows, _COMPARISONS[record.name])

@@ -18,7 +18,7 @@ from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.runs.summary import repetitive
 from whisper_hailo_lab.runs.transcripts import TranscriptLine
-from whisper_hailo_lab.score import count_units, normalise
+from whisper_hailo_lab.score import count_units, normalise_text
 
 CHARACTER_LANGUAGES: Final = UNSPACED_LANGUAGES | {"ko"}
 """Languages whose errors are counted in characters."""
@@ -96,7 +96,7 @@ class OutcomeTotals:
 
 def split_units(text: str, language: str) -> list[str]:
     """Split a raw text into what errors are counted in, normalised."""
-    normalised = normalise(text, "normalised", language)
+    normalised = normalise_text(text, "normalised", language)
     if language in CHARACTER_LANGUAGES:
         return list("".join(normalised.split()))
     return normalised.split()

@@ -1,8 +1,8 @@
-"""What a run file holds: raw texts, times and memory, from which every table can be made.
+"""Records of a run file: raw texts, times and memory, from which every table is made.
 
 A run file begins with a `run` line (machine, versions, dataset). Then come `file` lines, one per
-recording and case, a `case` line when a case is over, and `comparison` lines. Rates and medians are
-not in it: `summary` computes them.
+recording and case, a `case` line at the end of each case, and `comparison` lines. Rates and medians
+are not stored: `summary` computes them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.runs.machine import Machine
 
 Row: TypeAlias = Literal["default", "matched", "study", "forced"]
-"""Which rules a system runs under.
+"""Rules that a system runs under.
 
 - `default`: as its authors ship it, whole recordings.
 - `matched`: the same for all: greedy, one temperature, no VAD, no previous text, no timestamps.
-- `study`: `matched`, on the first 9 s of each recording, 28 new tokens at most.
-- `forced`: `matched`, on the first 10 s, without a margin, 28 new tokens at most: on random
-  weights, which never end, the same work for all.
+- `study`: `matched`, on the first 9 s of each recording, at most 28 new tokens.
+- `forced`: `matched`, on the first 10 s, without a margin, at most 28 new tokens. Random weights
+  never end, so that all systems do the same work.
 """
 
 ROWS: Final[tuple[str, ...]] = get_args(Row)
@@ -40,10 +40,10 @@ class Case:
         name: unique in a run, shown in tables.
         system: name of a system.
         row: rules it runs under.
-        model: checkpoint or what else the system loads.
-        language: of the recordings.
-        threads: for every system alike; 0 lets each choose.
-        settings: the system's own, such as `window_s` or `quantize`.
+        model: checkpoint, or a model in the system's own format.
+        language: language of the recordings.
+        threads: threads of every system; 0 lets each choose.
+        settings: settings of the system, such as `window_s` or `quantize`.
         group: `systems`, or the comparison that it belongs to.
     """
 
@@ -57,24 +57,24 @@ class Case:
     group: str = SYSTEMS_GROUP
 
     def __post_init__(self) -> None:
-        """Raises `OptionError` for rules that do not exist."""
+        """Raise `OptionError` for rules that do not exist."""
         if self.row not in ROWS:
             raise OptionError(f"--row is {self.row!r}, expected one of: {', '.join(ROWS)}")
 
     @property
     def crop_s(self) -> float | None:
-        """Seconds of each recording that are heard; `None` is all."""
+        """Seconds of each recording that are used; `None` is all."""
         return {"study": STUDY_CROP_S, "forced": FORCED_CROP_S}.get(self.row)
 
     @property
     def budget(self) -> int | None:
-        """New tokens per window; `None` is the system's own bound. `new_tokens` sets another."""
-        bound = STUDY_BUDGET if self.row in {"study", "forced"} else None
-        return self.settings.get("new_tokens", bound)
+        """New tokens per window; `None` is the system's own limit. `new_tokens` sets another."""
+        limit = STUDY_BUDGET if self.row in {"study", "forced"} else None
+        return self.settings.get("new_tokens", limit)
 
     @property
     def greedy(self) -> bool:
-        """Whether the common rules hold instead of the system's own."""
+        """Whether the common rules replace the system's own."""
         return self.row != "default"
 
 
@@ -86,10 +86,10 @@ class RunHeader:
         created: UTC, ISO 8601.
         machine: hardware.
         versions: packages of the harness itself.
-        dataset: name of the data.
+        dataset: name of the dataset.
         dataset_sha256: see `Dataset.sha256`.
         n_samples: recordings per case.
-        note: free text, such as what else the machine was doing.
+        note: free text, such as other load on the machine.
     """
 
     created: str
@@ -103,13 +103,13 @@ class RunHeader:
 
 @dataclass(frozen=True, slots=True)
 class CaseMemory:
-    """Resident memory of a case's process in MiB, as differences, and its peak.
+    """Resident memory of a case's process in MiB.
 
     Attributes:
-        before: before the model was loaded.
-        load: growth while each component was loaded.
-        warm_up: growth while each component had its warm-up runs.
-        peak: largest of the whole process.
+        before: memory before the model was loaded.
+        load: growth by component while it was loaded.
+        warm_up: growth by component during its warm-up runs.
+        peak: peak of the whole process.
     """
 
     before: float = 0.0
@@ -117,8 +117,13 @@ class CaseMemory:
     warm_up: dict[str, float] = field(default_factory=dict)
     peak: float = 0.0
 
+    @property
+    def components(self) -> list[str]:
+        """Names of all components, in the order of their loading."""
+        return list(dict.fromkeys([*self.load, *self.warm_up]))
+
     def total(self, component: str) -> float:
-        """Growth by load and warm-up together: the study's figure of a component."""
+        """Return the growth by load and warm-up together, the study's figure of a component."""
         return self.load.get(component, 0.0) + self.warm_up.get(component, 0.0)
 
     @property
@@ -128,14 +133,14 @@ class CaseMemory:
 
 @dataclass(frozen=True, slots=True)
 class CaseRecord:
-    """How a case was run, written when it is over.
+    """How a case was run, written at its end.
 
     Attributes:
         group: `systems`, or the comparison that it belongs to.
-        model_sha256: file name to hash of what was loaded.
+        model_sha256: hashes of the loaded files by name.
         load_ms: time to load.
         warm_up_ms: time of each warm-up run.
-        heard_as: what the system says it did: decoder, window, beam, version of its engine.
+        heard_as: the system's own description: decoder, window, beam, version of its engine.
         error: why the whole case failed, else empty.
     """
 
@@ -157,20 +162,21 @@ class CaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """One recording as one case heard it.
+    """Result of one recording in one case.
 
     Attributes:
         case: name of the case.
-        id: of the recording.
-        duration_s: seconds that were heard.
+        id: id of the recording.
+        duration_s: seconds of audio that were used.
         reference: raw text.
         hypothesis: raw text.
-        stages_ms: time per stage, of those that the system tells apart.
-        total_ms: samples to text.
+        stages_ms: time by stage, where the system reports stages.
+        total_ms: time from samples to text.
         cpu_s: processor seconds of the process meanwhile.
-        n_tokens: text tokens generated; `None` where the system does not tell.
-        runaway: some window used its token budget up without an end-of-transcript; `None` likewise.
-        error: why it failed, else empty; then there is no hypothesis.
+        n_tokens: generated text tokens; `None` where the system does not report them.
+        runaway: a window used up its token budget without an end-of-transcript token; `None` where
+            the system does not report it.
+        error: why it failed, else empty; a failed recording has no hypothesis.
     """
 
     case: str
@@ -189,11 +195,11 @@ class FileResult:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRecord:
-    """The result of one `compare`: a table with the settings it was made with.
+    """Result of one `compare`: a table with its settings.
 
     Attributes:
         name: `cache`, `window`, `mel`, `precision`, `padding` or `captions`.
-        settings: what held for all rows.
+        settings: settings of all rows.
         rows: one object per row, in order.
     """
 
@@ -204,7 +210,7 @@ class ComparisonRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunRecords:
-    """All records of a run file, by their kinds, in the order of the file."""
+    """All records of a run file by kind, in the order of the file."""
 
     header: RunHeader
     cases: tuple[CaseRecord, ...] = ()
@@ -212,7 +218,7 @@ class RunRecords:
     comparisons: tuple[ComparisonRecord, ...] = ()
 
     def files_of(self, case: str) -> tuple[FileResult, ...]:
-        """Records of one case, in order."""
+        """Return the records of one case, in order."""
         return tuple(record for record in self.files if record.case == case)
 
 

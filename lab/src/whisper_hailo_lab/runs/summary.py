@@ -16,7 +16,7 @@ import numpy as np
 from whisper_hailo.decoding.decoded import compression_ratio
 from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.runs.records import CaseRecord, FileResult, RunRecords
-from whisper_hailo_lab.score import Evaluation, Form, normalise, score_file
+from whisper_hailo_lab.score import Evaluation, Form, normalise_text, score_file
 
 REPETITION_RATIO: Final = 2.4
 """Text that compresses better repeats itself (OpenAI Whisper's `compression_ratio_threshold`)."""
@@ -184,7 +184,7 @@ def _scores(heard: Sequence[FileResult], form: Form) -> Evaluation:
 
 
 def _words(text: str, language: str) -> str:
-    return normalise(text, "normalised", language)
+    return normalise_text(text, "normalised", language)
 
 
 def _times(heard: Sequence[FileResult]) -> Times:

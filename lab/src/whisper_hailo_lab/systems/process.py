@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo_lab.repository import RIVALS, ROOT, SOURCES
-from whisper_hailo_lab.systems.table import entry
+from whisper_hailo_lab.systems.table import find_system
 
 ENVIRONMENTS: Final = ROOT / ".venv-rivals"
 UNCOMPILED: Final = "PYTHONDONTWRITEBYTECODE"
@@ -30,7 +30,7 @@ def command(system: str) -> list[str]:
     A system has an environment of its own when `make lab NAME=rivals` made one; those that only
     need a package of ours also run where this program runs.
     """
-    found = entry(system)
+    found = find_system(system)
     python = interpreter(found.environment or system)
     if not found.script:
         return [str(python or sys.executable), "-m", "whisper_hailo_lab.harness.worker"]
@@ -71,9 +71,9 @@ def interpreter(system: str) -> Path | None:
     return path if path.exists() else None
 
 
-def is_there(system: str) -> bool:
+def is_installed(system: str) -> bool:
     """Whether a system can run here on weights that are converted for it."""
-    needed = {"ours": "", "study": "optimum"}.get(system, entry(system).environment or system)
+    needed = {"ours": "", "study": "optimum"}.get(system, find_system(system).environment or system)
     return not needed or interpreter(needed) is not None
 
 

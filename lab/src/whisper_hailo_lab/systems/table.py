@@ -17,7 +17,7 @@ Form: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SystemEntry:
     """One system.
 
     Attributes:
@@ -47,26 +47,28 @@ class Entry:
         return system
 
 
-SYSTEMS: Final[dict[str, Entry]] = {
-    "ours": Entry("whisper-hailo", "checkpoint", "ours", "Ours"),
-    "faster-whisper": Entry("faster-whisper", "ctranslate2", "faster_whisper", "FasterWhisper"),
-    "whisper-cpp": Entry("whisper.cpp", "ggml", "whisper_cpp", "WhisperCpp"),
-    "onnx-asr": Entry("onnx-asr", "optimum", "onnx_asr", "OnnxAsr"),
-    "moonshine": Entry("Moonshine", "own", "moonshine", "MoonshineSystem"),
-    "openai-whisper": Entry("openai-whisper", "openai", script="openai_whisper.py"),
-    "transformers": Entry("Transformers", "checkpoint", script="transformers_whisper.py"),
-    "ctranslate2": Entry(
+SYSTEMS: Final[dict[str, SystemEntry]] = {
+    "ours": SystemEntry("whisper-hailo", "checkpoint", "ours", "Ours"),
+    "faster-whisper": SystemEntry(
+        "faster-whisper", "ctranslate2", "faster_whisper", "FasterWhisper"
+    ),
+    "whisper-cpp": SystemEntry("whisper.cpp", "ggml", "whisper_cpp", "WhisperCpp"),
+    "onnx-asr": SystemEntry("onnx-asr", "optimum", "onnx_asr", "OnnxAsr"),
+    "moonshine": SystemEntry("Moonshine", "own", "moonshine", "MoonshineSystem"),
+    "openai-whisper": SystemEntry("openai-whisper", "openai", script="openai_whisper.py"),
+    "transformers": SystemEntry("Transformers", "checkpoint", script="transformers_whisper.py"),
+    "ctranslate2": SystemEntry(
         "CTranslate2", "ctranslate2", "ctranslate2", "CTranslate2",
         environment="faster-whisper", whole=False,
     ),
-    "speech2text": Entry(
+    "speech2text": SystemEntry(
         "Hailo's Speech2Text", "own", "speech2text", "Speech2Text", whole=False
     ),
-    "study": Entry("the study's recipe", "optimum-int8", "study", "Study", whole=False),
+    "study": SystemEntry("the study's recipe", "optimum-int8", "study", "Study", whole=False),
 }  # fmt: skip
 
 
-def entry(name: str) -> Entry:
+def find_system(name: str) -> SystemEntry:
     """Look a system up.
 
     Raises:

@@ -29,9 +29,9 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.around import DecoderAround
 from whisper_hailo_lab.harness.evaluate import Progress
 from whisper_hailo_lab.runs.machine import Machine, peak_rss_mib, rss_mib, this_machine
+from whisper_hailo_lab.wrappers import DecoderWrapper
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ N_WARM_UPS: Final = 3
 _CUT: Final = LongOptions(strategy="consecutive", skip_silence=False)
 
 
-class PassClock(DecoderAround):
+class PassClock(DecoderWrapper):
     """Notes the milliseconds of a decoder's passes, which no other clock tells apart."""
 
     def __init__(self, decoder: AnyDecoder) -> None:

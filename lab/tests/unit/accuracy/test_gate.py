@@ -110,7 +110,7 @@ def checks(monkeypatch: pytest.MonkeyPatch, tiny: object, base: object) -> None:
 def test_broken_bound_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(program, "all_recordings", lambda: [])
+    monkeypatch.setattr(program, "find_recordings", lambda: [])
     good, bad = GateResult("a", "1", True), GateResult("b", "2", False)
     checks(monkeypatch, [good], [bad])
     assert program.main() == 1
@@ -126,7 +126,7 @@ def test_what_cannot_be_had_is_reported(
     def missing() -> None:
         raise OptionError("no manifest")
 
-    monkeypatch.setattr(program, "all_recordings", missing)
+    monkeypatch.setattr(program, "find_recordings", missing)
     checks(monkeypatch, ModelError("no weights"), [GateResult("b", "2", True)])
     assert program.main() == 0
     shown = capsys.readouterr().out

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,9 @@ from lab.tests.unit.runs.test_outcomes import line_of
 from whisper_hailo_lab.accuracy.__main__ import parse_option
 from whisper_hailo_lab.accuracy.emulated import PLANS
 from whisper_hailo_lab.accuracy.groups import KINDS, kind_of
-from whisper_hailo_lab.accuracy.plan import accuracy_plan, study_setups
-from whisper_hailo_lab.accuracy.results import keep_peers, result_of
-from whisper_hailo_lab.documents.accuracy import tables
-from whisper_hailo_lab.documents.tables import places
+from whisper_hailo_lab.accuracy.plan import make_plan, study_setups
+from whisper_hailo_lab.accuracy.results import keep_peers, make_result
+from whisper_hailo_lab.documents.accuracy import make_tables
 from whisper_hailo_lab.report.study import LIBRISPEECH
 from whisper_hailo_lab.repository import ROOT
 from whisper_hailo_lab.runs.transcripts import TranscriptLine
@@ -41,7 +41,7 @@ def measured() -> dict[str, Any]:
         "short": lines_of("faster-whisper", "red", PEER)[:1],
     }
     parts = {"peers": ours, "windows": ours | exact, "study": study}
-    return json.loads(json.dumps(result_of(parts, peers)))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(make_result(parts, peers)))  # type: ignore[no-any-return]
 
 
 def test_groups_divide_by_kind() -> None:
@@ -80,7 +80,7 @@ def test_other_systems_rows_stay_until_they_are_measured_again() -> None:
 
 
 def test_tables_hold_the_counts() -> None:
-    made = tables(measured(), "")
+    made = make_tables(measured(), "")
     peers = made["accuracy-peers"]
     assert "| OpenAI Whisper, base, int8, beam 5, timestamps | English | 1 | 50.0 % |" in peers
     assert "| whisper-hailo, base, int8, default window, text only | English | 1 | 0.0 % |" in peers
@@ -92,23 +92,24 @@ def test_tables_hold_the_counts() -> None:
     assert "Not measured" in made["accuracy-captions"]
 
 
-def test_page_has_a_place_for_every_table() -> None:
+def test_pages_have_a_place_for_every_table() -> None:
     pages = (ROOT / "docs" / "accuracy.md", ROOT / "README.md")
-    found = {name for page in pages for name in places(page.read_text(encoding="utf-8"))}
-    assert found == tables(measured(), "").keys()
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    names = set(re.findall(r"<!-- table: (accuracy[a-z0-9-]*) -->", text))
+    assert names == make_tables(measured(), "").keys()
 
 
 def test_plan_has_every_configuration_of_the_study() -> None:
     with_chip = study_setups(Path("/models/tiny.en-emulated"))
     assert {s.label for s in with_chip} >= {row.name for row in LIBRISPEECH[:5]}
     assert all("HEF" not in s.label for s in study_setups(None))
-    names = {part.name for part in accuracy_plan({("base", "script"): Path("x")})}
+    names = {part.name for part in make_plan({("base", "script"): Path("x")})}
     assert names == {"peers", "windows", "prompts", "captions", "study", "emulated"}
 
 
 def test_plan_names_no_setup_twice() -> None:
     forms = [(model, bits) for model in ("base", "tiny.en") for bits in PLANS]
-    plan = accuracy_plan({form: Path("-emulated-".join(form)) for form in forms})
+    plan = make_plan({form: Path("-emulated-".join(form)) for form in forms})
     emulated = [s.name for part in plan if part.name == "emulated" for s in part.setups]
     assert len(emulated) == len(set(emulated)) == 2 * len(PLANS) * 2
     windows = [s.name for part in plan if part.name == "windows" for s in part.setups]

@@ -16,7 +16,7 @@ from whisper_hailo_lab.accuracy.setups import (
 )
 from whisper_hailo_lab.accuracy.tables import compare_files
 from whisper_hailo_lab.accuracy.transcribe import transcribe_all
-from whisper_hailo_lab.data.clips import spoken_clips
+from whisper_hailo_lab.data.clips import find_clips, text_beside
 from whisper_hailo_lab.data.speech import SpeechRecording
 from whisper_hailo_lab.repository import MICRO
 from whisper_hailo_lab.runs.transcripts import read_transcripts
@@ -71,8 +71,8 @@ def test_encoder_computes_a_window_once() -> None:
 @pytest.mark.slow
 def test_transcripts_grow_and_are_not_made_again(tmp_path: Path) -> None:
     clips = [
-        SpeechRecording("seen", clip.id, clip.text, clip.language, 4.0, "made", (clip.path,))
-        for clip in spoken_clips("seen", 2)
+        SpeechRecording("seen", path.stem, text_beside(path), "en", 4.0, "made", (path,))
+        for path in find_clips("seen")[:2]
     ]
     setups = make_setups([str(MICRO)], ["none"], ["default"], ["off", "on"], ["detected"])
     first = transcribe_all(setups, clips[:1], tmp_path)

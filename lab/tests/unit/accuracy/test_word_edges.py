@@ -7,8 +7,8 @@ import soundfile
 from whisper_hailo.audio import load_audio
 from whisper_hailo_lab.accuracy.word_edges import (
     ClipEdges,
-    clip_edges,
-    edge_errors,
+    find_clip_edges,
+    find_edge_errors,
     measure_edges,
 )
 from whisper_hailo_lab.data.speech import SpeechRecording
@@ -19,7 +19,7 @@ EDGES = [ClipEdges(0.0, 2.0, 0.5, 1.5), ClipEdges(3.0, 5.0, 3.25, 4.75)]
 
 def test_first_and_last_words_are_compared_with_speech() -> None:
     words = [(0.6, 1.0), (1.0, 1.25), (2.9, 3.5), (3.5, 5.0)]
-    errors = edge_errors(words, EDGES)
+    errors = find_edge_errors(words, EDGES)
     assert errors.starts == pytest.approx((0.1, -0.35))
     assert errors.ends == pytest.approx((-0.25, 0.25))
     assert (errors.n_words, errors.n_across) == (4, 0)
@@ -27,13 +27,15 @@ def test_first_and_last_words_are_compared_with_speech() -> None:
 
 def test_words_across_a_pause_are_counted() -> None:
     across = [(0.5, 1.0), (1.9, 3.2), (3.4, 4.0)]
-    assert edge_errors(across, EDGES).n_across == 1
-    assert edge_errors([(1.5, 2.4)], EDGES).n_across == 0, "ends in the pause, near its own clip"
+    assert find_edge_errors(across, EDGES).n_across == 1
+    assert find_edge_errors([(1.5, 2.4)], EDGES).n_across == 0, (
+        "ends in the pause, near its own clip"
+    )
 
 
 def test_clips_without_words_count_for_nothing() -> None:
-    assert edge_errors([(0.5, 1.5)], EDGES).starts == (0.0,)
-    assert edge_errors([], EDGES).starts == ()
+    assert find_edge_errors([(0.5, 1.5)], EDGES).starts == (0.0,)
+    assert find_edge_errors([], EDGES).starts == ()
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def joined(tmp_path: Path) -> SpeechRecording:
 
 
 def test_edges_are_those_of_the_speech(joined: SpeechRecording) -> None:
-    first, second = clip_edges(joined)
+    first, second = find_clip_edges(joined)
     assert (first.start_s, first.end_s) == (0.0, 3.5)
     assert (second.start_s, second.end_s) == (4.5, 8.0)
     assert 0.5 <= first.speech_start_s <= 1.0
@@ -55,7 +57,7 @@ def test_edges_are_those_of_the_speech(joined: SpeechRecording) -> None:
 
 
 def test_table_has_medians(joined: SpeechRecording) -> None:
-    edges = clip_edges(joined)
+    edges = find_clip_edges(joined)
     words = [(edge.speech_start_s + 0.2, edge.speech_end_s - 0.1) for edge in edges]
     (row,) = measure_edges("ours", lambda _: words, [joined]).rows
     assert row == ("ours", "2", "0.20 s", "0.20 s", "0.10 s", "0.10 s", "2", "0")

@@ -11,12 +11,12 @@ import pytest
 from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText
 from whisper_hailo_lab.captions import policies
-from whisper_hailo_lab.captions.beside.programs import Shown, Utterance, rewritten_per_word
+from whisper_hailo_lab.captions.latency import Utterance
 from whisper_hailo_lab.captions.policies import (
     SpokenStream,
     figures_of,
     join_recordings,
-    play,
+    play_stream,
 )
 from whisper_hailo_lab.data.speech import SpeechRecording
 from whisper_hailo_lab.documents.captions import PARTS
@@ -35,15 +35,15 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> SpokenStream:
     )
 
 
-def test_play_shows_words_when_they_are_said(stream: SpokenStream) -> None:
-    figures = figures_of(play(Speller(), stream, quick()), stream)
+def test_play_stream_shows_words_soon(stream: SpokenStream) -> None:
+    figures = figures_of(play_stream(Speller(), stream, quick()), stream)
     assert (figures["wer"], figures["words"]) == (0.0, 8)
     assert 0.05 < figures["first_s_median"] < 0.7
     assert 0.05 < figures["final_s_median"] < 0.5
     assert figures["behind_s"] < 0.2
 
 
-def test_play_on_a_slower_core_falls_behind(
+def test_play_stream_on_a_slower_core_falls_behind(
     stream: SpokenStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processor = {"s": 0.0}
@@ -55,7 +55,7 @@ def test_play_on_a_slower_core_falls_behind(
             return super().transcribe(*given, **named)
 
     fast, slow = (
-        figures_of(play(Busy(), stream, quick(), slower), stream) for slower in (1.0, 10.0)
+        figures_of(play_stream(Busy(), stream, quick(), slower), stream) for slower in (1.0, 10.0)
     )
     assert (fast["behind_s"], slow["behind_s"]) == pytest.approx((0.03, 0.48), abs=0.04)
     assert slow["partials"] < fast["partials"]
@@ -63,7 +63,7 @@ def test_play_on_a_slower_core_falls_behind(
     assert slow["wer"] == fast["wer"] == 0.0
 
 
-def test_joined_recordings_are_at_one_level_and_keep_their_times(
+def test_join_recordings_keeps_times_and_sets_levels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rng = np.random.default_rng(0)
@@ -83,13 +83,6 @@ def test_joined_recordings_are_at_one_level_and_keep_their_times(
         assert -32.1 < level_db < -21.9
         assert end - begin == 16_000
     assert len(join_recordings(recordings, 2.6, seed="a").utterances) == 2
-
-
-def test_rewritten_words_are_those_behind_a_change() -> None:
-    texts = (("", "a"), ("", "a b c"), ("a", "x c"), ("a x c d", ""))
-    shown = [Shown(float(at), *text) for at, text in enumerate(texts)]
-    assert rewritten_per_word(shown) == 2 / 4
-    assert rewritten_per_word(shown[:1]) == 0.0
 
 
 def test_policies_table_has_a_row_for_each_policy() -> None:

@@ -26,7 +26,7 @@ from whisper_hailo.core.protocols import AnyDecoder, Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.compare import all as module
-from whisper_hailo_lab.compare.all import PLANS, compare, compare_settings
+from whisper_hailo_lab.compare.all import PLANS, compare_settings, run_comparison
 from whisper_hailo_lab.compare.cache import (
     Count,
     CountingDecoder,
@@ -35,7 +35,7 @@ from whisper_hailo_lab.compare.cache import (
 )
 from whisper_hailo_lab.compare.mel_worker import OURS as OUR_MEL
 from whisper_hailo_lab.compare.mel_worker import definition, signal
-from whisper_hailo_lab.compare.paired import Paired, paired
+from whisper_hailo_lab.compare.paired import PairedTimes, time_in_turns
 from whisper_hailo_lab.data.datasets import Dataset, Sample
 from whisper_hailo_lab.runs.records import Case, RunRecords
 from whisper_hailo_lab.runs.run_file import read_run
@@ -106,7 +106,7 @@ def test_the_whole_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     clip = unpack_clips() / "seen" / "seen-000.ogg"
     dataset = Dataset("clips", clip.parent, (Sample("a", clip, "words"),))
     out = tmp_path / "run.jsonl"
-    record = compare("cache", dataset, Case("", "ours", "matched", threads=1), quiet, out)
+    record = run_comparison("cache", dataset, Case("", "ours", "matched", threads=1), quiet, out)
     assert read_run(out).comparisons[0].name == "cache"
     plain = {row["decoder"]: row for row in record.rows if row["what"] == "32 steps"}
     assert [plain[name]["attention_rows"] for name in ("fixed", "growing", "cached")] == [
@@ -126,7 +126,7 @@ def test_the_whole_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_paired_rounds_take_turns() -> None:
     order: list[str] = []
     ways = {name: (lambda name=name: order.append(name)) for name in "abc"}
-    result = paired(ways, rounds=2)  # type: ignore[arg-type]
+    result = time_in_turns(ways, rounds=2)  # type: ignore[arg-type]
     rounds = ["".join(order[at : at + 3]) for at in range(0, len(order), 3)]
     assert len(rounds) == 5
     assert all(sorted(one) == ["a", "b", "c"] for one in rounds)
@@ -136,13 +136,13 @@ def test_paired_rounds_take_turns() -> None:
 
 
 def test_ratios_are_of_the_same_round() -> None:
-    result = Paired({"a": (10.0, 100.0, 10.0), "b": (5.0, 50.0, 2.0)})
+    result = PairedTimes({"a": (10.0, 100.0, 10.0), "b": (5.0, 50.0, 2.0)})
     assert result.ratio("a", "b") == 2.0
     assert result.median_ms("a") == 10.0
 
 
 def test_a_way_may_time_itself() -> None:
-    assert paired({"a": lambda: 7.0}, rounds=1).ms == {"a": (7.0,)}
+    assert time_in_turns({"a": lambda: 7.0}, rounds=1).ms == {"a": (7.0,)}
 
 
 def test_the_definition_is_what_ours_computes() -> None:
@@ -181,7 +181,7 @@ def fake_run(cases: list[Case], *_: Any) -> RunRecords:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_comparisons_of_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "evaluate", fake_run)
+    monkeypatch.setattr(module, "evaluate_cases", fake_run)
     common = Case("", "ours", "matched", "micro", settings={"preset": "conservative"})
     run, record = compare_settings(name, Dataset("clips", Path(), ()), common, quiet)
     assert {case.group for case in run.cases} == {name}
@@ -194,11 +194,11 @@ def test_comparisons_of_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_case_that_fails_fails_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = RunRecords(HEADER, (replace(OURS, name="padding: none", error="no weights"),))
-    monkeypatch.setattr(module, "evaluate", lambda *_: broken)
+    monkeypatch.setattr(module, "evaluate_cases", lambda *_: broken)
     with pytest.raises(OptionError, match="no weights"):
         compare_settings("padding", Dataset("clips", Path(), ()), Case("", "ours"), quiet)
 
 
 def test_recordings_are_needed() -> None:
     with pytest.raises(OptionError, match="recordings"):
-        compare("window", None, Case("", "ours"), quiet, None)
+        run_comparison("window", None, Case("", "ours"), quiet, None)

@@ -8,7 +8,7 @@ from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo_lab.data.datasets import (
     RECEIPT,
     Dataset,
-    prepare,
+    prepare_dataset,
     read_dataset,
     reference_beside,
 )
@@ -129,14 +129,14 @@ def test_sampling_follows_the_seed_and_keeps_the_order(tmp_path: Path) -> None:
     for index in range(20):
         put(tmp_path, f"{index:02}", str(index))
     dataset = read_dataset(tmp_path)
-    drawn = [s.id for s in dataset.sampled(5, seed=1).samples]
+    drawn = [s.id for s in dataset.sample(5, seed=1).samples]
     assert drawn == sorted(drawn)
-    assert drawn == [s.id for s in dataset.sampled(5, seed=1).samples]
-    assert drawn != [s.id for s in dataset.sampled(5, seed=2).samples]
-    assert dataset.sampled(None) is dataset
-    assert len(dataset.sampled(99).samples) == 20
+    assert drawn == [s.id for s in dataset.sample(5, seed=1).samples]
+    assert drawn != [s.id for s in dataset.sample(5, seed=2).samples]
+    assert dataset.sample(None) is dataset
+    assert len(dataset.sample(99).samples) == 20
     with pytest.raises(OptionError, match="0 files"):
-        dataset.sampled(0)
+        dataset.sample(0)
 
 
 def test_hash_changes_with_the_data(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_hash_changes_with_the_data(tmp_path: Path) -> None:
 
 def test_prepare_makes_the_studys_form(tmp_path: Path) -> None:
     source = librispeech(tmp_path / "dev-clean")
-    prepared = prepare(source, tmp_path / "out", count=1, seed=3)
+    prepared = prepare_dataset(source, tmp_path / "out", count=1, seed=3)
     (name,) = prepared.ids
     assert (prepared.n_available, prepared.n_problems) == (2, 1)
     assert (tmp_path / "out" / f"{name}.flac").read_bytes().startswith(b"sound of " + name.encode())
@@ -163,9 +163,9 @@ def test_prepare_makes_the_studys_form(tmp_path: Path) -> None:
 
 def test_prepare_replaces_nothing(tmp_path: Path) -> None:
     source = librispeech(tmp_path / "dev-clean")
-    prepare(source, tmp_path / "out")
+    prepare_dataset(source, tmp_path / "out")
     with pytest.raises(OptionError, match="empty"):
-        prepare(source, tmp_path / "out")
+        prepare_dataset(source, tmp_path / "out")
 
 
 def test_the_text_beside_a_recording(tmp_path: Path) -> None:

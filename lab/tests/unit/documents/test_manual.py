@@ -10,24 +10,22 @@ import pytest
 
 from whisper_hailo.cli.app import COMMAND_GROUPS, run
 from whisper_hailo.core.errors import ExitCode
-from whisper_hailo_lab.documents.manual import COMPLETIONS, MAN, SHARE, files
+from whisper_hailo_lab.documents.manual import COMPLETIONS, MAN, SHARE, make_files
 
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return files()[SHARE / MAN]
+    return make_files()[SHARE / MAN]
 
 
-def test_every_command_and_exit_code_is_in_it(page: str) -> None:
+def test_page_has_every_command_and_exit_code(page: str) -> None:
     named = re.findall(r"^\.SS (\S+)", page, re.MULTILINE)
     assert [name.replace("\\-", "-") for name in named] == list(COMMAND_GROUPS)
     codes = page.partition(".SH EXIT STATUS")[2]
     assert [int(code) for code in re.findall(r"^\.B (\d+)$", codes, re.MULTILINE)] == [*ExitCode]
 
 
-def test_a_command_s_options_are_those_of_its_help(
-    page: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_page_has_the_options_of_the_help(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["batch", "--help"]) == 0
     told = set(re.findall(r"--[a-z-]+", capsys.readouterr().out.replace("[no-]", "")))
     own = page.partition(".SS batch")[2].partition(".SS ")[0]
@@ -36,7 +34,7 @@ def test_a_command_s_options_are_those_of_its_help(
     assert "--engine" in found
 
 
-def test_no_word_is_taken_for_a_request_and_every_dash_is_one(page: str) -> None:
+def test_page_escapes_requests_and_dashes(page: str) -> None:
     lines = page.splitlines()
     requests = {line.split()[0] for line in lines if line.startswith(".")}
     assert requests == {".TH", ".SH", ".SS", ".PP", ".TP", ".B"}
@@ -44,7 +42,7 @@ def test_no_word_is_taken_for_a_request_and_every_dash_is_one(page: str) -> None
 
 
 @pytest.mark.slow
-def test_troff_has_nothing_against_it(page: str) -> None:
+def test_troff_reads_the_page_without_a_warning(page: str) -> None:
     if shutil.which("groff") is None:
         pytest.skip("groff is not installed")
     words = ["groff", "-man", "-ww", "-Kutf8", "-Tutf8"]
@@ -54,6 +52,6 @@ def test_troff_has_nothing_against_it(page: str) -> None:
 
 
 @pytest.mark.slow
-def test_each_shell_asks_the_command() -> None:
+def test_completions_of_each_shell_ask_the_command() -> None:
     for shell, path in COMPLETIONS.items():
-        assert f"{shell}_complete" in files()[SHARE / path]
+        assert f"{shell}_complete" in make_files()[SHARE / path]

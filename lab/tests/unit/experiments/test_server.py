@@ -11,12 +11,11 @@ import pytest
 pytest.importorskip("wyoming", reason="the server extra is not installed")
 
 from whisper_hailo_lab.experiments.server_clients import ProcessWatch, RefusedError
-from whisper_hailo_lab.experiments.server_load import measure, merged
-from whisper_hailo_lab.experiments.server_rival import compared
+from whisper_hailo_lab.experiments.server_load import measure_load, merge_rows
 
 
 @pytest.mark.slow
-def test_each_answer_is_counted_once_as_what_it_is() -> None:
+def test_measure_load_counts_each_answer_once() -> None:
     lock, turn = threading.Lock(), iter(["right", "other", RefusedError("503"), OSError("away")])
 
     def ask() -> str:
@@ -26,32 +25,26 @@ def test_each_answer_is_counted_once_as_what_it_is() -> None:
             raise answer
         return answer
 
-    load = measure("openai", ask, 2, seconds=0.3, server=os.getpid(), expected="right")
+    load = measure_load("openai", ask, 2, seconds=0.3, server=os.getpid(), expected="right")
     assert (load.n_wrong, load.n_failed, load.refused) == (1, 1, {"503": 1})
     assert load.n_done >= load.n_in_time > 0
     assert load.peak_mib >= max(load.rss_mib) > 0
 
 
-def test_the_first_and_the_last_third_of_the_time_tell_a_leak() -> None:
+def test_thirds_of_the_time_tell_a_leak() -> None:
     watch = ProcessWatch(os.getpid())
     watch.samples = [(100.0, 8), (102.0, 8), (150.0, 20), (160.0, 30), (113.0, 9), (111.0, 9)]
     assert watch.thirds == ((101.0, 8), (112.0, 9))
     assert watch.peak_mib == 160.0
 
 
-def test_row_that_is_measured_again_takes_place_of_old_one() -> None:
+def test_merge_rows_replaces_a_row_measured_again() -> None:
     def row(door: str, clients: int, done: int) -> dict[str, Any]:
         return {"door": door, "clients": clients, "n_done": done}
 
     kept = [row("openai", 64, 1), row("wyoming", 1, 2)]
-    assert merged(kept, [row("openai", 64, 3), row("openai", 1, 4)]) == [
+    assert merge_rows(kept, [row("openai", 64, 3), row("openai", 1, 4)]) == [
         row("openai", 1, 4),
         row("openai", 64, 3),
         row("wyoming", 1, 2),
     ]
-
-
-def test_ratios_are_of_pairs_and_say_how_much_better_ours_is() -> None:
-    found = compared(([1.0, 2.0, 1.0], [4.0, 4.0, 3.0]), "2 x", less=True)
-    assert (found["ratio"], found["range"]) == (3.0, (2.0, 4.0))
-    assert compared(([4.0], [2.0]), "2 x", less=False)["ratio"] == 2.0

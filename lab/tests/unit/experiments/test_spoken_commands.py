@@ -16,12 +16,12 @@ from wyoming.asr import Transcript
 from wyoming.event import read_event, write_event
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo_lab.documents.spoken_commands import Case, table
+from whisper_hailo_lab.documents.spoken_commands import CommandCase, command_table
 from whisper_hailo_lab.experiments.spoken_commands import (
     BEHIND_S,
     cut_at_last_sound,
-    scene,
-    speak,
+    mix_scene,
+    speak_command,
 )
 
 
@@ -37,7 +37,7 @@ def test_recording_ends_with_its_last_sound() -> None:
 
 def test_background_has_its_level_below_the_command() -> None:
     command = noise(1, 0.1)
-    audio = scene(command, noise(1 + BEHIND_S, 0.3), -10.0)
+    audio = mix_scene(command, noise(1 + BEHIND_S, 0.3), -10.0)
     behind = audio[command.size :]
     assert behind.size == BEHIND_S * SAMPLE_RATE_HZ
     ratio = np.mean(behind**2) / np.mean(command**2)
@@ -70,7 +70,9 @@ def ended(request: pytest.FixtureRequest) -> Iterator[tuple[str, bool]]:
 
 def test_answer_is_timed_from_the_last_word(ended: tuple[str, bool]) -> None:
     address, by_server = ended
-    answer = speak(address, noise(0.5, 0.1), spoken_s=0.1, stop_s=None if by_server else 0.2)
+    answer = speak_command(
+        address, noise(0.5, 0.1), spoken_s=0.1, stop_s=None if by_server else 0.2
+    )
     assert answer.text == "words"
     assert (answer.stop_s is None) is by_server
     assert answer.lag_s > (0.1 if by_server else 0.2)
@@ -82,7 +84,7 @@ def test_table_counts_commands_without_an_end_and_other_texts() -> None:
 
     early = [answer("a", 0.7, None), answer("b", 4.0, 0.1)]
     late = [answer("a", 0.9, None), answer("c", 4.2, 0.3)]
-    rows = table({Case("base", "silence").name: {"early": early, "late": late}}).rows
+    rows = command_table({CommandCase("base", "silence").name: {"early": early, "late": late}}).rows
     assert [row[3:] for row in rows] == [
         ("0.70, 0.70", "-", "1 of 2", "100", "1 of 2"),
         ("0.90, 0.90", "-", "1 of 2", "100", "1 of 2"),

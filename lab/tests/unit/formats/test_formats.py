@@ -162,27 +162,27 @@ def test_conversions_are_made_once_and_kept(
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
     checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
     tokenizer(checkpoint)
-    first = prepare.artefact("whisper-cpp", str(checkpoint))
+    first = prepare.prepare_artefact("whisper-cpp", str(checkpoint))
     written = Path(first.path).stat().st_mtime_ns
     assert Path(first.path).parent == tmp_path / "cache" / "rivals"
-    again = prepare.artefact("whisper-cpp", str(checkpoint))
+    again = prepare.prepare_artefact("whisper-cpp", str(checkpoint))
     assert (again, Path(again.path).stat().st_mtime_ns) == (first, written)
     assert list(first.sha256) == [Path(first.path).name]
     assert [p.name for p in Path(first.path).parent.iterdir() if p.name.startswith(".")] == []
     write_checkpoint(checkpoint, random_arrays(seed=1))
-    assert prepare.artefact("whisper-cpp", str(checkpoint)).path != first.path
+    assert prepare.prepare_artefact("whisper-cpp", str(checkpoint)).path != first.path
 
 
 def test_a_rivals_own_format_is_taken_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "ggml-tiny.bin").write_bytes(b"ggml")
     path = str(tmp_path / "ggml-tiny.bin")
-    assert prepare.artefact("whisper-cpp", path).path == path
+    assert prepare.prepare_artefact("whisper-cpp", path).path == path
     (tmp_path / "model.bin").write_bytes(b"ct2")
-    assert prepare.artefact("faster-whisper", str(tmp_path)).path == str(tmp_path)
-    assert prepare.artefact("moonshine", "tiny").path == "tiny"
+    assert prepare.prepare_artefact("faster-whisper", str(tmp_path)).path == str(tmp_path)
+    assert prepare.prepare_artefact("moonshine", "tiny").path == "tiny"
 
 
 def test_ours_keeps_the_name_and_scripts_get_the_directory() -> None:
-    assert prepare.artefact("ours", "micro").path == "micro"
-    assert prepare.artefact("transformers", "micro").path == str(MICRO)
-    assert list(prepare.artefact("ours", "micro").sha256) == ["model.safetensors"]
+    assert prepare.prepare_artefact("ours", "micro").path == "micro"
+    assert prepare.prepare_artefact("transformers", "micro").path == str(MICRO)
+    assert list(prepare.prepare_artefact("ours", "micro").sha256) == ["model.safetensors"]

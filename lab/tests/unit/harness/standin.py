@@ -10,7 +10,7 @@ import numpy as np
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.harness.worker import serve
+from whisper_hailo_lab.harness.worker import answer_orders
 from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult
 
 
@@ -46,4 +46,4 @@ class StandIn:
 
 
 if __name__ == "__main__":
-    serve(StandIn)
+    answer_orders(StandIn)

@@ -13,7 +13,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.data.datasets import Dataset, Problem, Sample
 from whisper_hailo_lab.formats.prepare import Artefact
 from whisper_hailo_lab.harness import evaluate as harness
-from whisper_hailo_lab.harness.evaluate import evaluate, make_cases
+from whisper_hailo_lab.harness.evaluate import evaluate_cases, make_cases
 from whisper_hailo_lab.runs.records import Case, RunRecords
 from whisper_hailo_lab.runs.run_file import read_run
 from whisper_hailo_lab.systems import process
@@ -29,7 +29,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "command", lambda system: STANDIN)
     monkeypatch.setattr(
         harness,
-        "artefact",
+        "prepare_artefact",
         lambda system, model, stored: Artefact("there", {"w": "12"}),
     )
 
@@ -45,7 +45,7 @@ def dataset(tmp_path: Path) -> Dataset:
 
 
 def run(dataset: Dataset, *cases: Case, out: Path | None = None) -> RunRecords:
-    return evaluate(cases, dataset, out, lambda done, total, what: None)
+    return evaluate_cases(cases, dataset, out, lambda done, total, what: None)
 
 
 def test_every_case_hears_every_file(dataset: Dataset, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_an_engine_that_raises_loses_one_file_only(dataset: Dataset) -> None:
 def test_a_batch_of_cases_at_a_time(dataset: Dataset) -> None:
     steps: list[tuple[int, int]] = []
     cases = [Case(str(i), "ours") for i in range(3)]
-    result = evaluate(
+    result = evaluate_cases(
         cases, dataset, None, lambda done, total, what: steps.append((done, total)), together=2
     )  # fmt: skip
     assert [case.name for case in result.cases] == ["0", "1", "2"]

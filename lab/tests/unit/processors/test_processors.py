@@ -2,122 +2,94 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import struct
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from whisper_hailo_lab.documents.processors import (
-    stages_table,
-    steps_table,
-    words_table,
-)
-from whisper_hailo_lab.processors import prepare_windows
-from whisper_hailo_lab.processors.compare import row
-from whisper_hailo_lab.processors.counter import counter
-from whisper_hailo_lab.processors.hide_instructions import without_cpuid
-from whisper_hailo_lab.processors.windows import PER_SECOND, counted
+from whisper_hailo_lab.documents.processors import step_table
+from whisper_hailo_lab.processors.compare import compare_logits
+from whisper_hailo_lab.processors.counter import open_counter
+from whisper_hailo_lab.processors.hide_instructions import replace_cpuid
 from whisper_hailo_lab.repository import LAB
-from whisper_hailo_lab.runs.records import Case
-from whisper_hailo_lab.speed import plan
 
 
 def logits(*values: float) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     return np.array([values], dtype=np.float32)
 
 
-def test_a_difference_within_the_bound_is_good() -> None:
+def test_compare_logits_within_the_bound_is_good() -> None:
     exact = logits(5.2, 1.0)
-    found = row("micro-int8", logits(5.0, 1.0), logits(5.1, 1.0), exact)
+    found = compare_logits("micro-int8", logits(5.0, 1.0), logits(5.1, 1.0), exact)
     assert found["good"]
     assert (found["same_token"], found["steps"]) == (1, 1)
     assert found["rms_bound"] == pytest.approx(0.4 / 2**0.5)  # twice what the quantisation costs
     assert found["bound"] == pytest.approx(0.4)
-    assert not row("micro-int8", logits(5.0, 1.0), logits(5.5, 1.0), exact)["good"]
-    assert not row("micro-none", logits(5.0, 1.0), logits(5.1, 1.0), exact)["good"]
+    assert not compare_logits("micro-int8", logits(5.0, 1.0), logits(5.5, 1.0), exact)["good"]
+    assert not compare_logits("micro-none", logits(5.0, 1.0), logits(5.1, 1.0), exact)["good"]
 
 
-def test_one_large_difference_is_chance_and_many_are_a_fault() -> None:
+def test_compare_logits_judges_many_differences() -> None:
     here, exact = np.zeros((1, 100), np.float32), np.full((1, 100), 0.1, np.float32)
     there = here.copy()
     there[0, 7] = 0.19  # 1.9 times the largest loss, and little in the mean
-    assert row("micro-int8", here, there, exact)["good"]
+    assert compare_logits("micro-int8", here, there, exact)["good"]
     there[0, 7] = 0.21
-    assert not row("micro-int8", here, there, exact)["good"]
-    assert not row("micro-int8", here, here - 0.21, exact)["good"]
+    assert not compare_logits("micro-int8", here, there, exact)["good"]
+    assert not compare_logits("micro-int8", here, here - 0.21, exact)["good"]
 
 
-def test_near_ties_may_fall_either_way_and_nothing_else() -> None:
-    assert row("micro-int4", logits(1.0, 0.95), logits(1.0, 1.04), logits(1.1, 0.95))["good"]
-    flipped = row("micro-int4-float-kernel", logits(5.0, 1.0), logits(1.0, 5.0), logits(5.1, 1.0))
+def test_compare_logits_allows_near_ties_only() -> None:
+    assert compare_logits("micro-int4", logits(1.0, 0.95), logits(1.0, 1.04), logits(1.1, 0.95))[
+        "good"
+    ]
+    flipped = compare_logits(
+        "micro-int4-float-kernel", logits(5.0, 1.0), logits(1.0, 5.0), logits(5.1, 1.0)
+    )
     assert not flipped["good"]
     assert flipped["same_token"] == 0
 
 
-def test_leading_token_is_the_same_within_logit_error() -> None:
+def test_compare_logits_of_another_leader_is_bad() -> None:
     here = np.zeros((2, 1000), np.float32)
     here[:, 4] = 2.5, 1.0
     exact = here.copy()
     exact[:, 7] = 3.0  # so one logit may be 6 off, and all of them 0.19 in the mean
     tie = here.copy()
     tie[1, 5] = 1.1
-    found = row("micro-int4", here, tie, exact)
+    found = compare_logits("micro-int4", here, tie, exact)
     assert (found["good"], found["same_token"], found["leading"]) == (True, 1, 1)
     flipped = here.copy()
     flipped[0, 5] = 2.6
-    found = row("micro-int4", here, flipped, exact)
+    found = compare_logits("micro-int4", here, flipped, exact)
     assert found["largest_difference"] < found["bound"]
     assert found["rms_difference"] < found["rms_bound"]
     assert not found["good"]
 
 
-def test_the_counter_is_read_from_the_file_that_is_shared(tmp_path: Path) -> None:
+def test_open_counter_reads_the_shared_file(tmp_path: Path) -> None:
     path = tmp_path / "counter"
     path.write_bytes((41).to_bytes(8, "little"))
-    read = counter(path)
+    read = open_counter(path)
     assert read() == 41
     with path.open("r+b") as file:
         file.write((42).to_bytes(8, "little"))
     assert read() == 42
-    assert counter(None)() == 0
+    assert open_counter(None)() == 0
 
 
-def test_the_table_has_dashes_where_only_instructions_are_known() -> None:
-    known = row("tiny-int8", logits(5.0, 1.0), logits(5.0, 1.0), logits(5.5, 1.0)) | {
+def test_step_table_has_dashes_for_unknown_figures() -> None:
+    known = compare_logits("tiny-int8", logits(5.0, 1.0), logits(5.0, 1.0), logits(5.5, 1.0)) | {
         "instructions": 10_428_320
     }
-    text = steps_table([known, {"model": "ctranslate2-int8", "instructions": 2_000_000}]).markdown()
+    text = step_table([known, {"model": "ctranslate2-int8", "instructions": 2_000_000}]).markdown()
     assert "| tiny-int8 | 10.43 | 0.0e+00 | 7.1e-01 | 0.0e+00 | 1.0e+00 | 1 of 1 |" in text
     assert "| ctranslate2-int8 | 2.00 | - | - | - | - | - |" in text
-
-
-def test_windows_are_divided_by_ours() -> None:
-    stages = {"encode": 700.4, "cross_kv": 60.0, "decode": 239.6}
-    rows = [
-        {"case": "ours", "stages": stages, "work": 1000.0},
-        {"case": "theirs", "stages": {"mel": 9.0, "rest": 2500.0}, "work": 2500.0},
-    ]
-    text = stages_table(rows, "ours").markdown()
-    assert "| ours | 700 | 60 | 240 | 1,000 | 1.00 |" in text
-    assert "| theirs | - | - | - | 2,500 | 2.50 |" in text
-
-
-def test_words_by_arithmetic_and_those_that_were_not_heard() -> None:
-    rows = [
-        {"name": "VNNI", "in_pairs": False, "words": 1000, "errors": {"float32": 72, "8 bits": 74}},
-        {"name": "AVX2", "in_pairs": True, "words": 1000, "errors": {"8 bits": 75}},
-    ]
-    text = words_table(rows).markdown()
-    assert "| arithmetic | products are added in | words | float32 | 8 bits |" in text
-    assert "| VNNI | 32 bits | 1,000 | 7.20 % | 7.40 % |" in text
-    assert "| AVX2 | pairs in 16 bits | 1,000 | - | 7.50 % |" in text
 
 
 def _library(code: bytes, at: int, address: int) -> bytes:
@@ -130,59 +102,19 @@ def _library(code: bytes, at: int, address: int) -> bytes:
     return (bytes(header) + loaded + note).ljust(at, b"\0") + code
 
 
-def test_questions_to_the_processor_become_breakpoints_as_long() -> None:
+def test_replace_cpuid_writes_breakpoints_as_long() -> None:
     code = b"\x90\x0f\xa2\x0f\xa2\xc3"
-    changed = without_cpuid(_library(code, 256, 0x1100), [0x1101, 0x1103])
+    changed = replace_cpuid(_library(code, 256, 0x1100), [0x1101, 0x1103])
     assert changed == _library(b"\x90\xcc\x90\xcc\x90\xc3", 256, 0x1100)
     for wrong in (0x1102, 0x1105, 0x9999):
         with pytest.raises(ValueError, match=f"{wrong:#x}"):
-            without_cpuid(_library(code, 256, 0x1100), [wrong])
-
-
-@pytest.mark.slow
-def test_the_clocks_of_a_system_count_instructions(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The bundled model stands for any; the counter is told to add a million at each look."""
-    executed = iter(range(0, 10**12, 10**6))
-    monkeypatch.setattr(
-        "whisper_hailo.core.timing.perf_counter", lambda: next(executed) / PER_SECOND
-    )
-    monkeypatch.setattr("time.perf_counter", lambda: next(executed) / PER_SECOND)
-    case = Case("tiny-1: ours", "ours", "forced", "micro", "en", 1)
-    found = counted({"case": asdict(case), "path": "micro"})
-    assert found["case"] == "ours"
-    assert found["tokens"] is not None
-    stages = found["stages"]
-    assert set(stages) == {"mel", "encode", "cross_kv", "decode"}
-    assert all(count == pytest.approx(round(count)) and count >= 1 for count in stages.values())
-    assert found["work"] >= stages["encode"] + stages["cross_kv"] + stages["decode"]
-
-
-def test_cases_of_ours_are_made_for_that_processor(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """And a rival without an environment is left out, and told of."""
-    monkeypatch.setenv("WHISPER_HAILO_CACHE", "restored afterwards")
-    monkeypatch.setattr(prepare_windows, "random_checkpoint", lambda size, out: out)
-    monkeypatch.setattr(prepare_windows, "made", lambda case: f"made of {case.model}")
-    monkeypatch.setattr(prepare_windows.process, "interpreter", lambda name: None)
-    monkeypatch.setattr("sys.argv", ["prepare_windows", str(tmp_path / "cases.jsonl")])
-    caplog.set_level("INFO")
-    prepare_windows.main()
-    lines = [json.loads(line) for line in (tmp_path / "cases.jsonl").read_text().splitlines()]
-    ours = [line["case"] for line in lines if line["case"]["system"] == "ours"]
-    assert [case["settings"]["half"] for case in ours] == [True] * 4
-    assert {line["path"] for line in lines} == {f"made of {tmp_path / 'tiny'}"}
-    for label in (plan.STUDY, plan.CTRANSLATE2, plan.FASTER_WHISPER):
-        assert f"{label} is left out" in caplog.text
-    assert len(lines) == len(prepare_windows.WANTED) - 3  # whisper.cpp's are written by us
+            replace_cpuid(_library(code, 256, 0x1100), [wrong])
 
 
 ROOT = Path(__file__).parents[4]
 
 
-def test_the_lanes_name_files_that_exist() -> None:
+def test_lanes_name_files_that_exist() -> None:
     text = (ROOT / "lab" / "benchmarks" / "processors" / "tests.txt").read_text(encoding="utf-8")
     paths = [line for line in text.splitlines() if not line.startswith("#")]
     assert len(paths) > 3
@@ -254,7 +186,7 @@ def scripts(tmp_path: Path) -> Scripts:
     return Scripts(tmp_path)
 
 
-def test_unfit_machine_is_told_from_a_failing_program(scripts: Scripts) -> None:
+def test_lane_on_an_unfit_machine_has_its_own_code(scripts: Scripts) -> None:
     assert scripts.run("nonsense").returncode == 2
     broken = scripts.run("demo", broken="whisper_hailo_lab.processors.prepare")
     assert (broken.returncode, scripts.log.read_text(encoding="utf-8").count("\n")) == (2, 1)
@@ -264,7 +196,7 @@ def test_unfit_machine_is_told_from_a_failing_program(scripts: Scripts) -> None:
     assert cannot.returncode == 77, "what scripts/check prints as skipped"
 
 
-def test_both_machines_hear_the_demo_with_the_common_model(
+def test_demo_lane_transcribes_on_both_machines(
     scripts: Scripts,
 ) -> None:
     done = scripts.run("demo")
@@ -278,7 +210,7 @@ def test_both_machines_hear_the_demo_with_the_common_model(
     assert here == f"whisper-hailo {words}"
 
 
-def test_older_processor_with_other_text_is_a_wrong_result(scripts: Scripts) -> None:
+def test_lane_with_another_text_fails(scripts: Scripts) -> None:
     assert scripts.run("short", script="test-processors").returncode == 0
     ran = scripts.log.read_text(encoding="utf-8")
     assert "qemu-x86_64 " in ran

@@ -12,11 +12,11 @@ import pytest
 from lab.tests.unit.small_run import CACHE, HEADER, MACHINE, OURS, OURS_FILES, RIVAL, RUN
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo_lab.report import charts, study
-from whisper_hailo_lab.report.build import build, report
+from whisper_hailo_lab.report.build import build_page, write_report
 from whisper_hailo_lab.report.canvas import Chart
-from whisper_hailo_lab.report.gather import gather, group
+from whisper_hailo_lab.report.gather import gather_runs, group_by_machine
 from whisper_hailo_lab.report.page import Page
-from whisper_hailo_lab.report.table import Table, file_text, number, percent, share, table_of
+from whisper_hailo_lab.report.tables import describe_file
 from whisper_hailo_lab.runs.records import ComparisonRecord, FileResult, RunRecords
 from whisper_hailo_lab.runs.run_file import RunWriter
 
@@ -58,47 +58,46 @@ def plain(name: str, title: str, *_: object) -> Chart:
 @pytest.fixture(autouse=True)
 def drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "slow" not in request.keywords:
-        for module in (charts, charts):
-            monkeypatch.setattr(module, "draw_chart", plain)
+        monkeypatch.setattr(charts, "draw_chart", plain)
 
 
 def page(*runs: RunRecords) -> Page:
-    return build(group([(f"run-{i}.jsonl", run) for i, run in enumerate(runs)]))
+    return build_page(group_by_machine([(f"run-{i}.jsonl", run) for i, run in enumerate(runs)]))
 
 
-def test_markdown_is_the_golden() -> None:
+def test_page_of_a_small_run_is_the_golden() -> None:
     """After a wanted change: python -m lab.tests.unit.report.test_report."""
     assert page(RUN).markdown() == GOLDEN.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_same_records_same_bytes() -> None:
-    (source,) = group([("run.jsonl", RUN)])[0].sources
+def test_chart_of_the_same_records_is_the_same() -> None:
+    (source,) = group_by_machine([("run.jsonl", RUN)])[0].sources
     assert charts.scatter_chart(source) == charts.scatter_chart(source)
 
 
 @pytest.mark.parametrize("name", ["report.md", "index.html"])
-def test_an_earlier_report_is_replaced_and_nothing_else(tmp_path: Path, name: str) -> None:
+def test_write_report_replaces_only_an_earlier_one(tmp_path: Path, name: str) -> None:
     with RunWriter(tmp_path / "run.jsonl", HEADER) as writer:
         for record in (*RUN.files, *RUN.cases):
             writer.write(record)
     for _ in range(2):
-        report([tmp_path / "run.jsonl"], tmp_path / "out")
+        write_report([tmp_path / "run.jsonl"], tmp_path / "out")
     own = "# My report\n<!doctype html>"
     (tmp_path / "out" / name).write_text(own)
     with pytest.raises(OutputError, match=name):
-        report([tmp_path / "run.jsonl"], tmp_path / "out")
+        write_report([tmp_path / "run.jsonl"], tmp_path / "out")
     assert (tmp_path / "out" / name).read_text() == own
 
 
 @pytest.mark.slow
-def test_everything_is_written_and_linked(tmp_path: Path) -> None:
+def test_write_report_writes_all_that_it_links(tmp_path: Path) -> None:
     run_file = tmp_path / "run.jsonl"
     everything = replace(RUN, comparisons=(CACHE, *OTHERS))
     with RunWriter(run_file, HEADER) as writer:
         for record in (*everything.files, *everything.cases, *everything.comparisons):
             writer.write(record)
-    html = report([run_file], tmp_path / "out").read_text(encoding="utf-8")
+    html = write_report([run_file], tmp_path / "out").read_text(encoding="utf-8")
     written = {path.name for path in (tmp_path / "out" / "charts").iterdir()}
     names = {"latency", "tail", "memory", "accuracy", "scatter", "cache", "window", "precision",
              "padding"}  # fmt: skip
@@ -114,7 +113,7 @@ def test_everything_is_written_and_linked(tmp_path: Path) -> None:
         assert (tmp_path / "out" / target).is_file()
 
 
-def test_the_html_page_needs_nothing_else() -> None:
+def test_html_page_refers_to_nothing_else() -> None:
     html = page(RUN).html()
     assert not re.search(r'(src|href)="(?!#)[^"]+"', html.replace("xlink:href", "href"))
     assert "<script" not in html
@@ -122,7 +121,7 @@ def test_the_html_page_needs_nothing_else() -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_a_case_that_never_ran_has_dashes_for_rates() -> None:
+def test_page_of_a_failed_case_has_dashes() -> None:
     lost = tuple(
         FileResult(RIVAL.name, r.id, reference=r.reference, error="no weights") for r in OURS_FILES
     )
@@ -133,7 +132,7 @@ def test_a_case_that_never_ran_has_dashes_for_rates() -> None:
     assert "no weights" in markdown
 
 
-def test_the_studys_rows_are_marked_as_published() -> None:
+def test_page_marks_the_study_as_published() -> None:
     markdown = page(RUN).markdown()
     assert "published by the study" in markdown
     assert (
@@ -144,7 +143,7 @@ def test_the_studys_rows_are_marked_as_published() -> None:
         assert row.name in markdown
 
 
-def test_published_parts_make_up_their_totals() -> None:
+def test_published_totals_are_sums_of_their_parts() -> None:
     timings = (*study.HELLO_WORLD, *study.ASK_NOT)
     for row in (*study.LIBRISPEECH, *study.ACCENTED, *timings):
         if row.encoder_ms is not None and row.decoder_ms is not None:
@@ -152,7 +151,7 @@ def test_published_parts_make_up_their_totals() -> None:
     assert [warm >= load for load, warm in study.MEMORY_MB.values()] == [True] * 7
 
 
-def test_published_headlines_follow_from_the_published_rows() -> None:
+def test_published_ratios_follow_from_their_rows() -> None:
     """Within rounding: what the study claims against what its own tables give."""
     ms = {row.name: row.total_ms for row in study.LIBRISPEECH}
     hybrid = ms["HEF encoder + cached INT8"]
@@ -168,7 +167,7 @@ def test_published_headlines_follow_from_the_published_rows() -> None:
     assert recounted == pytest.approx([14.05, 14.21], abs=0.02)
 
 
-def test_machines_are_never_mixed() -> None:
+def test_page_of_two_machines_keeps_them_apart() -> None:
     other = replace(HEADER, machine=replace(MACHINE, board="Raspberry Pi 5"))
     both = page(RUN, RunRecords(other, (OURS,), OURS_FILES))
     titles = [section.title for section in both.sections if section.title.startswith("Latency")]
@@ -180,56 +179,33 @@ def test_machines_are_never_mixed() -> None:
     assert len(names) == len(set(names))
 
 
-def test_run_files_of_one_machine_keep_their_own_tables() -> None:
+def test_page_of_two_runs_has_tables_for_each() -> None:
     second = replace(RUN, comparisons=())
     anchors = [section.anchor for section in page(RUN, second).sections]
     assert len(anchors) == len(set(anchors))
     assert {"latency", "1-latency", "run-run-0-jsonl", "run-run-1-jsonl"} <= set(anchors)
 
 
-def test_a_run_of_comparisons_alone() -> None:
+def test_page_without_cases_has_comparisons() -> None:
     alone = page(RunRecords(HEADER, comparisons=(CACHE,)))
     assert [section.anchor for section in alone.sections] == ["cache", "run-run-0-jsonl", "study"]
     assert alone.headline == "0 cases measured on 1 machine."
     assert "1,024 rows of attention" in alone.findings[0].text
 
 
-def test_no_run_files(tmp_path: Path) -> None:
+def test_gather_runs_without_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="run files"):
-        gather([tmp_path])
+        gather_runs([tmp_path])
 
 
-def test_markup_in_texts_is_only_text() -> None:
-    table = Table(("<b>", "x"), (("a|b", "<i>&"),))
-    assert "| a\\|b | <i>& |" in table.markdown()
-    assert "<td>&lt;i&gt;&amp;</td>" in table.html()
-
-
-def test_tables_as_text() -> None:
-    table = Table(("case", "ms"), (("a", "1"), ("long name", "20")))
-    assert table.plain() == "case       ms\na          1\nlong name  20\n"
-    assert table.transposed().plain() == "case  a  long name\nms    1  20\n"
-
-
-def test_columns_say_what_stands_in_them() -> None:
-    made = table_of([3, 4], ("n", str), ("square", lambda n: f"{n * n}"))
-    assert made == Table(("n", "square"), (("3", "9"), ("4", "16")))
-    assert table_of([], ("n", str)).rows == ()
-
-
-def test_what_has_no_value_is_a_dash() -> None:
-    assert (percent(None), percent(float("inf")), number(None), share(None, 3)) == ("-",) * 4
-    assert (percent(0.1234), number(1.26), share(1, 3)) == ("12.3 %", "1.3", "1 of 3")
-
-
-def test_a_file_in_words() -> None:
-    text = file_text(replace(OURS_FILES[1], runaway=True))
+def test_describe_file_has_times_and_texts() -> None:
+    text = describe_file(replace(OURS_FILES[1], runaway=True))
     assert "encode 6.0" in text
     assert "total 20.0 ms; runaway" in text
     assert "said:  Five six." in text
-    assert "FAILED: broken" in file_text(replace(OURS_FILES[1], error="broken"))
+    assert "FAILED: broken" in describe_file(replace(OURS_FILES[1], error="broken"))
 
 
 if __name__ == "__main__":
-    charts.draw_chart = charts.draw_chart = plain
+    charts.draw_chart = plain
     GOLDEN.write_text(page(RUN).markdown(), encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from lab.tests.unit.small_run import OURS, OURS_FILES, RIVAL, RIVAL_FILES, RUN
 from whisper_hailo_lab.rates import Score
-from whisper_hailo_lab.report.table import cases_table
+from whisper_hailo_lab.report.tables import case_table
 from whisper_hailo_lab.runs.records import FileResult
 from whisper_hailo_lab.runs.summary import (
     Summary,
@@ -141,7 +141,7 @@ def test_where_nothing_was_heard_there_is_no_rate() -> None:
     figures = case_figures(summary)
     assert figures["normalised"] is figures["simple"] is None
     assert figures["words_with_failed"]["rate"] == 1.0
-    row = dict(zip(cases_table([summary]).columns, cases_table([summary]).rows[0], strict=True))
+    row = dict(zip(case_table([summary]).columns, case_table([summary]).rows[0], strict=True))
     for column in ("WER (corpus)", "WER (mean)", "CER", "simple WER / CER (mean)", "rtfx"):
         assert row[column] == "-"
     assert row["files"] == "0/3"

@@ -14,11 +14,11 @@ import pytest
 from tests import moonshine_stand_in
 from whisper_hailo.core.errors import ModelError, OptionError, WhisperHailoError
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.experiments.bench import machine_plan
+from whisper_hailo_lab.experiments.bench import plan_machine
 from whisper_hailo_lab.runs.records import Case, Row
 from whisper_hailo_lab.systems.ours import Ours
 from whisper_hailo_lab.systems.protocol import Loading, System
-from whisper_hailo_lab.systems.table import SYSTEMS, entry
+from whisper_hailo_lab.systems.table import SYSTEMS, find_system
 
 AUDIO = np.zeros(16_000, np.float32)
 OWN = ("ours", "study", "speech2text")
@@ -32,7 +32,7 @@ def watch(component: str, work: Any) -> Any:
 
 def system(name: str, row: Row = "matched", path: str = "model", **settings: Any) -> System:
     case = Case("x", name, row, threads=2, settings=settings)
-    return entry(name).make(Loading(case, path))
+    return find_system(name).make(Loading(case, path))
 
 
 @pytest.fixture
@@ -285,7 +285,7 @@ def heard_watch(_: str, work: Any) -> Any:
 
 def settings(row: Row) -> dict[str, Any]:
     """What the first case of ours in a row hears with."""
-    cases = machine_plan("micro", threads=1)
+    cases = plan_machine("micro", threads=1)
     case = next(case for case in cases if (case.system, case.row) == ("ours", row))
     ours = Ours(Loading(case, "micro"))
     try:

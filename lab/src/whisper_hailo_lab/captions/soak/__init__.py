@@ -1,1 +1,1 @@
-"""A microphone of minutes or hours with a fault each minute: what is lost, what is doubled."""
+"""A microphone for minutes or hours with one fault a minute: what is lost or doubled."""

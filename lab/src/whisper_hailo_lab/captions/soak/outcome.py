@@ -1,4 +1,4 @@
-"""What is made of a soak's files, also of one that was cut."""
+"""Outcome of a soak from its files, also of one that was interrupted."""
 
 from __future__ import annotations
 
@@ -31,133 +31,128 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo_lab.captions.event_checks import EventChecker
 from whisper_hailo_lab.captions.soak.room import Diary, Fault, PageText, Played
 from whisper_hailo_lab.captions.soak.service import PARTIAL_S, HeldMemory
-from whisper_hailo_lab.captions.stream import captioned, percent_wrong
+from whisper_hailo_lab.captions.stream import caption_file, word_error_percent
 
 _KINDS: Final = {kind.name: kind for kind in (Started, Partial, Completed, Lost, Away, Back)}
 _MARGIN_S: Final = 0.8
-"""Between the word of command to the player and the sound, and by how much word times are off."""
+"""Delay from the player's start to the sound, and inaccuracy of word times."""
+
+_FLAT_FROM_S: Final = 600.0
+_PART_S: Final = 300
+
+Line = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """The events of one start of the program.
+class EventRun:
+    """Events of one start of the program, as they were written."""
 
-    Attributes:
-        name: that the page and the file have in common for it; empty in files of before.
-        lines: as they were written.
-    """
-
-    name: str
-    lines: list[dict[str, Any]]
+    lines: list[Line]
 
     @property
-    def completed(self) -> list[dict[str, Any]]:
-        """Events of completed segments whose text is not empty."""
+    def completed(self) -> list[Line]:
+        """Events of completed segments with a text."""
         return [line for line in self.lines if line["event"] == "completed" and line["text"]]
 
-    def breaches(self, *, killed: bool) -> Iterator[str]:
-        """What breaks the guarantees; a run that was killed need not complete its last segment."""
-        watch = EventChecker()
+    def breaches(self, *, is_killed: bool) -> Iterator[str]:
+        """Yield breaches of the guarantees; a killed run need not complete its last segment."""
+        checker = EventChecker()
         for line in self.lines:
-            yield from watch.see(event_of(line))
-        if not killed:
-            yield from watch.end()
+            yield from checker.check_event(parse_event(line))
+        if not is_killed:
+            yield from checker.check_end()
 
 
-def runs_of(path: Path) -> list[Run]:
-    """Of a file of events."""
-    runs: list[Run] = []
+def read_events(path: Path) -> list[EventRun]:
+    """Read the runs of a file of events."""
+    runs: list[EventRun] = []
     for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
         if line["event"] == "run":
-            runs.append(Run(line["run"], []))
+            runs.append(EventRun([]))
         else:
             runs[-1].lines.append(line)
     return runs
 
 
-def event_of(line: dict[str, Any]) -> Event:
-    """An event as it was before it was written."""
+def parse_event(line: Line) -> Event:
+    """Return the event of a line."""
     kind = _KINDS[line["event"]]
-    given = {one.name: line[one.name] for one in fields(kind) if one.name in line}
+    values = {field.name: line[field.name] for field in fields(kind) if field.name in line}
     for name in ("words", "committed", "tentative"):
-        if name in given:
-            given[name] = tuple(CaptionWord(**word) for word in given[name])
-    event: Event = kind(**given)
+        if name in values:
+            values[name] = tuple(CaptionWord(**word) for word in values[name])
+    event: Event = kind(**values)
     return event
 
 
-def overlaps(runs: Sequence[Run], faults: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Segments that begin before the one before them ends, by the time on the wall.
-
-    Sound that was kept while the program was stopped comes late, and has the time at which it came.
-    """
-    spans = [
-        (said_at(line), said_at(line) + line["end_s"] - line["start_s"], line["text"])
-        for run in runs
-        for line in run.completed
-        if not any(begin <= said_at(line) <= end + _MARGIN_S for _, begin, end in faults)
-    ]
-    return [
-        f"{one[2]!r} and {other[2]!r}" for one, other in pairwise(spans) if other[0] < one[1] - 0.1
-    ]
-
-
-def said_at(line: dict[str, Any]) -> float:
-    """When an event's beginning was said, in seconds since 1970."""
+def spoken_at(line: Line) -> float:
+    """Return when an event's beginning was spoken, in seconds since 1970."""
     return datetime.fromisoformat(line["at"]).timestamp()
 
 
-def heard_in(runs: Sequence[Run], start_s: float, end_s: float) -> str:
-    """Words that were said in a stretch of time."""
-    words = [
-        word["text"]
+def find_overlaps(runs: Sequence[EventRun], faults: Sequence[Fault]) -> list[str]:
+    """Return segments that begin before the previous one ends, by the wall clock.
+
+    Segments within a fault do not count: sound that was buffered while the program was stopped has
+    the time of its late arrival.
+    """
+    lines = [
+        line
         for run in runs
         for line in run.completed
-        for word in line["words"]
-        if start_s - _MARGIN_S
-        <= said_at(line) + word.get("start_s", line["start_s"]) - line["start_s"]
-        <= end_s + _MARGIN_S
+        if not any(fault.start_s <= spoken_at(line) <= fault.end_s + _MARGIN_S for fault in faults)
     ]
+    overlaps = []
+    for line, following in pairwise(lines):
+        end_s = spoken_at(line) + line["end_s"] - line["start_s"]
+        if spoken_at(following) < end_s - 0.1:
+            overlaps.append(f"{line['text']!r} and {following['text']!r}")
+    return overlaps
+
+
+def words_between(runs: Sequence[EventRun], start_s: float, end_s: float) -> str:
+    """Return the words that were spoken in a span of time."""
+    words = []
+    for run in runs:
+        for line in run.completed:
+            for word in line["words"]:
+                offset_s = word.get("start_s", line["start_s"]) - line["start_s"]
+                at_s = spoken_at(line) + offset_s
+                if start_s - _MARGIN_S <= at_s <= end_s + _MARGIN_S:
+                    words.append(word["text"])
     return "".join(words).strip()
 
 
-def undisturbed(
-    played: Sequence[Played], faults: Sequence[tuple[str, float, float]]
-) -> list[Played]:
-    """Clips that were played while all was well."""
+def undisturbed_clips(played: Sequence[Played], faults: Sequence[Fault]) -> list[Played]:
+    """Return the clips that were played without a fault."""
     return [
-        clip
-        for clip in played
-        if clip.whole
-        and not any(
-            begin - 1 < clip.end_s + 2 and clip.start_s < end + 1 for _, begin, end in faults
-        )
+        clip for clip in played if clip.whole and not any(_touches(clip, fault) for fault in faults)
     ]
 
 
-def cues_of(folder: Path) -> str:
-    """All that is said in the subtitles, in order."""
+def _touches(clip: Played, fault: Fault) -> bool:
+    return fault.start_s - 1 < clip.end_s + 2 and clip.start_s < fault.end_s + 1
+
+
+def read_subtitles(folder: Path) -> str:
+    """Return the text of all subtitles, in order."""
     files = sorted(folder.glob("a*.srt"), key=lambda path: path.stat().st_mtime)
-    texts = [
-        line
-        for path in files
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line and not line.isdigit() and " --> " not in line
-    ]
-    return _plain(" ".join(texts))
+    lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    texts = [line for line in lines if line and not line.isdigit() and " --> " not in line]
+    return _normalise_blanks(" ".join(texts))
 
 
-def texts_of(runs: Sequence[Run]) -> str:
-    """All that was completed, in order."""
-    return _plain(" ".join(line["text"] for run in runs for line in run.completed))
+def join_texts(runs: Sequence[EventRun]) -> str:
+    """Return the text of all completed segments, in order."""
+    return _normalise_blanks(" ".join(line["text"] for run in runs for line in run.completed))
 
 
-def _plain(text: str) -> str:
+def _normalise_blanks(text: str) -> str:
     return re.sub(r"\s+", " ", text.replace("-->", "->")).strip()
 
 
-def recorded_s(folder: Path) -> float:
-    """Seconds in all recordings; the header of one whose program was killed does not say."""
+def recorded_seconds(folder: Path) -> float:
+    """Return the seconds in all recordings; the header of a killed program's file lacks them."""
     n_samples = 0
     for path in folder.glob("a*.flac"):
         with open_audio(path) as stream:
@@ -165,100 +160,101 @@ def recorded_s(folder: Path) -> float:
     return n_samples / SAMPLE_RATE_HZ
 
 
-_FLAT_FROM_S: Final = 600.0
-
-
-def outcome(folder: Path, model: str) -> dict[str, Any]:
-    """Against the guarantees, the room, the page and the files.
+def score_soak(folder: Path, model: str) -> dict[str, Any]:
+    """Compare events, page and files with what was played.
 
     Args:
-        folder: of the soak.
-        model: checkpoint, which hears the same clips where nothing happens.
+        folder: folder of the soak.
+        model: checkpoint, which also transcribes the same clips without faults.
     """
     diary = Diary(folder)
     entries = list(diary.entries())
     faults = [entry for entry in entries if isinstance(entry, Fault)]
     played = [entry for entry in entries if isinstance(entry, Played)]
-    weights = [entry for entry in entries if isinstance(entry, HeldMemory)]
-    runs = runs_of(folder / "a.jsonl")
+    memory = [entry for entry in entries if isinstance(entry, HeldMemory)]
+    runs = read_events(folder / "a.jsonl")
     return {
         "minutes_real": round((played[-1].end_s - played[0].start_s) / 60),
         "faults": dict(Counter(fault.kind for fault in faults)),
         "starts": len(runs),
-        **_found(runs, faults, played, model, folder),
-        **_page(runs, diary.shown()),
-        **memory(weights),
+        **_score_events(runs, faults, played, model, folder),
+        **_score_page(runs, diary.page()),
+        **summarise_memory(memory),
     }
 
 
-def _found(
-    runs: list[Run], faults: list[Fault], played: list[Played], model: str, folder: Path
+def _score_events(
+    runs: list[EventRun], faults: list[Fault], played: list[Played], model: str, folder: Path
 ) -> dict[str, Any]:
-    taking = [(fault.kind, fault.start_s, fault.end_s) for fault in faults if fault.takes_sound]
-    calm = undisturbed(played, taking)
-    heard = [heard_in(runs, clip.start_s, clip.end_s) for clip in calm]
+    taking = [fault for fault in faults if fault.takes_sound]
+    calm = undisturbed_clips(played, taking)
+    heard = [words_between(runs, clip.start_s, clip.end_s) for clip in calm]
+    missing = [clip.text for clip, text in zip(calm, heard, strict=True) if not text]
     reference = " ".join(clip.text for clip in calm)
+    breaches = [breach for run in runs for breach in run.breaches(is_killed=run is not runs[-1])]
+    kinds = Counter(line["event"] for run in runs for line in run.lines)
     return {
-        "violations": [
-            breach for run in runs for breach in run.breaches(killed=run is not runs[-1])
-        ],
-        "doubled": overlaps(runs, taking),
+        "violations": breaches,
+        "doubled": find_overlaps(runs, taking),
         "clips": len(played),
         "clips_undisturbed": len(calm),
-        "clips_not_heard": [clip.text for clip, text in zip(calm, heard, strict=True) if not text],
-        "wer": percent_wrong(reference, " ".join(heard)),
-        "wer_as_file": percent_wrong(reference, _as_file(calm, folder, model)),
+        "clips_not_heard": missing,
+        "wer": word_error_percent(reference, " ".join(heard)),
+        "wer_as_file": word_error_percent(reference, _caption_clips(calm, folder, model)),
         "segments": sum(len(run.completed) for run in runs),
-        "subtitles_differ": int(cues_of(folder) != texts_of(runs)),
-        "recorded_s": round(recorded_s(folder), 1),
-        "away": sum(line["event"] == "away" for run in runs for line in run.lines),
-        "lost": sum(line["event"] == "lost" for run in runs for line in run.lines),
+        "subtitles_differ": int(read_subtitles(folder) != join_texts(runs)),
+        "recorded_s": round(recorded_seconds(folder), 1),
+        "away": kinds["away"],
+        "lost": kinds["lost"],
     }
 
 
-def _as_file(clips: list[Played], folder: Path, model: str) -> str:
-    """What is heard of the same clips where nothing happens."""
+def _caption_clips(clips: list[Played], folder: Path, model: str) -> str:
+    """Return the captions of the same clips without faults."""
     pause = np.zeros(2 * SAMPLE_RATE_HZ, np.float32)
-    sound = [part for clip in clips for part in (load_audio(Path(clip.path)), pause)]
+    sound = []
+    for clip in clips:
+        sound += [load_audio(Path(clip.path)), pause]
     path = folder / "same.wav"
     soundfile.write(path, np.concatenate(sound), SAMPLE_RATE_HZ)
-    return captioned(path, model, CaptionOptions(min_partial_s=PARTIAL_S))
+    return caption_file(path, model, CaptionOptions(min_partial_s=PARTIAL_S))
 
 
-def _page(runs: list[Run], shown: PageText) -> dict[str, Any]:
-    """What the page showed, against what was written; runs have their ids for themselves."""
-    written = [{line["segment_id"]: line["text"] for line in run.completed} for run in runs]
+def _score_page(runs: list[EventRun], page: PageText) -> dict[str, Any]:
+    """Compare the page's texts with the written ones, run by run, since ids repeat."""
+    n_lost = 0
+    n_unwritten = 0
+    for run, seen in zip(runs, page.runs, strict=False):
+        written = {line["segment_id"]: line["text"] for line in run.completed}
+        n_lost += len(written.keys() - seen.keys())
+        n_unwritten += sum(text != written.get(index) for index, text in seen.items())
     return {
-        "page_visits": shown.n_visits,
-        "page_lost": sum(
-            len(texts.keys() - seen.keys())
-            for texts, seen in zip(written, shown.runs, strict=False)
-        ),
-        "page_doubled": len(shown.twice),
-        "page_not_written": sum(
-            seen[index] != texts.get(index)
-            for texts, seen in zip(written, shown.runs, strict=False)
-            for index in seen
-        ),
+        "page_visits": page.n_visits,
+        "page_lost": n_lost,
+        "page_doubled": len(page.twice),
+        "page_not_written": n_unwritten,
     }
 
 
-def memory(weights: Sequence[HeldMemory]) -> dict[str, Any]:
-    """Of the oldest process: medians of each five minutes, and how much it grows after ten."""
-    oldest = max(weights, key=lambda weight: weight.age_s).run if weights else 0
-    own = [weight for weight in weights if weight.run == oldest]
-    late = [weight for weight in own if weight.age_s >= _FLAT_FROM_S]
-    slope = (
-        float(np.polyfit([w.age_s / 60 for w in late], [w.rss_mib for w in late], 1)[0])
-        if len(late) > 2
-        else None
-    )
+def summarise_memory(samples: Sequence[HeldMemory]) -> dict[str, Any]:
+    """Return the memory of the oldest process in each five minutes, and its late growth."""
+    oldest = max(samples, key=lambda sample: sample.age_s).run if samples else 0
+    process = [sample for sample in samples if sample.run == oldest]
+    by_part: dict[float, list[float]] = {}
+    for sample in process:
+        by_part.setdefault(sample.age_s // _PART_S, []).append(sample.rss_mib)
     return {
-        "memory_mib": [
-            round(float(np.median([w.rss_mib for w in own if w.age_s // 300 == part])), 1)
-            for part in sorted({w.age_s // 300 for w in own})
-        ],
-        "memory_mib_per_minute_after_ten": slope,
-        "descriptors": max((w.n_descriptors for w in own), default=0),
-        "threads_of_process": max((w.n_threads for w in own), default=0),
+        "memory_mib": [round(float(np.median(by_part[part])), 1) for part in sorted(by_part)],
+        "memory_mib_per_minute_after_ten": _growth_per_minute(process),
+        "descriptors": max((sample.n_descriptors for sample in process), default=0),
+        "threads_of_process": max((sample.n_threads for sample in process), default=0),
     }
+
+
+def _growth_per_minute(process: Sequence[HeldMemory]) -> float | None:
+    """Return the slope of memory once the process is warm; `None` with too few samples."""
+    late = [sample for sample in process if sample.age_s >= _FLAT_FROM_S]
+    if len(late) <= 2:
+        return None
+    minutes = [sample.age_s / 60 for sample in late]
+    return float(np.polyfit(minutes, [sample.rss_mib for sample in late], 1)[0])

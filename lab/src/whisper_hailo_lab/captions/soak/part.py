@@ -1,4 +1,4 @@
-"""The measurement: a microphone of so many minutes, a fault in each of them."""
+"""The measurement: a microphone for some minutes, with one fault in each."""
 
 from __future__ import annotations
 
@@ -15,58 +15,68 @@ from whisper_hailo.http.addresses import Listener
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.soak.room import Diary, Fault, SoundServer, Speaker
 from whisper_hailo_lab.captions.soak.service import Service
-from whisper_hailo_lab.data.clips import recordings
+from whisper_hailo_lab.data.clips import find_clips
 
 logger = logging.getLogger(__name__)
 
-_AWAY_S, _FULL_S, _STOPPED_S = 8.0, 15.0, 20.0
-_WEIGHED_S: Final = 10.0
-_CALM_S: Final = 30.0
-"""Into each minute the fault comes: what was said before it is in files, what follows is heard."""
+_AWAY_S: Final = 8.0
+_FULL_S: Final = 15.0
+_STOPPED_S: Final = 20.0
+_SETTLE_S: Final = 10.0
+_SAMPLED_S: Final = 10.0
+_LAST_WORDS_S: Final = 5.0
 
-_KILL_EACH, _KILLS_END = 5, 20
-"""Minutes; none later, so that the process that follows grows old enough to tell of its memory."""
+_CALM_S: Final = 30.0
+"""Seconds of each minute before its fault: earlier words are in files, later ones are heard."""
+
+_KILL_EVERY: Final = 5
+_LAST_KILL: Final = 20
+"""Minutes. The process after the last kill grows old enough to judge its memory."""
 
 _SHORT: Final = frozenset({"disk full", "page reloaded"})
-"""Faults that take no sound away."""
+"""Faults that lose no sound."""
+
+FaultKind = tuple[str, Callable[[], None]]
+"""Name and cause of a fault."""
 
 
-def soak(model: str, minutes: int, folder: Path, seed: int = 0) -> None:
-    """Captions of a microphone with a fault each minute, by the real command.
+def run_soak(model: str, minutes: int, folder: Path, seed: int = 0) -> None:
+    """Caption a microphone by the real command, with one fault a minute.
 
     Args:
         model: checkpoint.
-        minutes: of real time.
-        folder: of its files and its diary.
-        seed: of what is said.
+        minutes: minutes of real time.
+        folder: folder of files and diary.
+        seed: seed of the speech.
     """
     folder.mkdir(parents=True, exist_ok=True)
     diary = Diary(folder)
+    clips = find_clips("seen", "unseen")
     with ExitStack() as stack:
         sound = stack.enter_context(SoundServer(folder))
         service = stack.enter_context(Service(model, folder, sound.environment, _free_port()))
-        clips = recordings("seen", "unseen")
-        speaker = stack.enter_context(Speaker(clips, sound, folder, seed, diary.note))
-        stack.enter_context(_Watch(service, diary))
+        speaker = stack.enter_context(Speaker(clips, sound, folder, seed, diary.add))
+        stack.enter_context(_MemorySampler(service, diary))
         browser = stack.enter_context(Browser(service.address, seed))
-        _faults(minutes, _causes(sound, service, browser), diary, browser)
+        kill = ("killed", service.kill)
+        _cause_faults(minutes, kill, _other_faults(sound, service, browser), diary, browser)
         speaker.close()
-        time.sleep(5.0)  # the last words are heard
+        time.sleep(_LAST_WORDS_S)
         browser.close()
         service.close()
         diary.note_page(browser)
 
 
-class _Watch(Closing):
-    """Weighs the program again and again."""
+class _MemorySampler(Closing):
+    """Samples the memory of the program at intervals."""
 
     def __init__(self, service: Service, diary: Diary) -> None:
         self._service = service
         self._diary = diary
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._weigh, name="watch", daemon=True)
+        self._thread = threading.Thread(target=self._sample, name="memory", daemon=True)
 
-    def open(self) -> _Watch:
+    def open(self) -> _MemorySampler:
         self._thread.start()
         return self
 
@@ -74,11 +84,11 @@ class _Watch(Closing):
         self._ended.set()
         self._thread.join()
 
-    def _weigh(self) -> None:
-        while not self._ended.wait(_WEIGHED_S):
-            weight = self._service.weigh()
-            if weight is not None:
-                self._diary.note(weight)
+    def _sample(self) -> None:
+        while not self._ended.wait(_SAMPLED_S):
+            memory = self._service.sample_memory()
+            if memory is not None:
+                self._diary.add(memory)
 
 
 def _free_port() -> int:
@@ -86,44 +96,44 @@ def _free_port() -> int:
         return listener.port
 
 
-def _causes(
-    sound: SoundServer, service: Service, browser: Browser
-) -> list[tuple[str, Callable[[], None]]]:
-    def away() -> None:
+def _other_faults(sound: SoundServer, service: Service, browser: Browser) -> list[FaultKind]:
+    """Return all faults but the kill."""
+
+    def take_microphone_away() -> None:
         sound.close()
         time.sleep(_AWAY_S)
         sound.open()
-        time.sleep(2 * _AWAY_S)  # until it is opened again
+        time.sleep(2 * _AWAY_S)  # until the program opens it again
 
-    def stop() -> None:
-        service.stop(_STOPPED_S)
-        time.sleep(10.0)
+    def freeze() -> None:
+        service.freeze(_STOPPED_S)
+        time.sleep(_SETTLE_S)
 
     return [
-        ("killed", service.kill),
-        ("microphone away", away),
+        ("microphone away", take_microphone_away),
         ("disk full", lambda: service.fill_disk(_FULL_S)),
         ("page reloaded", browser.reload),
-        ("stopped", stop),
+        ("stopped", freeze),
     ]
 
 
-def _faults(
-    minutes: int, causes: list[tuple[str, Callable[[], None]]], diary: Diary, browser: Browser
+def _cause_faults(
+    minutes: int, kill: FaultKind, others: list[FaultKind], diary: Diary, browser: Browser
 ) -> None:
-    """One in each minute, and when each was."""
+    """Cause one fault in each minute, and note its time."""
     begin_s = time.monotonic()
-    (killed, *others), n_others = causes, 0
+    n_others = 0
     for minute in range(minutes):
         time.sleep(max(0.0, begin_s + 60 * minute + _CALM_S - time.monotonic()))
-        if minute < _KILLS_END and minute % _KILL_EACH == _KILL_EACH - 1:
-            name, cause = killed
+        if minute < _LAST_KILL and minute % _KILL_EVERY == _KILL_EVERY - 1:
+            name, cause = kill
         else:
             name, cause = others[n_others % len(others)]
             n_others += 1
-        at_s = time.time()
+        start_s = time.time()
         cause()
-        diary.note(Fault(name, at_s, at_s if name in _SHORT else time.time()))
+        end_s = start_s if name in _SHORT else time.time()
+        diary.add(Fault(name, start_s, end_s))
         diary.note_page(browser)
         logger.info("minute %d: %s", minute, name)
     time.sleep(max(0.0, begin_s + 60 * minutes - time.monotonic()))

@@ -1,4 +1,4 @@
-"""A room whose microphone is real to PortAudio: PulseAudio's, which hears what is played."""
+"""A room with a microphone that is real to PortAudio: PulseAudio's, which hears what is played."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.soak.service import HeldMemory
-from whisper_hailo_lab.data.clips import said
+from whisper_hailo_lab.data.clips import text_beside
 
 PROGRAMS: Final = ("pulseaudio", "pactl", "paplay")
 PACKAGES: Final = ("pulseaudio", "pulseaudio-utils", "libportaudio2", "libasound2-plugins")
-"""Of Debian: the server, its programs, and what PortAudio reaches it through."""
+"""Debian's packages of the server, its programs, and PortAudio's way to it."""
 
 _ALSA: Final = (
     'pcm.!default { type pulse hint.description "Default" }\nctl.!default { type pulse }\n'
@@ -42,11 +42,11 @@ class Played:
     """A clip that was played.
 
     Attributes:
-        path: of the clip.
-        text: what is said in it.
-        start_s: when it began, in seconds since 1970.
-        end_s: when it was over.
-        whole: the player had nothing to complain of.
+        path: path of the clip.
+        text: its words.
+        start_s: start, in seconds since 1970.
+        end_s: end.
+        whole: the player reported no error.
     """
 
     path: str
@@ -61,17 +61,15 @@ class SoundServer(Closing):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.environment = os.environ | {
-            "HOME": str(folder),
-            "XDG_RUNTIME_DIR": str(folder / "run"),
-        }
+        runtime = str(folder / "run")
+        self.environment = os.environ | {"HOME": str(folder), "XDG_RUNTIME_DIR": runtime}
         self._server: subprocess.Popen[bytes] | None = None
 
     def open(self) -> Self:
-        """Begin to hear.
+        """Start the server.
 
         Raises:
-            DeviceError: there is no such server here, or it does not start.
+            DeviceError: it is not installed, or does not start.
         """
         missing = [program for program in PROGRAMS if shutil.which(program) is None]
         if missing:
@@ -80,40 +78,38 @@ class SoundServer(Closing):
             )
         (self._folder / "run").mkdir(mode=0o700, exist_ok=True)
         (self._folder / ".asoundrc").write_text(_ALSA, encoding="utf-8")
-        self._server = subprocess.Popen(
-            [
-                *("pulseaudio", "--daemonize=no", "--exit-idle-time=-1", "-n"),
-                *("-L", "module-native-protocol-unix"),
-                *("-L", "module-null-sink sink_name=played"),
-            ],
-            env=self.environment,
-            stderr=subprocess.DEVNULL,
-        )
+        command = ["pulseaudio", "--daemonize=no", "--exit-idle-time=-1", "-n"]
+        command += ["-L", "module-native-protocol-unix"]
+        command += ["-L", "module-null-sink sink_name=played"]
+        self._server = subprocess.Popen(command, env=self.environment, stderr=subprocess.DEVNULL)
         end_s = time.monotonic() + _PATIENCE_S
-        while subprocess.run(
-            ["pactl", "info"], env=self.environment, capture_output=True, check=False
-        ).returncode:
+        while not self._answers():
             if self._server.poll() is not None or time.monotonic() > end_s:
                 raise DeviceError("pulseaudio does not start; is another one in its folder?")
             time.sleep(0.1)
         return self
 
+    def _answers(self) -> bool:
+        command = ["pactl", "info"]
+        done = subprocess.run(command, env=self.environment, capture_output=True, check=False)
+        return done.returncode == 0
+
     def close(self) -> None:
-        server, self._server = self._server, None
-        if server is not None:
-            server.terminate()
-            server.wait(_PATIENCE_S)
+        if self._server is not None:
+            self._server.terminate()
+            self._server.wait(_PATIENCE_S)
+            self._server = None
 
 
 class Speaker(Closing):
-    """Plays one clip after the other, with pauses.
+    """Plays clips one after the other, with pauses.
 
     Args:
-        clips: drawn from, with their texts beside them.
-        sound: where.
-        folder: for what is played.
-        seed: of the order.
-        told: each clip that was played.
+        clips: clips to draw from, their texts beside them.
+        sound: server to play to.
+        folder: folder for the clip that is played.
+        seed: seed of the order.
+        report: called with each clip that was played.
     """
 
     def __init__(
@@ -122,13 +118,13 @@ class Speaker(Closing):
         sound: SoundServer,
         folder: Path,
         seed: int,
-        told: Callable[[Played], None],
+        report: Callable[[Played], None],
     ) -> None:
         self._clips = clips
         self._sound = sound
         self._wav = folder / "clip.wav"
         self._rng = np.random.default_rng(seed)
-        self._told = told
+        self._report = report
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._speak, name="speaker", daemon=True)
 
@@ -145,7 +141,7 @@ class Speaker(Closing):
             clip = self._clips[int(self._rng.integers(len(self._clips)))]
             soundfile.write(self._wav, load_audio(clip), SAMPLE_RATE_HZ)
             start_s = time.time()
-            whole = False
+            is_whole = False
             with suppress(subprocess.TimeoutExpired):
                 done = subprocess.run(
                     ["paplay", self._wav],
@@ -154,19 +150,19 @@ class Speaker(Closing):
                     timeout=_PATIENCE_S,
                     check=False,
                 )
-                whole = done.returncode == 0
-            self._told(Played(str(clip), said(clip), start_s, time.time(), whole))
+                is_whole = done.returncode == 0
+            self._report(Played(str(clip), text_beside(clip), start_s, time.time(), is_whole))
             self._closed.wait(float(self._rng.uniform(*_PAUSES_S)))
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One that was made.
+    """A fault that was caused.
 
     Attributes:
-        kind: what it was.
-        start_s: when it began, in seconds since 1970.
-        end_s: when it was over; the same where it took no sound.
+        kind: name of the fault.
+        start_s: start, in seconds since 1970.
+        end_s: end; equal to the start where it took no sound.
     """
 
     kind: str
@@ -175,18 +171,18 @@ class Fault:
 
     @property
     def takes_sound(self) -> bool:
-        """Whether what was said meanwhile may be missing."""
+        """Whether words may be missing meanwhile."""
         return self.start_s < self.end_s
 
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """What a page was shown so far.
+    """What a page has shown so far.
 
     Attributes:
-        runs: final texts by the segment's id, of each run.
+        runs: final texts by segment id, for each run.
         twice: ids that came with two texts.
-        n_visits: times that it connected.
+        n_visits: number of connections.
     """
 
     runs: list[dict[int, str]]
@@ -201,33 +197,33 @@ _KINDS: Final[dict[str, type[Entry]]] = {
 
 
 class Diary:
-    """Of one soak, in its folder."""
+    """Diary of one soak, in its folder."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "diary.jsonl"
         self._page = folder / "page.json"
         self._lock = threading.Lock()
 
-    def note(self, entry: Entry) -> None:
-        """Add one, from any thread."""
+    def add(self, entry: Entry) -> None:
+        """Add an entry, from any thread."""
         line = json.dumps({"entry": type(entry).__name__.lower(), **asdict(entry)})
         with self._lock, self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
     def note_page(self, browser: Browser) -> None:
-        """What it was shown until now, in place of what was noted before."""
-        runs, twice = list(browser.runs.values()), sorted(browser.twice)
-        shown = PageText([dict(texts) for texts in runs], twice, browser.n_visits)
-        write_file(self._page, json.dumps(asdict(shown)))
+        """Replace what is noted about the page."""
+        runs = [dict(texts) for texts in list(browser.runs.values())]
+        page = PageText(runs, sorted(browser.twice), browser.n_visits)
+        write_file(self._page, json.dumps(asdict(page)))
 
     def entries(self) -> Iterator[Entry]:
-        """All that were noted, in order."""
+        """Yield all entries, in order."""
         for line in self._path.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
             yield _KINDS[entry.pop("entry")](**entry)
 
-    def shown(self) -> PageText:
-        """What was noted of the page last."""
-        found = PageText(**json.loads(self._page.read_text(encoding="utf-8")))
-        runs = [{int(index): text for index, text in texts.items()} for texts in found.runs]
-        return PageText(runs, found.twice, found.n_visits)
+    def page(self) -> PageText:
+        """Return what was last noted about the page."""
+        page = PageText(**json.loads(self._page.read_text(encoding="utf-8")))
+        runs = [{int(index): text for index, text in texts.items()} for texts in page.runs]
+        return PageText(runs, page.twice, page.n_visits)

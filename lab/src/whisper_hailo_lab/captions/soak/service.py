@@ -1,4 +1,4 @@
-"""The real command, started again whenever it dies, as a service manager does; and its faults."""
+"""The real command, restarted when it dies as a service manager does, and its faults."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.protocols import Closing
 
 PARTIAL_S: Final = 0.5
-"""New sound for each partial: several programs share the processor."""
+"""New sound of each partial: several programs share the processor."""
 
 _READY: Final = re.compile(r"listening to")
 _PATIENCE_S: Final = 120.0
-_LOOK_S: Final = 0.1
+_POLL_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class HeldMemory:
     """Memory of the program at a time.
 
     Attributes:
-        age_s: of the process.
-        run: how often it had been started before.
-        rss_mib: resident.
-        anonymous_mib: of that, what no file is behind.
-        n_descriptors: open ones.
-        n_threads: of the process.
+        age_s: age of the process.
+        run: number of starts so far.
+        rss_mib: resident memory.
+        anonymous_mib: part of it that no file backs.
+        n_descriptors: open descriptors.
+        n_threads: threads.
     """
 
     age_s: float
@@ -51,35 +51,33 @@ class Service(Closing):
 
     Args:
         model: checkpoint.
-        folder: of the outputs.
-        environment: of the sound server.
-        port: of the page.
+        folder: folder of the outputs.
+        environment: environment of the sound server.
+        port: port of the page.
 
     Attributes:
-        n_starts: how often it was started.
-        stderr: what it told.
+        n_starts: number of starts.
+        stderr: lines of standard error, each after the number of its start.
     """
 
     def __init__(self, model: str, folder: Path, environment: dict[str, str], port: int) -> None:
-        self._command = [
-            *(sys.executable, "-m", "whisper_hailo", "caption", "--model", model),
-            *("--threads", "1", "--min-partial", str(PARTIAL_S), "--mic", "default"),
-            *("--web", "--web-port", str(port)),
-            *("--events", str(folder / "a.jsonl"), "--output", str(folder / "a.srt")),
-            *("--record", str(folder / "a.flac")),
-        ]
+        self._command = [sys.executable, "-m", "whisper_hailo", "caption", "--model", model]
+        self._command += ["--threads", "1", "--min-partial", str(PARTIAL_S), "--mic", "default"]
+        self._command += ["--web", "--web-port", str(port)]
+        self._command += ["--events", str(folder / "a.jsonl"), "--output", str(folder / "a.srt")]
+        self._command += ["--record", str(folder / "a.flac")]
         self._environment = environment
         self._process: subprocess.Popen[str] | None = None
         self._began_s = 0.0
         self._ready = threading.Event()
-        self._ending = False
+        self._is_ending = False
         self.n_starts = 0
         self.stderr: list[str] = []
         self.address = f"http://127.0.0.1:{port}/"
 
     @property
     def process(self) -> subprocess.Popen[str]:
-        """The one that runs, or ran last."""
+        """The process that runs, or ran last."""
         if self._process is None:
             raise RuntimeError("the service was not started; use a with block")
         return self._process
@@ -93,59 +91,60 @@ class Service(Closing):
         if not self._start():
             self.process.kill()
             code = self.process.wait()
-            last = self.stderr[-1].partition(": ")[2] if self.stderr else "it said nothing"
+            last = self.stderr[-1].partition(": ")[2] if self.stderr else "no output"
             raise DeviceError(f"the program does not listen, its code is {code}: {last}")
-        threading.Thread(target=self._keep, name="service", daemon=True).start()
+        threading.Thread(target=self._keep_running, name="service", daemon=True).start()
         return self
 
     def close(self) -> None:
         """End it as a service manager does."""
-        self._ending = True
+        self._is_ending = True
         self.process.send_signal(signal.SIGCONT)
         self.process.terminate()
         self.process.wait(_PATIENCE_S)
 
     def kill(self) -> None:
-        """Without a word; it is back when this returns."""
+        """Kill it, and wait until it listens again."""
         self._ready.clear()
         self.process.kill()
         self._ready.wait(_PATIENCE_S)
 
-    def stop(self, seconds: float) -> None:
-        """Freeze it for a while."""
+    def freeze(self, seconds: float) -> None:
+        """Stop it for a while."""
         self.process.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
         self.process.send_signal(signal.SIGCONT)
 
     def fill_disk(self, seconds: float) -> None:
-        """No file of it may grow for a while."""
-        pid, unlimited = self.process.pid, resource.RLIM_INFINITY
+        """Let none of its files grow for a while."""
+        pid = self.process.pid
+        unlimited = resource.RLIM_INFINITY
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, unlimited))
         time.sleep(seconds)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
 
-    def weigh(self) -> HeldMemory | None:
-        """What it weighs now; `None` while there is none."""
+    def sample_memory(self) -> HeldMemory | None:
+        """Return its memory now; `None` while there is no process."""
         proc = Path(f"/proc/{self.process.pid}")
         try:
             status = (proc / "status").read_text(encoding="utf-8")
             n_descriptors = len(os.listdir(proc / "fd"))
         except OSError:
             return None
-        found = dict(re.findall(r"^(VmRSS|RssAnon|Threads):\s+(\d+)", status, re.MULTILINE))
-        if "VmRSS" not in found:
-            return None  # a zombie
+        fields = dict(re.findall(r"^(VmRSS|RssAnon|Threads):\s+(\d+)", status, re.MULTILINE))
+        if "VmRSS" not in fields:  # a zombie
+            return None
         return HeldMemory(
             age_s=time.monotonic() - self._began_s,
             run=self.n_starts,
-            rss_mib=int(found["VmRSS"]) / 1024,
-            anonymous_mib=int(found["RssAnon"]) / 1024,
+            rss_mib=int(fields["VmRSS"]) / 1024,
+            anonymous_mib=int(fields["RssAnon"]) / 1024,
             n_descriptors=n_descriptors,
-            n_threads=int(found["Threads"]),
+            n_threads=int(fields["Threads"]),
         )
 
     def _start(self) -> bool:
-        """Start it anew; whether it listens in time and did not end before."""
+        """Start the process and return whether it listens in time."""
         self._process = subprocess.Popen(
             self._command,
             env=self._environment,
@@ -155,16 +154,16 @@ class Service(Closing):
         )
         self._began_s = time.monotonic()
         self.n_starts += 1
-        listener = threading.Thread(target=self._listen, args=(self._process,), daemon=True)
-        listener.start()
-        while not (listens := self._ready.wait(_LOOK_S)):
+        reader = threading.Thread(target=self._read_stderr, args=(self._process,), daemon=True)
+        reader.start()
+        while not (listens := self._ready.wait(_POLL_S)):
             if self._process.poll() is not None or time.monotonic() > self._began_s + _PATIENCE_S:
                 break
         if not listens and self._process.returncode is not None:
-            listener.join(_PATIENCE_S)  # until its last word
+            reader.join(_PATIENCE_S)  # its last line says why it ended
         return listens
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
+    def _read_stderr(self, process: subprocess.Popen[str]) -> None:
         if process.stderr is None:
             return
         with process.stderr as lines:
@@ -173,8 +172,8 @@ class Service(Closing):
                 if _READY.search(line):
                     self._ready.set()
 
-    def _keep(self) -> None:
-        while not self._ending:
+    def _keep_running(self) -> None:
+        while not self._is_ending:
             self.process.wait()
-            if not self._ending:
+            if not self._is_ending:
                 self._start()

@@ -1,1 +1,0 @@
-"""Our command beside other programs of live captions: latency and processor time."""

@@ -1,1 +1,0 @@
-"""The cures against hallucination, side by side on the same recordings."""

@@ -1,0 +1,119 @@
+"""Documents with their generated tables: filled, compared and written."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from whisper_hailo.core.atomic_files import write_file
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo_lab.documents import (
+    accuracy,
+    archives,
+    captions,
+    device_faults,
+    emulation,
+    manual,
+    processors,
+    server,
+    settings,
+    speed,
+    spoken_commands,
+)
+from whisper_hailo_lab.repository import MICRO, ROOT
+from whisper_hailo_lab.runs.results import mark_weights, read_result, write_result
+from whisper_hailo_lab.runs.run_file import read_run
+
+logger = logging.getLogger(__name__)
+
+Tables: TypeAlias = dict[str, str]
+"""Markdown by the name of a table, ending in a line end."""
+
+TableMaker: TypeAlias = Callable[[Any, str], Tables]
+"""Makes the tables of a kept result, given the mark of the present weights."""
+
+KEPT: Final[tuple[tuple[Path, TableMaker], ...]] = (
+    (accuracy.RESULT, accuracy.make_tables),
+    (archives.ARCHIVES, archives.archive_tables),
+    (archives.INTERRUPTED, archives.interrupted_tables),
+    (captions.RESULT, captions.make_tables),
+    (device_faults.RESULT, device_faults.make_tables),
+    (emulation.RESULT, emulation.make_tables),
+    (processors.STEPS, processors.step_tables),
+    (processors.WINDOWS, processors.window_tables),
+    (processors.WORDS, processors.word_tables),
+    (server.RESULT, server.make_tables),
+    (spoken_commands.RESULT, spoken_commands.make_tables),
+)
+"""Results in JSON with their tables; the other tables are made of run files and commands."""
+
+CHART: Final = ROOT / "docs" / "img" / "speed.svg"
+_PLACE: Final = re.compile(r"(<!-- table: ([a-z0-9-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+
+def make_all_tables() -> Tables:
+    """Return the tables of all kept results; a missing result has none."""
+    weights = mark_weights(MICRO)
+    tables = speed.make_comparison_tables(weights)
+    tables |= settings.make_tables()
+    tables |= speed.make_tables(read_run(speed.RESULT), weights)
+    for path, make in KEPT:
+        if path.is_file():
+            tables |= make(read_result(path), weights)
+    return tables
+
+
+def fill_document(text: str, tables: Tables) -> str:
+    """Return a document with its tables replaced.
+
+    Args:
+        text: the document; a table stands between `<!-- table: NAME -->` and
+            `<!-- end of table -->`.
+        tables: by name.
+
+    Raises:
+        OptionError: a place names no table.
+    """
+    names = {match[2] for match in _PLACE.finditer(text)}
+    unknown = sorted(names - tables.keys())
+    if unknown:
+        raise OptionError(
+            f"no kept result has a table {unknown[0]!r}; there are {', '.join(sorted(tables))}"
+        )
+    return _PLACE.sub(lambda match: f"{match[1]}{tables[match[2]]}{match[3]}", text)
+
+
+def stale_documents() -> dict[Path, str]:
+    """Return the documents that differ from results and commands, with their right text.
+
+    Raises:
+        OptionError: a place names no table.
+    """
+    tables = make_all_tables()
+    documents = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+    expected = {path: fill_document(_read(path), tables) for path in documents}
+    run = read_run(speed.RESULT)
+    if speed.hash_run(run) not in _read(CHART):
+        expected[CHART] = speed.draw_speed_chart(run)
+    expected |= manual.make_files()
+    return {path: text for path, text in expected.items() if text != _read(path)}
+
+
+def write_documents() -> None:
+    """Replace stale documents, and log their names."""
+    for path, text in stale_documents().items():
+        write_file(path, text)
+        logger.info("wrote %s", path.relative_to(ROOT))
+
+
+def keep_result(path: Path, result: object, *, indent: int | None = None) -> None:
+    """Write a result and the documents that show it."""
+    write_result(path, result, indent=indent)
+    write_documents()
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""

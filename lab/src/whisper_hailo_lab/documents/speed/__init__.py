@@ -1,1 +1,0 @@
-"""The tables of the speed comparison, its targets and its chart."""

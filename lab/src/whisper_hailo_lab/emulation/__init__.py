@@ -1,1 +1,0 @@
-"""What the chip's 8 and 16 bits cost the bundled model."""

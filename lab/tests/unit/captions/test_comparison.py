@@ -1,0 +1,182 @@
+"""Captions of the same stream by several engines and settings; Moonshine as an engine."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests import moonshine_stand_in
+from tests.unit.checkpoint.small_hub import use_hub
+from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech
+from whisper_hailo.core.errors import HubError, OptionError
+from whisper_hailo.core.process import install_command
+from whisper_hailo.core.types import Timings
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.live.events import Partial
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.recognizer import MoonshineRecognizer
+from whisper_hailo.transcription.partials import PartialBuffer
+from whisper_hailo_lab.captions.comparison import CaptionSetup, row_of, run_captions
+from whisper_hailo_lab.captions.engines import BASE, CommonSetup, moonshine_setups, rows_with_ratios
+from whisper_hailo_lab.captions.stream import write_conversation
+from whisper_hailo_lab.documents.captions import PARTS, RESULT
+from whisper_hailo_lab.report.tables import comparison_table
+from whisper_hailo_lab.runs.records import ComparisonRecord
+
+STREAM = np.concatenate([silence(0.5), speech(range(8)), silence(0.5), speech(range(8, 12))])
+
+
+def test_run_captions_without_keeping_gives_no_drafts() -> None:
+    keeping, forgetting = Speller(), Speller(tokens=False)
+    setups = [
+        CaptionSetup("keeps", keeping, quick()),
+        CaptionSetup("anew", forgetting, quick(), keeps=False),
+    ]
+    runs = run_captions(setups, STREAM, Loudness)
+    for run in runs:
+        assert run.text == " ".join(f"w{index}" for index in range(12))
+        row = row_of(run, lambda text: float(text.count("w")))
+        assert row["violations"] == []
+        assert row["wer"] == 12.0
+        told = sum(isinstance(event, Partial) for event in run.events)
+        assert row["partials"] == told == len(run.partials) > 0
+        assert len(run.final_ms) == 2
+    kept, anew = runs
+    assert any(call.draft.n_fixed for call in kept.partials)
+    assert not any(call.draft.tokens for call in anew.partials)
+
+
+def test_ratios_are_relative_to_the_same_engine() -> None:
+    class Slow(Speller):
+        cost_ms = 6.0
+
+        def transcribe(self, *given: Any, **named: Any) -> Any:
+            return replace(
+                super().transcribe(*given, **named), timings=Timings(decode_ms=self.cost_ms)
+            )
+
+    class Dear(Slow):
+        cost_ms = 18.0
+
+    slow, dear, options = Slow(), Dear(), CaptionOptions()
+    setups = [
+        CaptionSetup("drafts", slow, options),
+        CaptionSetup(BASE, slow, options, keeps=False),
+        CaptionSetup(f"{BASE}, dear", dear, options, keeps=False),
+        CaptionSetup("drafts, never anew", Slow(), options),
+    ]
+    runs = run_captions(setups, STREAM, Loudness)
+    rows = {row["way"]: row["less_decoding"] for row in rows_with_ratios(runs, lambda _: None)}
+    assert rows == pytest.approx(
+        {"drafts": 1, BASE: 1, f"{BASE}, dear": 1, "drafts, never anew": None}
+    )
+
+
+def test_captions_table_names_every_setup() -> None:
+    runs = run_captions([CaptionSetup("keeps", Speller(), CaptionOptions())], STREAM, Loudness)
+    rows = tuple(row_of(run, lambda _: None) | {"less_decoding": None} for run in runs)
+    table = comparison_table(ComparisonRecord("captions", {}, rows))
+    assert [len(row) for row in table.rows] == [len(table.columns)]
+    assert "keeps" in table.plain()
+    assert "speller" in table.plain()
+
+
+@pytest.fixture
+def weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    moonshine_stand_in.install(monkeypatch)
+    return moonshine_stand_in.write_weights(tmp_path / "tiny-streaming-en")
+
+
+def test_moonshine_engine_captions_a_stream(weights: Path) -> None:
+    with MoonshineRecognizer(str(weights)) as engine:
+        (run,) = run_captions(
+            [CaptionSetup("Moonshine", engine, CaptionOptions())], STREAM, Loudness
+        )
+        short = engine.transcribe(PartialBuffer(np.ones(800, np.float32), Draft()))
+    row = row_of(run, lambda _: None)
+    assert row["violations"] == []
+    assert row["passes_per_partial"] == 0
+    assert run.text.startswith("t0 t1")
+    assert short.words
+
+
+def test_moonshine_without_a_package_is_an_error(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(HubError, match="Moonshine tiny"):
+        MoonshineRecognizer("tiny").open()
+    with pytest.raises(OptionError, match="max-segment is 70"):
+        MoonshineRecognizer(str(weights), 70.0)
+    monkeypatch.setitem(sys.modules, "moonshine_voice", None)
+    with pytest.raises(OptionError, match=re.escape(install_command("moonshine"))):
+        MoonshineRecognizer(str(weights)).open()
+
+
+def test_moonshine_setups_without_weights_log_a_reason(
+    weights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as stack:
+        found = [
+            setup.label
+            for setup in moonshine_setups(CommonSetup("micro", moonshine=str(weights)), stack)
+        ]
+        assert found == ["Moonshine"]
+        assert list(moonshine_setups(CommonSetup("micro", moonshine=""), stack)) == []
+        use_hub("http://127.0.0.1:9", weights, monkeypatch)
+        assert list(moonshine_setups(CommonSetup("micro", moonshine="tiny"), stack)) == []
+        assert "cannot fetch Moonshine tiny" in caplog.text
+        monkeypatch.setitem(sys.modules, "moonshine_voice", None)
+        assert list(moonshine_setups(CommonSetup("micro"), stack)) == []
+        assert install_command("moonshine") in caplog.text
+
+
+def test_conversation_of_the_same_seed_is_the_same(tmp_path: Path) -> None:
+    first = write_conversation(tmp_path / "a.flac", 0.1)
+    again = write_conversation(tmp_path / "b.flac", 0.1)
+    assert first.read_bytes() == again.read_bytes()
+    audio, rate_hz = soundfile.read(first)
+    assert rate_hz == 16_000
+    assert audio.size >= 6 * 16_000
+    assert np.abs(audio[:4000]).max() > 0, "there is noise where nobody speaks"
+    assert first.with_suffix(".txt").read_text().strip()
+
+
+def test_kept_result_has_no_violations() -> None:
+    result: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8"))
+    assert not any(part.get("violations") for part in result.values())
+
+
+def test_kept_live_error_rate_is_near_offline() -> None:
+    live: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8"))["live"]
+    assert live["words"] > 500
+    assert live["wer_live"] <= min(live["wer_offline"], live["wer_offline_vad"]) + 1.0
+
+
+def test_kept_memory_of_an_hour_does_not_grow() -> None:
+    """From the middle to the end by less than a fiftieth, which is some 14 kB for each segment."""
+    tenths = json.loads(RESULT.read_text(encoding="utf-8"))["hour"]["memory_tenths_mib"]
+    middle, end = median(tenths[4:7]), median(tenths[7:])
+    assert end < 1.02 * middle
+
+
+def test_program_table_has_medians_of_the_turns() -> None:
+    turn = {
+        "stream_s": 100.0, "utterances": 30, "unheard": 0, "first_s_median": 0.5,
+        "first_s_p95": 1.0, "final_s_median": 0.4, "final_s_p95": 0.5, "processor_s": 10.0,
+        "peak_mib": 150.0, "wer": 8.0,
+    }  # fmt: skip
+    slow = turn | {"first_s_median": 2.0, "processor_s": 40.0}
+    table = PARTS["beside"]({"turns": [["ours", turn], ["whisperlivekit", slow], ["ours", turn]]})
+    rows = {row[0]: row for row in table.rows}
+    assert rows["whisper-hailo"][1:5] == ("2", "0.50, 1.00", "0.40, 0.50", "0.10")
+    assert rows["WhisperLiveKit, LocalAgreement"][1:5] == ("1", "2.00, 1.00", "0.40, 0.50", "0.40")
