@@ -185,8 +185,9 @@ def find_quiet_cut(samples: FloatArray) -> int:
     first = samples.size - round(SEARCHED_S * SAMPLE_RATE_HZ)
     n_frames = (samples.size - first) // _FRAME
     end = samples[first : first + n_frames * _FRAME]
-    levels = np.rint(np.clip(end, -1.0, 1.0) * 32767).astype(np.int64) ** 2
-    per_frame = levels.reshape(n_frames, _FRAME).sum(axis=1)
+    levels = np.rint(np.clip(end, -1.0, 1.0) * 32767).astype(np.int64)
+    power = levels**2
+    per_frame = power.reshape(n_frames, _FRAME).sum(axis=1)
     width = round(_PAUSE_S * SAMPLE_RATE_HZ / _FRAME)
     sums = np.concatenate([[0], np.cumsum(per_frame)])
     quiet = int(np.argmin(sums[width:] - sums[:-width]))

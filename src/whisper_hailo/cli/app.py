@@ -226,5 +226,7 @@ def _names_recording_first(error: click.UsageError, arguments: list[str]) -> boo
         return False
     typed = getattr(error, "command_name", "")  # Click has put hyphens for underscores
     # Only the word in the command's place counts, or a misspelt command would pass for a recording.
-    words = [word for word in arguments if not typed or word.replace("_", "-") == typed]
+    words = arguments
+    if typed:
+        words = [word for word in arguments if word.replace("_", "-") == typed]
     return any(map(os.path.exists, words))

@@ -19,7 +19,6 @@ from whisper_hailo.core.flags import (
     flag,
     option_name,
     refuse_unused,
-    require_choices,
     require_valid,
 )
 from whisper_hailo.core.overwrite import FileId, file_id
@@ -61,7 +60,6 @@ class SourceOptions:
     )
 
     def __post_init__(self) -> None:
-        require_choices(self)
         fits = self.wait_for_source is None or 0 <= self.wait_for_source < math.inf
         require_valid(self, "wait_for_source", fits, "0 s or more")
 
@@ -82,38 +80,42 @@ class SourceOptions:
             if fault is not None:
                 raise fault
 
-    def source(self, audio: str | None) -> LiveSource:
+    def make_source(self, audio: str | None) -> LiveSource:
         """Return the source, not open yet.
 
         It is a file, `-` for raw PCM on standard input, an address such as `rtsp://...`, or the
         microphone.
         """
+        if (audio is None) == (self.mic is None):
+            raise OptionError("give one of: a FILE, - for raw PCM, an address, or --mic DEVICE")
+        if audio is None:
+            return self._make_microphone(str(self.mic))
         from whisper_hailo.live.sources.file import FileSource, PcmSource
         from whisper_hailo.live.sources.source import ADDRESS_PATIENCE_S, ReopenedSource
 
-        patience_s = self.wait_for_source
-        if (audio is None) == (self.mic is None):
-            raise OptionError("give one of: a FILE, - for raw PCM, an address, or --mic DEVICE")
-        if self.mic == "browser":
-            from whisper_hailo.live.sources.network import BrowserSource
-
-            return BrowserSource()
-        if self.mic is not None:
-            from whisper_hailo.live.sources.microphone import MicrophoneSource
-
-            choice = "" if self.mic == "default" else self.mic
-            return ReopenedSource(MicrophoneSource(choice), patience_s)
         if audio == "-":
             if sys.stdin is None or sys.stdin.isatty():
                 raise OptionError("standard input is a terminal; pipe raw 16-bit mono samples in")
             return PcmSource(sys.stdin.fileno(), self.rate)
-        if "://" in str(audio):
+        if "://" in audio:
             from whisper_hailo.live.sources.network import NetworkSource
 
+            patience_s = self.wait_for_source
             if patience_s is None:
                 patience_s = ADDRESS_PATIENCE_S
-            return ReopenedSource(NetworkSource(str(audio)), patience_s)
-        return FileSource(str(audio), real_time=self.real_time)
+            return ReopenedSource(NetworkSource(audio), patience_s)
+        return FileSource(audio, real_time=self.real_time)
+
+    def _make_microphone(self, device: str) -> LiveSource:
+        if device == "browser":
+            from whisper_hailo.live.sources.network import BrowserSource
+
+            return BrowserSource()
+        from whisper_hailo.live.sources.microphone import MicrophoneSource
+        from whisper_hailo.live.sources.source import ReopenedSource
+
+        choice = "" if device == "default" else device
+        return ReopenedSource(MicrophoneSource(choice), self.wait_for_source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ class ShowOptions:
         if self.web:
             require_extra("web", "--web", "starlette", "uvicorn", "websockets")
 
-    def files(
+    def make_files(
         self, audio: str | None, layout: Layout
     ) -> tuple[list[EventFile | CaptionFile], FlacRecording | None]:
         """Return the files of events and completed segments, and the recording, not open yet.

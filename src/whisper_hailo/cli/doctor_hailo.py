@@ -165,7 +165,8 @@ def _check_driver(binding: str) -> Check:
     """Check the driver against the binding; that of Home Assistant OS cannot be replaced."""
     name = "Hailo driver"
     drivers = probe.drivers()
-    text = ", ".join(f"{driver} {version}" for driver, version in drivers.items()) or "not loaded"
+    texts = [f"{driver} {version}" for driver, version in drivers.items()]
+    text = ", ".join(texts) or "not loaded"
     if probe.is_home_assistant_os() and _needed_major() == _HAILORT_5:
         text += "; Home Assistant OS has none for a Hailo-10H"
         return finding(name, text, "use Raspberry Pi OS with this board, or --encoder-backend onnx")
@@ -314,16 +315,16 @@ def check_hefs() -> list[Check]:
         except HefError as error:
             checks.append(finding("HEF files", f"{name} is broken", f"fetch it again: {error}"))
         else:
-            nets = ", ".join(f"{group.name} ({group.contexts} contexts)" for group in hef.groups)
-            facts = f"{hef.arch}, compiler {hef.compiler_version}, {nets}"
-            checks.append(finding("HEF files", f"{name}: {facts}"))
+            facts = [hef.arch, f"compiler {hef.compiler_version}"]
+            facts += [f"{group.name} ({group.contexts} contexts)" for group in hef.groups]
+            checks.append(finding("HEF files", f"{name}: {', '.join(facts)}"))
     if checks:
         return checks
-    pairs = ", ".join(f"{pair.variant} {pair.window_s} s for {pair.arch}" for pair in PAIRS)
+    pairs = [f"{pair.variant} {pair.window_s} s for {pair.arch}" for pair in PAIRS]
     advice = (
         "fetch one with: whisper-hailo fetch-hef tiny|base|small --arch CHIP, or compile your own "
-        f"model's. The vendor publishes {pairs} below {EXAMPLES}, small for hailo10h below "
-        f"{RELEASES} (not verified from here)"
+        f"model's. The vendor publishes {', '.join(pairs)} below {EXAMPLES}, small for hailo10h "
+        f"below {RELEASES} (not verified from here)"
     )
     return [finding("HEF files", f"none in {cache_root() / 'hefs'}", advice)]
 

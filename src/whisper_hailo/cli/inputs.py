@@ -80,7 +80,11 @@ def find_inputs(words: Sequence[str]) -> list[Input]:
     for word in words:
         items += _expand_argument(word)
     stems = _assign_stems(items)
-    return [replace(item.entry, stem=stems.get(item.key, item.entry.stem)) for item in items]
+    inputs = []
+    for item in items:
+        stem = stems.get(item.key, item.entry.stem)
+        inputs.append(replace(item.entry, stem=stem))
+    return inputs
 
 
 def _assign_stems(items: Sequence[_FoundInput]) -> dict[_InputKey, Path]:
@@ -89,10 +93,13 @@ def _assign_stems(items: Sequence[_FoundInput]) -> dict[_InputKey, Path]:
     ranks = {root: rank for rank, root in enumerate(roots)}
     owners: dict[Path, _InputKey] = {}
     stems: dict[_InputKey, Path] = {}
+
     # Those of the first folder choose first, and in a folder the oldest: a recording that is added
     # later must not take over the results of another.
-    by_age = sorted(items, key=lambda item: (ranks[item.root], _age_key(item.entry.path)))
-    for item in by_age:
+    def rank(item: _FoundInput) -> tuple[int, tuple[int, int]]:
+        return ranks[item.root], _age_key(item.entry.path)
+
+    for item in sorted(items, key=rank):
         if item.entry.fault is None:
             stem = _choose_stem(item, owners)
             owners[stem] = item.key

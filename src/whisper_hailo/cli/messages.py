@@ -101,6 +101,8 @@ def one_line(text: str, longest: int = LONGEST_LINE) -> str:
 
 def _escape_invisible(text: str) -> str:
     """Escape invisible characters, as Python writes them in quotes."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 

@@ -181,5 +181,11 @@ def _count_matching(committed: Sequence[BufferWord], words: Sequence[BufferWord]
         distances = [n_old]
         for index, text in enumerate(new):
             replaced = above[index] + (text != old_text)
-            distances.append(min(replaced, above[index + 1] + 1, distances[-1] + 1))
-    return min(range(len(distances)), key=lambda n: (distances[n], abs(n - len(old))))
+            removed = above[index + 1] + 1
+            inserted = distances[-1] + 1
+            distances.append(min(replaced, removed, inserted))
+
+    def cost(n_new: int) -> tuple[int, int]:
+        return distances[n_new], abs(n_new - len(old))
+
+    return min(range(len(distances)), key=cost)

@@ -76,7 +76,8 @@ class Segmenter:
         """The audio of the running segment, `(n_samples,)` float32."""
         if not self._frames:
             return np.empty(0, np.float32)
-        return np.concatenate([frame.audio for frame in self._frames])[self._offset :]
+        audio = np.concatenate([frame.audio for frame in self._frames])
+        return audio[self._offset :]
 
     def push(self, audio: FloatArray) -> Literal["started", "ended"] | None:
         """Take one frame, `(512,)` float32 at 16 kHz; return what it changed."""
@@ -133,12 +134,15 @@ class Segmenter:
         Loudness is the root mean square around it, weighted by the probability of speech.
         """
         audio = self.audio
-        power_sums = np.concatenate([[0.0], np.cumsum(audio.astype(np.float64) ** 2)])
+        power = audio.astype(np.float64) ** 2
+        power_sums = np.concatenate([[0.0], np.cumsum(power)])
         places = np.arange(begin, end, _HOP)
         low = np.clip(places - _SMOOTHING // 2, 0, audio.size)
         high = np.minimum(places + _SMOOTHING // 2, audio.size)
-        loudness = np.sqrt((power_sums[high] - power_sums[low]) / np.maximum(high - low, 1))
-        frames = np.minimum((places + self._offset) // FRAME_SAMPLES, len(self._frames) - 1)
+        n_samples = np.maximum(high - low, 1)
+        loudness = np.sqrt((power_sums[high] - power_sums[low]) / n_samples)
+        frames = (places + self._offset) // FRAME_SAMPLES
+        frames = np.minimum(frames, len(self._frames) - 1)
         probabilities = np.array([frame.probability for frame in self._frames])
         score = loudness * (0.5 + probabilities[frames])
         best = int(np.argmin(score))

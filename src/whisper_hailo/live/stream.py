@@ -309,6 +309,8 @@ def to_float32(block: Samples) -> FloatArray:
             f"a block has shape {block.shape} and type {block.dtype}, expected (n_samples,) mono "
             "of floats in [-1, 1] or int16; take one channel with block[:, 0]"
         )
+    samples = block.astype(np.float32)
     if block.dtype.kind == "i":
-        return block.astype(np.float32) / np.float32(-float(np.iinfo(block.dtype).min))
-    return block.astype(np.float32)
+        full_scale = -float(np.iinfo(block.dtype).min)
+        samples = samples / np.float32(full_scale)
+    return samples

@@ -25,7 +25,7 @@ from whisper_hailo.live.sources.source import Block, Interruption, Pace, Reopene
 
 
 def test_nothing_is_no_file_and_not_the_current_folder() -> None:
-    with pytest.raises(AudioError, match="'' does not exist"), SourceOptions().source(""):
+    with pytest.raises(AudioError, match="'' does not exist"), SourceOptions().make_source(""):
         pass
 
 
@@ -58,13 +58,13 @@ def test_an_address_without_an_answer() -> None:
 
 def test_the_command_line_names_exactly_one_source(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="give one of"):
-        SourceOptions().source(None)
+        SourceOptions().make_source(None)
     with pytest.raises(OptionError, match="give one of"):
-        SourceOptions(mic="default").source("a.wav")
-    assert isinstance(SourceOptions().source(str(tmp_path / "a.wav")), FileSource)
+        SourceOptions(mic="default").make_source("a.wav")
+    assert isinstance(SourceOptions().make_source(str(tmp_path / "a.wav")), FileSource)
     for source in (
-        SourceOptions().source("rtsp://camera/1"),
-        SourceOptions(mic="usb").source(None),
+        SourceOptions().make_source("rtsp://camera/1"),
+        SourceOptions(mic="usb").make_source(None),
     ):
         assert isinstance(source, ReopenedSource)
     with pytest.raises(OptionError, match="--rate is 5 Hz"):
@@ -89,21 +89,21 @@ class Stdin:
 def test_a_terminal_is_no_pipe(monkeypatch: pytest.MonkeyPatch, stdin: object) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)
     with pytest.raises(OptionError, match="standard input is a terminal; pipe raw 16-bit"):
-        SourceOptions().source("-")
+        SourceOptions().make_source("-")
 
 
 def test_pipe_goes_on_until_listener_has_enough_and_file_ends(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Stdin(terminal=False))
-    pipe = SourceOptions(rate=8_000).source("-")
+    pipe = SourceOptions(rate=8_000).make_source("-")
     assert isinstance(pipe, PcmSource)
     assert (pipe.endless, pipe.pace) == (True, Pace.BUFFERED)
     file = write(tmp_path / "a.wav", tone(SAMPLE_RATE_HZ, 0.1), SAMPLE_RATE_HZ)
-    played = SourceOptions().source(str(file))
+    played = SourceOptions().make_source(str(file))
     assert (played.endless, played.pace) == (False, Pace.PULL)
     assert heard(played).size == 1600, "once, where nothing else is asked for"
-    assert SourceOptions(real_time=True).source(str(file)).pace is Pace.BUFFERED
+    assert SourceOptions(real_time=True).make_source(str(file)).pace is Pace.BUFFERED
 
 
 def test_samples_of_standard_input_have_the_rate_that_was_said(
@@ -114,7 +114,7 @@ def test_samples_of_standard_input_have_the_rate_that_was_said(
     os.write(writing, bytes(8_000))
     os.close(writing)
     with os.fdopen(reading):
-        assert heard(SourceOptions(rate=8_000).source("-")).size == pytest.approx(8_000, abs=2)
+        assert heard(SourceOptions(rate=8_000).make_source("-")).size == pytest.approx(8_000, abs=2)
 
 
 class Gone(Closing):
@@ -137,8 +137,8 @@ def test_who_does_not_want_to_wait_for_a_source_does_not(
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.MicrophoneSource", Gone)
     monkeypatch.setattr("whisper_hailo.live.sources.network.NetworkSource", Gone)
-    impatient = SourceOptions(mic=mic, wait_for_source=0.0).source(audio)
+    impatient = SourceOptions(mic=mic, wait_for_source=0.0).make_source(audio)
     with impatient as source, pytest.raises(DeviceError, match="gone"):
         next(source.blocks())
-    with SourceOptions(mic=mic).source(audio) as source:
+    with SourceOptions(mic=mic).make_source(audio) as source:
         assert next(source.blocks()).interruption == Interruption("it is gone")

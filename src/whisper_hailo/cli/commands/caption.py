@@ -72,8 +72,8 @@ def caption(
     replacements = Replacements({}) if show.replace is None else Replacements.read(show.replace)
     release_freed_memory()
     with contextlib.ExitStack() as stack:
-        files, recording = show.files(audio, layout.apply_to(CUES))
-        live_source = source.source(audio)
+        files, recording = show.make_files(audio, layout.apply_to(CUES))
+        live_source = source.make_source(audio)
         hotwords = _shown_phrases(replacements)
         recognizer = open_recognizer(model_options, decoding, caption_options, hotwords, stack)
         stack.enter_context(live_source)
@@ -145,7 +145,9 @@ def _open_sinks(
     if files or show.web or show.record:
         # They go on when standard output fails; alone, its failure ends the program.
         stack.enter_context(patient_results())
-    sinks: list[Callable[[Event], None]] = [stack.enter_context(file).put for file in files]
+    sinks: list[Callable[[Event], None]] = []
+    for file in files:
+        sinks.append(stack.enter_context(file).put)
     if show.as_json:
         sinks.append(lambda event: emit_json(as_json(event)))
     else:

@@ -38,9 +38,14 @@ def convert(
     directory, source = locate_checkpoint(name, revision)
     spec = convert_checkpoint(directory, out, options, source=source)
     n_bytes = sum(record.bytes for record in spec.files.values())
-    bits = f"decoder {spec.quantization}, encoder {spec.encoder_quantization}"
-    forms = "".join(f", {form.file}" for form in spec.hailo)
-    emit(f"{out}: {spec.name}, {bits}, {n_bytes / 2**20:.1f} MiB{forms}\n")
+    facts = [
+        spec.name,
+        f"decoder {spec.quantization}",
+        f"encoder {spec.encoder_quantization}",
+        f"{n_bytes / 2**20:.1f} MiB",
+        *(form.file for form in spec.hailo),
+    ]
+    emit(f"{out}: {', '.join(facts)}\n")
     print_note(f"converted in {perf_counter() - begin:.1f} s")
 
 

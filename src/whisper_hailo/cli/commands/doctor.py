@@ -129,7 +129,8 @@ def check_cache() -> Check:
     name = "model cache"
     advice = "set WHISPER_HAILO_CACHE to a writable folder"
     root = cache_root()
-    existing = next(path for path in (root, *root.parents) if os.path.lexists(path))
+    candidates = (root, *root.parents)
+    existing = next(path for path in candidates if os.path.lexists(path))
     if not os.path.isdir(existing):
         return finding(name, f"{root}, but {existing} is no folder", advice, broken=True)
     free_gib = shutil.disk_usage(existing).free / 2**30

@@ -128,7 +128,8 @@ class FlacRecording(GrowingFile[Block]):
         flac = self._flac or FlacBytes()
         self._flac = flac
         self._append_fresh(flac)
-        flac.add(np.rint(np.clip(block.audio, -1.0, 1.0) * 32767.0).astype(np.int16))
+        clipped = np.clip(block.audio, -1.0, 1.0)
+        flac.add(np.rint(clipped * 32767.0).astype(np.int16))
         if block.n_missing > _MAX_SILENCE_S * SAMPLE_RATE_HZ:
             self._is_torn = True
         else:
@@ -184,8 +185,11 @@ def cues_of(event: Completed, layout: Layout = CUES) -> Iterator[Cue]:
 def _set_cues(words: Sequence[Word], event: Completed, layout: Layout) -> Iterator[Cue]:
     width = layout.max_line_width or sys.maxsize
     groups = list(split_clauses(words, width, layout.max_line_count or sys.maxsize))
-    starts_s = [event.start_s, *(group[0].start_s for group in groups[1:])]
-    for group, (start_s, end_s) in zip(groups, pairwise([*starts_s, event.end_s]), strict=False):
+    # A cue lasts until the next one begins; the first and the last fill the segment.
+    edges_s = [event.start_s]
+    edges_s += [group[0].start_s for group in groups[1:]]
+    edges_s.append(event.end_s)
+    for group, (start_s, end_s) in zip(groups, pairwise(edges_s), strict=False):
         yield Cue(start_s, end_s, "\n".join(split_lines(group, width)))
 
 

@@ -115,7 +115,8 @@ class Replacements:
         """Return the text to show for a phrase, with the probability of its least likely word."""
         first = words[0]
         last = words[-1]
-        blank = first.text[: len(first.text) - len(first.text.lstrip())]
+        n_blank = len(first.text) - len(first.text.lstrip())
+        blank = first.text[:n_blank]
         marks = last.text[len(last.text.rstrip(_MARKS)) :]
         text = blank + self.phrases[_normalise_words(words)] + marks
         probabilities = [word.probability for word in words if word.probability is not None]

@@ -84,11 +84,13 @@ def choose_device(choice: str, last_name: str = "") -> InputDevice:
         return next((device for device in devices if device.is_default), devices[0])
     if choice.isdigit() and last_name:
         model = _PORT.sub("", last_name)
-        matches = [device for device in devices if _PORT.sub("", device.name) == model][:1]
+        matches = [device for device in devices if _PORT.sub("", device.name) == model]
+        matches = matches[:1]  # of two of a model, either may be the one
     elif choice.isdigit():
         matches = [device for device in devices if device.index == int(choice)]
     else:
-        matches = [device for device in devices if choice.casefold() in device.name.casefold()]
+        part = choice.casefold()
+        matches = [device for device in devices if part in device.name.casefold()]
     if len(matches) != 1:
         problem = "several devices fit" if matches else "no input device fits"
         names = "; ".join(f"{device.index}: {device.name}" for device in devices)

@@ -143,8 +143,10 @@ class BrowserSource(Closing):
 
     def push(self, raw: bytes) -> float:
         """Take whole samples, on the server's thread; return the seconds without room."""
-        samples = np.frombuffer(raw[: len(raw) & ~1], dtype="<i2").astype(np.float32) / 32768.0
-        return self._queue.put(Block(samples, time.perf_counter())) / SAMPLE_RATE_HZ
+        n_even = len(raw) & ~1
+        samples = np.frombuffer(raw[:n_even], dtype="<i2")
+        audio = samples.astype(np.float32) / 32768.0
+        return self._queue.put(Block(audio, time.perf_counter())) / SAMPLE_RATE_HZ
 
     def blocks(self) -> Iterator[Block]:
         """Yield what came, until the source is closed."""

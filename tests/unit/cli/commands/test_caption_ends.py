@@ -43,7 +43,7 @@ def test_ctrl_c_ends_a_microphone_well_and_interrupts_a_file(
     endless: bool, by: int,
 ) -> None:  # fmt: skip
     source = Endless(endless=endless, before=interrupts(50, by=by))
-    monkeypatch.setattr(SourceOptions, "source", lambda *_: source)
+    monkeypatch.setattr(SourceOptions, "make_source", lambda *_: source)
     before = signal.getsignal(by)
     assert caption("--output a.txt") == (0 if endless else ExitCode.INTERRUPTED)
     assert signal.getsignal(by) is before
@@ -57,7 +57,7 @@ def test_ctrl_c_ends_a_microphone_well_and_interrupts_a_file(
 @pytest.mark.usefixtures("made")
 def test_a_microphone_that_ends_by_itself_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     for endless in (False, True):
-        monkeypatch.setattr(SourceOptions, "source", lambda *_, e=endless: Endless(endless=e))
+        monkeypatch.setattr(SourceOptions, "make_source", lambda *_, e=endless: Endless(endless=e))
         assert caption() == 0
 
 
@@ -69,7 +69,7 @@ def test_ctrl_c_twice_ends_it_at_once(
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(SourceOptions, "source", lambda *_: Endless(before=press))
+    monkeypatch.setattr(SourceOptions, "make_source", lambda *_: Endless(before=press))
     assert caption() == ExitCode.INTERRUPTED
     assert capsys.readouterr().out == ""
 
@@ -79,7 +79,7 @@ def test_source_that_fails_leaves_what_was_heard_and_its_figures(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = Endless(failure=AudioError("the cable is out"))
-    monkeypatch.setattr(SourceOptions, "source", lambda *_: source)
+    monkeypatch.setattr(SourceOptions, "make_source", lambda *_: source)
     assert caption("--output a.txt") == ExitCode.AUDIO
     told = capsys.readouterr()
     assert told.out == Path("a.txt").read_text() == LINES

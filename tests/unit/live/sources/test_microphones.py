@@ -107,8 +107,8 @@ def test_a_microphone_is_closed_once_and_waited_for(
 
 @pytest.mark.usefixtures("silent")
 def test_microphone_has_name_that_was_asked_for_until_it_is_open() -> None:
-    assert SourceOptions(mic="usb").source(None).name == "microphone usb"
-    assert SourceOptions(mic="default").source(None).name == "microphone"
+    assert SourceOptions(mic="usb").make_source(None).name == "microphone usb"
+    assert SourceOptions(mic="default").make_source(None).name == "microphone"
     source = MicrophoneSource("camera")
     assert (source.pace, source.endless) == (Pace.PULL, True)
 

@@ -187,7 +187,7 @@ def test_address_is_not_waited_for_forever_unless_asked(
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.source.ADDRESS_PATIENCE_S", 0.0)
     with (
-        SourceOptions().source(f"{radio}/dying") as source,
+        SourceOptions().make_source(f"{radio}/dying") as source,
         pytest.raises(AudioError, match="dying broke off"),
     ):
         assert all(block.interruption is None for block in source.blocks())
