@@ -72,11 +72,12 @@ class WindowPlan:
 
     @property
     def window_samples(self) -> int:
+        """The samples of an encoder window."""
         return round(self.window_s * SAMPLE_RATE_HZ)
 
     @property
     def content_samples(self) -> int:
-        """Samples of audio per window, at least one."""
+        """The samples of audio per window, at least one."""
         return max(1, round((self.window_s - self.margin_s) * SAMPLE_RATE_HZ))
 
     def samples_for(self, n_samples: int) -> int:
@@ -124,11 +125,12 @@ class Window:
 
     @property
     def content_s(self) -> float:
+        """The length of the audio in seconds."""
         return self.audio.size / SAMPLE_RATE_HZ
 
     @property
     def end_s(self) -> float:
-        """End in the recording, in seconds."""
+        """The end in the recording, in seconds."""
         return self.locate(self.content_s)
 
     def locate(self, at_s: float, *, is_start: bool = False) -> float:

@@ -163,11 +163,11 @@ class CachedDecoder(Closing):
         n_positions = check_features(audio_features, n_positions, self.spec)
         batch, n_audio_ctx, _ = audio_features.shape
         dims = self.spec.dims
-        if self.spec.audio_in_codes:
+        if self.spec.has_int8_audio:
             paddings = tuple(_split_silence(padding) for padding in paddings)
         features = with_silence_keys(audio_features, paddings[0].silence)
         n_zero_rows = 1  # the graph adds it
-        if self.spec.audio_in_codes:
+        if self.spec.has_int8_audio:
             n_rows = features.shape[1] + _FEWEST_ZERO_ROWS
             n_filling = -n_rows % AUDIO_BLOCK  # zero rows fill up the last block
             n_zero_rows = _FEWEST_ZERO_ROWS + n_filling

@@ -53,7 +53,7 @@ class CrossKV:
     @classmethod
     def empty(cls, spec: ModelSpec, batch: int, n_positions: int) -> CrossKV:
         """Allocate the arrays that the graph fills for a batch of windows."""
-        in_codes = spec.audio_in_codes
+        in_codes = spec.has_int8_audio
         heads = spec.dims.n_decoder_heads
         size = spec.dims.head_size
         n_keys = n_positions + 1  # the graph adds a zero row

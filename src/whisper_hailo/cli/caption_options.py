@@ -25,7 +25,7 @@ from whisper_hailo.core.overwrite import FileId, file_id
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import require_extra
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.http.addresses import tls_context
+from whisper_hailo.http.addresses import make_tls_context
 from whisper_hailo.live.options import CaptionOptions
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class ShowOptions:
             names=self.web_allow_host,
             framed_by=self.web_frame,
             token=self.web_token,
-            tls=tls_context(self.web_cert, self.web_key, "--web-cert and --web-key"),
+            tls=make_tls_context(self.web_cert, self.web_key, "--web-cert and --web-key"),
         )
 
 

@@ -122,7 +122,8 @@ class _Network(Closing, Protocol):
     """A half of a model; `open` raises `ModelError` when its files are missing or broken."""
 
     @property
-    def spec(self) -> ModelSpec: ...
+    def spec(self) -> ModelSpec:
+        """The model's description."""
 
     @property
     def name(self) -> str:
@@ -170,7 +171,8 @@ class Decoder(_Network, Protocol[StateT]):
     """Autoregressive decoder with explicit state and a real batch dimension."""
 
     @property
-    def limits(self) -> Limits: ...
+    def limits(self) -> Limits:
+        """What the decoder's graph can do."""
 
     @property
     def silence_keys(self) -> SilenceKeys | None:

@@ -309,12 +309,12 @@ class ModelSpec:
         )
 
     @property
-    def audio_in_codes(self) -> bool:
+    def has_int8_audio(self) -> bool:
         """True if the cached decoder stores the keys and values of the audio in 8 bits."""
         return self.quantization != "none"
 
     @property
-    def multilingual(self) -> bool:
+    def is_multilingual(self) -> bool:
         """True if the model knows other languages than English."""
         return bool(self.tokens.languages)
 

@@ -64,7 +64,7 @@ class Backoff:
 
     @property
     def is_over(self) -> bool:
-        """True when it is time to retry."""
+        """True if it is time to retry."""
         return self._now() >= self._retry_s
 
     def fail(self) -> None:

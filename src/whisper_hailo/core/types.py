@@ -225,6 +225,7 @@ class BufferText:
 
     @property
     def text(self) -> str:
+        """The text of all words."""
         return "".join(word.text for word in self.words).strip()
 
     @property

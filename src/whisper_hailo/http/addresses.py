@@ -76,7 +76,7 @@ class Listener(socket.socket):
             raise OptionError(f"cannot listen at {address} ({reason}); {self._advice}") from error
 
 
-def own_address(host: str) -> str | None:
+def find_own_address(host: str) -> str | None:
     """Return the address at which other machines reach this one; `None` without a network."""
     family = _address_family(host)
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -94,7 +94,7 @@ _EXAMPLE_ADDRESS: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:d
 _DISCARD_PORT: Final = 9
 
 
-def tls_context(
+def make_tls_context(
     cert: Path | None, key: Path | None, options: str = "--tls-cert and --tls-key"
 ) -> ssl.SSLContext | None:
     """Return the TLS context of a server; `None`, for HTTP, without certificate and key.
@@ -147,7 +147,7 @@ class Authority(NamedTuple):
     port: int | None = None
 
     @classmethod
-    def of(cls, authority: str) -> Self:
+    def parse(cls, authority: str) -> Self:
         """Parse a `Host` header, or what follows the `//` of a URL, as browsers send it.
 
         Raises:
@@ -157,15 +157,16 @@ class Authority(NamedTuple):
         if match is None:
             raise ValueError(f"{authority!r} is no host")
         address, name, digits = match.groups()
-        # IPv6Address raises ValueError, too, for what only looks like one.
-        host = name.lower() if address is None else address_of(str(ipaddress.IPv6Address(address)))
+        # IPv6Address raises ValueError, too, for text that only looks like an address.
+        host = str(ipaddress.IPv6Address(address)) if address else name.lower()
+        host = normalize_address(host)
         port = None if digits is None else int(digits)
         if len(host) > _LONGEST_NAME or (port or 0) > _LARGEST_PORT:
             raise ValueError(f"{authority!r} is a name or a port that cannot be")
         return cls(host, port)
 
 
-def address_of(host: str) -> str:
+def normalize_address(host: str) -> str:
     """Return an address in its shortest form, without the network card; a name as it is."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
@@ -174,14 +175,14 @@ def address_of(host: str) -> str:
     return str(getattr(address, "ipv4_mapped", None) or address)
 
 
-def origin_of(text: str) -> tuple[str, int] | None:
+def parse_origin(text: str) -> tuple[str, int] | None:
     """Return host and port of an origin such as `https://home.example:8443`; `None` of others."""
     scheme, _, authority = text.partition("://")
     default_port = _PORTS.get(scheme.lower())
     if default_port is None:
         return None  # such as "null", of a page that is a local file
     try:
-        host, port = Authority.of(authority)
+        host, port = Authority.parse(authority)
     except ValueError:
         return None
     return host, port or default_port
@@ -190,7 +191,7 @@ def origin_of(text: str) -> tuple[str, int] | None:
 def is_loopback(host: str) -> bool:
     """Return whether an address or a name can be reached from this machine only."""
     try:
-        return ipaddress.ip_address(address_of(host)).is_loopback
+        return ipaddress.ip_address(normalize_address(host)).is_loopback
     except ValueError:
         return host.lower() == "localhost"
 
@@ -214,7 +215,7 @@ class Hosts:
         machine = socket.gethostname().lower()
         multicast_name = machine.split(".")[0] + ".local"
         self.names = {"localhost", "127.0.0.1", "::1", machine, multicast_name}
-        self.names.add(address_of(listens_at.lower()))
+        self.names.add(normalize_address(listens_at.lower()))
         self._suffixes: tuple[str, ...] = ()
         for entry in listed:
             name = entry.removeprefix("*.")
@@ -235,7 +236,7 @@ class Hosts:
         if name.count(":") > 1:
             name = f"[{name}]"  # IPv6
         try:
-            host, port = Authority.of(name)
+            host, port = Authority.parse(name)
         except ValueError:
             return None
         return host if port is None else None
@@ -251,13 +252,13 @@ class Hosts:
                 since browsers let them read the answers of these only.
         """
         try:
-            ((host, port),) = [Authority.of(value) for value in _header_values(scope, b"host")]
+            ((host, port),) = [Authority.parse(value) for value in _header_values(scope, b"host")]
         except ValueError:  # none, several, or not a host
             return BAD_REQUEST, "a request has one Host, such as localhost:8765"
         if not scope["path"].startswith("/"):
             return BAD_REQUEST, "a request begins with the path, such as GET /events"
         server = scope.get("server") or ("", None)
-        is_ours = host in self.names or host == address_of(server[0])
+        is_ours = host in self.names or host == normalize_address(server[0])
         if not is_ours and not host.endswith(self._suffixes):
             return MISDIRECTED, (
                 f"this server does not answer to the name {host!r}; start it with "
@@ -271,7 +272,7 @@ class Hosts:
         if len(origins) == 1:
             scheme, _, _ = origins[0].partition("://")
             own_port = port or _PORTS.get(scheme.lower())
-            if origin_of(origins[0]) == (host, own_port):
+            if parse_origin(origins[0]) == (host, own_port):
                 return None
         return FORBIDDEN, "only the page of this very server may connect"
 

@@ -16,7 +16,7 @@ import ssl
 from collections.abc import Collection
 from typing import Any, Final, cast
 
-from whisper_hailo.http.addresses import Network, address_of
+from whisper_hailo.http.addresses import Network, normalize_address
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class ConnectionLimiter:
 
         A customer has a whole network of IPv6. `None` stands for many clients.
         """
-        address = ipaddress.ip_address(address_of(peer))
+        address = ipaddress.ip_address(normalize_address(peer))
         is_proxy = any(address in network for network in self._proxies)
         if address.is_loopback or is_proxy:
             return None

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, WhisperHailoError
-from whisper_hailo.http.addresses import Hosts, address_of
+from whisper_hailo.http.addresses import Hosts, normalize_address
 from whisper_hailo.serve.errors import (
     BadKeyError,
     ClientDisconnectedError,
@@ -146,7 +146,7 @@ class AccessMiddleware:
 
 def _peer_address(scope: Scope) -> str:
     address, _port = scope.get("client") or ("", 0)
-    return address_of(address)
+    return normalize_address(address)
 
 
 def _sent_key(scope: Scope, headers: Headers) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.flags import flag, require_valid
 from whisper_hailo.core.read_files import read_text
-from whisper_hailo.http.addresses import Network, origin_of, tls_context
+from whisper_hailo.http.addresses import Network, make_tls_context, parse_origin
 
 LIMITS: Final = "Limits"
 SAFETY: Final = "Safety"  # Topics of help
@@ -149,14 +149,14 @@ class SafetyOptions:
     def __post_init__(self) -> None:
         self.proxies  # noqa: B018 - refuses what is no address
         for origin in self.allow_origin:
-            if origin_of(origin) is None:
+            if parse_origin(origin) is None:
                 raise OptionError(
                     f"--allow-origin is {origin!r}, expected one such as https://home.example"
                 )
 
     def tls(self) -> ssl.SSLContext | None:
         """Return the TLS context of HTTPS; `None` for HTTP."""
-        return tls_context(self.tls_cert, self.tls_key)
+        return make_tls_context(self.tls_cert, self.tls_key)
 
     @property
     def proxies(self) -> tuple[Network, ...]:

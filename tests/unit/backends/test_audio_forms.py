@@ -32,7 +32,7 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CachedDecoder]
     root = tmp_path_factory.mktemp("form")
     options = ConvertOptions(quantize="int8")
     spec = convert_checkpoint(write_checkpoint(root / "checkpoint"), root / "model", options)
-    assert spec.audio_in_codes
+    assert spec.has_int8_audio
     with CachedDecoder(root / "model", spec, threads=1) as opened:
         yield opened
 

@@ -54,7 +54,7 @@ def test_a_spec_survives_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("quantization", "in_codes"), [("none", False), ("int4", True)])
 def test_how_audio_is_held_follows_from_the_weights(quantization: str, in_codes: bool) -> None:
-    assert replace(toy_spec(), quantization=quantization).audio_in_codes is in_codes
+    assert replace(toy_spec(), quantization=quantization).has_int8_audio is in_codes
 
 
 VERSION = f'"version": {SPEC_VERSION}'
@@ -113,8 +113,8 @@ def test_a_directory_without_spec_says_how_to_make_one(tmp_path: Path) -> None:
 
 def test_a_model_without_languages_is_english_only() -> None:
     spec = toy_spec()
-    assert spec.multilingual
-    assert not replace(spec, tokens=replace(spec.tokens, languages={})).multilingual
+    assert spec.is_multilingual
+    assert not replace(spec, tokens=replace(spec.tokens, languages={})).is_multilingual
 
 
 def test_the_same_spec_is_the_same_text_which_people_can_read() -> None:

@@ -18,8 +18,8 @@ from whisper_hailo.http.addresses import (
     Authority,
     Hosts,
     Listener,
-    own_address,
-    tls_context,
+    find_own_address,
+    make_tls_context,
 )
 
 
@@ -46,8 +46,8 @@ def test_others_reach_a_machine_at_the_address_of_its_way_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("whisper_hailo.http.addresses.socket.socket", Way)
-    assert own_address("0.0.0.0") == "10.0.0.7"  # noqa: S104 - nothing listens
-    assert own_address("::") is None
+    assert find_own_address("0.0.0.0") == "10.0.0.7"  # noqa: S104 - nothing listens
+    assert find_own_address("::") is None
 
 
 def test_a_port_is_taken_again_as_soon_as_its_server_has_ended() -> None:
@@ -85,19 +85,19 @@ def test_what_keeps_a_server_from_listening_is_one_line(host: str, why: str) -> 
 
 
 def test_without_a_certificate_it_is_http() -> None:
-    assert tls_context(None, None) is None
+    assert make_tls_context(None, None) is None
 
 
 def test_with_a_certificate_it_is_https(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"--tls-cert and --tls-key cannot be used \(FileNotFo"):
-        tls_context(tmp_path / "cert.pem", tmp_path / "key.pem")
+        make_tls_context(tmp_path / "cert.pem", tmp_path / "key.pem")
 
 
 @pytest.mark.parametrize("names", [("cert.pem", None), (None, "key.pem")])
 def test_a_certificate_and_its_key_need_each_other(names: tuple[str | None, str | None]) -> None:
     cert, key = (None if name is None else Path(name) for name in names)
     with pytest.raises(OptionError, match="web-cert and web-key need each other"):
-        tls_context(cert, key, "web-cert and web-key")
+        make_tls_context(cert, key, "web-cert and web-key")
 
 
 def test_key_with_password_is_refused_and_nobody_is_asked_for_it(
@@ -112,7 +112,7 @@ def test_key_with_password_is_refused_and_nobody_is_asked_for_it(
 
     monkeypatch.setattr(ssl, "create_default_context", lambda _: Locked())
     with pytest.raises(OptionError, match=r"cannot be used.* which has no password"):
-        tls_context(Path("cert.pem"), Path("key.pem"))
+        make_tls_context(Path("cert.pem"), Path("key.pem"))
 
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens here
@@ -167,9 +167,9 @@ def test_server_without_known_address_is_asked_for_by_names() -> None:
 
 def test_a_name_is_as_long_as_names_may_be() -> None:
     longest = "a" * 253
-    assert Authority.of(f"{longest}:65535") == Authority(longest, 65_535)
+    assert Authority.parse(f"{longest}:65535") == Authority(longest, 65_535)
     with pytest.raises(ValueError, match="cannot be"):
-        Authority.of(longest + "a")
+        Authority.parse(longest + "a")
 
 
 @pytest.mark.parametrize("own", ["box", "Box.Example.org"])
@@ -333,5 +333,5 @@ def test_an_empty_address_is_not_everyone(host: str) -> None:
 
 
 def test_a_place_is_read_as_browsers_write_it() -> None:
-    assert Authority.of("[2001:DB8::0:1]:80") == Authority("2001:db8::1", 80)
-    assert Authority.of("A-b_c.d.:443") == Authority("a-b_c.d", 443)
+    assert Authority.parse("[2001:DB8::0:1]:80") == Authority("2001:db8::1", 80)
+    assert Authority.parse("A-b_c.d.:443") == Authority("a-b_c.d", 443)

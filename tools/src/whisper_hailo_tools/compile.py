@@ -66,7 +66,7 @@ def describe_job(spec: ModelSpec, form: HailoForm, arch: str) -> BuildJob:
     return BuildJob(
         arch=arch,
         part=form.part,
-        size=size_of(dims.d_model, multilingual=spec.multilingual),
+        size=size_of(dims.d_model, multilingual=spec.is_multilingual),
         net_name=net_name(spec, form),
         graph=form.file,
         start_nodes=list(form.start_nodes),

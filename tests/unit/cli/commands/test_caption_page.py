@@ -70,7 +70,7 @@ def test_the_page_is_encrypted_by_what_is_typed(
     pages: list[Page], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tls = Asked("encrypted")
-    monkeypatch.setattr("whisper_hailo.cli.caption_options.tls_context", tls)
+    monkeypatch.setattr("whisper_hailo.cli.caption_options.make_tls_context", tls)
     assert caption("--web | web-cert = 'c.pem'; web-key = 'k.pem'") == 0
     assert tls.with_ == [(Path("c.pem"), Path("k.pem"), "--web-cert and --web-key")]
     assert pages[0].made[0].tls == "encrypted"

@@ -223,7 +223,7 @@ def test_several_models_are_served(
 
 
 def test_https_is_served_with_a_certificate(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.options.tls_context", lambda *_: None)
+    monkeypatch.setattr("whisper_hailo.serve.options.make_tls_context", lambda *_: None)
     assert run(["serve", "--tls-cert", "c.pem", "--tls-key", "k.pem"]) == 0
     assert [tls for _, tls in house.bound] == [True]
 

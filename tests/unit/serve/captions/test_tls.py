@@ -16,7 +16,7 @@ import pytest
 
 from tests.unit.serve.captions.serving import PATIENCE_S, completed, dial, serve
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.http.addresses import tls_context
+from whisper_hailo.http.addresses import make_tls_context
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_page_and_events_come_encrypted(certificate: tuple[Path, Path]) -> None:
     from websockets.asyncio.client import connect
 
     trusting = ssl.create_default_context(cafile=str(certificate[0]))
-    with serve(tls=tls_context(*certificate)) as view:
+    with serve(tls=make_tls_context(*certificate)) as view:
         assert view.address.startswith("https://")
         assert b'role="log"' in page_of(view, certificate)
         address = view.address.replace("https", "wss") + "events"
@@ -72,7 +72,7 @@ def test_who_does_not_shake_hands_makes_room_for_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr("whisper_hailo.http.connections.MOST", 8)
-    with serve(tls=tls_context(*certificate)) as view, ExitStack() as clients:
+    with serve(tls=make_tls_context(*certificate)) as view, ExitStack() as clients:
         first = clients.enter_context(dial(view))
         for _ in range(50):
             clients.enter_context(dial(view))
@@ -88,7 +88,7 @@ def test_who_does_not_shake_hands_makes_room_for_others(
 def test_who_speaks_no_tls_is_cut(
     certificate: tuple[Path, Path], said: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with serve(tls=tls_context(*certificate)) as view:
+    with serve(tls=make_tls_context(*certificate)) as view:
         with dial(view) as client:
             client.sendall(said)
             client.shutdown(socket.SHUT_WR)
@@ -104,10 +104,10 @@ def test_certificate_without_its_key_or_with_another_is_refused(
 ) -> None:
     cert, key = certificate
     with pytest.raises(OptionError, match="--tls-cert and --tls-key need each other"):
-        tls_context(cert, None)
+        make_tls_context(cert, None)
     wrong = tmp_path / "wrong.pem"
     wrong.write_text("no key")
     for files in ((cert, wrong), (key, cert), (cert, tmp_path / "none.pem")):
         with pytest.raises(OptionError, match="web-cert and web-key cannot be used"):
-            tls_context(*files, "web-cert and web-key")
-    assert tls_context(None, None) is None
+            make_tls_context(*files, "web-cert and web-key")
+    assert make_tls_context(None, None) is None

@@ -75,7 +75,7 @@ def test_addresses_are_such_that_can_be_opened(
     from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.serve.routes.captions.view import WebView
 
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.own_address", lambda _: own)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.find_own_address", lambda _: own)
     view = WebView(CaptionStatistics, PageAddress(host))
     assert view.address == here
     assert view.address_for_others == others

@@ -142,7 +142,7 @@ def calibrate(
     """Make the calibration set of one part of a model, or go on with one."""
     spec = ModelSpec.load(directory)
     form = spec.hailo_form(options.part)
-    size = size_of(spec.dims.d_model, multilingual=spec.multilingual)
+    size = size_of(spec.dims.d_model, multilingual=spec.is_multilingual)
     n_wanted = options.count or default_windows(options.part, size)
     sources = find_sources(audio, options.seed)
     maker = _Maker(spec, form, options, sources, out=out, n_wanted=n_wanted)

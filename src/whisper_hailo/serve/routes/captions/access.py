@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.http.addresses import Hosts, is_loopback, origin_of
+from whisper_hailo.http.addresses import Hosts, is_loopback, parse_origin
 
 Right: TypeAlias = Literal["look", "record", "control"]
 """To see captions; to have one's microphone captioned; to change what is captioned and shown."""
@@ -65,7 +65,7 @@ def format_frame_ancestors(origins: Sequence[str]) -> str:
         OptionError: one is not the origin of a page.
     """
     for origin in origins:
-        if origin_of(origin.rstrip("/")) is None:
+        if parse_origin(origin.rstrip("/")) is None:
             raise OptionError(
                 f"--web-frame is {origin!r}, expected the origin of a page, such as "
                 "http://homeassistant.local:8123"

@@ -11,7 +11,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.http.addresses import Listener, own_address, url
+from whisper_hailo.http.addresses import Listener, find_own_address, url
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.sources.network import BrowserSource
@@ -74,7 +74,7 @@ class WebView(Closing):
         """Address for other machines; empty without a network."""
         if self._address.host not in _WILDCARDS:
             return ""
-        host = own_address(self._address.host)
+        host = find_own_address(self._address.host)
         return "" if host is None else self._address_at(host)
 
     @property

@@ -17,7 +17,7 @@ from wyoming.ping import Ping, Pong
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.http.addresses import address_of
+from whisper_hailo.http.addresses import normalize_address
 from whisper_hailo.http.connections import Connection
 from whisper_hailo.serve.audio import AudioDecoders
 from whisper_hailo.serve.concurrency import run_until_disconnect
@@ -87,7 +87,7 @@ class WyomingSession:
         self._describe = describe
         self._finds_end = finds_end
         peer_address, *_ = writer.get_extra_info("peername") or ("",)
-        self._caller = Caller(address_of(peer_address), "wyoming")
+        self._caller = Caller(normalize_address(peer_address), "wyoming")
         self._connection = cast(Connection, writer.transport)
         self._events = EventReader(reader, service.quota)
         self._machine = StateMachine(SessionState.IDLE, TRANSITIONS, make_state_error)
