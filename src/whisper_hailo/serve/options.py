@@ -64,6 +64,10 @@ class ListenOptions:
         30.0, "Seconds to finish requests at the end.", name="--drain", metavar="S",
         rare=True,
     )  # fmt: skip
+    speaker_models: Path | None = flag(
+        None, "Folder of the two speaker models.", metavar="DIR",
+        shown="fetched from the model hub", rare=True,
+    )  # fmt: skip
     log_text: bool = flag(False, "Log transcripts, too.")
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, Self
 
 from whisper_hailo.core.errors import OptionError
@@ -23,10 +24,11 @@ from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.request import Caller, Choices, RequestDefaults
 from whisper_hailo.serve.served_model import ModelState, ServedModel
 from whisper_hailo.serve.ticket import EventChannel, Ticket
+from whisper_hailo.speakers.finder import SpeakerFinder
 from whisper_hailo.transcription.transcriber import Transcriber
 
 WHISPER_1: Final = "whisper-1"
-_OPENAI_MODEL: Final = re.compile(r"gpt-4o(-mini)?-transcribe(-\d{4}-\d\d-\d\d)?")
+_OPENAI_MODEL: Final = re.compile(r"gpt-4o(-mini)?-transcribe(-diarize)?(-\d{4}-\d\d-\d\d)?")
 
 
 class TranscriptionService(Closing):
@@ -35,6 +37,7 @@ class TranscriptionService(Closing):
     Attributes:
         models: the models; the first is the default.
         listed: models by the names that `/v1/models` lists.
+        speaker_finder: tells speakers apart; loaded when it is first asked for.
         ending: set when the server is to end.
 
     Raises:
@@ -47,6 +50,7 @@ class TranscriptionService(Closing):
         metrics: Metrics,
         limits: LimitOptions,
         aliases: Sequence[str] = (),
+        speaker_models: Path | None = None,
     ) -> None:
         self.models = tuple(models)
         self.default = self.models[0]
@@ -65,6 +69,7 @@ class TranscriptionService(Closing):
         self.metrics = metrics
         self.limits = limits
         self.quota = Quota(limits)
+        self.speaker_finder = SpeakerFinder(speaker_models)
         self.ending = asyncio.Event()
 
     def find_model(self, name: str | None) -> ServedModel:
@@ -113,6 +118,7 @@ class TranscriptionService(Closing):
             model.cancel_all()
         for model in self.models:
             model.close()
+        self.speaker_finder.close()
 
     @property
     def state(self) -> ModelState:
@@ -195,4 +201,4 @@ def make_service(
         )
         memory.check(model)
         served.append(model)
-    return TranscriptionService(served, metrics, limits, listen.alias)
+    return TranscriptionService(served, metrics, limits, listen.alias, listen.speaker_models)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from fastapi import Form, Request, Response, UploadFile
@@ -12,19 +13,27 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import FormData
 from starlette.types import Receive, Scope, Send
 
-from whisper_hailo.core.types import Transcript
+from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.serve.access import CLIENT, RESERVATION, SUBMITTED
 from whisper_hailo.serve.audio import AudioDecoders, PcmFormat
 from whisper_hailo.serve.concurrency import run_until_disconnect
 from whisper_hailo.serve.request import Caller, Choices, Priority
 from whisper_hailo.serve.service import TranscriptionService
+from whisper_hailo.serve.speakers import KnownSpeakers, UploadSpeakers
 from whisper_hailo.serve.ticket import Ticket
+from whisper_hailo.speakers.attribution import SpeakerAttribution
 
 TEXT: Final = "text/plain"
 EVENTS: Final = "text/event-stream"
 
+MAX_FIELDS: Final = 64
+
+MAX_FIELD_BYTES: Final = 3 << 20
+"""Samples of known speakers are fields: 10 s of CD sound as base64 have 2.3 MiB."""
+
 Task: TypeAlias = Literal["transcribe", "translate"]
 ResponseFormat: TypeAlias = Literal["json", "text", "srt", "vtt", "verbose_json"]
+DiarizedFormat: TypeAlias = ResponseFormat | Literal["diarized_json"]
 FormText: TypeAlias = Annotated[str | None, Form()]
 FormResponseFormat: TypeAlias = Annotated[ResponseFormat, Form()]
 FormTemperature: TypeAlias = Annotated[float, Form(ge=0, le=1)]
@@ -53,7 +62,9 @@ class UploadRoute(APIRoute):
 class _UploadRequest(Request):
     async def _get_form(self, **_limits: object) -> FormData:
         """Return the form, of which Starlette would keep 1000 MiB in memory."""
-        return await super()._get_form(max_files=4, max_fields=64, max_part_size=64 << 10)
+        return await super()._get_form(
+            max_files=4, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES
+        )
 
 
 class UploadHandler:
@@ -63,6 +74,7 @@ class UploadHandler:
         self._service = service
         self._api = api
         self._decoders = AudioDecoders(service.limits)
+        self._speakers = UploadSpeakers(service.speaker_finder, self._decoders)
 
     async def submit(
         self,
@@ -81,14 +93,51 @@ class UploadHandler:
         """
         # A model that is not served is refused before the recording is decoded.
         self._service.find_model(choices.model)
-        caller = Caller(request.scope[CLIENT], self._api, priority)
         decoding = self._decoders.decode(
             file.file, file.filename, request.scope[RESERVATION], pcm=pcm, max_s=max_s
         )
         audio = await _run_while_connected(request, decoding)
+        return self._submit_audio(request, audio, choices, priority)
+
+    def _submit_audio(
+        self, request: Request, audio: FloatArray, choices: Choices, priority: Priority
+    ) -> Ticket:
+        caller = Caller(request.scope[CLIENT], self._api, priority)
         ticket = self._service.submit(audio, choices, caller)
         request.scope[SUBMITTED] = True
         return ticket
+
+    async def submit_with_speakers(
+        self, request: Request, file: UploadFile, choices: Choices, known: KnownSpeakers
+    ) -> tuple[Ticket, SpeakerAttribution]:
+        """Decode an upload, let it wait for its turn, and find its speakers meanwhile."""
+        model = self._service.find_model(choices.model)
+        # Without word times whole segments are given to speakers.
+        has_words = model.transcriber.decoder.limits.aligns
+        choices = replace(choices, word_timestamps=has_words)
+        reservation = request.scope[RESERVATION]
+        samples = await _run_while_connected(
+            request, self._speakers.decode_samples(known, reservation)
+        )
+        decoding = self._decoders.decode(file.file, file.filename, reservation)
+        audio = await _run_while_connected(request, decoding)
+        ticket = self._submit_audio(request, audio, choices, Priority.INTERACTIVE)
+        try:
+            finding = self._speakers.find(audio, known.names, samples)
+            return ticket, await _run_while_connected(request, finding)
+        except BaseException:
+            ticket.close()
+            raise
+
+    async def transcribe_with_speakers(
+        self, request: Request, file: UploadFile, choices: Choices, known: KnownSpeakers
+    ) -> Transcript:
+        """Return the transcript of an upload, with the speaker of each segment."""
+        ticket, speakers = await self.submit_with_speakers(request, file, choices, known)
+        with ticket:
+            transcript = await _run_while_connected(request, ticket.result())
+        parts = [part for segment in transcript.segments for part in speakers.attribute(segment)]
+        return replace(transcript, segments=tuple(parts))
 
     async def transcribe(
         self,

@@ -44,9 +44,9 @@ def test_alias_is_added_to_whisper_1(house: House) -> None:
     (model,) = house.service.models
     models = TranscriptionService([model], house.metrics, LimitOptions(), ("mine",))
     assert list(models.listed) == ["micro", "whisper-1", "mine"]
-    for name in (*models.listed, None, "gpt-4o-transcribe"):
+    for name in (*models.listed, None, "gpt-4o-transcribe", "gpt-4o-transcribe-diarize"):
         assert models.find_model(name) is model
-    for name in ("gpt-4o", "gpt-4o-transcribe-diarize"):
+    for name in ("gpt-4o", "gpt-4o-transcribe-large"):
         with pytest.raises(UnknownModelError):
             models.find_model(name)
 

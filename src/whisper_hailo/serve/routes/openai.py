@@ -11,16 +11,18 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, ValidationError
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.types import Segment, Transcript, Word
+from whisper_hailo.core.types import UNSPACED_LANGUAGES, Segment, Transcript, Word
 from whisper_hailo.live.events import CaptionWord
 from whisper_hailo.serve.access import error_body
 from whisper_hailo.serve.request import Choices, single_language
 from whisper_hailo.serve.served_model import ServedModel
 from whisper_hailo.serve.service import TranscriptionService
+from whisper_hailo.serve.speakers import parse_known_speakers
 from whisper_hailo.serve.ticket import Ticket
 from whisper_hailo.serve.uploads import (
     EVENTS,
     TEXT,
+    DiarizedFormat,
     EventStream,
     FormResponseFormat,
     FormTemperature,
@@ -31,6 +33,7 @@ from whisper_hailo.serve.uploads import (
     describe_answers,
     format_event,
 )
+from whisper_hailo.speakers.attribution import SpeakerAttribution
 from whisper_hailo.text.formats import render
 from whisper_hailo.text.transcript_json import openai_json
 
@@ -60,7 +63,7 @@ def _add_transcriptions(router: APIRouter, uploads: UploadHandler) -> None:
         model: FormText = None,
         language: FormText = None,
         prompt: FormText = None,
-        response_format: FormResponseFormat = "json",
+        response_format: Annotated[DiarizedFormat, Form()] = "json",
         temperature: FormTemperature = 0.0,
         timestamp_granularities: Annotated[
             list[Granularity] | None, Form(alias="timestamp_granularities[]")
@@ -71,6 +74,12 @@ def _add_transcriptions(router: APIRouter, uploads: UploadHandler) -> None:
         languages: Annotated[list[str] | None, Form(alias="languages[]")] = None,
         keywords: Annotated[list[str] | None, Form(alias="keywords[]")] = None,
         chunking_strategy: FormText = None,
+        known_speaker_names: Annotated[
+            list[str] | None, Form(alias="known_speaker_names[]")
+        ] = None,
+        known_speaker_references: Annotated[
+            list[str] | None, Form(alias="known_speaker_references[]")
+        ] = None,
     ) -> Response:
         """Transcribe a recording in its own language."""
         if timestamp_granularities and response_format != "verbose_json":
@@ -86,6 +95,17 @@ def _add_transcriptions(router: APIRouter, uploads: UploadHandler) -> None:
             word_timestamps=has_logprobs or "word" in granularities,
             speech=_parse_chunking_strategy(chunking_strategy, await request.form()),
         )
+        known = parse_known_speakers(known_speaker_names or (), known_speaker_references or ())
+        if response_format == "diarized_json":
+            if has_logprobs:
+                raise OptionError("include[] logprobs needs response_format json; leave it out")
+            if stream:
+                ticket, speakers = await uploads.submit_with_speakers(request, file, choices, known)
+                return EventStream(_stream_speakers(ticket, speakers), ticket)
+            transcript = await uploads.transcribe_with_speakers(request, file, choices, known)
+            return JSONResponse(_diarized_json(transcript))
+        if known.names:
+            raise OptionError("known_speaker_names needs response_format diarized_json")
         if stream:
             ticket = await uploads.submit(request, file, choices)
             return EventStream(_stream_events(ticket, has_logprobs=has_logprobs), ticket)
@@ -217,6 +237,31 @@ def _verbose_json(transcript: Transcript, granularities: Sequence[Granularity]) 
     return body
 
 
+def _diarized_json(transcript: Transcript) -> dict[str, Any]:
+    """Return the layout of OpenAI's `TranscriptionDiarized`."""
+    return {
+        "task": "transcribe",
+        "duration": round(transcript.duration_s, 4),
+        "text": transcript.text,
+        "segments": [
+            _speaker_segment(index, segment) for index, segment in enumerate(transcript.segments)
+        ],
+        "usage": _usage(transcript),
+    }
+
+
+def _speaker_segment(index: int, segment: Segment) -> dict[str, Any]:
+    return {
+        "type": "transcript.text.segment",
+        "id": f"seg_{index}",
+        "start": segment.start_s,
+        "end": segment.end_s,
+        "text": segment.text,
+        # Without any turn, as in noise that became a word, it is the first speaker's.
+        "speaker": "A" if segment.speaker is None else str(segment.speaker),
+    }
+
+
 def _usage(transcript: Transcript) -> dict[str, Any]:
     """Return what OpenAI would bill: started seconds."""
     return {"type": "duration", "seconds": math.ceil(transcript.duration_s)}
@@ -234,6 +279,29 @@ async def _stream_events(ticket: Ticket, *, has_logprobs: bool) -> AsyncIterator
         done: dict[str, Any] = {"type": "transcript.text.done", "text": transcript.text}
         if has_logprobs:
             done["logprobs"] = word_logprobs(_words_of(transcript.segments))
+        yield format_event(done)
+    except Exception as error:  # too late for an HTTP status: it is sent already
+        yield format_event({"type": "error", **error_body(error)})
+
+
+async def _stream_speakers(ticket: Ticket, speakers: SpeakerAttribution) -> AsyncIterator[str]:
+    """Yield each segment with its speaker, then the whole text, as server-sent events."""
+    try:
+        space = ""
+        n_segments = 0
+        async for whole in ticket.segments():
+            for segment in speakers.attribute(whole):
+                event = _speaker_segment(n_segments, segment)
+                n_segments += 1
+                delta = {
+                    "type": "transcript.text.delta",
+                    "delta": space + segment.text,
+                    "segment_id": event["id"],
+                }
+                yield format_event(delta)
+                yield format_event(event)
+                space = "" if segment.language in UNSPACED_LANGUAGES else " "
+        done = {"type": "transcript.text.done", "text": ticket.transcript.text}
         yield format_event(done)
     except Exception as error:  # too late for an HTTP status: it is sent already
         yield format_event({"type": "error", **error_body(error)})
