@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,12 +23,13 @@ from typing import Any, Final, Self
 
 from whisper_hailo.batch.ledger import ADVICE, LEDGER_FILE, Ledger, name_key, pack, to_json
 from whisper_hailo.batch.manifest import Candidate, Item
-from whisper_hailo.batch.tasks import GROUP_ITEMS, Group, Outcome, PieceResult
+from whisper_hailo.batch.tasks import GROUP_ITEMS, Failure, Group, Outcome, PieceResult
 from whisper_hailo.core.atomic_files import exclusive_lock, wrap_os_error, write_file
-from whisper_hailo.core.errors import OptionError, OutputError, display_path
+from whisper_hailo.core.errors import AudioError, OptionError, OutputError, display_path
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import escape_surrogates
 from whisper_hailo.core.types import Settings, Timings, Transcript
+from whisper_hailo.speakers.attribution import SpeakerAttribution
 from whisper_hailo.text.formats import render
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.text.transcript_json import JSON_VERSION, verbose_json
@@ -105,15 +106,21 @@ class Status:
 class BatchJob(Closing):
     """Takes outcomes in any order, and writes results in that of the items.
 
-    New `items` are added to the job.
+    New `items` are added to the job. `find_speakers` takes the name of a recording's file.
     """
 
     def __init__(
-        self, folder: Path, settings: JobSettings, items: Iterable[Candidate] = ()
+        self,
+        folder: Path,
+        settings: JobSettings,
+        items: Iterable[Candidate] = (),
+        *,
+        find_speakers: Callable[[str], SpeakerAttribution] | None = None,
     ) -> None:
         self._folder = folder
         self._settings = settings
         self._items = items
+        self._find_speakers = find_speakers
         self._stack: ExitStack | None = None
 
     def open(self) -> Self:
@@ -256,6 +263,7 @@ class BatchJob(Closing):
             # Pieces of one task were stored in their order.
             rows = query("SELECT result FROM pieces WHERE item = ? ORDER BY task, rowid", number)
             result = join_pieces([self._ledger.unpack(PieceResult, data) for (data,) in rows])
+            result = self._add_speakers(number, result)
             query(
                 "UPDATE items SET result = ?, failure = ? WHERE number = ?",
                 pack(result),
@@ -264,6 +272,21 @@ class BatchJob(Closing):
             )
             query("DELETE FROM pieces WHERE item = ?", number)
         return len(complete)
+
+    def _add_speakers(self, number: int, result: PieceResult) -> PieceResult:
+        """Return the result of a recording with its speakers, if they are asked for.
+
+        They are found here and not by workers, which see pieces of a recording only.
+        """
+        if self._find_speakers is None or result.failure is not None:
+            return result
+        ((stored,),) = self._ledger.query("SELECT item FROM items WHERE number = ?", number)
+        try:
+            speakers = self._find_speakers(self._ledger.unpack(Item, stored).audio)
+        except AudioError as error:  # the file has gone since it was transcribed
+            return replace(result, segments=(), failure=Failure.of(error))
+        parts = [part for segment in result.segments for part in speakers.attribute(segment)]
+        return replace(result, segments=tuple(parts))
 
     def _write_due(self, first: int, last: int) -> None:
         """Write the result files of these items, if they are complete and changed."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.unit.batch.made_up import Clock
@@ -22,8 +23,10 @@ from whisper_hailo.batch.ledger import LEDGER_FILE
 from whisper_hailo.batch.manifest import Candidate, Item
 from whisper_hailo.batch.tasks import Failure, Group, Outcome, PieceResult
 from whisper_hailo.batch.workers import shift_segment
-from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.core.errors import AudioError, OptionError, OutputError
 from whisper_hailo.core.types import Segment, Settings, Word
+from whisper_hailo.speakers.attribution import SpeakerAttribution
+from whisper_hailo.speakers.turns import SpeakerTurn, SpeakerTurns
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.text.transcript_json import JSON_VERSION
 
@@ -40,6 +43,29 @@ def job(
 ) -> BatchJob:
     """A job; `found` is the folder that its recordings were found in."""
     return BatchJob(folder, settings, [Candidate(item, found) for item in items])
+
+
+def test_find_speakers_names_segments_of_joined_pieces(tmp_path: Path) -> None:
+    turns = (SpeakerTurn(0, 0.9, 0), SpeakerTurn(0.9, 2, 1))
+    found = SpeakerTurns(turns, np.eye(2, 192, dtype=np.float32))
+    asked = []
+
+    def find(audio: str) -> SpeakerAttribution:
+        asked.append(audio)
+        if audio == ITEMS[0].audio:
+            raise AudioError("it has gone")
+        return SpeakerAttribution(found, ("Anna",))
+
+    candidates = [Candidate(item) for item in ITEMS[:2]]
+    with BatchJob(tmp_path, JOB, candidates, find_speakers=find) as running:
+        (group,) = running.groups()
+        for outcome in outcomes(group):
+            running.record_outcome(outcome)
+    assert asked == [item.audio for item in ITEMS[:2]]
+    file = tmp_path / "transcripts" / "part-00000.jsonl"
+    first, second = [json.loads(line) for line in file.read_text().splitlines()]
+    assert first["error"]["kind"] == "AudioError"
+    assert [part["speaker"] for part in second["segments"]] == ["Anna", 1]
 
 
 def segment(text: str) -> Segment:

@@ -20,7 +20,9 @@ from whisper_hailo.core.flags import flag, require_choices, require_valid
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.paths import expand_user
 from whisper_hailo.core.process import available_cores, require_extra
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
+from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.pipeline import USUAL_BATCH, USUAL_OPTIONS, check_batch_size
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from whisper_hailo.batch.job import BatchJob
     from whisper_hailo.batch.tasks import Outcome
     from whisper_hailo.batch.workers import Setup
+    from whisper_hailo.speakers.attribution import SpeakerAttribution
+    from whisper_hailo.speakers.finder import SpeakerFinder
     from whisper_hailo.transcription.transcriber import Transcriber
 
 _WORK: Final = "Workers"
@@ -72,6 +76,7 @@ def batch(
     decoding: PartialOptions[DecodingOptions],
     fallback: Fallback,
     long: LongOptions,
+    speakers: SpeakerOptions,
     output: Annotated[OutputOptions, FieldSubset(("fmt", "output_dir", "layout"))],
     job: JobOptions,
 ) -> int:
@@ -79,6 +84,7 @@ def batch(
     from whisper_hailo.batch.job import BatchJob, JobSettings
     from whisper_hailo.batch.manifest import read_sources
     from whisper_hailo.batch.workers import Setup
+    from whisper_hailo.speakers.finder import SpeakerFinder
 
     if words[0] == "status" and len(words) == 2:
         return _print_status(Path(expand_user(words[1])), as_json=job.as_json)
@@ -90,14 +96,24 @@ def batch(
         require_extra("cluster", "--engine ray", "ray")
     options_on = partial(decoding_options, decoding, fallback, output)
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
+    finder = SpeakerFinder(speakers.speaker_models, model.threads)
+    if speakers.speakers is not None:
+        finder.load()  # before a model is looked for
     if not model.threads:
         model = replace(model, threads=1)  # workers are as many as cores
     transcriber = model.transcriber()
     options = options_on(transcriber.default_options, transcriber.default_fallback)
+    if speakers.speakers is not None:
+        # Without word times whole segments are given to speakers.
+        has_words = options.word_timestamps or transcriber.decoder.limits.aligns
+        options = replace(options, word_timestamps=has_words)
     transcriber.check(options, long)
     log_engine(transcriber)
+    identity = transcriber.identity(options, long, job.batch_size)
+    if speakers.speakers is not None:
+        identity += f" {speakers.speakers} {speakers.speaker_names}"
     settings = JobSettings(
-        identity=transcriber.identity(options, long, job.batch_size),
+        identity=identity,
         settings=transcriber.settings(options, long, job.batch_size),
         task=options.task,
         formats=output.formats if output.fmt else (),
@@ -105,7 +121,10 @@ def batch(
     )
     setup = Setup(model.arguments(), options, long, job.batch_size)
     sources = read_sources([Path(word) for word in words])
-    with BatchJob(folder, settings, sources) as running:
+    find_speakers = None
+    if speakers.speakers is not None:
+        find_speakers = partial(_find_speakers, finder, speakers)
+    with finder, BatchJob(folder, settings, sources, find_speakers=find_speakers) as running:
         line = StatusLine()
         for outcome in _run(job, setup, running, transcriber):
             running.record_outcome(outcome)
@@ -116,6 +135,16 @@ def batch(
         return _print_status(folder, as_json=True)
     print_note(_summarise(running, folder, n_failures))
     return ExitCode.AUDIO if n_failures else ExitCode.OK
+
+
+def _find_speakers(
+    finder: SpeakerFinder, options: SpeakerOptions, audio: str
+) -> SpeakerAttribution:
+    """Return what gives the segments of a recording to its speakers."""
+    from whisper_hailo.audio import open_audio
+
+    with open_audio(audio) as stream:
+        return finder.find(stream.blocks(SAMPLE_RATE_HZ), options)
 
 
 def _refuse_addresses(names: Iterable[str]) -> None:

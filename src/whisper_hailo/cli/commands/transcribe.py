@@ -18,7 +18,6 @@ from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import CHANNELS, flag, require_choices
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
-from whisper_hailo.speakers.models import find_speaker_models
 from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.longform.options import LONG, LongOptions
 from whisper_hailo.transcription.pipeline import USUAL_OPTIONS, check_batch_size
@@ -73,6 +72,8 @@ def transcribe(
     if not readable:
         return _first_code(codes)
     if speakers.speakers is not None:
+        from whisper_hailo.speakers.models import find_speaker_models
+
         find_speaker_models(speakers.speaker_models)  # before a model is loaded
     transcriber = model.transcriber()
     options = options_on(transcriber.default_options, transcriber.default_fallback)

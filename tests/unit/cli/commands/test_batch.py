@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tests.unit.cli.commands.batched import Works, batch, works
@@ -13,6 +14,10 @@ from whisper_hailo.cli import progress
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import batch as module
 from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.protocols import Limits
+from whisper_hailo.speakers.attribution import SpeakerAttribution
+from whisper_hailo.speakers.finder import SpeakerFinder
+from whisper_hailo.speakers.turns import SpeakerTurns
 from whisper_hailo.transcription.pipeline import USUAL_BATCH
 
 __all__ = ["works"]
@@ -86,6 +91,16 @@ def test_what_was_typed_gets_to_the_workers(works: Works) -> None:
         json.loads(Path("job/transcripts/part-00000.jsonl").read_text().splitlines()[0])["task"]
         == "translate"
     )
+
+
+def test_batch_speakers_turn_word_times_on(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = SpeakerTurns((), np.empty((0, 192), np.float32))
+    works.model.decoder = SimpleNamespace(limits=Limits())  # type: ignore[attr-defined]
+    monkeypatch.setattr(SpeakerFinder, "load", lambda _: None)
+    monkeypatch.setattr(module, "_find_speakers", lambda *_: SpeakerAttribution(nobody))
+    assert batch("--speakers 2") == 0
+    ((setup, _),) = works.asked
+    assert setup.options.word_timestamps
 
 
 def test_defaults(works: Works) -> None:
