@@ -57,10 +57,10 @@ class EventFile(GrowingFile[Event]):
         super().__init__(path, _EVENTS, daily=daily, joins=True)
         self._run = secrets.token_hex(8)
 
-    def _write(self, event: Event) -> None:
-        self._append(_json_line(as_json(event)), durable=isinstance(event, Completed))
+    def _write_item(self, event: Event) -> None:
+        self._append_record(_json_line(as_json(event)), durable=isinstance(event, Completed))
 
-    def _head(self) -> bytes:
+    def _make_header(self) -> bytes:
         now = datetime.now().astimezone().isoformat(timespec="milliseconds")
         return _json_line({"event": "run", "run": self._run, "at": now})
 
@@ -81,22 +81,22 @@ class CaptionFile(GrowingFile[Event]):
         self._layout = layout
         self._n_cues = 0
 
-    def _write(self, event: Event) -> None:
+    def _write_item(self, event: Event) -> None:
         if not isinstance(event, Completed) or not event.text:
             return
         if not isinstance(self._format, CueFormat):
             translation = f"{event.translation}\n" if event.translation else ""
-            self._append(f"{event.text}\n{translation}".encode(), durable=True)
+            self._append_record(f"{event.text}\n{translation}".encode(), durable=True)
             return
         cues = list(cues_of(event, self._layout))
         parts = [
             self._format.format_cue(cue, number)
             for number, cue in enumerate(cues, self._n_cues + 1)
         ]
-        self._append("".join(parts).encode(), durable=True)
+        self._append_record("".join(parts).encode(), durable=True)
         self._n_cues += len(cues)
 
-    def _head(self) -> bytes:
+    def _make_header(self) -> bytes:
         self._n_cues = 0
         return self._format.heading.encode()
 
@@ -123,7 +123,7 @@ class FlacRecording(GrowingFile[Block]):
         self._now = now
         self._synced_s = now()
 
-    def _write(self, block: Block) -> None:
+    def _write_item(self, block: Block) -> None:
         """Write what was encoded before, and encode a block with the silence behind it."""
         flac = self._flac or FlacBytes()
         self._flac = flac
@@ -138,7 +138,7 @@ class FlacRecording(GrowingFile[Block]):
     def _append_fresh(self, flac: FlacBytes) -> None:
         """Append what was encoded, and now and then wait until it is on the disk."""
         durable = self._now() - self._synced_s >= _SYNC_S
-        self._append(bytes(flac.fresh), durable=durable)
+        self._append_record(bytes(flac.fresh), durable=durable)
         if durable:
             self._synced_s = self._now()
         flac.note_written()
@@ -146,7 +146,7 @@ class FlacRecording(GrowingFile[Block]):
     def _is_over(self) -> bool:
         return self._is_torn or super()._is_over()
 
-    def _finish(self) -> None:
+    def _finish_file(self) -> None:
         if self._flac is None:
             return
         self._flac.finish()
@@ -162,12 +162,12 @@ class FlacRecording(GrowingFile[Block]):
         self._flac = None
         self._is_torn = False
 
-    def _amount(self, block: Block) -> float:
+    def _measure_item(self, block: Block) -> float:
         return (block.audio.size + block.n_missing) / SAMPLE_RATE_HZ
 
-    def _lose(self, block: Block) -> float:
+    def _drop_item(self, block: Block) -> float:
         self._is_torn = True
-        return super()._lose(block)
+        return super()._drop_item(block)
 
 
 def _json_line(fields: dict[str, Any]) -> bytes:

@@ -89,7 +89,7 @@ class GrowingFile(Closing, Generic[ItemT]):
         self.check(None)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._begin()
+            self._open_next()
         except OSError as error:
             if error.errno not in _TEMPORARY:
                 raise self._output_error(error, "give another place") from error
@@ -102,8 +102,8 @@ class GrowingFile(Closing, Generic[ItemT]):
             return
         if isinstance(self._waiting[-1], Partial):
             self._waiting.pop()  # later events replace it
-        while sum(map(self._amount, self._waiting)) > self.most_waiting:
-            self._n_lost += self._lose(self._waiting.popleft())
+        while sum(map(self._measure_item, self._waiting)) > self.most_waiting:
+            self._n_lost += self._drop_item(self._waiting.popleft())
 
     def _try_to_write(self) -> bool:
         """Write what waits; return whether that succeeded, and warn when it changes."""
@@ -133,7 +133,7 @@ class GrowingFile(Closing, Generic[ItemT]):
             reason = str(error)
             has_failed = True
         self._close_file()
-        n_lost = self._n_lost + sum(map(self._lose, self._waiting))
+        n_lost = self._n_lost + sum(map(self._drop_item, self._waiting))
         self._waiting.clear()
         self._n_lost = 0.0
         if n_lost or has_failed:
@@ -147,48 +147,48 @@ class GrowingFile(Closing, Generic[ItemT]):
                 raise
             logger.warning("%s", error)
 
-    def _write(self, item: ItemT) -> None:
+    def _write_item(self, item: ItemT) -> None:
         """Append an item, or raise `OSError` and leave the file as it was."""
         raise NotImplementedError
 
-    def _head(self) -> bytes:
+    def _make_header(self) -> bytes:
         """Return what a new file begins with, and each run in a file that is appended to."""
         return b""
 
     def _is_over(self) -> bool:
         """Return whether the next item belongs in another file."""
-        return self._day != self._today()
+        return self._day != self._date_suffix()
 
-    def _finish(self) -> None:
+    def _finish_file(self) -> None:
         """Complete a file before it is closed."""
 
-    def _amount(self, item: ItemT) -> float:
+    def _measure_item(self, item: ItemT) -> float:
         """Return how much an item is, in `unit`."""
         del item
         return 1
 
-    def _lose(self, item: ItemT) -> float:
-        """Return what is missing without an item, in `unit`."""
-        return self._amount(item)
+    def _drop_item(self, item: ItemT) -> float:
+        """Give up an item; return how much is missing without it, in `unit`."""
+        return self._measure_item(item)
 
     def _write_waiting(self, *, ends: bool = False) -> None:
         try:
             while self._waiting:
                 if self._descriptor >= 0 and self._is_over():
-                    self._finish()
+                    self._finish_file()
                     self._close_file()
                 if self._descriptor < 0:
-                    self._begin()
-                self._write(self._waiting[0])
+                    self._open_next()
+                self._write_item(self._waiting[0])
                 self._waiting.popleft()
             if ends:
-                self._finish()
+                self._finish_file()
         except OSError as error:
             if error.errno not in _TEMPORARY:
                 self._close_file()  # the disk or the reader is gone: another may come
             raise self._output_error(error, "free some space") from error
 
-    def _append(self, record: bytes, *, durable: bool = False) -> None:
+    def _append_record(self, record: bytes, *, durable: bool = False) -> None:
         """Write a record or nothing, and wait until it is on the disk if it is to be durable."""
         data = self._rest + record
         n_written = 0
@@ -208,9 +208,9 @@ class GrowingFile(Closing, Generic[ItemT]):
             # A pipe keeps what it got: the rest of this record goes before the next one.
         self._rest = data[n_written:]
 
-    def _begin(self) -> None:
+    def _open_next(self) -> None:
         """Open the next free file."""
-        self._day = self._today()
+        self._day = self._date_suffix()
         number = 1
         descriptor = self._open_free(self._numbered_path(number))
         while descriptor is None:
@@ -221,7 +221,7 @@ class GrowingFile(Closing, Generic[ItemT]):
         self.name = display_path(self._part)
         self._is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
         try:
-            self._append(self._head())
+            self._append_record(self._make_header())
         except OSError:
             self._close_file()
             raise
@@ -262,7 +262,7 @@ class GrowingFile(Closing, Generic[ItemT]):
         os.close(descriptor)
         return None
 
-    def _today(self) -> str:
+    def _date_suffix(self) -> str:
         return f".{date.today().isoformat()}" if self._daily else ""
 
     def _output_error(self, error: OSError, advice: str) -> OutputError:

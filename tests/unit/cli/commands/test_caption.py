@@ -273,14 +273,14 @@ def test_any_file_may_go_on_in_new_ones(words: str) -> None:
 def test_file_that_fails_for_a_while_stops_no_captions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write, failures = EventFile._write, [OutputError("the disk is full")]
+    write, failures = EventFile._write_item, [OutputError("the disk is full")]
 
     def fail(file: EventFile, event: Event) -> None:
         if failures:
             raise failures.pop()
         write(file, event)
 
-    monkeypatch.setattr(EventFile, "_write", fail)
+    monkeypatch.setattr(EventFile, "_write_item", fail)
     assert caption("--events e.jsonl") == 0
     told = capsys.readouterr()
     assert told.out == LINES

@@ -28,8 +28,8 @@ class Lines(GrowingFile[bytes]):
         super().__init__(path, FORMATS["txt"].signature, now=lambda: float(next(ticks)), **how)
         self._durable = durable
 
-    def _write(self, record: bytes) -> None:
-        self._append(record, durable=self._durable)
+    def _write_item(self, record: bytes) -> None:
+        self._append_record(record, durable=self._durable)
 
     @property
     def n_waiting(self) -> int:

@@ -33,7 +33,7 @@ class Failing(GrowingFile[Event]):
         self.well = True
         self.tries = 0
 
-    def _write(self, event: Event) -> None:
+    def _write_item(self, event: Event) -> None:
         self.tries += 1
         if not self.well:
             raise OSError(errno.ENOSPC, "No space left on device")
