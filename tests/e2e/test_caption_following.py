@@ -175,7 +175,7 @@ def test_a_page_lives_through_a_restart_and_keeps_what_it_showed(chromium: Any) 
         view.put(said(0, SENTENCES[2]))
         page.wait_for_selector("#state[data-kind=on]")
         page.wait_for_selector(".note + p .segment")
-        assert texts(page) == [SENTENCES[0], "The captions began anew", SENTENCES[2]]
+        assert texts(page) == [SENTENCES[0], "The captions were restarted", SENTENCES[2]]
     page.close()
 
 
@@ -203,7 +203,7 @@ def test_what_was_said_while_a_page_was_away_comes_once(chromium: Any, view: Web
     page.wait_for_selector("#state[data-kind=on]")
     assert texts(page) == [
         " ".join(SENTENCES[:3]),
-        "2.5 s were not heard",
+        "2.5 s of sound were lost",
         SENTENCES[3],
     ]
     assert len(sockets) == 2

@@ -133,7 +133,7 @@ def test_captions_are_text_and_nothing_else(chromium: Any, view: WebView) -> Non
     page.wait_for_selector("#state[data-kind=lost]")
     assert page.locator(".segment").inner_text() == EVIL
     assert page.locator("#running").inner_text() == f"{EVIL} {EVIL}"
-    assert page.get_by_role("status").inner_text() == f"Nothing is heard: {EVIL}"
+    assert page.get_by_role("status").inner_text() == f"No sound: {EVIL}"
     assert page.locator("main img, main script, header img").count() == 0
     assert page.title() == "Live captions"
     page.close()
@@ -198,12 +198,12 @@ def test_what_was_said_is_copied(chromium: Any, view: WebView, clipboard: str) -
     context.close()
 
 
-def test_keys_of_single_letters_can_be_turned_off(chromium: Any, view: WebView) -> None:
+def test_keyboard_shortcuts_can_be_turned_off(chromium: Any, view: WebView) -> None:
     page = opened(chromium, view.address)
     page.keyboard.press("o")
     page.keyboard.press("+")
     before = page.evaluate(SIZE)
-    page.get_by_label("Keys of single letters").uncheck()
+    page.get_by_label("Keyboard shortcuts").uncheck()
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog", state="hidden")
     page.keyboard.press("+")

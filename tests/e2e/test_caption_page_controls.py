@@ -28,10 +28,10 @@ def test_captions_are_paused_marked_and_cleared_for_everybody(environment: dict[
         pause = speaker.get_by_role("button", name="Pause")
         pause.click()
         listener.wait_for_selector("#state[data-text=paused]")
-        assert listener.get_by_role("status").inner_text() == "Pause: niemand wird gehört"
-        assert speaker.get_by_role("button", name="Go on").get_attribute("aria-pressed") == "true"
+        assert listener.get_by_role("status").inner_text() == "Pause: nichts wird untertitelt"
+        assert speaker.get_by_role("button", name="Resume").get_attribute("aria-pressed") == "true"
         late = opened(chromium, f"{address}?token={TOKEN}", locale="en-GB")
-        late.get_by_role("button", name="Go on").click()
+        late.get_by_role("button", name="Resume").click()
         listener.wait_for_selector("#state[data-kind=on]")
         listener.wait_for_selector(".note[data-text=paused_for]")
         assert pause.get_attribute("aria-pressed") == "false"
@@ -40,25 +40,25 @@ def test_captions_are_paused_marked_and_cleared_for_everybody(environment: dict[
 
 def _marks_changes_and_clears(speaker: Any, listener: Any) -> None:
     speaker.keyboard.press("o")
-    assert speaker.get_by_label("Language spoken").input_value() == "auto"
-    speaker.get_by_label("Name of a mark").fill("Question 3")
+    assert speaker.get_by_label("Spoken language").input_value() == "auto"
+    speaker.get_by_label("Name of the mark").fill("Question 3")
     speaker.get_by_role("button", name="Mark this place").click()
     listener.wait_for_selector(".note[data-text=marker]")
     assert listener.locator(".note[data-text=marker]").inner_text() == "Marke Question 3"
-    speaker.get_by_label("Name of a mark").fill("Question 4")
+    speaker.get_by_label("Name of the mark").fill("Question 4")
     speaker.keyboard.press("Enter")
     listener.wait_for_selector(".note[data-text=marker] >> nth=1")
-    assert speaker.get_by_label("Name of a mark").input_value() == ""
-    speaker.get_by_label("Language spoken").fill("de")
+    assert speaker.get_by_label("Name of the mark").input_value() == ""
+    speaker.get_by_label("Spoken language").fill("de")
     speaker.get_by_role("button", name="Clear all pages").click()
     for page in (speaker, listener):
         page.wait_for_selector(".note[data-text=marker]", state="detached")
     assert listener.locator("#spoken").input_value() == "de"
-    speaker.get_by_label("Language spoken").fill("no such language")
+    speaker.get_by_label("Spoken language").fill("no such language")
     speaker.keyboard.press("Tab")
     speaker.wait_for_selector("#refused:not(:empty)")
     assert "no such language" in speaker.get_by_role("alert").inner_text()
-    assert speaker.get_by_label("Language spoken").input_value() == "de", "as it is"
+    assert speaker.get_by_label("Spoken language").input_value() == "de", "as it is"
     speaker.get_by_role("button", name="Clear all pages").click()
     speaker.wait_for_selector("#refused:empty", state="attached")
 

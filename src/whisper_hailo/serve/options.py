@@ -15,10 +15,18 @@ from whisper_hailo.core.read_files import read_text
 from whisper_hailo.http.addresses import Network, make_tls_context, parse_origin
 
 LIMITS: Final = "Limits"
-SAFETY: Final = "Safety"  # Topics of help
+SAFETY: Final = "Safety"
+"""Topics of help."""
 
-RELEASE_AFTER_S: Final = 300.0  # Of models other than the first; loading one takes a second or so
+RELEASE_AFTER_S: Final = 300.0
+"""Of models other than the first; loading one takes a second or so."""
+
 DEFAULT_HTTP: Final = "127.0.0.1:8000"
+
+_MAX_COUNT: Final = 1 << 20
+_MAX_DRAIN_S: Final = 3600.0
+_MAX_BATCH_SIZE: Final = 256
+_WEEK_S: Final = 7 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,56 +37,76 @@ class Address:
     port: int
 
     @classmethod
-    def of(cls, text: str) -> Address:
-        """Parse what is typed: `127.0.0.1:8000`, `[::1]:8000`, `tcp://0.0.0.0:10300`."""
+    def parse(cls, text: str) -> Address:
+        """Parse what users type: `127.0.0.1:8000`, `[::1]:8000`, `tcp://0.0.0.0:10300`.
+
+        Raises:
+            ValueError: it is no such address; the message says what is expected.
+        """
         expected = "an address and a port, such as 127.0.0.1:8000"
         parts = urlsplit(text if "://" in text else f"tcp://{text}")
         try:
-            host, port = parts.hostname, parts.port
+            port = parts.port
         except ValueError:
             raise ValueError(expected) from None
-        if parts.scheme != "tcp" or not host or port is None or parts.path.strip("/"):
+        if parts.scheme != "tcp" or not parts.hostname or port is None or parts.path.strip("/"):
             raise ValueError(expected)
-        return cls(host, port)
+        return cls(parts.hostname, port)
 
 
 @dataclass(frozen=True, slots=True)
 class ListenOptions:
-    """What is served, and where; HTTP on this machine unless told otherwise."""
+    """What is served, and where; HTTP on this machine unless users say otherwise."""
 
     model: tuple[str, ...] = flag(
-        ("tiny",), "Model name, hub id or directory; again for further models.",
-        short="-m", metavar="NAME", shown="tiny",
-    )  # fmt: skip
+        ("tiny",),
+        "Model name, hub id or directory; repeat for more models.",
+        short="-m",
+        metavar="NAME",
+        shown="tiny",
+    )
     http: Address | None = flag(
-        None, "Serve OpenAI's API and others by HTTP.",
-        metavar="HOST:PORT", shown=DEFAULT_HTTP, parse=Address.of,
-    )  # fmt: skip
+        None,
+        "Serve OpenAI's API and others over HTTP.",
+        metavar="HOST:PORT",
+        shown=DEFAULT_HTTP,
+        parse=Address.parse,
+    )
     wyoming: Address | None = flag(
-        None, "Serve Home Assistant's Wyoming.", metavar="tcp://HOST:PORT", parse=Address.of
+        None,
+        "Serve Wyoming, Home Assistant's protocol.",
+        metavar="tcp://HOST:PORT",
+        parse=Address.parse,
     )
     endpointing: bool = flag(True, "Find the end of a spoken command (Wyoming).", rare=True)
-    zeroconf: str | None = flag(None, "Announce Wyoming by this name (mDNS).", metavar="NAME")
-    alias: tuple[str, ...] = flag((), "Further name of the first model.", metavar="NAME")
+    zeroconf: str | None = flag(None, "Announce Wyoming under this name (mDNS).", metavar="NAME")
+    alias: tuple[str, ...] = flag((), "Another name of the first model.", metavar="NAME")
     drain_s: float = flag(
-        30.0, "Seconds to finish requests at the end.", name="--drain", metavar="S",
+        30.0,
+        "Time to finish requests when the server ends.",
+        name="--drain",
+        metavar="S",
         rare=True,
-    )  # fmt: skip
+    )
     speaker_models: Path | None = flag(
-        None, "Folder of the two speaker models.", metavar="DIR",
-        shown="fetched from the model hub", rare=True,
-    )  # fmt: skip
+        None,
+        "Folder of the two speaker models.",
+        metavar="DIR",
+        shown="fetched from the model hub",
+        rare=True,
+    )
     log_text: bool = flag(False, "Log transcripts, too.")
 
     def __post_init__(self) -> None:
-        require_valid(self, "drain_s", 0 <= self.drain_s <= 3600, "0 to 3600 s")
+        is_valid = 0 <= self.drain_s <= _MAX_DRAIN_S
+        require_valid(self, "drain_s", is_valid, f"0 to {_MAX_DRAIN_S:g} s")
         if self.zeroconf is not None and self.wyoming is None:
             raise OptionError("--zeroconf announces Wyoming; give --wyoming, too")
 
 
 @dataclass(frozen=True, slots=True)
 class LimitOptions:
-    """How much is taken on, of all clients and of each."""
+    """How much is accepted, of all clients and of each."""
 
     batch_size: int = flag(8, "Windows decoded together.", LIMITS)
     queue: int = flag(64, "Unfinished requests in all.", LIMITS)
@@ -89,9 +117,13 @@ class LimitOptions:
         512, "Size of a request.", LIMITS, name="--max-upload", metavar="MIB"
     )
     max_stored_mib: int = flag(
-        4096, "Size of all requests together.", LIMITS, name="--max-stored", metavar="MIB",
+        4096,
+        "Size of all requests together.",
+        LIMITS,
+        name="--max-stored",
+        metavar="MIB",
         rare=True,
-    )  # fmt: skip
+    )
     max_audio_s: float = flag(
         4 * 3600.0, "Length of a recording.", LIMITS, name="--max-audio", metavar="S"
     )
@@ -105,31 +137,41 @@ class LimitOptions:
         None, "Memory of all loaded models.", LIMITS, name="--max-memory", metavar="MIB"
     )
     release_after_s: float | None = flag(
-        None, "Free a model's memory when idle so long.", LIMITS, name="--release-after",
-        metavar="S", shown=f"{RELEASE_AFTER_S:g}, never for the first model",
-    )  # fmt: skip
+        None,
+        "Unload a model after so long without requests.",
+        LIMITS,
+        name="--release-after",
+        metavar="S",
+        shown=f"{RELEASE_AFTER_S:g}, never for the first model",
+    )
 
     def __post_init__(self) -> None:
-        for name in (
-            "queue", "queue_each", "live", "max_upload_mib", "max_stored_mib", "connections",
-        ):  # fmt: skip
-            require_valid(self, name, 1 <= getattr(self, name) <= 1 << 20, "1 or more")
-        most, rest_s = self.max_memory_mib, self.release_after_s
-        require_valid(self, "max_memory_mib", most is None or most >= 1, "MiB, 1 or more")
-        require_valid(self, "batch_size", 1 <= self.batch_size <= 256, "1 to 256")
+        for name in ("queue", "queue_each", "live", "max_upload_mib", "max_stored_mib"):
+            self._require_count(name)
+        self._require_count("connections")
+        require_valid(self, "batch_size", 1 <= self.batch_size <= _MAX_BATCH_SIZE, "1 to 256")
         require_valid(self, "rate", self.rate >= 0, "0 (any) or a number of requests")
         for name in ("max_audio_s", "deadline_s"):
-            require_valid(self, name, 0 < getattr(self, name) <= 7 * 86_400, "seconds, more than 0")
-        require_valid(self, "release_after_s", rest_s is None or rest_s > 0, "seconds, more than 0")
+            is_valid = 0 < getattr(self, name) <= _WEEK_S
+            require_valid(self, name, is_valid, "seconds, more than 0")
+        if self.max_memory_mib is not None:
+            require_valid(self, "max_memory_mib", self.max_memory_mib >= 1, "MiB, 1 or more")
+        if self.release_after_s is not None:
+            is_valid = self.release_after_s > 0
+            require_valid(self, "release_after_s", is_valid, "seconds, more than 0")
+
+    def _require_count(self, name: str) -> None:
+        require_valid(self, name, 1 <= getattr(self, name) <= _MAX_COUNT, "1 or more")
 
     @property
     def max_upload_bytes(self) -> int:
+        """Size of a request in bytes."""
         return self.max_upload_mib << 20
 
 
 @dataclass(frozen=True, slots=True)
 class SafetyOptions:
-    """Who may ask, and over what.
+    """Who may use the server, and over what.
 
     A key in `api_key` is seen by everyone who can list processes; those of a file are not.
     """
@@ -139,19 +181,19 @@ class SafetyOptions:
         None, "File of API keys, one per line.", SAFETY, metavar="FILE"
     )
     allow_host: tuple[str, ...] = flag(
-        (), "Further name of the server; *.lan: any below.", SAFETY, metavar="NAME"
+        (), "Another name of the server; *.lan: any below.", SAFETY, metavar="NAME"
     )
     allow_origin: tuple[str, ...] = flag(
-        (), "Pages of this origin may ask (CORS).", SAFETY, metavar="ORIGIN"
+        (), "Let pages of this origin call (CORS).", SAFETY, metavar="ORIGIN"
     )
     trusted_proxy: tuple[str, ...] = flag(
-        (), "Believe X-Forwarded-... of this proxy.", SAFETY, metavar="ADDRESS"
+        (), "Trust X-Forwarded-... headers of this proxy.", SAFETY, metavar="ADDRESS"
     )
     tls_cert: Path | None = flag(None, "Certificate (PEM); serves HTTPS.", SAFETY, metavar="FILE")
     tls_key: Path | None = flag(None, "Key of the certificate (PEM).", SAFETY, metavar="FILE")
 
     def __post_init__(self) -> None:
-        self.proxies  # noqa: B018 - refuses what is no address
+        self.proxies  # noqa: B018 - raises for what is no address
         for origin in self.allow_origin:
             if parse_origin(origin) is None:
                 raise OptionError(
@@ -159,35 +201,52 @@ class SafetyOptions:
                 )
 
     def tls(self) -> ssl.SSLContext | None:
-        """Return the TLS context of HTTPS; `None` for HTTP."""
+        """Return the TLS context of HTTPS; `None` for HTTP.
+
+        Raises:
+            OptionError: the certificate or its key cannot be used.
+        """
         return make_tls_context(self.tls_cert, self.tls_key)
 
     @property
     def proxies(self) -> tuple[Network, ...]:
-        """The networks of trusted proxies."""
+        """Networks of trusted proxies."""
         try:
-            return tuple(map(ipaddress.ip_network, self.trusted_proxy))
+            return tuple(ipaddress.ip_network(address) for address in self.trusted_proxy)
         except ValueError as error:
             raise OptionError(
                 f"--trusted-proxy: {error}; expected an address or a network such as 172.18.0.0/16"
             ) from error
 
     def keys(self) -> tuple[str, ...]:
-        """Return all keys; none where everybody may ask."""
+        """Return all API keys; none where everybody may use the server.
+
+        Raises:
+            OptionError: the file cannot be read, or a key cannot be sent in a header.
+        """
         keys = list(self.api_key)
         if self.api_key_file is not None:
-            shown = f"--api-key-file {display_path(self.api_key_file)}"
-            try:
-                lines = read_text(self.api_key_file).splitlines()
-            except (OSError, ValueError) as error:
-                why = getattr(error, "strerror", None) or error
+            keys += _read_keys(self.api_key_file)
+        for key in keys:
+            if not key.strip() or not key.isascii():
                 raise OptionError(
-                    f"{shown} cannot be read ({why}); expected a text file with a key a line"
-                ) from error
-            found = [line for line in map(str.strip, lines) if line and not line.startswith("#")]
-            if not found:
-                raise OptionError(f"{shown} holds no key; write one per line")
-            keys += found
-        if not all(key.strip() and key.isascii() for key in keys):
-            raise OptionError("--api-key is blank or has letters beyond ASCII; give another one")
+                    "--api-key is blank or has characters beyond ASCII; choose another key"
+                )
         return tuple(keys)
+
+
+def _read_keys(path: Path) -> list[str]:
+    """Return the keys in a file, without comments."""
+    option = f"--api-key-file {display_path(path)}"
+    try:
+        lines = read_text(path).splitlines()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise OptionError(
+            f"{option} cannot be read ({reason}); expected a text file with one key per line"
+        ) from error
+    keys = [line.strip() for line in lines]
+    keys = [key for key in keys if key and not key.startswith("#")]
+    if not keys:
+        raise OptionError(f"{option} holds no key; write one per line")
+    return keys

@@ -16,7 +16,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import SearchOptions
 from whisper_hailo.live.recognizer import TOKENS_PER_SECOND
 from whisper_hailo.serve.errors import UnknownModelError
-from whisper_hailo.serve.live_transcriber import LiveTranscriber
+from whisper_hailo.serve.live_recognizer import LiveRecognizer
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.model_memory import ModelMemory
 from whisper_hailo.serve.options import RELEASE_AFTER_S, LimitOptions, ListenOptions
@@ -129,8 +129,8 @@ class TranscriptionService(Closing):
         """Return whether no model has anything to do."""
         return not any(model.queue.unfinished for model in self.models)
 
-    def make_live_transcriber(self, choices: Choices, caller: Caller) -> LiveTranscriber:
-        """Return what transcribes a live stream: greedy and bounded, as the command `caption`.
+    def make_recognizer(self, choices: Choices, caller: Caller) -> LiveRecognizer:
+        """Return the recogniser of a live stream: greedy and bounded, as the command `caption`.
 
         Raises:
             OptionError: the model does not support what the client chose.
@@ -145,7 +145,7 @@ class TranscriptionService(Closing):
             timestamps=False,
             word_timestamps=False,
         )
-        return LiveTranscriber(model, options, caller, self.limits.deadline_s)
+        return LiveRecognizer(model, options, caller, self.limits.deadline_s)
 
     def submit(
         self, audio: FloatArray, choices: Choices, caller: Caller, *, is_early: bool = False

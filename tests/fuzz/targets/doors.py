@@ -135,7 +135,7 @@ class Deaf:
         """There is always other work."""
         return False
 
-    def make_live_transcriber(self, choices: Any, caller: Any) -> Any:
+    def make_recognizer(self, choices: Any, caller: Any) -> Any:
         self._defaults.with_choices(choices)
         return DeafCaptions()
 

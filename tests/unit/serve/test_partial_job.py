@@ -26,7 +26,7 @@ CAPTIONS = replace(OPTIONS, search=SearchOptions(), limits=LIMITS)
 
 
 def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Transcriber) -> None:
-    captions, audio = house.service.make_live_transcriber(Choices(), caller()), load_audio(DEMO)
+    captions, audio = house.service.make_recognizer(Choices(), caller()), load_audio(DEMO)
     assert captions.content_s == transcriber.content_s
     draft = Draft()
     for seconds in (2, 4, 6):
@@ -53,7 +53,7 @@ def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
             return house.model.submit(long, Choices(), client, lambda _event: None)
 
         archive = [ask(number) for number in range(4)]
-        captions = house.service.make_live_transcriber(Choices(language="en"), caller("live"))
+        captions = house.service.make_recognizer(Choices(language="en"), caller("live"))
         for _ in range(3):
             before = sum(job.recording.share.n_windows for job in archive)
             captions.transcribe(PartialBuffer(load_audio(DEMO)[:48_000], Draft()))
@@ -64,13 +64,13 @@ def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
 
 def test_what_cannot_be_heard_is_told(house: House) -> None:
     with pytest.raises(OptionError, match="xx"):
-        house.service.make_live_transcriber(Choices(language="xx"), caller())
+        house.service.make_recognizer(Choices(language="xx"), caller())
 
 
 def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
     audio = load_audio(DEMO)[:48_000]
     with House() as ending:
-        captions = ending.service.make_live_transcriber(Choices(), caller())
+        captions = ending.service.make_recognizer(Choices(), caller())
         with ending.model.queue.count_live_stream():
             ending.service.stop()
             with pytest.raises(BusyError), ending.service.quota.hold_live_stream("another"):
@@ -83,7 +83,7 @@ def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
 
 
 def test_who_leaves_a_stream_is_not_looked_for_any_more(house: House) -> None:
-    captions = house.service.make_live_transcriber(Choices(), caller())
+    captions = house.service.make_recognizer(Choices(), caller())
     captions.cancel()
     with pytest.raises(ClientDisconnectedError):
         captions.transcribe(PartialBuffer(load_audio(DEMO)[:48_000], Draft()))

@@ -56,7 +56,7 @@ def serve(
     from whisper_hailo.serve.service import make_service
 
     if listen.http is None and listen.wyoming is None:
-        listen = replace(listen, http=Address.of(DEFAULT_HTTP))
+        listen = replace(listen, http=Address.parse(DEFAULT_HTTP))
     # Each of these refuses what is wrong, before a model is looked for.
     fallback.apply(decoding, DecodingOptions(), FALLBACK_STEP)
     safety.keys()

@@ -1,5 +1,5 @@
-// The events of an answer, one object each, as they come.
-export async function* events(response) {
+// Server-sent events of an answer, one object each, as they come.
+export async function* readEvents(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
@@ -10,16 +10,16 @@ export async function* events(response) {
     rest = blocks.pop();
     for (const block of blocks) {
       const data = block.split("\n").find((line) => line.startsWith("data: "));
-      if (data) yield JSON.parse(data.slice(6));
+      if (data) yield JSON.parse(data.slice("data: ".length));
     }
   }
 }
 
-// What an answer that is none says.
-export async function complaint(response) {
+// The message of a refusal.
+export async function readError(response) {
   try {
     return (await response.json()).error.message;
   } catch {
-    return `the server answers ${response.status}`;
+    return `the server answers ${response.status}`; // a proxy's refusal has no message of ours
   }
 }

@@ -1,97 +1,103 @@
 // The page at `/`: recordings go to the server one after the other, and their text comes back.
 
-import { complaint, events } from "./events.js";
+import { readError, readEvents } from "./events.js";
 import { record } from "./microphone.js";
 import { clock, Result } from "./result.js";
 
 const find = (id) => document.getElementById(id);
 const button = find("record");
-const waiting = [];
-let about = {};
+const queue = []; // pairs of a form and its result
+let server = {}; // what about.json says
 let isBusy = false;
-let stop = null;
+let stopRecording = null;
 
 function headers() {
   const key = find("key").value.trim();
   return key ? { Authorization: `Bearer ${key}` } : {};
 }
 
-function take(files) {
+function addFiles(files) {
   for (const file of files) {
     find("empty").hidden = true;
-    const wish = new FormData();
-    wish.set("file", file, file.name);
-    wish.set("model", find("models").value);
-    wish.set("language", find("language").value);
-    wish.set("task", find("task").value);
-    waiting.push([wish, new Result(file.name, find("results"))]);
+    const form = new FormData();
+    form.set("file", file, file.name);
+    form.set("model", find("models").value);
+    form.set("language", find("language").value);
+    form.set("task", find("task").value);
+    queue.push([form, new Result(file.name, find("results"))]);
   }
-  if (!isBusy) work();
+  if (!isBusy) processQueue();
 }
 
-async function work() {
+async function processQueue() {
   isBusy = true;
-  for (let next = waiting.shift(); next; next = waiting.shift()) {
-    const [wish, result] = next;
+  while (queue.length) {
+    const [form, result] = queue.shift();
     try {
-      result.leaving.signal.throwIfAborted();
-      await transcribe(wish, result);
+      result.stopping.signal.throwIfAborted();
+      await transcribe(form, result);
     } catch (error) {
-      const left = result.leaving.signal.aborted;
-      result.end(left ? "stopped" : error.message, !left);
+      const isStopped = result.stopping.signal.aborted;
+      result.end(isStopped ? "stopped" : error.message, !isStopped);
     }
   }
   isBusy = false;
 }
 
-async function transcribe(wish, result) {
-  result.tell("is sent");
-  const signal = result.leaving.signal;
-  const asked = { method: "POST", body: wish, headers: headers(), signal };
-  const response = await fetch("page/transcripts", asked).catch((error) => {
+async function transcribe(form, result) {
+  result.showState("uploading");
+  const signal = result.stopping.signal;
+  const request = { method: "POST", body: form, headers: headers(), signal };
+  const response = await fetch("page/transcripts", request).catch((error) => {
     throw signal.aborted ? error : new Error("the server cannot be reached; try again");
   });
   if (response.status === 401) find("key").focus();
-  if (!response.ok) throw new Error(await complaint(response));
-  let whole = 0;
-  for await (const event of events(response)) {
-    if (event.type === "begin") result.heard(0, (whole = event.duration));
-    else if (event.type === "segment") {
-      result.add(event);
-      result.heard(event.end, whole);
-    } else if (event.type === "done") return result.done(event);
-    else throw new Error(event.error.message);
+  if (!response.ok) throw new Error(await readError(response));
+  let duration = 0;
+  for await (const event of readEvents(response)) {
+    if (event.type === "begin") {
+      duration = event.duration;
+      result.showProgress(0, duration);
+    } else if (event.type === "segment") {
+      result.addSegment(event);
+      result.showProgress(event.end, duration);
+    } else if (event.type === "done") {
+      result.showFiles(event);
+      return;
+    } else {
+      throw new Error(event.error.message);
+    }
   }
-  throw new Error("the server went away in the middle; try again");
+  throw new Error("the connection was lost; try again");
 }
 
-async function toggle() {
-  if (stop) return stop();
+async function toggleRecording() {
+  if (stopRecording) return stopRecording();
   button.disabled = true;
   try {
-    const seconds = (now) => (find("recording").textContent = clock(now));
-    stop = await record(about.seconds, seconds, (file) => {
-      stop = null;
+    const showSeconds = (seconds) => { find("recording").textContent = clock(seconds); };
+    stopRecording = await record(server.seconds, showSeconds, (file) => {
+      stopRecording = null;
       button.setAttribute("aria-pressed", "false");
       find("recording").textContent = "";
-      if (file) take([file]);
+      if (file) addFiles([file]);
     });
-    if (stop) button.setAttribute("aria-pressed", "true");
+    if (stopRecording) button.setAttribute("aria-pressed", "true");
   } catch (error) {
-    stop = null;
+    stopRecording = null;
     find("recording").textContent = `The microphone cannot be used: ${error.message}`;
   } finally {
     button.disabled = false;
   }
 }
 
-async function begin() {
-  about = await (await fetch("page/about.json")).json();
-  find("model").textContent = about.models.join(", ");
-  find("model-field").hidden = about.models.length < 2;
-  for (const name of about.models) find("models").append(new Option(name, name));
-  find("key-field").hidden = !about.key;
-  for (const [code, name] of about.languages) find("language").append(new Option(name, code));
+async function prepare() {
+  server = await (await fetch("page/about.json")).json();
+  find("model").textContent = server.models.join(", ");
+  find("model-field").hidden = server.models.length < 2;
+  for (const name of server.models) find("models").append(new Option(name, name));
+  find("key-field").hidden = !server.key;
+  for (const [code, name] of server.languages) find("language").append(new Option(name, code));
   if (!navigator.mediaDevices) {
     button.disabled = true;
     find("recording").textContent = "Recording needs HTTPS, or a browser on the server's own machine.";
@@ -101,16 +107,16 @@ async function begin() {
 
 const drop = find("drop");
 find("files").onchange = ({ target }) => {
-  take([...target.files]);
-  target.value = "";
+  addFiles([...target.files]);
+  target.value = ""; // or the same file could not be chosen again
 };
 for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
   document.addEventListener(kind, (event) => {
     event.preventDefault();
     drop.classList.toggle("over", kind === "dragenter" || kind === "dragover");
-    if (kind === "drop") take([...event.dataTransfer.files]);
+    if (kind === "drop") addFiles([...event.dataTransfer.files]);
   });
 }
-find("wish").onsubmit = (event) => event.preventDefault();
-button.onclick = toggle;
-begin();
+find("request").onsubmit = (event) => event.preventDefault();
+button.onclick = toggleRecording;
+prepare();

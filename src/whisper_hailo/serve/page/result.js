@@ -1,10 +1,13 @@
-// One recording on the page: how far it is, its segments, and the files that it can be kept as.
+// One recording on the page: how far it is, its segments, and the files in which it can be saved.
+
+const NEAR_PX = 8;
 
 export function clock(seconds) {
   const whole = Math.floor(seconds);
-  const parts = [Math.floor(whole / 60) % 60, whole % 60].map((n) => String(n).padStart(2, "0"));
+  const two = (number) => String(number).padStart(2, "0");
   const hours = Math.floor(whole / 3600);
-  return (hours ? [hours, ...parts] : [String(Number(parts[0])), parts[1]]).join(":");
+  const minutes = Math.floor(whole / 60) % 60;
+  return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
 }
 
 export class Result {
@@ -14,12 +17,11 @@ export class Result {
     this.name = name;
     this.article.setAttribute("aria-label", name);
     this.find("h2").textContent = name;
-    this.leaving = new AbortController();
-    this.links = [];
-    this.button("stop").onclick = () => this.leaving.abort();
+    this.stopping = new AbortController();
+    this.button("stop").onclick = () => this.stopping.abort();
     this.button("remove").onclick = () => this.remove();
     results.prepend(copy);
-    this.tell("waits for its turn");
+    this.showState("waiting");
   }
 
   find(selector) {
@@ -30,21 +32,21 @@ export class Result {
     return this.find(`[data-action=${action}]`);
   }
 
-  tell(text, wrong = false) {
+  showState(text, isWrong = false) {
     const state = this.find(".state");
     state.textContent = text;
-    state.classList.toggle("wrong", wrong);
+    state.classList.toggle("wrong", isWrong);
   }
 
-  // How much of it is heard: seconds, and of how many.
-  heard(seconds, whole) {
-    this.tell(whole ? `${clock(seconds)} of ${clock(whole)}` : `${clock(seconds)} heard`);
-    this.find(".progress").hidden = !whole;
-    const part = whole ? Math.min(1, seconds / whole) : 0;
-    this.find(".progress span").style.transform = `scaleX(${part})`;
+  // How many of its seconds are transcribed; a duration of 0 is not known.
+  showProgress(seconds, duration) {
+    this.showState(duration ? `${clock(seconds)} of ${clock(duration)}` : clock(seconds));
+    this.find(".progress").hidden = !duration;
+    const share = duration ? Math.min(1, seconds / duration) : 0;
+    this.find(".progress span").style.transform = `scaleX(${share})`;
   }
 
-  add(segment) {
+  addSegment(segment) {
     const line = document.createElement("li");
     const time = document.createElement("time");
     time.textContent = clock(segment.start);
@@ -52,23 +54,24 @@ export class Result {
     text.textContent = segment.text;
     line.append(time, text);
     const list = this.find("ol");
-    const follows = list.scrollTop + list.clientHeight >= list.scrollHeight - 8;
+    // Measured before it grows: only a reader at the end follows it.
+    const isAtEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - NEAR_PX;
     list.append(line);
-    if (follows) list.scrollTop = list.scrollHeight;
+    if (isAtEnd) list.scrollTop = list.scrollHeight;
   }
 
-  done({ files, duration, language }) {
-    const place = this.find(".files");
+  showFiles({ files, duration, language }) {
+    const group = this.find(".files");
     const stem = this.name.replace(/\.[^.]+$/, "");
     for (const { suffix, label, media_type: type, text } of files) {
-      place.append(this.saver(label, `${stem}.${suffix}`, new Blob([text], { type })));
+      group.append(this.makeSaveButton(label, `${stem}.${suffix}`, new Blob([text], { type })));
     }
-    place.setAttribute("aria-label", `Save ${this.name}`);
-    place.hidden = false;
+    group.setAttribute("aria-label", `Save ${this.name}`);
+    group.hidden = false;
     this.end(`${clock(duration)}, ${language}`);
   }
 
-  saver(label, name, blob) {
+  makeSaveButton(label, name, blob) {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = label;
@@ -82,13 +85,13 @@ export class Result {
     return button;
   }
 
-  end(text, wrong = false) {
-    const focused = document.activeElement === this.button("stop");
+  end(text, isWrong = false) {
+    const isFocused = document.activeElement === this.button("stop");
     this.find(".progress").hidden = true;
     this.button("stop").hidden = true;
     this.button("remove").hidden = false;
-    if (focused) this.button("remove").focus();
-    this.tell(text, wrong);
+    if (isFocused) this.button("remove").focus(); // the focus of a hidden button would be lost
+    this.showState(text, isWrong);
   }
 
   remove() {

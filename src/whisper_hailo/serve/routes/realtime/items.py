@@ -125,7 +125,7 @@ class ItemTranscriber:
     def cancel(self) -> None:
         """Give up the work under way: the client left. From any thread."""
         self._machine.process(ItemEvent.CANCEL)
-        self._transcriber.cancel()
+        self._recognizer.cancel()
 
     def _transcribe_sound(self, sound: bytes) -> Iterator[ServerEvent]:
         for begin in range(0, len(sound), PIECE_BYTES):
@@ -159,7 +159,7 @@ class ItemTranscriber:
             raise
 
     def _use_settings(self, settings: RealtimeSettings) -> None:
-        self._transcriber = self._service.make_live_transcriber(settings.choices, self._caller)
+        self._recognizer = self._service.make_recognizer(settings.choices, self._caller)
         self.settings = settings
         self._reset()
 
@@ -168,7 +168,7 @@ class ItemTranscriber:
         self._machine.process(ItemEvent.RESET)
         self._item = None
         self._samples = make_sample_stream(self.settings.input.format.type)
-        self._captioner = self.settings.make_captioner(self._transcriber)
+        self._captioner = self.settings.make_captioner(self._recognizer)
         self._begin_s = self._received_s
 
     def _open_item(self) -> _Item:
@@ -271,6 +271,6 @@ class ItemTranscriber:
         return item.event(_TRANSCRIPTION + "completed", **fields)
 
     def _record_item(self, item: _Item, failure: Exception | None = None) -> None:
-        self._transcriber.model.record_item(
+        self._recognizer.model.record_item(
             self._caller, item.seconds, item.language, item.sent_text, failure
         )

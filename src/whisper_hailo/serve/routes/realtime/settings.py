@@ -119,19 +119,19 @@ class RealtimeSettings(_Part):
             hotwords=join_hotwords(transcription.keywords or ()),
         )
 
-    def make_captioner(self, transcriber: SpeechRecognizer) -> Captioner:
+    def make_captioner(self, recognizer: SpeechRecognizer) -> Captioner:
         """Return a new captioner; without turns all is speech, until the client commits it."""
         turns = self.input.turn_detection
         if turns is None:
             options = CaptionOptions(min_speech_s=0.0, pre_roll_s=0.0, min_partial_s=_MIN_PARTIAL_S)
-            return Captioner(transcriber, _AllSpeech(), options)
+            return Captioner(recognizer, _AllSpeech(), options)
         options = CaptionOptions(
             vad_threshold=turns.threshold,
             min_silence_s=turns.silence_duration_ms / 1000,
             pre_roll_s=turns.prefix_padding_ms / 1000,
             min_partial_s=_MIN_PARTIAL_S,
         )
-        return Captioner(transcriber, make_detector(), options)
+        return Captioner(recognizer, make_detector(), options)
 
 
 class _AllSpeech:

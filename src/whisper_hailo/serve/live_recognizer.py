@@ -14,7 +14,7 @@ from whisper_hailo.serve.served_model import ServedModel
 from whisper_hailo.transcription.partials import PartialBuffer
 
 
-class LiveTranscriber(WhisperRecognizer):
+class LiveRecognizer(WhisperRecognizer):
     """A `WhisperRecognizer` whose buffers wait in the queue of a served model.
 
     `transcribe` blocks until the model has decoded the buffer.
@@ -40,8 +40,8 @@ class LiveTranscriber(WhisperRecognizer):
         if self._job is not None:
             self._job.cancel()
 
-    def _with_options(self, options: DecodingOptions) -> LiveTranscriber:
-        return LiveTranscriber(self.model, options, self._caller, self._deadline_s)
+    def _with_options(self, options: DecodingOptions) -> LiveRecognizer:
+        return LiveRecognizer(self.model, options, self._caller, self._deadline_s)
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
         text: Future[BufferText] = Future()
