@@ -86,7 +86,7 @@ class Captioner:
     @property
     def settings(self) -> dict[str, str]:
         """The settings that users change while captions run, by name."""
-        return {"language": self._listener.recognizer.language}
+        return {"language": self._listener.next_recognizer.language}
 
     def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
         """Take audio of any length; make at most one partial, of all of it.
@@ -154,7 +154,8 @@ class Captioner:
         Raises:
             OptionError: the recogniser does not know it.
         """
-        self._listener.recognizer = self._listener.recognizer.with_language(language)
+        recognizer = self._listener.next_recognizer.with_language(language)
+        self._listener.next_recognizer = recognizer
         return SettingsChanged(settings=self.settings, **self._moment(self.heard_s))
 
     def mark(self, label: str) -> Marker:

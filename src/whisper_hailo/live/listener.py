@@ -98,13 +98,13 @@ class SegmentListener:
     """Transcribes running segments, and counts the calls.
 
     Attributes:
-        recognizer: from the next segment on; the running one is finished by the one before.
+        next_recognizer: of the segments that begin from now on.
     """
 
     def __init__(
         self, recognizer: SpeechRecognizer, options: CaptionOptions, statistics: CaptionStatistics
     ) -> None:
-        self.recognizer = recognizer
+        self.next_recognizer = recognizer
         self._recognizer = recognizer
         self._options = options
         self._statistics = statistics
@@ -113,8 +113,8 @@ class SegmentListener:
 
     def begin_segment(self) -> None:
         """Begin a segment; with another recogniser nothing that was said before counts."""
-        if self._recognizer is not self.recognizer:
-            self._recognizer = self.recognizer
+        if self._recognizer is not self.next_recognizer:
+            self._recognizer = self.next_recognizer
             self._language = None
             self._previous = None
 

@@ -86,7 +86,7 @@ def test_found_language_is_forgotten_when_another_is_asked_for() -> None:
     recognizer = Guesser(["de", "en"])
     listener, _ = listening(recognizer)
     listener.transcribe_all(segment(), audio(3.0))
-    listener.recognizer = listener.recognizer.with_language("en")
+    listener.next_recognizer = listener.next_recognizer.with_language("en")
     listener.begin_segment()
     listener.transcribe_all(segment(), audio(1.0))
     assert recognizer.told == [None, None]
