@@ -87,8 +87,8 @@ class AccessMiddleware:
             return
         with ExitStack() as resources:
             try:
-                self._check(scope)
-                reservation = self._reserve(scope, resources)
+                self._check_access(scope)
+                reservation = self._reserve_storage(scope, resources)
             except (WhisperHailoError, HTTPException) as error:
                 await refuse(scope, error, self.metrics)(scope, receive, send)
                 return
@@ -97,7 +97,7 @@ class AccessMiddleware:
                 scope = {**scope, "method": "GET"}
             await self.app(scope, _limit_body(receive, self.max_bytes, reservation), send)
 
-    def _check(self, scope: Scope) -> None:
+    def _check_access(self, scope: Scope) -> None:
         """Refuse a request, or note its client in the scope."""
         headers = Headers(scope=scope)
         self._check_host(scope, headers)
@@ -136,7 +136,7 @@ class AccessMiddleware:
             )
         return "key " + hashlib.sha256(sent_key.encode()).hexdigest()[:8]
 
-    def _reserve(self, scope: Scope, resources: ExitStack) -> Reservation:
+    def _reserve_storage(self, scope: Scope, resources: ExitStack) -> Reservation:
         """Return the reservation of a request; one that uploads also takes a place."""
         client = scope[CLIENT]
         if scope.get("method") == "POST":

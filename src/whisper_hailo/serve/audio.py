@@ -122,7 +122,7 @@ class AudioDecoders:
         label = _name_in_messages(name, pcm)
         is_cancelled = threading.Event()
 
-        def limit(blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
+        def limit_duration(blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
             """Yield blocks as long as the recording may go on."""
             seconds = 0.0
             for block in blocks:
@@ -139,7 +139,7 @@ class AudioDecoders:
                 stream = resources.enter_context(open_audio(encoded, label))
                 # The header may say at once that it is too long; it need not tell the truth.
                 check_duration(stream.duration_s or 0.0, self._max_s)
-                blocks = limit(stream.blocks(_BLOCK_SAMPLES))
+                blocks = limit_duration(stream.blocks(_BLOCK_SAMPLES))
                 first = next(blocks)
                 if max_s is not None:
                     return first[: round(max_s * SAMPLE_RATE_HZ)]

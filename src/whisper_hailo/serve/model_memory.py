@@ -42,7 +42,7 @@ class ModelMemory:
         self._changed = threading.Condition()
         self._loaded: list[LoadableModel] = []
 
-    def check(self, model: LoadableModel) -> None:
+    def check_limit(self, model: LoadableModel) -> None:
         """Refuse a model that does not fit even alone.
 
         Raises:
@@ -55,7 +55,7 @@ class ModelMemory:
             )
 
     @contextmanager
-    def hold(self, model: LoadableModel) -> Iterator[None]:
+    def hold_memory(self, model: LoadableModel) -> Iterator[None]:
         """Hold the memory of a model that is loaded within the block.
 
         Raises:

@@ -187,7 +187,7 @@ class ServedModel(Closing):
         """
         self._metrics.record_item(caller.api, seconds, failure)
         fields = {"audio_s": round(seconds, 3), "language": language, "text": text}
-        self._log(caller, failure, logging.INFO, fields)
+        self._log_end(caller, failure, logging.INFO, fields)
 
     def cancel_all(self) -> None:
         """Cancel all jobs, and take no more; `close` waits until they have stopped."""
@@ -205,13 +205,13 @@ class ServedModel(Closing):
         is_needed = self._loads_at_once or self.queue.wait_for_more()
         while is_needed:
             try:
-                with self._memory.hold(self):
+                with self._memory.hold_memory(self):
                     self._set_state(ModelState.LOADING)
                     with self.transcriber:
                         self._warm_up()
                         self._set_state(ModelState.READY)
                         self._is_settled.set()
-                        self._decode()
+                        self._decode_jobs()
                 self._set_state(ModelState.RELEASED)
             except RejectedError as error:  # no memory is free for the model
                 self._fail_all(error)
@@ -238,7 +238,7 @@ class ServedModel(Closing):
             self.transcriber.transcribe(noise, self.defaults.options, long=self.defaults.long)
         logger.info("%s is warm after %.2f s", self.name, time.monotonic() - begin_s)
 
-    def _decode(self) -> None:
+    def _decode_jobs(self) -> None:
         run = self._make_run(self.defaults.options, self.defaults.long)
         for recording in run.schedule(self.queue).run():
             job = self.queue.job_of(recording)
@@ -262,7 +262,7 @@ class ServedModel(Closing):
             }
         # Partials come several times a second.
         level = logging.DEBUG if job.is_partial else logging.INFO
-        self._log(job.caller, failure, level, fields)
+        self._log_end(job.caller, failure, level, fields)
         job.recording.free_audio()
         if failure is not None:
             # Its frames hold the recording and its audio until the cyclic collector runs.
@@ -270,7 +270,7 @@ class ServedModel(Closing):
         # The client is told last: it may ask for its next recording at once, and has a place then.
         job.emit(outcome or failure)  # type: ignore[arg-type]  # it is one of these
 
-    def _log(
+    def _log_end(
         self, caller: Caller, failure: Exception | None, level: int, fields: dict[str, object]
     ) -> None:
         if not self._log_text:

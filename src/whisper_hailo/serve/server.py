@@ -93,7 +93,7 @@ async def run_server(
             stack.callback(watchdog.cancel)
             await service.ending.wait()
             supervisor.stopping()
-            await _drain(service, listen.drain_s)
+            await _drain_requests(service, listen.drain_s)
     finally:
         await asyncio.to_thread(service.close)
 
@@ -129,7 +129,7 @@ async def _notify_watchdog(service: TranscriptionService, supervisor: Supervisor
         await asyncio.sleep(_ALIVE_INTERVAL_S)
 
 
-async def _drain(service: TranscriptionService, drain_s: float) -> None:
+async def _drain_requests(service: TranscriptionService, drain_s: float) -> None:
     """Refuse new requests, and let those in progress finish in time."""
     service.stop()
     if not await asyncio.to_thread(service.wait_until_empty, drain_s):

@@ -199,6 +199,6 @@ def make_service(
             log_text=listen.log_text,
             loads_at_once=is_first,
         )
-        memory.check(model)
+        memory.check_limit(model)
         served.append(model)
     return TranscriptionService(served, metrics, limits, listen.alias, listen.speaker_models)

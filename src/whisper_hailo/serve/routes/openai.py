@@ -218,7 +218,7 @@ def _render_answer(
 
 
 def _short_json(transcript: Transcript, *, has_logprobs: bool) -> dict[str, Any]:
-    body: dict[str, Any] = {"text": transcript.text, "usage": _usage(transcript)}
+    body: dict[str, Any] = {"text": transcript.text, "usage": _describe_usage(transcript)}
     if has_logprobs:
         body["logprobs"] = word_logprobs(_words_of(transcript.segments))
     return body
@@ -233,7 +233,7 @@ def _verbose_json(transcript: Transcript, granularities: Sequence[Granularity]) 
         ]
     if "segment" not in granularities:
         del body["segments"]
-    body["usage"] = _usage(transcript)
+    body["usage"] = _describe_usage(transcript)
     return body
 
 
@@ -246,7 +246,7 @@ def _diarized_json(transcript: Transcript) -> dict[str, Any]:
         "segments": [
             _speaker_segment(index, segment) for index, segment in enumerate(transcript.segments)
         ],
-        "usage": _usage(transcript),
+        "usage": _describe_usage(transcript),
     }
 
 
@@ -262,7 +262,7 @@ def _speaker_segment(index: int, segment: Segment) -> dict[str, Any]:
     }
 
 
-def _usage(transcript: Transcript) -> dict[str, Any]:
+def _describe_usage(transcript: Transcript) -> dict[str, Any]:
     """Return what OpenAI would bill: started seconds."""
     return {"type": "duration", "seconds": math.ceil(transcript.duration_s)}
 

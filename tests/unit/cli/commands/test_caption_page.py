@@ -121,7 +121,7 @@ def test_the_page_is_for_this_machine_at_a_port_of_its_own(pages: list[Page]) ->
     assert caption("--web") == 0
     place, _ = pages[0].made
     assert (place.host, place.port) == ("127.0.0.1", 8765)
-    assert place.access.rights(None) == ("look", "record")
+    assert place.access.rights_of(None) == ("look", "record")
 
 
 @pytest.mark.parametrize("port", [0, 65535])

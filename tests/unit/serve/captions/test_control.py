@@ -84,13 +84,13 @@ def test_without_token_all_look_and_the_printed_one_controls() -> None:
 )
 def test_who_reaches_it_from_elsewhere_needs_a_token_to_be_heard(host: str, *, free: bool) -> None:
     access = Access(None, host)
-    assert access.rights(None) == (("look", "record") if free else ("look",))
-    assert access.rights(access.token) == ("look", "record", "control")
-    assert access.rights("guessed") is None
+    assert access.rights_of(None) == (("look", "record") if free else ("look",))
+    assert access.rights_of(access.token) == ("look", "record", "control")
+    assert access.rights_of("guessed") is None
     assert Access(None, host).token != access.token
     assert access.is_generated
     given = Access(TOKEN, host)
-    assert (given.token, given.rights(None), given.is_generated) == (TOKEN, (), False)
+    assert (given.token, given.rights_of(None), given.is_generated) == (TOKEN, (), False)
 
 
 def test_pause_is_absence_and_what_is_said_in_it_is_not_heard() -> None:

@@ -24,7 +24,7 @@ def kinds(client: Client) -> list[str]:
 
 def test_a_browser_that_keeps_up_gets_every_event() -> None:
     broadcast, calls = Broadcast(), []
-    client = broadcast.join(lambda: calls.append(1))
+    client = broadcast.add_client(lambda: calls.append(1))
     assert kinds(client) == ["snapshot"]
     for event in (START, FIRST, DONE, GONE):
         broadcast.put(event)
@@ -36,7 +36,7 @@ def test_a_browser_that_keeps_up_gets_every_event() -> None:
 
 def test_a_newer_partial_takes_the_place_of_the_one_that_waits() -> None:
     broadcast = Broadcast()
-    client = broadcast.join(lambda: None)
+    client = broadcast.add_client(lambda: None)
     all_of(client)
     for event in (START, FIRST, SECOND):
         broadcast.put(event)
@@ -49,25 +49,25 @@ def test_a_browser_that_comes_late_sees_what_was_said() -> None:
     broadcast = Broadcast(browser_microphone=True)
     for event in (START, FIRST, DONE, GONE, NEXT):
         broadcast.put(event, {"rtfx": 1.0} if event is DONE else None)
-    (snapshot,) = all_of(broadcast.join(lambda: None))
+    (snapshot,) = all_of(broadcast.add_client(lambda: None))
     assert [message["event"] for message in snapshot["completed"]] == ["completed", "lost"]
     assert snapshot["partial"] is None
     assert snapshot["figures"] == [{"rtfx": 1.0}]
     assert snapshot["browser_microphone"] is True
     assert Broadcast().summary()[0]["browser_microphone"] is False
     broadcast.put(FIRST)
-    assert all_of(broadcast.join(lambda: None))[0]["partial"]["text"] == "a b"
+    assert all_of(broadcast.add_client(lambda: None))[0]["partial"]["text"] == "a b"
 
 
 def test_late_browser_sees_that_and_where_the_source_is_away() -> None:
     broadcast = Broadcast()
     broadcast.put(AWAY)
-    (snapshot,) = all_of(broadcast.join(lambda: None))
+    (snapshot,) = all_of(broadcast.add_client(lambda: None))
     assert snapshot["away"]["why"] == "the microphone was unplugged"
     broadcast.put(Marker(start_s=0.0, label="here", heard_s=0.0, at_s=0.0))
     assert broadcast.summary()[0]["away"] == snapshot["away"], "what else happens changes nothing"
     broadcast.put(BACK)
-    (snapshot,) = all_of(broadcast.join(lambda: None))
+    (snapshot,) = all_of(broadcast.add_client(lambda: None))
     assert snapshot["away"] is None
     assert [message["event"] for message in snapshot["completed"]] == ["marker", "back"]
 
@@ -86,7 +86,7 @@ def test_segments_without_words_are_no_history() -> None:
 def test_a_browser_that_is_far_behind_gets_a_snapshot_instead() -> None:
     """64 messages may wait; the snapshot replaces them."""
     broadcast = Broadcast()
-    client = broadcast.join(lambda: None)
+    client = broadcast.add_client(lambda: None)
     all_of(client)
     for _ in range(64):
         broadcast.put(DONE)
@@ -110,18 +110,18 @@ def test_history_is_as_long_as_it_is_said_to_be() -> None:
 
 def test_the_end_comes_last_for_everybody() -> None:
     broadcast = Broadcast()
-    before = broadcast.join(lambda: None)
+    before = broadcast.add_client(lambda: None)
     broadcast.end()
-    after = broadcast.join(lambda: None)
+    after = broadcast.add_client(lambda: None)
     assert kinds(before) == kinds(after) == ["snapshot", "end"]
 
 
 def test_whoever_left_is_told_nothing_more() -> None:
     broadcast = Broadcast()
-    client, other = broadcast.join(lambda: None), broadcast.join(lambda: None)
+    client, other = broadcast.add_client(lambda: None), broadcast.add_client(lambda: None)
     assert broadcast.n_clients == 2
-    broadcast.leave(client)
-    broadcast.leave(client)
+    broadcast.remove_client(client)
+    broadcast.remove_client(client)
     broadcast.put(START)
     assert (broadcast.n_clients, kinds(client), kinds(other)) == (
         1,
@@ -151,7 +151,7 @@ def test_a_page_knows_whether_the_program_was_started_anew() -> None:
 
 def test_of_levels_the_newest_comes_and_behind_what_was_said() -> None:
     broadcast = Broadcast()
-    client = broadcast.join(lambda: None)
+    client = broadcast.add_client(lambda: None)
     all_of(client)
     for level_db in (-50.0, -31.25):
         broadcast.put_level(level_db)
@@ -167,7 +167,7 @@ def test_a_new_client_sees_what_was_and_what_is() -> None:
     for index in range(HISTORY + 5):
         broadcast.put(completed(index), {"rtfx": float(index)})
     broadcast.put(partial(999, " now"))
-    (snapshot,) = all_of(broadcast.join(lambda: None))
+    (snapshot,) = all_of(broadcast.add_client(lambda: None))
     assert [event["segment_id"] for event in snapshot["completed"]] == list(range(5, HISTORY + 5))
     assert snapshot["partial"]["text"] == "now"
     assert [point["rtfx"] for point in snapshot["figures"]] == list(
@@ -177,7 +177,7 @@ def test_a_new_client_sees_what_was_and_what_is() -> None:
 
 def test_newer_partials_take_the_place_of_those_that_wait() -> None:
     broadcast = Broadcast()
-    client = broadcast.join(lambda: None)
+    client = broadcast.add_client(lambda: None)
     all_of(client)
     broadcast.put(Started(segment_id=0, start_s=0, heard_s=0, at_s=0))
     for text in (" a", " a b", " a b c"):
@@ -193,7 +193,7 @@ def test_newer_partials_take_the_place_of_those_that_wait() -> None:
 
 def test_a_slow_client_loses_and_doubles_nothing() -> None:
     broadcast = Broadcast()
-    slow, seen = broadcast.join(lambda: None), {}
+    slow, seen = broadcast.add_client(lambda: None), {}
     for index in range(150):
         broadcast.put(partial(index, " x"))
         broadcast.put(completed(index), {"rtfx": 1.0})
@@ -207,7 +207,7 @@ def test_a_slow_client_loses_and_doubles_nothing() -> None:
 
 def test_a_slow_client_is_told_of_the_end() -> None:
     broadcast = Broadcast()
-    slow = broadcast.join(lambda: None)
+    slow = broadcast.add_client(lambda: None)
     for index in range(63):  # with the snapshot that was there first, all that may wait
         broadcast.put(completed(index))
     broadcast.end()
@@ -220,7 +220,7 @@ def test_a_new_client_sees_where_audio_was_lost() -> None:
     broadcast = Broadcast()
     for event in (completed(0), Lost(start_s=1.0, end_s=5.0, heard_s=5.0, at_s=1.0), completed(5)):
         broadcast.put(event)
-    (snapshot,) = all_of(broadcast.join(lambda: None))
+    (snapshot,) = all_of(broadcast.add_client(lambda: None))
     assert [event["event"] for event in snapshot["completed"]] == ["completed", "lost", "completed"]
 
 
@@ -233,10 +233,10 @@ def segments(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_clients_that_left_are_told_nothing() -> None:
     broadcast = Broadcast()
-    client = broadcast.join(lambda: None)
-    broadcast.leave(client)
+    client = broadcast.add_client(lambda: None)
+    broadcast.remove_client(client)
     all_of(client)
     broadcast.put(completed(0))
     broadcast.end()
     assert all_of(client) == []
-    assert [m["event"] for m in all_of(broadcast.join(lambda: None))] == ["snapshot", "end"]
+    assert [m["event"] for m in all_of(broadcast.add_client(lambda: None))] == ["snapshot", "end"]

@@ -86,8 +86,8 @@ def test_who_may_come_follows_from_the_address() -> None:
 
     here = PageAddress()
     everywhere = PageAddress("0.0.0.0", names=["captions.example"])  # noqa: S104 - nothing listens
-    assert here.access.rights(None) == ("look", "record")
-    assert everywhere.access.rights(None) == ("look",)
+    assert here.access.rights_of(None) == ("look", "record")
+    assert everywhere.access.rights_of(None) == ("look",)
     assert "captions.example" in everywhere.hosts.names - here.hosts.names
 
 
@@ -162,13 +162,13 @@ def test_who_left_is_forgotten_at_once(
         "whisper_hailo.serve.routes.captions.event_socket.STILL_S", 10.0 * PATIENCE_S
     )
     view, _ = served
-    left, leave = threading.Event(), view.broadcast.leave
+    left, leave = threading.Event(), view.broadcast.remove_client
 
     def noted(client: object) -> None:
         leave(client)
         left.set()
 
-    monkeypatch.setattr(view.broadcast, "leave", noted)
+    monkeypatch.setattr(view.broadcast, "remove_client", noted)
     with connect(view, "events") as page:
         told(page, "snapshot")
         assert view.broadcast.n_clients == 1

@@ -49,7 +49,7 @@ class Access:
             self._public_rights = ()
         self.is_generated = chosen_token is None
 
-    def rights(self, token: str | None) -> tuple[Right, ...] | None:
+    def rights_of(self, token: str | None) -> tuple[Right, ...] | None:
         """Return the rights of a token; `None` if it is wrong."""
         if not token:
             return self._public_rights

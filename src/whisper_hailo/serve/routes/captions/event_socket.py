@@ -50,7 +50,7 @@ class EventSocket:
         self._websocket.state.connection.set_idle()  # until it may look
         tasks: set[asyncio.Task[int | None]] = set()
         try:
-            if not await self._admit(self._websocket.query_params.get("token")):
+            if not await self._admit_page(self._websocket.query_params.get("token")):
                 await self._websocket.close(_NOT_ALLOWED, "the token is wrong")
                 return
             tasks = {
@@ -68,9 +68,9 @@ class EventSocket:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _admit(self, token: str | None) -> bool:
+    async def _admit_page(self, token: str | None) -> bool:
         """Send the rights that a token gives; return false if it is wrong."""
-        rights = self._page.address.access.rights(token)
+        rights = self._page.address.access.rights_of(token)
         if rights is None:
             return False
         if self._page.browser is None:
@@ -93,7 +93,7 @@ class EventSocket:
         """Send events until the last; return the code to close with."""
         await self._may_look.wait()
         wake = asyncio.Event()
-        client = self._page.broadcast.join(wake.set)
+        client = self._page.broadcast.add_client(wake.set)
         try:
             while True:
                 while (message := client.take()) is not None:
@@ -107,7 +107,7 @@ class EventSocket:
                 except TimeoutError:
                     await self._websocket.send_json(STILL)
         finally:
-            self._page.broadcast.leave(client)
+            self._page.broadcast.remove_client(client)
 
     async def _read_messages(self) -> int | None:
         """Process messages; return the code to close with, `None` if the page has left."""
@@ -126,7 +126,7 @@ class EventSocket:
             if kind == "control":
                 await self._process_command(message)
             elif kind == "token":
-                if not await self._admit(str(message.get("token"))):
+                if not await self._admit_page(str(message.get("token"))):
                     return _NOT_ALLOWED
             else:
                 return _NOT_UNDERSTOOD

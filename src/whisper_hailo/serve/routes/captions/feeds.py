@@ -53,10 +53,10 @@ class Client:
         if message["event"] == "level":
             self._level = message
         else:
-            self._queue(message)
+            self._queue_message(message)
         self._wake()
 
-    def _queue(self, message: Message) -> None:
+    def _queue_message(self, message: Message) -> None:
         newest = self._waiting[-1]["event"] if self._waiting else ""
         if message["event"] == newest == "partial":
             self._waiting.pop()
@@ -97,7 +97,7 @@ class Broadcast:
         self._has_ended = False
         self._clients: set[Client] = set()
 
-    def join(self, wake: Callable[[], None]) -> Client:
+    def add_client(self, wake: Callable[[], None]) -> Client:
         """Return a new client; `wake` is called whenever something waits for it."""
         client = Client(self, wake)
         self._clients.add(client)
@@ -108,35 +108,35 @@ class Broadcast:
         """Number of clients that have joined and not left."""
         return len(self._clients)
 
-    def leave(self, client: Client) -> None:
+    def remove_client(self, client: Client) -> None:
         """Send a client nothing more."""
         self._clients.discard(client)
 
     def put(self, event: Event, figures: Message | None = None) -> None:
         """Send an event, and the figures that came with it."""
         message = as_json(event)
-        self._remember(event, message)
-        self._send(message)
+        self._remember_event(event, message)
+        self._send_message(message)
         if figures is not None:
             self._figures.append(figures)
-            self._send({"event": "figures", **figures})
+            self._send_message({"event": "figures", **figures})
 
-    def _remember(self, event: Event, message: Message) -> None:
+    def _remember_event(self, event: Event, message: Message) -> None:
         """Keep what a client that comes later has to know."""
         match event:
             case Completed():
                 self._partial = None
                 if event.text:
-                    self._keep(message)
+                    self._keep_message(message)
             case Partial():
                 self._partial = message
             case Away():
                 self._away = message
             case Back():
                 self._away = None
-                self._keep(message)
+                self._keep_message(message)
             case Lost() | Marker():
-                self._keep(message)
+                self._keep_message(message)
             case Cleared():
                 self._completed.clear()
                 self._has_dropped = False
@@ -148,17 +148,17 @@ class Broadcast:
 
     def put_level(self, level_db: float) -> None:
         """Send a level in dB below full scale, which is not kept."""
-        self._send({"event": "level", "level_db": round(level_db, 1)})
+        self._send_message({"event": "level", "level_db": round(level_db, 1)})
 
     def put_recording(self, is_recording: bool) -> None:
         """Send whether a browser's microphone is captioned."""
         self._is_recording = is_recording
-        self._send({"event": "recording", "recording": is_recording})
+        self._send_message({"event": "recording", "recording": is_recording})
 
     def end(self) -> None:
         """Send that the stream is over."""
         self._has_ended = True
-        self._send(_END)
+        self._send_message(_END)
 
     def summary(self) -> list[Message]:
         """Return a snapshot for a page, and whether the stream is over."""
@@ -177,11 +177,11 @@ class Broadcast:
         }
         return [snapshot, _END] if self._has_ended else [snapshot]
 
-    def _keep(self, message: Message) -> None:
+    def _keep_message(self, message: Message) -> None:
         if len(self._completed) == HISTORY:
             self._has_dropped = True
         self._completed.append(message)
 
-    def _send(self, message: Message) -> None:
+    def _send_message(self, message: Message) -> None:
         for client in self._clients:
             client.put(message)

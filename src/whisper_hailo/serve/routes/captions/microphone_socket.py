@@ -31,7 +31,7 @@ class MicrophoneSocket:
 
     async def serve(self, websocket: WebSocket) -> None:
         """Serve a connection to its end; close it if its page may not record, or another one is."""
-        rights = self._page.address.access.rights(websocket.query_params.get("token"))
+        rights = self._page.address.access.rights_of(websocket.query_params.get("token"))
         if rights is None or "record" not in rights:
             await websocket.close(_NOT_ALLOWED)
             return
@@ -40,7 +40,7 @@ class MicrophoneSocket:
             return
         self._is_recording = True  # before anything is awaited, or two would come in
         try:
-            code = await self._record(websocket, self._page.browser)
+            code = await self._take_sound(websocket, self._page.browser)
         except WebSocketDisconnect:
             return
         finally:
@@ -49,7 +49,7 @@ class MicrophoneSocket:
             self._page.broadcast.put_recording(False)
         await websocket.close(code)
 
-    async def _record(self, websocket: WebSocket, browser: BrowserSource) -> int:
+    async def _take_sound(self, websocket: WebSocket, browser: BrowserSource) -> int:
         """Take sound for as long as it comes; return the code to close with.
 
         The page learns whether it continues the last recording: only then may it send what it kept

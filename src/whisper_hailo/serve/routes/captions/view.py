@@ -113,7 +113,7 @@ class WebView(Closing):
         self._port = listener.port
         is_running = threading.Event()
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve(listener, is_running)),
+            target=lambda: asyncio.run(self._run_server(listener, is_running)),
             name="caption-web",
             daemon=True,
         )
@@ -121,7 +121,7 @@ class WebView(Closing):
         is_running.wait()
         return self
 
-    async def _serve(self, listener: Listener, is_running: threading.Event) -> None:
+    async def _run_server(self, listener: Listener, is_running: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         is_running.set()
         with listener, rate_limited_network_log():
@@ -132,10 +132,10 @@ class WebView(Closing):
         loop = self._loop
         self._loop = None  # no event is handed over any more
         if loop is not None and self._thread is not None:
-            asyncio.run_coroutine_threadsafe(self._end(), loop)
+            asyncio.run_coroutine_threadsafe(self._end_stream(), loop)
             self._thread.join(CLOSE_TIMEOUT_S)
 
-    async def _end(self) -> None:
+    async def _end_stream(self) -> None:
         """Send the end to pages that read; cut the sockets of others."""
         self.broadcast.end()
         for _ in range(END_POLLS):

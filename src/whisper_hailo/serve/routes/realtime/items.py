@@ -84,7 +84,7 @@ class ItemTranscriber:
         self._begin_s = 0.0  # where the captioner began in it
         self._use_settings(settings)
 
-    def process(self, message: ClientMessage) -> Iterator[ServerEvent]:
+    def process_message(self, message: ClientMessage) -> Iterator[ServerEvent]:
         """Do what a message asks for, and yield the events that answer it.
 
         Raises:
@@ -95,12 +95,12 @@ class ItemTranscriber:
             case MessageKind.APPEND:
                 yield from self._transcribe_sound(bytes(message.sound))
             case MessageKind.COMMIT:
-                yield from self._commit()
+                yield from self._commit_item()
             case MessageKind.CLEAR:
-                self._reset()
+                self._reset_item()
                 yield {"type": _BUFFER + "cleared"}
             case MessageKind.UPDATE:
-                yield from self._update(message)
+                yield from self._update_settings(message)
             case _:
                 if message.error is not None:
                     raise message.error
@@ -115,12 +115,12 @@ class ItemTranscriber:
             # The client knows the item before its last words are transcribed.
             self._machine.process(ItemEvent.COMMIT)
             yield from self._commit_events(item)
-        yield from self._transcribe(self._captioner.feed(self._samples.finish()))
-        yield from self._transcribe(self._captioner.finish())
+        yield from self._transcribe_captions(self._captioner.feed(self._samples.finish()))
+        yield from self._transcribe_captions(self._captioner.finish())
         # A failure has reset it, and the client knows.
         if is_committed and self._machine.state is ItemState.COMMITTED:
-            yield self._complete(item)
-        self._reset()
+            yield self._complete_item(item)
+        self._reset_item()
 
     def cancel(self) -> None:
         """Give up the work under way: the client left. From any thread."""
@@ -137,9 +137,9 @@ class ItemTranscriber:
                 if self._item is None:
                     self._open_item()
             self._received_s = received_s
-            yield from self._transcribe(self._captioner.feed(self._samples.push(piece)))
+            yield from self._transcribe_captions(self._captioner.feed(self._samples.push(piece)))
 
-    def _commit(self) -> Iterator[ServerEvent]:
+    def _commit_item(self) -> Iterator[ServerEvent]:
         if self._item is None:
             raise make_state_error(self._machine.state, ItemEvent.COMMIT)
         seconds = self._received_s - self._begin_s
@@ -147,7 +147,7 @@ class ItemTranscriber:
             raise empty_commit_error(seconds)
         yield from self.finish()
 
-    def _update(self, message: ClientMessage) -> Iterator[ServerEvent]:
+    def _update_settings(self, message: ClientMessage) -> Iterator[ServerEvent]:
         """Change settings; what is being said ends under the old ones."""
         before = self.settings
         settings = before.with_changes(message.changes)
@@ -161,9 +161,9 @@ class ItemTranscriber:
     def _use_settings(self, settings: RealtimeSettings) -> None:
         self._recognizer = self._service.make_recognizer(settings.choices, self._caller)
         self.settings = settings
-        self._reset()
+        self._reset_item()
 
-    def _reset(self) -> None:
+    def _reset_item(self) -> None:
         """Drop the item and all sound that was not transcribed."""
         self._machine.process(ItemEvent.RESET)
         self._item = None
@@ -176,7 +176,7 @@ class ItemTranscriber:
         self._item = _Item()
         return self._item
 
-    def _transcribe(self, captions: Iterator[Event]) -> Iterator[ServerEvent]:
+    def _transcribe_captions(self, captions: Iterator[Event]) -> Iterator[ServerEvent]:
         """Yield the events of captions; their failure is that of the item."""
         try:
             for caption in captions:
@@ -185,10 +185,10 @@ class ItemTranscriber:
             raise
         except WhisperHailoError as error:
             self._service.metrics.count_failure(error)
-            yield from self._fail(error)
-            self._reset()
+            yield from self._fail_item(error)
+            self._reset_item()
 
-    def _fail(self, error: WhisperHailoError) -> Iterator[ServerEvent]:
+    def _fail_item(self, error: WhisperHailoError) -> Iterator[ServerEvent]:
         item = self._item
         if item is None:  # it was completed with what is known
             yield error_event(error, None)
@@ -226,7 +226,7 @@ class ItemTranscriber:
         has_spaces = segment.language not in UNSPACED_LANGUAGES
         item.space = " " if has_spaces and item.settled_text else ""
         if detects_turns:
-            yield self._complete(item)
+            yield self._complete_item(item)
 
     def _commit_events(self, item: _Item, end_s: float | None = None) -> Iterator[ServerEvent]:
         """Yield what announces an item, and the end of its speech if the server found it."""
@@ -256,7 +256,7 @@ class ItemTranscriber:
         if new:
             yield item.event(_TRANSCRIPTION + "delta", content_index=0, delta=new)
 
-    def _complete(self, item: _Item) -> ServerEvent:
+    def _complete_item(self, item: _Item) -> ServerEvent:
         """Return the event with the whole text of an item, which is over."""
         self._machine.process(ItemEvent.COMPLETE)
         self._item = None

@@ -107,9 +107,9 @@ class RealtimeSession:
             await asyncio.gather(processing, reading, ending, return_exceptions=True)
             self._messages.close()
             self._model_in_use.close()
-        await self._close(end)
+        await self._close_websocket(end)
 
-    async def _close(self, end: SessionEnd) -> None:
+    async def _close_websocket(self, end: SessionEnd) -> None:
         """Tell a client that is still there why its session ended."""
         code = _CLOSE_CODES.get(end)
         if code is None:
@@ -145,17 +145,17 @@ class RealtimeSession:
             if message.kind is MessageKind.FINISH:
                 break
             try:
-                await self._process(message)
+                await self._process_message(message)
             except ClientDisconnectedError:
                 raise
             except WhisperHailoError as error:
                 self._service.metrics.count_failure(error)
-                await self._send(error_event(error, message.event_id))
+                await self._send_event(error_event(error, message.event_id))
             await self._messages.free(message)
-        await self._send_all(self._items.finish())
+        await self._send_events(self._items.finish())
 
-    async def _process(self, message: ClientMessage) -> None:
-        await self._send_all(self._items.process(message))
+    async def _process_message(self, message: ClientMessage) -> None:
+        await self._send_events(self._items.process_message(message))
         if message.kind is MessageKind.UPDATE:
             self._use_model()
             await self._send_session("updated")
@@ -168,16 +168,16 @@ class RealtimeSession:
             self._model = model
             self._model_in_use.enter_context(model.queue.count_live_stream())
 
-    async def _send_all(self, events: Iterator[ServerEvent]) -> None:
+    async def _send_events(self, events: Iterator[ServerEvent]) -> None:
         async for event in iterate_on_thread(events, self._items.cancel, self._threads):
-            await self._send(event)
+            await self._send_event(event)
 
     async def _send_session(self, change: str) -> None:
         head = {"id": self._id, "object": "realtime.transcription_session"}
         session = head | self._items.settings.model_dump()
-        await self._send({"type": f"session.{change}", "session": session})
+        await self._send_event({"type": f"session.{change}", "session": session})
 
-    async def _send(self, event: ServerEvent) -> None:
+    async def _send_event(self, event: ServerEvent) -> None:
         event_id = f"event_{secrets.token_hex(10)}"
         async with asyncio.timeout(_WRITE_TIMEOUT_S):
             await self._websocket.send_text(json.dumps({"event_id": event_id, **event}))

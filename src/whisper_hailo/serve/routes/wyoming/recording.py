@@ -39,7 +39,7 @@ class WyomingRecording(Closing):
         self._stream: SampleStream | None = None
         self._live_audio: list[FloatArray] = []
 
-    def add(self, chunk: Event, silence_s: float | None) -> bool:
+    def add_chunk(self, chunk: Event, silence_s: float | None) -> bool:
         """Keep a chunk; return whether the command is over.
 
         So much silence ends a command; with `None`, the client alone knows where it ends.
@@ -58,7 +58,7 @@ class WyomingRecording(Closing):
         elif pcm != self._format:
             raise MalformedError("the sample format changed; use one format for each recording")
         data = chunk.payload or b""
-        self._store(data, pcm)
+        self._store_samples(data, pcm)
         if self._detector is None or self._stream is None:
             return False
         samples = self._stream.push(data)
@@ -70,7 +70,7 @@ class WyomingRecording(Closing):
             self._live_audio.append(samples)
         return is_over
 
-    def _store(self, data: bytes, pcm: PcmFormat) -> None:
+    def _store_samples(self, data: bytes, pcm: PcmFormat) -> None:
         """Write samples to the file, within the limits."""
         self._n_bytes += len(data)
         check_duration(self._n_bytes / (pcm.rate_hz * pcm.frame_bytes), self._limits.max_audio_s)

@@ -29,7 +29,7 @@ class WyomingServer:
         self._limiter = limiter
         self._sessions: set[asyncio.Task[Any]] = set()
 
-    def describe(self) -> Info:
+    def describe_models(self) -> Info:
         """Return what a client can choose, the default model first."""
         attribution = Attribution("whisper-hailo", "https://github.com/openai/whisper")
         models = [
@@ -80,7 +80,7 @@ class WyomingServer:
                 self._decoders,
                 reader,
                 writer,
-                describe=self.describe,
+                describe=self.describe_models,
                 finds_end=self._finds_end,
             )
             await session.run()

@@ -112,7 +112,7 @@ class WyomingSession:
             self._drop_early()
             await self._events.close()
         if refusal is not None:
-            await self._refuse(refusal)
+            await self._send_error(refusal)
 
     async def _answer_events(self) -> None:
         while True:
@@ -120,17 +120,17 @@ class WyomingSession:
             event = await self._events.read(_IDLE_TIMEOUT_S if is_idle else _STALL_TIMEOUT_S)
             if event is None:
                 return
-            await self._process(event)
+            await self._process_event(event)
             self._events.free(event)
 
-    async def _process(self, event: Event) -> None:
+    async def _process_event(self, event: Event) -> None:
         """Answer an event; those of other services are ignored."""
         if AudioChunk.is_type(event.type):
             await self._process_chunk(event)
         elif Describe.is_type(event.type):
-            await self._write(self._describe())
+            await self._write_event(self._describe())
         elif Transcribe.is_type(event.type):
-            self._choose(event)
+            self._note_choices(event)
             with self._service.quota.hold_request(self._caller.client):
                 pass  # refused before the recording is sent
         elif AudioStart.is_type(event.type):
@@ -139,20 +139,20 @@ class WyomingSession:
         elif AudioStop.is_type(event.type):
             if self._change_state(SessionEvent.STOP) is SessionState.ANSWERING:
                 self._recording.stop()
-                await self._answer()
+                await self._answer_recording()
         elif Ping.is_type(event.type):
-            await self._write(Pong(text=Ping.from_event(event).text))
+            await self._write_event(Pong(text=Ping.from_event(event).text))
 
     async def _process_chunk(self, chunk: Event) -> None:
         """Keep a chunk; answer if it ends the command."""
         if self._change_state(SessionEvent.CHUNK) is SessionState.ANSWERED:
             return
-        is_over = self._recording.add(chunk, self._silence_s if self._finds_end else None)
+        is_over = self._recording.add_chunk(chunk, self._silence_s if self._finds_end else None)
         if not is_over:
             self._update_early()
         elif not await self._events.has_next(_GAP_S):  # a client that sends a file sent more
             self._change_state(SessionEvent.END_OF_SPEECH)
-            await self._answer()
+            await self._answer_recording()
 
     def _change_state(self, event: SessionEvent) -> SessionState:
         """Return the state to which an event leads; only idle connections may be closed."""
@@ -192,7 +192,7 @@ class WyomingSession:
             self._early.ticket.close()
         self._early = None
 
-    def _choose(self, event: Event) -> None:
+    def _note_choices(self, event: Event) -> None:
         """Note what a client wants; names and terms are hotwords, the names first.
 
         Raises:
@@ -216,7 +216,7 @@ class WyomingSession:
             hotwords=join_hotwords(hotwords),
         )
 
-    async def _answer(self) -> None:
+    async def _answer_recording(self) -> None:
         """Transcribe the recording, and be ready for the next one."""
         with self._service.quota.hold_request(self._caller.client):
             await run_until_disconnect(self._wait_for_disconnect(), self._send_transcript())
@@ -233,15 +233,15 @@ class WyomingSession:
         else:
             audio = self._recording.cut_command(bounds)
         if not audio.size:
-            await self._write(TranscriptStart(language=self._choices.language))
+            await self._write_event(TranscriptStart(language=self._choices.language))
             transcript = Transcript("", language=self._choices.language)
         elif self._early is not None and self._early.bounds == bounds:
             transcript = await self._send_early(self._early.ticket, audio)
         else:
             self._drop_early()
             transcript = await self._send_deltas(audio)
-        await self._write(transcript)
-        await self._write(TranscriptStop())
+        await self._write_event(transcript)
+        await self._write_event(TranscriptStop())
 
     async def _send_early(self, ticket: Ticket, audio: FloatArray) -> Transcript:
         """Send a text that was begun early, which is a request only now; return it."""
@@ -249,16 +249,16 @@ class WyomingSession:
         model = self._service.find_model(self._choices.model)
         seconds = audio.size / SAMPLE_RATE_HZ
         model.record_item(self._caller, seconds, result.language, result.text)
-        await self._write(TranscriptStart(language=self._choices.language))
-        await self._write(TranscriptChunk(result.text))
+        await self._write_event(TranscriptStart(language=self._choices.language))
+        await self._write_event(TranscriptChunk(result.text))
         return Transcript(result.text, language=result.language)
 
     async def _send_deltas(self, audio: FloatArray) -> Transcript:
         """Send the text of `(n_samples,)` at 16 kHz as it is final; return it."""
         with self._service.submit(audio, self._choices, self._caller) as ticket:
-            await self._write(TranscriptStart(language=self._choices.language))
+            await self._write_event(TranscriptStart(language=self._choices.language))
             async for delta, _ in ticket.deltas():
-                await self._write(TranscriptChunk(delta))
+                await self._write_event(TranscriptChunk(delta))
         result = ticket.transcript
         return Transcript(result.text, language=result.language)
 
@@ -277,7 +277,7 @@ class WyomingSession:
                 await self._events.drop()
         await asyncio.Event().wait()
 
-    async def _write(self, message: Eventable) -> None:
+    async def _write_event(self, message: Eventable) -> None:
         """Send an event.
 
         Raises:
@@ -289,14 +289,14 @@ class WyomingSession:
         except OSError as error:  # a time-out is an OSError
             raise ClientDisconnectedError from error
 
-    async def _refuse(self, error: Exception) -> None:
+    async def _send_error(self, error: Exception) -> None:
         """Send an error, and wait until the client has read it."""
         self._service.metrics.count_failure(error)
         status = 400 if isinstance(error, WhisperHailoError | TimeoutError) else 500
         message = sanitize_error(error)
         log_refusal(self._caller, error, status=status, why=message)
         with suppress(ClientDisconnectedError, OSError):  # a time-out is an OSError
-            await self._write(Error(text=message, code=outcome_of(error)))
+            await self._write_event(Error(text=message, code=outcome_of(error)))
             # A socket that is closed with unread bytes is reset, and the error with it.
             async with asyncio.timeout(_LINGER_S):
                 self._writer.write_eof()
