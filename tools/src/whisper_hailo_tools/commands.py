@@ -1,8 +1,8 @@
-"""The commands for those who build HEFs; `whisper-hailo` finds them by their entry points.
+"""The commands for building HEFs, which `whisper-hailo` finds by their entry points.
 
-`check` tells what the Hailo compiler will refuse, `calibrate` makes the set that it quantises by,
-`emulate` tells what the chip's bits will cost, `compile` builds a HEF, `validate` compares a
-converted model with its checkpoint.
+`check` predicts what the Hailo compiler will refuse, `calibrate` makes the set that it quantises
+with, `emulate` predicts what the chip's bits will cost, `compile` builds a HEF, `validate` compares
+a converted model with its checkpoint.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from whisper_hailo_tools.validate.validate import ParityReport
 
 MAX_NAMED = 3
+"""Nodes that one line of `check` names."""
 
 
 def check(
@@ -62,19 +63,17 @@ def check(
 def _check_lines(report: Report) -> Iterator[str]:
     verdict = "blocked" if report.blocked else "nothing found that blocks"
     yield f"{report.path} for {report.arch}: {verdict}"
-    kinds: dict[tuple[str, str], list[Finding]] = {}
+    groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in report.findings:
-        kinds.setdefault((finding.severity, finding.rule), []).append(finding)
-    sources = list(dict.fromkeys(group[0].source for group in kinds.values()))
-    for group in kinds.values():
-        head = group[0]
-        named = ", ".join(
-            f"{one.node} ({one.operator})" if one.operator else one.node or "graph"
-            for one in group[:MAX_NAMED]
+        groups.setdefault((finding.severity, finding.rule), []).append(finding)
+    sources = list(dict.fromkeys(group[0].source for group in groups.values()))
+    for group in groups.values():
+        first = group[0]
+        number = 1 + sources.index(first.source)
+        yield (
+            f"{first.severity} [{first.rule}] {_name_nodes(group)}: {first.got}; {first.mend} "
+            f"({number})"
         )
-        more = f" and {len(group) - MAX_NAMED} more" if len(group) > MAX_NAMED else ""
-        number = 1 + sources.index(head.source)
-        yield (f"{head.severity} [{head.rule}] {named}{more}: {head.got}; {head.mend} ({number})")
     section = report.section
     origin = "as model.json says" if report.recorded else "as given, or the whole graph"
     yield f"from {', '.join(section.starts)} to {', '.join(section.ends)} ({origin})"
@@ -85,7 +84,22 @@ def _check_lines(report: Report) -> Iterator[str]:
     millions = report.n_weights / 1e6
     sizes = ", ".join(f"{millions * bits / 8:.2f} at {bits}" for bits in (4, 8, 16))
     yield f"{millions:.2f} million weights; MB by bits: {sizes}"
-    yield from (f"({number}) {source}" for number, source in enumerate(sources, 1))
+    for number, source in enumerate(sources, 1):
+        yield f"({number}) {source}"
+
+
+def _name_nodes(findings: list[Finding]) -> str:
+    """Return the nodes of some findings, the first ones by name."""
+    names = []
+    for finding in findings[:MAX_NAMED]:
+        name = finding.node or "graph"
+        if finding.operator:
+            name = f"{finding.node} ({finding.operator})"
+        names.append(name)
+    text = ", ".join(names)
+    if len(findings) > MAX_NAMED:
+        text += f" and {len(findings) - MAX_NAMED} more"
+    return text
 
 
 def calibrate(
@@ -103,10 +117,8 @@ def calibrate(
         facts = asdict(result) | {"path": str(result.path), "manifest": str(result.manifest)}
         emit_json(facts)
         return
-    text = (
-        f"{result.path}: {result.n_windows} windows of {result.n_files} recordings, "
-        f"{result.n_speakers} speaker{'s' if result.n_speakers != 1 else ''}"
-    )
+    speakers = "1 speaker" if result.n_speakers == 1 else f"{result.n_speakers} speakers"
+    text = f"{result.path}: {result.n_windows} windows of {result.n_files} recordings, {speakers}"
     if result.n_windows < result.n_wanted:
         text += f"; {result.n_wanted} were wanted, give more speech for a better set"
     if result.skipped:
@@ -115,6 +127,7 @@ def calibrate(
 
 
 N_NOISIEST = 5
+"""Layers that `emulate` prints."""
 
 
 def emulate(
@@ -127,14 +140,14 @@ def emulate(
 
     result = emulate_part(model_dir, options)
     if as_json:
-        emit_json({"path": str(result.path), "record": str(result.record)} | result.to_dict())
+        paths = {"path": str(result.path), "record": str(result.record)}
+        emit_json(paths | result.to_dict())
     else:
         emit("\n".join(_emulation_lines(result)) + "\n")
 
 
 def _emulation_lines(result: Emulation) -> list[str]:
-    n_noise = result.noise.n_windows
-    where = f"{n_noise} other windows" if result.held_out else "the same window"
+    where = f"{result.noise.n_windows} other windows" if result.held_out else "the same window"
     lines = [
         f"{result.path}: plan {result.plan.name}, scales from {result.n_windows} windows; "
         f"noise measured on {where}"
@@ -144,7 +157,10 @@ def _emulation_lines(result: Emulation) -> list[str]:
     lines.append("noisiest layers, noise of those before them included:")
     lines += [_noise_line(entry) for entry in noisiest]
     lines.append(f"every layer: {result.record}")
-    ignored = dict.fromkeys(command.split("(")[0] for command in result.plan.ignored)
+    ignored: dict[str, None] = {}  # as a set in order
+    for command in result.plan.ignored:
+        name, _, _ = command.partition("(")
+        ignored[name] = None
     if ignored:
         lines.append(f"commands of the script that are not emulated: {', '.join(ignored)}")
     return lines
@@ -202,13 +218,17 @@ def _emit_hef(hef: Hef, as_json: bool) -> None:
         emit_json({"path": str(hef.path), "recorded": hef.recorded, **asdict(hef.record)})
         return
     record = hef.record
-    snr = "".join(f", {name} SNR {value:g} dB" for name, value in record.snr_db.items())
-    contexts = f", {record.contexts} contexts" if record.contexts else ""
-    where = "" if hef.recorded else "; it lies outside the model directory, model.json is as it was"
-    emit(
+    text = (
         f"{hef.path}: {record.bytes / 2**20:.1f} MiB for {record.arch}, compiler "
-        f"{record.compiler_version}{contexts}{snr}{where}\n"
+        f"{record.compiler_version}"
     )
+    if record.contexts:
+        text += f", {record.contexts} contexts"
+    for name, value in record.snr_db.items():
+        text += f", {name} SNR {value:g} dB"
+    if not hef.recorded:
+        text += "; it lies outside the model directory, model.json is as it was"
+    emit(text + "\n")
 
 
 def validate(
@@ -241,16 +261,13 @@ def _parity_lines(report: ParityReport) -> Iterator[str]:
         f"{report.model}: {verdict}; {len(report.used)} windows of {report.window_s:g} s, "
         f"against {report.reference}"
     )
-    sizes = ("max", "mean", "cosine", "SNR dB", "PSNR dB")
-    rows = [
-        ("rung", "part", "result", *sizes, "limit", "tokens"),
-        *(_parity_row(result) for result in report.results),
-    ]
-    widths = [
-        max(map(len, column)) for column in zip(*(row for row in rows if len(row) > 3), strict=True)
-    ]
+    rows = [_PARITY_HEADINGS]
+    rows += [_parity_row(result) for result in report.results]
+    # Rows of forms that did not run are shorter, and their last cell is a sentence.
+    columns = zip(*(row for row in rows if len(row) == len(_PARITY_HEADINGS)), strict=True)
+    widths = [max(map(len, column)) for column in columns]
     for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         yield "  ".join(cells).rstrip()
     for result in report.results:
         fall = result.steepest_fall
@@ -262,22 +279,38 @@ def _parity_lines(report: ParityReport) -> Iterator[str]:
             )
 
 
+_PARITY_HEADINGS: tuple[str, ...] = (
+    "rung",
+    "part",
+    "result",
+    "max",
+    "mean",
+    "cosine",
+    "SNR dB",
+    "PSNR dB",
+    "limit",
+    "tokens",
+)
+
+
 def _parity_row(result: FormResult) -> tuple[str, ...]:
-    found, limit, tokens = result.found, result.limit, result.tokens
-    if found is None or limit is None:
-        return result.kind, result.part, f"{result.status}: {result.graph}"
-    agreed = "" if tokens is None else f"{tokens.same} of {tokens.of}"
+    difference = result.difference
+    if difference is None or result.limit is None:
+        return (result.kind, result.part, f"{result.status}: {result.graph}")
+    tokens = ""
+    if result.tokens is not None:
+        tokens = f"{result.tokens.same} of {result.tokens.of}"
     return (
         result.kind,
         result.part,
         result.status,
-        f"{found.max_abs:.2g}",
-        f"{found.mean_abs:.2g}",
-        f"{found.cosine:.6f}",
-        _format_db(found.snr_db),
-        _format_db(found.psnr_db),
-        limit.text,
-        agreed,
+        f"{difference.max_abs:.2g}",
+        f"{difference.mean_abs:.2g}",
+        f"{difference.cosine:.6f}",
+        _format_db(difference.snr_db),
+        _format_db(difference.psnr_db),
+        result.limit.text,
+        tokens,
     )
 
 

@@ -1,4 +1,4 @@
-"""Compiles a Hailo form to a HEF: here, or as a bundle for another machine."""
+"""Compilation of a Hailo form to a HEF: here, or as a bundle for another machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ from whisper_hailo_tools import hef_build
 from whisper_hailo_tools.calibrate.windows import add_file, net_name
 from whisper_hailo_tools.hef_build.job import DEVICE, OPTION, OUTPUT, BuildError, BuildJob
 from whisper_hailo_tools.hef_build.model_script import size_of
-from whisper_hailo_tools.hef_build.stages import HEF, SCRIPT, VERSIONS, load_calibration
+from whisper_hailo_tools.hef_build.stages import (
+    HEF,
+    SCRIPT,
+    describe_versions,
+    load_calibration,
+)
 from whisper_hailo_tools.hef_build.supervise import JOB_SUFFIX, RECORD_SUFFIX, supervise
 from whisper_hailo_tools.options import CompileOptions
 
@@ -39,7 +44,7 @@ _ERRORS: Final = {OPTION: OptionError, DEVICE: DeviceError, OUTPUT: OutputError}
 
 @dataclass(frozen=True, slots=True)
 class Hef:
-    """A compiled network."""
+    """A compiled network; `recorded`: `model.json` lists it."""
 
     path: Path
     record: HefRecord
@@ -82,7 +87,7 @@ def describe_job(spec: ModelSpec, form: HailoForm, arch: str) -> BuildJob:
 
 
 def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> BuildJob:
-    """Describe the build, and look at everything that it starts from."""
+    """Describe the build, and check the files that it starts from."""
     form = spec.hailo_form(options.part)
     graph = model_file(directory, spec, form.file)
     out = options.out or resolve_within(directory, f"hailo/{options.arch}")
@@ -106,10 +111,11 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Build
 def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
     """List the HEF in `model.json`, in the place of an earlier one.
 
-    A HEF outside the directory is described, not listed; `facts` is the record that the build made.
+    A HEF outside the directory is described, not listed; `facts` is the build's record.
     """
-    is_inside = path.is_relative_to(directory.resolve())
-    file = path.relative_to(directory.resolve()).as_posix() if is_inside else path.name
+    root = directory.resolve()
+    is_inside = path.is_relative_to(root)
+    file = path.relative_to(root).as_posix() if is_inside else path.name
     try:
         record = decode(HefRecord, facts | {"file": file})
     except MismatchError as error:
@@ -118,15 +124,16 @@ def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
         return Hef(path, record, recorded=False)
     with translate_build_errors(), _lock_folder(directory):
         spec = ModelSpec.load(directory)  # again: the other part may have been compiled meanwhile
-        others = (hef for hef in spec.hefs if hef.file != file)
-        hefs = tuple(sorted((*others, record), key=lambda hef: hef.file))
-        write_file(directory / SPEC_FILE, replace(spec, hefs=hefs).to_json())
+        hefs = [hef for hef in spec.hefs if hef.file != file]
+        hefs.append(record)
+        hefs.sort(key=lambda hef: hef.file)
+        write_file(directory / SPEC_FILE, replace(spec, hefs=tuple(hefs)).to_json())
     return Hef(path, record, recorded=True)
 
 
 @contextmanager
 def translate_build_errors() -> Iterator[None]:
-    """Raise a build's error as the program's, by its exit code."""
+    """Raise a build's error as the program's error with that exit code."""
     try:
         yield
     except BuildError as error:
@@ -153,7 +160,7 @@ def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
     target = resolve_within(directory.resolve(), f"hailo/{arch}")
     try:
         target.mkdir(parents=True, exist_ok=True)
-        # The HEF last: where it lies, all that belongs to it does.
+        # The HEF last: where it is, its record and script are, too.
         for suffix in (SCRIPT, RECORD_SUFFIX, HEF):
             with atomic_file(target / f"{stem}{suffix}") as partial:
                 shutil.copyfile(built / f"{stem}{suffix}", partial)
@@ -166,6 +173,7 @@ def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
 
 
 def _checked_record(built: Path, stem: str, arch: str, graph_sha256: str) -> dict[str, Any]:
+    """Return a bundle's record, if it is of this graph and chip and its HEF is whole."""
     path = built / f"{stem}{RECORD_SUFFIX}"
     if not path.is_file():
         raise ModelError(
@@ -220,13 +228,12 @@ the model is, and let it take the HEF over:
 def write_bundle(directory: Path, options: CompileOptions, target: Path) -> None:
     """Pack graph, calibration set, the user's script, and the program that builds.
 
-    The same inputs give the same bytes.
-
-    `out` and `python` of the options do not matter. The zip file is replaced when the new one is
-    whole.
+    The same inputs give the same bytes. `out` and `python` of the options do not matter. An earlier
+    zip file is replaced when the new one is whole.
     """
     job = make_job(directory, ModelSpec.load(directory), options)
-    graph, calibration = Path(job.graph), Path(job.calibration)
+    graph = Path(job.graph)
+    calibration = Path(job.calibration)
     packed = replace(
         job,
         graph=f"graph/{graph.name}",
@@ -234,9 +241,9 @@ def write_bundle(directory: Path, options: CompileOptions, target: Path) -> None
         script=None if job.script is None else "script.alls",
         out="out",
     )
-    first, beyond = VERSIONS[job.arch]
-    versions = f"{first[0]}.{first[1]} or newer, below {beyond[0]}.0"
-    readme = _README.format(versions=versions, stem=job.net_name, arch=job.arch, part=job.part)
+    readme = _README.format(
+        versions=describe_versions(job.arch), stem=job.net_name, arch=job.arch, part=job.part
+    )
     texts = {"README.txt": readme, "build.py": _BUILD, "job.json": packed.to_json()}
     files = {packed.graph: graph, packed.calibration: calibration}
     data = graph.with_name(f"{graph.name}.data")  # weights over 2 GB

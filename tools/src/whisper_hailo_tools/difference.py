@@ -1,4 +1,4 @@
-"""How far values are from a reference: differences, cosine, signal-to-noise ratios."""
+"""Differences of values from a reference: absolute ones, cosine, signal-to-noise ratios."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from whisper_hailo.checkpoint.weights import AnyArray
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What became of a reference.
+    """The difference of an array from a reference.
 
     Attributes:
-        max_abs: largest absolute difference; infinite where a value is no number.
+        max_abs: largest absolute difference; infinite where a value is not finite.
         mean_abs: mean absolute difference.
         relative: largest difference over `max(1, largest reference value)`.
         cosine: of the angle between both, all values as one vector.
         snr_db: signal-to-noise ratio: energy of the reference over energy of the difference;
             infinite for equal arrays.
-        psnr_db: the same with the largest reference value squared for every value's signal.
+        psnr_db: the same with the square of the largest reference value as every value's energy.
     """
 
     max_abs: float
@@ -32,7 +32,7 @@ class Difference:
     psnr_db: float
 
     def to_dict(self) -> dict[str, float | None]:
-        """For JSON, which has no infinity: equal arrays have `None` for both ratios."""
+        """Return the values for JSON, which has no infinity: `None` in its place."""
         values: dict[str, float] = asdict(self)
         return {key: value if math.isfinite(value) else None for key, value in values.items()}
 
@@ -52,24 +52,25 @@ class DifferenceTally:
 
     def add(self, got: AnyArray, expected: AnyArray) -> None:
         """Count one piece; both arrays have one shape, and the reference finite values."""
-        a, b = np.asarray(got, np.float64).ravel(), np.asarray(expected, np.float64).ravel()
+        a = np.asarray(got, np.float64).ravel()
+        b = np.asarray(expected, np.float64).ravel()
         if not np.isfinite(a).all():
             self.max_abs = math.inf
             a = np.nan_to_num(a, nan=0.0, posinf=0.0, neginf=0.0)
         if b.size == 0:
             return
-        apart = np.abs(a - b)
+        errors = np.abs(a - b)
         self.n += b.size
-        self.max_abs = max(self.max_abs, float(apart.max()))
+        self.max_abs = max(self.max_abs, float(errors.max()))
         self.peak = max(self.peak, float(np.abs(b).max()))
-        self.sum_abs += float(apart.sum())
-        self.noise += float(apart @ apart)
+        self.sum_abs += float(errors.sum())
+        self.noise += float(errors @ errors)
         self.signal += float(b @ b)
         self.other += float(a @ a)
         self.product += float(a @ b)
 
     def difference(self) -> Difference:
-        """Return the sum of the pieces so far."""
+        """Return the difference over all pieces so far."""
         lengths = math.sqrt(self.signal * self.other)
         if lengths:
             cosine = min(1.0, self.product / lengths)
@@ -97,4 +98,6 @@ def _to_decibels(signal: float, noise: float, worst: float) -> float:
         return -math.inf
     if noise == 0:
         return math.inf
-    return 10 * math.log10(signal / noise) if signal else -math.inf
+    if signal == 0:
+        return -math.inf
+    return 10 * math.log10(signal / noise)

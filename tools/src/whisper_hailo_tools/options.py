@@ -1,4 +1,4 @@
-"""What is asked of calibration sets, emulations, builds and validations."""
+"""Options of calibration sets, emulations, builds and validations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.spec import ARCHES, PARTS
 
 SCRIPT: Final = "script"
-"""The plan that the model script generated for the compiler describes."""
+"""The plan of the model script that is generated for the compiler."""
 
 PLANS: Final = ("all8", "adds16", "norms16", SCRIPT)
 """Bits of an emulation's layers: all at 8, residual adds at 16, layer norms too."""
@@ -22,7 +22,7 @@ MAX_LEVEL: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class CalibrationOptions:
-    """What kind of set is wanted."""
+    """Options of a calibration set."""
 
     part: str = flag("encoder", "Of the model", choices=PARTS)
     count: int | None = flag(None, "Windows.", shown="as the size needs")
@@ -40,8 +40,8 @@ class CalibrationSet:
     """A finished set.
 
     Attributes:
-        skipped: recordings that could not be used, and why.
-        resumed: whether an interrupted or finished run was found.
+        skipped: recordings that could not be used, with the reasons.
+        resumed: it continues an interrupted run, or is a finished one.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class CalibrationSet:
 
 @dataclass(frozen=True, slots=True)
 class EmulateOptions:
-    """What is emulated, and how."""
+    """Options of an emulation."""
 
     part: str = flag("encoder", "Of the model", choices=PARTS)
     plan: str = flag(SCRIPT, "Bits of its layers; script: as compile has them", choices=PLANS)
@@ -85,7 +85,7 @@ class EmulateOptions:
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """What is compiled, and how."""
+    """Options of a compilation."""
 
     arch: str = required_flag("Chip", choices=ARCHES)
     part: str = required_flag("Of the model", choices=PARTS)
@@ -108,7 +108,7 @@ class CompileOptions:
 
 @dataclass(frozen=True, slots=True)
 class ValidateOptions:
-    """What to validate with."""
+    """Options of a validation."""
 
     audio: Path | None = flag(
         None, "Folder of speech.", metavar="DIR", shown="the bundled recording"

@@ -1,4 +1,4 @@
-"""Makes a calibration set: rows streamed to disk, a manifest beside them, resumable."""
+"""Calibration sets: rows streamed to disk with a manifest beside them, so that a run can resume."""
 
 from __future__ import annotations
 
@@ -44,11 +44,12 @@ class Manifest:
     """The state of one set.
 
     Attributes:
-        settings: everything that decides what the rows are; another run continues this one only
-            where all of it is the same.
+        settings: everything that the rows depend on; another run continues this one only where all
+            of it is the same.
         used: `{"file", "sha256", "windows"}` in the order of the rows.
-        skipped: file to why it was not used.
-        turn: which turn through the files comes next, and `position` which file of it.
+        skipped: file to the reason why it was not used.
+        turn: number of the turn through the files that is under way.
+        position: index of the next file in it.
         files: names, sizes and hashes of a finished set.
     """
 
@@ -62,7 +63,7 @@ class Manifest:
 
     @classmethod
     def load(cls, path: Path, settings: dict[str, Any]) -> Manifest | None:
-        """Read the manifest of a set with these settings; `None` where there is none."""
+        """Read the manifest of a set with these settings; `None` if there is none."""
         try:
             raw = read_json_object(path)
             if raw.get("version") != MANIFEST_VERSION or raw.get("settings") != settings:
@@ -78,13 +79,12 @@ class Manifest:
 
 
 class RowsFile:
-    """Float32 rows `(n, *shape)` on their way to disk, as a `.npy`.
+    """Float32 rows `(n, *shape)` being written to disk as a `.npy`.
 
     A memory-mapped file would end the process when the disk is full; this one raises `OSError`.
 
     Args:
-        path: the file; what is there is kept up to `n_kept` rows.
-        n_kept: rows of an earlier run that count.
+        path: the file, of which the first `n_kept` rows, an earlier run's, stay.
     """
 
     def __init__(self, path: Path, shape: tuple[int, ...], n_kept: int) -> None:
@@ -139,27 +139,33 @@ SAVE_EVERY_S: Final = 5.0
 def calibrate(
     directory: Path, audio: Path, out: Path, options: CalibrationOptions
 ) -> CalibrationSet:
-    """Make the calibration set of one part of a model, or go on with one."""
+    """Make the calibration set of one part of a model, or continue one.
+
+    Raises:
+        AudioError: the folder has no usable speech.
+        ModelError: the model has no such form.
+        OutputError: the set cannot be written.
+    """
     spec = ModelSpec.load(directory)
     form = spec.hailo_form(options.part)
     size = size_of(spec.dims.d_model, multilingual=spec.is_multilingual)
-    n_wanted = options.count or default_windows(options.part, size)
+    n_target = options.count or default_windows(options.part, size)
     sources = find_sources(audio, options.seed)
-    maker = _Maker(spec, form, options, sources, out=out, n_wanted=n_wanted)
+    maker = _SetMaker(spec, form, options, sources, out=out, n_target=n_target)
     try:
         out.mkdir(parents=True, exist_ok=True)
         return maker.make(directory)
     except OSError as error:
-        n_bytes = sum(bytes_of_rows(shape, n_wanted) for shape in form.chip_inputs)
+        n_bytes = sum(bytes_of_rows(shape, n_target) for shape in form.chip_inputs)
         if form.part == "decoder":
-            n_bytes *= 2  # of the rows, then of the archive that they are joined in
+            n_bytes *= 2  # the rows, then the archive that joins them
         raise OutputError(
             f"cannot write {display_path(out)} ({error.strerror or error}); give a writable place "
             f"with {math.ceil(n_bytes / 1e6):,} MB free and start again: it goes on"
         ) from error
 
 
-class _Maker:
+class _SetMaker:
     """One set in the making."""
 
     def __init__(
@@ -170,96 +176,115 @@ class _Maker:
         sources: Sources,
         *,
         out: Path,
-        n_wanted: int,
+        n_target: int,
     ) -> None:
-        self._spec, self._form, self._options, self._sources = spec, form, options, sources
-        self._n_wanted = n_wanted
+        self._spec = spec
+        self._form = form
+        self._options = options
+        self._sources = sources
+        self._n_target = n_target
         stem = f"{net_name(spec, form)}_calibration"
-        self._final = out / f"{stem}.{'npy' if form.part == 'encoder' else 'npz'}"
+        suffix = "npy" if form.part == "encoder" else "npz"
+        self._path = out / f"{stem}.{suffix}"
         self._manifest_path = out / f"{stem}.json"
-        settings = collect_settings(spec, form, options, sources, n_wanted)
-        self._found = Manifest.load(self._manifest_path, settings)
-        self._manifest = self._found or Manifest(settings)
+        settings = collect_settings(spec, form, options, sources, n_target)
+        earlier = Manifest.load(self._manifest_path, settings)
+        self._is_resumed = earlier is not None
+        self._manifest = Manifest(settings) if earlier is None else earlier
         self._parts = {
-            out / f"{stem}.{i}.partial": shape[1:] for i, shape in enumerate(form.chip_inputs, 1)
+            out / f"{stem}.{number}.partial": shape[1:]
+            for number, shape in enumerate(form.chip_inputs, 1)
         }
         self._plan = WindowPlan.make(spec.dims, float(form.window_s))
 
     def make(self, directory: Path) -> CalibrationSet:
-        """Do what is not done yet."""
+        """Draw what is missing of the set, and describe it."""
         if not self._is_finished():
-            n_kept = self._manifest.n_rows
-            if not all(
-                path.is_file() and path.stat().st_size >= bytes_of_rows(shape, n_kept)
-                for path, shape in self._parts.items()
-            ):
+            if not self._has_kept_rows():
                 self._manifest = Manifest(self._manifest.settings)
-            language = self._options.language
-            with (
-                open_row_maker(directory, self._spec, self._form, self._plan, language) as rows,
-                ExitStack() as stack,
-            ):
-                files = [
-                    stack.enter_context(RowsFile(path, shape, self._manifest.n_rows))
-                    for path, shape in self._parts.items()
-                ]
-                self._draw_all(rows, files)
+            self._write_rows(directory)
             self._pack()
         manifest = self._manifest
         return CalibrationSet(
-            path=self._final,
+            path=self._path,
             manifest=self._manifest_path,
             n_windows=manifest.n_rows,
-            n_wanted=self._n_wanted,
+            n_wanted=self._n_target,
             n_files=len({entry["file"] for entry in manifest.used}),
             n_speakers=self._sources.n_speakers,
             skipped=manifest.skipped,
-            resumed=self._found is not None,
+            resumed=self._is_resumed,
         )
 
     def _is_finished(self) -> bool:
-        n_bytes = self._manifest.files.get(self._final.name, {}).get("bytes")
-        return self._final.is_file() and self._final.stat().st_size == n_bytes
+        record = self._manifest.files.get(self._path.name)
+        if record is None or not self._path.is_file():
+            return False
+        return self._path.stat().st_size == record.get("bytes")
 
-    def _draw_all(self, rows: RowMaker, files: list[RowsFile]) -> None:
-        """Turn after turn through the files, until there is enough or nothing new comes."""
-        manifest, names = self._manifest, self._sources.files
+    def _has_kept_rows(self) -> bool:
+        """Return whether the files have all rows that the manifest counts."""
+        n_rows = self._manifest.n_rows
+        for path, shape in self._parts.items():
+            if not path.is_file() or path.stat().st_size < bytes_of_rows(shape, n_rows):
+                return False
+        return True
+
+    def _write_rows(self, directory: Path) -> None:
+        row_maker = open_row_maker(
+            directory, self._spec, self._form, self._plan, self._options.language
+        )
+        with row_maker as make_rows, ExitStack() as stack:
+            files = [
+                stack.enter_context(RowsFile(path, shape, self._manifest.n_rows))
+                for path, shape in self._parts.items()
+            ]
+            self._draw_all(make_rows, files)
+
+    def _draw_all(self, make_rows: RowMaker, files: list[RowsFile]) -> None:
+        """Take turns through the files until there are enough rows, or a turn adds none."""
+        manifest = self._manifest
         saved_s = monotonic()
-        while manifest.n_rows < self._n_wanted:
-            before = manifest.n_rows if manifest.position == 0 else -1
-            for name in names[manifest.position :]:
-                self._draw_file(name, rows, files)
+        while manifest.n_rows < self._n_target:
+            is_whole_turn = manifest.position == 0
+            n_before = manifest.n_rows
+            for name in self._sources.files[manifest.position :]:
+                self._draw_file(name, make_rows, files)
                 manifest.position += 1
                 if monotonic() - saved_s > SAVE_EVERY_S:
                     self._save(files)
                     saved_s = monotonic()
-                if manifest.n_rows >= self._n_wanted:
+                if manifest.n_rows >= self._n_target:
                     break
             else:
-                manifest.turn, manifest.position = manifest.turn + 1, 0
-                if manifest.n_rows == before:
+                manifest.turn += 1
+                manifest.position = 0
+                if is_whole_turn and manifest.n_rows == n_before:
                     break
         if manifest.n_rows == 0:
-            raise no_speech_error(self._sources, next(iter(manifest.skipped.values()), ""))
+            first_problem = next(iter(manifest.skipped.values()), "")
+            raise no_speech_error(self._sources, first_problem)
         for file in files:
             file.finish(manifest.n_rows)
         self._save(files)
 
-    def _draw_file(self, name: str, rows: RowMaker, files: list[RowsFile]) -> None:
+    def _draw_file(self, name: str, make_rows: RowMaker, files: list[RowsFile]) -> None:
+        """Add the rows of one file's turn."""
         manifest = self._manifest
         if name in manifest.skipped:
             return
         path = self._sources.folder / name
-        quota = math.ceil(self._n_wanted / len(self._sources.files))  # one turn if files are long
+        # One turn is enough if all files are long.
+        quota = math.ceil(self._n_target / len(self._sources.files))
         turn = (manifest.turn, quota)
         windows: list[int] = []
         try:
             for index, audio in draw(path, name, self._plan, self._options.seed, turn):
-                for file, row in zip(files, rows(audio), strict=True):
+                for file, row in zip(files, make_rows(audio), strict=True):
                     file.append(row)
                 windows.append(index)
                 manifest.n_rows += 1
-                if manifest.n_rows >= self._n_wanted:
+                if manifest.n_rows >= self._n_target:
                     break
         except AudioError as error:
             logger.warning("%s", error)
@@ -268,25 +293,26 @@ class _Maker:
             manifest.used.append({"file": name, "sha256": sha256(path), "windows": windows})
 
     def _save(self, files: list[RowsFile]) -> None:
+        """Write the manifest after the rows that it counts."""
         for file in files:
             file.sync()
         self._manifest.save(self._manifest_path)
 
     def _pack(self) -> None:
-        """Give the rows their final place: renamed, or joined in one `.npz`."""
-        if len(self._parts) == 1:
-            os.replace(next(iter(self._parts)), self._final)
+        """Move the rows to their final file: rename it, or join several in one `.npz`."""
+        parts = list(self._parts)
+        if len(parts) == 1:
+            os.replace(parts[0], self._path)
         else:
+            network = net_name(self._spec, self._form)
             with (
-                atomic_file(self._final) as joined,
-                zipfile.ZipFile(joined, "w", zipfile.ZIP_STORED) as archive,
+                atomic_file(self._path) as scratch,
+                zipfile.ZipFile(scratch, "w", zipfile.ZIP_STORED) as archive,
             ):
-                for i, path in enumerate(self._parts, 1):
-                    add_file(
-                        archive, f"{net_name(self._spec, self._form)}/input_layer{i}.npy", path
-                    )
-        record = {"bytes": self._final.stat().st_size, "sha256": sha256(self._final)}
-        self._manifest.files = {self._final.name: record}
+                for number, path in enumerate(parts, 1):
+                    add_file(archive, f"{network}/input_layer{number}.npy", path)
+        record = {"bytes": self._path.stat().st_size, "sha256": sha256(self._path)}
+        self._manifest.files = {self._path.name: record}
         self._manifest.save(self._manifest_path)
         for path in self._parts:
             path.unlink(missing_ok=True)
@@ -297,14 +323,14 @@ def collect_settings(
     form: HailoForm,
     options: CalibrationOptions,
     sources: Sources,
-    n_wanted: int,
+    n_target: int,
 ) -> dict[str, Any]:
-    """Return everything that decides what the rows are."""
+    """Return everything that the rows depend on."""
     settings: dict[str, Any] = {
         "part": form.part,
         "chip_inputs": [list(shape) for shape in form.chip_inputs],
         "window_s": form.window_s,
-        "count": n_wanted,
+        "count": n_target,
         "seed": options.seed,
         "listing_sha256": sources.listing_sha256,
     }

@@ -1,4 +1,4 @@
-"""Windows of speech: the recordings that they are drawn from, and the rows made of them."""
+"""Windows of speech: the recordings that they are drawn from, and the rows made from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import random
 import re
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -41,8 +41,8 @@ class Sources:
 
     Attributes:
         files: paths in the folder, speakers taking turns, both shuffled by the seed.
-        n_speakers: speakers that the layout tells apart.
-        listing_sha256: hash of every path, size and time: changes when the folder does.
+        n_speakers: number of speakers that the folder's layout shows.
+        listing_sha256: hash of every path, size and time, which changes when the folder does.
     """
 
     folder: Path
@@ -54,8 +54,10 @@ class Sources:
 def find_sources(folder: Path, seed: int) -> Sources:
     """List the recordings below a folder.
 
-    A speaker is the number that LibriSpeech's file names begin with, or else the folder that a
-    file lies in.
+    A speaker is the number that LibriSpeech's file names begin with, or else the file's folder.
+
+    Raises:
+        AudioError: no folder, or one without audio files.
     """
     if not folder.is_dir():
         raise AudioError(
@@ -68,9 +70,7 @@ def find_sources(folder: Path, seed: int) -> Sources:
         status = path.stat()
         line = f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n"
         listing.update(line.encode(errors="surrogateescape"))
-        match = _LIBRISPEECH.match(path.stem)
-        speaker = f"librispeech {match[1]}" if match else name.rpartition("/")[0]
-        speakers.setdefault(speaker, []).append(name)
+        speakers.setdefault(_speaker_of(name), []).append(name)
     if not speakers:
         raise AudioError(
             f"{display_path(folder)} holds no file that looks like audio "
@@ -80,23 +80,31 @@ def find_sources(folder: Path, seed: int) -> Sources:
     order = sorted(speakers)
     rng.shuffle(order)
     queues = [rng.sample(speakers[speaker], len(speakers[speaker])) for speaker in order]
-    files = (name for turn in zip_longest(*queues) for name in turn if name is not None)
+    files: list[str] = []
+    for turn in zip_longest(*queues):
+        files += [name for name in turn if name is not None]
     return Sources(folder, tuple(files), len(speakers), listing.hexdigest())
 
 
-def _audio_files(folder: Path) -> Iterator[Path]:
-    def tell(path: Path, why: str) -> None:
-        logger.warning("%s cannot be looked into (%s); what is in it is left out", path, why)
+def _speaker_of(name: str) -> str:
+    folder, _, file = name.rpartition("/")
+    match = _LIBRISPEECH.match(Path(file).stem)
+    return folder if match is None else f"librispeech {match[1]}"
 
-    for path in list_files(folder, tell):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in AUDIO_SUFFIXES and path.is_file() and not hidden:
+
+def _audio_files(folder: Path) -> Iterator[Path]:
+    def warn(path: Path, reason: str) -> None:
+        logger.warning("%s cannot be looked into (%s); what is in it is left out", path, reason)
+
+    for path in list_files(folder, warn):
+        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in AUDIO_SUFFIXES and path.is_file() and not is_hidden:
             yield path
 
 
-def no_speech_error(sources: Sources, why: str = "") -> AudioError:
-    """Return the error of recordings that give no window; `why` is that of the first."""
-    reason = f" ({why})" if why else ""
+def no_speech_error(sources: Sources, first_problem: str = "") -> AudioError:
+    """Return the error of recordings that give no window."""
+    reason = f" ({first_problem})" if first_problem else ""
     return AudioError(
         f"{display_path(sources.folder)} has {len(sources.files)} audio files and no usable "
         f"speech{reason}; give recordings of half a second or more that are not silent"
@@ -107,7 +115,7 @@ MIN_SPEECH_S: Final = 0.5
 """A recording's last window may be shorter than the others, but not by so much."""
 
 SILENCE: Final = 1e-3
-"""Windows whose loudest sample lies below it (-60 dB) teach the statistics nothing."""
+"""Windows whose loudest sample is below it (-60 dB) add nothing to the statistics."""
 
 
 def draw(
@@ -115,33 +123,34 @@ def draw(
 ) -> Iterator[tuple[int, FloatArray]]:
     """Yield the windows that one file gives in one turn.
 
-    `name` is the recording's path in the folder, which its own shuffling depends on; `turn` is the
-    number of the turn and the windows per turn.
+    `name` is the recording's path in the folder, by which its windows are shuffled; `turn` is the
+    number of the turn and of the windows in it.
 
     Yields:
         number of the window in the file and its `(n_samples,)` float32 audio, in their order.
     """
     number, quota = turn
-    first, last = number * quota, (number + 1) * quota - 1
+    first = number * quota
+    drawn: Collection[int] = range(first, first + quota)
     with open_audio(path) as stream:
-        wanted: set[int] | None = None  # in order where the header does not say how many there are
+        # In order where the header does not say how long the recording is.
         if stream.duration_s is not None:
             n_samples = stream.duration_s * SAMPLE_RATE_HZ
             n_windows = max(1, math.ceil(n_samples / plan.content_samples))
-            wanted = set(window_order(name, n_windows, seed)[first : last + 1])
-            if not wanted:
-                return
-            last = max(wanted)
+            order = window_order(name, n_windows, seed)
+            drawn = set(order[first : first + quota])
+        if not drawn:
+            return
+        last = max(drawn)
         for index, audio in enumerate(stream.blocks(plan.content_samples)):
-            is_drawn = index >= first if wanted is None else index in wanted
-            if is_drawn and is_usable(audio):
+            if index in drawn and is_usable(audio):
                 yield index, audio
-            if index >= last:
+            if index >= last:  # what follows need not be decoded
                 return
 
 
 def window_order(name: str, n_windows: int, seed: int) -> list[int]:
-    """In which order the windows of one file are drawn: shuffled by the seed and the name."""
+    """Return the order in which windows of a file are drawn, shuffled by the seed and the name."""
     order = list(range(n_windows))
     random.Random(f"{seed}:{name}").shuffle(order)  # noqa: S311 - a sample, no secret
     return order
@@ -149,12 +158,13 @@ def window_order(name: str, n_windows: int, seed: int) -> list[int]:
 
 def is_usable(audio: FloatArray) -> bool:
     """Return whether audio is long and loud enough to calibrate with."""
-    long_enough = audio.size >= MIN_SPEECH_S * SAMPLE_RATE_HZ
-    return long_enough and bool(np.max(np.abs(audio)) >= SILENCE)
+    if audio.size < MIN_SPEECH_S * SAMPLE_RATE_HZ:
+        return False
+    return bool(np.max(np.abs(audio)) >= SILENCE)
 
 
 def net_name(spec: ModelSpec, form: HailoForm) -> str:
-    """Return name of the network in the compiler: letters, digits and underscores."""
+    """Return the network's name in the compiler: letters, digits and underscores."""
     return re.sub(r"\W", "_", f"{spec.name}_{Path(form.file).stem}", flags=re.ASCII)
 
 
@@ -174,7 +184,8 @@ def open_greedy_decoder(
 
         def decode(mel: FloatArray) -> tuple[FloatArray, tuple[int, ...]]:
             features = encoder.encode(mel[np.newaxis])
-            decoded = loop.run(decoder.start(features, (padding,)), [DecodingTask(prefix)])[0]
+            state = decoder.start(features, (padding,))
+            (decoded,) = loop.run(state, [DecodingTask(prefix)])
             return features, (*prefix, *decoded.tokens, spec.tokens.eot)
 
         yield decode
@@ -188,19 +199,23 @@ RowMaker: TypeAlias = Callable[[FloatArray], tuple[FloatArray, ...]]
 def open_row_maker(
     directory: Path, spec: ModelSpec, form: HailoForm, plan: WindowPlan, language: str
 ) -> Iterator[RowMaker]:
-    """Open what makes the rows of a form.
+    """Open the models that make the rows of a form.
 
     An encoder's row is the log-mel `(1, n_frames, n_mels)` of the window, its margin silent. A
-    decoder gets audio features `(1, n_positions, d_model)`, and embeddings `(length, 1, d_model)`
-    of the tokens that our own decoder finds: ids after them are 0, and position rows are added, as
-    the host of a HEF does it.
+    decoder's rows are audio features `(1, n_positions, d_model)`, and embeddings `(length, 1,
+    d_model)` of the tokens that our own decoder gives: ids after them are 0, and position rows are
+    added, as the host of a HEF does it.
     """
 
-    def mel(audio: FloatArray) -> FloatArray:
+    def make_mel(audio: FloatArray) -> FloatArray:
         return log_mel(pad_or_trim(audio, plan.window_samples), spec.dims.n_mels)
 
+    def make_encoder_row(audio: FloatArray) -> tuple[FloatArray, ...]:
+        channels_last = np.ascontiguousarray(make_mel(audio).T)
+        return (channels_last[np.newaxis],)
+
     if form.part == "encoder":
-        yield lambda audio: (np.ascontiguousarray(mel(audio).T)[np.newaxis],)
+        yield make_encoder_row
         return
     options = DecodingOptions(language=language)
     tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
@@ -209,13 +224,15 @@ def open_row_maker(
     positions = _host_array(directory / form.assets["position_rows"])
     with open_greedy_decoder(directory, spec, options, prefix) as decode:
 
-        def rows(audio: FloatArray) -> tuple[FloatArray, ...]:
-            features, tokens = decode(mel(audio))
-            ids = np.zeros(len(positions), dtype=np.int64)
-            ids[: len(tokens)] = tokens[: len(ids)]
-            return features, (table[ids] + positions)[:, np.newaxis]
+        def make_decoder_rows(audio: FloatArray) -> tuple[FloatArray, ...]:
+            features, tokens = decode(make_mel(audio))
+            length = len(positions)
+            ids = np.zeros(length, dtype=np.int64)
+            ids[: len(tokens)] = tokens[:length]
+            embeddings = table[ids] + positions
+            return features, embeddings[:, np.newaxis]
 
-        yield rows
+        yield make_decoder_rows
 
 
 def _host_array(path: Path) -> FloatArray:
@@ -232,9 +249,9 @@ def _host_array(path: Path) -> FloatArray:
 
 def add_file(archive: zipfile.ZipFile, name: str, content: Path | str) -> None:
     """Add a file, a block at a time, or a text; the same content gives the same bytes."""
-    info = zipfile.ZipInfo(name)  # of 1980, whenever it is made
+    info = zipfile.ZipInfo(name)  # dated 1980, whenever it is made
     info.external_attr = 0o644 << 16
-    info.create_system = 3
+    info.create_system = 3  # Unix, whatever packs it
     if isinstance(content, str):
         archive.writestr(info, content.encode())
         return

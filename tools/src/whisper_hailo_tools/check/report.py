@@ -1,4 +1,4 @@
-"""The whole check of one file: read it, cut it, ask the rules, sum it up."""
+"""The whole check of one file: read it, cut it, apply the rules, and summarise the findings."""
 
 from __future__ import annotations
 
@@ -27,18 +27,23 @@ logger = logging.getLogger(__name__)
 
 FLOATS: Final = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
 
-COMPILERS = {"hailo8": "3.31 or a later 3.x", "hailo8l": "3.31 or a later 3.x", "hailo10h": "5.x"}
+COMPILERS = {
+    "hailo8": "3.31 or a later 3.x",
+    "hailo8l": "3.31 or a later 3.x",
+    "hailo10h": "5.x",
+}
+"""Versions of the compiler by chip."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found about one graph and one chip.
+    """The findings about one graph for one chip.
 
     Attributes:
-        recorded: whether start and end come from the model directory.
-        entries: value that enters the section to its shape.
-        chip_inputs: the same to its shape on the chip.
-        n_weights: numbers in the weights of the section.
+        recorded: start and end come from the model directory.
+        entries: values that enter the section to their shapes.
+        chip_inputs: the same values to their shapes on the chip.
+        n_weights: how many numbers the weights of the section hold.
     """
 
     path: Path
@@ -56,7 +61,7 @@ class Report:
 
     @property
     def blocked(self) -> bool:
-        """Whether something was found that the compiler is known to refuse."""
+        """Whether a finding is something that the compiler is known to refuse."""
         return any(finding.severity is Severity.BLOCKS for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,13 +87,18 @@ class Report:
 def check_file(
     path: Path, arch: str, starts: Sequence[str] = (), ends: Sequence[str] = ()
 ) -> Report:
-    """Check an ONNX file of any origin against what is known of a chip's compiler.
+    """Check an ONNX file of any origin against the known limits of a chip's compiler.
 
     Args:
-        path: the file; start and end are those of the `model.json` it belongs to, if any.
+        path: the file.
         arch: one of `ARCHES`.
-        starts: nodes or values at which the compiler would be told to start.
-        ends: nodes or values at which it would be told to end.
+        starts: nodes or values at which the compiler is to start.
+        ends: nodes or values at which it is to end; without both they are those of the `model.json`
+            that the file belongs to, if there is one, else the graph's inputs and outputs.
+
+    Raises:
+        OptionError: no such chip, node or value.
+        ModelError: no ONNX file, or a broken one.
     """
     if arch not in ARCHES:
         raise OptionError(f"--arch is {arch!r}, expected one of: {', '.join(ARCHES)}")
@@ -98,16 +108,17 @@ def check_file(
     opset = opsets.get("", 0)
     recorded = None if starts or ends else _find_recorded_form(path)
     if recorded is not None:
-        starts, ends = recorded[0].start_nodes, recorded[0].end_nodes
+        form, dims = recorded
+        starts = form.start_nodes
+        ends = form.end_nodes
     section = cut(graph, starts, ends)
-    findings = [
-        *check_graph(graph, section, opset, model.ir_version),
-        *check_nodes(graph, section, arch, opset),
-        *(check_form(*recorded, arch) if recorded is not None else ()),
-    ]
+    findings = [*check_graph(graph, section, opset, model.ir_version)]
+    findings += check_nodes(graph, section, arch, opset)
+    if recorded is not None:
+        findings += check_form(form, dims, arch)
+    findings.sort(key=lambda finding: [*Severity].index(finding.severity))
     nodes = [graph.nodes[index] for index in section.nodes]
-    names = {name for node in nodes for name in node.input if name in graph.weights}
-    weights = (graph.weights[name] for name in names)
+    operators = Counter(node.op_type for node in nodes)
     return Report(
         path=path,
         arch=arch,
@@ -116,30 +127,42 @@ def check_file(
         section=section,
         recorded=recorded is not None,
         entries={name: graph.tensor(name).text for name in section.entries},
-        chip_inputs={name: _on_the_chip(graph, name) for name in section.entries},
+        chip_inputs={name: _describe_chip_shape(graph, name) for name in section.entries},
         n_nodes=len(graph.nodes),
-        operators=dict(sorted(Counter(node.op_type for node in nodes).items())),
-        n_weights=sum(math.prod(item.dims) for item in weights if item.data_type in FLOATS),
-        findings=tuple(sorted(findings, key=lambda one: [*Severity].index(one.severity))),
+        operators=dict(sorted(operators.items())),
+        n_weights=_count_weights(graph, section),
+        findings=tuple(findings),
     )
 
 
-def _on_the_chip(graph: OnnxGraph, name: str) -> str:
-    """Return shape as `(batch, height, width, channels)`; three axes get a height of 1."""
+def _count_weights(graph: OnnxGraph, section: Section) -> int:
+    """Return how many numbers the float weights of a section hold."""
+    names = {name for index in section.nodes for name in graph.nodes[index].input}
+    weights = [graph.weights[name] for name in names & graph.weights.keys()]
+    return sum(math.prod(item.dims) for item in weights if item.data_type in FLOATS)
+
+
+def _describe_chip_shape(graph: OnnxGraph, name: str) -> str:
+    """Return a shape as `(batch, height, width, channels)`; three axes get a height of 1."""
     tensor = graph.tensor(name)
     axes = tensor.shape
     if axes is None or not tensor.static or len(axes) not in (3, 4):
         return "unknown"
-    n, *rest = axes
-    order = (n, rest[1], rest[2], rest[0]) if len(axes) == 4 else (n, 1, *rest)
-    return f"({', '.join(map(str, order))})"
+    if len(axes) == 4:
+        batch, channels, height, width = axes
+    else:
+        batch, width, channels = axes
+        height = 1
+    return f"({batch}, {height}, {width}, {channels})"
 
 
 def _find_recorded_form(path: Path) -> tuple[HailoForm, Dimensions] | None:
-    """Return the form that a model directory says this file is, and the model's sizes."""
+    """Return the form of this file in the model directory that it belongs to, and its sizes."""
     path = path.resolve()
-    directory = next((one for one in path.parents[:2] if (one / SPEC_FILE).is_file()), None)
-    if directory is None:
+    for directory in path.parents[:2]:  # the directory itself, or `hailo/` in it
+        if (directory / SPEC_FILE).is_file():
+            break
+    else:
         return None
     try:
         spec = ModelSpec.load(directory)
@@ -147,4 +170,7 @@ def _find_recorded_form(path: Path) -> tuple[HailoForm, Dimensions] | None:
         logger.warning("start and end nodes are not known: %s", error)
         return None
     file = path.relative_to(directory).as_posix()
-    return next(((form, spec.dims) for form in spec.hailo if form.file == file), None)
+    for form in spec.hailo:
+        if form.file == file:
+            return form, spec.dims
+    return None

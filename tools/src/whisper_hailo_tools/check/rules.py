@@ -1,4 +1,4 @@
-"""The rules of Hailo's parser: what they say about a graph, and about each of its nodes."""
+"""The rules of Hailo's parser, applied to a graph and to each of its nodes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ class Severity(StrEnum):
 
     BLOCKS = "blocks"
     """The source says that the compiler refuses it."""
+
     UNKNOWN = "unknown"
     """In no graph that the compiler is known to accept; it may work."""
+
     NOTE = "note"
     """Nothing wrong, but good to know."""
 
@@ -73,10 +75,12 @@ class Finding:
 
 
 _FIXED: Final = "export with fixed sizes, or convert with --hailo"
-_BLOCKS, _UNKNOWN, _NOTE = Severity.BLOCKS, Severity.UNKNOWN, Severity.NOTE
+_BLOCKS = Severity.BLOCKS
+_UNKNOWN = Severity.UNKNOWN
+_NOTE = Severity.NOTE
 
 RULES: Final = {
-    # Of the whole graph
+    # The whole graph
     "opset": (_UNKNOWN, "export with one of them", ACCEPTED),
     "file-format": (_UNKNOWN, "set ir_version to it and save the file again", IR_REPORT),
     "cut": (_BLOCKS, "choose --start nodes that lead to the ends, and all of them", VENDOR_DECODER),
@@ -86,7 +90,7 @@ RULES: Final = {
         "add them on the host for a HEF of this graph, never for the vendor's",
         "docs/reference/hailo-graphs.md: what the host does",
     ),
-    # Of a value at which the graph is cut
+    # Values at which the graph is cut
     "dynamic-shape": (_BLOCKS, _FIXED, STATIC),
     "element-type": (
         _BLOCKS,
@@ -99,7 +103,7 @@ RULES: Final = {
         "start at the node that flattens four axes to three (/Reshape)",
         VENDOR_DECODER,
     ),
-    # Of a node as a whole
+    # Nodes as a whole
     "fused-attention": (
         _BLOCKS,
         "export with eager attention, or convert with --hailo",
@@ -126,7 +130,7 @@ RULES: Final = {
         PARSER_REPORT,
     ),
     "dynamic-operator": (_BLOCKS, _FIXED, STATIC),
-    # Of the details of a node
+    # Details of nodes
     "conv1d": (
         _BLOCKS,
         "give it a height of 1, kernel (1, 3) and padding (0, 1), or convert with --hailo",
@@ -145,14 +149,22 @@ RULES: Final = {
     "unseen-operator": (_UNKNOWN, "try the parser, or convert with --hailo", ACCEPTED),
     "many-axes": (_UNKNOWN, "merge axes, or convert with --hailo", ACCEPTED),
 }
-"""Rule to its severity, what to do, and who says so."""
+"""Rule to its severity, the advice, and the source."""
 
 
 def _make_finding(
     rule: str, got: str, node: str = "", operator: str = "", severity: Severity | None = None
 ) -> Finding:
-    usual, mend, source = RULES[rule]
-    return Finding(rule, severity or usual, node, operator, got, mend, source)
+    rule_severity, mend, source = RULES[rule]
+    return Finding(
+        rule=rule,
+        severity=severity or rule_severity,
+        node=node,
+        operator=operator,
+        got=got,
+        mend=mend,
+        source=source,
+    )
 
 
 ACCEPTED_OPSETS: Final = (13, 17)
@@ -180,38 +192,49 @@ MAX_AXES: Final = 4
 def check_graph(
     graph: OnnxGraph, section: Section, opset: int, ir_version: int
 ) -> Iterator[Finding]:
-    """Yield what the rules say about versions, cut and entries."""
+    """Yield findings about versions, cut and entries."""
     if opset not in ACCEPTED_OPSETS:
-        known = "the compiler is known to accept 17 (encoder) and 13 (decoder)"
-        yield _make_finding("opset", f"opset {opset}; {known}")
+        yield _make_finding(
+            "opset",
+            f"opset {opset}; the compiler is known to accept 17 (encoder) and 13 (decoder)",
+        )
     if ir_version > NEWEST_IR:
-        known = f"compilers have refused more than {NEWEST_IR}"
-        yield _make_finding("file-format", f"ONNX IR version {ir_version}; {known}")
+        yield _make_finding(
+            "file-format",
+            f"ONNX IR version {ir_version}; compilers have refused more than {NEWEST_IR}",
+        )
     for name in section.strays:
-        needs = f"the nodes before the ends also need input {name}, to which no start leads"
-        yield _make_finding("cut", needs, name)
+        got = f"the nodes before the ends also need input {name}, to which no start leads"
+        yield _make_finding("cut", got, name)
     for name in section.unused:
         yield _make_finding("cut", f"no end depends on start {name}", name)
     for name in section.entries:
-        tensor = graph.tensor(name)
-        enters = f"enters with shape {tensor.text}, expected"
-        if not tensor.static:
-            yield _make_finding("dynamic-shape", f"{enters} numbers", name)
-        if tensor.dtype not in (TensorProto.FLOAT, TensorProto.UNDEFINED):
-            got = f"enters as {tensor.dtype_name}, expected float: the chip takes no ids"
-            yield _make_finding("element-type", got, name)
-        if tensor.shape and tensor.shape[0] not in (1, None):
-            yield _make_finding("batch", f"{enters} a first axis of 1", name)
-        if name not in graph.inputs and tensor.shape is not None and len(tensor.shape) != MAX_AXES:
-            got = (
-                f"the graph is cut at a tensor of shape {tensor.text}; the accepted decoder is cut "
-                "where it has four axes, (1, d_model, length, 1)"
-            )
-            yield _make_finding("layout", got, name)
+        yield from _check_entry(graph, name)
+
+
+def _check_entry(graph: OnnxGraph, name: str) -> Iterator[Finding]:
+    """Yield findings about one value that enters the section."""
+    tensor = graph.tensor(name)
+    if not tensor.static:
+        got = f"enters with shape {tensor.text}, expected numbers"
+        yield _make_finding("dynamic-shape", got, name)
+    if tensor.dtype not in (TensorProto.FLOAT, TensorProto.UNDEFINED):
+        got = f"enters as {tensor.dtype_name}, expected float: the chip takes no ids"
+        yield _make_finding("element-type", got, name)
+    if tensor.shape and tensor.shape[0] not in (1, None):
+        got = f"enters with shape {tensor.text}, expected a first axis of 1"
+        yield _make_finding("batch", got, name)
+    is_inner = name not in graph.inputs
+    if is_inner and tensor.shape is not None and len(tensor.shape) != MAX_AXES:
+        got = (
+            f"the graph is cut at a tensor of shape {tensor.text}; the accepted decoder is cut "
+            "where it has four axes, (1, d_model, length, 1)"
+        )
+        yield _make_finding("layout", got, name)
 
 
 def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
-    """Yield what the rules say about the sizes that a model directory records."""
+    """Yield findings about the sizes that a model directory records."""
     known = KNOWN_WINDOWS.get((arch, dims.d_model))
     if known is None or form.window_s > known.window_s:
         fitting = "none of this width" if known is None else f"{known.window_s} s or less"
@@ -229,73 +252,86 @@ def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding
 
 
 def check_nodes(graph: OnnxGraph, section: Section, arch: str, opset: int) -> Iterator[Finding]:
-    """Yield what the rules say about each node of a section, node by node.
+    """Yield findings about each node of a section, node by node.
 
-    Where a node is refused as a whole, or would be folded away, the other rules are not asked.
+    A node that is refused as a whole, or would be folded, is not checked in its details.
     """
     for index in section.nodes:
-        node, is_foldable = graph.nodes[index], index in section.foldable
+        node = graph.nodes[index]
+        is_foldable = index in section.foldable
         refusal = _find_refusal(node, is_foldable=is_foldable)
         if refusal is not None:
-            yield _make_finding(*refusal, graph.label(index), node.op_type)
+            rule, got = refusal
+            yield _make_finding(rule, got, graph.label(index), node.op_type)
         elif not is_foldable:
             yield from _check_details(graph, section, index, arch, opset)
 
 
 def _find_refusal(node: NodeProto, *, is_foldable: bool) -> tuple[str, str] | None:
-    """Return the rule that refuses a node as a whole, and what it says."""
+    """Return the rule that refuses a node as a whole, and what is wrong with the node."""
     operator = node.op_type
     refusal = None
     if operator in ATTENTION_OPERATORS:
-        refusal = "fused-attention", f"{operator} in one node, expected MatMul, Softmax, MatMul"
+        got = f"{operator} in one node, expected MatMul, Softmax, MatMul"
+        refusal = ("fused-attention", got)
     elif node.domain not in ("", "ai.onnx"):
-        refusal = "foreign-domain", f"operator of {node.domain}, expected the standard ONNX domain"
+        got = f"operator of {node.domain}, expected the standard ONNX domain"
+        refusal = ("foreign-domain", got)
     elif is_foldable:
         if operator != "Constant":
-            refusal = "constant-subgraph", "its result is a constant, expected an initializer"
+            got = "its result is a constant, expected an initializer"
+            refusal = ("constant-subgraph", got)
     elif operator == "Gather":
-        refusal = "table-lookup", "a lookup, which the chip does not have"
+        refusal = ("table-lookup", "a lookup, which the chip does not have")
     elif operator in {"Where", "Expand"}:
-        refusal = "broadcast-scaffolding", f"{operator} on values that change, expected none"
+        got = f"{operator} on values that change, expected none"
+        refusal = ("broadcast-scaffolding", got)
     elif operator in SHAPE_OPERATORS:
         got = f"{operator}, which decides at run time; expected sizes that are numbers"
-        refusal = "dynamic-operator", got
+        refusal = ("dynamic-operator", got)
     return refusal
 
 
 def _check_details(
     graph: OnnxGraph, section: Section, index: int, arch: str, opset: int
 ) -> Iterator[Finding]:
-    """Yield what the rules say about the details of a node."""
-    node, operator = graph.nodes[index], graph.nodes[index].op_type
-    found = partial(_make_finding, node=graph.label(index), operator=operator)
+    """Yield findings about the details of a node."""
+    node = graph.nodes[index]
+    operator = node.op_type
+    make_finding = partial(_make_finding, node=graph.label(index), operator=operator)
     outputs = [graph.tensor(name) for name in node.output if name]
-    kernel = graph.tensor(node.input[1]) if len(node.input) > 1 else None
-    if operator == "Conv" and kernel is not None and kernel.shape and len(kernel.shape) == 3:
-        yield found("conv1d", f"kernel {kernel.text}, expected four axes")
+    if operator == "Conv" and len(node.input) > 1:
+        kernel = graph.tensor(node.input[1])
+        if kernel.shape and len(kernel.shape) == 3:
+            yield make_finding("conv1d", f"kernel {kernel.text}, expected four axes")
     if operator in {"MatMul", "Gemm"} and _is_constant(graph, section, node.input[1]):
-        n_columns = (outputs[0].shape or (0,))[-1] or 0
-        if n_columns > WIDEST_ACCEPTED:
-            # The limit is not published.
+        n_columns = outputs[0].shape[-1] if outputs[0].shape else None
+        if n_columns is not None and n_columns > WIDEST_ACCEPTED:
+            # Between the two the limit is not published.
             is_refused = n_columns >= NARROWEST_REFUSED and arch != "hailo10h"
-            known = f"{WIDEST_ACCEPTED} are known to work, {NARROWEST_REFUSED} to fail on Hailo-8"
-            severity = _BLOCKS if is_refused else _UNKNOWN
-            yield found("wide-product", f"{n_columns} columns; {known}", severity=severity)
+            yield make_finding(
+                "wide-product",
+                f"{n_columns} columns; {WIDEST_ACCEPTED} are known to work, {NARROWEST_REFUSED} to "
+                "fail on Hailo-8",
+                severity=_BLOCKS if is_refused else _UNKNOWN,
+            )
     if operator == "LayerNormalization" and opset < LAYER_NORM_OPSET:
-        yield found("unfit-opset", f"opset {opset}, expected {LAYER_NORM_OPSET} or more")
+        yield make_finding("unfit-opset", f"opset {opset}, expected {LAYER_NORM_OPSET} or more")
     if operator not in ACCEPTED_OPERATORS:
-        yield found(
+        yield make_finding(
             "unseen-operator",
             "an operator that is in no Whisper graph which the compiler is known to accept",
         )
-    wide = next((x for x in outputs if x.shape is not None and len(x.shape) > MAX_AXES), None)
-    if wide is not None:
-        got = f"a result of shape {wide.text}, expected at most {MAX_AXES} axes"
-        yield found("many-axes", got)
-    moving = next((x for x in outputs if not x.static), None)
-    if moving is not None and all(graph.tensor(name).static for name in node.input if name):
-        # The first node whose result has no fixed shape, not what follows it.
-        yield found("dynamic-shape", f"a result of shape {moving.text}, expected numbers")
+    for tensor in outputs:
+        if tensor.shape is not None and len(tensor.shape) > MAX_AXES:
+            got = f"a result of shape {tensor.text}, expected at most {MAX_AXES} axes"
+            yield make_finding("many-axes", got)
+            break
+    dynamic = [tensor for tensor in outputs if not tensor.static]
+    # Only where the shape is lost, not at the nodes that follow.
+    if dynamic and all(graph.tensor(name).static for name in node.input if name):
+        got = f"a result of shape {dynamic[0].text}, expected numbers"
+        yield make_finding("dynamic-shape", got)
 
 
 def _is_constant(graph: OnnxGraph, section: Section, name: str) -> bool:

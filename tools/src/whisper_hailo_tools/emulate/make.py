@@ -1,4 +1,4 @@
-"""From a model directory and real speech to an emulated graph and what its rounding costs."""
+"""Emulation of a model directory's graph with real speech, and the cost of its rounding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from whisper_hailo.core.spec import ARCHES, HailoForm, ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.make import calibrate
 from whisper_hailo_tools.compile import describe_job, translate_build_errors
-from whisper_hailo_tools.difference import DifferenceTally
+from whisper_hailo_tools.difference import Difference, DifferenceTally
 from whisper_hailo_tools.emulate.network import EmulatedLayer, EmulatedNetwork, read_network
 from whisper_hailo_tools.emulate.rewrite import (
     EXACT,
@@ -42,7 +42,7 @@ from whisper_hailo_tools.options import SCRIPT, CalibrationOptions, EmulateOptio
 
 @dataclass(frozen=True, slots=True)
 class LayerNoise:
-    """Noise of what one layer gives, that of all layers before it included."""
+    """Noise of one layer's output, which includes that of all layers before it."""
 
     layer: str
     tensor: str
@@ -50,8 +50,9 @@ class LayerNoise:
     cosine: float
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, which has no infinity: `None` where rounding changed nothing."""
-        return asdict(self) | {"snr_db": self.snr_db if math.isfinite(self.snr_db) else None}
+        """Return the values for JSON, which has no infinity: `None` where nothing was rounded."""
+        snr_db = self.snr_db if math.isfinite(self.snr_db) else None
+        return asdict(self) | {"snr_db": snr_db}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,38 +75,49 @@ def measure_noise(
 ) -> Noise:
     """Run both graphs over the same windows and compare the tensors between layers.
 
-    `exact` is the Hailo form, `rounded` what `emulated` made of it, `windows` what enters the chip:
-    others than those of the statistics. Nothing behind the last of `tensors` is computed; `None`
-    takes all.
+    `exact` is the Hailo form, `rounded` the graph that `emulated` made of it, `windows` are the
+    chip's inputs: others than those of the statistics. Nothing behind the last of `tensors` is
+    computed; `None` takes all.
     """
     inputs = {value.name for value in rounded.graph.input}
-    fed = {name: name if name in inputs else name + EXACT for name in network.entries}
-    compared = tuple(n for n in network.tensors if tensors is None or n in tensors)
-    wanted = {name: name + ROUNDED if name in inputs else name for name in compared}
-    found = {name: DifferenceTally() for name in compared}
-    n_windows = 0
+    compared = tuple(name for name in network.tensors if tensors is None or name in tensors)
+    # In the rounded graph a graph input is exact under its name, any other tensor is rounded.
+    fed_names = {name: name if name in inputs else name + EXACT for name in network.entries}
+    rounded_names = {name: name + ROUNDED if name in inputs else name for name in compared}
     run_exact = open_probe(exact, network.entries, compared, threads)
-    run_rounded = open_probe(rounded, [*fed.values()], [*wanted.values()], threads)
+    run_rounded = open_probe(
+        rounded, list(fed_names.values()), list(rounded_names.values()), threads
+    )
+    tallies = {name: DifferenceTally() for name in compared}
+    n_windows = 0
     for feeds in windows:
-        true = run_exact(feeds)
-        got = run_rounded({fed[name]: array for name, array in feeds.items()})
-        for name, tally in found.items():
-            tally.add(got[wanted[name]], true[name])
+        exact_values = run_exact(feeds)
+        rounded_values = run_rounded({fed_names[name]: array for name, array in feeds.items()})
+        for name, tally in tallies.items():
+            tally.add(rounded_values[rounded_names[name]], exact_values[name])
         n_windows += 1
     if n_windows == 0:
         raise ModelError("there are no windows to measure the noise on; give more speech")
-    noise = {name: tally.difference() for name, tally in found.items()}
-
-    def entries(layer: EmulatedLayer, names: Iterable[str]) -> list[LayerNoise]:
-        known = {name: noise[name] for name in names if name in noise}
-        return [LayerNoise(layer.name, name, x.snr_db, x.cosine) for name, x in known.items()]
-
-    layers, outputs = [], []
+    differences = {name: tally.difference() for name, tally in tallies.items()}
+    layers: list[LayerNoise] = []
+    outputs: list[LayerNoise] = []
     for layer in network.layers:
-        layers += entries(layer, layer.gives)
+        layers += _noise_of(layer, layer.gives, differences)
         if layer.kind == "output_layer":
-            outputs += entries(layer, [layer.slots[0].origin])
+            outputs += _noise_of(layer, [layer.slots[0].origin], differences)
     return Noise(tuple(layers), tuple(outputs), n_windows)
+
+
+def _noise_of(
+    layer: EmulatedLayer, tensors: Iterable[str], differences: dict[str, Difference]
+) -> list[LayerNoise]:
+    """Return the noise of a layer at those of some tensors that were compared."""
+    noise = []
+    for name in dict.fromkeys(tensors):
+        if name in differences:
+            difference = differences[name]
+            noise.append(LayerNoise(layer.name, name, difference.snr_db, difference.cosine))
+    return noise
 
 
 class WindowFile:
@@ -115,7 +127,7 @@ class WindowFile:
         path: the `.npy` of an encoder or the `.npz` of a decoder, from `whisper-hailo calibrate`.
         spec: the model that it is for.
         form: the graph that it is for.
-        entries: the graph's values that the rows become, in the order of the chip's inputs.
+        entries: the graph's values that the rows are fed to, in the order of the chip's inputs.
     """
 
     def __init__(
@@ -130,10 +142,11 @@ class WindowFile:
     def read(self, start: int, stop: int) -> Iterator[Feeds]:
         """Yield windows `start` to `stop` as the graph's values; one at a time is in memory."""
         for index in range(start, min(stop, self.n_windows)):
-            rows = {name: array[index] for name, array in self._arrays.items()}
-            yield {name: self._as_value(name, row) for name, row in rows.items()}
+            yield {
+                name: self._graph_value(name, array[index]) for name, array in self._arrays.items()
+            }
 
-    def _as_value(self, name: str, row: FloatArray) -> FloatArray:
+    def _graph_value(self, name: str, row: FloatArray) -> FloatArray:
         """Return `(height, width, channels)` as NCHW, or as it is where the graph has 3 axes."""
         if len(self._form.inputs.get(name, ())) == 3:
             return np.array(row)
@@ -141,9 +154,9 @@ class WindowFile:
 
 
 def generated_script(spec: ModelSpec, form: HailoForm, arch: str, network: EmulatedNetwork) -> str:
-    """Write the script as `whisper-hailo compile` does.
+    """Return the script that `whisper-hailo compile` would write.
 
-    The graph's layers stand in the place of those that the compiler would have parsed.
+    The graph's layers take the place of those that the compiler would have parsed.
     """
     job = describe_job(spec, form, arch)
     with translate_build_errors():
@@ -152,7 +165,7 @@ def generated_script(spec: ModelSpec, form: HailoForm, arch: str, network: Emula
 
 RECORD_VERSION: Final = 1
 NOISE_COUNT: Final = 16
-"""Windows that the noise is measured on, beside those of the statistics."""
+"""Windows on which the noise is measured, in addition to those of the statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +173,9 @@ class Emulation:
     """An emulated graph.
 
     Attributes:
-        record: file of everything that is known of it.
-        n_windows: windows that the scales are chosen by.
-        held_out: whether the noise is that of other windows.
+        record: file of all facts about it.
+        n_windows: windows by which the scales were chosen.
+        held_out: the noise was measured on other windows.
     """
 
     path: Path
@@ -192,12 +205,14 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     record = path.with_suffix(".json")
     require_writable_folder(path.parent, "give another place")
     network = read_network(model, form.start_nodes, form.end_nodes)
+    name = options.plan
     if options.script is not None:
-        name, script = options.script.stem, _read_script(options.script)
+        name = options.script.stem
+        script = _read_script(options.script)
     elif options.plan == SCRIPT:
-        name, script = SCRIPT, generated_script(spec, form, options.arch, network)
+        script = generated_script(spec, form, options.arch, network)
     else:
-        name, script = options.plan, PRESETS[options.plan]
+        script = PRESETS[options.plan]
     plan = plan_of_script(name, script, network)
     threads = options.threads
     with TemporaryDirectory(prefix="whisper-hailo.") as scratch:
@@ -207,8 +222,8 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
         n_stats, start = split(windows.n_windows, options.count)
         statistics = collect(model, network, windows.read(0, n_stats), threads=threads)
         result = emulated(model, network, plan, statistics)
-        others = windows.read(start, start + NOISE_COUNT)
-        noise = measure_noise(model, result, network, others, threads=threads)
+        noise_windows = windows.read(start, start + NOISE_COUNT)
+        noise = measure_noise(model, result, network, noise_windows, threads=threads)
     write_file(path, result.SerializeToString(deterministic=True))
     emulation = Emulation(path, record, plan, noise, n_stats, held_out=start >= n_stats)
     facts = {
@@ -248,13 +263,14 @@ def load_form(path: Path) -> ModelProto:
 
 
 def split(n_windows: int, count: int) -> tuple[int, int]:
-    """Return how many windows the statistics take, and where those that noise is measured on begin.
+    """Return the number of windows for the statistics, and the index of the first for the noise.
 
     Of few windows a fifth, one at least, is kept for the noise; a single one serves both.
     """
     if n_windows == 1:
         return 1, 0
-    n_stats = min(count, n_windows - max(1, min(NOISE_COUNT, n_windows // 5)))
+    n_noise = max(1, min(NOISE_COUNT, n_windows // 5))
+    n_stats = min(count, n_windows - n_noise)
     return n_stats, n_stats
 
 
@@ -268,12 +284,12 @@ def _read_script(path: Path) -> str:
 
 
 def _find_calibration(directory: Path, options: EmulateOptions, folder: Path) -> Path:
-    """Return the set that was given, or one drawn from recordings for this run only."""
+    """Return the given set, or one drawn from recordings into `folder`, for this run only."""
     if options.calibration is not None:
         return options.calibration
     if options.audio is None:
         raise OptionError("give --audio DIR or --calibration FILE")
-    wanted = CalibrationOptions(
+    calibration = CalibrationOptions(
         part=options.part, count=options.count + NOISE_COUNT, language=options.language
     )
-    return calibrate(directory, options.audio, folder, wanted).path
+    return calibrate(directory, options.audio, folder, calibration).path

@@ -1,14 +1,14 @@
-"""Finds the layers of the chip in a Hailo-form graph.
+"""The layers of the chip in a Hailo-form graph.
 
 The compiler folds biases, constant factors and activation functions into the product before them
-and keeps tensors only between layers. So that is where an emulation rounds, and nowhere else.
+and keeps tensors only between layers. An emulation rounds there, and nowhere else.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onnx import ModelProto, NodeProto, TensorProto
 
@@ -22,9 +22,10 @@ class LayerSlot:
     """One input of one node, at which a layer reads.
 
     Attributes:
+        node: the node's index.
         index: which of its inputs.
-        origin: tensor between layers that arrives there, as it is or moved about; the constant
-            itself where a constant is read as an activation.
+        origin: tensor between layers that arrives there, as it is or reshaped; the constant itself
+            where a constant is read as an activation.
     """
 
     node: int
@@ -37,7 +38,7 @@ class EmulatedLayer:
     """One layer of the chip.
 
     Attributes:
-        name: kind and number in the graph's order, as the compiler counts: `conv3`, `ew_add1`.
+        name: kind and number in the graph's order, as in the compiler: `conv3`, `ew_add1`.
         kind: `conv` (also matrix products with constant weights), `matmul`, `ew_add`, `softmax`,
             `layer_normalization`, `normalization` (constant factors and sums on their own),
             `input_layer`, `output_layer`, or an operator's name in lower case.
@@ -56,11 +57,12 @@ class EmulatedLayer:
 
 @dataclass(frozen=True, slots=True)
 class EmulatedNetwork:
-    """What lies between the start and the end nodes.
+    """The network between the start and the end nodes.
 
     Attributes:
         layers: in the graph's order; inputs first, outputs last.
         moving: indices of nodes that belong to no layer, as they only move values.
+        shapes: of weights by name.
     """
 
     layers: tuple[EmulatedLayer, ...]
@@ -75,22 +77,28 @@ class EmulatedNetwork:
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """Every tensor between layers, once: what is rounded, and what statistics are kept of."""
-        given = (value for layer in self.layers for value in layer.gives)
-        return tuple(dict.fromkeys(given))
+        """Every tensor between layers, once: those that are rounded and have statistics."""
+        tensors: dict[str, None] = {}  # as a set in order
+        for layer in self.layers:
+            tensors.update(dict.fromkeys(layer.gives))
+        return tuple(tensors)
 
     def hef_network(self) -> HefNetwork:
-        """Return what a model script needs to know, as of the compiler's parsed network."""
-        products = tuple(
-            Product(layer.name, *self.shapes[layer.weight])
-            for layer in self.layers
-            if layer.kind == "conv" and layer.weight and len(self.shapes[layer.weight]) == 2
-        )
-        return HefNetwork(tuple(layer.name for layer in self.layers), products, {})
+        """Return the facts that a model script needs, as of the compiler's parsed network."""
+        products = []
+        for layer in self.layers:
+            if layer.kind != "conv" or layer.weight is None:
+                continue
+            shape = self.shapes[layer.weight]
+            if len(shape) == 2:  # not a convolution of the encoder's stem
+                n_in, n_out = shape
+                products.append(Product(layer.name, n_in, n_out))
+        names = tuple(layer.name for layer in self.layers)
+        return HefNetwork(names, tuple(products), {})
 
 
 _NORM = ("Sub", "Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Add")
-"""A layer norm written out: what follows `ReduceMean(x)`, one after the other."""
+"""The nodes after `ReduceMean(x)` in a layer norm that is written out, in order."""
 
 
 def _find_norm(graph: OnnxGraph, readers: dict[str, list[int]], mean: int) -> tuple[int, ...]:
@@ -98,18 +106,19 @@ def _find_norm(graph: OnnxGraph, readers: dict[str, list[int]], mean: int) -> tu
 
     `readers` are the nodes of the section that read each value.
     """
-    nodes, members = graph.nodes, [mean]
+    members = [mean]
     for operator in _NORM:
-        value = nodes[members[-1]].output[0]
-        following = (i for i in readers.get(value, []) if nodes[i].op_type == operator)
-        index = next(following, None)
+        value = graph.nodes[members[-1]].output[0]
+        candidates = readers.get(value, [])
+        index = next((i for i in candidates if graph.nodes[i].op_type == operator), None)
         if index is None:
             return ()
-        others = [name for name in nodes[index].input if name != value]
+        inputs = list(graph.nodes[index].input)
+        others = [name for name in inputs if name != value]
         if operator == "Sub":
-            fits = list(nodes[index].input) == [nodes[mean].input[0], value]
-        elif operator == "Div" and others == [nodes[members[1]].output[0]]:
-            fits = True
+            fits = inputs == [graph.nodes[mean].input[0], value]
+        elif operator == "Div" and others == [graph.nodes[members[1]].output[0]]:
+            fits = True  # x - mean, over the deviation
         else:
             fits = all(name in graph.weights for name in others)
         if not fits:
@@ -119,7 +128,7 @@ def _find_norm(graph: OnnxGraph, readers: dict[str, list[int]], mean: int) -> tu
 
 
 MOVING = frozenset({"Reshape", "Transpose", "Split", "Unsqueeze", "Squeeze", "Flatten", "Identity"})
-"""Operators that move values without changing them: their results keep the scale."""
+"""Operators that move values without changing them: their outputs keep the scale."""
 
 _ELEMENTWISE = frozenset(
     {"Add", "Sub", "Mul", "Div", "Erf", "Pow", "Sqrt", "Relu", "Tanh", "Sigmoid", "Gelu", "Neg"}
@@ -137,26 +146,33 @@ def read_network(
         model: the graph, weights included.
         starts: nodes or graph inputs at which the chip begins; empty means all graph inputs.
         ends: nodes at which it ends; empty means the nodes that give the graph outputs.
+
+    Raises:
+        ModelError: the graph is not a Hailo form with these nodes.
     """
     return _Reader(model, starts, ends).read()
 
 
+@dataclass(slots=True)
 class _Group:
-    """A layer in the making."""
+    """A layer in the making.
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.nodes: list[int] = []
-        self.slots: list[tuple[int, int, str]] = []
-        self.weight: str | None = None
-        self.weight_axis = 0
+    Attributes:
+        slots: node, number of its input, and the value that it reads there.
+    """
+
+    kind: str
+    nodes: list[int] = field(default_factory=list)
+    slots: list[tuple[int, int, str]] = field(default_factory=list)
+    weight: str | None = None
+    weight_axis: int = 0
 
 
 class _Reader:
-    """Walks the nodes once, giving each to a layer."""
+    """Walks the nodes once and assigns each to a layer."""
 
     def __init__(self, model: ModelProto, starts: tuple[str, ...], ends: tuple[str, ...]) -> None:
-        graph = self._graph = OnnxGraph(model)
+        graph = OnnxGraph(model)
         self._nodes = graph.nodes
         self._weights = graph.weights
         self._shapes = {name: tuple(item.dims) for name, item in graph.weights.items()}
@@ -175,114 +191,144 @@ class _Reader:
                 )
         self._section = section
         self._results = [self._nodes[graph.ending(name)].output[0] for name in section.ends]
-        self._consumers: dict[str, list[int]] = {}
-        for i in section.nodes:
-            for value in self._nodes[i].input:
-                self._consumers.setdefault(value, []).append(i)
-        self._norms: dict[int, tuple[int, ...]] = {}  # each node's to all of its norm's
-        for i in section.nodes:
-            if self._nodes[i].op_type == "ReduceMean" and i not in self._norms:
-                norm = _find_norm(graph, self._consumers, i)
+        self._readers: dict[str, list[int]] = {}  # of each value
+        for index in section.nodes:
+            for value in self._nodes[index].input:
+                self._readers.setdefault(value, []).append(index)
+        self._norms: dict[int, tuple[int, ...]] = {}  # a node to all nodes of its norm
+        for index in section.nodes:
+            if self._nodes[index].op_type == "ReduceMean" and index not in self._norms:
+                norm = _find_norm(graph, self._readers, index)
                 self._norms |= dict.fromkeys(norm, norm)
         self._groups: list[_Group] = []
-        self._owner: dict[str, _Group] = {}
-        self._origin: dict[str, str] = {name: name for name in section.entries}
+        self._owner: dict[str, _Group] = {}  # a value to the layer that makes it
+        self._origin = {name: name for name in section.entries}  # a moved value to the original
 
     def read(self) -> EmulatedNetwork:
-        for i in self._section.nodes:
-            self._place(i, self._nodes[i])
-        owned = {i for group in self._groups for i in group.nodes}
-        moving = tuple(i for i in self._section.nodes if i not in owned)
+        for index in self._section.nodes:
+            self._assign(index, self._nodes[index])
+        assigned = {index for group in self._groups for index in group.nodes}
+        moving = tuple(index for index in self._section.nodes if index not in assigned)
         return EmulatedNetwork(tuple(self._layers()), moving, self._shapes)
 
-    def _place(self, i: int, node: NodeProto) -> None:
-        """Give a node to a layer, or follow where it moves its values."""
-        dynamic = [(k, x) for k, x in enumerate(node.input) if x and x not in self._weights]
-        if not dynamic:
+    def _assign(self, index: int, node: NodeProto) -> None:
+        """Assign a node to a layer, or follow the values that it moves."""
+        activations = self._activations(node)
+        if not activations:
             raise ModelError(
                 f"the graph's node {node.name or node.op_type!r} depends on no input; keep "
                 "constants as initializers, as onnxsim makes them"
             )
         if node.op_type in MOVING:
+            origin = self._origin_of(activations[0])
             for value in node.output:
-                self._origin[value] = self._origin.get(dynamic[0][1], dynamic[0][1])
+                self._origin[value] = origin
             return
-        group = self._joined(i, node, dynamic) or self._begin(i, node, dynamic)
-        group.nodes.append(i)
+        group = self._find_layer(index, node) or self._begin_layer(index, node)
+        group.nodes.append(index)
         for value in node.output:
             self._owner[value] = group
             self._origin[value] = value
 
-    def _joined(self, i: int, node: NodeProto, dynamic: list[tuple[int, str]]) -> _Group | None:
+    def _activations(self, node: NodeProto) -> list[str]:
+        """Return a node's inputs that are not weights."""
+        return [value for value in node.input if value and value not in self._weights]
+
+    def _origin_of(self, value: str) -> str:
+        return self._origin.get(value, value)
+
+    def _find_layer(self, index: int, node: NodeProto) -> _Group | None:
         """Return the layer that a node is folded into, if any."""
-        norm = self._norms.get(i)
+        norm = self._norms.get(index)
         if norm is not None:
             return next((group for group in self._groups if norm[0] in group.nodes), None)
-        owner = self._owner.get(dynamic[0][1])
-        if node.op_type == "Softmax":  # of the layer that the addition of a mask has begun
-            return owner if owner is not None and owner.kind == "softmax" else None
-        is_alone = all(self._owner.get(value) is owner for _, value in dynamic)
-        return owner if node.op_type in _ELEMENTWISE and is_alone and self._folds(node) else None
+        owners = [self._owner.get(value) for value in self._activations(node)]
+        owner = owners[0]
+        if owner is None:
+            return None
+        if node.op_type == "Softmax":  # it belongs to the layer that a mask's addition began
+            return owner if owner.kind == "softmax" else None
+        has_one_owner = all(other is owner for other in owners)
+        if node.op_type in _ELEMENTWISE and has_one_owner and self._folds(node):
+            return owner
+        return None
 
     def _folds(self, node: NodeProto) -> bool:
         """Return whether its constant, if any, is one number or one per channel."""
-        constants = [self._shapes[x] for x in node.input if x in self._weights]
-        return not any(
-            sum(axis > 1 for axis in shape) > 1 or (len(shape) > 1 and shape[-2] > 1)
-            for shape in constants
-        )
+        for value in node.input:
+            if value not in self._weights:
+                continue
+            shape = self._shapes[value]
+            if sum(axis > 1 for axis in shape) > 1:
+                return False
+            if len(shape) > 1 and shape[-2] > 1:  # channels are the last axis
+                return False
+        return True
 
-    def _begin(self, i: int, node: NodeProto, dynamic: list[tuple[int, str]]) -> _Group:
+    def _begin_layer(self, index: int, node: NodeProto) -> _Group:
         """Start a new layer with this node."""
-        group = _Group(self._kind(i, node, dynamic))
-        constants = [x for x in node.input if x in self._weights]
-        reads = list(dynamic)
+        group = _Group(self._kind(index, node))
+        constants = [value for value in node.input if value in self._weights]
         if group.kind == "conv" and constants:
             group.weight = node.input[1]
-            group.weight_axis = 0 if node.op_type == "Conv" else len(self._shapes[constants[0]]) - 1
-        elif group.kind == "ew_add":
-            reads = [(k, x) for k, x in enumerate(node.input) if x]
-        group.slots = [(i, k, x) for k, x in reads]
+            n_axes = len(self._shapes[constants[0]])
+            group.weight_axis = 0 if node.op_type == "Conv" else n_axes - 1
+        for number, value in enumerate(node.input):
+            # The chip adds a constant as if it were an activation.
+            is_read = value not in self._weights or group.kind == "ew_add"
+            if value and is_read:
+                group.slots.append((index, number, value))
         self._groups.append(group)
         return group
 
-    def _kind(self, i: int, node: NodeProto, dynamic: list[tuple[int, str]]) -> str:
+    def _kind(self, index: int, node: NodeProto) -> str:
+        """Return the kind of layer that a node begins."""
         operator = node.op_type
+        has_one_activation = len(self._activations(node)) == 1
         kind = _KINDS.get(operator, _JOINING.get(operator, operator.lower()))
-        if i in self._norms:
+        if index in self._norms:
             kind = "layer_normalization"
         elif operator == "MatMul":
-            kind = "matmul" if len(dynamic) > 1 else "conv"
-        elif operator in _ELEMENTWISE and len(dynamic) == 1:
-            # An operation with a constant that no layer before it takes in.
-            readers = [self._nodes[i].op_type for i in self._consumers.get(node.output[0], [])]
+            kind = "conv" if has_one_activation else "matmul"
+        elif operator in _ELEMENTWISE and has_one_activation:
+            # With a constant, and not folded into the layer before it.
+            readers = self._readers.get(node.output[0], [])
+            reading = [self._nodes[reader].op_type for reader in readers]
             if self._folds(node) or operator not in _JOINING:
                 kind = "normalization"
-            elif operator == "Add" and readers == ["Softmax"]:
-                kind = "softmax"  # a mask: what it hides has no scale
+            elif operator == "Add" and reading == ["Softmax"]:
+                kind = "softmax"  # a mask: its -inf have no scale
         return kind
 
     def _layers(self) -> Iterator[EmulatedLayer]:
         """Yield the layers, each kind numbered."""
-        read = (self._origin.get(x, x) for group in self._groups for _, _, x in group.slots)
-        given = {*read, *(self._origin[name] for name in self._results)}
-        for n, name in enumerate(self._section.entries, 1):
-            yield EmulatedLayer(f"input_layer{n}", "input_layer", (), (), (name,))
+        for number, name in enumerate(self._section.entries, 1):
+            yield EmulatedLayer(f"input_layer{number}", "input_layer", (), (), (name,))
+        read = self._read_tensors()
         counts: Counter[str] = Counter()
         for group in self._groups:
             counts[group.kind] += 1
+            made = [value for index in group.nodes for value in self._nodes[index].output]
             yield EmulatedLayer(
                 name=f"{group.kind}{counts[group.kind]}",
                 kind=group.kind,
                 nodes=tuple(group.nodes),
                 slots=tuple(
-                    LayerSlot(i, k, x if x in self._weights else self._origin.get(x, x))
-                    for i, k, x in group.slots
+                    LayerSlot(index, number, self._origin_of(value))
+                    for index, number, value in group.slots
                 ),
-                gives=tuple(x for i in group.nodes for x in self._nodes[i].output if x in given),
+                gives=tuple(value for value in made if value in read),
                 weight=group.weight,
                 weight_axis=group.weight_axis,
             )
-        for n, name in enumerate(self._results, 1):
+        for number, name in enumerate(self._results, 1):
             slots = (LayerSlot(-1, 0, self._origin[name]),)
-            yield EmulatedLayer(f"output_layer{n}", "output_layer", (), slots, ())
+            yield EmulatedLayer(f"output_layer{number}", "output_layer", (), slots, ())
+
+    def _read_tensors(self) -> set[str]:
+        """Return the tensors that layers read, and those that leave the chip."""
+        tensors = {self._origin[name] for name in self._results}
+        for group in self._groups:
+            for _, _, value in group.slots:
+                tensors.add(self._origin_of(value))
+        return tensors

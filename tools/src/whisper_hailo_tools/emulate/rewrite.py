@@ -1,4 +1,4 @@
-"""Rounds a graph as a model script says, ours or any other: bits of layers, and what they round."""
+"""Rounding of a graph to the bits that a model script, ours or another, gives to its layers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,10 +14,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo_tools.emulate.network import (
-    EmulatedNetwork,
-    LayerSlot,
-)
+from whisper_hailo_tools.emulate.network import EmulatedNetwork, LayerSlot
 from whisper_hailo_tools.emulate.statistics import (
     Histogram,
     Scale,
@@ -31,7 +29,7 @@ _ADDS = "quantization_param({ew_add*}, precision_mode=a16_w16)\n"
 _NORMS = "quantization_param({layer_normalization*}, precision_mode=a16_w16)\n"
 
 PRESETS: Final = {"all8": "", "adds16": _ADDS, "norms16": _ADDS + _NORMS}
-"""Plans with a name, as model scripts: all at 8 bits, residual adds at 16, layer norms too."""
+"""Named plans as model scripts: all at 8 bits, residual adds at 16, layer norms, too."""
 
 _COMMAND = re.compile(r"(?:\w+\s*=\s*)?(\w+)\((.*)\)$")
 _MODE = re.compile(r"a(8|16)_w(4|8|16)(?:_a(8|16))?$")
@@ -42,8 +40,9 @@ class LayerPrecision:
     """Bits of one layer, the compiler's `a<reads>_w<weights>[_a<gives>]`.
 
     Attributes:
-        reads: of the activations it reads.
-        gives: of the activations it gives; `None`: as many as the widest of its readers reads.
+        reads: bits of the activations that it reads.
+        weights: bits of its weights.
+        gives: bits of the activations that it gives; `None`: as its widest reader reads.
     """
 
     reads: int = NARROW_BITS
@@ -51,18 +50,18 @@ class LayerPrecision:
     gives: int | None = None
 
     def __str__(self) -> str:
-        """As the compiler writes it."""
+        """Return the compiler's notation."""
         suffix = "" if self.gives is None else f"_a{self.gives}"
         return f"a{self.reads}_w{self.weights}{suffix}"
 
 
 @dataclass(frozen=True, slots=True)
 class PrecisionPlan:
-    """Which layer works with how many bits.
+    """The bits of each layer.
 
     Attributes:
         name: such as `adds16`, for results.
-        precisions: layer to its bits; others have 8 of everything.
+        precisions: layers to their bits; other layers have 8 of everything.
         ignored: commands of the script that an emulation cannot follow, in order.
     """
 
@@ -71,23 +70,28 @@ class PrecisionPlan:
     ignored: tuple[str, ...] = ()
 
     def of(self, layer: str) -> LayerPrecision:
+        """Return the bits of a layer."""
         return self.precisions.get(layer, LayerPrecision())
 
 
 def plan_of_script(name: str, text: str, network: EmulatedNetwork) -> PrecisionPlan:
     """Read the bits that a model script gives to the layers of a network.
 
-    Later commands overrule earlier ones. Commands that do not set bits (fine-tuning, equalisation,
-    resources ...) are kept aside in `PrecisionPlan.ignored`.
+    Later commands override earlier ones. Commands that do not set bits (fine-tuning, equalisation,
+    resources ...) are listed in `PrecisionPlan.ignored`.
+
+    Raises:
+        ModelError: an unknown precision mode, or a layer that the network does not have.
     """
     precisions: dict[str, LayerPrecision] = {}
     ignored = []
     names = [layer.name for layer in network.layers]
     for line in text.splitlines():
-        command = line.split("#", 1)[0].strip()
-        match = _COMMAND.match(command)
+        code, _, _ = line.partition("#")
+        command = code.strip()
         if not command:
             continue
+        match = _COMMAND.match(command)
         if match is None or match[1] != "quantization_param" or "precision_mode" not in match[2]:
             ignored.append(command)
             continue
@@ -109,27 +113,29 @@ def _parse_precision(command: str) -> LayerPrecision:
 
 
 def _find_layers(command: str, arguments: str, names: list[str]) -> list[str]:
-    """Return layers that `conv4`, `net/conv4`, `{ew_add*}` or `[conv4, conv5]` mean."""
-    listed = re.match(r"\s*\[(.*?)\]|\s*([^,]+)", arguments)
-    words = (listed[1] or listed[2]).split(",") if listed else []
-    found: list[str] = []
-    for word in words:
-        pattern = word.strip().strip("{}").rsplit("/", 1)[-1]
-        matching = [name for name in names if fnmatchcase(name, pattern)]
-        if not matching:
+    """Return the layers that `conv4`, `net/conv4`, `{ew_add*}` or `[conv4, conv5]` stand for."""
+    match = re.match(r"\s*\[(.*?)\]|\s*([^,]+)", arguments)
+    if match is None:
+        return []
+    patterns = match[1] or match[2]
+    layers: list[str] = []
+    for text in patterns.split(","):
+        _, _, pattern = text.strip().strip("{}").rpartition("/")
+        matches = [name for name in names if fnmatchcase(name, pattern)]
+        if not matches:
             raise ModelError(
                 f"the model script says {command!r}, and the network has no layer {pattern!r}; "
                 "layers are numbered per kind in the graph's order, as in the vendor's scripts"
             )
-        found += matching
-    return found
+        layers += matches
+    return layers
 
 
 EXACT = ".exact"
-"""Ends the name of a tensor as it is before rounding; the rounded one keeps the name."""
+"""Ends the name of a tensor before rounding; the rounded one keeps the name."""
 
 ROUNDED = ".rounded"
-"""Ends the name of what a graph input is rounded to: inputs keep their names, too."""
+"""Ends the name of a rounded graph input, since inputs keep their names, too."""
 
 
 def emulated(
@@ -140,13 +146,11 @@ def emulated(
 ) -> ModelProto:
     """Return a Hailo-form graph that rounds to 8 or 16 bits where the chip does.
 
-    What it promises:
-
     - Inputs and outputs have the names, types and shapes of `model`, which is not changed. Every
       tensor between two layers keeps its name, too, and is the rounded one.
     - Each tensor that a layer gives within the plan's part is rounded once, per tensor, with a
       zero point, to as many bits as the widest of its readers reads; a reader with fewer bits
-      reads it rounded again. Whatever lies outside (token lookup, joining of chunks) stays exact.
+      reads it rounded again. All else (token lookup, joining of chunks) stays exact.
     - Weights of products are rounded per output channel, symmetrically. Biases, constant factors,
       activation functions, softmax and norms inside a layer are computed in float32.
     - Rounding is written out as Div, Round, Clip, Mul, which no optimiser of the runtime fuses
@@ -168,7 +172,7 @@ def emulated(
 
 
 def tensor_bits(network: EmulatedNetwork, plan: PrecisionPlan) -> dict[str, int]:
-    """Bits of every tensor between layers: what its giver is told, or the widest reader's."""
+    """Return the bits of every tensor between layers: its layer's, or its widest reader's."""
     bits: dict[str, int] = {}
     for layer in network.layers:
         for slot in layer.slots:
@@ -194,32 +198,35 @@ class _Rewriter:
         self._network = network
         self._plan = plan
         self._statistics = statistics
-        self._weights = {item.name: i for i, item in enumerate(model.graph.initializer)}
+        self._weights = {item.name: index for index, item in enumerate(model.graph.initializer)}
         self._bits = tensor_bits(network, plan)
-        self._section = [i for layer in network.layers for i in layer.nodes] + [*network.moving]
+        self._section = [index for layer in network.layers for index in layer.nodes]
+        self._section += network.moving
         self._inputs = {value.name for value in model.graph.input}
+        # New nodes with their positions, fractions between the indices of the graph's own.
         self._added: list[tuple[float, NodeProto]] = []
 
     def rewrite(self) -> None:
-        """Round weights, then readers that are narrower than what they read, then all tensors."""
+        """Round weights, then inputs of layers that read fewer bits, then all tensors."""
         for layer in self._network.layers:
             bits = self._plan.of(layer.name)
             if layer.weight is not None:
                 exact = self._array(layer.weight)
-                self._replace(layer.weight, rounded_weights(exact, bits.weights, layer.weight_axis))
+                rounded = rounded_weights(exact, bits.weights, layer.weight_axis)
+                self._replace(layer.weight, rounded)
             for slot in layer.slots:
                 if slot.node >= 0:
                     self._round_read(slot, bits.reads)
         for name in self._network.tensors:
             self._round_tensor(name)
         nodes = [*enumerate(self._graph.node), *self._added]
-        nodes.sort(key=lambda placed: placed[0])
+        nodes.sort(key=itemgetter(0))
         del self._graph.node[:]
         self._graph.node.extend(node for _, node in nodes)
-        del self._graph.value_info[:]
+        del self._graph.value_info[:]  # shapes of values that now have other names
 
     def _round_read(self, slot: LayerSlot, bits: int) -> None:
-        """Round again what a layer reads with fewer bits than it has."""
+        """Round a layer's input again if the layer reads it with fewer bits than it has."""
         if slot.origin in self._weights:
             exact = self._array(slot.origin)
             scale = scale_of(float(exact.min()), float(exact.max()), bits)
@@ -228,25 +235,28 @@ class _Rewriter:
             reader = self._graph.node[slot.node]
             value = reader.input[slot.index]
             name = f"{value}.a{bits}"
-            if all(name not in node.output for _, node in self._added):
+            is_new = all(name not in node.output for _, node in self._added)
+            if is_new:
                 self._add_rounding(slot.node - 0.3, value, name, self._scale(slot.origin, bits))
             reader.input[slot.index] = name
 
     def _round_tensor(self, name: str) -> None:
-        """Round a tensor where it is made; who made it goes on with the exact one."""
+        """Round a tensor where it is made; the layer that makes it continues with the exact one."""
         scale = self._scale(name, self._bits[name])
         if name in self._inputs:
-            section = (self._graph.node[i] for i in self._section)
-            _rename_inputs(name, name + ROUNDED, [*section, *(node for _, node in self._added)])
+            readers = [self._graph.node[index] for index in self._section]
+            readers += [node for _, node in self._added]
+            _rename_inputs(name, name + ROUNDED, readers)
             self._add_rounding(-1, name, name + ROUNDED, scale)
             return
         exact = name + EXACT
-        for i, node in enumerate(self._graph.node):
+        for index, node in enumerate(self._graph.node):
             if name in node.output:
-                node.output[list(node.output).index(name)] = exact
-                self._add_rounding(i + 0.3, exact, name, scale)
+                output = list(node.output).index(name)
+                node.output[output] = exact
+                self._add_rounding(index + 0.3, exact, name, scale)
         owner = next(layer for layer in self._network.layers if name in layer.gives)
-        _rename_inputs(name, exact, [self._graph.node[i] for i in owner.nodes])
+        _rename_inputs(name, exact, [self._graph.node[index] for index in owner.nodes])
 
     def _scale(self, name: str, bits: int) -> Scale:
         histogram = self._statistics.get(name)
@@ -257,21 +267,26 @@ class _Rewriter:
             )
         return choose_scale(histogram, bits)
 
-    def _add_rounding(self, place: float, source: str, target: str, scale: Scale) -> None:
-        """Add `clip(round(x / step), low, high) * step`, at a place among the nodes."""
-        for part, value in (("step", scale.step), ("low", scale.low), ("high", scale.high)):
-            constant = numpy_helper.from_array(np.array(value, np.float32), f"{target}/{part}")
-            self._graph.initializer.append(constant)
-        step, low, high, divided, whole, clipped = (
-            f"{target}/{part}" for part in ("step", "low", "high", "divided", "whole", "clipped")
-        )
+    def _add_rounding(self, position: float, source: str, target: str, scale: Scale) -> None:
+        """Add `clip(round(x / step), low, high) * step` at a position among the nodes."""
+        step = self._add_constant(f"{target}/step", scale.step)
+        low = self._add_constant(f"{target}/low", scale.low)
+        high = self._add_constant(f"{target}/high", scale.high)
+        divided = f"{target}/divided"
+        whole = f"{target}/whole"
+        clipped = f"{target}/clipped"
         nodes = [
             helper.make_node("Div", [source, step], [divided], divided),
             helper.make_node("Round", [divided], [whole], whole),
             helper.make_node("Clip", [whole, low, high], [clipped], clipped),
             helper.make_node("Mul", [clipped, step], [target], f"{target}/rounded"),
         ]
-        self._added += [(place, node) for node in nodes]
+        self._added += [(position, node) for node in nodes]
+
+    def _add_constant(self, name: str, value: float) -> str:
+        constant = numpy_helper.from_array(np.array(value, np.float32), name)
+        self._graph.initializer.append(constant)
+        return name
 
     def _array(self, name: str) -> np.ndarray[Any, np.dtype[np.float32]]:
         array = numpy_helper.to_array(self._graph.initializer[self._weights[name]])
@@ -282,8 +297,8 @@ class _Rewriter:
 
 
 def _rename_inputs(old: str, new: str, nodes: Iterable[NodeProto]) -> None:
-    """Let nodes read another value."""
+    """Replace a value among the inputs of some nodes."""
     for node in nodes:
-        for k, value in enumerate(node.input):
+        for index, value in enumerate(node.input):
             if value == old:
-                node.input[k] = new
+                node.input[index] = new

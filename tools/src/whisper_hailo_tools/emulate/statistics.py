@@ -1,4 +1,4 @@
-"""What tensors within the chip's part of a graph hold, and the scales they are rounded with."""
+"""Statistics of the tensors in the chip's part of a graph, and the scales that round them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from whisper_hailo_tools.check.graph import OnnxGraph
 from whisper_hailo_tools.emulate.network import EmulatedNetwork
 
 N_BINS: Final = 8192
-"""Of the whole span; at least a quarter of them cover what the values really take."""
+"""Bins of the whole span; at least a quarter of them cover the values' true range."""
 
 
 class Histogram:
@@ -54,24 +54,26 @@ class Histogram:
         if self._span == 0.0:  # nothing but zeros so far
             self._counts[N_BINS // 2] += flat.size
             return
-        places = ((flat + self._span) * (N_BINS / (2 * self._span))).astype(np.int64)
-        np.clip(places, 0, N_BINS - 1, out=places)
-        self._counts += np.bincount(places, minlength=N_BINS)
+        bins = ((flat + self._span) * (N_BINS / (2 * self._span))).astype(np.int64)
+        np.clip(bins, 0, N_BINS - 1, out=bins)
+        self._counts += np.bincount(bins, minlength=N_BINS)
 
     def centres(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Middle of every bin that is not empty, and its count; middles lie within the ends."""
+        """Return the middle of every bin that is not empty, clipped to the ends, and its count."""
         used = np.flatnonzero(self._counts)
         width = 2 * self._span / N_BINS
-        middles = np.clip(-self._span + (used + 0.5) * width, self.low, self.high)
-        return middles, self._counts[used]
+        middles = -self._span + (used + 0.5) * width
+        return np.clip(middles, self.low, self.high), self._counts[used]
 
     def _widen(self, largest: float) -> None:
-        self._span = self._span or largest
+        """Double the span until it holds a magnitude."""
+        if self._span == 0.0:
+            self._span = largest
         while self._span < largest:
             pairs = self._counts.reshape(-1, 2).sum(axis=1)
             self._counts = np.zeros(N_BINS, np.int64)
             quarter = N_BINS // 4
-            self._counts[quarter : quarter + N_BINS // 2] = pairs
+            self._counts[quarter : 3 * quarter] = pairs
             self._span *= 2
 
 
@@ -83,11 +85,11 @@ SHRINKS: Final = np.linspace(0.05, 1.0, 96)
 class Scale:
     """Rounding of activations: `clip(round(x / step), low, high) * step`, halves to even.
 
-    Zero is kept exactly. With a zero point `-low` the integers run from 0 to `high - low`, which
-    is the chip's unsigned form.
+    Zero stays exact. With a zero point `-low` the integers run from 0 to `high - low`, which is the
+    chip's unsigned form.
 
     Attributes:
-        step: what one integer stands for, a float32 value.
+        step: the value of one integer step, a float32 number.
         low: smallest integer, 0 or less.
         high: largest integer, 0 or more.
     """
@@ -97,19 +99,17 @@ class Scale:
     high: int
 
     def rounded(self, x: FloatArray) -> FloatArray:
-        """Return what is left of `x` after rounding."""
+        """Return `x` rounded."""
         step = np.float32(self.step)
-        whole = np.clip(np.round(x / step), np.float32(self.low), np.float32(self.high))
-        result: FloatArray = whole.astype(np.float32) * step
+        steps = np.clip(np.round(x / step), np.float32(self.low), np.float32(self.high))
+        result: FloatArray = steps.astype(np.float32) * step
         return result
 
 
 def scale_of(low: float, high: float, bits: int) -> Scale:
-    """Return the scale that spans a range.
-
-    The range is widened to hold 0.
-    """
-    low, high = min(low, 0.0), max(high, 0.0)
+    """Return the scale that spans a range, widened to hold 0."""
+    low = min(low, 0.0)
+    high = max(high, 0.0)
     largest = 2**bits - 1
     step = float(np.float32((high - low) / largest))
     if step == 0.0 or not np.isfinite(step):
@@ -119,25 +119,25 @@ def scale_of(low: float, high: float, bits: int) -> Scale:
 
 
 def choose_scale(histogram: Histogram, bits: int) -> Scale:
-    """Return the scale for a tensor whose values are like this.
+    """Return the scale for a tensor with these values.
 
-    It spans the fraction of the range that loses least in the mean square.
+    It spans the fraction of the range with the smallest mean square error.
     """
-    ranges = [(histogram.low * shrink, histogram.high * shrink) for shrink in SHRINKS]
-    scales = [scale_of(low, high, bits) for low, high in ranges]
+    scales = [scale_of(histogram.low * shrink, histogram.high * shrink, bits) for shrink in SHRINKS]
     values, counts = histogram.centres()
     return min(scales, key=lambda scale: expected_error(values, counts, scale))
 
 
 def expected_error(values: NDArray[np.float64], counts: NDArray[np.int64], scale: Scale) -> float:
-    """Mean square error of rounding values of which there are so many each.
+    """Return the mean square error of rounding values with these counts.
 
-    Inside the range a value is off by at most half a step, evenly: step^2 / 12. Outside it is off
-    by its distance to the end.
+    Inside the range the error of a value is evenly spread over a step: step^2 / 12. Outside it is
+    the distance to the end.
     """
-    low, high = scale.low * scale.step, scale.high * scale.step
-    beyond = np.maximum(low - values, 0) + np.maximum(values - high, 0)
-    errors = np.where(beyond > 0, beyond**2, scale.step**2 / 12)
+    low = scale.low * scale.step
+    high = scale.high * scale.step
+    distances = np.maximum(low - values, 0) + np.maximum(values - high, 0)
+    errors = np.where(distances > 0, distances**2, scale.step**2 / 12)
     return float(np.sum(errors * counts) / max(1, counts.sum()))
 
 
@@ -150,10 +150,12 @@ def rounded_weights(weights: FloatArray, bits: int, axis: int) -> FloatArray:
         axis: of the output channels.
     """
     largest = 2 ** (bits - 1) - 1
-    others = tuple(i for i in range(weights.ndim) if i != axis)
-    peak: NDArray[Any] = np.abs(weights).max(axis=others, keepdims=True)
-    step = np.where(peak > 0, peak / np.float32(largest), np.float32(1)).astype(np.float32)
-    result: FloatArray = np.clip(np.round(weights / step), -largest, largest) * step
+    other_axes = tuple(other for other in range(weights.ndim) if other != axis)
+    peaks: NDArray[Any] = np.abs(weights).max(axis=other_axes, keepdims=True)
+    # Channels of zeros have a step of 1.
+    steps = np.where(peaks > 0, peaks / np.float32(largest), np.float32(1)).astype(np.float32)
+    codes = np.clip(np.round(weights / steps), -largest, largest)
+    result: FloatArray = codes * steps
     return result.astype(np.float32)
 
 
@@ -164,16 +166,16 @@ Feeds: TypeAlias = Mapping[str, FloatArray]
 def open_probe(
     model: ModelProto, entries: Collection[str], tensors: Collection[str], threads: int = 0
 ) -> Callable[[Feeds], dict[str, FloatArray]]:
-    """Open what lies between some values of a graph in the runtime.
+    """Open the part of a graph between some of its values in the runtime.
 
     Args:
         model: the graph.
         entries: values that are fed, inputs or not.
-        tensors: values that are wanted.
+        tensors: values that are returned.
         threads: of the runtime; 0 lets it choose.
 
     Returns:
-        function of what is fed for one window that returns every tensor that is wanted.
+        function of the arrays of one window by entry that returns every tensor by name.
     """
     inner = [name for name in tensors if name not in entries]
     part = _cut_graph(model, entries, inner)
@@ -185,10 +187,11 @@ def open_probe(
                 f"a window has {', '.join(sorted(feeds))}, the chip takes "
                 f"{', '.join(sorted(entries))}; make the calibration set for this model"
             )
-        arrays = {name: np.ascontiguousarray(x, np.float32) for name, x in feeds.items()}
+        inputs = {name: np.ascontiguousarray(array, np.float32) for name, array in feeds.items()}
         with running("the graph"):
-            found = arrays | dict(zip(inner, session.run(inner, arrays), strict=True))
-        return {name: found[name] for name in tensors}
+            outputs = session.run(inner, inputs)
+        values = inputs | dict(zip(inner, outputs, strict=True))
+        return {name: values[name] for name in tensors}
 
     return run
 
@@ -196,15 +199,17 @@ def open_probe(
 def _cut_graph(model: ModelProto, entries: Collection[str], tensors: list[str]) -> ModelProto:
     """Return the nodes that lead from `entries` to `tensors`, as a graph of its own."""
     graph = OnnxGraph(model)
-    ends = (graph.producers[name] for name in tensors if name in graph.producers)
+    ends = [graph.producers[name] for name in tensors if name in graph.producers]
     indices, read = graph.ancestors(ends, entries)
     part = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     part.graph.name = model.graph.name
-    part.graph.node.extend(graph.nodes[i] for i in indices)
+    part.graph.node.extend(graph.nodes[index] for index in indices)
     part.graph.initializer.extend(item for item in model.graph.initializer if item.name in read)
-    shapes = {value.name: value for value in model.graph.input}
-    part.graph.input.extend(shapes.get(name) or _value_of_any_shape(name) for name in entries)
-    part.graph.output.extend(_value_of_any_shape(name) for name in tensors)
+    inputs = {value.name: value for value in model.graph.input}
+    for name in entries:
+        part.graph.input.append(inputs.get(name) or _value_of_any_shape(name))
+    for name in tensors:
+        part.graph.output.append(_value_of_any_shape(name))
     return part
 
 
@@ -216,10 +221,10 @@ def _value_of_any_shape(name: str) -> ValueInfoProto:
 def collect(
     model: ModelProto, network: EmulatedNetwork, windows: Iterable[Feeds], *, threads: int = 0
 ) -> dict[str, Histogram]:
-    """Return what the tensors between layers are like over windows, run one at a time.
+    """Return histograms of the tensors between layers over windows, run one at a time.
 
-    Memory does not grow with the number of `windows`, which hold what enters the chip, as the
-    graph's values (not NHWC).
+    Memory does not grow with the number of `windows`, which hold the chip's inputs as the graph's
+    values (not NHWC).
     """
     histograms = {name: Histogram() for name in network.tensors}
     probe = open_probe(model, network.entries, network.tensors, threads)

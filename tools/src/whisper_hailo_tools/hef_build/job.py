@@ -1,4 +1,4 @@
-"""What is to be built, as one job file, and what can go wrong in a build."""
+"""The description of one build as a job file, and the errors of builds."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-OPTION, MODEL, DEVICE, OUTPUT, INTERRUPTED = 2, 4, 6, 7, 130
+OPTION = 2
+MODEL = 4
+DEVICE = 6
+OUTPUT = 7
+INTERRUPTED = 130
 """Exit codes, the same as the command's own."""
 
 MARK = "hef-build failed: "
-"""Begins the line by which the build process tells its supervisor what went wrong."""
+"""Begins the line in which the build process reports its error to its supervisor."""
 
 
 class BuildError(Exception):
-    """A build cannot go on."""
+    """A build cannot continue; `code` is the exit code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -27,12 +31,13 @@ class BuildError(Exception):
 
 def one_line(error: BaseException) -> str:
     """Return the first 300 characters of an error of the compiler, on one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}"
 
 
 @contextmanager
 def disk_errors(what: object) -> Iterator[None]:
-    """Raise an `OSError` of the block as that of a file that cannot be written."""
+    """Raise an `OSError` of the block as a `BuildError` about writing `what`."""
     try:
         yield
     except OSError as error:
@@ -55,7 +60,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def file_sha256(path: Path) -> str:
-    """Return SHA-256 of a file in hexadecimal."""
+    """Return the SHA-256 of a file in hexadecimal."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
@@ -76,8 +81,8 @@ class BuildJob:
     Attributes:
         arch: `hailo8`, `hailo8l` or `hailo10h`.
         size: row of the recipes: `tiny`, `tiny.en`, `base` or `base.en`.
-        net_name: name of the network, which the calibration set's keys and the results' names
-            begin with.
+        net_name: name of the network, with which the calibration set's keys and the results' names
+            begin.
         chip_inputs: `(batch, height, width, channels)` of each start.
         calibration: path of the `.npy` or `.npz`.
         script: path of the user's own model script, or `None` to generate one.
@@ -100,7 +105,8 @@ class BuildJob:
     out: str
 
     def to_json(self) -> str:
-        return json.dumps({"version": JOB_VERSION, **asdict(self)}, indent=2, sort_keys=True) + "\n"
+        entries = {"version": JOB_VERSION, **asdict(self)}
+        return json.dumps(entries, indent=2, sort_keys=True) + "\n"
 
     @classmethod
     def load(cls, path: Path) -> BuildJob:
@@ -117,5 +123,5 @@ class BuildJob:
             raise BuildError(MODEL, f"{path} is no build job ({error}); make it again") from error
 
     def result(self, suffix: str) -> Path:
-        """Return path of one result, such as `.hef` or `_optimized.har`."""
+        """Return the path of one result by its suffix, such as `.hef` or `_optimized.har`."""
         return Path(self.out) / f"{self.net_name}{suffix}"

@@ -1,4 +1,4 @@
-"""Parse, optimise, compile; each stage is done once and kept with the hashes of its inputs.
+"""The stages of a build: parse, optimise, compile. Each result is kept with its inputs' hashes.
 
 The Hailo Dataflow Compiler's Python package is imported here and nowhere else, when needed.
 """
@@ -33,12 +33,20 @@ from .job import (
 )
 from .model_script import model_script, read_network
 
-VERSIONS = {"hailo8": ((3, 31), (4, 0)), "hailo8l": ((3, 31), (4, 0)), "hailo10h": ((5, 0), (6, 0))}
+VERSIONS = {
+    "hailo8": ((3, 31), (4, 0)),
+    "hailo8l": ((3, 31), (4, 0)),
+    "hailo10h": ((5, 0), (6, 0)),
+}
 """First version that compiles for the chip, and the first that no longer does."""
 
 
 def load_sdk() -> Any:  # noqa: ANN401 - a package without types
-    """Import the compiler's package."""
+    """Import the compiler's package.
+
+    Raises:
+        BuildError: it is missing, or cannot be loaded.
+    """
     try:
         import hailo_sdk_client
     except ModuleNotFoundError as error:
@@ -61,36 +69,47 @@ def load_sdk() -> Any:  # noqa: ANN401 - a package without types
 
 
 def compiler_version(sdk: Any, arch: str) -> str:  # noqa: ANN401
-    """Return the compiler's version, if it is one for this chip."""
+    """Return the compiler's version.
+
+    Raises:
+        BuildError: it is unknown, or does not compile for this chip.
+    """
     version = getattr(sdk, "__version__", None)
     if version is None:
         with contextlib.suppress(metadata.PackageNotFoundError):
             version = metadata.version("hailo_dataflow_compiler")
-    numbers = re.match(r"(\d+)\.(\d+)", str(version))
+    expected = describe_versions(arch)
+    match = re.match(r"(\d+)\.(\d+)", str(version))
+    if match is None:
+        raise BuildError(DEVICE, f"the Hailo compiler has no readable version, expected {expected}")
     first, beyond = VERSIONS[arch]
-    wanted = f"{first[0]}.{first[1]} or newer, below {beyond[0]}.0"
-    if numbers is None:
-        raise BuildError(DEVICE, f"the Hailo compiler has no readable version, expected {wanted}")
-    if not first <= (int(numbers.group(1)), int(numbers.group(2))) < beyond:
+    if not first <= (int(match[1]), int(match[2])) < beyond:
         raise BuildError(
             DEVICE,
-            f"Hailo compiler {version} does not compile for {arch}, expected {wanted}; install "
+            f"Hailo compiler {version} does not compile for {arch}, expected {expected}; install "
             "that one, or name a Python that has it with --python",
         )
     return str(version)
 
 
+def describe_versions(arch: str) -> str:
+    """Return the compiler's versions for a chip, for messages."""
+    (major, minor), (beyond, _) = VERSIONS[arch]
+    return f"{major}.{minor} or newer, below {beyond}.0"
+
+
 def network_description(runner: Any) -> dict[str, Any]:  # noqa: ANN401
     """Return the parsed network (HN) of a runner.
 
-    Versions differ in what gives it: a dictionary or JSON text, of two names.
+    Versions of the compiler have it under two names, as a dictionary or as JSON text.
     """
     for name in ("get_hn_dict", "get_hn"):
         getter = getattr(runner, name, None)
         if getter is None:
             continue
         hn = getter()
-        hn = json.loads(hn) if isinstance(hn, str) else hn
+        if isinstance(hn, str):
+            hn = json.loads(hn)
         if isinstance(hn, dict) and "layers" in hn:
             return hn
     raise BuildError(
@@ -105,9 +124,13 @@ def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
     Returns:
         one float32 array `(n_windows, height, width, channels)` per input, in the job's order,
         mapped from the file, and the number of windows.
+
+    Raises:
+        BuildError: no calibration set, or one of another model.
     """
     path = Path(job.calibration)
-    keys = [f"{job.net_name}/input_layer{i + 1}" for i in range(len(job.chip_inputs))]
+    n_inputs = len(job.chip_inputs)
+    keys = [f"{job.net_name}/input_layer{number}" for number in range(1, n_inputs + 1)]
     advice = f"make it with: whisper-hailo calibrate MODEL_DIR --audio DIR --part {job.part}"
     try:
         if not zipfile.is_zipfile(path):
@@ -123,13 +146,14 @@ def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
         raise BuildError(
             MODEL, f"{path} is no calibration set ({one_line(error)}); {advice}"
         ) from error
-    for key, array, shape in zip(keys, arrays, job.chip_inputs):  # noqa: B905 - same length
-        fits = array.dtype == np.float32 and list(array.shape[1:]) == shape[1:]
+    for key, array, (_, *row_shape) in zip(keys, arrays, job.chip_inputs):  # noqa: B905 - same length
+        fits = array.dtype == np.float32 and list(array.shape[1:]) == row_shape
         if not fits or len(array) == 0:
+            axes = ", ".join(map(str, row_shape))
             raise BuildError(
                 MODEL,
-                f"{path}: {key} is {array.dtype} {array.shape}, expected float32 (n, "
-                f"{', '.join(map(str, shape[1:]))}) of one or more windows; {advice}",
+                f"{path}: {key} is {array.dtype} {array.shape}, expected float32 (n, {axes}) of "
+                f"one or more windows; {advice}",
             )
     counts = {len(array) for array in arrays}
     if len(counts) != 1:
@@ -141,6 +165,7 @@ def _map_array(archive: zipfile.ZipFile, path: Path, name: str) -> Any:  # noqa:
     """Map an array from an archive; one that is compressed or in another order is loaded."""
     info = archive.getinfo(name)
     with path.open("rb") as file:
+        # The local header is 30 bytes, of which the last four are two lengths, and both texts.
         file.seek(info.header_offset + 26)
         n_name, n_extra = struct.unpack("<HH", file.read(4))
         file.seek(n_name + n_extra, os.SEEK_CUR)
@@ -154,14 +179,14 @@ def _map_array(archive: zipfile.ZipFile, path: Path, name: str) -> Any:  # noqa:
 
 
 def match_inputs(arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: BuildJob) -> Any:  # noqa: ANN401 - what `optimize` takes
-    """Return the set as the compiler takes it: an array, or one per full name of an input layer.
+    """Return the set in the compiler's form: an array, or one per full name of an input layer.
 
-    Inputs are matched by shape, in order where shapes agree: names are the compiler's business.
+    Inputs are matched by shape, in order where shapes agree: their names are the compiler's choice.
     """
+    row_shapes = [tuple(shape[1:]) for shape in job.chip_inputs]
     names = list(inputs)
     matched = {}
-    for array, wanted in zip(arrays, job.chip_inputs):  # noqa: B905 - same length
-        shape = tuple(wanted[1:])
+    for array, shape in zip(arrays, row_shapes):  # noqa: B905 - same length
         name = next((name for name in names if inputs[name] == shape), None)
         if name is None:
             break
@@ -170,8 +195,8 @@ def match_inputs(arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: Bui
     if names or len(matched) != len(arrays):
         raise BuildError(
             MODEL,
-            f"the parsed network takes {inputs}, the calibration set has "
-            f"{[tuple(shape[1:]) for shape in job.chip_inputs]}; convert the checkpoint again",
+            f"the parsed network takes {inputs}, the calibration set has {row_shapes}; convert the "
+            "checkpoint again",
         )
     return arrays[0] if len(arrays) == 1 else matched
 
@@ -182,43 +207,35 @@ STATE_SUFFIX = ".build.json"
 STARTED = ": started"
 """Ends the log line that begins a stage."""
 
-PARSED, OPTIMIZED, COMPILED = ".har", "_optimized.har", "_compiled.har"
-HEF, SCRIPT = ".hef", ".alls"
+PARSED = ".har"
+OPTIMIZED = "_optimized.har"
+COMPILED = "_compiled.har"
+HEF = ".hef"
+SCRIPT = ".alls"
+"""Suffixes of the results."""
 
 
 class Build:
-    """One job on its way through the compiler."""
+    """One job, run stage by stage."""
 
     def __init__(self, job: BuildJob) -> None:
-        """Look at everything that can be looked at before the compiler starts its hours."""
+        """Check everything that can be checked before the compiler starts its hours of work."""
         self._job = job
         self._sdk = load_sdk()
         self._version = compiler_version(self._sdk, job.arch)
         self._arrays, self._n_windows = load_calibration(job)
         self._graph_sha256 = file_sha256(Path(job.graph))
         self._calibration_sha256 = file_sha256(Path(job.calibration))
-        self._own_script = None
-        if job.script is not None:
-            try:
-                if not Path(job.script).is_file():
-                    raise ValueError("it is no plain file")  # it may have no end
-                self._own_script = Path(job.script).read_text(encoding="utf-8")
-            except (OSError, ValueError) as error:
-                raise BuildError(
-                    MODEL, f"cannot read the model script {job.script} ({error})"
-                ) from error
+        self._user_script = None if job.script is None else _read_script(Path(job.script))
         self._state_path = job.result(STATE_SUFFIX)
         self._runner: Any = None
-        self._runner_at = ""
+        self._runner_stage = ""
         with disk_errors(job.out):
             Path(job.out).mkdir(parents=True, exist_ok=True)
-        self._state: dict[str, Any] = {}
-        with contextlib.suppress(OSError, ValueError):  # missing or broken: nothing was done
-            state = json.loads(self._state_path.read_text(encoding="utf-8"))
-            self._state = state if isinstance(state, dict) else {}
+        self._state = _read_state(self._state_path)
 
     def run(self) -> None:
-        """Do what is not done yet, and record it all."""
+        """Run the stages that are not done yet, and record all facts."""
         job = self._job
         common = [self._version, job.arch, job.net_name, *job.start_nodes, "|", *job.end_nodes]
         parsed = self._stage("parse", [self._graph_sha256, *common], [PARSED], self._parse)
@@ -234,7 +251,7 @@ class Build:
             "calibration_sha256": self._calibration_sha256,
             "calibration_windows": self._n_windows,
             "script_sha256": script,
-            "own_script": self._own_script is not None,
+            "own_script": self._user_script is not None,
         }
         self._save_state()
 
@@ -244,7 +261,7 @@ class Build:
         """Run a stage unless its results are there, whole, and from the same inputs."""
         key = hashlib.sha256("\n".join(inputs).encode()).hexdigest()
         record = self._state.get(name)
-        if isinstance(record, dict) and record.get("inputs") == key and self._whole(record):
+        if isinstance(record, dict) and record.get("inputs") == key and self._has_results(record):
             logger.info("%s: done before, kept", name)
             return str(record["results"][suffixes[0]])
         logger.info("%s%s", name, STARTED)
@@ -268,7 +285,7 @@ class Build:
         self._save_har(PARSED)
 
     def _optimize(self) -> None:
-        runner = self._opened(PARSED)
+        runner = self._runner_of(PARSED)
         network = read_network(network_description(runner))
         data = match_inputs(self._arrays, network.inputs, self._job)
         runner.load_model_script(str(self._job.result(SCRIPT)))
@@ -276,43 +293,65 @@ class Build:
         self._save_har(OPTIMIZED)
 
     def _compile(self) -> None:
-        hef = self._opened(OPTIMIZED).compile()
+        hef = self._runner_of(OPTIMIZED).compile()
         self._save_har(COMPILED)
         write_whole(self._job.result(HEF), hef)
 
     def _write_script(self) -> str:
-        """Write the user's script, or one for the parsed network; returns its SHA-256."""
-        text = self._own_script
+        """Write the user's script, or one for the parsed network; return its SHA-256."""
+        text = self._user_script
         if text is None:
             with _compiler_errors(f"read {self._job.result(PARSED)}"):
-                network = read_network(network_description(self._opened(PARSED)))
+                network = read_network(network_description(self._runner_of(PARSED)))
             text = model_script(self._job, network, self._n_windows)
         write_whole(self._job.result(SCRIPT), text.encode())
         return file_sha256(self._job.result(SCRIPT))
 
-    def _opened(self, suffix: str) -> Any:  # noqa: ANN401 - the compiler's runner
-        """Return the runner that made this stage, or a new one that goes on from its HAR."""
-        if self._runner_at != suffix:
+    def _runner_of(self, suffix: str) -> Any:  # noqa: ANN401 - the compiler's runner
+        """Return the runner that made this stage, or a new one that continues from its HAR."""
+        if self._runner_stage != suffix:
             self._runner = self._sdk.ClientRunner(har=str(self._job.result(suffix)))
-            self._runner_at = suffix
+            self._runner_stage = suffix
         return self._runner
 
     def _save_har(self, suffix: str) -> None:
         """Save under a name of its own first: a HAR is either whole or not there."""
         with whole_file(self._job.result(suffix)) as partial:
             self._runner.save_har(str(partial))
-        self._runner_at = suffix
+        self._runner_stage = suffix
 
-    def _whole(self, record: dict[str, Any]) -> bool:
+    def _has_results(self, record: dict[str, Any]) -> bool:
+        """Return whether the results of a recorded stage are there and unchanged."""
         results = record.get("results")
         if not isinstance(results, dict):
             return False
-        paths = {self._job.result(suffix): digest for suffix, digest in results.items()}
-        return all(path.is_file() and file_sha256(path) == found for path, found in paths.items())
+        for suffix, digest in results.items():
+            path = self._job.result(suffix)
+            if not path.is_file() or file_sha256(path) != digest:
+                return False
+        return True
 
     def _save_state(self) -> None:
         text = json.dumps(self._state, indent=2, sort_keys=True) + "\n"
         write_whole(self._state_path, text.encode())
+
+
+def _read_script(path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise ValueError("it is no plain file")  # a pipe may have no end
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise BuildError(MODEL, f"cannot read the model script {path} ({error})") from error
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    """Return the stages that are done; none if the file is missing or broken."""
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -323,7 +362,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def _compiler_errors(action: str) -> Iterator[None]:
-    """Raise an error of the compiler, which has dozens of classes, as one line."""
+    """Raise the compiler's errors, of dozens of classes, as a `BuildError` of one line."""
     try:
         yield
     except BuildError:

@@ -1,7 +1,7 @@
-"""Starts the build process, streams its log, and makes the record of what came out.
+"""The supervisor of a build process, which streams its log and makes the record of the result.
 
-The process is in a session of its own, so that Ctrl-C reaches the supervisor alone: the compiler
-takes an interrupt in the middle of its fine-tuning as a wish to go on with what it has so far.
+The process is in a session of its own, so that Ctrl-C reaches the supervisor alone: an interrupt in
+the middle of fine-tuning makes the compiler continue with the weights that it has so far.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ _CONTEXTS = re.compile(r"Applying selected partition to (\d+) contexts")
 def supervise(job_path: Path, say: Callable[[str], None], python: str | None = None) -> Any:  # noqa: ANN401
     """Run a job to its end.
 
-    `say` takes each line of the log; `python` has the compiler, `None` is this one.
+    `say` is called with each line of the log; `python` has the compiler, `None` is this one.
 
     Returns:
         the record, as written to `<stem>.hef.json`.
+
+    Raises:
+        BuildError: the build fails.
     """
     job = BuildJob.load(job_path)
     with disk_errors(job.out):
@@ -66,13 +69,16 @@ def supervise(job_path: Path, say: Callable[[str], None], python: str | None = N
 def _run_process(
     job_path: Path, say: Callable[[str], None], python: str | None, log: IO[str]
 ) -> tuple[int, str | None]:
-    """Start the process and follow it; returns its exit code and the reason that it gave."""
-    failure = None
+    """Start the process and follow it; return its exit code and the error that it reported."""
     package = str(Path(__file__).resolve().parent.parent)
     command = [python or sys.executable, "-u", "-c", _START, package, str(job_path.resolve())]
-    # The compiler brings an ONNX Runtime of its own, and a bundle has no `core.process`.
-    private = {"ORT_DISABLE_TELEMETRY": "1"}
-    environment = {**private, **os.environ, "PYTHONIOENCODING": "utf-8"}
+    environment = {
+        # The compiler brings an ONNX Runtime of its own, and a bundle has no `core.process`.
+        "ORT_DISABLE_TELEMETRY": "1",
+        **os.environ,
+        "PYTHONIOENCODING": "utf-8",
+    }
+    failure = None
     try:
         process = subprocess.Popen(
             command,
@@ -100,24 +106,25 @@ def _run_process(
                 say(line.rstrip())
         return process.wait(), failure
     finally:
-        if process.poll() is None:  # its helpers, too
+        if process.poll() is None:  # interrupted: its helper processes end, too
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         process.stdout.close()
 
 
 def write_record(job: BuildJob) -> dict[str, Any]:
-    """Write and return what was built, from what, by what."""
+    """Write and return the record of a build: the result, its inputs, and the compiler."""
     state = json.loads(job.result(STATE_SUFFIX).read_text(encoding="utf-8"))
     log = job.result(LOG_SUFFIX).read_text(encoding="utf-8")
     contexts = _CONTEXTS.findall(_read_last_stage(log, "compile"))
+    ratios = _SNR.findall(_read_last_stage(log, "optimize"))
     record = {
         **state["facts"],
         "hef": job.result(HEF).name,
         "bytes": job.result(HEF).stat().st_size,
         "sha256": state["compile"]["results"][HEF],
         "optimization_level": job.optimization_level,
-        "snr_db": {name: float(db) for name, db in _SNR.findall(_read_last_stage(log, "optimize"))},
+        "snr_db": {name: float(value) for name, value in ratios},
         "contexts": int(contexts[-1]) if contexts else None,
     }
     text = json.dumps(record, indent=2, sort_keys=True) + "\n"
@@ -126,24 +133,26 @@ def write_record(job: BuildJob) -> dict[str, Any]:
 
 
 def _read_last_stage(log: str, stage: str) -> str:
-    """Return the log from a stage's last beginning on: one that was kept says nothing."""
-    return log[max(log.rfind(f"{stage}{STARTED}"), 0) :]
+    """Return the log from the last start of a stage on: a stage that was kept logs nothing."""
+    start = log.rfind(f"{stage}{STARTED}")
+    return log[max(start, 0) :]
 
 
 def run_job(arguments: list[str]) -> int:
-    """Run the job whose file is the only argument; returns the exit code."""
+    """Run the job whose file is the only argument; return the exit code."""
     logging.basicConfig(format="%(message)s", stream=sys.stderr, level=logging.INFO)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
         Build(BuildJob.load(Path(arguments[0]))).run()
     except BuildError as error:
-        sys.stderr.write(f"{MARK}{' '.join(str(error).split())}\n")
+        line = " ".join(str(error).split())
+        sys.stderr.write(f"{MARK}{line}\n")
         return error.code
     return 0
 
 
 def _end_with(supervisor: int) -> None:
-    """End this process and its children when the supervisor has gone."""
+    """End this process and its children when the supervisor has ended."""
     while os.getppid() == supervisor:
         time.sleep(1.0)
     os.killpg(0, signal.SIGKILL)
@@ -162,8 +171,11 @@ def build_bundle(folder: Path) -> int:
     except KeyboardInterrupt:
         _print_line("build.py: interrupted; start again: finished stages are kept")
         return INTERRUPTED
-    snr = ", ".join(f"{name} {value:g} dB" for name, value in record["snr_db"].items())
-    _print_line(f"built {folder / 'out' / record['hef']}" + (f", SNR {snr}" if snr else ""))
+    text = f"built {folder / 'out' / record['hef']}"
+    ratios = ", ".join(f"{name} {value:g} dB" for name, value in record["snr_db"].items())
+    if ratios:
+        text += f", SNR {ratios}"
+    _print_line(text)
     return 0
 
 

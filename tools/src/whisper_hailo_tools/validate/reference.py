@@ -1,8 +1,8 @@
-"""What every form is compared with: the checkpoint in float64, or else the float32 graphs.
+"""The reference for every form: the checkpoint in float64, or else the float32 graphs.
 
-The float64 model is written down plainly in NumPy. It shares nothing with the graph builders but
-the reader of the checkpoint's arrays: no fused products, no folded scales, no caches, zero rows
-that are really there. Slow, and meant to be read.
+The float64 model is written plainly in NumPy. It shares nothing with the graph builders but the
+reader of the checkpoint's arrays: no fused products, no folded scales, no caches, and real zero
+rows. It is slow, and meant to be read.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The model of a checkpoint; every array is read when it is used and let go again."""
+    """The model of a checkpoint; every array is read when it is used, and freed again."""
 
     checkpoint: Checkpoint
 
     @property
     def name(self) -> str:
+        """Name for reports."""
         return f"checkpoint {self.checkpoint.directory.name} in float64"
 
     def encode(self, mel: FloatArray) -> Float64:
-        """Audio features `(batch, n_frames / 2, d_model)` of `mel (batch, n_mels, n_frames)`."""
-        return deque(self.encoder_stages(mel), maxlen=1)[0][1]
+        """Return features `(batch, n_frames / 2, d_model)` of `mel (batch, n_mels, n_frames)`."""
+        return _last_value(self.encoder_stages(mel))
 
     def logits(self, tokens: IntArray, features: FloatArray | Float64, pad_to: int = 0) -> Float64:
-        """Logits `(batch, n_tokens, n_vocab)`.
+        """Return logits `(batch, n_tokens, n_vocab)`.
 
         Args:
             tokens: `(batch, n_tokens)` int64.
@@ -57,10 +58,10 @@ class Reference:
             pad_to: positions that the features are padded to with zero rows; fewer than there are
                 add nothing.
         """
-        return deque(self.decoder_stages(tokens, features, pad_to), maxlen=1)[0][1]
+        return _last_value(self.decoder_stages(tokens, features, pad_to))
 
     def encoder_stages(self, mel: FloatArray) -> Iterator[Stage]:
-        """Yield values along the encoder, under the names that they have in our graphs.
+        """Yield values along the encoder, under their names in our graphs.
 
         Args:
             mel: `(batch, n_mels, n_frames)`, `n_frames` even.
@@ -93,8 +94,8 @@ class Reference:
         dims = self.checkpoint.config.dims
         n_zeros = max(0, pad_to - features.shape[1])
         audio = np.pad(np.asarray(features, np.float64), ((0, 0), (0, n_zeros), (0, 0)))
-        places = self._array("decoder.embed_positions.weight")[: tokens.shape[1]]
-        x = self._array("decoder.embed_tokens.weight")[tokens] + places
+        positions = self._array("decoder.embed_positions.weight")[: tokens.shape[1]]
+        x = self._array("decoder.embed_tokens.weight")[tokens] + positions
         yield "decoder.embedded", x
         for i in range(dims.n_decoder_layers):
             layer = f"decoder.layers.{i}"
@@ -113,20 +114,22 @@ class Reference:
         return self.checkpoint.read(name).astype(np.float64)
 
     def _convolve(self, x: Float64, name: str, stride: int) -> Float64:
-        """One-dimensional, kernel 3, one zero at either end: `(batch, n_in, n)` to `(..., m)`."""
+        """Convolve along time, kernel 3, one zero at either end: `(batch, n_in, n)`."""
         weight = self._array(f"{name}.weight")
         padded = np.pad(x, ((0, 0), (0, 0), (1, 1)))
         n_out = (x.shape[2] - 1) // stride + 1
-        parts = [
-            weight[:, :, tap] @ padded[:, :, tap : tap + stride * n_out : stride]
-            for tap in range(weight.shape[2])
-        ]
+        parts = []
+        for tap in range(weight.shape[2]):
+            inputs = padded[:, :, tap : tap + stride * n_out : stride]
+            parts.append(weight[:, :, tap] @ inputs)
         total: Float64 = np.sum(parts, axis=0) + self._array(f"{name}.bias")[:, None]
         return total
 
     def _linear(self, x: Float64, name: str, *, bias: bool = True) -> Float64:
         product = x @ self._array(f"{name}.weight").T
-        return product + self._array(f"{name}.bias") if bias else product
+        if not bias:
+            return product
+        return product + self._array(f"{name}.bias")
 
     def _norm(self, x: Float64, name: str) -> Float64:
         """Apply LayerNorm over the last axis."""
@@ -137,19 +140,20 @@ class Reference:
 
     def _feed_forward(self, x: Float64, layer: str) -> Float64:
         normed = self._norm(x, f"{layer}.final_layer_norm")
-        return self._linear(gelu(self._linear(normed, f"{layer}.fc1")), f"{layer}.fc2")
+        inner = self._linear(normed, f"{layer}.fc1")
+        return self._linear(gelu(inner), f"{layer}.fc2")
 
     def _attend(
         self, x: Float64, memory: Float64, name: str, heads: int, *, causal: bool = False
     ) -> Float64:
-        """Attention of the normed `x` over `memory`, which is normed too where it is `x` itself."""
+        """Attend from the normed `x` to `memory`, which is normed, too, where it is `x` itself."""
         normed = self._norm(x, f"{name}_layer_norm")
         source = normed if memory is x else memory
         q = self._linear(normed, f"{name}.q_proj")
         k = self._linear(source, f"{name}.k_proj", bias=False)
         v = self._linear(source, f"{name}.v_proj")
         size = x.shape[2] // heads
-        mixed = np.empty_like(q)
+        attended = np.empty_like(q)
         for row in range(x.shape[0]):
             for head in range(heads):  # one by one: the scores of all would not fit
                 part = slice(head * size, (head + 1) * size)
@@ -158,8 +162,14 @@ class Reference:
                     scores[np.triu(np.ones(scores.shape, bool), 1)] = -np.inf
                 weights = np.exp(scores - scores.max(axis=1, keepdims=True))
                 weights /= weights.sum(axis=1, keepdims=True)
-                mixed[row, :, part] = weights @ v[row, :, part]
-        return self._linear(mixed, f"{name}.out_proj")
+                attended[row, :, part] = weights @ v[row, :, part]
+        return self._linear(attended, f"{name}.out_proj")
+
+
+def _last_value(stages: Iterator[Stage]) -> Float64:
+    """Return the value of the last stage; no earlier one is kept."""
+    ((_, value),) = deque(stages, maxlen=1)
+    return value
 
 
 def gelu(x: Float64) -> Float64:
@@ -170,10 +180,11 @@ def gelu(x: Float64) -> Float64:
 
 
 class GraphSources:
-    """The folders that graphs are taken from.
+    """The folders with the graphs to compare.
 
     Args:
-        checkpoint: what it was made of, if that is at hand.
+        directory: the model directory.
+        checkpoint: the one that it was converted from, if given.
         work: empty folder for graphs that are made for the comparison.
     """
 
@@ -187,16 +198,20 @@ class GraphSources:
 
     @property
     def float_encoder(self) -> Path:
-        """Model directory whose encoder is float32."""
-        return self.directory if self.spec.encoder_quantization == "none" else self._float
+        """Model directory whose encoder is float32: this one, or a conversion of the checkpoint."""
+        if self.spec.encoder_quantization == "none":
+            return self.directory
+        return self._float_directory
 
     @property
     def float_decoder(self) -> Path:
-        """Model directory whose decoder is float32; raises like `float_encoder`."""
-        return self.directory if self.spec.quantization == "none" else self._float
+        """Model directory whose decoder is float32; see `float_encoder`."""
+        if self.spec.quantization == "none":
+            return self.directory
+        return self._float_directory
 
     @cached_property
-    def _float(self) -> Path:
+    def _float_directory(self) -> Path:
         out = self._work / "float32"
         if self.checkpoint is None:
             raise ModelError(
@@ -209,7 +224,7 @@ class GraphSources:
 
 
 class GraphReference:
-    """The float32 graphs of a model directory, in the place of a checkpoint."""
+    """The float32 graphs of a model directory, where there is no checkpoint."""
 
     name = "float32 graphs of the model directory"
 
@@ -244,54 +259,58 @@ def stage_names(part: str, n_layers: int) -> list[str]:
     """Return the stages along a part's data path, as `Reference` yields them."""
     if part == "encoder":
         first = ["encoder.conv1.gelu", "encoder.conv2.gelu", "encoder.embedded"]
-        steps, last = ["self_attn.residual", "out"], ["audio_features"]
+        steps = ["self_attn.residual", "out"]
+        last = ["audio_features"]
     else:
-        first, last = ["decoder.embedded"], ["decoder.hidden", "logits"]
+        first = ["decoder.embedded"]
         steps = ["self_attn.residual", "encoder_attn.residual", "out"]
+        last = ["decoder.hidden", "logits"]
     inner = [f"{part}.layers.{i}.{step}" for i in range(n_layers) for step in steps]
     return [*first, *inner, *last]
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTokens:
-    """Tokens that the decoders are shown.
+class DecoderTokens:
+    """The token histories that all decoders are fed.
 
     Attributes:
         tokens: `(n_windows, length)` int64: prefix, text, end-of-transcript, zeros.
         n_prefix: forced tokens at the beginning.
-        n_known: for each window, tokens before the zeros.
+        lengths: for each window, tokens before the zeros.
     """
 
     tokens: IntArray
     n_prefix: int
-    n_known: tuple[int, ...]
+    lengths: tuple[int, ...]
 
-    def deciding(self) -> Iterator[tuple[int, int]]:
-        """Yield row and position of every place whose logits choose a token of the transcript."""
-        for row, n_known in enumerate(self.n_known):
-            for position in range(self.n_prefix - 1, n_known - 1):
+    def deciding_positions(self) -> Iterator[tuple[int, int]]:
+        """Yield row and position of all logits that choose a token of the transcript."""
+        for row, length in enumerate(self.lengths):
+            for position in range(self.n_prefix - 1, length - 1):
                 yield row, position
 
 
 class ReferenceModel:
-    """A reference and what it makes of the test inputs.
+    """A reference and its results for the test inputs.
 
     Attributes:
         mel: `(n_windows, n_mels, n_frames)` float32 of the windows that are compared.
-        shown: tokens that decoders are shown, for these windows.
+        fed: the tokens that decoders are fed for these windows.
         features: `(n_windows, n_positions, d_model)` float32 audio features of the reference.
     """
 
     def __init__(
-        self, source: Reference | GraphReference, mel: FloatArray, shown: ShownTokens
+        self, source: Reference | GraphReference, mel: FloatArray, fed: DecoderTokens
     ) -> None:
-        self.source, self.mel, self.shown = source, mel, shown
+        self.source = source
+        self.mel = mel
+        self.fed = fed
         self.features: FloatArray = source.encode(mel).astype(np.float32)
         self._logits: dict[int, AnyArray] = {}
 
     def logits(self, pad_to: int) -> AnyArray:
-        """Return its logits for its own features, each padding computed once."""
+        """Return the logits for its own features, each padding computed once."""
         if pad_to not in self._logits:
-            logits = self.source.logits(self.shown.tokens, self.features, pad_to)
+            logits = self.source.logits(self.fed.tokens, self.features, pad_to)
             self._logits[pad_to] = logits
         return self._logits[pad_to]

@@ -1,4 +1,4 @@
-"""One way to run each graph, on the host or on the chip, and to look at the values inside."""
+"""Runs of each kind of graph, on the host or on the chip, and of the values inside a graph."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Feeds = Mapping[str, AnyArray]
 
 
 class InnerGraph:
-    """A graph with what it is fed, and any of its values on demand.
+    """A graph with its inputs, which returns any of its values.
 
     Args:
         path: an ONNX file.
@@ -53,17 +53,19 @@ class InnerGraph:
         self._outputs = {value.name for value in graph.output}
 
     def values(self, names: Sequence[str]) -> Iterator[dict[str, AnyArray]]:
-        """Run the graph as often as needed to see these values, some at each run.
+        """Run the graph as often as these values take, some at each run.
 
         Args:
             names: values that nodes make; others are left out.
 
         Yields:
-            value to array, in the order of the names.
+            arrays by value, in the order of the names.
         """
         made = [name for name in names if name in self._made]
         for start in range(0, len(made), VALUES_AT_ONCE):
-            yield self.run_each(made[start : start + VALUES_AT_ONCE], [self._feeds])[0]
+            batch = made[start : start + VALUES_AT_ONCE]
+            (values,) = self.run_each(batch, [self._feeds])
+            yield values
 
     def run_each(self, names: Sequence[str], feeds: Sequence[Feeds]) -> list[dict[str, AnyArray]]:
         """Return these values for several feeds, the graph loaded once."""
@@ -72,12 +74,12 @@ class InnerGraph:
         tail = ModelProto(graph=GraphProto(output=extra)).SerializeToString()
         with running(self._label, EXPORT_AGAIN):
             session = _open_plain_session(self._encoded + tail, self._folder)
-            runs = [session.run(list(names), dict(one)) for one in feeds]
+            runs = [session.run(list(names), dict(inputs)) for inputs in feeds]
         return [dict(zip(names, run, strict=True)) for run in runs]
 
 
 def _open_plain_session(encoded: bytes, folder: Path) -> onnxruntime.InferenceSession:
-    """Return a session that computes every node as it is written: nothing fused, nothing folded."""
+    """Return a session that computes every node as it is written, nothing fused or folded."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -97,8 +99,8 @@ class EncoderRun:
     Attributes:
         graph: name for reports.
         encode: `(batch, n_mels, n_frames)` to `(batch, n_positions, d_model)`.
-        inner: the graph fed with one window `(n_mels, n_frames)`; a chip has none.
-        names: its value for each stage of the reference that is called otherwise.
+        inner: returns the graph, fed with one window `(n_mels, n_frames)`; a chip has none.
+        names: stages of the reference to values, where their names differ.
     """
 
     graph: str
@@ -116,8 +118,9 @@ class DecoderRun:
         logits: `(batch, n_tokens)` and `(batch, n_positions, d_model)` to
             `(batch, n_tokens, n_vocab)`.
         pad_to: positions that it pads features to.
-        inner: the graph fed with one row of tokens `(n_tokens,)` and features; a chip has none.
-        names: its value for each stage of the reference that is called otherwise.
+        inner: returns the graph, fed with one row of tokens `(n_tokens,)` and its features; a chip
+            has none.
+        names: stages of the reference to values, where their names differ.
     """
 
     graph: str
@@ -131,14 +134,17 @@ def stage_values(
     run: EncoderRun | DecoderRun, stages: Iterable[str], *fed: AnyArray
 ) -> Iterator[tuple[str, AnyArray]]:
     """Yield the values of a graph, fed with one row, at the stages that it has."""
+    if run.inner is None:
+        return
     by_name = {run.names.get(stage, stage): stage for stage in stages}
-    if run.inner is not None:
-        for values in run.inner(*fed).values(list(by_name)):
-            yield from ((by_name[name], value) for name, value in values.items())
+    graph = run.inner(*fed)
+    for values in graph.values(list(by_name)):
+        for name, value in values.items():
+            yield by_name[name], value
 
 
 def cached_encoder(directory: Path) -> EncoderRun:
-    """`encoder.onnx` of a model directory."""
+    """Return a run of a model directory's `encoder.onnx`."""
     spec = ModelSpec.load(directory)
     label = _label_graph(ENCODER_FILE, spec.encoder_quantization)
 
@@ -153,9 +159,9 @@ def cached_encoder(directory: Path) -> EncoderRun:
 
 
 def cached_decoder(directory: Path, pad_to: int | None = None) -> DecoderRun:
-    """`cross_kv.onnx` and `decoder.onnx`, padded to the full context as they are used.
+    """Return a run of a model directory's `cross_kv.onnx` and `decoder.onnx`.
 
-    `pad_to` is another target, 0 for none.
+    Features are padded to the full context, as in transcriptions, or to `pad_to`, 0 for not at all.
     """
     spec = ModelSpec.load(directory)
     dims = spec.dims
@@ -169,7 +175,8 @@ def cached_decoder(directory: Path, pad_to: int | None = None) -> DecoderRun:
         with CachedDecoder(directory, spec) as decoder:
             for row, audio in zip(tokens, features, strict=True):
                 state = decoder.start(audio[np.newaxis], (padding,))
-                rows.append(decoder.step(row[np.newaxis], state, positions)[0].logits)
+                output, _ = decoder.step(row[np.newaxis], state, positions)
+                rows.append(output.logits)
         return np.concatenate(rows)
 
     def inner(tokens: IntArray, features: FloatArray) -> InnerGraph:
@@ -178,9 +185,8 @@ def cached_decoder(directory: Path, pad_to: int | None = None) -> DecoderRun:
         with CachedDecoder(directory, spec) as decoder:
             state = decoder.start(features[np.newaxis], (padding,))
         shape = (1, dims.n_decoder_heads, n_tokens, dims.cache_head_size)
-        past = dict.fromkeys(
-            cache_names("past", dims.n_decoder_layers), np.zeros(shape, np.float32)
-        )
+        empty = np.zeros(shape, np.float32)
+        past = dict.fromkeys(cache_names("past", dims.n_decoder_layers), empty)
         after = replace(state, n_tokens=n_tokens)
         feeds = state.cross.arrays | past
         feeds |= StepInputs(dims.n_text_ctx).make(tokens[np.newaxis], after)
@@ -191,14 +197,17 @@ def cached_decoder(directory: Path, pad_to: int | None = None) -> DecoderRun:
 
 
 def _name_stages(n_layers: int) -> dict[str, str]:
-    """Of the cached decoder: each stage's value, called by the norm that takes it."""
-    found = {}
+    """Return the cached decoder's values at the stages, which are named after the norm behind."""
+    names = {}
     for i in range(n_layers):
-        stem, after = f"decoder.layers.{i}", f"decoder.layers.{i + 1}.self_attn_layer_norm"
-        found[f"{stem}.self_attn.residual"] = f"{stem}.encoder_attn_layer_norm.in"
-        found[f"{stem}.encoder_attn.residual"] = f"{stem}.final_layer_norm.in"
-        found[f"{stem}.out"] = f"{after if i + 1 < n_layers else 'decoder.layer_norm'}.in"
-    return found
+        layer = f"decoder.layers.{i}"
+        next_norm = f"decoder.layers.{i + 1}.self_attn_layer_norm"
+        if i + 1 == n_layers:
+            next_norm = "decoder.layer_norm"
+        names[f"{layer}.self_attn.residual"] = f"{layer}.encoder_attn_layer_norm.in"
+        names[f"{layer}.encoder_attn.residual"] = f"{layer}.final_layer_norm.in"
+        names[f"{layer}.out"] = f"{next_norm}.in"
+    return names
 
 
 def _label_graph(file: str, quantization: str) -> str:
@@ -206,11 +215,12 @@ def _label_graph(file: str, quantization: str) -> str:
 
 
 def hailo_encoder_run(path: Path, label: str = "") -> EncoderRun:
-    """Return a graph with the Hailo-form encoder's input and output."""
+    """Return a run of a graph with the Hailo-form encoder's input and output."""
     output = hailo_forms.ENCODER_OUTPUT
 
     def feeds(mel: FloatArray) -> Feeds:
-        return {hailo_forms.ENCODER_INPUT: np.ascontiguousarray(mel[np.newaxis, :, np.newaxis])}
+        image = np.ascontiguousarray(mel[np.newaxis, :, np.newaxis])
+        return {hailo_forms.ENCODER_INPUT: image}
 
     def inner(mel: FloatArray) -> InnerGraph:
         return InnerGraph(path, feeds(mel), label)
@@ -223,8 +233,8 @@ def hailo_encoder_run(path: Path, label: str = "") -> EncoderRun:
 
 
 def hailo_decoder_run(path: Path, label: str = "") -> DecoderRun:
-    """Return a graph with the Hailo-form decoder's inputs and output."""
-    output, names = hailo_forms.LOGITS, {"decoder.embedded": "embedded"}
+    """Return a run of a graph with the Hailo-form decoder's inputs and output."""
+    output = hailo_forms.LOGITS
 
     def feeds(tokens: IntArray, features: FloatArray) -> Feeds:
         return {
@@ -236,15 +246,16 @@ def hailo_decoder_run(path: Path, label: str = "") -> DecoderRun:
         return InnerGraph(path, feeds(tokens, features), label)
 
     def logits(tokens: IntArray, features: FloatArray) -> FloatArray:
-        rows = [feeds(*row) for row in zip(tokens, features, strict=True)]
+        rows = [feeds(ids, audio) for ids, audio in zip(tokens, features, strict=True)]
         runs = inner(tokens[0], features[0]).run_each([output], rows)
         return np.concatenate([run[output] for run in runs])
 
+    names = {"decoder.embedded": "embedded"}
     return DecoderRun(label or path.name, logits, inner=inner, names=names)
 
 
 def hef_encoder(path: Path, spec: ModelSpec, n_frames: int) -> EncoderRun | str:
-    """Return an encoder on the chip, or why its window is not the one that is compared."""
+    """Return a run of an encoder on the chip, or why its window cannot be compared."""
     encoder = HefEncoder(path, spec)
     if encoder.n_frames != n_frames:
         return f"{path.name} takes {encoder.n_frames} frames, the windows here have {n_frames}"
@@ -259,15 +270,16 @@ def hef_encoder(path: Path, spec: ModelSpec, n_frames: int) -> EncoderRun | str:
 def hef_decoder(
     path: Path, spec: ModelSpec, assets: Path, sizes: tuple[int, int]
 ) -> DecoderRun | str:
-    """Return a decoder on the chip, or why its sizes are not those that are compared.
+    """Return a run of a decoder on the chip, or why its sizes cannot be compared.
 
-    `sizes` are encoder positions and tokens of what is compared, `assets` has the host's arrays.
+    `sizes` are the compared encoder positions and tokens, `assets` has the host's arrays.
     """
     runner = HefRunner(path, spec, assets)
     if (runner.n_positions, runner.length) != sizes:
+        n_positions, length = sizes
         return (
             f"{path.name} takes {runner.n_positions} positions and {runner.length} tokens, here "
-            f"there are {sizes[0]} and {sizes[1]}"
+            f"there are {n_positions} and {length}"
         )
 
     def logits(tokens: IntArray, features: FloatArray) -> FloatArray:

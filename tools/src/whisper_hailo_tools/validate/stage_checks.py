@@ -1,4 +1,4 @@
-"""The rungs one by one: each graph runs on the same windows and is compared with the reference."""
+"""The comparison of each form's graph with the reference, on the same windows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.paths import resolve_within
 from whisper_hailo.core.spec import PARTS, HailoForm
 from whisper_hailo_tools.difference import Difference, DifferenceTally, difference
-from whisper_hailo_tools.validate.reference import GraphSources, ReferenceModel, ShownTokens
+from whisper_hailo_tools.validate.reference import DecoderTokens, GraphSources, ReferenceModel
 from whisper_hailo_tools.validate.runs import (
     DecoderRun,
     EncoderRun,
@@ -30,32 +30,44 @@ from whisper_hailo_tools.validate.runs import (
     stage_values,
 )
 
-FLOAT, QUANTIZED, HAILO, EMULATED, HEF = "float32", "quantised", "hailo-form", "emulated", "hef"
+FLOAT: Final = "float32"
+QUANTIZED: Final = "quantised"
+HAILO: Final = "hailo-form"
+EMULATED: Final = "emulated"
+HEF: Final = "hef"
+"""Forms of a part."""
 
-PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
+PASSED: Final = "passed"
+FAILED: Final = "failed"
+NOT_RUN: Final = "not run"
+"""Results of a comparison."""
 
 _NO_FORMS: Final = "no graph for the Hailo compiler; convert with --hailo"
 
 _CEILING_DB: Final = 180.0
-"""Equal arrays have no ratio; what falls from there falls from more than float32 has."""
+"""The ratio of equal arrays in place of infinity: more than float32 can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a difference may be at most: `relative` at most, or `snr_db` at least, the value."""
+    """The limit of a difference.
+
+    Attributes:
+        measure: `relative`, which is `value` at most, or `snr_db`, which is `value` at least.
+    """
 
     measure: str
     value: float
 
     def holds(self, found: Difference) -> bool:
-        """Return whether a difference is within it."""
+        """Return whether a difference is within the limit."""
         if self.measure == "snr_db":
             return found.snr_db >= self.value
         return found.relative <= self.value
 
     @property
     def text(self) -> str:
-        """As a table shows it."""
+        """Text of the limit for tables."""
         if self.measure == "snr_db":
             return f"SNR >= {self.value:g} dB"
         return f"relative <= {self.value:g}"
@@ -65,22 +77,24 @@ EXACT: Final = Limit("relative", 1e-4)
 """Float32 graphs that compute the same in another order: SPEC's tolerance for the Hailo forms."""
 
 BLOCKS: Final = {"int8": Limit("snr_db", 25.0), "int4": Limit("snr_db", 10.0)}
-"""Weight-only blocks. Random weights, the harsh case, come to 34 and 13 dB."""
+"""Weight-only blocks: random weights, the harshest case, reach 34 and 13 dB."""
 
 CHIP: Final = Limit("snr_db", 15.0)
-"""The vendor ships its encoder under the name 15dB; the study's own build came to 9.2 dB."""
+"""The vendor publishes its encoder under the name 15dB; the study's own build reached 9.2 dB."""
 
 
 def limit_of(kind: str, quantization: str) -> Limit:
     """Return the limit of a form; `quantization` is that of its weights."""
     if kind in (EMULATED, HEF):
         return CHIP
-    return BLOCKS.get(quantization, EXACT) if kind == QUANTIZED else EXACT
+    if kind == QUANTIZED:
+        return BLOCKS.get(quantization, EXACT)
+    return EXACT
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Places of the transcripts at which the best token is the reference's."""
+    """The `same` of all (`of`) positions at which the best token is the reference's."""
 
     same: int
     of: int
@@ -88,10 +102,14 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class LayerResult:
-    """One stage along the data path: name, and signal-to-noise ratio against the reference."""
+    """One stage along the data path, with its signal-to-noise ratio against the reference."""
 
     name: str
     snr_db: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values for JSON, which has no infinity: `None` in its place."""
+        return {"name": self.name, "snr_db": self.snr_db if np.isfinite(self.snr_db) else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +118,9 @@ class FormResult:
 
     Attributes:
         status: `passed`, `failed` or `not run`.
-        graph: name of what ran, or why nothing did.
+        graph: name of the graph, or why none ran.
+        tokens: agreement of the transcripts' tokens.
+        layers: the stages along the data path.
     """
 
     kind: str
@@ -108,72 +128,88 @@ class FormResult:
     status: str
     graph: str
     limit: Limit | None = None
-    found: Difference | None = None
+    difference: Difference | None = None
     tokens: Agreement | None = None
     layers: tuple[LayerResult, ...] = ()
 
     @property
     def steepest_fall(self) -> tuple[LayerResult, LayerResult] | None:
         """The two stages between which the ratio falls most; `None` where it never falls."""
-        falls = [
-            (min(before.snr_db, _CEILING_DB) - after.snr_db, before, after)
-            for before, after in pairwise(self.layers)
-        ]
-        fall, before, after = max(falls, key=lambda one: one[0], default=(0.0, None, None))
-        return (before, after) if before and after and fall > 0 else None
+        largest_fall_db = 0.0
+        stages = None
+        for before, after in pairwise(self.layers):
+            fall_db = min(before.snr_db, _CEILING_DB) - after.snr_db
+            if fall_db > largest_fall_db:
+                largest_fall_db = fall_db
+                stages = (before, after)
+        return stages
 
     def to_dict(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"rung": self.kind, "part": self.part, "status": self.status}
-        if self.found is None or self.limit is None:
+        if self.difference is None or self.limit is None:
             return facts | {"reason": self.graph}
         return facts | {
             "graph": self.graph,
             "limit": self.limit.text,
-            "difference": self.found.to_dict(),
+            "difference": self.difference.to_dict(),
             "tokens": None if self.tokens is None else [self.tokens.same, self.tokens.of],
-            "layers": [
-                {"name": one.name, "snr_db": one.snr_db if np.isfinite(one.snr_db) else None}
-                for one in self.layers
-            ],
+            "layers": [layer.to_dict() for layer in self.layers],
         }
 
 
 def try_encoder(
     kind: str, run: EncoderRun, reference: ReferenceModel, judge: DecoderRun, limit: Limit
 ) -> FormResult:
-    """Run an encoder; `judge` is the decoder that its tokens are compared by."""
-    shown = reference.shown
+    """Run an encoder; the decoder `judge` gives the tokens that are compared."""
+    fed = reference.fed
     features = run.encode(reference.mel)
-    expected = judge.logits(shown.tokens, reference.features)
-    tokens = agreement(judge.logits(shown.tokens, features), expected, shown)
+    expected = judge.logits(fed.tokens, reference.features)
+    actual = judge.logits(fed.tokens, features)
     found = difference(features, reference.features)
-    status = PASSED if limit.holds(found) else FAILED
     stages = reference.source.encoder_stages(reference.mel[:1])
-    layers = tuple(_compare_layers(run, stages, reference.mel[0]))
-    return FormResult(kind, "encoder", status, run.graph, limit, found, tokens, layers)
+    return FormResult(
+        kind=kind,
+        part="encoder",
+        status=PASSED if limit.holds(found) else FAILED,
+        graph=run.graph,
+        limit=limit,
+        difference=found,
+        tokens=agreement(actual, expected, fed),
+        layers=tuple(_compare_layers(run, stages, reference.mel[0])),
+    )
 
 
 def try_decoder(kind: str, run: DecoderRun, reference: ReferenceModel, limit: Limit) -> FormResult:
     """Run a decoder on the reference's features."""
-    shown, features = reference.shown, reference.features
+    fed = reference.fed
+    features = reference.features
     expected = reference.logits(run.pad_to)
-    got = run.logits(shown.tokens, features)
+    actual = run.logits(fed.tokens, features)
     tally = DifferenceTally()
-    for row, n_known in enumerate(shown.n_known):
-        tally.add(got[row, :n_known], expected[row, :n_known])
+    for row, length in enumerate(fed.lengths):
+        tally.add(actual[row, :length], expected[row, :length])
     found = tally.difference()
-    tokens = agreement(got, expected, shown)
-    status = PASSED if limit.holds(found) else FAILED
-    stages = reference.source.decoder_stages(shown.tokens[:1], features[:1], run.pad_to)
-    layers = tuple(_compare_layers(run, stages, shown.tokens[0], features[0]))
-    return FormResult(kind, "decoder", status, run.graph, limit, found, tokens, layers)
+    stages = reference.source.decoder_stages(fed.tokens[:1], features[:1], run.pad_to)
+    return FormResult(
+        kind=kind,
+        part="decoder",
+        status=PASSED if limit.holds(found) else FAILED,
+        graph=run.graph,
+        limit=limit,
+        difference=found,
+        tokens=agreement(actual, expected, fed),
+        layers=tuple(_compare_layers(run, stages, fed.tokens[0], features[0])),
+    )
 
 
-def agreement(got: AnyArray, expected: AnyArray, shown: ShownTokens) -> Agreement:
-    """Count places where both choose the same token, given the same ones before it."""
-    places = list(shown.deciding())
-    same = sum(int(got[place].argmax()) == int(expected[place].argmax()) for place in places)
-    return Agreement(same, len(places))
+def agreement(actual: AnyArray, expected: AnyArray, fed: DecoderTokens) -> Agreement:
+    """Count the positions where both choose the same token, given the same ones before it."""
+    positions = list(fed.deciding_positions())
+    same = 0
+    for position in positions:
+        if actual[position].argmax() == expected[position].argmax():
+            same += 1
+    return Agreement(same, len(positions))
 
 
 def _compare_layers(
@@ -188,7 +224,7 @@ def _compare_layers(
 
 
 class FormChecks:
-    """All rungs of one model directory."""
+    """The comparisons of all forms in one model directory."""
 
     def __init__(self, sources: GraphSources, reference: ReferenceModel) -> None:
         self._directory = sources.directory
@@ -197,8 +233,8 @@ class FormChecks:
         self._reference = reference
 
     def check_all(self) -> Iterator[FormResult]:
-        """Check every form, encoder first, then decoder."""
-        rungs = {
+        """Check every form, first those of the encoder, then those of the decoder."""
+        forms = {
             FLOAT: self._float,
             QUANTIZED: self._quantized,
             HAILO: self._hailo,
@@ -206,8 +242,8 @@ class FormChecks:
             HEF: self._hef,
         }
         for part in PARTS:
-            for kind, find in rungs.items():
-                run = find(part)
+            for kind, find_run in forms.items():
+                run = find_run(part)
                 limit = limit_of(kind, self._quantization(part))
                 if isinstance(run, str):
                     yield FormResult(kind, part, NOT_RUN, run)
@@ -230,40 +266,44 @@ class FormChecks:
     def _float(self, part: str) -> EncoderRun | DecoderRun | str:
         if self._sources.checkpoint is None:
             return "the reference here; --checkpoint gives a higher one"
-        return cached_encoder(self._sources.float_encoder) if part == "encoder" else self._decoder
+        if part == "encoder":
+            return cached_encoder(self._sources.float_encoder)
+        return self._decoder
 
     def _quantized(self, part: str) -> EncoderRun | DecoderRun | str:
         if self._quantization(part) == "none":
             option = "--encoder-quantize" if part == "encoder" else "--quantize"
             return f"float32 here; convert with {option} to have another one judged"
-        run = cached_encoder if part == "encoder" else cached_decoder
-        return run(self._directory)
+        make_run = cached_encoder if part == "encoder" else cached_decoder
+        return make_run(self._directory)
 
     def _hailo(self, part: str) -> EncoderRun | DecoderRun | str:
-        if (form := self._form(part)) is None:
+        form = self._form(part)
+        if form is None:
             return _NO_FORMS
-        run = hailo_encoder_run if part == "encoder" else hailo_decoder_run
-        return run(resolve_within(self._directory, form.file))
+        make_run = hailo_encoder_run if part == "encoder" else hailo_decoder_run
+        return make_run(resolve_within(self._directory, form.file))
 
     def _emulated(self, part: str) -> EncoderRun | DecoderRun | str:
-        if (form := self._form(part)) is None:
+        form = self._form(part)
+        if form is None:
             return _NO_FORMS
         path = resolve_within(self._directory, form.emulated_file)
         if not path.is_file():
             return f"no {path.name}; whisper-hailo emulate --part {part} makes it"
-        run = hailo_encoder_run if part == "encoder" else hailo_decoder_run
-        return run(path, f"{path.name} ({emulated_plan(path, self._spec, form)})")
+        make_run = hailo_encoder_run if part == "encoder" else hailo_decoder_run
+        return make_run(path, f"{path.name} ({emulated_plan(path, self._spec, form)})")
 
     def _hef(self, part: str) -> EncoderRun | DecoderRun | str:
-        """Return the HEF that this machine's chip takes, if it has the sizes that are compared."""
-        arch, what = find_npu()
+        """Return a run of the HEF for this machine's chip, if it has the compared sizes."""
+        arch, chip = find_npu()
         if arch is None:
-            return f"{what}; validate on the device"
+            return f"{chip}; validate on the device"
         path = matching_hef(self._directory, self._spec, arch, part)
         if path is None:
-            return f"no HEF of this model for {what}; whisper-hailo compile makes one"
+            return f"no HEF of this model for {chip}; whisper-hailo compile makes one"
         reference = self._reference
         if part == "encoder":
             return hef_encoder(path, self._spec, reference.mel.shape[2])
-        sizes = reference.features.shape[1], reference.shown.tokens.shape[1]
+        sizes = (reference.features.shape[1], reference.fed.tokens.shape[1])
         return hef_decoder(path, self._spec, self._directory, sizes)

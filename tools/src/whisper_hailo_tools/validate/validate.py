@@ -1,10 +1,12 @@
-"""Compares every form of a model directory with its checkpoint."""
+"""Validation: every form of a model directory compared with its checkpoint."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,11 +35,11 @@ from whisper_hailo_tools.calibrate.windows import (
 )
 from whisper_hailo_tools.options import ValidateOptions
 from whisper_hailo_tools.validate.reference import (
+    DecoderTokens,
     GraphReference,
     GraphSources,
     Reference,
     ReferenceModel,
-    ShownTokens,
 )
 from whisper_hailo_tools.validate.stage_checks import FAILED, FormChecks, FormResult
 
@@ -46,18 +48,19 @@ logger = logging.getLogger(__name__)
 FORMAT_VERSION = 3
 
 SEED = 0
+"""Fixed: validations of the same model and recordings compare the same windows."""
 
 DEFAULT_LENGTH = 32
-"""Tokens that decoders are shown where no Hailo decoder says how many it takes."""
+"""Tokens that decoders are fed where no Hailo decoder has a length."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParityReport:
-    """What was found about every form of a model.
+    """The results for every form of a model.
 
     Attributes:
         used: recording and number of the window in it, for each window.
-        files: file of the model directory to hash.
+        files: files of the model directory to their hashes.
     """
 
     model: str
@@ -94,7 +97,11 @@ class ParityReport:
 def validate(directory: Path, options: ValidateOptions) -> ParityReport:
     """Compare every form of a model directory with its checkpoint.
 
-    The windows have the size of the Hailo forms, and the decoders are shown as many tokens.
+    The windows have the size of the Hailo forms, and the decoders are fed as many tokens.
+
+    Raises:
+        ModelError: the model is damaged, or not of the given checkpoint.
+        AudioError: there is no usable speech.
     """
     spec = ModelSpec.load(directory)
     checkpoint = _open_checkpoint(spec, options)
@@ -109,8 +116,8 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
         windows = draw_windows(folder, plan, spec.dims.n_mels, options.windows)
         logger.info("%d windows of %g s from %s", len(windows.used), plan.window_s, folder)
         length = min(length, spec.dims.n_text_ctx)
-        shown = decode_greedily(directory, spec, windows.mel, length, options.language)
-        reference = ReferenceModel(source, windows.mel, shown)
+        fed = decode_greedily(directory, spec, windows.mel, length, options.language)
+        reference = ReferenceModel(source, windows.mel, fed)
         results = tuple(FormChecks(sources, reference).check_all())
     return ParityReport(
         model=spec.name,
@@ -124,23 +131,35 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
 
 
 def _open_checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | None:
-    """Return the checkpoint that a model was made of, opened and recognised by its hashes."""
-    known = spec.source.sha256
+    """Return the checkpoint that a model was converted from, which its hashes prove.
+
+    Without the option it is the bundled one, if the model is of that.
+    """
+    recorded = spec.source.sha256
     if options.checkpoint is None:
-        bundled = ASSETS / BUNDLED
-        opened = Checkpoint(bundled) if spec.source.name == BUNDLED and bundled.is_dir() else None
-        return opened if opened is not None and source_hashes(opened) == known else None
+        return _open_bundled(spec)
     path, _ = locate_checkpoint(parse_name(options.checkpoint), None)
-    opened = Checkpoint(path)
-    hashes = source_hashes(opened)
-    wrong = sorted(n for n in known.keys() | hashes.keys() if known.get(n) != hashes.get(n))
-    if wrong:
+    checkpoint = Checkpoint(path)
+    hashes = source_hashes(checkpoint)
+    names = sorted(recorded.keys() | hashes.keys())
+    differing = [name for name in names if recorded.get(name) != hashes.get(name)]
+    if differing:
         raise ModelError(
-            f"{display_path(path)} is not the checkpoint of this model: {', '.join(wrong[:3])} "
-            "differs from the one that model.json names; give that one to --checkpoint or "
-            "convert again"
+            f"{display_path(path)} is not the checkpoint of this model: "
+            f"{', '.join(differing[:3])} differs from the one that model.json names; give that one "
+            "to --checkpoint or convert again"
         )
-    return opened
+    return checkpoint
+
+
+def _open_bundled(spec: ModelSpec) -> Checkpoint | None:
+    path = ASSETS / BUNDLED
+    if spec.source.name != BUNDLED or not path.is_dir():
+        return None
+    checkpoint = Checkpoint(path)
+    if source_hashes(checkpoint) != spec.source.sha256:  # another version's
+        return None
+    return checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +169,7 @@ class Windows:
     Attributes:
         mel: `(n_windows, n_mels, n_frames)` float32.
         used: recording and number of the window in it, for each.
+        sha256: of the recordings by their names.
     """
 
     mel: FloatArray
@@ -163,7 +183,9 @@ def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Win
     A folder that has fewer gives fewer than `count`.
     """
     sources = find_sources(folder, SEED)
-    mels, used, hashes = [], [], {}
+    mels: list[FloatArray] = []
+    used: list[tuple[str, int]] = []
+    hashes: dict[str, str] = {}
     for name, index, audio in _draw_windows(sources, plan):
         mels.append(log_mel(pad_or_trim(audio, plan.window_samples), n_mels))
         used.append((name, index))
@@ -176,37 +198,36 @@ def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Win
 
 
 def _draw_windows(sources: Sources, plan: WindowPlan) -> Iterator[tuple[str, int, FloatArray]]:
-    """Yield one window of every file, then a second of each, until none gives any more."""
-    turn, found = 0, True
-    while found:
-        found = False
+    """Yield one window of every file, then a second of each, until none has any more."""
+    for turn in itertools.count():
+        is_empty = True
         for name in sources.files:
-            try:
+            with suppress(AudioError):  # a broken recording; the others serve as well
                 for index, audio in draw(sources.folder / name, name, plan, SEED, (turn, 1)):
-                    found = True
+                    is_empty = False
                     yield name, index, audio
-            except AudioError:
-                continue
-        turn += 1
+        if is_empty:
+            return
 
 
 def decode_greedily(
     directory: Path, spec: ModelSpec, mel: FloatArray, length: int, language: str
-) -> ShownTokens:
-    """Return what the model directory's own encoder and cached decoder make of windows.
+) -> DecoderTokens:
+    """Return the transcripts of windows by the model directory's own encoder and cached decoder.
 
     `mel` is `(n_windows, n_mels, n_frames)` float32; a row has `length` tokens.
     """
     options = DecodingOptions(language=language)
-    prefix: tuple[int, ...] = (spec.tokens.sot,)  # all that is forced without a tokenizer
+    prefix: tuple[int, ...] = (spec.tokens.sot,)  # without a tokenizer nothing else is known
     if TOKENIZER_FILE in spec.files:
         tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
         prefix = tokenizer.prefix(options.language, options.task)[:length]
-    shown = np.zeros((len(mel), length), np.int64)
-    n_known = []
+    rows = np.zeros((len(mel), length), np.int64)
+    lengths = []
     with open_greedy_decoder(directory, spec, options, prefix) as decode:
-        for row, window in zip(shown, mel, strict=True):
-            tokens = decode(window)[1][:length]
+        for row, window in zip(rows, mel, strict=True):
+            _, tokens = decode(window)
+            tokens = tokens[:length]
             row[: len(tokens)] = tokens
-            n_known.append(len(tokens))
-    return ShownTokens(shown, len(prefix), tuple(n_known))
+            lengths.append(len(tokens))
+    return DecoderTokens(rows, len(prefix), tuple(lengths))

@@ -71,7 +71,7 @@ def test_tokens_that_decoders_are_shown(toy_model: Path, monkeypatch: pytest.Mon
     sot, eot = spec.tokens.sot, spec.tokens.eot
     expected = [[sot, 21, 22, eot, 0, 0], [sot, 31, 32, 33, 34, 35], [sot, eot, 0, 0, 0, 0]]
     assert found.tokens.tolist() == expected
-    assert (found.n_prefix, found.n_known) == (1, (4, 6, 2))
+    assert (found.n_prefix, found.lengths) == (1, (4, 6, 2))
 
 
 def test_quantised_is_compared_with_floats_of_the_checkpoint(

@@ -53,8 +53,8 @@ def test_encoder_is_judged_by_a_decoders_tokens() -> None:
     run: Any = MadeUpRun("spoiled", says=spoiled)
     found = try_encoder("float32", run, made_up_reference(TRUE), judge, WITHIN)
     assert (found.status, found.graph) == ("failed", "spoiled")
-    assert found.found is not None
-    assert found.found.relative == pytest.approx(10 / 12)
+    assert found.difference is not None
+    assert found.difference.relative == pytest.approx(10 / 12)
     # Two tokens of the first row follow its prefix, the text and the end; one of the second.
     assert found.tokens == Agreement(2, 3)
     good: Any = MadeUpRun(says=FEATURES)
@@ -68,8 +68,8 @@ def test_decoder_is_judged_row_by_row_up_to_its_zeros() -> None:
     reference = made_up_reference(TRUE)
     reference.logits(0)  # kept for other rungs
     found = try_decoder("float32", run, reference, WITHIN)
-    assert found.found is not None
-    assert found.found.max_abs == pytest.approx(0, abs=1e-6)
+    assert found.difference is not None
+    assert found.difference.max_abs == pytest.approx(0, abs=1e-6)
     assert (found.status, found.tokens) == ("passed", Agreement(3, 3))
     said[1, 1] = best([3] * 5)[0, 0] + np.float32(0.07)  # chooses the only word of the second row
     worse = try_decoder("float32", run, reference, WITHIN)
@@ -77,7 +77,7 @@ def test_decoder_is_judged_row_by_row_up_to_its_zeros() -> None:
 
 
 def test_forced_tokens_and_what_follows_end_decide_nothing() -> None:
-    assert list(SHOWN.deciding()) == [(0, 1), (0, 2), (1, 1)]
+    assert list(SHOWN.deciding_positions()) == [(0, 1), (0, 2), (1, 1)]
 
 
 def test_layers_are_of_the_first_window_under_reference_names() -> None:

@@ -55,12 +55,12 @@ def test_every_rung_that_can_be_run_passes(
     for kind in ("float32", "quantised", "hailo-form"):
         result = found[kind, part]
         assert result.status == "passed"
-        assert result.found is not None
+        assert result.difference is not None
         assert result.tokens is not None
         assert 0 < result.tokens.same <= result.tokens.of
         assert [layer.name for layer in result.layers] == stages
         assert min(layer.snr_db for layer in result.layers) > 15, "in whichever order of axes"
-    exact, blocks = found["hailo-form", part].found, found["quantised", part].found
+    exact, blocks = found["hailo-form", part].difference, found["quantised", part].difference
     assert exact is not None
     assert blocks is not None
     assert exact.relative < 1e-5 < blocks.relative
@@ -100,8 +100,8 @@ def test_an_emulated_graph_is_judged_where_there_is_one(
     found = _by_rung(validate(model, ValidateOptions(audio=speech, windows=1)))
     result = found["emulated", "encoder"]
     assert result.graph == "encoder-2s-emulated.onnx (adds16)"
-    assert result.found is not None
-    assert result.found.snr_db > 3
+    assert result.difference is not None
+    assert result.difference.snr_db > 3
     assert len(result.layers) > 3
     assert "whisper-hailo emulate --part decoder" in found["emulated", "decoder"].graph
 
@@ -220,8 +220,8 @@ def test_hefs_are_run_where_a_chip_is(
         result = found["hef", part]
         assert result.status == "passed"
         assert result.graph == f"{part}_hailo8l.hef"
-        assert result.found is not None
-        assert result.found.relative < 1e-4  # the stand-in computes in float32
+        assert result.difference is not None
+        assert result.difference.relative < 1e-4  # the stand-in computes in float32
         assert result.tokens is not None
         assert result.tokens.same == result.tokens.of
 
