@@ -64,6 +64,7 @@ class RunRecord:
         begin: time of day, RFC 3339.
         audio_s: seconds of audio transcribed.
         worker_s: seconds of all its workers together.
+        untranscribed_s: seconds of speech that got no text.
     """
 
     begin: str
@@ -71,6 +72,7 @@ class RunRecord:
     audio_s: float = 0.0
     tasks: int = 0
     worker_s: float = 0.0
+    untranscribed_s: float = 0.0
 
     @property
     def speed(self) -> float:
@@ -86,6 +88,7 @@ class Status:
         audio_s: seconds of audio transcribed.
         speed: seconds of audio per second in the last run; 0 if unknown.
         left_s: estimated seconds to the end at that speed; `None` if unknown.
+        untranscribed_s: seconds of speech that got no text.
         failures: kind of failure to number of items.
     """
 
@@ -96,6 +99,7 @@ class Status:
     speed: float = 0.0
     left_s: float | None = None
     failures: dict[str, int] = field(default_factory=dict)
+    untranscribed_s: float = 0.0
 
     @property
     def remaining(self) -> int:
@@ -226,6 +230,7 @@ class BatchJob(Closing):
             audio_s=round(self.record.audio_s + outcome.audio_s, 3),
             tasks=self.record.tasks + 1,
             worker_s=round(self.record.worker_s + outcome.took_s, 3),
+            untranscribed_s=round(self.record.untranscribed_s + outcome.untranscribed_s, 3),
         )
         with self._ledger.transaction():
             task = (outcome.group, outcome.index)
@@ -244,7 +249,7 @@ class BatchJob(Closing):
                     pack(result),
                 )
             n_done = self._join_pieces(first, last)
-            query("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?)", *astuple(record))
+            query("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)", *astuple(record))
         self.record = record
         self.n_done += n_done
         if n_done:
@@ -343,6 +348,7 @@ class BatchJob(Closing):
             segments=result.segments,
             timings=Timings(),  # none: `transcripts/` has the same bytes whoever computed them
             settings=self._settings.settings,
+            untranscribed=result.untranscribed,
         )
 
     @property
@@ -394,7 +400,8 @@ def join_pieces(pieces: Sequence[PieceResult]) -> PieceResult:
         letters[piece.language] += sum(len(segment.text) for segment in piece.segments)
     ((language, _),) = letters.most_common(1)
     segments = tuple(segment for piece in pieces for segment in piece.segments)
-    return replace(pieces[-1], language=language, segments=segments)
+    untranscribed = tuple(speech for piece in pieces for speech in piece.untranscribed)
+    return replace(pieces[-1], language=language, segments=segments, untranscribed=untranscribed)
 
 
 def read_status(folder: Path) -> Status:
@@ -428,4 +435,5 @@ def read_status(folder: Path) -> Status:
         speed=round(speed, 3),
         left_s=left_s,
         failures=dict(kinds),
+        untranscribed_s=round(sum(RunRecord(*run).untranscribed_s for run in runs), 3),
     )

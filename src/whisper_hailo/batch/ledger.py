@@ -28,7 +28,7 @@ T = TypeVar("T")
 LEDGER_FILE: Final = "job.sqlite"
 ADVICE: Final = "free some space, or make it writable, and run the same command again"
 
-_VERSION: Final = 3
+_VERSION: Final = 4
 _SCHEMA: Final = (
     "CREATE TABLE job (identity TEXT, formats TEXT)",
     "CREATE TABLE items (number INTEGER PRIMARY KEY, id BLOB UNIQUE, audio BLOB, item TEXT,"
@@ -40,7 +40,7 @@ _SCHEMA: Final = (
     "CREATE INDEX pieces_of_item ON pieces (item)",
     "CREATE TABLE parts (part INTEGER PRIMARY KEY, items INTEGER, formats TEXT)",
     "CREATE TABLE runs (begin TEXT PRIMARY KEY, seconds REAL, audio_s REAL, tasks INTEGER,"
-    " worker_s REAL)",
+    " worker_s REAL, untranscribed_s REAL)",
     f"PRAGMA user_version = {_VERSION}",
 )
 _BUSY_S: Final = 10.0

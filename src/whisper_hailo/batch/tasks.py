@@ -16,7 +16,7 @@ from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.batch.manifest import Item
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, UntranscribedSpeech
 
 GROUP_ITEMS: Final = 16
 """Items read in sequence, and so the most recordings that are decoded together."""
@@ -111,6 +111,7 @@ class PieceResult:
     end_s: float
     language: str = ""
     segments: tuple[Segment, ...] = ()
+    untranscribed: tuple[UntranscribedSpeech, ...] = ()
     failure: Failure | None = None
 
 
@@ -128,6 +129,15 @@ class Outcome:
     results: tuple[PieceResult, ...]
     took_s: float = 0.0
     audio_s: float = 0.0
+
+    @property
+    def untranscribed_s(self) -> float:
+        """Seconds of speech that got no text."""
+        return sum(
+            speech.end_s - speech.start_s
+            for result in self.results
+            for speech in result.untranscribed
+        )
 
 
 def read_tasks(group: Group) -> Iterator[Task]:

@@ -88,7 +88,15 @@ def _make_result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
         return _make_failure(piece, Failure.of(outcome))
     end_s = piece.start_s + piece.n_samples / SAMPLE_RATE_HZ
     segments = tuple(shift_segment(segment, piece.start_s) for segment in outcome.segments)
-    return PieceResult(piece.item, piece.n_pieces, end_s, outcome.language, segments)
+    untranscribed = tuple(
+        replace(
+            speech,
+            start_s=round(speech.start_s + piece.start_s, 2),
+            end_s=round(speech.end_s + piece.start_s, 2),
+        )
+        for speech in outcome.untranscribed
+    )
+    return PieceResult(piece.item, piece.n_pieces, end_s, outcome.language, segments, untranscribed)
 
 
 def _make_failure(piece: Piece, failure: Failure | None) -> PieceResult:

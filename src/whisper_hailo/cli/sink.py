@@ -19,6 +19,7 @@ from whisper_hailo.cli.messages import (
 from whisper_hailo.cli.progress import Progress, clock
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import OutputOptions
+from whisper_hailo.cli.untranscribed import warn_untranscribed
 from whisper_hailo.core.atomic_files import require_writable_folder, write_file
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError, display_path
 from whisper_hailo.core.languages import language_name
@@ -131,9 +132,10 @@ class Sink:
         self, entry: Input, transcript: Transcript, *, is_printed: bool = False
     ) -> None:
         """Write the result of one input; its text may be printed already."""
-        if not transcript.text:
-            name = display_path(entry.name)
+        name = display_path(entry.name)
+        if not transcript.text and not transcript.untranscribed:
             print_line(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
+        warn_untranscribed(transcript, name)
         for fmt, path in self.result_files(entry):
             write_file(path, render(transcript, fmt, self.output.layout), ADVICE)
             print_note(f"wrote {display_path(path)}")

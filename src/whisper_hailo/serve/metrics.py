@@ -33,6 +33,9 @@ class Metrics:
         self._requests = counter("requests", "Requests by API and outcome.", ("api", "outcome"))
         self._errors = counter("errors", "Failures by kind.", ("kind",))
         self._audio = counter("audio_seconds", "Audio transcribed.")
+        self._untranscribed = counter(
+            "untranscribed_seconds", "Speech that got no text, by reason.", ("reason",)
+        )
         self._stage = counter("stage_seconds", "Time by stage.", ("stage",))
         self._partials = counter("looks", "Partials of live streams, by outcome.", ("outcome",))
         self._wait = histogram(
@@ -102,6 +105,8 @@ class Metrics:
             took_s = now_s - job.asked_s
             self._took.observe(took_s)
             self._audio.inc(outcome.duration_s)
+            for speech in outcome.untranscribed:
+                self._untranscribed.labels(speech.reason).inc(speech.end_s - speech.start_s)
             self._rtfx.set(outcome.duration_s / max(took_s, 1e-6))
 
     def record_item(self, api: str, seconds: float, failure: Exception | None) -> None:

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.languages import language_name
-from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
+from whisper_hailo.core.types import (
+    FRAMES_PER_SECOND,
+    Segment,
+    Transcript,
+    UntranscribedSpeech,
+    Word,
+)
 
 JSON_VERSION: Final = 1
 """Raised when a reader of the previous JSON could go wrong."""
@@ -18,7 +24,7 @@ def verbose_json(transcript: Transcript) -> dict[str, Any]:
     """Return the `verbose_json` layout of OpenAI's transcription API, words in their segments.
 
     As in OpenAI Whisper's own file, a segment's text starts with its separator, so that programs
-    can join segments.
+    can join segments. `untranscribed` is an extension of ours.
     """
     return {
         "task": transcript.task,
@@ -29,6 +35,7 @@ def verbose_json(transcript: Transcript) -> dict[str, Any]:
             _segment_json(index, segment, transcript.blank)
             for index, segment in enumerate(transcript.segments)
         ],
+        "untranscribed": [_untranscribed_json(speech) for speech in transcript.untranscribed],
     }
 
 
@@ -69,6 +76,17 @@ def json_schema() -> dict[str, Any]:
 def failure_json(audio: str, error: str, exit_code: int) -> dict[str, Any]:
     """Return the JSON of an input that failed."""
     return {"version": JSON_VERSION, "audio": audio, "error": error, "exit_code": exit_code}
+
+
+def _untranscribed_json(speech: UntranscribedSpeech) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "start_s": speech.start_s,
+        "end_s": speech.end_s,
+        "reason": speech.reason,
+    }
+    if speech.language:
+        entry["language"] = speech.language
+    return entry
 
 
 def _segment_json(index: int, segment: Segment, blank: str) -> dict[str, Any]:

@@ -367,7 +367,7 @@ def test_job_of_another_layout_is_refused(tmp_path: Path) -> None:
         pass
     with closing(sqlite3.connect(tmp_path / LEDGER_FILE)) as ledger:
         ledger.execute("PRAGMA user_version = 2")
-    with pytest.raises(OptionError, match="layout 2, expected 3"):
+    with pytest.raises(OptionError, match="layout 2, expected 4"):
         job(tmp_path).open()
 
 
@@ -504,7 +504,8 @@ def test_a_record_has_the_fields_that_the_page_on_archives_names(tmp_path: Path)
     result = PieceResult(0, 1, 1.0, "en", (said("word"),))
     record = written(tmp_path / "a", item, result, replace(JOB, task="translate"))
     assert list(record) == [
-        *("version", "id", "audio", "task", "language", "duration", "text", "segments", "metadata")
+        *("version", "id", "audio", "task", "language", "duration", "text", "segments"),
+        *("untranscribed", "metadata"),
     ]
     assert (record["version"], record["id"], record["audio"]) == (JSON_VERSION, "a", "/a.wav")
     assert (record["text"], record["duration"], record["metadata"]) == ("word", 1.0, item.metadata)

@@ -17,8 +17,9 @@ from whisper_hailo.cli.inputs import find_inputs
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.sink import Sink, write_recording
 from whisper_hailo.cli.transcribe_options import OutputOptions
+from whisper_hailo.cli.untranscribed import describe_untranscribed
 from whisper_hailo.core.errors import AudioError
-from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.core.types import Segment, Transcript, UntranscribedSpeech
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.text.formats import render
 from whisper_hailo.text.subtitles import Layout
@@ -172,6 +173,22 @@ def test_what_fails_before_a_segment_prints_nothing(
     assert capsys.readouterr().out == ""
 
 
+def test_speech_without_text_is_reported_in_place_of_silence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    speech = tuple(
+        UntranscribedSpeech(20.0 * n, 20.0 * n + 2 + n, "unlikely", "fr" if n == 1 else "")
+        for n in range(7)
+    )
+    write = replace(transcript(), segments=(), untranscribed=speech)
+    follow(sink(tmp_path, "txt"), Coming(write))
+    lines = [line for line in capsys.readouterr().err.splitlines() if "no text" in line]
+    assert len(lines) == 6
+    assert "0:40 to 0:44" in lines[0]  # the two shortest ones are only counted
+    assert " 2 shorter" in lines[-1]
+    assert describe_untranscribed(speech[1]).endswith("it may be French: try --detect-each-window")
+
+
 def test_json_waits_for_its_end(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,7 +201,7 @@ def remembered(segments: Coming, whole: Transcript) -> CachedWindow:
     """What a run that was interrupted had of a recording."""
     del segments
     decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
-    return CachedWindow("key", decoded, whole.segments, 9.0, True, False, None, "de", "de", {})
+    return CachedWindow("key", decoded, whole.segments, 9.0, True, False, None, "de", (), "de", {})
 
 
 def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(

@@ -179,6 +179,8 @@ def _summarise(job: BatchJob, folder: Path, n_failures: int) -> str:
         work = f"{clock(job.record.audio_s)} of audio in {clock(job.record.seconds)}"
     name = display_path(folder)
     advice = f", see {name}/failures.jsonl" if n_failures else ""
+    if job.record.untranscribed_s >= 1:
+        work += f", {clock(job.record.untranscribed_s)} of speech without text"
     return f"{_count_items(job.n_items)} in {name}, {n_failures} failed; {work}{advice}"
 
 
@@ -207,6 +209,8 @@ def _print_status(folder: Path, *, as_json: bool) -> int:
         f"{status.remaining} left\n{clock(status.audio_s)} of audio, "
         f"{status.speed:.1f} x real time{estimate}\n"
     )
+    if status.untranscribed_s >= 1:
+        emit(f"{clock(status.untranscribed_s)} of speech without text\n")
     for kind, count in status.failures.items():
         emit(f"{kind}: {count}\n")
     return ExitCode.OK
