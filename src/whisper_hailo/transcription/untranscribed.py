@@ -115,10 +115,10 @@ def _find_uncovered(window: Window, segments: Sequence[Segment]) -> Iterator[tup
             segment.start_s - MARGIN_S <= time_s <= segment.end_s + MARGIN_S for segment in segments
         )
     first = 0
-    for frame in np.flatnonzero(is_covered):
+    for frame in np.flatnonzero(is_covered).tolist():
         if frames_to_seconds(frame - first) >= MIN_SPEECH_S:
-            yield first, int(frame)
-        first = int(frame) + 1
+            yield first, frame
+        first = frame + 1
 
 
 def _find_speech(
