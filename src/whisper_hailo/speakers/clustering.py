@@ -44,8 +44,9 @@ _BLOCK: Final = 500
 """Prints clustered at once, about a quarter of an hour of speech: the work grows with the cube of
 their number, and the memory with its square."""
 
-_BLOCK_THRESHOLD: Final = 0.8
-"""Within a block only what is surely one person is joined; the rest is decided among all blocks."""
+_SURELY_ONE: Final = 0.8
+"""Two clusters are surely one person above it: within a block only those are joined, and the rest
+is decided among all blocks."""
 
 
 @dataclass(slots=True, eq=False)
@@ -129,7 +130,7 @@ def cluster_prints(
         block = slice(start, start + _BLOCK)
         clusters = start_clusters(prints[block], seconds[block], windows[block], voices[block])
         if len(prints) > _BLOCK:
-            clusters = _join_above(clusters, _BLOCK_THRESHOLD)
+            clusters = _join_above(clusters, _SURELY_ONE)
         parts.append(clusters)
     if not parts:
         return np.empty((0, prints.shape[1]), np.float32)
@@ -146,8 +147,9 @@ def cluster_prints(
 def _choose_merges(clusters: Clusters, merges: Sequence[_Merge], count: SpeakerCount) -> int:
     """Return how many merges to make so that the number of people is within its bounds.
 
-    As many as are above the threshold. More while there are too many people; fewer where there are
-    too few of them.
+    As many as are above the threshold. More while there are too many people. Where there are too
+    few, merges are undone as long as it is not sure that they joined one person; if that is not
+    enough, until there are enough clusters of any length.
     """
     seconds = clusters.seconds.copy()
     n_people = [int((seconds >= _LEAST_SPEECH_S).sum())]
@@ -160,10 +162,14 @@ def _choose_merges(clusters: Clusters, merges: Sequence[_Merge], count: SpeakerC
         n_merges += 1
     while n_merges < len(merges) and n_people[n_merges] > count.most:
         n_merges += 1
-    if n_people[n_merges] >= count.fewest:
-        return n_merges
-    enough = [index for index in range(n_merges) if n_people[index] >= count.fewest]
-    return enough[-1] if enough else n_merges
+    n_kept = n_merges
+    while n_kept and n_people[n_kept] < count.fewest:
+        if merges[n_kept - 1].similarity >= _SURELY_ONE:
+            break
+        n_kept -= 1
+    if n_people[n_kept] >= count.fewest:
+        return n_kept
+    return max(0, min(n_merges, len(clusters) - count.fewest))
 
 
 def _merge_all(clusters: Clusters, threshold: float = -np.inf) -> list[_Merge]:
