@@ -4,7 +4,7 @@
 #   make e2e     end-to-end tests with the real command, and the slow unit tests
 #   make parity  comparison with the reference implementations, which need torch
 #   make fuzz    100,000 broken inputs of all kinds, in processes with limits; ARGS="--target audio" for one kind
-#   make mutants   small faults, one at a time: do the unit tests notice? ARGS="--area live --lines 200"
+#   make mutants ROOM=text   small faults in a folder of src/whisper_hailo, one at a time: do its unit tests notice?
 #   make check   everything that CI runs
 #   make environments  the environments that make check needs
 #   make dist    wheels and sdist in dist, installed and tried in an empty environment
@@ -108,9 +108,13 @@ e2e: $(VENV)/dev.stamp
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-# docs/testing.md says what comes of it.
-mutants: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.mutants $(ARGS)
+$(VENV)/mutants.stamp: requirements/mutants.txt $(VENV)/dev.stamp
+	$(BIN)/python $(INSTALL_LOCKED) -r requirements/mutants.txt
+	touch $@
+
+ROOM ?= text
+mutants: $(VENV)/mutants.stamp
+	scripts/mutants $(ROOM) $(ARGS)
 
 # A broken link or a page outside the navigation fails.
 $(DOCS)/stamp: requirements/docs.txt
@@ -142,4 +146,4 @@ lab: $(VENV)/dev.stamp
 	@lab/scripts/lab $(NAME) $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(PARITY) .venv-homeassistant .venv-homeassistant-today .venv-cluster $(DOCS) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PARITY) .venv-homeassistant .venv-homeassistant-today .venv-cluster $(DOCS) build dist mutants .mypy_cache .pytest_cache .ruff_cache
