@@ -136,29 +136,37 @@ def test_the_wheel_transcribes_in_an_empty_environment(environment: Path) -> Non
     assert text.split() == demo.with_suffix(".txt").read_text(encoding="utf-8").split()
 
 
-@pytest.mark.parametrize(
-    ("name", "heading", "commands"),
-    [
-        ("tools", "Hailo tools", ("validate", "check", "calibrate", "emulate", "compile")),
-        ("lab", "Laboratory", ("time", "evaluate", "compare", "prepare", "report")),
-    ],
-)
-def test_another_wheel_adds_its_commands(
-    environment: Path, name: str, heading: str, commands: tuple[str, ...]
-) -> None:
-    assert f"{heading}:" not in run(environment, "--help")
-    for command in commands:
-        lacking = subprocess.run(
-            ["whisper-hailo", command, "--help"], cwd=environment, env=own(environment),
-            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
-        assert lacking.returncode == 2
-        assert f"pip install whisper-hailo-{name}" in lacking.stderr
-    pip = [environment / "bin" / "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*pip, other(name)], check=True, cwd=environment)
-    assert f"{heading}:" in run(environment, "--help")
-    for command in commands:
-        assert f"whisper-hailo {command}" in run(environment, command, "--help")
+OTHERS = {
+    "tools": ("Hailo tools", ("validate", "check", "calibrate", "emulate", "compile")),
+    "lab": ("Laboratory", ("time", "evaluate", "compare", "prepare", "report")),
+}
+"""Heading in `--help` and commands of the other distributions."""
+
+
+def test_wheel_alone_names_the_package_of_a_missing_command(environment: Path) -> None:
+    listed = run(environment, "--help")
+    for name, (heading, commands) in OTHERS.items():
+        assert f"{heading}:" not in listed
+        for command in commands:
+            lacking = subprocess.run(
+                ["whisper-hailo", command, "--help"], cwd=environment, env=own(environment),
+                capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+            )  # fmt: skip
+            assert lacking.returncode == 2
+            assert f"pip install whisper-hailo-{name}" in lacking.stderr
+
+
+def test_three_wheels_install_together(environment: Path) -> None:
+    pip = environment / "bin" / "pip"
+    # With their dependencies: each wheel must find the others, and nothing else, that it needs.
+    wheels = [other(name) for name in OTHERS]
+    subprocess.run([pip, "install", "--quiet", "--no-index", *wheels], check=True, cwd=environment)
+    subprocess.run([pip, "check"], check=True, cwd=environment)
+    listed = run(environment, "--help")
+    for heading, commands in OTHERS.values():
+        assert f"{heading}:" in listed
+        for command in commands:
+            assert f"whisper-hailo {command}" in run(environment, command, "--help")
 
 
 def test_the_pages_of_the_manual_and_shells_are_where_they_look(environment: Path) -> None:
