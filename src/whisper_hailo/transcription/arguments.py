@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 CONVERT_FIELDS: Final = ("quantize", "encoder_quantize", "half")
 """Fields of `ConvertOptions` that are keywords of `from_model`."""
 
-_PEERS: Final[Mapping[str, str]] = {
+_UNSUPPORTED: Final[Mapping[str, str]] = {
     "vad_filter": 'give long="vad"',
     "without_timestamps": "give timestamps=True or False",
     "hallucination_silence_threshold": "leave it out: silence gives no text",
@@ -96,7 +96,7 @@ def merge_transcribe_kwargs(
         )
     decoding_changes = from_keywords(DecodingOptions, ours)
     long_changes = from_keywords(LongOptions, ours)
-    refuse_unknown(ours, _PEERS, DecodingOptions, LongOptions, SpeakerOptions)
+    refuse_unknown(ours, _UNSUPPORTED, DecodingOptions, LongOptions, SpeakerOptions)
     return (
         decoding_changes.apply_to(options),
         long_changes.apply_to(long),
@@ -137,7 +137,7 @@ def merge_model_kwargs(
     threads = check_threads(threads or cpu_threads)
     engine_changes = from_keywords(EngineOptions, ours)
     convert_changes = from_keywords(ConvertOptions, ours, CONVERT_FIELDS)
-    refuse_unknown(ours, _PEERS, EngineOptions, ConvertOptions)
+    refuse_unknown(ours, _UNSUPPORTED, EngineOptions, ConvertOptions)
     return (
         convert_changes.apply_to(convert or ConvertOptions()),
         engine_changes.apply_to(engine or EngineOptions()),
