@@ -187,11 +187,13 @@ def normalize_argv(words: Sequence[str], command: click.Command) -> list[str]:
 
     Options of other programs become ours and go first, since the last of several counts. `-f FILE`
     is the recording, as in whisper.cpp, and `--word_timestamps True` the switch, as in OpenAI's.
+    `-l de -l en` is `--language de,en`.
     """
     ours = _options_by_name(command)
     recording_options = {*ours[_FORMAT].opts, "--file"} if _FORMAT in ours else set()
     first: list[str] = []
     others: list[str] = []
+    joined: dict[str, list[str]] = {}
     rest = deque(words)
     while rest:
         word = rest.popleft()
@@ -214,6 +216,9 @@ def normalize_argv(words: Sequence[str], command: click.Command) -> list[str]:
         elif option is not None and option.is_flag and rest and rest[0] in _BOOLEANS:
             is_on = rest.popleft() == "True"
             others += [word] if is_on else option.secondary_opts[:1]
+        elif isinstance(option, Option) and option.is_joined and (equals or rest):
+            values = joined.setdefault(option.opts[0], [])
+            values.append(value if equals else rest.popleft())
         else:
             takes_value = option is not None and not option.is_flag and not equals
             if isinstance(option, Option) and option.optional and takes_value:
@@ -222,6 +227,7 @@ def normalize_argv(words: Sequence[str], command: click.Command) -> list[str]:
             others.append(word)
             if takes_value and rest:  # a value is no option, whatever it looks like
                 others.append(rest.popleft())
+    first += [f"{name}={','.join(values)}" for name, values in joined.items()]
     return [*first, *others]
 
 

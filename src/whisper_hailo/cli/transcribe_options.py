@@ -13,7 +13,7 @@ from whisper_hailo.cli.messages import is_verbose
 from whisper_hailo.convert.options import WINDOW, ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, number_or_none, option_group, require_valid
-from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
+from whisper_hailo.core.languages import KNOWN_LANGUAGES, similar_language
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import MOST_THREADS
 from whisper_hailo.decoding.options import (
@@ -63,16 +63,17 @@ class ModelOptions:
 
     def expect_language(self, options: DecodingOptions) -> None:
         """Refuse unknown languages, and others than English for `.en` models."""
-        if len(options.language) > len(AUTO_LANGUAGE):  # codes have two or three letters
-            similar = similar_language(options.language, KNOWN_LANGUAGES)
+        for language in options.languages:
+            if len(language) <= 3:  # codes have two or three letters; only the model knows them
+                continue
+            similar = similar_language(language, KNOWN_LANGUAGES)
             example = f", such as {similar}" if similar else ""
             raise OptionError(
-                f"--language is {options.language!r}, expected the name or code of a "
-                f"language{example}"
+                f"--language is {language!r}, expected the name or code of a language{example}"
             )
         if not self.model.endswith(".en") or os.path.exists(self.model):
             return  # a model directory says itself what it knows
-        if options.language not in ("en", AUTO_LANGUAGE):
+        if set(options.languages) - {"en"}:
             raise self._english_only("--language", options.language)
         if options.task != "transcribe":
             raise self._english_only("--task", options.task)

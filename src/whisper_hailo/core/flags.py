@@ -56,6 +56,7 @@ class Flag:
         optional: the value where none follows the option; empty: one has to.
         parse: converts the text of the value; its `ValueError` says what is expected.
         rare: only `--help-all` lists it.
+        is_joined: several of it are one value, with commas between.
     """
 
     help: str
@@ -69,6 +70,7 @@ class Flag:
     optional: str = ""
     parse: Callable[[str], Any] | None = None
     rare: bool = False
+    is_joined: bool = False
 
 
 def flag(default: T, help: str, topic: str = "", **details: Any) -> T:  # noqa: A002, ANN401

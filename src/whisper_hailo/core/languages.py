@@ -179,6 +179,12 @@ def language_code(language: str) -> str:
     return language
 
 
+def language_codes(languages: str) -> tuple[str, ...]:
+    """Return the codes of languages with commas between, each once; see `language_code`."""
+    codes = [language_code(language) for language in languages.split(",")]
+    return tuple(dict.fromkeys(codes))
+
+
 def language_name(code: str) -> str:
     """Return the English name of a language code, such as `German` for `de`."""
     return _NAMES[code][0] if code in _NAMES else code.title()

@@ -181,6 +181,15 @@ class Transcript:
         return "" if self.language in UNSPACED_LANGUAGES else " "
 
     @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the languages of its segments, those with most text first."""
+        n_letters: dict[str, int] = {}
+        for segment in self.segments:
+            language = segment.language or self.language
+            n_letters[language] = n_letters.get(language, 0) + len(segment.text)
+        return tuple(sorted(n_letters, key=n_letters.__getitem__, reverse=True)) or (self.language,)
+
+    @property
     def text(self) -> str:
         """The text of all segments."""
         return self.blank.join(segment.text for segment in self.segments if segment.text)

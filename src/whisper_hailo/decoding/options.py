@@ -15,7 +15,7 @@ from whisper_hailo.core.flags import (
     require_choices,
     require_valid,
 )
-from whisper_hailo.core.languages import AUTO_LANGUAGE, language_code
+from whisper_hailo.core.languages import AUTO_LANGUAGE, language_codes
 from whisper_hailo.core.protocols import Padding, SilenceKeys
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.text.tokenizer import TASKS
@@ -278,11 +278,18 @@ class DecodingOptions:
 
     Attributes:
         language: code or name (stored as its code), or `auto`: detected in the first window.
+            Several with commas between, or a list of them: detected among these in each window.
         timestamps: the model writes times between segments; else sentences are segments.
         word_timestamps: time every word.
     """
 
-    language: str = flag(AUTO_LANGUAGE, "Language name or code.", short="-l", metavar="LANG")
+    language: str = flag(
+        AUTO_LANGUAGE,
+        "Language, or several: de,en.",
+        short="-l",
+        metavar="LANG",
+        is_joined=True,
+    )
     task: str = flag("transcribe", "", choices=TASKS)
     anti_repetition: AntiRepetition = flag(
         PRESETS["conservative"],
@@ -313,7 +320,10 @@ class DecodingOptions:
     word_timestamps: bool = flag(False, "Write word timestamps.")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "language", language_code(self.language))
+        given = self.language if isinstance(self.language, str) else ",".join(self.language)
+        object.__setattr__(self, "language", ",".join(language_codes(given)))
+        is_mixed = AUTO_LANGUAGE in self.language.split(",") and self.language != AUTO_LANGUAGE
+        require_valid(self, "language", not is_mixed, "languages, or auto alone")
         require_choices(self)
         budget = self.max_new_tokens
         require_valid(self, "max_new_tokens", budget is None or budget >= 1, "1 or more")
@@ -322,6 +332,21 @@ class DecodingOptions:
         require_valid(self, "max_initial_timestamp_s", is_time, "seconds, 0 or more")
         if self.detect_each_window and self.language != AUTO_LANGUAGE:
             raise OptionError("--detect-each-window needs --language auto; give both")
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the languages that are spoken; empty: any."""
+        return () if self.language == AUTO_LANGUAGE else tuple(self.language.split(","))
+
+    @property
+    def fixed_language(self) -> str:
+        """The code of the only language that is spoken, or `auto`."""
+        return self.languages[0] if len(self.languages) == 1 else AUTO_LANGUAGE
+
+    @property
+    def detects_each(self) -> bool:
+        """True if every window has a language of its own."""
+        return self.detect_each_window or len(self.languages) > 1
 
     def budget(self, dims: Dimensions, n_prefix: int, content_s: float | None = None) -> int:
         """Return the new tokens allowed after `n_prefix` tokens in `content_s` of audio."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -35,6 +36,17 @@ def detect_languages(
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     probs = weights / weights.sum(axis=1, keepdims=True)
     return tuple(_rank(dict(zip(special.languages, row, strict=True))) for row in probs.tolist())
+
+
+def restrict_languages(probs: dict[str, float], languages: Sequence[str]) -> dict[str, float]:
+    """Return probabilities among some languages, likeliest first; none of them: all stay."""
+    known = [language for language in languages if language in probs]
+    if not known:
+        return probs
+    total = sum(probs[language] for language in known)
+    if total == 0:  # beyond what numbers can tell
+        return dict.fromkeys(known, 1 / len(known))
+    return _rank({language: probs[language] / total for language in known})
 
 
 def _rank(probs: dict[str, float]) -> dict[str, float]:

@@ -107,7 +107,7 @@ class WhisperRecognizer:
         self._is_translated = options.task == "translate"
         self._options = replace(options, task="transcribe")
         self.content_s = transcriber.content_s
-        self.language = options.language
+        self.language = options.fixed_language
 
     @property
     def name(self) -> str:

@@ -61,7 +61,7 @@ class Choices:
     """What clients choose, whatever their protocol calls it; `None` keeps the server's setting.
 
     Attributes:
-        language: code, name, or `auto`.
+        language: code, name, several of these with commas between, or `auto`.
         task: `transcribe` or `translate`.
         prompt: text as if said before the recording.
         temperature: of the first attempt; above 0, tokens are sampled.
@@ -95,9 +95,9 @@ def join_hotwords(names: Iterable[str]) -> str:
     return ", ".join(hotwords)
 
 
-def single_language(languages: Sequence[str]) -> str | None:
-    """Return the only language of a list; `None` for several, of which one is detected."""
-    return languages[0] if len(languages) == 1 else None
+def join_languages(languages: Sequence[str]) -> str | None:
+    """Return a client's list of languages as `Choices` take it; `None` if it is empty."""
+    return ",".join(languages) or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def verbose_json(transcript: Transcript) -> dict[str, Any]:
     """Return the `verbose_json` layout of OpenAI's transcription API, words in their segments.
 
     As in OpenAI Whisper's own file, a segment's text starts with its separator, so that programs
-    can join segments. `untranscribed` is an extension of ours.
+    can join segments. `languages` and `untranscribed` are extensions of ours.
     """
     return {
         "task": transcript.task,
@@ -35,6 +35,7 @@ def verbose_json(transcript: Transcript) -> dict[str, Any]:
             _segment_json(index, segment, transcript.blank)
             for index, segment in enumerate(transcript.segments)
         ],
+        "languages": list(transcript.languages),
         "untranscribed": [_untranscribed_json(speech) for speech in transcript.untranscribed],
     }
 

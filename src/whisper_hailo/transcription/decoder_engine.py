@@ -17,7 +17,7 @@ from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.hotwords import build_hotword_trie
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
-from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
+from whisper_hailo.decoding.prompt import PromptMaker, detect_languages, restrict_languages
 from whisper_hailo.decoding.search.fallback import DecodedTask, decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
@@ -72,13 +72,16 @@ class DecoderEngine:
 
     def context(self) -> Context:
         """Return the context of a new recording."""
-        language = self._options.language
+        options = self._options
+        language = options.fixed_language
         return Context(
             language,
             self._prompts.starting_context(),
-            self._options.prompts.condition_on_previous_text,
+            options.prompts.condition_on_previous_text,
             prompts=self._prompts,
             detects=language == AUTO_LANGUAGE,
+            languages=options.languages,
+            detects_each=options.detects_each,
         )
 
     def decode_windows(
@@ -93,7 +96,7 @@ class DecoderEngine:
             paddings = (self._padding,) * len(requests)
             state = self._decoder.start(encoded.features, paddings, encoded.n_positions)
         with clock.stage("decode"):
-            languages = self._find_languages(state, [request.context for request in requests])
+            languages = self._find_languages(state, requests)
             tasks = [
                 self._make_task(request, language)
                 for request, language in zip(requests, languages, strict=True)
@@ -124,8 +127,9 @@ class DecoderEngine:
         tasks: Sequence[DecodingTask],
     ) -> OwnLanguages:
         """Return the finder of languages of single windows; a given language is never changed."""
-        detects_each = self._options.detect_each_window  # all have their own languages already
-        may_change = [request.context.detects and not detects_each for request in requests]
+        may_change = [
+            request.context.detects and not request.has_own_language for request in requests
+        ]
         return OwnLanguages(self._decoder, self._tokenizer.special, state, tasks, may_change)
 
     def _add_untranscribed(
@@ -137,18 +141,19 @@ class DecoderEngine:
         speech = find_untranscribed(result, likely_language, lambda: self._detector)
         return replace(result, untranscribed=speech)
 
-    def _find_languages(self, state: DecoderState, contexts: Sequence[Context]) -> list[str]:
+    def _find_languages(self, state: DecoderState, requests: Sequence[WindowRequest]) -> list[str]:
         """Return the language of each window, detected once per recording or for each window."""
-        detects_each = self._options.detect_each_window
-        if not detects_each and all(context.language != AUTO_LANGUAGE for context in contexts):
-            return [context.language for context in contexts]
+        if not any(request.detects_language for request in requests):
+            return [request.context.language for request in requests]
         languages: list[str] = []
         detected = detect_languages(self._decoder, state, self._tokenizer.special)
-        for context, probs in zip(contexts, detected, strict=True):
+        for request, all_probs in zip(requests, detected, strict=True):
+            context = request.context
+            probs = restrict_languages(all_probs, context.languages)
             language = context.language
             if language == AUTO_LANGUAGE:
                 language = context.detect(probs)
-            if detects_each:
+            if request.has_own_language:
                 language = next(iter(probs))  # the likeliest, whatever the context says
             languages.append(language)
         return languages

@@ -10,7 +10,6 @@ from typing import Final
 
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.types import Settings
@@ -172,10 +171,8 @@ class Pipeline:
                 f"--suppress-tokens has {unknown[0]}, this model's ids are 0 to {n_vocab - 1}; "
                 "leave it out"
             )
-        language = options.language
-        if language == AUTO_LANGUAGE:
-            language = next(iter(special.languages), "en")
-        self.tokenizer.prefix(language, options.task)  # refuses what the model does not speak
+        for language in options.languages or (next(iter(special.languages), "en"),):
+            self.tokenizer.prefix(language, options.task)  # refuses what the model does not speak
 
     def resolve_long(self, options: DecodingOptions, long: LongOptions | None) -> LongOptions:
         """Return how recordings are cut, with the defaults of this model.

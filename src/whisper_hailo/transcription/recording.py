@@ -170,7 +170,7 @@ class Recording(Closing):
     def sequential(self) -> bool:
         """True while the next window depends on the result of the previous one."""
         is_detecting = self.context.language == AUTO_LANGUAGE
-        return self.context.sequential or (is_detecting and not self.options.detect_each_window)
+        return self.context.sequential or (is_detecting and not self.context.detects_each)
 
     @property
     def done(self) -> bool:

@@ -40,6 +40,8 @@ class Context:
         last_speech_s: end of the last word.
         n_windows: windows transcribed so far.
         detects: the language is detected.
+        languages: codes among which it is; empty: any.
+        detects_each: every window of a recording has a language of its own.
         has_text: a window had text.
     """
 
@@ -56,6 +58,8 @@ class Context:
     clock: StageClock = field(default_factory=StageClock)
     prompts: PromptMaker | None = None
     detects: bool = False
+    languages: tuple[str, ...] = ()
+    detects_each: bool = False
     has_text: bool = False
 
     def detect(self, probs: Mapping[str, float]) -> str:
@@ -141,6 +145,16 @@ class WindowRequest:
     draft: Draft | None = None
     word_timestamps: bool = False
     hold_back_s: float = 0.0
+
+    @property
+    def has_own_language(self) -> bool:
+        """True if its language is its own; live audio keeps that of its stream."""
+        return self.context.detects_each and self.draft is None
+
+    @property
+    def detects_language(self) -> bool:
+        """True if its language is not known yet, or its own."""
+        return self.context.language == AUTO_LANGUAGE or self.has_own_language
 
     @property
     def is_running(self) -> bool:

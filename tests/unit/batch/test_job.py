@@ -505,7 +505,7 @@ def test_a_record_has_the_fields_that_the_page_on_archives_names(tmp_path: Path)
     record = written(tmp_path / "a", item, result, replace(JOB, task="translate"))
     assert list(record) == [
         *("version", "id", "audio", "task", "language", "duration", "text", "segments"),
-        *("untranscribed", "metadata"),
+        *("languages", "untranscribed", "metadata"),
     ]
     assert (record["version"], record["id"], record["audio"]) == (JSON_VERSION, "a", "/a.wav")
     assert (record["text"], record["duration"], record["metadata"]) == ("word", 1.0, item.metadata)

@@ -312,3 +312,12 @@ def test_a_recording_that_is_not_named_is_asked_for(capsys: pytest.CaptureFixtur
     assert run(["transcribe"]) == 2
     told = capsys.readouterr().err
     assert "no recording is named, expected files, folders, or - for a pipe" in told
+
+
+@pytest.mark.parametrize(
+    "words", ["-l de -l en", "--language de --language=en", "-l de,en", "--language de -l en"]
+)
+def test_repeated_languages_are_one_value(listener: Listener, words: str) -> None:
+    assert run(["transcribe", "a.wav", *words.split()]) == 0
+    ((options, _, _),) = listener.asked
+    assert options.language == "de,en"

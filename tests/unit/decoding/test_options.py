@@ -345,3 +345,26 @@ def test_suppress_parses_comma_separated_ids(typed: str, ids: tuple[int, ...] | 
 def test_suppress_refuses_what_is_no_id(typed: str) -> None:
     with pytest.raises(ValueError, match="commas"):
         how("suppress").parse(typed)
+
+
+@pytest.mark.parametrize(
+    ("given", "language", "languages"),
+    [
+        ("German, en,de", "de,en", ("de", "en")),
+        (["fr", "nl"], "fr,nl", ("fr", "nl")),
+        ("de", "de", ("de",)),
+        ("auto", "auto", ()),
+    ],
+)
+def test_several_languages_become_their_codes(
+    given: Any, language: str, languages: tuple[str, ...]
+) -> None:
+    options = DecodingOptions(language=given)
+    assert (options.language, options.languages) == (language, languages)
+    assert options.detects_each is (len(languages) > 1)
+    assert options.fixed_language == (languages[0] if len(languages) == 1 else "auto")
+
+
+def test_auto_among_languages_is_refused() -> None:
+    with pytest.raises(OptionError, match="auto alone"):
+        DecodingOptions(language="de,auto")

@@ -13,7 +13,12 @@ from tests.unit.shapes import TINY, TOY, TOY_TOKENS
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
-from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
+from whisper_hailo.decoding.prompt import (
+    PromptMaker,
+    detect_languages,
+    replace_language,
+    restrict_languages,
+)
 from whisper_hailo.text.tokenizer import Tokenizer
 
 CONTROL = (11, 12, 14, 19)
@@ -149,3 +154,22 @@ def test_detect_languages_at_any_height_sums_to_one() -> None:
     assert found[0] == pytest.approx({"de": more, "en": 1 - more})
     assert found[1] == pytest.approx({"en": more, "de": 1 - more})
     assert found[2] == {"de": 1.0, "en": 0.0}
+
+
+def test_restrict_languages_shares_the_probability_of_some() -> None:
+    probs = {"de": 0.6, "en": 0.3, "fr": 0.1}
+    assert restrict_languages(probs, ("fr", "en")) == pytest.approx({"en": 0.75, "fr": 0.25})
+    assert next(iter(restrict_languages(probs, ("fr", "en")))) == "en"
+    assert restrict_languages(probs, ()) == restrict_languages(probs, ("xx",)) == probs
+    assert restrict_languages({"de": 1.0, "en": 0.0, "fr": 0.0}, ("en", "fr")) == {
+        "en": 0.5,
+        "fr": 0.5,
+    }
+
+
+def test_replace_language_keeps_the_rest_of_a_prompt() -> None:
+    special = TOY_TOKENS
+    languages = list(special.languages)
+    prompt = (special.sot_prev, 3, special.sot, special.languages[languages[0]], special.transcribe)
+    changed = replace_language(prompt, special, languages[1])
+    assert changed == (*prompt[:3], special.languages[languages[1]], special.transcribe)

@@ -56,6 +56,13 @@ def test_languages_list_of_one_sets_the_language(web: TestClient) -> None:
     assert transcribe(web, GERMAN[0], **fields).json()["language"] == "english"
 
 
+def test_languages_list_of_several_is_detected_among_them(web: TestClient) -> None:
+    fields = {"languages[]": ["en", "de"], "response_format": "verbose_json"}
+    answer = transcribe(web, GERMAN[0], **fields).json()
+    assert answer["language"] == "german"
+    assert answer["languages"] == ["de"]
+
+
 def test_languages_list_with_unknown_code_is_400(web: TestClient) -> None:
     assert transcribe(web, **{"languages[]": "xx"}).status_code == 400
 

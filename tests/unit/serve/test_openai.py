@@ -63,7 +63,7 @@ def test_verbose_json_has_segments_and_words_as_asked(
 def test_verbose_json_names_things_as_the_command_s_json_does(web: TestClient) -> None:
     answer = transcribe(web, response_format="verbose_json").json()
     known = json_schema()["$defs"]["transcript"]["properties"]
-    names = {"task", "language", "duration", "text", "segments", "untranscribed"}
+    names = {"task", "language", "languages", "duration", "text", "segments", "untranscribed"}
     assert set(answer) - {"usage"} == names
     assert set(answer) - {"usage"} <= set(known)
     assert not list(Draft202012Validator(known["segments"]).iter_errors(answer["segments"]))

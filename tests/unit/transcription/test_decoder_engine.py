@@ -204,6 +204,18 @@ def test_detect_each_window_detects_each() -> None:
     assert [context.language for context in contexts] == ["de", "en"]  # of the recording
 
 
+def test_language_set_detects_each_window_among_its_own() -> None:
+    options = DecodingOptions(language="de,fr")
+    heard, contexts = transcribe(Rows(), [1, 2], options)
+    assert [one.segments[0].language for one in heard] == ["de", "de"]  # the model knows no French
+    heard, _ = transcribe(Rows(), [1, 2], DecodingOptions(language="en,de"), contexts)
+    assert contexts[0].languages == ("de", "fr")
+    both = DecodingOptions(language="en,de")
+    heard, contexts = transcribe(Rows(), [1, 2], both)
+    again, _ = transcribe(Rows(), [2, 1], both, contexts)
+    assert [one.segments[0].language for one in (*heard, *again)] == ["de", "en", "en", "de"]
+
+
 def test_given_language_stays_in_a_batch_with_detection() -> None:
     contexts = [Context("de"), Context("auto")]
     heard, _ = transcribe(Rows(), [2, 1], contexts=contexts)

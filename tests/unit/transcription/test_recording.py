@@ -44,7 +44,9 @@ def recording(
     language: str = "en",
 ) -> Recording:
     cut = long or LongOptions("consecutive", skip_silence=False)
-    return Recording(source, Context(language), PLAN, options or DecodingOptions(), cut)  # type: ignore[arg-type]
+    decoding = options or DecodingOptions()
+    context = Context(language, detects_each=decoding.detects_each)
+    return Recording(source, context, PLAN, decoding, cut)  # type: ignore[arg-type]
 
 
 def result(window: Window) -> WindowResult:

@@ -14,7 +14,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES, Segment, Transcript, Word
 from whisper_hailo.live.events import CaptionWord
 from whisper_hailo.serve.access import error_body
-from whisper_hailo.serve.request import Choices, single_language
+from whisper_hailo.serve.request import Choices, join_languages
 from whisper_hailo.serve.served_model import ServedModel
 from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.speakers import parse_known_speakers
@@ -88,7 +88,7 @@ def _add_transcriptions(router: APIRouter, uploads: UploadHandler) -> None:
         has_logprobs = bool(include)
         choices = Choices(
             model=model,
-            language=language or single_language(languages or ()),
+            language=language or join_languages(languages or ()),
             prompt=prompt,
             hotwords=hotwords or ", ".join(keywords or ()),
             temperature=temperature,

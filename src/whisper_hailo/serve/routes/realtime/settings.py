@@ -12,7 +12,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.recognizer import SpeechRecognizer
-from whisper_hailo.serve.request import Choices, join_hotwords, single_language
+from whisper_hailo.serve.request import Choices, join_hotwords, join_languages
 from whisper_hailo.serve.routes.realtime.protocol import SessionError
 from whisper_hailo.serve.routes.realtime.sample_formats import PCM
 
@@ -114,7 +114,7 @@ class RealtimeSettings(_Part):
         transcription = self.input.transcription
         return Choices(
             model=transcription.model,
-            language=transcription.language or single_language(transcription.languages or ()),
+            language=transcription.language or join_languages(transcription.languages or ()),
             prompt=transcription.prompt,
             hotwords=join_hotwords(transcription.keywords or ()),
         )
