@@ -57,7 +57,7 @@ def _scale(name: str) -> str:
     return f"{part}_scale_{layer}"
 
 
-def test_they_are_close_to_float_and_a_quarter_of_it(
+def test_int8_cross_kv_is_close_and_a_quarter_of_the_size(
     decoder: CachedDecoder, model_directory: Path, spec: ModelSpec
 ) -> None:
     features = _features(1, 30, 64)
@@ -75,7 +75,7 @@ def test_they_are_close_to_float_and_a_quarter_of_it(
         assert cross.arrays[_scale(name)].shape == (1, 1, 2, 32)
 
 
-def test_prefill_is_step_by_step(decoder: CachedDecoder) -> None:
+def test_decoder_prefill_equals_single_steps(decoder: CachedDecoder) -> None:
     tokens = _ids([11, 5, 7, 9, 3, 120])
     state = decoder.start(_features(1, 30, 64), (FULL,))
     whole, _ = decoder.step(tokens, state, np.arange(6), alignment=True)
@@ -89,7 +89,7 @@ def test_prefill_is_step_by_step(decoder: CachedDecoder) -> None:
         )
 
 
-def test_a_batch_is_its_rows(decoder: CachedDecoder) -> None:
+def test_decoder_batch_equals_its_rows(decoder: CachedDecoder) -> None:
     """Prompts of other lengths, other paddings and loudness, many tokens at once and single ones;
     rows that follow each other, and rows that change places."""
     features = _features(3, 40, 64) * np.array([1, 9, 0.1], np.float32)[:, None, None]
@@ -126,7 +126,7 @@ def test_a_batch_is_its_rows(decoder: CachedDecoder) -> None:
             np.testing.assert_allclose(tail.logits[row - 1, 0], out.logits[0, 0], atol=ATOL)
 
 
-def test_free_padding_equals_real_zero_rows(decoder: CachedDecoder) -> None:
+def test_decoder_free_padding_equals_zero_rows(decoder: CachedDecoder) -> None:
     """In 8 bits a key that weighs as much as 40 leaves few codes to the others."""
     features = _features(1, 30, 64)
     zeros = np.zeros((1, 40, 64), np.float32)
@@ -137,7 +137,7 @@ def test_free_padding_equals_real_zero_rows(decoder: CachedDecoder) -> None:
     np.testing.assert_allclose(got.logits, expected.logits, atol=0.1)
 
 
-def test_silence_divides_by_nothing(decoder: CachedDecoder) -> None:
+def test_int8_cross_kv_of_silence_is_finite(decoder: CachedDecoder) -> None:
     state = decoder.start(np.zeros((1, 5, 64), np.float32), (NONE,))
     out, _ = decoder.step(_ids([11]), state, np.array([0]))
     assert np.isfinite(out.logits).all()
@@ -147,7 +147,7 @@ def test_silence_divides_by_nothing(decoder: CachedDecoder) -> None:
     assert all((array == SIGNLESS_ZERO).all() for array in keys)
 
 
-def test_rows_that_follow_each_other_are_not_copied(decoder: CachedDecoder) -> None:
+def test_cross_kv_rows_contiguous_are_a_view(decoder: CachedDecoder) -> None:
     cross = decoder.start(_features(4, 30, 64), (FULL,) * 4).cross
     kept = cross.rows(np.array([1, 2]))
     for a, b in zip(kept.arrays.values(), cross.arrays.values(), strict=True):
@@ -158,7 +158,7 @@ def test_rows_that_follow_each_other_are_not_copied(decoder: CachedDecoder) -> N
         np.testing.assert_array_equal(a, b[[2, 1]])
 
 
-def test_hypotheses_of_one_window_share_its_keys(decoder: CachedDecoder) -> None:
+def test_decoder_beams_share_the_keys_of_a_window(decoder: CachedDecoder) -> None:
     """Beams of two windows, in order and mixed, one of them gone, and as many tokens as rows."""
     state = decoder.start(_features(2, 30, 64), (NONE, FULL))
     _, state = decoder.step(_ids([11, 5], [11, 6]), state, np.array([1]))
@@ -182,7 +182,7 @@ def test_hypotheses_of_one_window_share_its_keys(decoder: CachedDecoder) -> None
             np.testing.assert_allclose(more.alignment[i], out.alignment[0], atol=WEIGHTS_ATOL)
 
 
-def test_heads_may_have_any_width(tmp_path: Path) -> None:
+def test_decoder_accepts_heads_of_any_width(tmp_path: Path) -> None:
     """In the cache they are a multiple of 8 wide, as the runtime's "grouped" attention needs."""
     sizes = {name: getattr(TOY, name) for name in TOY.__dataclass_fields__}
     odd = Dimensions(**sizes | {"n_decoder_heads": 16, "n_encoder_heads": 16})
@@ -201,7 +201,7 @@ def test_heads_may_have_any_width(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("quantize", ["int8", "int4"])
-def test_float16_is_for_quantised_encoders(tmp_path: Path, quantize: str) -> None:
+def test_encoder_half_is_for_quantized_models(tmp_path: Path, quantize: str) -> None:
     checkpoint = write_checkpoint(tmp_path / "checkpoint")
     options = ConvertOptions("none", quantize, half=True)
     spec = convert_checkpoint(checkpoint, tmp_path / "model", options)

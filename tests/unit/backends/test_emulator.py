@@ -54,7 +54,7 @@ def emulated_runner(directory: Path, spec: ModelSpec) -> OnnxFixedRunner:
     return OnnxFixedRunner(path, spec, 1, name)
 
 
-def test_the_encoder_computes_the_emulated_graph(emulated: Path) -> None:
+def test_emulated_encoder_computes_its_graph(emulated: Path) -> None:
     spec = ModelSpec.load(emulated)
     mel = RNG.standard_normal((3, 80, 200)).astype(np.float32)
     with emulated_encoder(emulated, spec) as encoder:
@@ -75,7 +75,7 @@ def test_the_encoder_computes_the_emulated_graph(emulated: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 80, 198), (1, 80, 300), (1, 40, 200), (80, 200)])
-def test_other_windows_are_refused(emulated: Path, shape: tuple[int, ...]) -> None:
+def test_fixed_sizes_refuse_other_windows(emulated: Path, shape: tuple[int, ...]) -> None:
     with (
         emulated_encoder(emulated, ModelSpec.load(emulated)) as encoder,
         pytest.raises(ShapeError),
@@ -83,7 +83,7 @@ def test_other_windows_are_refused(emulated: Path, shape: tuple[int, ...]) -> No
         encoder.encode(np.zeros(shape, np.float32))
 
 
-def test_it_is_a_row_of_the_table(emulated: Path) -> None:
+def test_select_emulator_makes_a_fixed_decoder(emulated: Path) -> None:
     spec = ModelSpec.load(emulated)
     options = EngineOptions(encoder_backend="emulator", decoder_backend="emulator")
     engine = select(emulated, spec, options, threads=1)
@@ -94,7 +94,7 @@ def test_it_is_a_row_of_the_table(emulated: Path) -> None:
     ]
 
 
-def test_the_decoder_is_a_fixed_one_with_noise(emulated: Path) -> None:
+def test_emulated_decoder_is_fixed_with_noise(emulated: Path) -> None:
     spec = ModelSpec.load(emulated)
     features = RNG.standard_normal((1, 100, 64)).astype(np.float32)
     tokens = RNG.integers(0, 200, (1, 16))
@@ -107,7 +107,7 @@ def test_the_decoder_is_a_fixed_one_with_noise(emulated: Path) -> None:
     assert 1e-7 < noise < 0.1
 
 
-def test_what_is_missing_or_outdated_is_refused(
+def test_find_emulated_missing_or_outdated_is_refused(
     emulated: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ModelError, match=r"no Hailo-form .*--hailo"):

@@ -63,7 +63,7 @@ def _mel(n_frames: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout_hears_every_frame_of_every_window(
+def test_foreign_encoder_reads_every_frame_in_any_layout(
     spec: ModelSpec, tmp_path: Path, layout: str
 ) -> None:
     n_frames = {"square": MELS, "any-window": 300}.get(layout, 200)
@@ -79,7 +79,7 @@ def test_every_layout_hears_every_frame_of_every_window(
     np.testing.assert_allclose(features, expected, atol=0.003 if layout == "half" else 0)
 
 
-def test_windows_and_outputs_that_no_whisper_has(spec: ModelSpec, tmp_path: Path) -> None:
+def test_foreign_encoder_refuses_other_windows_and_outputs(spec: ModelSpec, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"expected \(batch, 100, 64\)"):
         ForeignEncoder(_write(tmp_path / "short.onnx", "optimum", n_positions=50), spec)
     for n_frames in (199, 302):
@@ -97,7 +97,7 @@ def _resize(path: Path, n_frames: int) -> None:
     save(model, path)
 
 
-def test_names_say_how_weights_are_held() -> None:
+def test_precision_is_read_from_file_names() -> None:
     marks = {
         *(("encoder_model_quantized", "int8"), ("encoder-int8", "int8"), ("encoder_q4", "q4")),
         *(("encoder_uint8", "uint8"), ("encoder_bnb4", "bnb4"), ("encoder_fp16", "fp16")),

@@ -43,7 +43,7 @@ def _run(model: ModelProto) -> NDArray[np.int32]:
     return result
 
 
-def test_products_of_other_programs_are_exact_here() -> None:
+def test_foreign_products_are_exact_here() -> None:
     """Whatever processor this is: on one that cuts sums off the runtime is asked not to."""
     np.testing.assert_array_equal(_run(_model(FULL)), INPUT.astype(int) @ FULL.astype(int))
 
@@ -52,7 +52,7 @@ def test_products_of_other_programs_are_exact_here() -> None:
     ("cuts_off", "int8_safe_without_vnni", "asked"),
     [(True, False, True), (True, True, False), (False, False, False)],
 )
-def test_exact_kernels_are_asked_for_where_sums_would_be_cut_off(
+def test_open_graph_asks_for_exact_kernels_where_needed(
     monkeypatch: pytest.MonkeyPatch, cuts_off: bool, int8_safe_without_vnni: bool, asked: bool
 ) -> None:
     monkeypatch.setattr(saturation, "saturates", lambda: cuts_off)
@@ -68,7 +68,7 @@ def test_exact_kernels_are_asked_for_where_sums_would_be_cut_off(
     assert found is asked
 
 
-def test_signed_codes_are_seen_in_a_branch_too(tmp_path: Path) -> None:
+def test_read_signature_sees_signed_codes_in_branches(tmp_path: Path) -> None:
     model = _model(FULL, branches=True)
     for attribute in model.graph.node[0].attribute:
         attribute.g.initializer.extend(model.graph.initializer)
@@ -78,7 +78,7 @@ def test_signed_codes_are_seen_in_a_branch_too(tmp_path: Path) -> None:
     assert read_signature(path).signed_codes
 
 
-def test_merged_graphs_are_exact_with_weights_in_their_branches(tmp_path: Path) -> None:
+def test_move_weights_makes_merged_graphs_exact(tmp_path: Path) -> None:
     path, seen = tmp_path / "merged.onnx", tmp_path / "seen.onnx"
     model = _model(FULL, branches=True)
     turned = helper.make_node("Transpose", ["sums"], ["turned"], perm=[1, 0])  # no branch is in it
@@ -96,7 +96,7 @@ def test_merged_graphs_are_exact_with_weights_in_their_branches(tmp_path: Path) 
     assert not read_signature(seen).signed_codes  # whatever this processor does, signs are gone
 
 
-def test_weights_that_other_nodes_read_stay_outside(tmp_path: Path) -> None:
+def test_move_weights_keeps_what_other_nodes_read(tmp_path: Path) -> None:
     model = _model(FULL, branches=True)
     model.graph.node.append(helper.make_node("Cast", ["weights"], ["seen"], to=TensorProto.FLOAT))
     path = tmp_path / "merged.onnx"
@@ -105,7 +105,7 @@ def test_weights_that_other_nodes_read_stay_outside(tmp_path: Path) -> None:
     assert [weight.name for weight in moved.graph.initializer] == ["weights"]
 
 
-def test_the_runtime_tells_by_itself_whether_it_cuts_off() -> None:
+def test_saturates_agrees_with_the_runtimes_products() -> None:
     """Where it says that it does not, its fastest kernels are right, and only there."""
     options = onnxruntime.SessionOptions()
     model = _model(np.full((8, 16), 127, np.int8)).SerializeToString()

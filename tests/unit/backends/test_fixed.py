@@ -41,7 +41,7 @@ def _ids(n_rows: int, n_tokens: int) -> IntArray:
 
 
 @pytest.mark.parametrize("n_positions", [100, 30, 1])
-def test_every_position_is_that_of_the_cached_decoder(
+def test_fixed_decoder_equals_the_cached_decoder(
     fixed: FixedDecoder, decoder: CachedDecoder, n_positions: int
 ) -> None:
     features, tokens = _features(2, n_positions), _ids(2, LENGTH)
@@ -55,7 +55,7 @@ def test_every_position_is_that_of_the_cached_decoder(
         np.testing.assert_allclose(got.logsumexp, expected.logsumexp, atol=ATOL)
 
 
-def test_prompts_of_different_lengths_in_one_batch(
+def test_fixed_decoder_batches_prompts_of_any_length(
     fixed: FixedDecoder, decoder: CachedDecoder
 ) -> None:
     features, tokens = _features(2, 40), _ids(2, 5)
@@ -73,7 +73,7 @@ def test_prompts_of_different_lengths_in_one_batch(
     np.testing.assert_allclose(got.logits, expected.logits, atol=ATOL)
 
 
-def test_select_and_rewind(fixed: FixedDecoder) -> None:
+def test_fixed_decoder_select_and_rewind(fixed: FixedDecoder) -> None:
     state = fixed.start(_features(3, 100), (FULL,) * 3)
     _, state = fixed.step(_ids(3, 4), state, np.array([3]))
     whole, _ = fixed.step(_ids(3, 2), state, np.array([0, 1]))
@@ -87,7 +87,7 @@ def test_select_and_rewind(fixed: FixedDecoder) -> None:
     np.testing.assert_array_equal(again.logits, whole.logits)
 
 
-def test_what_is_rewound_to_nothing_begins_anew(fixed: FixedDecoder) -> None:
+def test_fixed_decoder_rewound_to_0_starts_again(fixed: FixedDecoder) -> None:
     state, tokens = fixed.start(_features(2, 100), (FULL, FULL)), _ids(2, 4)
     whole, _ = fixed.step(tokens, state, np.arange(4))
     _, padded = fixed.step(tokens, state, np.array([3]), first=np.array([2, 0]))
@@ -95,7 +95,7 @@ def test_what_is_rewound_to_nothing_begins_anew(fixed: FixedDecoder) -> None:
     np.testing.assert_array_equal(again.logits, whole.logits)
 
 
-def test_what_lies_behind_a_short_window_is_not_heard(
+def test_fixed_decoder_ignores_features_behind_the_window(
     fixed: FixedDecoder, decoder: CachedDecoder
 ) -> None:
     features, tokens = _features(2, N_POSITIONS), _ids(2, 3)
@@ -105,7 +105,7 @@ def test_what_lies_behind_a_short_window_is_not_heard(
     np.testing.assert_allclose(got.logits, expected.logits, atol=ATOL)
 
 
-def test_its_limits(fixed: FixedDecoder) -> None:
+def test_fixed_decoder_refuses_what_is_beyond_its_limits(fixed: FixedDecoder) -> None:
     assert fixed.limits == Limits(n_positions=100, free_padding=False, aligns=False)
     assert (fixed.spec.dims.n_audio_ctx, fixed.spec.dims.n_text_ctx) == (100, 16)
     with pytest.raises(
@@ -127,7 +127,7 @@ def test_logsumexp_of_large_logits() -> None:
     np.testing.assert_allclose(logsumexp(logits), [[1000 + np.log(2), -1000]], rtol=1e-6)
 
 
-def test_not_open(hailo_directory: Path, spec: ModelSpec) -> None:
+def test_fixed_decoder_not_open_is_refused(hailo_directory: Path, spec: ModelSpec) -> None:
     graph = hailo_directory / "hailo" / "decoder-2s-16.onnx"
     decoder = FixedDecoder(OnnxFixedRunner(graph, spec), spec)
     state = decoder.start(_features(1, 100), (FULL,))
@@ -144,7 +144,7 @@ def test_not_open(hailo_directory: Path, spec: ModelSpec) -> None:
         ((1, -1), r"cannot be used \(an axis of -1\)"),
     ],
 )
-def test_sizes_that_no_model_has_are_refused(
+def test_fixed_runner_refuses_impossible_sizes(
     hailo_directory: Path, spec: ModelSpec, tmp_path: Path, axis: tuple[int, int], message: str
 ) -> None:
     """Whoever makes features for it would make that many."""
@@ -156,7 +156,7 @@ def test_sizes_that_no_model_has_are_refused(
         FixedDecoder(OnnxFixedRunner(tmp_path / "decoder.onnx", spec), spec)
 
 
-def test_ids_of_32_bits_and_halves_in_and_out(
+def test_fixed_runner_takes_int32_ids_and_float16(
     hailo_directory: Path, spec: ModelSpec, fixed: FixedDecoder, tmp_path: Path
 ) -> None:
     model = load(hailo_directory / "hailo" / "decoder-2s-16.onnx")
@@ -181,7 +181,7 @@ def test_ids_of_32_bits_and_halves_in_and_out(
         ("output", 199, "has width 64 and 199 tokens"),
     ],
 )
-def test_decoders_of_another_width_or_vocabulary_are_refused(
+def test_fixed_runner_of_another_model_is_refused(
     hailo_directory: Path, spec: ModelSpec, tmp_path: Path, case: tuple[str, int, str]
 ) -> None:
     part, size, message = case
@@ -194,7 +194,7 @@ def test_decoders_of_another_width_or_vocabulary_are_refused(
 
 
 @pytest.mark.parametrize(("length", "n_positions"), [(65, 100), (1, 100), (16, 151), (16, 0)])
-def test_networks_that_are_longer_than_the_model_are_refused(
+def test_fixed_decoder_longer_than_the_model_is_refused(
     spec: ModelSpec, length: int, n_positions: int
 ) -> None:
     runner: Any = SimpleNamespace(name="hef-hailo8", length=length, n_positions=n_positions)

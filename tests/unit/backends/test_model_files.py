@@ -30,7 +30,7 @@ def _zeros(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_a_whole_directory_is_taken(copy: Path) -> None:
+def test_check_all_accepts_a_whole_directory(copy: Path) -> None:
     spec = ModelSpec.load(copy)
     check_all(copy, spec)
     assert model_file(copy, spec, "decoder.onnx") == copy / "decoder.onnx"
@@ -39,7 +39,7 @@ def test_a_whole_directory_is_taken(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["encoder.onnx", "cross_kv.onnx", "decoder.onnx.data"])
-def test_zeros_in_weights_are_one_error_and_no_wrong_words(copy: Path, name: str) -> None:
+def test_check_all_finds_zeros_in_weights(copy: Path, name: str) -> None:
     spec = ModelSpec.load(copy)
     _zeros(copy / name)
     engine = OnnxEncoder if name == "encoder.onnx" else CachedDecoder
@@ -49,14 +49,14 @@ def test_zeros_in_weights_are_one_error_and_no_wrong_words(copy: Path, name: str
         check_all(copy, spec)
 
 
-def test_forms_for_the_chip_are_looked_at_too(copy: Path) -> None:
+def test_hailo_form_checks_its_file(copy: Path) -> None:
     spec = ModelSpec.load(copy)
     _zeros(copy / spec.hailo[0].file)
     with pytest.raises(ModelError, match="is damaged"):
         hailo_form(copy, spec, spec.hailo[0].part)
 
 
-def test_a_description_that_names_files_elsewhere_is_refused(copy: Path, tmp_path: Path) -> None:
+def test_model_spec_with_files_elsewhere_is_refused(copy: Path, tmp_path: Path) -> None:
     raw = json.loads((copy / SPEC_FILE).read_text(encoding="utf-8"))
     for name in ("../outside.onnx", str(tmp_path / "outside.onnx"), ""):
         raw["hailo"][0]["file"] = name
@@ -69,7 +69,7 @@ def test_a_description_that_names_files_elsewhere_is_refused(copy: Path, tmp_pat
         ModelSpec.load(copy)
 
 
-def test_nothing_is_written_through_a_link_that_leads_elsewhere(copy: Path, tmp_path: Path) -> None:
+def test_emulate_writes_through_no_link(copy: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     shutil.move(copy / "hailo", elsewhere)
     (copy / "hailo").symlink_to(elsewhere)

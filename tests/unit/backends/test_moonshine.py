@@ -25,7 +25,7 @@ def made(moonshine: Moonshine) -> Any:
     return moonshine.model
 
 
-def test_audio_that_goes_on_is_given_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_moonshine_streams_new_audio_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in.install(monkeypatch)
     folder = stand_in.write_weights(tmp_path / "small-streaming-en" / "quantized")
     said, other = sound(32_000), sound(8_000)[::-1].copy()
@@ -46,7 +46,7 @@ def test_audio_that_goes_on_is_given_once(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert package.closed
 
 
-def test_models_that_do_not_stream_hear_all_of_it_again(
+def test_moonshine_without_streaming_takes_all_audio(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     stand_in.install(monkeypatch, tmp_path)
@@ -56,7 +56,7 @@ def test_models_that_do_not_stream_hear_all_of_it_again(
         assert made(moonshine).given == [16_000, 3_200]
 
 
-def test_weights_come_from_where_the_package_keeps_them(
+def test_moonshine_takes_weights_from_the_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     stand_in.install(monkeypatch, tmp_path)
@@ -65,7 +65,7 @@ def test_weights_come_from_where_the_package_keeps_them(
             assert made(moonshine).streams == size.endswith("streaming")
 
 
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_moonshine_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in.install(monkeypatch)
     with pytest.raises(HubError, match=r"Moonshine tiny \(Max retries exceeded with url\)"):
         Moonshine("tiny").open()
@@ -81,7 +81,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         Moonshine("tiny").open()
 
 
-def test_the_stand_in_is_called_as_the_package_is(tmp_path: Path) -> None:
+def test_moonshine_stand_in_has_the_packages_interface(tmp_path: Path) -> None:
     package = pytest.importorskip("moonshine_voice", reason="the moonshine extra is not installed")
     for name in ("Transcriber", "Stream"):
         ours, theirs = getattr(stand_in, name), getattr(package, name)

@@ -18,7 +18,7 @@ from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray
 
 
-def test_prefill_is_step_by_step(decoder: CachedDecoder) -> None:
+def test_decoder_prefill_equals_single_steps(decoder: CachedDecoder) -> None:
     tokens = ids_of([11, 5, 7, 9, 3, 120])
     start = decoder.start(features_of(1, 30, 64), (FULL,))
     whole, _ = decoder.step(tokens, start, np.arange(6), alignment=True)
@@ -33,7 +33,7 @@ def test_prefill_is_step_by_step(decoder: CachedDecoder) -> None:
     assert state.n_tokens == 6
 
 
-def test_only_the_wanted_positions_are_projected(decoder: CachedDecoder) -> None:
+def test_decoder_step_projects_the_given_positions_only(decoder: CachedDecoder) -> None:
     state = decoder.start(features_of(1, 30, 64), (NONE,))
     tokens = ids_of([11, 5, 7, 9])
     whole, _ = decoder.step(tokens, state, np.arange(4))
@@ -44,7 +44,7 @@ def test_only_the_wanted_positions_are_projected(decoder: CachedDecoder) -> None
     assert after.n_tokens == 4
 
 
-def test_arrays_may_be_used_again_for_other_values(decoder: CachedDecoder) -> None:
+def test_decoder_step_inputs_may_be_reused(decoder: CachedDecoder) -> None:
     """What was told of an earlier step holds only for arrays that nobody can write to."""
     start = decoder.start(features_of(1, 30, 64), (NONE,))
     tokens, look = ids_of([11, 5]), np.array([0], np.int64)
@@ -63,7 +63,7 @@ def test_arrays_may_be_used_again_for_other_values(decoder: CachedDecoder) -> No
         assert after.n_tokens == state.n_tokens
 
 
-def test_only_what_nobody_can_write_to_is_told_once(decoder: CachedDecoder) -> None:
+def test_decoder_binds_read_only_arrays_once(decoder: CachedDecoder) -> None:
     tokens, written = ids_of([11, 5]), np.zeros(1, np.int64)
     fixed = [constant(np.array([column], np.int64)) for column in (0, 1)]
     view = np.broadcast_to(written, (1,))  # read-only, over memory that is written to
@@ -76,14 +76,14 @@ def test_only_what_nobody_can_write_to_is_told_once(decoder: CachedDecoder) -> N
         np.testing.assert_array_equal(got, expected.logits)
 
 
-def test_logsumexp_is_that_of_the_logits(decoder: CachedDecoder) -> None:
+def test_decoder_logsumexp_is_that_of_the_logits(decoder: CachedDecoder) -> None:
     out, _ = decoder.step(ids_of([11]), decoder.start(features_of(1, 9, 64), (NONE,)), last_of(1))
     expected = np.log(np.exp(out.logits.astype(np.float64)).sum(-1))
     np.testing.assert_allclose(out.logsumexp, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("pad_to", [31, 70, 150])
-def test_free_padding_equals_real_zero_rows(decoder: CachedDecoder, pad_to: int) -> None:
+def test_decoder_free_padding_equals_zero_rows(decoder: CachedDecoder, pad_to: int) -> None:
     features = features_of(1, 30, 64)
     zeros = np.zeros((1, pad_to - 30, 64), np.float32)
     real = decoder.start(np.concatenate([features, zeros], axis=1), (NONE,))
@@ -94,7 +94,7 @@ def test_free_padding_equals_real_zero_rows(decoder: CachedDecoder, pad_to: int)
     np.testing.assert_allclose(got.logits, expected.logits, atol=ATOL)
 
 
-def test_target_below_the_length_adds_nothing(decoder: CachedDecoder) -> None:
+def test_decoder_padding_below_the_length_adds_nothing(decoder: CachedDecoder) -> None:
     features = features_of(1, 30, 64)
     outs = [
         decoder.step(ids_of([11]), decoder.start(features, (Padding(n),)), last_of(1))[0].logits
@@ -104,7 +104,7 @@ def test_target_below_the_length_adds_nothing(decoder: CachedDecoder) -> None:
     np.testing.assert_array_equal(outs[0], outs[2])
 
 
-def test_batch_with_true_lengths_and_paddings_is_single_rows(decoder: CachedDecoder) -> None:
+def test_decoder_batch_of_lengths_equals_single_rows(decoder: CachedDecoder) -> None:
     features = features_of(3, 40, 64)
     lengths = np.array([40, 25, 1])
     paddings = (NONE, Padding(150), Padding(60))
@@ -120,7 +120,7 @@ def test_batch_with_true_lengths_and_paddings_is_single_rows(decoder: CachedDeco
         np.testing.assert_allclose(batch2.logits[row], out2.logits[0], atol=ATOL)
 
 
-def test_left_padded_prompts_are_single_rows(decoder: CachedDecoder) -> None:
+def test_decoder_left_padded_prompts_equal_single_rows(decoder: CachedDecoder) -> None:
     features = features_of(2, 30, 64)
     prompts = [[11, 5, 7, 9], [11, 8]]
     tokens = ids_of(prompts[0], [0, 0, *prompts[1]])
@@ -136,7 +136,7 @@ def test_left_padded_prompts_are_single_rows(decoder: CachedDecoder) -> None:
         np.testing.assert_allclose(batch2.logits[row], out2.logits[0], atol=ATOL)
 
 
-def test_padding_columns_themselves_are_finite(decoder: CachedDecoder) -> None:
+def test_decoder_padding_columns_are_finite(decoder: CachedDecoder) -> None:
     state = decoder.start(features_of(1, 30, 64), (NONE,))
     out, _ = decoder.step(ids_of([0, 0, 11]), state, np.arange(3), first=np.array([2]))
     assert np.isfinite(out.logits).all()
@@ -146,7 +146,7 @@ def past_of(state: CachedState) -> list[FloatArray]:
     return [array[:, :, : state.n_tokens] for array in state.cache.arrays]
 
 
-def test_states_are_never_changed(decoder: CachedDecoder) -> None:
+def test_decoder_states_never_change(decoder: CachedDecoder) -> None:
     state = decoder.start(features_of(1, 30, 64), (FULL,))
     _, prompt = decoder.step(ids_of([11, 5]), state, last_of(2))
     before = [array.copy() for array in past_of(prompt)]
@@ -158,7 +158,7 @@ def test_states_are_never_changed(decoder: CachedDecoder) -> None:
         np.testing.assert_array_equal(kept, array)
 
 
-def test_states_share_a_cache_until_one_goes_back(decoder: CachedDecoder) -> None:
+def test_decoder_states_share_a_cache_until_a_rewind(decoder: CachedDecoder) -> None:
     start = decoder.start(features_of(1, 30, 64), (FULL,))
     _, prompt = decoder.step(ids_of([11, 5]), start, last_of(2))
     _, later = decoder.step(ids_of([7]), prompt, last_of(1))
@@ -169,7 +169,7 @@ def test_states_share_a_cache_until_one_goes_back(decoder: CachedDecoder) -> Non
         np.testing.assert_array_equal(mine, copied[:, :, :2])
 
 
-def test_cache_grows_with_the_text(decoder: CachedDecoder) -> None:
+def test_decoder_cache_grows_with_the_text(decoder: CachedDecoder) -> None:
     """Through every place of the text context, one token at a time and all at once."""
     tokens = np.random.default_rng(3).integers(0, 200, (2, 64))
     state = decoder.start(features_of(2, 30, 64), (FULL, NONE))
@@ -184,7 +184,7 @@ def test_cache_grows_with_the_text(decoder: CachedDecoder) -> None:
     assert past_of(state)[0].shape == (2, 2, 64, 32)
 
 
-def test_many_tokens_behind_others(decoder: CachedDecoder) -> None:
+def test_decoder_step_of_many_tokens_takes_one_row(decoder: CachedDecoder) -> None:
     """Of one row only: of several the runtime takes one token each."""
     tokens = ids_of([11, 5, 7, 9, 3, 8], [11, 6, 2, 4, 1, 5])
     state = decoder.start(features_of(2, 30, 64), (FULL, NONE))
@@ -205,7 +205,7 @@ def test_many_tokens_behind_others(decoder: CachedDecoder) -> None:
         np.testing.assert_allclose(rest.alignment[0], whole.alignment[row, :, 2:], atol=ATOL)
 
 
-def test_what_rules_do_to_the_outputs_of_a_step_ends_with_it(decoder: CachedDecoder) -> None:
+def test_decoder_outputs_may_be_changed_until_the_next(decoder: CachedDecoder) -> None:
     """The next pass writes to the same arrays, all of them."""
 
     def last_logits(*, spoil: bool) -> FloatArray:
@@ -222,7 +222,7 @@ def test_what_rules_do_to_the_outputs_of_a_step_ends_with_it(decoder: CachedDeco
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_rows_of_a_batch_are_rounded_apart(tmp_path: Path, half: bool) -> None:
+def test_encoder_and_decoder_round_rows_separately(tmp_path: Path, half: bool) -> None:
     """In 8 bits a loud window beside it would change a quiet one, were both one tensor."""
     checkpoint = write_checkpoint(tmp_path / "checkpoint")
     options = ConvertOptions(quantize="int8", encoder_quantize="int8", half=half)
@@ -243,7 +243,7 @@ def test_rows_of_a_batch_are_rounded_apart(tmp_path: Path, half: bool) -> None:
             assert own.arrays["cross_key_0"].dtype == np.uint8
 
 
-def test_select_gives_rows_for_beams(decoder: CachedDecoder) -> None:
+def test_decoder_select_gives_rows_for_beams(decoder: CachedDecoder) -> None:
     state = decoder.start(features_of(2, 30, 64), (NONE, FULL))
     _, state = decoder.step(ids_of([11, 5], [11, 6]), state, last_of(2))
     beams = decoder.select(state, np.array([1, 0, 1]))
@@ -256,12 +256,12 @@ def test_select_gives_rows_for_beams(decoder: CachedDecoder) -> None:
     np.testing.assert_allclose(got.logits[2], eights.logits[1], atol=ATOL)
 
 
-def test_select_among_beams_of_one_audio_moves_no_audio(decoder: CachedDecoder) -> None:
+def test_decoder_select_of_same_audio_moves_no_audio(decoder: CachedDecoder) -> None:
     state = decoder.select(decoder.start(features_of(1, 30, 64), (FULL,)), np.array([0, 0, 0]))
     assert decoder.select(state, np.array([2, 0, 0])).cross is state.cross
 
 
-def test_rewind_forgets_rejected_drafts(decoder: CachedDecoder) -> None:
+def test_decoder_rewind_forgets_rejected_drafts(decoder: CachedDecoder) -> None:
     state = decoder.start(features_of(1, 30, 64), (FULL,))
     _, draft = decoder.step(ids_of([11, 5, 7, 9]), state, np.arange(4))
     cut = decoder.rewind(draft, 2)
@@ -273,7 +273,7 @@ def test_rewind_forgets_rejected_drafts(decoder: CachedDecoder) -> None:
     assert decoder.rewind(draft, 4) is draft
 
 
-def test_alignment_is_attention_over_the_real_positions(decoder: CachedDecoder) -> None:
+def test_decoder_alignment_covers_the_real_positions(decoder: CachedDecoder) -> None:
     state = decoder.start(features_of(1, 30, 64), (NONE,))
     plain, _ = decoder.step(ids_of([11, 5]), state, last_of(2))
     assert plain.alignment is None
@@ -287,7 +287,7 @@ def test_alignment_is_attention_over_the_real_positions(decoder: CachedDecoder) 
     assert np.all(silent.alignment.sum(-1) < 1)
 
 
-def test_importing_does_not_load_the_runtime() -> None:
+def test_onnx_import_does_not_load_the_runtime() -> None:
     code = (
         "import sys, whisper_hailo.backends.onnx; "
         "sys.exit(bool({'onnx', 'onnxruntime'} & set(sys.modules)))"

@@ -12,7 +12,7 @@ from whisper_hailo.backends.onnx_file import load_message, parse_message
 from whisper_hailo.core.errors import ModelError
 
 
-def test_names_that_are_no_text_are_refused(model_directory: Path, tmp_path: Path) -> None:
+def test_load_message_of_non_text_names_is_refused(model_directory: Path, tmp_path: Path) -> None:
     """The library gives bytes for them, which sort, join and print as no text does."""
     path = tmp_path / "encoder.onnx"
     whole = (model_directory / "encoder.onnx").read_bytes()
@@ -25,7 +25,7 @@ def test_names_that_are_no_text_are_refused(model_directory: Path, tmp_path: Pat
     assert load_message(path).graph.node
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_load_message_of_pipe_does_not_wait(tmp_path: Path) -> None:
     for name in ("a.onnx", "a.hef"):
         os.mkfifo(tmp_path / name)
     with pytest.raises(ModelError, match="no plain file"):
@@ -35,7 +35,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("operator", "opset"), [("MatMul", 17), ("MatMul", 2**40), ("Other", 17)])
-def test_nodes_that_lack_what_all_of_their_kind_have_are_refused(
+def test_parse_message_of_incomplete_nodes_is_refused(
     model_directory: Path, tmp_path: Path, operator: str, opset: int
 ) -> None:
     """Whoever reads a graph takes them for granted."""

@@ -24,17 +24,19 @@ from whisper_hailo.core.spec import FileRecord, ModelSpec
         ((1, 80, 0), "or less, an even number"),
     ],
 )
-def test_mel_that_does_not_fit(encoder: OnnxEncoder, shape: tuple[int, ...], message: str) -> None:
+def test_encoder_refuses_mel_that_does_not_fit(
+    encoder: OnnxEncoder, shape: tuple[int, ...], message: str
+) -> None:
     with pytest.raises(ShapeError, match=message):
         encoder.encode(np.zeros(shape, np.float32))
 
 
-def test_features_that_do_not_fit(decoder: CachedDecoder) -> None:
+def test_decoder_refuses_features_that_do_not_fit(decoder: CachedDecoder) -> None:
     with pytest.raises(ShapeError, match=r"this decoder takes \(batch, n_audio_ctx, 64\)"):
         decoder.start(features_of(1, 30, 65), (NONE,))
 
 
-def test_steps_that_do_not_fit(decoder: CachedDecoder) -> None:
+def test_decoder_refuses_steps_that_do_not_fit(decoder: CachedDecoder) -> None:
     state = decoder.start(features_of(1, 30, 64), (NONE,))
     with pytest.raises(ShapeError, match="65 tokens, this decoder's text context holds 64"):
         decoder.step(np.zeros((1, 65), np.int64), state, last_of(1))
@@ -42,7 +44,7 @@ def test_steps_that_do_not_fit(decoder: CachedDecoder) -> None:
         decoder.step(ids_of([3, 200]), state, last_of(2))
 
 
-def test_text_context_can_be_used_to_its_end(decoder: CachedDecoder) -> None:
+def test_decoder_text_context_can_be_used_to_its_end(decoder: CachedDecoder) -> None:
     state = decoder.start(features_of(1, 30, 64), (NONE,))
     out, state = decoder.step(np.full((1, 64), 5, np.int64), state, last_of(64))
     assert np.isfinite(out.logits).all()
@@ -50,7 +52,7 @@ def test_text_context_can_be_used_to_its_end(decoder: CachedDecoder) -> None:
         decoder.step(ids_of([1]), state, last_of(1))
 
 
-def test_broken_directories(
+def test_encoder_and_decoder_of_broken_directory_fail(
     model_directory: Path, spec: ModelSpec, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     copy = tmp_path / "copy"
@@ -77,7 +79,9 @@ def test_broken_directories(
     assert capfd.readouterr() == ("", "")
 
 
-def test_graph_of_another_program(model_directory: Path, spec: ModelSpec, tmp_path: Path) -> None:
+def test_encoder_and_decoder_refuse_foreign_graphs(
+    model_directory: Path, spec: ModelSpec, tmp_path: Path
+) -> None:
     shutil.copy(model_directory / "cross_kv.onnx", tmp_path / "encoder.onnx")
     record = spec.files["cross_kv.onnx"]
     claimed = replace(spec, files={"encoder.onnx": record, "cross_kv.onnx": record})
@@ -89,7 +93,7 @@ def test_graph_of_another_program(model_directory: Path, spec: ModelSpec, tmp_pa
         OnnxEncoder(tmp_path, replace(spec, files={})).open()
 
 
-def test_names_and_reopening(model_directory: Path, spec: ModelSpec) -> None:
+def test_encoder_and_decoder_names_and_reopening(model_directory: Path, spec: ModelSpec) -> None:
     encoder, decoder = OnnxEncoder(model_directory, spec), CachedDecoder(model_directory, spec)
     assert (encoder.name, decoder.name) == ("onnx-fp32", "cached-fp32")
     with pytest.raises(ModelError, match="not loaded"):

@@ -56,7 +56,7 @@ def _walk(decoder: Decoder, padding: Padding) -> tuple[FloatArray, FloatArray]:
 
 @pytest.mark.parametrize("export", EXPORTS)
 @pytest.mark.parametrize("graph", ["decoder_model.onnx", "decoder_model_merged.onnx"])
-def test_every_export_gives_what_our_decoder_gives(
+def test_optimum_decoder_equals_the_cached_decoder(
     exports: Path, golden_model: Path, spec: ModelSpec, export: str, graph: str
 ) -> None:
     with (
@@ -73,7 +73,7 @@ def test_every_export_gives_what_our_decoder_gives(
 @pytest.mark.slow
 @pytest.mark.parametrize("export", EXPORTS)
 @pytest.mark.parametrize("graph", ["decoder_model", "decoder_model_merged"])
-def test_int8_exports_are_near_and_not_equal(
+def test_optimum_int8_is_near_and_not_equal(
     exports: Path, spec: ModelSpec, export: str, graph: str
 ) -> None:
     exact, quantized = (
@@ -88,7 +88,7 @@ def test_int8_exports_are_near_and_not_equal(
     assert 0 < difference < 0.1
 
 
-def test_merged_int8_exports_run_where_products_would_be_cut_off(
+def test_optimum_merged_int8_runs_with_exact_products(
     exports: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = exports / EXPORTS[0] / "decoder_model_merged_quantized.onnx"
@@ -109,7 +109,7 @@ def test_merged_int8_exports_run_where_products_would_be_cut_off(
     np.testing.assert_allclose(got, expected, atol=0.1 * np.abs(expected).max())
 
 
-def test_directory_takes_merged_graph_and_file_says_which(
+def test_optimum_directory_prefers_the_merged_graph(
     exports: Path, spec: ModelSpec, tmp_path: Path
 ) -> None:
     export = exports / EXPORTS[0]
@@ -130,7 +130,9 @@ def test_directory_takes_merged_graph_and_file_says_which(
 
 @pytest.mark.parametrize("export", EXPORTS)
 @pytest.mark.parametrize("graph", ["decoder_model.onnx", "decoder_model_merged.onnx"])
-def test_drafts_beams_and_rewinds(exports: Path, spec: ModelSpec, export: str, graph: str) -> None:
+def test_optimum_decoder_drafts_beams_and_rewinds(
+    exports: Path, spec: ModelSpec, export: str, graph: str
+) -> None:
     tokens = _ids(2, 9)
     with OptimumDecoder(exports / export / graph, spec, threads=1) as decoder:
         state = decoder.start(_features(2, 30), (SOME, SOME))
@@ -157,7 +159,7 @@ def test_drafts_beams_and_rewinds(exports: Path, spec: ModelSpec, export: str, g
             np.testing.assert_allclose(picked.logits, whole.logits[rows, 4:], atol=1e-4)
 
 
-def test_features_and_masks_of_rows_at_every_step_in_float16(
+def test_optimum_float16_gets_features_and_masks_each_step(
     exports: Path, spec: ModelSpec, tmp_path: Path
 ) -> None:
     """As exports of 2022 want them; what goes in and comes out is of float16 besides."""
@@ -192,7 +194,9 @@ def test_features_and_masks_of_rows_at_every_step_in_float16(
 
 
 @pytest.mark.parametrize("export", EXPORTS)
-def test_the_encoder(exports: Path, golden_model: Path, spec: ModelSpec, export: str) -> None:
+def test_hailo_encoder_is_valid(
+    exports: Path, golden_model: Path, spec: ModelSpec, export: str
+) -> None:
     mel = np.random.default_rng(0).standard_normal((2, 80, 3000)).astype(np.float32)
     path = exports / export / "encoder_model.onnx"
     with (
@@ -210,7 +214,7 @@ def test_the_encoder(exports: Path, golden_model: Path, spec: ModelSpec, export:
             theirs.encode(mel[:, :, :1000])
 
 
-def test_what_it_cannot_do_is_refused(exports: Path, spec: ModelSpec) -> None:
+def test_optimum_decoder_refuses_what_it_cannot_do(exports: Path, spec: ModelSpec) -> None:
     with OptimumDecoder(exports / EXPORTS[0], spec, threads=1) as decoder:
         assert decoder.limits == Limits(n_positions=None, free_padding=False, aligns=False)
         state = decoder.start(_features(2, 30), (SOME, SOME))
@@ -224,7 +228,7 @@ def test_what_it_cannot_do_is_refused(exports: Path, spec: ModelSpec) -> None:
         assert not masked.features[0, 20:].any()
 
 
-def test_graphs_of_another_model_are_refused_before_loading(
+def test_optimum_graphs_of_another_model_are_refused(
     exports: Path, golden_model: Path, spec: ModelSpec, model_directory: Path, tmp_path: Path
 ) -> None:
     other = ModelSpec.load(model_directory)

@@ -29,7 +29,7 @@ def spec(golden_model: Path) -> ModelSpec:
         ("decoder_with_past_model", ("present.1.decoder.value",), "lacks present.1.decoder.value"),
     ],
 )
-def test_other_sizes_and_other_layers_are_refused(
+def test_optimum_of_other_sizes_and_layers_is_refused(
     exports: Path,
     spec: ModelSpec,
     tmp_path: Path,

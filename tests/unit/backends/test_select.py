@@ -44,7 +44,7 @@ def _select(directory: Path, **options: object) -> module.SelectedEngine:
     return select(directory, ModelSpec.load(directory), EngineOptions(**options))  # type: ignore[arg-type]
 
 
-def test_backends_that_do_not_exist() -> None:
+def test_engine_options_refuse_unknown_backends() -> None:
     with pytest.raises(OptionError, match="--encoder-backend is 'gpu', expected one of: auto"):
         EngineOptions(encoder_backend="gpu")
     with pytest.raises(OptionError, match="--decoder-backend is ''"):
@@ -52,7 +52,7 @@ def test_backends_that_do_not_exist() -> None:
 
 
 @pytest.mark.usefixtures("no_npu")
-def test_auto_takes_the_model_directory_on_the_cpu_and_says_why(model_directory: Path) -> None:
+def test_select_auto_takes_the_model_on_the_cpu(model_directory: Path) -> None:
     engine = _select(model_directory)
     assert isinstance(engine.encoder, OnnxEncoder)
     assert engine.reasons[0] == "encoder onnx-fp32: on the CPU, no Hailo binding"
@@ -60,7 +60,7 @@ def test_auto_takes_the_model_directory_on_the_cpu_and_says_why(model_directory:
 
 
 @pytest.mark.usefixtures("no_npu")
-def test_a_path_is_told_by_its_content(
+def test_decoder_backend_is_told_by_content(
     hailo_directory: Path, model_directory: Path, tmp_path: Path
 ) -> None:
     with zipfile.ZipFile(GOLDENS / "optimum-onnx-0.1.0.zip") as packed:
@@ -84,7 +84,7 @@ def test_a_path_is_told_by_its_content(
     ]
 
 
-def test_the_hailo_form_encoder_is_the_encoder(
+def test_foreign_encoder_of_hailo_form_equals_the_encoder(
     hailo_directory: Path, encoder: OnnxEncoder, spec: ModelSpec
 ) -> None:
     mel = np.random.default_rng(0).standard_normal((2, 80, 200)).astype(np.float32)
@@ -96,7 +96,7 @@ def test_the_hailo_form_encoder_is_the_encoder(
             fixed.encode(mel[:, :, :100])
 
 
-def test_encoders_of_another_model_are_refused(
+def test_foreign_encoder_of_another_model_is_refused(
     wide: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ModelError, match=r"has a width of 64: expected .batch, 50, 64."):
@@ -126,7 +126,7 @@ def test_encoders_of_another_model_are_refused(
         _select(model_directory, encoder=Path("nowhere.onnx"))
 
 
-def test_decoders_of_another_model_are_refused(
+def test_select_refuses_decoders_of_another_model(
     wide: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ModelError, match="has width 128 and 200 tokens, checkpoint has 64 and 200"):
@@ -155,7 +155,7 @@ def test_decoders_of_another_model_are_refused(
         _select(model_directory, decoder_backend="optimum")
 
 
-def test_the_window_comes_from_whichever_half_is_fixed(
+def test_engine_window_comes_from_the_fixed_half(
     hailo_directory: Path, model_directory: Path
 ) -> None:
     spec = ModelSpec.load(model_directory)
@@ -176,7 +176,7 @@ def test_the_window_comes_from_whichever_half_is_fixed(
         engine_window_s(half, spec, 3)
 
 
-def test_a_fixed_decoder_longer_than_the_model_is_refused(spec: ModelSpec) -> None:
+def test_fixed_decoder_of_longer_text_is_refused(spec: ModelSpec) -> None:
     class _Runner:
         name, length, n_positions = "fixed", 65, 100
 

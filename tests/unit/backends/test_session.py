@@ -41,19 +41,19 @@ def _refusal(graph: bytes) -> str:
     return str(caught.value)
 
 
-def test_the_package_asks_for_the_oldest_runtime_that_will_do() -> None:
+def test_pyproject_asks_for_the_oldest_runtime() -> None:
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert f"onnxruntime>={OLDEST_RUNTIME}" in project["dependencies"]
 
 
-def test_a_long_reason_is_cut_in_its_middle() -> None:
+def test_reason_of_long_text_is_cut_in_the_middle() -> None:
     message = _refusal(_graph(causal=0))
     assert "Unrecognized attribute: causal for operator BiasGelu" in message
     assert message.endswith("); convert the checkpoint again")
     assert len(message) < 300
 
 
-def test_an_old_runtime_is_named_whatever_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_graph_failure_names_an_old_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "upgrade" not in _refusal(b"")
     monkeypatch.setattr(onnxruntime, "__version__", "1.29.0")
     assert _refusal(b"").endswith(
@@ -61,7 +61,7 @@ def test_an_old_runtime_is_named_whatever_it_says(monkeypatch: pytest.MonkeyPatc
     )
 
 
-def test_threads_are_as_many_as_were_asked_for_and_do_not_spin() -> None:
+def test_open_graph_sets_threads_without_spinning() -> None:
     """What spins while it waits takes the cores from everything else in the pipeline."""
     for threads in (1, 2):
         options = open_graph(_graph(), "x", threads).get_session_options()
@@ -77,7 +77,7 @@ def test_threads_are_as_many_as_were_asked_for_and_do_not_spin() -> None:
         (set(), {"cross_key_0"}),
     ],
 )
-def test_a_graph_with_more_or_fewer_ports_is_another_program_s(
+def test_open_session_with_other_ports_is_refused(
     model_directory: Path, spec: ModelSpec, inputs: set[str], outputs: set[str]
 ) -> None:
     with pytest.raises(
@@ -86,7 +86,7 @@ def test_a_graph_with_more_or_fewer_ports_is_another_program_s(
         open_session(model_directory, spec, 1, CROSS_KV_FILE, inputs=inputs, outputs=outputs)
 
 
-def test_what_interrupts_a_run_is_no_failure_of_the_graph() -> None:
+def test_running_lets_interrupts_pass() -> None:
     with pytest.raises(KeyboardInterrupt), running("x"):
         raise KeyboardInterrupt
     with pytest.raises(ModelError, match=r"x failed \(no such axis\); convert"), running("x"):
@@ -94,7 +94,7 @@ def test_what_interrupts_a_run_is_no_failure_of_the_graph() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 30, b"\x3a\xff\xff\xff\x7f"])
-def test_what_is_no_graph_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+def test_open_graph_of_other_files_fails_in_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "encoder.onnx"
     for _ in range(2):
         with pytest.raises(
@@ -105,7 +105,7 @@ def test_what_is_no_graph_is_refused_in_one_line(tmp_path: Path, content: bytes)
         path.write_bytes(content)  # it was missing before
 
 
-def test_no_graph_gets_more_memory_than_the_machine_has() -> None:
+def test_open_graph_limits_memory_to_the_machines() -> None:
     kinds = (TensorProto.FLOAT, TensorProto.INT64)
     nodes = [
         helper.make_node("Expand", ["x", "axes"], ["large"]),

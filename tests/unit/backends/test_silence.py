@@ -70,7 +70,7 @@ def test_cross_bias_gives_silence_its_share_and_zero_row_nothing() -> None:
     np.testing.assert_array_equal(alone, bias[:1])
 
 
-def test_key_with_bias_ln_n_equals_n_equal_rows() -> None:
+def test_silence_key_with_bias_ln_n_equals_n_rows() -> None:
     """In plain attention, and through columns of `cross_bias`."""
     keys = keys_of(0.5, 0.25, 0.25, width=8)
     audio, query = features_of(1, 5, 8), features_of(8, seed=9)
@@ -91,7 +91,7 @@ def test_key_with_bias_ln_n_equals_n_equal_rows() -> None:
 
 
 @pytest.mark.parametrize("n_added", [4, 40, 120])
-def test_free_silence_equals_repeated_rows(decoder: CachedDecoder, n_added: int) -> None:
+def test_decoder_silence_keys_equal_repeated_rows(decoder: CachedDecoder, n_added: int) -> None:
     keys, features = keys_of(0.5, 0.25, 0.25), features_of(1, 30, 64)
     rows = np.concatenate([features[0], keys.repeat_rows(n_added)])[np.newaxis]
     free = decoder.start(features, (Padding(30 + n_added, keys),))
@@ -105,7 +105,7 @@ def test_free_silence_equals_repeated_rows(decoder: CachedDecoder, n_added: int)
     np.testing.assert_allclose(got.alignment, expected.alignment[..., :30], atol=ATOL)
 
 
-def test_batch_of_lengths_with_silence_is_single_rows(decoder: CachedDecoder) -> None:
+def test_decoder_batch_with_silence_equals_single_rows(decoder: CachedDecoder) -> None:
     keys, features = keys_of(0.75, 0.25), features_of(2, 40, 64)
     lengths = np.array([40, 25])
     paddings = (Padding(150, keys), Padding(60, keys))
@@ -148,7 +148,7 @@ def test_with_silence_keys_appends_them_to_every_row() -> None:
     assert with_silence_keys(features, None) is features
 
 
-def test_clusters_are_means_with_their_shares() -> None:
+def test_cluster_positions_are_means_with_shares() -> None:
     """Two kinds of position, three quarters of one."""
     kinds = np.array([[10.0, 0.0], [0.0, 10.0]], np.float32)
     features = kinds[[0, 0, 0, 1] * 25] + 0.1 * features_of(100, 2)
@@ -162,20 +162,20 @@ def test_clusters_are_means_with_their_shares() -> None:
 
 
 @pytest.mark.parametrize(("n", "n_keys"), [(1, 1), (3, 3), (100, 8)])
-def test_clusters_are_no_more_than_positions(n: int, n_keys: int) -> None:
+def test_cluster_positions_are_at_most_the_positions(n: int, n_keys: int) -> None:
     keys = cluster_positions(features_of(n, 4), 8)
     assert keys.features.shape == (n_keys, 4)
     assert keys.shares.sum() == pytest.approx(1.0)
     assert (keys.shares > 0).all()
 
 
-def test_clusters_of_equal_positions_are_one() -> None:
+def test_cluster_positions_of_equal_ones_is_one() -> None:
     keys = cluster_positions(np.ones((50, 4), np.float32), 8)
     np.testing.assert_allclose(keys.features, np.ones((1, 4)))
     assert keys.shares.tolist() == [1.0]
 
 
-def test_measured_keys_are_of_bundled_clips(encoder: OnnxEncoder, spec: ModelSpec) -> None:
+def test_measure_silence_keys_uses_the_bundled_clips(encoder: OnnxEncoder, spec: ModelSpec) -> None:
     assert sorted(path.name for path in CLIPS.glob("*.flac")) == ["english.flac", "german.flac"]
     keys = measure_silence_keys(encoder)
     assert keys.features.shape == (keys.shares.size, spec.dims.d_model)
@@ -183,7 +183,7 @@ def test_measured_keys_are_of_bundled_clips(encoder: OnnxEncoder, spec: ModelSpe
     assert keys.shares.sum() == pytest.approx(1.0)
 
 
-def test_measured_positions_lie_behind_speech(
+def test_measure_silence_keys_takes_positions_behind_speech(
     encoder: OnnxEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clips of a quarter of the context and of all of it, of which half is taken."""
@@ -216,7 +216,7 @@ def recorded(path: Path, spec: ModelSpec) -> ModelSpec:
     return replace(spec, files={**spec.files, SILENCE_FILE: record})
 
 
-def test_saved_keys_are_loaded_without_encoder(tmp_path: Path, spec: ModelSpec) -> None:
+def test_load_silence_keys_needs_no_encoder(tmp_path: Path, spec: ModelSpec) -> None:
     keys = keys_of(0.75, 0.25)
     save_silence_keys(keys, tmp_path / SILENCE_FILE)
     own = recorded(tmp_path / SILENCE_FILE, spec)
@@ -235,7 +235,7 @@ def test_saved_keys_are_loaded_without_encoder(tmp_path: Path, spec: ModelSpec) 
         ({"features": np.zeros((2, 64), np.float32)}, "no silence keys .*shares"),
     ],
 )  # fmt: skip
-def test_keys_of_other_models_are_refused(
+def test_load_silence_keys_of_other_models_is_refused(
     tmp_path: Path, spec: ModelSpec, arrays: dict[str, FloatArray], message: str
 ) -> None:
     own = saved(tmp_path, spec, arrays)
@@ -244,7 +244,7 @@ def test_keys_of_other_models_are_refused(
     assert str(caught.value).endswith("convert the checkpoint again")
 
 
-def test_damaged_keys_are_refused(tmp_path: Path, spec: ModelSpec) -> None:
+def test_load_silence_keys_of_damaged_file_is_refused(tmp_path: Path, spec: ModelSpec) -> None:
     keys = keys_of(0.75, 0.25)
     own = saved(tmp_path, spec, {"features": keys.features, "shares": keys.shares})
     path = tmp_path / SILENCE_FILE
@@ -260,7 +260,7 @@ def test_damaged_keys_are_refused(tmp_path: Path, spec: ModelSpec) -> None:
         load_silence_keys(tmp_path, own)
 
 
-def test_converted_model_has_keys_of_its_encoder(
+def test_converted_model_has_its_encoders_silence_keys(
     model_directory: Path, spec: ModelSpec, decoder: CachedDecoder, encoder: OnnxEncoder
 ) -> None:
     assert SILENCE_FILE in spec.files

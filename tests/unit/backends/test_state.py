@@ -24,7 +24,7 @@ def test_cross_bias_masks_and_weighs_padding() -> None:
     np.testing.assert_allclose(bias[2, 0, 0], [0, 0, 0, 0, -inf])
 
 
-def test_places_still_in_use_by_other_text_are_kept(decoder: CachedDecoder) -> None:
+def test_cache_keeps_places_that_another_state_uses(decoder: CachedDecoder) -> None:
     """A draft's branch is cut off while the text that was verified goes on behind it."""
     look = np.array([0])
     _, prompt = decoder.step(
@@ -43,7 +43,7 @@ def test_places_still_in_use_by_other_text_are_kept(decoder: CachedDecoder) -> N
     [(1, 3, 2), (1, 1, 2, 1, 1, 3, 1), (2, 1, 2, 1)],
     ids=["masks-of-one-size", "drafts-between", "drafts-first"],
 )
-def test_text_in_pieces_of_any_length_is_the_whole(
+def test_decoder_text_in_pieces_equals_the_whole(
     decoder: CachedDecoder, cuts: tuple[int, ...]
 ) -> None:
     """Three tokens behind one and two behind four have masks of twelve numbers each."""
@@ -77,18 +77,18 @@ def _weights(query: list[float]) -> FloatArray:
     return alignment_weights([asked], _cross(), bias, {1: [1]})
 
 
-def test_weights_are_of_heads_own_keys_with_silence_that_follows() -> None:
+def test_alignment_weights_use_own_keys_and_silence() -> None:
     found = _weights([1, 9])
     assert found.shape == (1, 1, 1, 4)
     np.testing.assert_allclose(found[0, 0, 0], [0.2, 0.3, 0.1, 0.4], rtol=1e-6)
 
 
-def test_large_scores_are_no_infinity() -> None:
+def test_alignment_weights_of_large_scores_are_finite() -> None:
     np.testing.assert_allclose(_weights([1e4, 0])[0, 0, 0], [0, 1, 0, 0], atol=1e-6)
 
 
 @pytest.mark.parametrize("rows", [[0, 0, 2], [1, 1, 3], [2, 3], [3, 1, 2], [1, 3, 3], [0], []])
-def test_rows_are_those_that_were_asked_for(rows: list[int]) -> None:
+def test_cross_kv_rows_are_the_given_ones(rows: list[int]) -> None:
     array = np.arange(8).reshape(4, 2)
     found = CrossKV({"cross_key_0": array}, shares=False).rows(np.array(rows, np.int64))
     assert found.arrays["cross_key_0"].tolist() == [array[row].tolist() for row in rows]

@@ -25,7 +25,7 @@ def _one_line(directory: Path) -> str:
 
 @pytest.mark.parametrize("n_shards", [1, 3])
 @pytest.mark.parametrize("prefix", ["model.", ""])
-def test_arrays_come_back_by_name(tmp_path: Path, prefix: str, n_shards: int) -> None:
+def test_checkpoint_reads_arrays_by_name(tmp_path: Path, prefix: str, n_shards: int) -> None:
     arrays = random_arrays()
     checkpoint = Checkpoint(write_checkpoint(tmp_path, prefix=prefix, n_shards=n_shards))
     assert checkpoint.config.dims == TOY
@@ -44,7 +44,7 @@ def test_arrays_come_back_by_name(tmp_path: Path, prefix: str, n_shards: int) ->
         (1, [1] * 200),
     ],
 )
-def test_large_arrays_are_read_in_strips(
+def test_checkpoint_reads_large_arrays_in_strips(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strip_bytes: int, n_rows: list[int]
 ) -> None:
     monkeypatch.setattr("whisper_hailo.checkpoint.checkpoint.STRIP_BYTES", strip_bytes)
@@ -56,7 +56,7 @@ def test_large_arrays_are_read_in_strips(
 
 
 @pytest.mark.parametrize("value", [1e12, -1e12, np.inf, -np.inf, np.nan])
-def test_what_no_model_computes_with_is_refused(tmp_path: Path, value: float) -> None:
+def test_checkpoint_read_of_huge_or_nan_values_is_refused(tmp_path: Path, value: float) -> None:
     arrays = random_arrays()
     checkpoint = Checkpoint(write_checkpoint(tmp_path / "whole", arrays))
     checkpoint.read("encoder.conv1.bias")
@@ -67,21 +67,23 @@ def test_what_no_model_computes_with_is_refused(tmp_path: Path, value: float) ->
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 1e-3), ("bfloat16", 8e-3)])
-def test_half_precision_becomes_float32(tmp_path: Path, dtype: str, tolerance: float) -> None:
+def test_checkpoint_reads_half_precision_as_float32(
+    tmp_path: Path, dtype: str, tolerance: float
+) -> None:
     checkpoint = Checkpoint(write_checkpoint(tmp_path, dtype=dtype))
     got = checkpoint.read(EMBEDDING)
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, random_arrays()[EMBEDDING], rtol=tolerance, atol=1e-6)
 
 
-def test_projection_tied_by_absence_and_by_value(tmp_path: Path) -> None:
+def test_checkpoint_is_tied_by_absence_and_by_value(tmp_path: Path) -> None:
     arrays = random_arrays()
     assert Checkpoint(write_checkpoint(tmp_path / "absent", arrays)).tied
     equal = {**arrays, "proj_out.weight": arrays[EMBEDDING]}
     assert Checkpoint(write_checkpoint(tmp_path / "equal", equal)).tied
 
 
-def test_untied_projection_is_used(tmp_path: Path) -> None:
+def test_checkpoint_projection_untied_is_its_own(tmp_path: Path) -> None:
     arrays = random_arrays()
     untied = {**arrays, "proj_out.weight": arrays[EMBEDDING] + np.float32(1)}
     checkpoint = Checkpoint(write_checkpoint(tmp_path, untied))
@@ -97,27 +99,29 @@ def test_untied_projection_is_used(tmp_path: Path) -> None:
         (4, "decoder.layers.0.fc2.weight and 1 more of"),
     ],
 )
-def test_missing_arrays_are_named(tmp_path: Path, n_missing: int, expected: str) -> None:
+def test_checkpoint_of_missing_arrays_names_them(
+    tmp_path: Path, n_missing: int, expected: str
+) -> None:
     arrays = random_arrays()
     for name in ("fc1.bias", "fc2.weight", "fc2.bias", "fc1.weight")[:n_missing]:
         del arrays[f"decoder.layers.0.{name}"]
     assert expected in _one_line(write_checkpoint(tmp_path, arrays))
 
 
-def test_a_misshapen_projection_is_named(tmp_path: Path) -> None:
+def test_checkpoint_of_misshapen_projection_names_it(tmp_path: Path) -> None:
     arrays = {**random_arrays(), "proj_out.weight": np.ones((199, 64), np.float32)}
     message = _one_line(write_checkpoint(tmp_path, arrays))
     assert "proj_out.weight has shape (199, 64)" in message
 
 
-def test_misshapen_array_is_named_with_both_shapes(tmp_path: Path) -> None:
+def test_checkpoint_of_misshapen_array_names_both_shapes(tmp_path: Path) -> None:
     arrays = random_arrays()
     arrays["encoder.conv1.bias"] = np.zeros(63, np.float32)
     message = _one_line(write_checkpoint(tmp_path, arrays))
     assert "encoder.conv1.bias has shape (63,)" in message
 
 
-def test_layers_that_the_config_does_not_have_are_not_dropped(tmp_path: Path) -> None:
+def test_checkpoint_of_surplus_layers_is_refused(tmp_path: Path) -> None:
     arrays = random_arrays()
     arrays["encoder.layers.1.fc1.bias"] = arrays["encoder.layers.0.fc1.bias"]
     message = _one_line(write_checkpoint(tmp_path / "deep", arrays))
@@ -127,25 +131,25 @@ def test_layers_that_the_config_does_not_have_are_not_dropped(tmp_path: Path) ->
     assert "adapter is not merged" in _one_line(write_checkpoint(tmp_path / "adapted", arrays))
 
 
-def test_key_bias_means_another_architecture(tmp_path: Path) -> None:
+def test_checkpoint_with_key_bias_is_refused(tmp_path: Path) -> None:
     arrays = random_arrays()
     arrays["decoder.layers.0.self_attn.k_proj.bias"] = np.ones(64, np.float32)
     assert "keys have no bias" in _one_line(write_checkpoint(tmp_path, arrays))
 
 
-def test_integer_arrays_are_refused(tmp_path: Path) -> None:
+def test_checkpoint_of_integer_arrays_is_refused(tmp_path: Path) -> None:
     assert "is I8" in _one_line(write_checkpoint(tmp_path, dtype="int8"))
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, -1])
-def test_truncated_safetensors(tmp_path: Path, keep: int) -> None:
+def test_checkpoint_of_truncated_safetensors_is_refused(tmp_path: Path, keep: int) -> None:
     write_checkpoint(tmp_path)
     file = tmp_path / "model.safetensors"
     file.write_bytes(file.read_bytes()[:keep])
     assert "no complete safetensors file" in _one_line(tmp_path)
 
 
-def test_pickle_is_refused_with_advice_and_never_read(tmp_path: Path) -> None:
+def test_checkpoint_of_pickle_is_refused_unread(tmp_path: Path) -> None:
     write_checkpoint(tmp_path)
     (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
     message = _one_line(tmp_path)
@@ -153,13 +157,13 @@ def test_pickle_is_refused_with_advice_and_never_read(tmp_path: Path) -> None:
     assert "save_pretrained" in message
 
 
-def test_absent_shard_is_named(tmp_path: Path) -> None:
+def test_checkpoint_of_missing_shard_names_it(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, n_shards=3)
     (tmp_path / "model-00002-of-00003.safetensors").unlink()
     assert "lacks model-00002-of-00003.safetensors (1 of 3 files" in _one_line(tmp_path)
 
 
-def test_directories_that_are_no_checkpoint(tmp_path: Path) -> None:
+def test_checkpoint_of_other_directories_is_refused(tmp_path: Path) -> None:
     assert "is no directory" in _one_line(tmp_path / "absent")
     assert "has no config.json" in _one_line(tmp_path)
     (tmp_path / "config.json").write_text("{")
@@ -168,7 +172,7 @@ def test_directories_that_are_no_checkpoint(tmp_path: Path) -> None:
     assert "expected a JSON object" in _one_line(tmp_path)
 
 
-def test_config_without_arrays(tmp_path: Path) -> None:
+def test_checkpoint_without_arrays_is_refused(tmp_path: Path) -> None:
     write_checkpoint(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     assert "has no model.safetensors" in _one_line(tmp_path)
@@ -186,7 +190,9 @@ def test_config_without_arrays(tmp_path: Path) -> None:
         ({"vocab_size": 201}, "has shape (200, 64)"),
     ],
 )
-def test_unfit_configs(tmp_path: Path, change: dict[str, object], expected: str) -> None:
+def test_checkpoint_of_unfit_config_is_refused(
+    tmp_path: Path, change: dict[str, object], expected: str
+) -> None:
     write_checkpoint(tmp_path, config={**config_of(TOY), **change})
     assert expected in _one_line(tmp_path)
 
@@ -195,7 +201,7 @@ SHARDED_EMBEDDING, PROJECTION = "decoder.embed_tokens.weight", "proj_out.weight"
 INDEX = "model.safetensors.index.json"
 
 
-def test_files_are_taken_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_checkpoint_files_are_in_order_of_names(tmp_path: Path) -> None:
     checkpoint = Checkpoint(write_checkpoint(tmp_path, n_shards=9))
     names = [f"model-0000{i}-of-00009.safetensors" for i in range(1, 10)]
     assert [path.name for path in checkpoint.files] == names
@@ -213,7 +219,7 @@ def test_files_are_taken_in_the_order_of_their_names(tmp_path: Path) -> None:
         *("pytorch_model.bin", "", "a\0b.safetensors", "x" * 300 + ".safetensors"),
     ],
 )
-def test_an_index_names_safetensors_beside_it_and_nothing_else(tmp_path: Path, name: str) -> None:
+def test_checkpoint_index_names_safetensors_beside_it_only(tmp_path: Path, name: str) -> None:
     write_checkpoint(tmp_path / "model", n_shards=2)
     (tmp_path / "other.safetensors").touch()
     (tmp_path / "model" / "part").mkdir()
@@ -228,7 +234,7 @@ def test_an_index_names_safetensors_beside_it_and_nothing_else(tmp_path: Path, n
     assert "\n" not in str(caught.value)
 
 
-def test_what_belongs_to_no_layer_is_left_alone(tmp_path: Path) -> None:
+def test_checkpoint_ignores_arrays_outside_layers(tmp_path: Path) -> None:
     """Such as the head of a classifier, or buffers of an early Transformers."""
     arrays = {**random_arrays(), "classifier.weight": np.ones((2, 64), np.float32)}
     checkpoint = Checkpoint(write_checkpoint(tmp_path, arrays))
@@ -237,7 +243,7 @@ def test_what_belongs_to_no_layer_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at_once", [200, 64])
 @pytest.mark.parametrize("row", [0, 1, 63, 64, 199])
-def test_one_number_unties_the_projection(
+def test_checkpoint_is_untied_by_one_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: int, at_once: int
 ) -> None:
     monkeypatch.setattr("whisper_hailo.checkpoint.checkpoint.STRIP_BYTES", at_once * 64 * 4)
@@ -250,7 +256,7 @@ def test_one_number_unties_the_projection(
     assert Checkpoint(write_checkpoint(tmp_path / "other", arrays)).projection_name == PROJECTION
 
 
-def test_a_header_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_header_size_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_checkpoint(tmp_path)
     length = int.from_bytes((tmp_path / "model.safetensors").read_bytes()[:8], "little")
     bound = "whisper_hailo.checkpoint.weights.LARGEST_BYTES"

@@ -24,20 +24,20 @@ def write(directory: Path, **changes: int) -> Path:
 
 
 @pytest.mark.parametrize("width", [1, 2**18])
-def test_the_narrowest_and_the_widest_layers_are_taken(tmp_path: Path, width: int) -> None:
+def test_read_config_accepts_extreme_widths(tmp_path: Path, width: int) -> None:
     config = read_config(write(tmp_path, encoder_ffn_dim=width, decoder_ffn_dim=7))
     assert (config.encoder_ffn, config.decoder_ffn) == (width, 7)
 
 
 @pytest.mark.parametrize("name", WIDTHS)
 @pytest.mark.parametrize("width", [0, -1, 2**18 + 1])
-def test_others_are_refused_in_one_line(tmp_path: Path, name: str, width: int) -> None:
+def test_read_config_of_impossible_widths_is_refused(tmp_path: Path, name: str, width: int) -> None:
     expected = f"MLP is {width} "
     with pytest.raises(ModelError, match=expected):
         read_config(write(tmp_path, **{name: width}))
 
 
-def test_every_array_has_the_size_that_the_config_gives_it() -> None:
+def test_expected_shapes_follow_the_config() -> None:
     """large-v3 has 128 mel bins; distilled and fine-tuned ones have fewer layers or positions."""
     dims = Dimensions(128, 1500, 64, 1, 4, 2, 8, 256, 51_866)
     shapes = expected_shapes(dims, 96, 160)
@@ -57,21 +57,21 @@ UPPER_HALF = tuple((layer, head) for layer in (2, 3) for head in range(6))
 
 
 @pytest.mark.parametrize("pair", [[0, 0], [3, 5], [0, 5], [3, 0]])
-def test_the_first_and_the_last_are_taken(pair: list[int]) -> None:
+def test_alignment_heads_accept_first_and_last(pair: list[int]) -> None:
     assert alignment_heads({"alignment_heads": [pair]}, TINY) == (tuple(pair),)
 
 
 @pytest.mark.parametrize("pair", [[4, 0], [0, 6], [-1, 0], [0, -1]])
-def test_with_one_that_the_decoder_lacks_its_upper_half_is_taken(pair: list[int]) -> None:
+def test_alignment_heads_unknown_give_the_upper_half(pair: list[int]) -> None:
     assert alignment_heads({"alignment_heads": [[1, 1], pair]}, TINY) == UPPER_HALF
 
 
-def test_each_counts_once() -> None:
+def test_alignment_heads_repeated_count_once() -> None:
     heads = [[3, 1], [2, 5], [3, 1]]
     assert alignment_heads({"alignment_heads": heads}, TINY) == ((2, 5), (3, 1))
 
 
-def test_heads_are_the_decoders_where_the_encoder_has_others() -> None:
+def test_alignment_heads_are_the_decoders() -> None:
     dims = replace(TINY, n_encoder_heads=12, n_decoder_layers=2)
     assert alignment_heads({}, dims) == tuple((1, head) for head in range(6))
     assert alignment_heads({"alignment_heads": [[1, 5]]}, dims) == ((1, 5),)

@@ -36,7 +36,9 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("dtype", "bound"), LARGEST_ROUNDING.items())
-def test_arrays_of_each_type_match_checkpoint(dtype: str, bound: float, tmp_path: Path) -> None:
+def test_ctranslate2_arrays_of_each_type_match_checkpoint(
+    dtype: str, bound: float, tmp_path: Path
+) -> None:
     write_ctranslate2(tmp_path, variables_of(ARRAYS, dtype=dtype))
     opened = Checkpoint(tmp_path)
     assert opened.config.dims == TOY
@@ -47,27 +49,27 @@ def test_arrays_of_each_type_match_checkpoint(dtype: str, bound: float, tmp_path
         np.testing.assert_allclose(got, expected, rtol=0, atol=bound, err_msg=name)
 
 
-def test_rows_of_int8_equal_rows_of_whole(tmp_path: Path) -> None:
+def test_ctranslate2_int8_rows_equal_rows_of_the_whole(tmp_path: Path) -> None:
     opened = Checkpoint(write_ctranslate2(tmp_path, variables_of(ARRAYS, dtype="int8")))
     for name in ("decoder.embed_tokens.weight", "encoder.layers.0.self_attn.v_proj.weight"):
         part = opened.rows(name, 5, 9).load()
         np.testing.assert_array_equal(part, opened.read(name)[5:9])
 
 
-def test_int16_is_refused(tmp_path: Path) -> None:
+def test_ctranslate2_int16_is_refused(tmp_path: Path) -> None:
     write_ctranslate2(tmp_path, variables_of(ARRAYS, dtype="int16"))
     with pytest.raises(ModelError, match="give a model of float32, float16, bfloat16 or int8"):
         Checkpoint(tmp_path)
 
 
-def test_projection_of_its_own_is_untied(tmp_path: Path) -> None:
+def test_ctranslate2_own_projection_is_untied(tmp_path: Path) -> None:
     variables = variables_of(ARRAYS)
     variables["decoder/projection/weight"] = -ARRAYS["decoder.embed_tokens.weight"]
     opened = Checkpoint(write_ctranslate2(tmp_path, variables))
     assert opened.projection_name == "proj_out.weight"
 
 
-def test_aliased_variable_is_found_with_its_scales(tmp_path: Path) -> None:
+def test_ctranslate2_alias_has_the_scales(tmp_path: Path) -> None:
     arrays = {**ARRAYS, "encoder.layers.0.fc2.bias": ARRAYS["encoder.conv1.bias"]}
     variables = variables_of(arrays, dtype="int8")
     alias, name = "decoder/layer_1/ffn/linear_0/weight", "decoder/layer_0/ffn/linear_0/weight"
@@ -79,7 +81,7 @@ def test_aliased_variable_is_found_with_its_scales(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first, second)
 
 
-def test_conversion_equals_that_of_checkpoint(tmp_path: Path) -> None:
+def test_ctranslate2_converts_as_the_checkpoint_does(tmp_path: Path) -> None:
     checkpoint = write_toy_checkpoint(tmp_path / "hf")
     original = Checkpoint(checkpoint)
     variables = variables_of({name: original.read(name) for name in ARRAYS}, dtype="float16")
@@ -93,13 +95,13 @@ def test_conversion_equals_that_of_checkpoint(tmp_path: Path) -> None:
     assert set(got.source.sha256) == {"config.json", "model.bin"}
 
 
-def test_arrays_in_hugging_face_form_come_first(directory: Path, tmp_path: Path) -> None:
+def test_is_ctranslate2_with_safetensors_is_false(directory: Path, tmp_path: Path) -> None:
     both = shutil.copytree(directory, tmp_path / "both")
     (both / "model.safetensors").touch()
     assert not is_ctranslate2(both)
 
 
-def test_model_option_takes_directory(directory: Path) -> None:
+def test_find_model_takes_a_ctranslate2_directory(directory: Path) -> None:
     assert is_ctranslate2(directory)
     assert not is_described(directory)
     _, spec = find_model(str(directory))
@@ -109,7 +111,7 @@ def test_model_option_takes_directory(directory: Path) -> None:
     assert spec.alignment_heads == ((0, 1), (1, 0))
 
 
-def test_changed_file_is_converted_again(directory: Path) -> None:
+def test_find_model_of_changed_ctranslate2_converts_again(directory: Path) -> None:
     first, _ = find_model(str(directory))
     before = (first / "decoder.onnx.data").read_bytes()
     arrays = random_arrays(seed=1)
@@ -119,7 +121,7 @@ def test_changed_file_is_converted_again(directory: Path) -> None:
     assert (second / "decoder.onnx.data").read_bytes() != before
 
 
-def test_english_vocabulary_is_not_multilingual(directory: Path) -> None:
+def test_ctranslate2_english_vocabulary_has_no_languages(directory: Path) -> None:
     """Those of faster-whisper list languages for `.en` models, too."""
     arrays = {
         **ARRAYS,
@@ -131,20 +133,22 @@ def test_english_vocabulary_is_not_multilingual(directory: Path) -> None:
     assert tokens.sot == 161
 
 
-def test_without_any_vocabulary_names_tokenizer_option(tmp_path: Path) -> None:
+def test_ctranslate2_without_vocabulary_names_the_option(tmp_path: Path) -> None:
     write_ctranslate2(tmp_path / "model")
     with pytest.raises(ModelError, match="--tokenizer"):
         convert_checkpoint(tmp_path / "model", tmp_path / "out", ConvertOptions())
 
 
-def test_without_config_asks_for_whole_directory(directory: Path) -> None:
+def test_ctranslate2_without_config_is_refused(directory: Path) -> None:
     (directory / "config.json").unlink()
     with pytest.raises(ModelError, match=r"config\.json"):
         find_model(str(directory))
 
 
 @pytest.mark.parametrize("entry", [{"lang_ids": "en"}, {"suppress_ids": 1}])
-def test_config_of_wrong_types_is_refused(entry: dict[str, Any], directory: Path) -> None:
+def test_ctranslate2_config_of_wrong_types_is_refused(
+    entry: dict[str, Any], directory: Path
+) -> None:
     (directory / "config.json").write_text(json.dumps(SETTINGS | entry))
     with pytest.raises(ModelError, match="list"):
         find_model(str(directory))
@@ -158,7 +162,7 @@ HEAD_FAULTS = {
 
 
 @pytest.mark.parametrize(("head", "message"), HEAD_FAULTS.values(), ids=HEAD_FAULTS)
-def test_other_formats_are_refused(
+def test_ctranslate2_of_other_formats_is_refused(
     head: tuple[int, str, int], message: str, directory: Path
 ) -> None:
     (directory / "model.bin").write_bytes(model_bytes(variables_of(ARRAYS), head=head))
@@ -166,13 +170,13 @@ def test_other_formats_are_refused(
         Checkpoint(directory)
 
 
-def test_pickle_is_refused_by_its_first_bytes(directory: Path) -> None:
+def test_ctranslate2_pickle_is_refused_by_first_bytes(directory: Path) -> None:
     (directory / "model.bin").write_bytes(b"\x80\x04\x95" + bytes(100))
     with pytest.raises(ModelError, match="expected 6"):
         Checkpoint(directory)
 
 
-def test_file_cut_anywhere_is_refused(directory: Path) -> None:
+def test_ctranslate2_file_cut_anywhere_is_refused(directory: Path) -> None:
     whole = (directory / "model.bin").read_bytes()
     for length in [*range(40), *np.linspace(40, len(whole) - 1, 60).astype(int)]:
         (directory / "model.bin").write_bytes(whole[:length])
@@ -205,13 +209,13 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("raw", "message"), BROKEN.values(), ids=BROKEN)
-def test_broken_variable_is_refused(raw: bytes, message: str, directory: Path) -> None:
+def test_ctranslate2_broken_variable_is_refused(raw: bytes, message: str, directory: Path) -> None:
     (directory / "model.bin").write_bytes(raw)
     with pytest.raises(ModelError, match=message):
         Checkpoint(directory)
 
 
-def test_huge_count_of_variables_is_refused(directory: Path) -> None:
+def test_ctranslate2_huge_variable_count_is_refused(directory: Path) -> None:
     raw = model_bytes({})
     (directory / "model.bin").write_bytes(raw[:22] + struct.pack("<I", 2**32 - 1))
     with pytest.raises(ModelError, match="4294967295"):
@@ -252,14 +256,16 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES)
-def test_other_content_is_refused(change: dict[str, Any], message: str, directory: Path) -> None:
+def test_ctranslate2_other_content_is_refused(
+    change: dict[str, Any], message: str, directory: Path
+) -> None:
     write_ctranslate2(directory, variables_of(ARRAYS) | change)
     with pytest.raises(ModelError, match=message) as caught:
         convert_checkpoint(directory, directory.parent / "out", ConvertOptions())
     assert "\n" not in str(caught.value)
 
 
-def test_without_number_of_heads_is_refused(directory: Path) -> None:
+def test_ctranslate2_without_number_of_heads_is_refused(directory: Path) -> None:
     variables = variables_of(ARRAYS)
     del variables["decoder/num_heads"]
     write_ctranslate2(directory, variables)
@@ -267,7 +273,7 @@ def test_without_number_of_heads_is_refused(directory: Path) -> None:
         Checkpoint(directory)
 
 
-def test_missing_layer_is_named(directory: Path) -> None:
+def test_ctranslate2_missing_layer_is_named(directory: Path) -> None:
     variables = variables_of(ARRAYS)
     del variables["decoder/layer_0/ffn/linear_1/weight"]
     write_ctranslate2(directory, variables)

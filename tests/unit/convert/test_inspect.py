@@ -25,7 +25,7 @@ def write(directory: Path, tokens: SpecialTokens = TOY_TOKENS) -> None:
     (directory / "c").write_bytes(b"whale")
 
 
-def test_the_state_of_each_file_in_order_of_names(tmp_path: Path) -> None:
+def test_describe_gives_file_states_in_order(tmp_path: Path) -> None:
     write(tmp_path)
     files = describe(tmp_path)["files"]
     assert [(name, file["state"]) for name, file in files.items()] == [
@@ -36,33 +36,33 @@ def test_the_state_of_each_file_in_order_of_names(tmp_path: Path) -> None:
     assert files["b"]["bytes"] == 5
 
 
-def test_windows_are_steps_of_20_ms_up_to_30_seconds(tmp_path: Path) -> None:
+def test_describe_windows_are_20_ms_to_30_s(tmp_path: Path) -> None:
     write(tmp_path)
     assert describe(tmp_path)["windows_s"] == {"shortest": 0.02, "longest": 30.0, "step": 0.02}
 
 
 @pytest.mark.parametrize(("languages", "expected"), [({"en": 12, "de": 13}, 2), ({}, 1)])
-def test_a_model_without_language_tokens_knows_one(
+def test_describe_without_language_tokens_has_one_language(
     tmp_path: Path, languages: dict[str, int], expected: int
 ) -> None:
     write(tmp_path, replace(TOY_TOKENS, languages=languages))
     assert describe(tmp_path)["languages"] == expected
 
 
-def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+def test_describe_of_missing_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="gone"):
         describe(tmp_path / "gone")
 
 
 @pytest.mark.parametrize("name", ["model.hef", "MODEL.HEF", "model.bin"])
-def test_a_hef_may_have_any_name(tmp_path: Path, name: str) -> None:
+def test_describe_accepts_a_hef_of_any_name(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(hef_bytes(Wish([ENCODER])))
     assert describe(path) == describe_hef(path)
 
 
 @pytest.mark.parametrize("name", ["model.hef", "model.onnx"])
-def test_what_is_no_hef_is_refused(tmp_path: Path, name: str) -> None:
+def test_describe_of_other_files_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"no such thing")
     with pytest.raises(HefError):
         describe(tmp_path / name)

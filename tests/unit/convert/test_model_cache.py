@@ -65,14 +65,14 @@ def checkpoint(tmp_path: Path) -> Path:
     return directory
 
 
-def test_a_checkpoint_is_converted_once(conversions: list[object], checkpoint: Path) -> None:
+def test_resolve_model_converts_once(conversions: list[object], checkpoint: Path) -> None:
     first = model_cache.resolve_model(str(checkpoint))
     assert model_cache.resolve_model(str(checkpoint)) == first
     assert len(conversions) == 1
     assert ModelSpec.load(first).name == "mine"
 
 
-def test_each_kind_of_processor_has_a_folder(
+def test_resolve_model_has_a_folder_per_processor_kind(
     conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cache may come to another machine, with its card or over the network."""
@@ -94,7 +94,9 @@ def test_each_kind_of_processor_has_a_folder(
     assert len(conversions) == 3
 
 
-def test_each_quantisation_has_a_folder(conversions: list[object], checkpoint: Path) -> None:
+def test_resolve_model_has_a_folder_per_quantization(
+    conversions: list[object], checkpoint: Path
+) -> None:
     made = {
         options: model_cache.resolve_model(str(checkpoint), options)
         for options in (ConvertOptions("none"), ConvertOptions("int8"), ConvertOptions("int4"))
@@ -103,7 +105,7 @@ def test_each_quantisation_has_a_folder(conversions: list[object], checkpoint: P
     assert model_cache.resolve_model(str(checkpoint)) == made[ConvertOptions("int8")]
 
 
-def test_a_model_directory_is_not_asked_to_be_another(tmp_path: Path) -> None:
+def test_resolve_model_refuses_another_form_of_directory(tmp_path: Path) -> None:
     spec = replace(toy_spec(), quantization="int8", encoder_quantization="none")
     (tmp_path / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
     for options in (None, ConvertOptions(), ConvertOptions("int8", "none")):
@@ -114,7 +116,7 @@ def test_a_model_directory_is_not_asked_to_be_another(tmp_path: Path) -> None:
         model_cache.resolve_model(str(tmp_path), ConvertOptions(encoder_quantize="int8"))
 
 
-def test_a_changed_checkpoint_is_converted_again(
+def test_resolve_model_of_changed_checkpoint_converts_again(
     conversions: list[object], checkpoint: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     model_cache.resolve_model(str(checkpoint))
@@ -124,7 +126,7 @@ def test_a_changed_checkpoint_is_converted_again(
     assert not caplog.records, "nothing is damaged"
 
 
-def test_the_order_in_which_a_folder_is_listed_changes_nothing(
+def test_resolve_model_ignores_the_listing_order(
     conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (checkpoint / "model.safetensors").touch()
@@ -135,7 +137,7 @@ def test_the_order_in_which_a_folder_is_listed_changes_nothing(
     assert len(conversions) == 1
 
 
-def test_what_an_older_program_converted_is_converted_again(
+def test_resolve_model_of_older_revision_converts_again(
     conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model_cache.resolve_model(str(checkpoint))
@@ -144,7 +146,7 @@ def test_what_an_older_program_converted_is_converted_again(
     assert len(conversions) == 2
 
 
-def test_two_checkpoints_of_the_same_name_do_not_meet(
+def test_resolve_model_keeps_same_names_apart(
     conversions: list[object], checkpoint: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other" / "mine"
@@ -152,7 +154,7 @@ def test_two_checkpoints_of_the_same_name_do_not_meet(
     assert model_cache.resolve_model(str(checkpoint)) != model_cache.resolve_model(str(other))
 
 
-def test_a_conversion_that_was_cut_off_is_not_used(
+def test_resolve_model_ignores_an_unfinished_conversion(
     conversions: list[tuple[Path, Path]], checkpoint: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     target = model_cache.resolve_model(str(checkpoint))
@@ -179,7 +181,7 @@ def test_a_conversion_that_was_cut_off_is_not_used(
         (SPEC_FILE, None),
     ],
 )
-def test_a_damaged_entry_is_made_again_in_one_line(
+def test_resolve_model_of_damaged_entry_converts_again(
     conversions: list[object],
     checkpoint: Path,
     caplog: pytest.LogCaptureFixture,
@@ -202,7 +204,7 @@ def test_a_damaged_entry_is_made_again_in_one_line(
     assert (line.count(";"), line.count("\n")) == (1, 0), "not what to do: that is done"
 
 
-def test_description_that_changed_is_made_again_but_for_its_hefs(
+def test_resolve_model_of_changed_spec_converts_again(
     conversions: list[object], checkpoint: Path
 ) -> None:
     target = model_cache.resolve_model(str(checkpoint))
@@ -216,7 +218,7 @@ def test_description_that_changed_is_made_again_but_for_its_hefs(
     assert len(conversions) == 2
 
 
-def test_a_changed_tokenizer_is_noticed(
+def test_resolve_model_of_changed_tokenizer_converts_again(
     conversions: list[object], checkpoint: Path, tmp_path: Path
 ) -> None:
     tokenizer = tmp_path / "tokenizer.json"
@@ -228,7 +230,9 @@ def test_a_changed_tokenizer_is_noticed(
     assert len(conversions) == 2
 
 
-def test_strange_names_and_dangling_links(conversions: list[object], tmp_path: Path) -> None:
+def test_resolve_model_of_strange_names_and_dangling_links(
+    conversions: list[object], tmp_path: Path
+) -> None:
     for name in ("x" * 250, os.fsdecode(b"\xff\xfe"), "two\nlines", "größer"):
         directory = tmp_path / name
         directory.mkdir()
@@ -240,7 +244,7 @@ def test_strange_names_and_dangling_links(conversions: list[object], tmp_path: P
     assert len(conversions) == 4
 
 
-def test_several_at_once_convert_once(
+def test_resolve_model_in_parallel_converts_once(
     conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flock, at_the_door = fcntl.flock, threading.Barrier(4, timeout=60)
@@ -265,7 +269,7 @@ def test_several_at_once_convert_once(
 
 
 @pytest.mark.parametrize("options", [None, ConvertOptions()])
-def test_a_model_directory_is_used_as_it_is(
+def test_resolve_model_uses_a_model_directory_as_it_is(
     conversions: list[object], tmp_path: Path, options: ConvertOptions | None
 ) -> None:
     (tmp_path / SPEC_FILE).write_text("{}", encoding="utf-8")
@@ -273,7 +277,7 @@ def test_a_model_directory_is_used_as_it_is(
     assert not conversions
 
 
-def test_a_hub_model_is_fetched_once_and_then_needs_no_network(
+def test_resolve_model_fetches_a_hub_model_once(
     conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched = []
@@ -292,7 +296,7 @@ def test_a_hub_model_is_fetched_once_and_then_needs_no_network(
     assert model_cache.resolve_model("me/whisper-tiny") == mine
 
 
-def test_a_cache_that_cannot_be_written_says_what_to_set(
+def test_resolve_model_of_unwritable_cache_says_what_to_set(
     conversions: list[object], checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -301,7 +305,7 @@ def test_a_cache_that_cannot_be_written_says_what_to_set(
         model_cache.resolve_model(str(checkpoint))
 
 
-def test_no_such_model(conversions: list[object]) -> None:
+def test_resolve_model_of_unknown_name_is_refused(conversions: list[object]) -> None:
     with pytest.raises(ModelError, match="is no model"):
         model_cache.resolve_model("tinny")
 
@@ -334,7 +338,7 @@ def write(directory: Path, name: str, source: str) -> None:
 
 
 @pytest.mark.usefixtures("models")
-def test_whole_ones_of_this_version_in_order_of_their_names() -> None:
+def test_cached_models_are_whole_and_in_order() -> None:
     found = [model.directory.name for model in cached_models()]
     assert found == ["mine-int8-3", "tiny-int8-1", "tiny-none-2"]
     assert [model.n_bytes for model in cached_models()] == [10, 10, 10]
@@ -351,23 +355,25 @@ def test_whole_ones_of_this_version_in_order_of_their_names() -> None:
         ("/home/me/mine", ["mine-int8-3"]),
     ],
 )
-def test_a_model_is_found_by_each_of_its_names(name: str, expected: list[str]) -> None:
+def test_cached_as_finds_a_model_by_each_name(name: str, expected: list[str]) -> None:
     assert [model.directory.name for model in cached_as(name)] == expected
 
 
 @pytest.mark.usefixtures("models")
-def test_another_name_tells_what_is_there_once() -> None:
+def test_cached_as_unknown_name_lists_the_cache() -> None:
     with pytest.raises(ModelError, match="mine, tiny"):
         cached_as("base")
 
 
-def test_an_empty_cache_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_as_of_empty_cache_says_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path))
     with pytest.raises(ModelError, match="none"):
         cached_as("tiny")
 
 
-def test_what_is_removed_takes_its_stamp_and_lock_along(models: Path) -> None:
+def test_cached_model_remove_takes_stamp_and_lock(models: Path) -> None:
     (models / "mine-int8-3.stamp").write_text("made of what")
     (model,) = cached_as("mine")
     model.remove()
@@ -375,13 +381,13 @@ def test_what_is_removed_takes_its_stamp_and_lock_along(models: Path) -> None:
     assert left == [".half", "old", "tiny-int8-1", "tiny-none-2"]
 
 
-def test_one_that_was_cut_off_before_its_stamp_is_removed_too(models: Path) -> None:
+def test_cached_model_remove_without_stamp_works(models: Path) -> None:
     (model,) = cached_as("mine")
     model.remove()
     assert not model.directory.exists()
 
 
-def test_a_cache_that_is_emptied_by_hand_meanwhile_is_no_error(
+def test_cached_model_remove_of_missing_folder_works(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (model,) = cached_as("mine")
@@ -391,7 +397,7 @@ def test_a_cache_that_is_emptied_by_hand_meanwhile_is_no_error(
     assert not models.exists()
 
 
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_root_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WHISPER_HAILO_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/x")
     assert cache_root() == Path("/x/whisper-hailo")
@@ -424,7 +430,7 @@ def description(tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_export_is_used_as_it_is(export: Path) -> None:
+def test_find_model_uses_an_export_as_it_is(export: Path) -> None:
     assert is_described(export)
     directory, spec = find_model(str(export))
     assert directory == export
@@ -432,7 +438,7 @@ def test_an_export_is_used_as_it_is(export: Path) -> None:
     assert (spec.tokens.sot, spec.tokens.eot) == (11, 10)
 
 
-def test_a_description_knows_what_its_checkpoint_knows(description: Path, tmp_path: Path) -> None:
+def test_describe_knows_what_the_checkpoint_knows(description: Path, tmp_path: Path) -> None:
     _, whole = find_model("micro")
     spec = describe(description)
     assert (spec.dims, spec.tokens) == (whole.dims, whole.tokens)
@@ -442,14 +448,14 @@ def test_a_description_knows_what_its_checkpoint_knows(description: Path, tmp_pa
     assert describe(description, tokenizer).tokens == whole.tokens
 
 
-def test_a_checkpoint_or_a_model_directory_is_none(description: Path, tmp_path: Path) -> None:
+def test_is_described_of_checkpoint_or_model_is_false(description: Path, tmp_path: Path) -> None:
     assert not is_described(MICRO)
     assert not is_described(tmp_path)
     (description / "pytorch_model.bin").touch()
     assert not is_described(description)
 
 
-def test_description_beside_its_conversion_is_a_model_directory(
+def test_find_model_prefers_the_model_directory(
     description: Path,
 ) -> None:
     spec = replace(toy_spec(), quantization="int4")
@@ -457,7 +463,7 @@ def test_description_beside_its_conversion_is_a_model_directory(
     assert find_model(str(description)) == (description, spec)
 
 
-def test_a_description_is_not_asked_for_another_form(description: Path) -> None:
+def test_find_model_refuses_another_form_of_export(description: Path) -> None:
     """It is float32, as the graphs of other programs are."""
     for options in (None, ConvertOptions(), ConvertOptions("none", "none")):
         assert find_model(str(description), options)[0] == description
@@ -465,7 +471,7 @@ def test_a_description_is_not_asked_for_another_form(description: Path) -> None:
         find_model(str(description), ConvertOptions("int8"))
 
 
-def test_without_a_generation_config_the_upper_half_tells_times(description: Path) -> None:
+def test_describe_without_generation_uses_the_upper_half(description: Path) -> None:
     (description / "generation_config.json").unlink()
     spec = describe(description)
     n_layers, n_heads = spec.dims.n_decoder_layers, spec.dims.n_decoder_heads
@@ -473,7 +479,9 @@ def test_without_a_generation_config_the_upper_half_tells_times(description: Pat
     assert spec.alignment_heads == tuple((i, head) for i in upper for head in range(n_heads))
 
 
-def test_all_others_are_asked_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_model_of_others_uses_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[tuple[object, ...]] = []
 
     def resolve(name: str, options: object = None, *, revision: str | None = None) -> Path:
@@ -488,14 +496,14 @@ def test_all_others_are_asked_of_the_cache(tmp_path: Path, monkeypatch: pytest.M
     assert asked == [("tiny", options, "v2"), (str(tmp_path), None, None)]
 
 
-def test_halves_that_are_missing_are_asked_for(description: Path) -> None:
+def test_transcriber_of_half_an_export_asks_for_the_other(description: Path) -> None:
     with pytest.raises(ModelError, match=r"decoder_model_merged\.onnx"):
         Transcriber.from_model(str(description))
     with pytest.raises(OptionError, match="--decoder-backend"):
         Transcriber.from_model(str(description), engine=EngineOptions(decoder_backend="cached"))
 
 
-def test_an_export_without_a_tokenizer_says_so(export: Path) -> None:
+def test_transcriber_of_export_without_tokenizer_says_so(export: Path) -> None:
     with pytest.raises(TokenizerError, match="--tokenizer"):
         Transcriber.from_model(str(export))
     with pytest.raises(TokenizerError, match="90 tokens"):

@@ -20,7 +20,7 @@ from whisper_hailo.core.errors import OptionError
         (ConvertOptions("int8", "none"), "int8", "none"),
     ],
 )
-def test_what_is_made_where_nothing_or_something_is_asked_for(
+def test_convert_options_defaults_and_choices(
     options: ConvertOptions, decoder: str, encoder: str
 ) -> None:
     assert (options.decoder_form, options.encoder_form) == (decoder, encoder)
@@ -30,7 +30,7 @@ def test_what_is_made_where_nothing_or_something_is_asked_for(
 
 
 @pytest.mark.parametrize("form", ["", "int2", "INT8", "float16"])
-def test_other_forms_are_refused(form: str) -> None:
+def test_convert_options_refuse_other_forms(form: str) -> None:
     with pytest.raises(OptionError, match=f"--quantize is '{form}'"):
         ConvertOptions(form)
     with pytest.raises(OptionError, match=f"--encoder-quantize is '{form}'"):

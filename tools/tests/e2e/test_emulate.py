@@ -22,7 +22,7 @@ def model(micro_hailo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shutil.copytree(micro_hailo, tmp_path_factory.mktemp("emulate") / "micro")
 
 
-def test_emulate_and_transcribe(whisper_hailo: Command, model: Path) -> None:
+def test_emulate_then_transcribe(whisper_hailo: Command, model: Path) -> None:
     result = whisper_hailo("emulate", model, "--audio", SPEECH, "--count", 16, timeout=PATIENCE_S)
     assert result.returncode == 0, result.stderr
     assert "plan script, scales from 16 windows; noise measured on 16 other" in result.stdout

@@ -45,7 +45,7 @@ def _compile(model: Path, sets: dict[str, Path], part: str) -> list[object]:
     return ["compile", model, "--arch", "hailo8l", "--part", part, "--calibration", sets[part]]
 
 
-def test_the_sets_have_the_chips_shapes(sets: dict[str, Path]) -> None:
+def test_calibrate_sets_have_the_chips_shapes(sets: dict[str, Path]) -> None:
     assert np.load(sets["encoder"]).shape == (6, 1, 1000, 80)
     with np.load(sets["decoder"]) as archive:
         shapes = {key: archive[key].shape for key in archive}
@@ -56,7 +56,7 @@ def test_the_sets_have_the_chips_shapes(sets: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("part", STEMS)
-def test_model_to_hef(
+def test_compile_of_both_parts_makes_hefs(
     whisper_hailo: Command, model: Path, sets: dict[str, Path], part: str, tmp_path: Path
 ) -> None:
     own = shutil.copytree(model, tmp_path / "micro")
@@ -74,7 +74,7 @@ def test_model_to_hef(
     assert facts["file"] in whisper_hailo("inspect", own).stdout
 
 
-def test_what_was_compiled_is_read_and_run(
+def test_compiled_hefs_are_inspected_and_run(
     whisper_hailo: Command, model: Path, sets: dict[str, Path], tmp_path: Path
 ) -> None:
     """From the checkpoint to text: convert, calibrate, compile, inspect, transcribe."""
@@ -112,7 +112,7 @@ def test_what_was_compiled_is_read_and_run(
     assert not (tmp_path / "chip" / "violations.log").exists()
 
 
-def test_a_missing_compiler_and_what_helps(
+def test_compile_without_compiler_says_what_helps(
     whisper_hailo: Command, model: Path, sets: dict[str, Path], tmp_path: Path
 ) -> None:
     words = _compile(model, sets, "encoder")
@@ -131,7 +131,7 @@ def test_a_missing_compiler_and_what_helps(
     assert (tmp_path / "build" / "out" / "micro_encoder_10s.hef").is_file()
 
 
-def test_converting_again_does_not_throw_a_hef_away(
+def test_convert_again_keeps_hefs(
     whisper_hailo: Command, model: Path, sets: dict[str, Path], tmp_path: Path
 ) -> None:
     own = shutil.copytree(model, tmp_path / "micro")

@@ -26,7 +26,7 @@ def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> P
     return out
 
 
-def test_the_ladder_of_the_bundled_model(whisper_hailo: Command, model: Path) -> None:
+def test_validate_of_the_bundled_model_passes(whisper_hailo: Command, model: Path) -> None:
     result = whisper_hailo("validate", model, timeout=600)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.startswith("micro: passed")
@@ -44,7 +44,7 @@ def test_the_ladder_of_the_bundled_model(whisper_hailo: Command, model: Path) ->
             assert same == of > 0
 
 
-def test_a_new_conversion_replaces_the_report(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_convert_again_removes_the_report(whisper_hailo: Command, tmp_path: Path) -> None:
     out = tmp_path / "micro"
     words = ("convert", "micro", out, "--hailo", "--window", "1", "--decoder-length", "8")
     assert whisper_hailo(*words).returncode == 0
@@ -54,7 +54,7 @@ def test_a_new_conversion_replaces_the_report(whisper_hailo: Command, tmp_path: 
     assert not (out / PARITY_FILE).exists()
 
 
-def test_a_difference_fails_and_is_named(
+def test_validate_of_changed_graph_fails_and_names_it(
     whisper_hailo: Command, model: Path, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken"
@@ -73,7 +73,9 @@ def test_a_difference_fails_and_is_named(
     assert "to encoder.layers.2.out (" in line
 
 
-def test_wrong_words(whisper_hailo: Command, model: Path, tmp_path: Path) -> None:
+def test_validate_of_wrong_options_is_refused(
+    whisper_hailo: Command, model: Path, tmp_path: Path
+) -> None:
     for words, code, expected in (
         (["--windows", "0"], 2, "--windows is 0"),
         (["--audio", tmp_path], 3, "no file that looks like audio"),

@@ -45,7 +45,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     return Pair(model, folder / "checkpoint")
 
 
-def test_reference_features(pair: Pair) -> None:
+def test_reference_features_match_transformers(pair: Pair) -> None:
     mel = np.random.default_rng(0).standard_normal((2, 80, 400)).astype(np.float32)
     got = Reference(Checkpoint(pair.checkpoint)).encode(mel)
     expected = reference.encode(pair.torch_model, mel)
@@ -53,7 +53,7 @@ def test_reference_features(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("pad_to", [None, 300])
-def test_reference_logits(pair: Pair, pad_to: int | None) -> None:
+def test_reference_logits_match_transformers(pair: Pair, pad_to: int | None) -> None:
     rng = np.random.default_rng(1)
     features = rng.standard_normal((2, 200, 128)).astype(np.float32)
     tokens = rng.integers(0, 320, (2, 9))

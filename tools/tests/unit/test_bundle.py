@@ -55,7 +55,7 @@ def _build(folder: Path, **wishes: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_an_unpacked_bundle_builds_what_we_build(
+def test_bundle_unpacked_builds_the_same_hef(
     micro: Path, options: CompileOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_bundle(micro, options, tmp_path / "b.zip")
@@ -81,7 +81,7 @@ def test_an_unpacked_bundle_builds_what_we_build(
         ({"fail": "compile:raise"}, 4, "failed to compile"),
     ],
 )
-def test_an_unpacked_bundle_fails_in_one_line(
+def test_bundle_unpacked_fails_in_one_line(
     *,
     micro: Path,
     options: CompileOptions,
@@ -102,9 +102,7 @@ def test_an_unpacked_bundle_fails_in_one_line(
 
 
 @pytest.mark.slow
-def test_the_same_build_packs_to_the_same_bytes(
-    micro: Path, options: CompileOptions, tmp_path: Path
-) -> None:
+def test_write_bundle_is_reproducible(micro: Path, options: CompileOptions, tmp_path: Path) -> None:
     script = tmp_path / "own.alls"
     script.write_text("performance_param(optimize_for_batch=1)\n")
     for name in ("a.zip", "b.zip"):
@@ -117,7 +115,9 @@ def test_the_same_build_packs_to_the_same_bytes(
     assert not any("/work" in name or name.startswith("/") for name in names)
 
 
-def test_no_half_bundle_is_left(micro: Path, options: CompileOptions, tmp_path: Path) -> None:
+def test_write_bundle_that_fails_leaves_no_half(
+    micro: Path, options: CompileOptions, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write"):
         write_bundle(micro, options, tmp_path / "file" / "b.zip")
@@ -126,7 +126,7 @@ def test_no_half_bundle_is_left(micro: Path, options: CompileOptions, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_what_travels_needs_numpy_and_the_compiler_only() -> None:
+def test_hef_build_imports_numpy_and_the_compiler_only() -> None:
     known = {*sys.stdlib_module_names, "numpy", "hailo_sdk_client"}
     paths = sorted(Path(hef_build.__path__[0]).glob("*.py"))
     importers = set()
@@ -172,7 +172,7 @@ def built(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "out"))
 
 
-def test_a_hef_is_copied_with_what_belongs_to_it_and_listed(model: Path, built: Path) -> None:
+def test_adopt_hef_copies_all_files_and_lists_it(model: Path, built: Path) -> None:
     for _ in range(2):  # twice is once
         hef = adopt_hef(model, "hailo8l", "encoder", built)
         assert hef.recorded
@@ -186,7 +186,7 @@ def test_a_hef_is_copied_with_what_belongs_to_it_and_listed(model: Path, built: 
     assert hef.path.read_bytes() == (built / f"{STEM}.hef").read_bytes()
 
 
-def test_what_is_not_this_models_is_refused(model: Path, built: Path) -> None:
+def test_adopt_hef_of_another_model_is_refused(model: Path, built: Path) -> None:
     before = (model / "model.json").read_bytes()
     with pytest.raises(ModelError, match=r"micro_decoder_2s_16\.hef\.json"):
         adopt_hef(model, "hailo8l", "decoder", built)
@@ -205,7 +205,7 @@ def test_what_is_not_this_models_is_refused(model: Path, built: Path) -> None:
     assert not (model / "hailo" / "hailo8l").exists()
 
 
-def test_a_place_that_cannot_be_written_says_so(model: Path, built: Path) -> None:
+def test_adopt_hef_to_unwritable_place_says_so(model: Path, built: Path) -> None:
     (model / "hailo" / "hailo8l").write_text("in the way")
     with pytest.raises(OutputError, match="cannot copy"):
         adopt_hef(model, "hailo8l", "encoder", built)
@@ -240,7 +240,7 @@ def build_options(tmp_path: Path) -> CompileOptions:
     )
 
 
-def test_a_job_is_of_its_part(toy: Path, build_options: CompileOptions, tmp_path: Path) -> None:
+def test_make_job_is_for_its_part(toy: Path, build_options: CompileOptions, tmp_path: Path) -> None:
     spec = ModelSpec.load(toy)
     decoder = make_job(toy, spec, build_options)
     np.save(tmp_path / "e.npy", np.zeros((3, 1, 200, 80), "f4"))
@@ -258,7 +258,7 @@ def test_a_job_is_of_its_part(toy: Path, build_options: CompileOptions, tmp_path
     assert make_job(toy, languages, build_options).size == "tiny"
 
 
-def test_bundle_has_all_that_build_needs_and_same_bytes_again(
+def test_write_bundle_has_all_files_and_same_bytes(
     toy: Path, build_options: CompileOptions, tmp_path: Path
 ) -> None:
     data = toy / "hailo" / "decoder-2s-16.onnx.data"
@@ -289,7 +289,7 @@ def _facts(arch: str, part: str, sha256: str = "0") -> dict[str, Any]:
     return facts | dict.fromkeys(hashes, "1" * 64) | {"sha256": sha256 * 64}
 
 
-def test_each_chip_and_part_has_one_hef_which_is_replaced(toy: Path) -> None:
+def test_record_hef_replaces_the_one_of_chip_and_part(toy: Path) -> None:
     cases = (("hailo8", "encoder"), ("hailo8", "decoder"), ("hailo10h", "encoder"))
     for arch, part in (*cases, cases[0]):
         listed = record_hef(toy, toy / "hailo" / arch / f"{part}.hef", _facts(arch, part))
@@ -300,7 +300,7 @@ def test_each_chip_and_part_has_one_hef_which_is_replaced(toy: Path) -> None:
     assert again.record.file == "hailo/hailo8/encoder.hef"
 
 
-def test_a_hef_elsewhere_is_described_and_not_listed(toy: Path, tmp_path: Path) -> None:
+def test_record_hef_outside_is_described_not_listed(toy: Path, tmp_path: Path) -> None:
     before = (toy / "model.json").read_bytes()
     found = record_hef(toy, tmp_path / "elsewhere.hef", _facts("hailo8", "encoder"))
     assert (found.recorded, found.record.file) == (False, "elsewhere.hef")

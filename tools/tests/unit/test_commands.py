@@ -50,7 +50,7 @@ def calibration(n_windows: int, n_speakers: int, **skipped: str) -> CalibrationS
         ),
     ],
 )
-def test_a_calibration_set(
+def test_calibrate_prints_the_set(
     made: CalibrationSet, parts: list[str], monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -82,7 +82,7 @@ def report(*findings: Finding, recorded: bool = False) -> Report:
     )  # fmt: skip
 
 
-def test_a_graph_that_is_checked(
+def test_check_prints_findings_by_kind(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Findings of one kind are one line, which names three nodes; sources are numbered."""
@@ -114,7 +114,7 @@ def test_a_graph_that_is_checked(
     assert json.loads(told(capsys, f"{words} --json", 4)) == json.loads(json.dumps(found.to_dict()))
 
 
-def test_a_graph_that_nothing_is_known_against(
+def test_check_of_clean_graph_prints_no_finding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = Asked(report(recorded=True)).patched(monkeypatch, f"{TOOLS}.check.report.check_file")
@@ -133,7 +133,7 @@ BARE = HefRecord("encoder", "hailo8", "e.hef", 3 << 19, "a", "b", "c", "d", "3.3
 BUILD = "compile model --arch hailo8 --part encoder --calibration set.npy"
 
 
-def test_a_hef_that_is_built(
+def test_compile_prints_the_hef(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = Asked(Hef(Path("e.hef"), RECORD, recorded=True))
@@ -152,7 +152,7 @@ def test_a_hef_that_is_built(
     assert "outside the model" in told(capsys, BUILD)
 
 
-def test_a_build_that_is_packed(
+def test_compile_bundle_prints_next_steps(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     packed: list[Any] = []
@@ -175,7 +175,7 @@ def test_a_build_that_is_packed(
     assert packed == [(Path("model"), CompileOptions("hailo8", "encoder", Path("set.npy")))] * 2
 
 
-def test_what_a_bundle_built_is_taken_over(
+def test_compile_built_adopts_the_hef(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = Asked(Hef(Path("e.hef"), BARE, recorded=True))
@@ -192,7 +192,7 @@ def test_what_a_bundle_built_is_taken_over(
 
 
 @pytest.mark.parametrize(("part", "said"), [("--part decoder", "decoder"), ("", "PART")])
-def test_a_build_needs_real_speech(
+def test_compile_without_calibration_asks_for_speech(
     part: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compile", "model", "--arch", "hailo8", *part.split()]) == 2
@@ -212,7 +212,9 @@ EMULATED = Emulation(
 )  # fmt: skip
 
 
-def test_an_emulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_emulate_prints_the_noisiest_layers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The five noisiest layers, the worst first."""
     asked = Asked(EMULATED).patched(monkeypatch, f"{TOOLS}.emulate.make.emulate_part")
     words = "emulate model --part decoder --plan adds16 --audio talks --count 64"
@@ -238,7 +240,7 @@ def test_an_emulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     }  # fmt: skip
 
 
-def test_an_emulation_of_one_window(
+def test_emulate_of_one_window_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     alone = Emulation(

@@ -8,7 +8,7 @@ import pytest
 from whisper_hailo_tools.difference import DifferenceTally, difference
 
 
-def test_figures_of_a_known_difference() -> None:
+def test_difference_of_known_arrays() -> None:
     expected = np.array([3.0, -4.0])
     found = difference(np.array([3.0, -4.1]), expected)
     assert found.max_abs == pytest.approx(0.1)
@@ -19,17 +19,17 @@ def test_figures_of_a_known_difference() -> None:
     assert found.cosine == pytest.approx((9 + 16.4) / math.sqrt(25 * (9 + 16.81)))
 
 
-def test_small_values_are_not_blown_up() -> None:
+def test_difference_of_small_values_is_not_relative() -> None:
     assert difference(np.array([1e-6]), np.array([2e-6])).relative == pytest.approx(1e-6)
 
 
-def test_equal_arrays() -> None:
+def test_difference_of_equal_arrays() -> None:
     found = difference(np.zeros(3), np.zeros(3))
     assert (found.max_abs, found.cosine) == (0, 1)
     assert found.to_dict()["snr_db"] is None
 
 
-def test_pieces_come_to_the_whole() -> None:
+def test_difference_tally_of_pieces_equals_the_whole() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 100))
     tally = DifferenceTally()
@@ -41,13 +41,13 @@ def test_pieces_come_to_the_whole() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_values_that_are_no_numbers_are_infinitely_far(bad: float) -> None:
+def test_difference_of_non_finite_values_is_infinite(bad: float) -> None:
     found = difference(np.array([bad, 1.0]), np.array([1.0, 1.0]))
     assert found.max_abs == math.inf
     assert found.snr_db == -math.inf
 
 
-def test_silence_points_in_no_direction() -> None:
+def test_difference_of_zeros_has_no_direction() -> None:
     for got, expected in ((np.zeros(3), np.ones(3)), (np.ones(3), np.zeros(3))):
         found = difference(got, expected)
         assert (found.cosine, found.max_abs, found.psnr_db <= 0) == (0, 1, True)

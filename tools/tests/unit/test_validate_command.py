@@ -44,7 +44,7 @@ def validated(
     return code, capsys.readouterr().out, asked.with_
 
 
-def test_a_ladder_that_was_climbed(
+def test_validate_prints_a_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Columns stand below their headings; rungs that were not run say why."""
@@ -71,7 +71,7 @@ def test_a_ladder_that_was_climbed(
     assert json.loads((tmp_path / "parity.json").read_text())["passed"] is True
 
 
-def test_failed_rung_names_where_it_loses_most(
+def test_validate_failure_names_the_steepest_fall(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -85,7 +85,7 @@ def test_failed_rung_names_where_it_loses_most(
     assert "falls" not in out
 
 
-def test_a_ladder_as_json_and_elsewhere(
+def test_validate_writes_json_elsewhere(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -98,7 +98,7 @@ def test_a_ladder_as_json_and_elsewhere(
     assert (tmp_path / "there" / "parity.json").read_text() == report.to_json()
 
 
-def test_unwritable_place_is_told_before_computing(
+def test_validate_to_unwritable_place_fails_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """The model directory, or the one that is typed; where there is no model that is told."""

@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
         ([""], ""),
     ],
 )
-def test_rows_of_the_decoder_s_own_length_come_first(
+def test_load_assets_prefers_rows_of_the_decoders_length(
     folder: Path, suffixes: list[str], taken: str
 ) -> None:
     for number, suffix in enumerate(suffixes):
@@ -63,7 +63,7 @@ def test_rows_of_the_decoder_s_own_length_come_first(
         (["", "b"], f"has {POSITIONS}.npy, {POSITIONS}b.npy, expected one .* for 4 positions"),
     ],
 )
-def test_rows_that_nobody_can_choose_from_are_named(
+def test_load_assets_of_ambiguous_files_names_them(
     folder: Path, suffixes: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for suffix in suffixes:
@@ -81,7 +81,7 @@ def test_rows_that_nobody_can_choose_from_are_named(
         ((20, 5), False), ((20, 7), False), ((20,), False), ((120,), False), ((), False),
     ],
 )  # fmt: skip
-def test_the_embedding_has_a_row_for_each_token_and_no_more(
+def test_load_assets_of_wrong_embedding_rows_is_refused(
     folder: Path, shape: tuple[int, ...], fits: bool
 ) -> None:
     np.save(folder / f"{EMBEDDING}.npy", numbers(*shape))
@@ -94,7 +94,7 @@ def test_the_embedding_has_a_row_for_each_token_and_no_more(
 
 
 @pytest.mark.parametrize(("n_rows", "fits"), [(3, False), (4, True), (5, True)])
-def test_rows_of_positions_may_be_more_than_the_decoder_has(
+def test_load_assets_cuts_position_rows_to_the_length(
     folder: Path, n_rows: int, fits: bool
 ) -> None:
     np.save(folder / f"{POSITIONS}.npy", numbers(n_rows, 6))
@@ -107,7 +107,7 @@ def test_rows_of_positions_may_be_more_than_the_decoder_has(
             load_assets(folder, SIZES, positions=True)
 
 
-def test_only_numbers_with_a_point_are_an_embedding(folder: Path) -> None:
+def test_load_assets_accepts_floats_only(folder: Path) -> None:
     """Of any width; rows that are looked up are float32, the others stay in the file."""
     np.save(folder / f"{EMBEDDING}.npy", numbers(20, 6).astype(np.float16))
     assets = load_assets(folder, SIZES, positions=False)
@@ -127,7 +127,7 @@ class Evil:
         return Path.touch, (self.mark,)
 
 
-def test_nothing_that_a_file_says_is_run(folder: Path) -> None:
+def test_load_assets_refuses_pickles(folder: Path) -> None:
     path, mark = folder / f"{EMBEDDING}.npy", folder / "mark"
     path.write_bytes(pickle.dumps(Evil(mark)))
     with pytest.raises(ModelError, match="is no readable array"):

@@ -22,7 +22,7 @@ def no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_binding")
-def test_not_installed_and_installed_but_invisible(
+def test_load_binding_without_binding_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(NoBindingError, match=r"is not installed for .*sudo apt install hailo-all"):
@@ -33,9 +33,7 @@ def test_not_installed_and_installed_but_invisible(
         binding.load_binding()
 
 
-def test_why_there_is_no_binding_is_known_without_importing_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_why_no_binding_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(binding, "SYSTEM_PACKAGES", (str(tmp_path),))
     monkeypatch.setattr(binding, "find_spec", lambda _: None)
     assert binding.why_no_binding() == "no Hailo binding in this environment"
@@ -57,7 +55,7 @@ def test_why_there_is_no_binding_is_known_without_importing_it(
         ("version", r"cannot be imported \(_pyhailort version \(5.1.1\) does not match"),
     ],
 )
-def test_broken_installations(
+def test_load_binding_of_broken_installation_says_what_fits(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, expected: str
 ) -> None:
     version = "5.1.1"
@@ -73,7 +71,7 @@ def test_broken_installations(
 
 
 @pytest.mark.usefixtures("no_binding")
-def test_a_package_that_lacks_one_of_its_own(
+def test_load_binding_with_missing_dependency_names_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "hailo_platform.py").write_text("import netifaces_is_not_here", encoding="utf-8")
@@ -86,7 +84,7 @@ def test_a_package_that_lacks_one_of_its_own(
     ("version", "knows"),
     [("", True), ("4.23.0", False), ("5.1.0", False), ("5.1.1", True), ("5.10.0", True)],
 )
-def test_which_bindings_know_numpy_2(
+def test_knows_numpy_2_by_version_and_python(
     monkeypatch: pytest.MonkeyPatch, version: str, knows: bool
 ) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 11, 2))
@@ -95,7 +93,7 @@ def test_which_bindings_know_numpy_2(
     assert binding.knows_numpy_2(version), "made with a newer pybind11, or not at all"
 
 
-def test_statuses_of_exceptions() -> None:
+def test_status_of_exception_classes_and_texts() -> None:
     class HailoRTTimeout(Exception):  # noqa: N818 - the binding's own name
         pass
 
@@ -107,7 +105,7 @@ def test_statuses_of_exceptions() -> None:
     assert status_of(ValueError("nothing of the kind")) == ""
 
 
-def test_bare_numbers_are_statuses_only_from_the_c_extension(machine: Any) -> None:
+def test_status_of_bare_number_needs_the_c_extension(machine: Any) -> None:
     from hailo_platform.pyhailort.pyhailort import HailoRTStatusException
 
     assert status_of(HailoRTStatusException("36")) == "HAILO_DRIVER_OPERATION_FAILED"

@@ -15,7 +15,7 @@ from whisper_hailo.core.errors import HefError
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_every_cut_is_refused_in_one_line(tmp_path: Path, version: int) -> None:
+def test_read_hef_of_truncated_file_fails_in_one_line(tmp_path: Path, version: int) -> None:
     whole = hef_bytes(Wish([ENCODER], version=version))
     path = tmp_path / "cut.hef"
     cuts = [*range(1, 64), *range(64, len(whole), 997)]
@@ -27,7 +27,7 @@ def test_every_cut_is_refused_in_one_line(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_any_changed_byte_of_the_description_is_noticed(tmp_path: Path, version: int) -> None:
+def test_read_hef_of_changed_description_is_refused(tmp_path: Path, version: int) -> None:
     whole = hef_bytes(Wish([ENCODER], version=version, weights=b"\x01" * 64))
     rng = random.Random(version)
     path = tmp_path / "changed.hef"
@@ -82,14 +82,16 @@ def _renamed(name: bytes) -> bytes:
         (_renamed(b"ab\nc"), "unprintable characters"),
     ],
 )
-def test_hostile_descriptions(tmp_path: Path, proto: bytes, expected: str) -> None:
+def test_read_hef_of_hostile_description_is_refused(
+    tmp_path: Path, proto: bytes, expected: str
+) -> None:
     path = tmp_path / "hostile.hef"
     path.write_bytes(with_header(proto, 0, b""))
     with pytest.raises(HefError, match=expected):
         read_hef(path)
 
 
-def test_too_many_fields_end_early() -> None:
+def test_message_over_the_field_budget_is_refused() -> None:
     many = memoryview(b"\x08\x01" * 1000)
     with pytest.raises(HefError, match="more fields than any such file needs"):
         Message(many, iter(range(999)))
@@ -104,7 +106,7 @@ def test_too_many_fields_end_early() -> None:
         (MAGIC.to_bytes(4, "big") + bytes([0, 0, 0, 9]) + bytes(40), "format has version 9"),
     ],
 )
-def test_other_files(tmp_path: Path, content: bytes, expected: str) -> None:
+def test_read_hef_of_other_files_is_refused(tmp_path: Path, content: bytes, expected: str) -> None:
     path = tmp_path / "other.hef"
     path.write_bytes(content)
     with pytest.raises(HefError, match=expected):

@@ -55,13 +55,13 @@ class Device:
         (Device(None, "4.23", 50), ChipFacts("0", UNKNOWN)),
     ],
 )
-def test_a_chip_says_what_it_can_and_is_let_go(device: Device, facts: ChipFacts) -> None:
+def test_chip_facts_are_read_and_the_device_released(device: Device, facts: ChipFacts) -> None:
     binding = SimpleNamespace(Device=lambda _: device)
     assert chip_facts(binding, "0") == facts
     assert device.released == 1
 
 
-def test_a_chip_that_cannot_be_asked_is_unknown() -> None:
+def test_chip_facts_of_unreadable_device_are_unknown() -> None:
     def refuse(_device: str) -> None:
         raise OSError("not for this user")
 
@@ -77,7 +77,7 @@ def test_a_chip_that_cannot_be_asked_is_unknown() -> None:
         ("hailo10h", "5.1.1", True, False),
     ],
 )
-def test_chips_of_hailort_4_are_shared_through_its_service(
+def test_shared_chip_uses_the_service_on_hailort_4_only(
     *, machine: Any, arch: str, version: str, is_unknown: bool, service: bool
 ) -> None:
     faults = {"identify": {"*": "refused"}} if is_unknown else {}
@@ -92,7 +92,7 @@ def test_chips_of_hailort_4_are_shared_through_its_service(
         assert chip.vdevice is None
 
 
-def test_a_network_is_one_by_whatever_path_its_file_is_named(
+def test_chip_network_is_shared_by_all_paths_of_a_file(
     machine: Any, hefs: Hefs, tmp_path: Path
 ) -> None:
     """And another for each way of use."""
@@ -107,7 +107,7 @@ def test_a_network_is_one_by_whatever_path_its_file_is_named(
     chip.close()
 
 
-def test_file_for_another_chip_is_refused(machine: Any, hefs: Hefs, hefs_10h: Hefs) -> None:
+def test_chip_check_refuses_hef_for_another_chip(machine: Any, hefs: Hefs, hefs_10h: Hefs) -> None:
     chip = Chip(ALONE)
     with pytest.raises(WrongChipError, match="is compiled for hailo10h, this chip is a hailo8l"):
         chip.check(read_hef(hefs_10h.encoder))
@@ -116,7 +116,7 @@ def test_file_for_another_chip_is_refused(machine: Any, hefs: Hefs, hefs_10h: He
     chip.close()
 
 
-def test_no_call_into_the_library_is_without_an_end(
+def test_chip_calls_are_all_bounded(
     machine: Any, hefs_10h: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each within the time that it is given."""

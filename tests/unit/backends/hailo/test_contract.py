@@ -46,7 +46,7 @@ def written(folder: Path, net: Net, **wish: str) -> Path:
     return path
 
 
-def test_encoder_of_this_model_is_taken_with_any_window(
+def test_check_encoder_accepts_any_window_of_the_model(
     tmp_path: Path,
 ) -> None:
     for frames in (200, 1000, 3000):
@@ -63,18 +63,18 @@ def test_encoder_of_this_model_is_taken_with_any_window(
         (encoder(frames=3002), "takes 3002 frames, tiny has 3000"),
     ],
 )
-def test_an_encoder_of_another_model_is_refused(tmp_path: Path, net: Net, message: str) -> None:
+def test_check_encoder_of_another_model_is_refused(tmp_path: Path, net: Net, message: str) -> None:
     with pytest.raises(HefError, match=message):
         check_encoder(written(tmp_path, net), SPEC)
 
 
-def test_an_encoder_halves_its_frames(tmp_path: Path) -> None:
+def test_recognise_encoder_needs_two_frames_a_position(tmp_path: Path) -> None:
     """Another relation of input and output is some other network."""
     group = read_hef(written(tmp_path, encoder(frames=1000, positions=501))).groups[0]
     assert recognise(group, "hailo8l") is None
 
 
-def test_a_decoder_of_this_model_is_taken(tmp_path: Path) -> None:
+def test_check_decoder_accepts_the_models_decoder(tmp_path: Path) -> None:
     _, shape = check_decoder(written(tmp_path, decoder()), SPEC)
     assert (shape.length, shape.n_positions, shape.d_model) == (32, 500, 384)
 
@@ -86,12 +86,12 @@ def test_a_decoder_of_this_model_is_taken(tmp_path: Path) -> None:
         (decoder(last=12966), "a vocabulary of 51865 needs 12966, 12966, 12966, 12967"),
     ],
 )
-def test_a_decoder_of_another_model_is_refused(tmp_path: Path, net: Net, message: str) -> None:
+def test_check_decoder_of_another_model_is_refused(tmp_path: Path, net: Net, message: str) -> None:
     with pytest.raises(HefError, match=message):
         check_decoder(written(tmp_path, net), SPEC)
 
 
-def test_parts_of_the_vocabulary_are_taken_in_order_and_once() -> None:
+def test_decoder_shape_logits_are_four_parts_in_order() -> None:
     """Of the outputs that a 10H gives beside them, none of another size, and no fifth part."""
     columns = [("a", 7), ("b", 10), ("c", 10), ("d", 3), ("e", 10), ("f", 12), ("g", 12)]
     shape = DecoderShape("d", "f", "e", 500, 32, 384, "chip", tuple(columns))
@@ -101,7 +101,7 @@ def test_parts_of_the_vocabulary_are_taken_in_order_and_once() -> None:
         shape.logits(43)
 
 
-def test_larger_chips_take_files_of_smaller_ones_and_not_reverse() -> None:
+def test_runs_on_allows_smaller_chips_files_only() -> None:
     """HailoRT's own table."""
     assert RUNS_ON["hailo8"] == {"hailo8", "hailo8l"}
     assert RUNS_ON["hailo8l"] == {"hailo8l"}
@@ -116,7 +116,7 @@ def test_larger_chips_take_files_of_smaller_ones_and_not_reverse() -> None:
         ("hailo10h", "base", 10),
     ],
 )  # fmt: skip
-def test_published_files_have_the_vendor_s_windows(arch: str, variant: str, window_s: int) -> None:
+def test_find_known_has_the_vendors_windows(arch: str, variant: str, window_s: int) -> None:
     known = find_known(arch, variant)
     assert known is not None
     assert known.window_s == window_s

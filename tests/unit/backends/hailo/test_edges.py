@@ -30,7 +30,7 @@ def third(proto: bytes, rest: bytes, *, hashes: tuple[int, int], more: int = 0) 
     return memoryview(common + struct.pack(">QQIQQQ", *numbers) + proto + rest)
 
 
-def test_what_follows_the_description_is_weights_and_more() -> None:
+def test_read_header_counts_bytes_behind_the_description() -> None:
     proto, rest = bytes(300), bytes(range(50))
     whole = xxh3_64_intdigest(proto + rest)
     data = third(proto, rest, hashes=(whole, 0), more=20)
@@ -43,7 +43,7 @@ def test_what_follows_the_description_is_weights_and_more() -> None:
             read_header(wrong)
 
 
-def test_description_s_checksum_counts_where_there_is_no_other() -> None:
+def test_check_sum_falls_back_to_the_descriptions() -> None:
     """What lies behind it may change then."""
     proto, rest = bytes(range(250)) * 2, bytes(40)
     own = xxh3_64_intdigest(proto)
@@ -58,7 +58,7 @@ def test_description_s_checksum_counts_where_there_is_no_other() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_checksums_cover_all_behind_the_header(version: int) -> None:
+def test_check_sum_covers_all_behind_the_header(version: int) -> None:
     """The first byte, and the last."""
     whole = hef_bytes(Wish([ENCODER], version=version))
     header = read_header(memoryview(whole))
@@ -80,12 +80,12 @@ def test_checksums_cover_all_behind_the_header(version: int) -> None:
         (struct.pack(">III", MAGIC, 0, 0) + bytes(20), "it describes no network"),
     ],
 )
-def test_headers_that_are_none(content: bytes, message: str) -> None:
+def test_read_header_of_invalid_header_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(HefError, match=message):
         read_header(memoryview(content))
 
 
-def test_axes_are_from_one_to_sixteen_million(tmp_path: Path) -> None:
+def test_read_hef_limits_axes(tmp_path: Path) -> None:
     for axis in ("height", "width", "features"):
         for size, good in ((0, False), (1, True), (1 << 24, True), ((1 << 24) + 1, False)):
 
@@ -103,7 +103,7 @@ def test_axes_are_from_one_to_sixteen_million(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gone", ["name", "base"])
-def test_a_stream_without_a_name_or_a_shape_is_refused(tmp_path: Path, gone: str) -> None:
+def test_read_hef_of_stream_without_name_or_shape_fails(tmp_path: Path, gone: str) -> None:
     def clear(hef: Any) -> None:
         hef.network_groups[0].contexts[0].metadata.edges[0].layer.ClearField(gone)
 
@@ -111,7 +111,7 @@ def test_a_stream_without_a_name_or_a_shape_is_refused(tmp_path: Path, gone: str
         read(tmp_path, Wish([DECODER], arch="hailo8"), clear)
 
 
-def test_edges_that_lead_nowhere_are_no_streams(tmp_path: Path) -> None:
+def test_read_hef_ignores_edges_without_layers(tmp_path: Path) -> None:
     """Nor are parts of a shared stream that hold nothing, nor contexts that say nothing."""
 
     def add(hef: Any) -> None:
@@ -126,9 +126,7 @@ def test_edges_that_lead_nowhere_are_no_streams(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("depth", "good"), [(8, True), (9, False)])
-def test_shared_streams_share_others_so_deep_and_no_deeper(
-    tmp_path: Path, depth: int, good: bool
-) -> None:
+def test_read_hef_limits_the_depth_of_muxes(tmp_path: Path, depth: int, good: bool) -> None:
     def nest(hef: Any) -> None:
         (group,) = hef.network_groups
         edge = group.contexts[0].metadata.edges[-1]
@@ -157,7 +155,7 @@ def test_shared_streams_share_others_so_deep_and_no_deeper(
         (True, True, 1, (3, 2, 5)), (True, False, 3, (3, 2, 5)),
     ],
 )  # fmt: skip
-def test_height_and_width_change_places_where_they_are_said_to(
+def test_read_hef_swaps_axes_of_transposed_streams(
     *,
     tmp_path: Path,
     layer_says: bool,
@@ -177,7 +175,7 @@ def test_height_and_width_change_places_where_they_are_said_to(
 
 
 @pytest.mark.parametrize("arch", ["hailo8", "hailo8l"])
-def test_of_a_network_with_operators_only_its_own_order_counts(tmp_path: Path, arch: str) -> None:
+def test_read_hef_takes_the_groups_order_with_operators(tmp_path: Path, arch: str) -> None:
     """That of a placement within an operator is passed over, as HailoRT does."""
 
     def mislead(hef: Any) -> None:
@@ -190,7 +188,7 @@ def test_of_a_network_with_operators_only_its_own_order_counts(tmp_path: Path, a
 
 
 @pytest.mark.parametrize("where", ["placement", "network", "both"])
-def test_an_order_within_a_placement_comes_first(tmp_path: Path, where: str) -> None:
+def test_read_hef_prefers_a_placements_order(tmp_path: Path, where: str) -> None:
     def move(hef: Any) -> None:
         (group,) = hef.network_groups
         for placed in group.placed:
@@ -202,7 +200,7 @@ def test_an_order_within_a_placement_comes_first(tmp_path: Path, where: str) -> 
     assert [*group.outputs] == TURNED
 
 
-def test_the_last_context_has_the_order_where_nothing_else_has(tmp_path: Path) -> None:
+def test_read_hef_falls_back_to_the_last_contexts_order(tmp_path: Path) -> None:
     """Outputs that no order names come last, as they lie in the file."""
     net = Net("d", DECODER.inputs, DECODER.outputs, contexts=3)
 
@@ -226,7 +224,7 @@ def test_the_last_context_has_the_order_where_nothing_else_has(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("n_kept", [0, 1])
-def test_contexts_are_those_of_the_placement_with_most(tmp_path: Path, n_kept: int) -> None:
+def test_read_hef_counts_contexts_of_largest_placement(tmp_path: Path, n_kept: int) -> None:
     def cut(hef: Any) -> None:
         first, second = hef.network_groups[0].placed
         del first.inner.contexts[n_kept:]
@@ -238,9 +236,7 @@ def test_contexts_are_those_of_the_placement_with_most(tmp_path: Path, n_kept: i
 
 
 @pytest.mark.parametrize(("n_networks", "good"), [(64, True), (65, False)])
-def test_a_file_holds_up_to_sixty_four_networks(
-    tmp_path: Path, n_networks: int, good: bool
-) -> None:
+def test_read_hef_limits_networks_to_64(tmp_path: Path, n_networks: int, good: bool) -> None:
     nets = [Net(f"n{i}", {f"{i}": (1, 2, 3)}, {f"{i}o": (1, 1, 1)}) for i in range(n_networks)]
     wish = Wish(nets, arch="hailo8")
     if good:

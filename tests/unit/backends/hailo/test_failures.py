@@ -21,7 +21,7 @@ from whisper_hailo.core.spec import ModelSpec
 
 
 @pytest.mark.parametrize("fault", ["lost", "abort", "HAILO_COMMUNICATION_CLOSED"])
-def test_a_chip_that_comes_back_goes_on(
+def test_encode_after_a_reset_continues(
     *, machine: Any, hefs: Hefs, spec: ModelSpec, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
@@ -32,9 +32,7 @@ def test_a_chip_that_comes_back_goes_on(
     assert "opening it again" in caplog.text
 
 
-def test_a_chip_that_is_away_for_a_moment_is_waited_for(
-    machine: Any, hefs: Hefs, spec: ModelSpec
-) -> None:
+def test_encode_waits_for_a_missing_chip(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     """Both runs: the one that lost it, and the one that began while it was away."""
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         expected = encoder.encode(mel_of())
@@ -45,7 +43,7 @@ def test_a_chip_that_is_away_for_a_moment_is_waited_for(
             np.testing.assert_array_equal(run.result(), expected)
 
 
-def test_a_chip_that_stays_away_is_given_up(
+def test_encode_gives_up_a_chip_that_stays_away(
     machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chip, "RECOVERY_S", 0.5)
@@ -58,7 +56,7 @@ def test_a_chip_that_stays_away_is_given_up(
         assert encoder.encode(mel_of()).shape == (1, 100, 64), "back, and used again"
 
 
-def test_it_is_reopened_once_and_no_more(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_reopens_a_lost_chip_once(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         machine.set(faults={"run": {"0": "abort", "1": "abort"}})
         with pytest.raises(DeviceLostError, match="gave up while running"):
@@ -68,7 +66,9 @@ def test_it_is_reopened_once_and_no_more(machine: Any, hefs: Hefs, spec: ModelSp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["timeout", "late"])
-def test_time_outs_are_real(machine: Any, hefs: Hefs, spec: ModelSpec, fault: str) -> None:
+def test_encode_of_hanging_chip_times_out(
+    machine: Any, hefs: Hefs, spec: ModelSpec, fault: str
+) -> None:
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         expected = encoder.encode(mel_of())
         machine.set(faults={"run": {"0": fault}})
@@ -77,7 +77,7 @@ def test_time_outs_are_real(machine: Any, hefs: Hefs, spec: ModelSpec, fault: st
         np.testing.assert_array_equal(encoder.encode(mel_of()), expected)
 
 
-def test_other_failures_say_where_to_look(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_failure_names_the_log_and_doctor(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
         encoder.encode(mel_of())
         machine.set(faults={"run": {"0": "refuse"}})
@@ -92,7 +92,7 @@ def test_other_failures_say_where_to_look(machine: Any, hefs: Hefs, spec: ModelS
         ("4.23.0", (3, 13, 5), "HAILO_INVALID_OPERATION"),
     ],
 )
-def test_a_binding_that_does_not_know_this_numpy(
+def test_encode_with_unfit_numpy_says_what_to_install(
     *,
     machine: Any,
     hefs: Hefs,
@@ -110,7 +110,7 @@ def test_a_binding_that_does_not_know_this_numpy(
         encoder.encode(mel_of())
 
 
-def test_an_interrupt_leaves_nothing_open(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_interrupted_leaves_nothing_open(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     def interrupted(place: str, count: int) -> str | None:
         if place == "run":
             raise KeyboardInterrupt
@@ -121,7 +121,9 @@ def test_an_interrupt_leaves_nothing_open(machine: Any, hefs: Hefs, spec: ModelS
         encoder.encode(mel_of())
 
 
-def test_several_streams_survive_one_loss(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_of_several_streams_survives_one_loss(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     """All fail at once; the chip is given up once for each time it was lost, not once for each."""
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         expected = encoder.encode(mel_of())

@@ -44,7 +44,7 @@ from .conftest import Hefs, mel_of
         (97, "DEVICE_TEMPORARILY_UNAVAILABLE"), (1, None), (75, None), (98, None),
     ],
 )  # fmt: skip
-def test_numbers_of_hailort_s_statuses(number: int, name: str | None) -> None:
+def test_status_of_numbers_follows_hailort(number: int, name: str | None) -> None:
     """`hailort.h` of 4.23 and 5.1; 91 and 93 since 4.21, 96 and 97 of 5."""
     said = status_of(Exception(f"libhailort failed with error: {number}"))
     assert said == (f"HAILO_{name}" if name else "")
@@ -69,13 +69,13 @@ def translated(status: str, *, running: bool = False, version: str = "4.23.0") -
         ("HAILO_INTERNAL_FAILURE", True, DeviceError),
     ],
 )
-def test_what_failed_while_it_ran_may_come_back(
+def test_faults_while_running_are_lost_chips(
     status: str, running: bool, kind: type[Exception]
 ) -> None:
     assert type(translated(status, running=running)) is kind
 
 
-def test_whoever_waits_for_the_chip_is_not_told_to_try_again() -> None:
+def test_faults_while_running_do_not_advise_a_retry() -> None:
     """A run that lost the chip is tried again by the program itself."""
     assert "try again, check its power" in str(translated("HAILO_DEVICE_NOT_CONNECTED"))
     running = str(translated("HAILO_DEVICE_NOT_CONNECTED", running=True))
@@ -84,18 +84,18 @@ def test_whoever_waits_for_the_chip_is_not_told_to_try_again() -> None:
     assert "gave up while" in str(translated("HAILO_STREAM_ABORT"))
 
 
-def test_failures_are_one_line_of_two_hundred_characters() -> None:
+def test_one_line_is_cut_at_200_characters() -> None:
     assert one_line(Exception("a\n  b")) == "a b"
     assert one_line(Exception("x" * 300)) == "x" * 200
     assert one_line(ValueError("")) == "ValueError"
 
 
-def test_sixteen_is_hailort_s_own_priority() -> None:
+def test_chip_priority_normal_is_hailorts_default() -> None:
     assert ChipOptions().priority is ChipPriority.NORMAL
     assert [ChipPriority.BATCH, ChipPriority.NORMAL, ChipPriority.LIVE] == [12, 16, 24]
 
 
-def test_tables_may_have_leading_axes_and_spare_places(tmp_path: Path) -> None:
+def test_load_assets_accepts_leading_axes_and_spare_rows(tmp_path: Path) -> None:
     folder = tmp_path / "x" / "decoder_tokenization"
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
@@ -109,7 +109,7 @@ def test_tables_may_have_leading_axes_and_spare_places(tmp_path: Path) -> None:
     assert np.allclose(assets[0][ids] + assets[1], expected, atol=1e-6)
 
 
-def test_arrays_of_two_models_are_not_chosen_from(tmp_path: Path) -> None:
+def test_load_assets_of_two_models_is_refused(tmp_path: Path) -> None:
     for name in ("base", "tiny"):
         folder = tmp_path / name / "decoder_tokenization"
         folder.mkdir(parents=True)
@@ -120,7 +120,7 @@ def test_arrays_of_two_models_are_not_chosen_from(tmp_path: Path) -> None:
     assert load_assets(tmp_path / "tiny", (200, 64, 16), positions=False)[1] is None
 
 
-def test_nodes_that_may_not_be_read_and_written_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_nodes_lacks_readable_and_writable_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults, "device_nodes", lambda: [Path("/dev/null"), Path("/dev/zero")])
     assert faults.unreadable_nodes() == []
     for missing in (os.R_OK, os.W_OK):
@@ -130,7 +130,7 @@ def test_nodes_that_may_not_be_read_and_written_are_named(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("missing", ["inputs", "outputs", "name"])
-def test_a_network_without_a_stream_is_refused(tmp_path: Path, missing: str) -> None:
+def test_read_hef_of_network_without_stream_is_refused(tmp_path: Path, missing: str) -> None:
     net = encoder()
     setattr(net, missing, type(getattr(net, missing))())
     path = tmp_path / "x.hef"
@@ -140,7 +140,7 @@ def test_a_network_without_a_stream_is_refused(tmp_path: Path, missing: str) -> 
 
 
 @pytest.mark.parametrize("status", ["HAILO_TIMEOUT", "HAILO_STREAM_ABORT"])
-def test_chip_lost_while_loading_is_opened_again(
+def test_encoder_open_after_a_loss_opens_the_chip_again(
     machine: Any, hefs: Hefs, spec: ModelSpec, status: str
 ) -> None:
     with HefEncoder(hefs.encoder, spec) as first:

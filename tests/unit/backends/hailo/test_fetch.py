@@ -66,7 +66,9 @@ def _publish(server: Server, known: KnownHefs, arch: str = "hailo8l") -> list[st
     return paths
 
 
-def test_everything_comes_once(server: Server, known: KnownHefs, tmp_path: Path) -> None:
+def test_fetch_of_complete_files_fetches_nothing(
+    server: Server, known: KnownHefs, tmp_path: Path
+) -> None:
     paths = _publish(server, known)
     files = fetch(known, server.address)
     assert server.asked == paths
@@ -81,14 +83,16 @@ def test_everything_comes_once(server: Server, known: KnownHefs, tmp_path: Path)
 
 
 @pytest.mark.parametrize("arch", ["hailo8", "hailo10h"])
-def test_a_file_for_another_chip_does_not_stay(server: Server, known: KnownHefs, arch: str) -> None:
+def test_fetch_of_hef_for_another_chip_keeps_no_file(
+    server: Server, known: KnownHefs, arch: str
+) -> None:
     _publish(server, known, arch)
     with pytest.raises(WrongChipError, match=f"is for {arch}, not for hailo8l"):
         fetch(known, server.address)
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
-def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
+def test_fetch_of_broken_download_is_refused(server: Server, known: KnownHefs) -> None:
     paths = _publish(server, known)
     server.cut = {paths[0]}
     with pytest.raises(HubError, match=r"cannot fetch|broke off"):
@@ -107,7 +111,7 @@ def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
-def test_no_array_and_no_end(
+def test_fetch_of_bad_arrays_and_endless_files_is_refused(
     server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     paths = _publish(server, known)
@@ -131,7 +135,7 @@ def download(address: str, target: Path) -> None:
 
 
 @pytest.mark.parametrize("says_length", [True, False])
-def test_a_file_is_copied_as_far_as_one_may_go(
+def test_download_is_limited_in_size(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says_length: bool
 ) -> None:
     monkeypatch.setattr(downloading, "LARGEST_DOWNLOAD", 200_000)
@@ -144,7 +148,7 @@ def test_a_file_is_copied_as_far_as_one_may_go(
         download(f"{server.address}b", tmp_path / "b")
 
 
-def test_a_download_that_breaks_off_or_is_not_there_says_so(server: Server, tmp_path: Path) -> None:
+def test_download_that_breaks_off_or_is_missing_says_so(server: Server, tmp_path: Path) -> None:
     server.files = {"/a": bytes(1000)}
     server.cut.add("/a")
     with pytest.raises(HubError, match="broke off after 500 of 1000 bytes; try again"):
@@ -155,7 +159,7 @@ def test_a_download_that_breaks_off_or_is_not_there_says_so(server: Server, tmp_
         download("http://127.0.0.1:9/a", tmp_path / "c")
 
 
-def test_no_network_no_web_address_no_folder(
+def test_fetch_without_network_address_or_folder_fails(
     known: KnownHefs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(HubError, match=r"cannot fetch .*copy it to .*hailo8l/tiny, or give a mir"):
@@ -168,14 +172,16 @@ def test_no_network_no_web_address_no_folder(
         fetch(known, "http://127.0.0.1:9/")
 
 
-def test_a_silent_server_is_left(known: KnownHefs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_from_silent_server_times_out(
+    known: KnownHefs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(downloading, "DOWNLOAD_TIMEOUT_S", 0.1)
     with silent() as address, pytest.raises(HubError, match=r"cannot fetch .*timed out"):
         fetch(known, f"{address}/")
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
-def test_the_command_names_files_and_what_comes_next(
+def test_fetch_hef_command_names_files_and_next_step(
     server: Server, known: KnownHefs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _publish(server, known)
@@ -186,7 +192,7 @@ def test_the_command_names_files_and_what_comes_next(
     assert following.startswith("next: whisper-hailo transcribe")
 
 
-def test_fetched_files_are_for_openais_own_models_only(
+def test_matching_hef_uses_fetched_files_for_openai_only(
     server: Server, known: KnownHefs, tmp_path: Path
 ) -> None:
     from dataclasses import replace
@@ -203,7 +209,7 @@ def test_fetched_files_are_for_openais_own_models_only(
     assert matching_hef(tmp_path, mine, "hailo8l", "encoder") is None
 
 
-def test_one_file_of_both_halves_is_fetched_and_checked(
+def test_fetch_of_file_with_both_halves_checks_both(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
@@ -226,7 +232,7 @@ def test_one_file_of_both_halves_is_fetched_and_checked(
     ("installed", "release"),
     [("", "5.4.0"), ("5.2.0", "5.4.0"), ("5.3.1", "5.3.0"), ("5.10.0", "5.4.0")],
 )
-def test_the_file_of_the_installed_hailort_comes_first(
+def test_find_known_prefers_the_installed_hailort(
     monkeypatch: pytest.MonkeyPatch, installed: str, release: str
 ) -> None:
     monkeypatch.setattr(downloading, "installed_version", lambda: installed)
@@ -235,7 +241,7 @@ def test_the_file_of_the_installed_hailort_comes_first(
     assert found.release == release
 
 
-def test_every_pair_has_four_files() -> None:
+def test_pairs_have_four_files_each() -> None:
     assert {len(known.files()) for known in PAIRS} == {4}
     assert find_known("hailo15h", "tiny") is None
     assert find_known("hailo8", "tiny.en") is None

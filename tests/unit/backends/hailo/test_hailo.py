@@ -30,7 +30,7 @@ from whisper_hailo.core.errors import (
 from whisper_hailo.core.spec import ModelSpec
 
 
-def test_encoder_is_the_graphs(
+def test_hef_encoder_equals_its_graph(
     machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
     mel = mel_of(3)
@@ -45,7 +45,7 @@ def test_encoder_is_the_graphs(
 
 
 @pytest.mark.parametrize("contract", ["8/8L", "10H", "10H, both in one file"])
-def test_both_decoder_contracts(
+def test_hef_runner_of_either_contract_equals_its_graph(
     *,
     machine: Any,
     contract: str,
@@ -76,7 +76,7 @@ def test_both_decoder_contracts(
     assert logits.shape == (2, 16, 200)
 
 
-def test_both_halves_share_one_device(
+def test_hef_encoder_and_runner_share_one_device(
     machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
     with (
@@ -89,7 +89,7 @@ def test_both_halves_share_one_device(
         assert machine.counts["configure"] == 2, "two streams, one configured encoder"
 
 
-def test_many_streams_at_once(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_hef_encoder_serves_many_threads(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     mels = [mel_of(1) + i for i in range(12)]
     with HefEncoder(hefs.encoder, spec) as encoder:
         expected = [encoder.encode(mel) for mel in mels]
@@ -108,7 +108,9 @@ def test_many_streams_at_once(machine: Any, hefs: Hefs, spec: ModelSpec) -> None
     assert machine.counts["configure"] == 1
 
 
-def test_priorities_are_networks_of_their_own(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_hef_encoder_priorities_are_separate_networks(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     live = ChipOptions(share=True, priority=ChipPriority.LIVE)
     batch = ChipOptions(share=True, priority=ChipPriority.BATCH)
     machine.set(service=True)
@@ -119,16 +121,16 @@ def test_priorities_are_networks_of_their_own(machine: Any, hefs: Hefs, spec: Mo
         assert (params.group_id, params.multi_process_service) == ("SHARED", True)
 
 
-def test_a_10h_is_shared_without_the_service(machine: Any, hefs_10h: Hefs, spec: ModelSpec) -> None:
+def test_hef_encoder_shares_a_10h_without_the_service(
+    machine: Any, hefs_10h: Hefs, spec: ModelSpec
+) -> None:
     machine.set(chip="hailo10h", version="5.1.1")
     with HefEncoder(hefs_10h.encoder, spec, ChipOptions(share=True)) as encoder:
         params = encoder.lease.chip.vdevice.params
         assert (params.group_id, params.multi_process_service) == ("SHARED", False)
 
 
-def test_8l_that_does_not_say_what_it_is_is_shared_all_same(
-    machine: Any, hefs: Hefs, spec: ModelSpec
-) -> None:
+def test_hef_encoder_shares_an_unknown_8l(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     machine.set(service=True, faults={"identify": {"*": "refused"}})
     with HefEncoder(hefs.encoder, spec, ChipOptions(share=True)) as encoder:
         assert encoder.lease.chip.vdevice.params.multi_process_service
@@ -181,7 +183,7 @@ def test_8l_that_does_not_say_what_it_is_is_shared_all_same(
         ),
     ],
 )
-def test_what_keeps_a_chip_from_opening(
+def test_hef_encoder_open_failures_say_what_to_do(
     *,
     machine: Any,
     hefs: Hefs,
@@ -198,13 +200,13 @@ def test_what_keeps_a_chip_from_opening(
         assert encoder.encode(mel_of()).shape == (1, 100, 64)
 
 
-def test_a_shared_8l_needs_the_service(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_hef_encoder_shared_8l_needs_the_service(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     encoder = HefEncoder(hefs.encoder, spec, ChipOptions(share=True))
     with pytest.raises(DeviceError, match=r"systemctl enable --now hailort.service"), encoder:
         pass
 
 
-def test_a_broken_file_is_told_before_the_chip_is_touched(
+def test_hef_encoder_of_broken_file_leaves_the_chip_alone(
     machine: Any, hefs: Hefs, spec: ModelSpec, tmp_path: Path
 ) -> None:
     cut = tmp_path / "cut.hef"
@@ -220,7 +222,7 @@ def test_a_broken_file_is_told_before_the_chip_is_touched(
     assert machine.counts["run"] == 0
 
 
-def test_halves_are_not_mistaken(
+def test_hef_encoder_and_runner_refuse_the_other_half(
     machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
     with pytest.raises(HefError, match="holds no Whisper encoder"):
@@ -234,7 +236,9 @@ def test_halves_are_not_mistaken(
         encoder.encode(mel_of()[:, :, :100])
 
 
-def test_assets_of_another_model(machine: Any, hefs: Hefs, spec: ModelSpec, tmp_path: Path) -> None:
+def test_hef_runner_with_assets_of_another_model_fails(
+    machine: Any, hefs: Hefs, spec: ModelSpec, tmp_path: Path
+) -> None:
     folder = tmp_path / "decoder_tokenization"
     folder.mkdir()
     runner = HefRunner(hefs.decoder, spec, tmp_path)
@@ -254,7 +258,7 @@ def test_assets_of_another_model(machine: Any, hefs: Hefs, spec: ModelSpec, tmp_
         assert runner.run(np.zeros((1, 16), np.int64), features).shape == (1, 16, 200)
 
 
-def test_chip_that_fails_on_release_is_released_anyway(
+def test_chip_release_failure_is_only_a_warning(
     machine: Any, hefs: Hefs, spec: ModelSpec, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.set(faults={"release": {"0": "HAILO_COMMUNICATION_CLOSED"}})
@@ -263,7 +267,7 @@ def test_chip_that_fails_on_release_is_released_anyway(
     assert "failed while releasing the chip (HAILO_COMMUNICATION_CLOSED)" in caplog.text
 
 
-def test_a_binding_that_is_too_old(
+def test_hef_encoder_with_old_binding_asks_for_upgrade(
     machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import hailo_platform

@@ -18,7 +18,9 @@ from whisper_hailo.core.errors import HefError
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 @pytest.mark.parametrize("arch", ["hailo8", "hailo8l", "hailo15h"])
 @pytest.mark.parametrize("ops", [False, True])
-def test_every_version_and_form(tmp_path: Path, version: int, arch: str, ops: bool) -> None:
+def test_read_hef_of_every_version_and_form(
+    tmp_path: Path, version: int, arch: str, ops: bool
+) -> None:
     wish = Wish([ENCODER, DECODER], arch=arch, version=version, ops=ops)
     hef = read_hef(write(tmp_path / "x.hef", wish))
     assert (hef.arch, hef.compiler_version) == (arch, "3.33.0")
@@ -29,7 +31,7 @@ def test_every_version_and_form(tmp_path: Path, version: int, arch: str, ops: bo
     assert [*decoder.outputs] == list(DECODER.outputs)
 
 
-def test_files_for_8l_have_names_only_within_placements() -> None:
+def test_written_8l_hef_has_names_in_placements_only() -> None:
     """As real ones do, of which none is ours to keep."""
     (group,) = description(hef_bytes(Wish([DECODER]))).network_groups
     assert [field.name for field, _ in group.ListFields()] == ["placed"]
@@ -39,9 +41,7 @@ def test_files_for_8l_have_names_only_within_placements() -> None:
 
 @pytest.mark.parametrize("ops", [False, True])
 @pytest.mark.parametrize("arch", ["hailo8", "hailo8l"])
-def test_the_order_of_fused_layers_counts_if_there_are_any(
-    tmp_path: Path, arch: str, ops: bool
-) -> None:
+def test_read_hef_prefers_the_order_of_fused_layers(tmp_path: Path, arch: str, ops: bool) -> None:
     """HailoRT looks for them in the network as a whole, never in a placement."""
     turned = [*list(DECODER.outputs)[1:], *list(DECODER.outputs)[:1]]
 
@@ -56,7 +56,7 @@ def test_the_order_of_fused_layers_counts_if_there_are_any(
 
 
 @pytest.mark.parametrize("mark", ["layer", "network"])
-def test_transposed_shapes_are_as_the_host_sees_them(tmp_path: Path, mark: str) -> None:
+def test_read_hef_gives_transposed_shapes_to_the_host(tmp_path: Path, mark: str) -> None:
     wish = Wish([ENCODER], transposed=mark)
     (group,) = read_hef(write(tmp_path / "x.hef", wish)).groups
     assert [*group.inputs.values(), *group.outputs.values()] == [(1, 1000, 80), (1, 500, 384)]
@@ -82,7 +82,7 @@ def test_transposed_shapes_are_as_the_host_sees_them(tmp_path: Path, mark: str) 
         ((107,), "unknown (107)", []),
     ],
 )
-def test_numbers_of_chips(
+def test_describe_hef_names_chips_by_number(
     tmp_path: Path, codes: tuple[int, ...], arch: str, runs_on: list[str]
 ) -> None:
     for code in codes:
@@ -103,12 +103,12 @@ def test_numbers_of_chips(
         ("unreleased", "unreleased"),
     ],
 )
-def test_versions_of_compilers(tmp_path: Path, said: str, version: str) -> None:
+def test_read_hef_reads_compiler_versions(tmp_path: Path, said: str, version: str) -> None:
     path = write(tmp_path / "x.hef", Wish([ENCODER], compiler=said))
     assert read_hef(path).compiler_version == version
 
 
-def test_an_edge_says_itself_whether_it_leads_to_the_host(tmp_path: Path) -> None:
+def test_read_hef_takes_boundary_edges_only(tmp_path: Path) -> None:
     """Its switch may name the boundary, or another context, whose edges are no streams."""
 
     def connected(hef: Any, connection: int) -> None:
@@ -128,12 +128,12 @@ def test_an_edge_says_itself_whether_it_leads_to_the_host(tmp_path: Path) -> Non
         read_hef(path)
 
 
-def test_streams_that_share_a_channel(tmp_path: Path) -> None:
+def test_read_hef_reads_muxed_streams(tmp_path: Path) -> None:
     hef = read_hef(write(tmp_path / "x.hef", Wish([DECODER], mux=True)))
     assert [*hef.groups[0].outputs] == list(DECODER.outputs)
 
 
-def test_a_placement_without_a_network_is_passed_over(tmp_path: Path) -> None:
+def test_read_hef_skips_empty_placements(tmp_path: Path) -> None:
     """The others say what it would."""
 
     def clear(hef: Any) -> None:
@@ -145,7 +145,7 @@ def test_a_placement_without_a_network_is_passed_over(tmp_path: Path) -> None:
     assert group.inputs == DECODER.inputs
 
 
-def test_description_is_json(tmp_path: Path) -> None:
+def test_describe_hef_is_json(tmp_path: Path) -> None:
     facts = describe_hef(write(tmp_path / "x.hef", Wish([ENCODER, DECODER])))
     assert json.loads(json.dumps(facts)) == facts
     assert facts["runs_on"] == ["hailo8", "hailo8l"]

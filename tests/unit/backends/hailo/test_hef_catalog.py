@@ -44,14 +44,14 @@ def _reason(directory: Path, spec: ModelSpec, window_s: float | None, **asked: s
     return select(directory, spec, EngineOptions(**asked), window_s=window_s).reasons[0]  # type: ignore[arg-type]
 
 
-def test_auto_takes_a_hef_that_suits_the_window(
+def test_select_auto_takes_a_hef_of_the_window(
     machine: Any, directory: Path, spec: ModelSpec
 ) -> None:
     for window_s in (None, 2, 2.0):
         assert _reason(directory, spec, window_s).startswith("encoder hef-hailo8l: on hailo8l")
 
 
-def test_auto_stays_on_the_cpu_for_another_window(
+def test_select_auto_stays_on_cpu_for_another_window(
     machine: Any, directory: Path, spec: ModelSpec
 ) -> None:
     assert _reason(directory, spec, 1) == (
@@ -61,16 +61,14 @@ def test_auto_stays_on_the_cpu_for_another_window(
     assert _reason(directory, spec, 1, encoder_backend="hailo").startswith("encoder hef-")
 
 
-def test_auto_stays_on_cpu_for_decoder_with_fewer_positions(
-    directory: Path, spec: ModelSpec
-) -> None:
+def test_fitting_encoder_needs_enough_decoder_positions(directory: Path, spec: ModelSpec) -> None:
     found, why_not = fitting_encoder(directory, spec, "hailo8l", n_positions=50)
     assert found is None
     assert why_not == "own.hef gives 100 positions, the decoder takes 50"
     assert fitting_encoder(directory, spec, "hailo8l", n_positions=100)[0]
 
 
-def test_a_broken_or_foreign_hef_is_no_reason_to_fail(directory: Path, spec: ModelSpec) -> None:
+def test_fitting_encoder_skips_broken_and_foreign_hefs(directory: Path, spec: ModelSpec) -> None:
     broken = directory / "broken.hef"
     broken.write_bytes((directory / "own.hef").read_bytes()[:100])
     (record,) = spec.hefs
@@ -84,7 +82,7 @@ def test_a_broken_or_foreign_hef_is_no_reason_to_fail(directory: Path, spec: Mod
     assert fitting_encoder(directory, second, "hailo8l")[0] == directory / "own.hef"
 
 
-def test_unfit_or_missing_hef_is_left(
+def test_matching_hef_skips_unfit_and_missing_hefs(
     directory: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
@@ -106,12 +104,12 @@ def test_unfit_or_missing_hef_is_left(
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), 4000])
-def test_times_that_cannot_be(seconds: float) -> None:
+def test_chip_options_refuse_impossible_times(seconds: float) -> None:
     with pytest.raises(OptionError, match=r"device-timeout is .* expected more than 0 and at most"):
         ChipOptions(timeout_s=seconds)
 
 
-def test_both_networks_of_one_file_are_told_apart(directory: Path, spec: ModelSpec) -> None:
+def test_fitting_encoder_finds_the_half_of_a_joint_file(directory: Path, spec: ModelSpec) -> None:
     both = directory / "both.hef"
     both.write_bytes(hef("hailo8l", [decoder_network(directory), encoder_network(directory)]))
     (record,) = spec.hefs
@@ -119,7 +117,7 @@ def test_both_networks_of_one_file_are_told_apart(directory: Path, spec: ModelSp
     assert fitting_encoder(directory, joint, "hailo8l", 2.0, 100) == (both, "")
 
 
-def test_both_networks_of_one_file_run_beside_each_other(
+def test_hef_encoder_and_runner_run_from_one_file(
     machine: Any, hailo_directory: Path, hefs: Hefs, tmp_path: Path
 ) -> None:
     """The chip has each of them once, and none in the place of the other."""

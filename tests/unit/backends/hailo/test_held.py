@@ -75,7 +75,7 @@ def lease(options: ChipOptions = ALONE) -> Lease:
     return Lease(None, "group", options)  # type: ignore[arg-type]
 
 
-def test_of_runs_that_fail_at_once_only_one_gives_up_their_chip(place: Place) -> None:
+def test_leased_runs_that_fail_give_up_their_chip_once(place: Place) -> None:
     with lease() as own:
         place.results = [DeviceLostError("a"), DeviceLostError("b"), OK, OK]
         runs = [own.run_async({}, ()) for _ in range(2)]
@@ -85,7 +85,7 @@ def test_of_runs_that_fail_at_once_only_one_gives_up_their_chip(place: Place) ->
     assert place.closed == [0, 1]
 
 
-def test_a_run_is_tried_once_more_and_no_further(place: Place) -> None:
+def test_leased_run_is_repeated_once(place: Place) -> None:
     with lease() as own:
         place.results = [DeviceLostError("first"), DeviceLostError("second"), OK]
         with pytest.raises(DeviceLostError, match="second"):
@@ -95,9 +95,7 @@ def test_a_run_is_tried_once_more_and_no_further(place: Place) -> None:
 
 
 @pytest.mark.parametrize("error", [DeviceTimeoutError("x"), DeviceError("x"), ValueError("x")])
-def test_any_other_failure_opens_the_chip_anew_for_the_next_run(
-    place: Place, error: Exception
-) -> None:
+def test_leased_run_failure_reopens_the_chip_for_the_next(place: Place, error: Exception) -> None:
     with lease() as own:
         place.results = [error, OK]
         with pytest.raises(type(error), match="x"):
@@ -107,7 +105,7 @@ def test_any_other_failure_opens_the_chip_anew_for_the_next_run(
         assert len(place.opened) == 2
 
 
-def test_an_interrupt_gives_the_chip_up(place: Place) -> None:
+def test_lease_guarded_interrupt_gives_up_the_chip(place: Place) -> None:
     with lease() as own:
         place.results = [KeyboardInterrupt()]
         with pytest.raises(KeyboardInterrupt):
@@ -115,7 +113,7 @@ def test_an_interrupt_gives_the_chip_up(place: Place) -> None:
         assert place.closed == [0]
 
 
-def test_what_keeps_a_run_from_beginning_is_told_by_its_result(place: Place) -> None:
+def test_leased_run_that_cannot_begin_fails_in_result(place: Place) -> None:
     with lease() as own:
         with pytest.raises(DeviceError), own.guarded(own.held.chip):
             raise DeviceError("gives the chip up")
@@ -127,7 +125,7 @@ def test_what_keeps_a_run_from_beginning_is_told_by_its_result(place: Place) -> 
 
 
 @pytest.mark.parametrize("kind", [DeviceLostError, DeviceTimeoutError])
-def test_a_chip_that_fails_to_load_a_network_is_given_up(
+def test_lease_open_failure_gives_up_the_chip(
     place: Place, monkeypatch: pytest.MonkeyPatch, kind: type[WhisperHailoError]
 ) -> None:
     def fail(*_: object) -> None:
@@ -139,14 +137,12 @@ def test_a_chip_that_fails_to_load_a_network_is_given_up(
     assert place.closed == [0]
 
 
-def test_shared_and_unshared_chips_are_held_apart(place: Place) -> None:
+def test_lease_keeps_shared_and_unshared_chips_apart(place: Place) -> None:
     with lease(), lease(ChipOptions(share=True)), lease(ChipOptions(share=True)):
         assert len(place.opened) == 2
 
 
-def test_whoever_forgot_to_close_is_closed_at_the_end(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_close_all_closes_forgotten_leases(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     lease().open()
     lease(ChipOptions(share=True)).open()
 

@@ -20,7 +20,7 @@ from whisper_hailo.core.errors import BindingMismatchError, NoBindingError
         ("from x import y\n", ""),
     ],
 )
-def test_the_version_of_a_binding_is_read_without_importing_it(
+def test_installed_version_imports_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, version: str
 ) -> None:
     path = tmp_path / "__init__.py"
@@ -37,7 +37,7 @@ def test_the_version_of_a_binding_is_read_without_importing_it(
 @pytest.mark.parametrize(
     ("version", "number"), [("4.23.0", 4), ("10", 10), ("unknown", None), ("", None)]
 )
-def test_first_numbers_of_versions(version: str, number: int | None) -> None:
+def test_major_is_the_first_number(version: str, number: int | None) -> None:
     assert binding.major(version) == number
 
 
@@ -49,7 +49,7 @@ def reversed_glob(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("reversed_glob")
-def test_whole_versions_of_the_library_are_told_in_order(
+def test_library_versions_are_whole_and_sorted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for place, version in (("a", "5.1.1"), ("b", "4.20.0"), ("b", "5.1.1"), ("b", "4"), ("a", "")):
@@ -60,9 +60,7 @@ def test_whole_versions_of_the_library_are_told_in_order(
 
 
 @pytest.mark.usefixtures("reversed_glob")
-def test_the_system_s_binding_is_the_first_that_is_there(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_system_binding_is_the_first_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(binding, "SYSTEM_PACKAGES", (f"{tmp_path}/none", f"{tmp_path}/python*"))
     assert binding.system_binding() is None
     for name in ("python3.13/hailo_platform", "python3.11/hailo_platform", "python3.0/other"):
@@ -85,7 +83,7 @@ def test_the_system_s_binding_is_the_first_that_is_there(
         ("any other reason", r"cannot be imported \(any other reason\); install it again"),
     ],
 )
-def test_why_a_binding_cannot_be_imported(
+def test_binding_mismatch_error_explains_import_failures(
     monkeypatch: pytest.MonkeyPatch, text: str, expected: str
 ) -> None:
     monkeypatch.setattr(binding, "LIBRARIES", ())
@@ -93,7 +91,7 @@ def test_why_a_binding_cannot_be_imported(
         raise binding.binding_mismatch_error(ImportError(text))
 
 
-def test_python_and_the_way_to_install_it_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_binding_error_names_python_and_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", SimpleNamespace(major=3, minor=12))
     assert "is not made for Python 3.12 (" in str(
         binding.binding_mismatch_error(ImportError("_pyhailort"))

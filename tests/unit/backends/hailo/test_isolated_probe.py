@@ -40,7 +40,7 @@ def other_process(machine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_chips_say_what_they_are(other_process: Any) -> None:
+def test_chips_lists_facts(other_process: Any) -> None:
     (facts,) = chips()
     assert (facts.arch, facts.temperature_c) == ("hailo8l", 48.5)
     other_process(temperature_c=None)
@@ -50,14 +50,14 @@ def test_chips_say_what_they_are(other_process: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_driver_that_hangs_is_no_chip_and_not_the_end(other_process: Any) -> None:
+def test_chips_of_hanging_driver_time_out(other_process: Any) -> None:
     other_process(faults={"scan": {"0": "hang"}})
     with pytest.raises(DeviceTimeoutError, match="looking for chips did not end within 2 s"):
         chips(timeout_s=2)
 
 
 @pytest.mark.slow
-def test_failures_are_told_by_their_own_kind(other_process: Any) -> None:
+def test_chips_failures_keep_their_class(other_process: Any) -> None:
     other_process(faults={"scan": {"0": "HAILO_DRIVER_OPERATION_FAILED"}})
     with pytest.raises(DeviceError, match=r"looking for chips \(HAILO_DRIVER_OPERATION_FAILED\)"):
         chips()
@@ -66,7 +66,7 @@ def test_failures_are_told_by_their_own_kind(other_process: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_library_that_ends_its_process(
+def test_chips_of_crashing_library_raise_an_error(
     machine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "hailo_platform.py").write_text("import os\nos._exit(3)", encoding="utf-8")
@@ -78,7 +78,7 @@ def test_a_library_that_ends_its_process(
 
 
 @pytest.mark.slow
-def test_a_file_is_tried_with_real_buffers(other_process: Any, hefs: Hefs, tmp_path: Path) -> None:
+def test_try_hef_runs_with_real_buffers(other_process: Any, hefs: Hefs, tmp_path: Path) -> None:
     try_hef(hefs.encoder)
     try_hef(hefs.decoder)
     assert len((tmp_path / "runs.log").read_text(encoding="utf-8").splitlines()) == 2
@@ -103,7 +103,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_every_chip_says_what_it_is(machine: Any) -> None:
+def test_chips_lists_every_device(machine: Any) -> None:
     machine.set(devices=2)
     first, second = isolated_probe.chips()
     assert (first.device, second.device) == ("0000:01:00.0", "0001:01:00.0")
@@ -114,7 +114,7 @@ def test_every_chip_says_what_it_is(machine: Any) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_the_first_network_of_a_file_is_run_once(
+def test_try_hef_runs_the_first_network_once(
     machine: Any, hailo_directory: Path, tmp_path: Path
 ) -> None:
     """Also of one whose checksum is wrong: that is HailoRT's to say."""
@@ -133,7 +133,7 @@ def test_the_first_network_of_a_file_is_run_once(
     assert machine.counts["open"] == 1
 
 
-def test_a_file_that_does_not_run_says_why(
+def test_try_hef_failure_says_why(
     machine: Any, hefs: Hefs, here: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.set(faults={"run": {"0": "refuse"}})
@@ -179,7 +179,7 @@ def process(monkeypatch: pytest.MonkeyPatch) -> type[Process]:
     return made
 
 
-def test_the_last_line_is_the_answer(process: type[Process]) -> None:
+def test_run_isolated_takes_the_last_line(process: type[Process]) -> None:
     process.said = b"a library's\n" + json.dumps({"result": [1, "\xe4"]}).encode()
     assert isolated_probe.run_isolated(["one", "two"], 1.0, "asking") == [1, "\xe4"]
     one = process.made
@@ -189,13 +189,13 @@ def test_the_last_line_is_the_answer(process: type[Process]) -> None:
     assert one.did == [1.0, "kill", 1.0]
 
 
-def test_an_error_of_the_task_is_raised(process: type[Process]) -> None:
+def test_run_isolated_raises_the_tasks_error(process: type[Process]) -> None:
     process.said = json.dumps({"kind": "AudioError", "message": "bad"}).encode()
     with pytest.raises(AudioError, match=r"^bad$"):
         isolated_probe.run_isolated([], 1.0, "asking")
 
 
-def test_a_process_without_an_answer_died(process: type[Process]) -> None:
+def test_run_isolated_without_answer_raises(process: type[Process]) -> None:
     process.returncode = -11
     for said, log, told in (
         (b"no JSON\n", b"first\nlast \xff\n", "last \ufffd"),
@@ -209,14 +209,16 @@ def test_a_process_without_an_answer_died(process: type[Process]) -> None:
 
 
 @pytest.mark.parametrize(("hangs", "did"), [(2, ["kill", 1.0]), (3, ["kill", 1.0])])
-def test_a_process_that_hangs_is_ended(process: type[Process], hangs: int, did: list[Any]) -> None:
+def test_run_isolated_kills_a_hanging_process(
+    process: type[Process], hangs: int, did: list[Any]
+) -> None:
     process.hangs = hangs
     with pytest.raises(DeviceTimeoutError, match="asking did not end within 1e-09 s"):
         isolated_probe.run_isolated([], 1e-9, "asking")
     assert process.made.did[-2:] == did
 
 
-def test_the_other_side_prints_the_result_or_an_error_of_ours(
+def test_run_task_prints_result_or_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []

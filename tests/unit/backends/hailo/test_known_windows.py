@@ -50,7 +50,7 @@ def test_is_failing_from_10_s_for_base_on_hailo_8() -> None:
     assert not is_failing("hailo8", TINY, 30)
 
 
-def test_descriptions_name_every_known_number() -> None:
+def test_describe_windows_and_lengths_name_all_numbers() -> None:
     for known in KNOWN_WINDOWS.values():
         assert str(known.window_s) in describe_windows()
         assert str(known.length) in describe_lengths()

@@ -25,7 +25,7 @@ def chip_lease() -> Lease:
     return Lease(None, "", ALONE)  # type: ignore[arg-type]
 
 
-def test_the_chip_stays_open_until_its_last_user_is_done(machine: Any) -> None:
+def test_lease_keeps_the_chip_open_until_the_last_user(machine: Any) -> None:
     first, second, third = (chip_lease().open() for _ in range(3))
     chip = first.chip
     first.close()
@@ -39,7 +39,7 @@ def test_the_chip_stays_open_until_its_last_user_is_done(machine: Any) -> None:
     assert machine.counts["open"] == 1
 
 
-def test_closing_twice_takes_nothing_from_others(machine: Any) -> None:
+def test_lease_closed_twice_counts_once(machine: Any) -> None:
     first, second = chip_lease().open(), chip_lease().open()
     chip = second.chip
     first.close()
@@ -50,7 +50,7 @@ def test_closing_twice_takes_nothing_from_others(machine: Any) -> None:
     assert machine.counts["open"] == 1
 
 
-def test_opening_twice_is_one_use(machine: Any) -> None:
+def test_lease_opened_twice_counts_once(machine: Any) -> None:
     lease = chip_lease().open().open()
     chip = lease.chip
     lease.close()
@@ -59,7 +59,7 @@ def test_opening_twice_is_one_use(machine: Any) -> None:
         _ = lease.chip
 
 
-def test_one_that_could_not_open_holds_nothing(machine: Any) -> None:
+def test_lease_that_fails_to_open_counts_nothing(machine: Any) -> None:
     machine.set(devices=0)
     failed = chip_lease()
     with pytest.raises(NoDeviceError):
@@ -72,7 +72,7 @@ def test_one_that_could_not_open_holds_nothing(machine: Any) -> None:
     assert chip.vdevice is None
 
 
-def test_an_encoder_goes_on_when_another_is_closed(
+def test_lease_close_leaves_other_encoders_running(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
     first, second = HefEncoder(hefs.encoder, spec).open(), HefEncoder(hefs.encoder, spec).open()
@@ -84,7 +84,7 @@ def test_an_encoder_goes_on_when_another_is_closed(
 
 
 @pytest.mark.parametrize("error", [DeviceTimeoutError, DeviceLostError])
-def test_chip_that_loads_no_network_is_opened_again_for_others(
+def test_lease_after_a_load_failure_reopens_the_chip(
     machine: Any,
     hefs: Hefs,
     spec: ModelSpec,

@@ -120,7 +120,7 @@ def inputs(value: float) -> dict[str, Any]:
     return {"a": np.full((2, 3), value, np.float32), "b": np.arange(6, dtype=np.float32)}
 
 
-def test_a_network_is_named_only_where_there_are_several() -> None:
+def test_network_is_named_only_among_several() -> None:
     """Older bindings take no name."""
     device = Device()
     for n_groups in (1, 2):
@@ -130,7 +130,7 @@ def test_a_network_is_named_only_where_there_are_several() -> None:
     assert device.told[:3] == [24, "shutdown", "exit"]
 
 
-def test_buffers_are_bound_once_for_each_run_under_way() -> None:
+def test_network_binds_buffers_once_per_run_in_flight() -> None:
     device = Device()
     network = network_on(device)
     for value in (1, 2):
@@ -152,7 +152,7 @@ def test_buffers_are_bound_once_for_each_run_under_way() -> None:
     assert network.infer_model is None
 
 
-def test_a_run_that_went_well_shows_that_this_numpy_is_known(
+def test_network_run_proves_that_numpy_fits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Faults, "has_run", False)
@@ -167,7 +167,7 @@ def test_a_run_that_went_well_shows_that_this_numpy_is_known(
 
 
 @pytest.mark.parametrize("queue_size", [0, 1, 3])
-def test_as_many_runs_as_the_queue_holds_and_at_least_one(queue_size: int) -> None:
+def test_network_allows_as_many_runs_as_the_queue(queue_size: int) -> None:
     device = Device(queue_size)
     network = network_on(device)
     runs = [network.run_async(inputs(0), ("o",)) for _ in range(max(1, queue_size))]
@@ -181,7 +181,7 @@ def test_as_many_runs_as_the_queue_holds_and_at_least_one(queue_size: int) -> No
     network.close()
 
 
-def test_a_run_that_could_not_be_handed_over_leaves_its_place() -> None:
+def test_network_run_that_fails_frees_its_place() -> None:
     device = Device(1)
     network = network_on(device)
     with pytest.raises(ValueError, match="reshape"):
@@ -196,7 +196,7 @@ def test_a_run_that_could_not_be_handed_over_leaves_its_place() -> None:
     network.close()
 
 
-def test_a_network_that_cannot_be_set_up_is_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_network_that_fails_setup_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[object] = []
 
     class Places(threading.Semaphore):
@@ -213,7 +213,7 @@ def test_a_network_that_cannot_be_set_up_is_taken_off(monkeypatch: pytest.Monkey
     assert waits == [], "no run is under way"
 
 
-def test_what_comes_back_after_the_end_is_not_used_again() -> None:
+def test_network_drops_buffers_after_close() -> None:
     device = Device()
     network = network_on(device)
     run = network.run_async(inputs(1), ("o",))
@@ -227,7 +227,7 @@ def test_what_comes_back_after_the_end_is_not_used_again() -> None:
         network.run_async(inputs(1), ("o",))
 
 
-def test_parts_of_vocabulary_are_joined_in_decoder_s_order(
+def test_hef_runner_joins_vocabulary_parts_in_order(
     hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
     runner = HefRunner(hefs.decoder, spec, hailo_directory)
@@ -259,7 +259,7 @@ def test_parts_of_vocabulary_are_joined_in_decoder_s_order(
 
 
 @pytest.mark.parametrize("shape", [(1, 79, 200), (80, 200), (1, 80, 202), (1, 80, 198)])
-def test_mel_of_another_shape_is_refused_before_handover(
+def test_hef_encoder_refuses_other_mel_shapes(
     hefs: Hefs, spec: ModelSpec, shape: tuple[int, ...]
 ) -> None:
     encoder = HefEncoder(hefs.encoder, spec)

@@ -16,7 +16,7 @@ from whisper_hailo.core.errors import HefError, OptionError
 
 
 @pytest.mark.parametrize("name", ["timeout_s", "open_timeout_s"])
-def test_times_go_from_nothing_to_an_hour(name: str) -> None:
+def test_chip_options_times_are_up_to_an_hour(name: str) -> None:
     for seconds in (0.001, 3600.0):
         assert getattr(ChipOptions(**{name: seconds}), name) == seconds
     for seconds in (-0.001, 3600.5, float("nan")):
@@ -28,9 +28,7 @@ def test_times_go_from_nothing_to_an_hour(name: str) -> None:
 
 
 @pytest.mark.parametrize(("net", "check"), [(encoder(), check_encoder), (decoder(), check_decoder)])
-def test_checksums_are_left_to_hailort_when_it_loads_a_file(
-    tmp_path: Path, net: Net, check: Any
-) -> None:
+def test_check_encoder_and_decoder_skip_the_checksum(tmp_path: Path, net: Net, check: Any) -> None:
     """A second for each hundred megabytes, at every start."""
     changed = bytearray(hef_bytes(Wish([net], version=1)))
     changed[-1] ^= 1

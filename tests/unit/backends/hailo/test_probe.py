@@ -32,7 +32,7 @@ def put(root: Path, files: dict[str, str]) -> None:
         (root / path).write_text(text, encoding="utf-8")
 
 
-def test_chips_on_the_bus_are_told_in_order_and_no_others(tmp_path: Path) -> None:
+def test_pci_devices_are_hailo_chips_in_order(tmp_path: Path) -> None:
     slots = "sys/bus/pci/devices"
     put(
         tmp_path,
@@ -56,7 +56,7 @@ def test_chips_on_the_bus_are_told_in_order_and_no_others(tmp_path: Path) -> Non
     assert pci_devices(tmp_path)[1].kind == "Hailo-8 or 8L"
 
 
-def test_drivers_have_versions_or_are_unknown(tmp_path: Path) -> None:
+def test_drivers_without_version_are_unknown(tmp_path: Path) -> None:
     put(
         tmp_path,
         {
@@ -71,7 +71,7 @@ def test_drivers_have_versions_or_are_unknown(tmp_path: Path) -> None:
     assert drivers(tmp_path)["hailo_pci"] == "\ufffd4.23"
 
 
-def test_nodes_of_every_driver(tmp_path: Path) -> None:
+def test_device_nodes_of_every_driver(tmp_path: Path) -> None:
     put(tmp_path, {f"dev/{name}": "" for name in ("hailo1", "hailo0", "h1x-0", "hailort", "h1x")})
     assert [path.name for path in device_nodes(tmp_path)] == ["h1x-0", "hailo0", "hailo1"]
 
@@ -80,7 +80,7 @@ def test_nodes_of_every_driver(tmp_path: Path) -> None:
     ("text", "degrees"),
     [("61250", 61.25), ("-5500\n", -5.5), ("0", 0.0), ("hot", None), ("", None), ("12.5", None)],
 )
-def test_the_processor_s_temperature_is_in_thousandths(
+def test_throttling_reads_temperature_in_thousandths(
     tmp_path: Path, text: str, degrees: float | None
 ) -> None:
     put(
@@ -120,7 +120,7 @@ ALL = ("under-voltage", "clock capped", "throttled", "soft temperature limit")
         ("0xa0005", ("under-voltage", "throttled"), ("clock capped", "soft temperature limit")),
     ],
 )
-def test_bits_of_the_firmware(
+def test_throttling_reads_firmware_bits(
     tmp_path: Path, bits: str, now: tuple[str, ...], before: tuple[str, ...]
 ) -> None:
     """The low ones say what is, those sixteen higher what was."""
@@ -129,7 +129,7 @@ def test_bits_of_the_firmware(
 
 
 @pytest.mark.parametrize("error", [OSError("no"), subprocess.TimeoutExpired("x", 1)])
-def test_a_program_that_does_not_answer_says_nothing(
+def test_service_state_of_silent_program_is_empty(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*_: Any, timeout: float, **__: Any) -> None:

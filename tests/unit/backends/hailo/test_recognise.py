@@ -21,7 +21,7 @@ from whisper_hailo.convert.inspect import describe_hef
 from whisper_hailo.core.errors import HefError
 
 
-def test_a_description_says_what_the_file_does_not(tmp_path: Path) -> None:
+def test_describe_hef_adds_what_the_file_lacks(tmp_path: Path) -> None:
     path = tmp_path / "x.hef"
     path.write_bytes(hef_bytes(Wish([ENCODER], compiler="")))
     assert describe_hef(path)["compiler_version"] == "not stated"
@@ -58,7 +58,7 @@ def group_of(
         ((1, 100, 80), (1, 100, 64), False), ((1, 50, 80), (1, 100, 64), False),
     ],
 )  # fmt: skip
-def test_an_encoder_is_known_by_its_shapes(
+def test_recognise_encoder_by_its_shapes(
     mel: tuple[int, int, int], features: tuple[int, int, int], is_encoder: bool
 ) -> None:
     found = recognise(group_of({"i": mel}, {"o": features}), "hailo8")
@@ -76,7 +76,7 @@ def test_an_encoder_is_known_by_its_shapes(
         ((1, 50, 64), (8, 1, 64), (2, 4, 10), True),
     ],
 )  # fmt: skip
-def test_a_decoder_is_known_by_its_shapes(
+def test_recognise_decoder_by_its_shapes(
     features: tuple[int, int, int],
     embeddings: tuple[int, int, int],
     rows: tuple[int, int, int],
@@ -100,7 +100,7 @@ def test_a_decoder_is_known_by_its_shapes(
         ("x", "hailo8l", HOST), ("x", "hailo8_a0", HOST),
     ],
 )  # fmt: skip
-def test_whose_network_it_is_says_who_adds_positions(name: str, arch: str, where: str) -> None:
+def test_recognise_positions_by_the_networks_name(name: str, arch: str, where: str) -> None:
     group = group_of({"a": (1, 5, 6), "b": (8, 1, 6)}, {"o": (1, 8, 10)}, name)
     found = recognise(group, arch)
     assert isinstance(found, DecoderShape)
@@ -116,7 +116,9 @@ def test_whose_network_it_is_says_who_adds_positions(name: str, arch: str, where
         ("hailo10h", "tiny_decoder_10s_32", HOST),
     ],
 )
-def test_who_adds_the_position_rows(tmp_path: Path, arch: str, name: str, positions: str) -> None:
+def test_find_part_says_who_adds_position_rows(
+    tmp_path: Path, arch: str, name: str, positions: str
+) -> None:
     net = Net(name, DECODER.inputs, DECODER.outputs)
     hef = read_hef(write(tmp_path / "x.hef", Wish([net], arch=arch)))
     shape = find_part(hef, DecoderShape)
@@ -125,7 +127,7 @@ def test_who_adds_the_position_rows(tmp_path: Path, arch: str, name: str, positi
     assert shape.logits(51865) == tuple(DECODER.outputs)
 
 
-def test_outputs_that_are_no_logits_are_left_out(tmp_path: Path) -> None:
+def test_find_part_ignores_outputs_without_text_rows(tmp_path: Path) -> None:
     extra = {"d/extra1": (1, 32, 384), **DECODER.outputs, "d/extra2": (1, 500, 384)}
     net = Net("d", DECODER.inputs, extra)
     shape = find_part(read_hef(write(tmp_path / "x.hef", Wish([net], "hailo10h"))), DecoderShape)
@@ -134,7 +136,7 @@ def test_outputs_that_are_no_logits_are_left_out(tmp_path: Path) -> None:
         shape.logits(51864)
 
 
-def test_an_encoder_and_what_is_none(tmp_path: Path) -> None:
+def test_find_part_of_missing_half_is_refused(tmp_path: Path) -> None:
     hef = read_hef(write(tmp_path / "x.hef", Wish([ENCODER])))
     shape = find_part(hef, EncoderShape)
     assert (shape.n_frames, shape.n_mels, shape.n_positions, shape.d_model) == (1000, 80, 500, 384)
@@ -146,7 +148,7 @@ def test_an_encoder_and_what_is_none(tmp_path: Path) -> None:
     assert describe_hef(tmp_path / "y.hef")["networks"]["yolo"]["part"] == "no half of Whisper"
 
 
-def test_other_number_of_streams_is_no_half_of_whisper(tmp_path: Path) -> None:
+def test_recognise_of_other_stream_counts_is_none(tmp_path: Path) -> None:
     two = {f"x/input_layer{n}": shape for n, shape in enumerate(ENCODER.inputs.values(), start=1)}
     for inputs, outputs in (
         ({**two, "x/input_layer9": (1, 1000, 80)}, ENCODER.outputs),
@@ -161,7 +163,7 @@ def two_part(folder: Path, *nets: Net) -> HefFile:
     return read_hef(write(folder / "x.hef", Wish([*nets], "hailo10h", version=3)))
 
 
-def test_of_several_encoders_the_one_that_is_named_so_is_taken(tmp_path: Path) -> None:
+def test_find_part_prefers_the_encoder_by_name(tmp_path: Path) -> None:
     first = Net("front", {"front/in": (1, 1000, 80)}, {"front/out": (1, 500, 384)})
     named = Net("small_encoder", {"e/in": (1, 1000, 80)}, {"e/out": (1, 500, 384)})
     assert find_part(two_part(tmp_path, first, named), EncoderShape).group == "small_encoder"

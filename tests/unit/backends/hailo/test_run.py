@@ -58,7 +58,7 @@ def ended(run: AsyncRun, error: Exception | None = None) -> None:
     run._on_finished(SimpleNamespace(exception=error))
 
 
-def test_outputs_are_copies_and_buffers_are_used_again() -> None:
+def test_async_run_results_are_copies() -> None:
     network = Network()
     run = begun(network, Job())
     assert run.took_ms == 0
@@ -70,7 +70,7 @@ def test_outputs_are_copies_and_buffers_are_used_again() -> None:
     assert network.told == ["left", "given back"]
 
 
-def test_times_are_those_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_async_run_times_follow_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer is waited for until so long after the run was handed over, and not at all then."""
     now = SimpleNamespace(s=100.0)
     monkeypatch.setattr(run_module, "time", SimpleNamespace(monotonic=lambda: now.s))
@@ -90,7 +90,7 @@ def test_times_are_those_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("teller", ["callback", "job"])
-def test_a_failure_is_told_by_whichever_knows_of_it(teller: str) -> None:
+def test_async_run_raises_errors_of_callback_and_job(teller: str) -> None:
     network, error = Network(), RuntimeError("it broke")
     run = begun(network, Job(error if teller == "job" else None))
     ended(run, error if teller == "callback" else None)
@@ -102,7 +102,7 @@ def test_a_failure_is_told_by_whichever_knows_of_it(teller: str) -> None:
 @pytest.mark.parametrize(
     ("waits", "is_told"), [([True], True), ([False, True], True), ([False, False], False)]
 )
-def test_a_callback_that_is_a_moment_late_counts(waits: list[bool], is_told: bool) -> None:
+def test_async_run_accepts_a_slightly_late_callback(waits: list[bool], is_told: bool) -> None:
     """After the whole process was stopped, the time may be over before the callback could run."""
     run = begun(Network(), Job(), timeout_s=0.0)
     left = iter(waits)
@@ -115,7 +115,7 @@ def test_a_callback_that_is_a_moment_late_counts(waits: list[bool], is_told: boo
     assert not list(left)
 
 
-def test_windows_of_a_batch_go_two_at_a_time_in_their_order() -> None:
+def test_hef_encoding_keeps_two_windows_in_flight() -> None:
     """The next is handed over when the first of them is back; their times add up."""
     under_way: list[Any] = []
     most: list[int] = []

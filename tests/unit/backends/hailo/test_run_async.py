@@ -54,9 +54,7 @@ def _network(encoder: HefEncoder) -> ConfiguredNetwork:
     return network
 
 
-def test_the_caller_does_something_else_meanwhile(
-    machine: Any, hefs: Hefs, spec: ModelSpec
-) -> None:
+def test_encode_async_returns_before_the_chip(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
         assert isinstance(encoder, AsyncEncoder)
         expected = encoder.encode(_mel(1))
@@ -67,9 +65,7 @@ def test_the_caller_does_something_else_meanwhile(
         assert encoding.took_ms >= 100
 
 
-def test_results_belong_to_their_runs_whatever_the_order(
-    machine: Any, hefs: Hefs, spec: ModelSpec
-) -> None:
+def test_encode_async_results_match_their_runs(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
         expected = [encoder.encode(_mel(seed)) for seed in range(4)]
         encodings = [encoder.encode_async(_mel(seed)) for seed in range(4)]
@@ -78,7 +74,7 @@ def test_results_belong_to_their_runs_whatever_the_order(
         assert len(_network(encoder).free_slots) == 4, "all buffers are there to be used again"
 
 
-def test_a_batch_keeps_the_chip_busy_without_filling_its_queue(
+def test_encode_async_batch_leaves_room_in_the_queue(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
@@ -95,7 +91,9 @@ def test_a_batch_keeps_the_chip_busy_without_filling_its_queue(
         assert len(_network(encoder).free_slots) <= 2
 
 
-def test_more_streams_than_the_queue_holds(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_async_of_more_streams_than_the_queue(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     """Nobody asks for a result until all are handed over: places are given back by callbacks."""
     with HefEncoder(hefs.encoder, spec) as encoder:
         expected = [encoder.encode(_mel(seed)) for seed in range(10)]
@@ -110,7 +108,7 @@ def test_more_streams_than_the_queue_holds(machine: Any, hefs: Hefs, spec: Model
     ("fault", "kind"),
     [("timeout", DeviceTimeoutError), ("late", DeviceTimeoutError), ("refuse", DeviceError)],
 )
-def test_failures_are_told_when_the_result_is_asked_for(
+def test_encode_async_raises_in_result(
     *, machine: Any, hefs: Hefs, spec: ModelSpec, fault: str, kind: type[Exception]
 ) -> None:
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
@@ -123,7 +121,7 @@ def test_failures_are_told_when_the_result_is_asked_for(
 
 
 @pytest.mark.parametrize("fault", ["lost", "abort"])
-def test_runs_in_flight_when_the_chip_goes_are_run_again(
+def test_encode_async_repeats_runs_of_a_lost_chip(
     machine: Any, hefs: Hefs, spec: ModelSpec, fault: str
 ) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
@@ -136,7 +134,7 @@ def test_runs_in_flight_when_the_chip_goes_are_run_again(
 
 
 @pytest.mark.slow
-def test_a_chip_that_is_gone_is_told_by_every_result(
+def test_encode_async_of_gone_chip_fails_every_result(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
@@ -147,7 +145,7 @@ def test_a_chip_that_is_gone_is_told_by_every_result(
                 encoding.result()
 
 
-def test_a_result_that_nobody_asks_for_holds_nothing_up(
+def test_encode_async_abandoned_result_blocks_nothing(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
@@ -159,12 +157,14 @@ def test_a_result_that_nobody_asks_for_holds_nothing_up(
         encoder.encode_async(_mel(2))  # under way when the chip is closed
 
 
-def test_another_window_is_refused_at_once(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_async_refuses_other_windows_at_once(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder, pytest.raises(ShapeError, match="--window 2"):
         encoder.encode_async(_mel(1)[:, :, :100])
 
 
-def test_live_runs_overtake_those_of_files(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_async_live_runs_overtake_files(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     """Eight runs of a file wait; a caption's run is next after the one that has begun."""
     live, batch = (ChipOptions(priority=which) for which in (ChipPriority.LIVE, ChipPriority.BATCH))
     with (
@@ -188,7 +188,7 @@ def _arguments(network: ConfiguredNetwork) -> tuple[dict[str, FloatArray], tuple
     return inputs, tuple(name for name in network.shapes if name not in names)
 
 
-def test_a_chip_that_takes_no_more_work_is_told(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_async_of_full_queue_times_out(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     options = ChipOptions(timeout_s=0.2, open_timeout_s=30)
     with HefEncoder(hefs.encoder, spec, options) as encoder:
         network = _network(encoder)
@@ -203,7 +203,9 @@ def test_a_chip_that_takes_no_more_work_is_told(machine: Any, hefs: Hefs, spec: 
         assert network.run_async(inputs, wanted).result().keys() == {*wanted}
 
 
-def test_a_run_that_was_not_taken_takes_no_place(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_async_refused_run_frees_its_place(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         network = _network(encoder)
         inputs, wanted = _arguments(network)
@@ -214,7 +216,7 @@ def test_a_run_that_was_not_taken_takes_no_place(machine: Any, hefs: Hefs, spec:
         assert network.run_async(inputs, wanted).result().keys() == {*wanted}
 
 
-def test_network_that_fails_to_shut_down_is_taken_off_all_same(
+def test_network_shutdown_failure_still_releases_it(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
     """It must not outlive the device."""
@@ -230,7 +232,7 @@ def test_network_that_fails_to_shut_down_is_taken_off_all_same(
         assert not configured.alive
 
 
-def test_no_time_is_counted_before_a_result_is_there(
+def test_encode_async_took_ms_is_0_before_the_result(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:

@@ -11,7 +11,7 @@ from whisper_hailo.backends.hailo.hef_contract import recognise
 from whisper_hailo.backends.hailo.hef_file import read_hef
 
 
-def test_outputs_are_ordered_by_the_last_context(
+def test_read_hef_orders_outputs_by_the_last_context(
     tmp_path: Path,
 ) -> None:
     """The file's own order is another."""
@@ -26,7 +26,7 @@ def test_outputs_are_ordered_by_the_last_context(
     assert [*read_hef(path).groups[0].outputs] == list(DECODER.outputs)
 
 
-def test_an_input_of_several_rows_is_no_mel(tmp_path: Path) -> None:
+def test_recognise_of_input_with_rows_is_no_encoder(tmp_path: Path) -> None:
     net = Net("x", {"x/input_layer1": (2, 1000, 80)}, ENCODER.outputs)
     path = tmp_path / "x.hef"
     path.write_bytes(hef_bytes(Wish([net])))

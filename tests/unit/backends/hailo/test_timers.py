@@ -31,7 +31,7 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, int]]:
     return found
 
 
-def test_last_words_are_one_line_of_this_program(timers: dict[str, Any]) -> None:
+def test_bounded_message_is_one_line(timers: dict[str, Any]) -> None:
     """Whatever a file is called: the C library takes them for a format."""
     with bounded(2.5, "loading 100%s\n \udcff.hef"):
         pass
@@ -44,7 +44,7 @@ def test_last_words_are_one_line_of_this_program(timers: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize(("took_s", "is_over"), [(2.25, False), (2.5, True), (3.0, True)])
-def test_what_ends_after_its_last_words_does_not_go_on(
+def test_bounded_call_that_ends_late_does_not_return(
     timers: dict[str, Any], monkeypatch: pytest.MonkeyPatch, took_s: float, is_over: bool
 ) -> None:
     """It waits for the end of the program, which is near."""
@@ -59,7 +59,7 @@ def test_what_ends_after_its_last_words_does_not_go_on(
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_timer_rings_once_after_seconds_and_their_parts(
+def test_start_timer_sets_seconds_and_nanoseconds_once(
     monkeypatch: pytest.MonkeyPatch, fails: bool
 ) -> None:
     """`timer_settime` takes an interval, which is none, and a time, each in two numbers."""

@@ -36,7 +36,7 @@ def on_a_machine_with(monkeypatch: pytest.MonkeyPatch, *archs: str, why: str | N
         monkeypatch.setattr(module, "chips", lambda: found)
 
 
-def test_the_first_chip_that_says_what_it_is_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_npu_takes_the_first_known_chip(monkeypatch: pytest.MonkeyPatch) -> None:
     on_a_machine_with(monkeypatch, "hailo8", "hailo8l")
     assert find_npu() == ("hailo8", "hailo8 0000")
     on_a_machine_with(monkeypatch, "unknown", "hailo8")
@@ -47,7 +47,7 @@ def test_the_first_chip_that_says_what_it_is_can_be_used(monkeypatch: pytest.Mon
     assert find_npu() == (None, "no binding")
 
 
-def test_what_is_said_of_a_chip_that_fails_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_npu_failure_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     on_a_machine_with(monkeypatch)
 
     def fail() -> list[ChipFacts]:
@@ -58,7 +58,7 @@ def test_what_is_said_of_a_chip_that_fails_is_short(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_a_file_that_is_needed_is_for_this_machine_s_chip(
+def test_needed_hef_is_for_this_machines_chip(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
@@ -88,7 +88,7 @@ def test_a_file_that_is_needed_is_for_this_machine_s_chip(
         ((5, 499), "x.hef takes 10 s, --window is 5 s"),
     ],
 )
-def test_an_encoder_suits_a_run_or_says_why_not(
+def test_fitting_encoder_fits_or_says_why_not(
     tmp_path: Path, wanted: tuple[Any, ...], why_not: str
 ) -> None:
     path = written(tmp_path, encoder(1000))
@@ -98,7 +98,7 @@ def test_an_encoder_suits_a_run_or_says_why_not(
     )
 
 
-def test_why_no_encoder_suits_is_said_of_each(
+def test_fitting_encoder_gives_a_reason_for_each_hef(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
@@ -118,7 +118,7 @@ def _of(name: str) -> ModelSpec:
 
 @pytest.mark.parametrize("known", PAIRS, ids=lambda known: f"{known.arch} {known.variant}")
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_what_was_fetched_is_found_by_its_chip_and_model(
+def test_matching_hef_finds_fetched_by_chip_and_model(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: KnownHefs, part: str
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path))

@@ -58,7 +58,7 @@ def _run(
     )
 
 
-def test_a_block_that_ends_in_time_is_like_any_other(request: pytest.FixtureRequest) -> None:
+def test_bounded_block_in_time_changes_nothing(request: pytest.FixtureRequest) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with bounded(PATIENCE_S, "adding"):
@@ -70,7 +70,7 @@ def test_a_block_that_ends_in_time_is_like_any_other(request: pytest.FixtureRequ
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_a_timer_calls_in_time_unless_its_block_has_ended() -> None:
+def test_start_timer_calls_unless_the_block_ended() -> None:
     called: list[int] = []
     rung = threading.Event()
 
@@ -89,7 +89,7 @@ def test_a_timer_calls_in_time_unless_its_block_has_ended() -> None:
     assert called == [2]
 
 
-def test_the_program_ends_after_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounded_overrun_ends_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     timers: dict[str, float] = {}
 
     @contextmanager
@@ -104,7 +104,7 @@ def test_the_program_ends_after_its_last_words(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.slow
-def test_a_call_that_keeps_the_lock_is_ended_by_one_line() -> None:
+def test_bounded_ends_a_call_that_holds_the_lock() -> None:
     name = r"100%s\n \udcff.hef"
     done = _run(HANG + f"with bounded(0.5, 'loading {name}'): hang()\nprint('went on')")
     assert done.returncode == 6
@@ -114,7 +114,7 @@ def test_a_call_that_keeps_the_lock_is_ended_by_one_line() -> None:
 
 
 @pytest.mark.slow
-def test_a_call_that_comes_back_after_the_message_does_not_go_on() -> None:
+def test_bounded_call_back_after_the_message_ends() -> None:
     done = _run(HANG + "with bounded(0.5, 'sleeping'): time.sleep(0.55)\nprint('went on')")
     assert (done.returncode, done.stdout) == (6, "")
     assert "sleeping did not end" in done.stderr
@@ -133,7 +133,7 @@ def test_a_call_that_comes_back_after_the_message_does_not_go_on() -> None:
         ("release", "releasing the chip"),
     ],
 )
-def test_a_driver_that_hangs_anywhere_ends_the_program(
+def test_bounded_ends_hangs_of_every_call(
     hefs: Hefs, hailo_directory: Path, tmp_path: Path, place: str, expected: str
 ) -> None:
     with_chip(tmp_path, {}, faults={place: {"0": "hang"}})

@@ -41,7 +41,7 @@ def told(
     return failing(scan).translated(error, "doing it", hef, running=running)
 
 
-def test_class_of_binding_tells_its_status_through_its_children() -> None:
+def test_status_of_subclasses_is_their_parents() -> None:
     class HailoRTStreamAborted(Exception):  # noqa: N818 - the binding's own name
         pass
 
@@ -61,12 +61,12 @@ def test_class_of_binding_tells_its_status_through_its_children() -> None:
         ("terror", ""),
     ],
 )
-def test_statuses_are_found_in_texts(said: str, status: str) -> None:
+def test_status_of_texts_finds_names_and_numbers(said: str, status: str) -> None:
     assert status_of(Exception(said)) == status
 
 
 @pytest.mark.parametrize("status", ["HAILO_OUT_OF_PHYSICAL_DEVICES", "HAILO_DEVICE_IN_USE"])
-def test_a_chip_is_busy_where_one_is_there(status: str) -> None:
+def test_no_device_or_busy_is_busy_if_a_chip_is_listed(status: str) -> None:
     def fail() -> None:
         raise OSError("no driver")
 
@@ -75,7 +75,7 @@ def test_a_chip_is_busy_where_one_is_there(status: str) -> None:
     assert type(told(status, scan=fail)) is NoDeviceError
 
 
-def test_a_file_for_another_chip_needs_a_file_to_be_told(hef: HefFile) -> None:
+def test_wrong_chip_needs_a_hef(hef: HefFile) -> None:
     status = "HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE"
     found = told(status, hef)
     assert type(found) is WrongChipError
@@ -91,7 +91,7 @@ def test_a_file_for_another_chip_needs_a_file_to_be_told(hef: HefFile) -> None:
 @pytest.mark.parametrize(
     "status", ["HAILO_INVALID_HEF", "HAILO_HEF_FILE_CORRUPTED", "HAILO_HEF_NOT_SUPPORTED"]
 )
-def test_a_file_that_is_refused_is_read_again_to_say_why(hef: HefFile, status: str) -> None:
+def test_broken_hef_is_read_again_for_the_reason(hef: HefFile, status: str) -> None:
     found = told(status, hef)
     assert type(found) is HefError
     assert f"refuses {hef.path} ({status}), a whole file for hailo8l by compiler 3" in str(found)
@@ -114,7 +114,7 @@ def test_a_file_that_is_refused_is_read_again_to_say_why(hef: HefFile, status: s
         ("HAILO_NETWORK_GROUP_NOT_ACTIVATED", "went away", False),
     ],
 )
-def test_chips_that_are_lost(status: str, did: str, always: bool) -> None:
+def test_translated_statuses_of_lost_chips(status: str, did: str, always: bool) -> None:
     """Some only while a network runs: before, they are failures like any other."""
     found = told(status, running=True)
     assert type(found) is DeviceLostError
@@ -135,7 +135,7 @@ def test_chips_that_are_lost(status: str, did: str, always: bool) -> None:
         ("2.4.6", "4.23.0", True, True, False),
     ],
 )
-def test_numpy_is_blamed_only_where_it_can_be_that(
+def test_translated_blames_numpy_only_if_it_may_be(
     *,
     monkeypatch: pytest.MonkeyPatch,
     numpy: str,
@@ -164,7 +164,7 @@ def test_numpy_is_blamed_only_where_it_can_be_that(
         ("something\n odd", "(something odd)"),
     ],
 )
-def test_what_nobody_knows_is_told_as_it_was_said(said: str, told_as: str) -> None:
+def test_translated_unknown_failure_keeps_its_text(said: str, told_as: str) -> None:
     found = failing().translated(Exception(said), "doing it", None, running=False)
     assert str(found) == (
         f"HailoRT 4.23.0 failed while doing it {told_as}; "
@@ -181,13 +181,13 @@ def test_what_nobody_knows_is_told_as_it_was_said(said: str, told_as: str) -> No
         "HAILO_INVALID_SERVICE_VERSION",
     ],
 )
-def test_versions_that_do_not_fit(status: str) -> None:
+def test_translated_version_statuses_are_mismatches(status: str) -> None:
     assert f"does not fit the driver, firmware or service on this machine ({status})" in str(
         told(status)
     )
 
 
-def test_a_service_that_is_missing_and_nodes_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_translated_missing_service_and_unreadable_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "enable --now hailort.service" in str(told("HAILO_RPC_FAILED"))
     status = "HAILO_DRIVER_OPERATION_FAILED"
     monkeypatch.setattr(faults, "unreadable_nodes", lambda: ["/dev/hailo0", "/dev/hailo1"])
@@ -197,7 +197,7 @@ def test_a_service_that_is_missing_and_nodes_of_others(monkeypatch: pytest.Monke
     assert "failed while doing it" in str(told(status))
 
 
-def test_nodes_are_named_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_nodes_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever order the folder has them in."""
     paths = [Path("/dev/hailo1"), Path("/dev/hailo0")]
     monkeypatch.setattr(Path, "glob", lambda _, pattern: paths if "hailo" in pattern else [])
@@ -205,7 +205,7 @@ def test_nodes_are_named_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert faults.unreadable_nodes() == ["/dev/hailo0", "/dev/hailo1"]
 
 
-def test_errors_of_ours_are_left_as_they_are() -> None:
+def test_during_leaves_our_own_errors() -> None:
     own = OptionError("x")
     with pytest.raises(OptionError) as caught, failing().during("doing it"):
         raise own

@@ -46,7 +46,7 @@ def _session(graph: Graph, path: Path) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
 
-def test_encoder_nodes(checkpoint: Checkpoint) -> None:
+def test_encoder_graph_has_the_expected_nodes(checkpoint: Checkpoint) -> None:
     counts = Counter(node.op_type for node in encoder_graph(checkpoint).proto.node)
     n_layers = DEEP.n_encoder_layers
     assert counts["Conv"] == 2
@@ -57,7 +57,7 @@ def test_encoder_nodes(checkpoint: Checkpoint) -> None:
     assert counts["Erf"] == n_layers + 2
 
 
-def test_encoder_int8_leaves_attention_and_norms_in_float(checkpoint: Checkpoint) -> None:
+def test_encoder_graph_int8_keeps_norms_in_float(checkpoint: Checkpoint) -> None:
     plain = Counter(node.op_type for node in encoder_graph(checkpoint).proto.node)
     graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8)
     int8 = Counter(node.op_type for node in graph.proto.node)
@@ -76,7 +76,7 @@ def test_encoder_int8_leaves_attention_and_norms_in_float(checkpoint: Checkpoint
     assert {item.weight.dtype for item in codes} == {"int8"}
 
 
-def test_encoder_with_float16_has_it_in_attention_and_gelu_only(checkpoint: Checkpoint) -> None:
+def test_encoder_graph_half_is_in_attention_and_gelu_only(checkpoint: Checkpoint) -> None:
     graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8, half=True)
     counts = Counter(node.op_type for node in graph.proto.node)
     n_layers = DEEP.n_encoder_layers
@@ -95,7 +95,7 @@ def test_encoder_with_float16_has_it_in_attention_and_gelu_only(checkpoint: Chec
 
 
 @pytest.mark.parametrize("width", [32, 200])
-def test_an_input_rounded_once_gives_the_same_products(tmp_path: Path, width: int) -> None:
+def test_quantize_once_gives_the_same_products(tmp_path: Path, width: int) -> None:
     """Codes for several products, to the bit what an operator that rounds by itself gives."""
     rng = np.random.default_rng(width)
     parts = {
@@ -124,7 +124,7 @@ def test_an_input_rounded_once_gives_the_same_products(tmp_path: Path, width: in
 
 
 @pytest.mark.parametrize(("n_frames", "half"), [(2, False), (8, True), (100, True)])
-def test_encoder_int8_is_close_to_float(
+def test_encoder_graph_int8_is_close_to_float(
     checkpoint: Checkpoint, tmp_path: Path, n_frames: int, half: bool
 ) -> None:
     """Also at both edges of the window, where a convolution sees padding."""
@@ -139,7 +139,7 @@ def test_encoder_int8_is_close_to_float(
     assert np.abs(error).max() < 0.2
 
 
-def test_encoder_accepts_any_even_length(checkpoint: Checkpoint, tmp_path: Path) -> None:
+def test_encoder_graph_accepts_any_even_length(checkpoint: Checkpoint, tmp_path: Path) -> None:
     session = _session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
     for batch, n_frames in ((1, 2), (2, 100), (1, 300)):
         mel = np.zeros((batch, 80, n_frames), np.float32)
@@ -148,7 +148,7 @@ def test_encoder_accepts_any_even_length(checkpoint: Checkpoint, tmp_path: Path)
 
 
 @pytest.mark.parametrize("arithmetic", [Arithmetic.FLOAT, Arithmetic.TENSOR_8])
-def test_cross_kv_has_the_shapes_that_it_declares(
+def test_cross_kv_graph_has_its_declared_shapes(
     checkpoint: Checkpoint, tmp_path: Path, arithmetic: Arithmetic
 ) -> None:
     graph = cross_kv_graph(checkpoint, arithmetic)
@@ -163,7 +163,7 @@ def test_cross_kv_has_the_shapes_that_it_declares(
 
 
 @pytest.mark.parametrize("arithmetic", [Arithmetic.FLOAT, Arithmetic.TENSOR_8])
-def test_cross_kv_ends_with_the_free_padding_column(
+def test_cross_kv_graph_ends_with_the_padding_column(
     checkpoint: Checkpoint, tmp_path: Path, arithmetic: Arithmetic
 ) -> None:
     session = _session(cross_kv_graph(checkpoint, arithmetic), tmp_path / "cross_kv.onnx")
@@ -193,9 +193,7 @@ def _cross(session: onnxruntime.InferenceSession, layer: int, features: FloatArr
     return np.stack(parts)
 
 
-def test_cross_kv_in_8_bits_is_close_in_loud_and_quiet_windows(
-    checkpoint: Checkpoint, tmp_path: Path
-) -> None:
+def test_cross_kv_graph_int8_is_close_at_any_level(checkpoint: Checkpoint, tmp_path: Path) -> None:
     shape = (2, 2 * AUDIO_BLOCK - 1, 64)
     features = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     features[1] *= 0.01
@@ -209,7 +207,7 @@ def test_cross_kv_in_8_bits_is_close_in_loud_and_quiet_windows(
 
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 4])
-def test_cross_kv_in_8_bits_use_all_steps_of_every_channel(
+def test_cross_kv_graph_int8_uses_all_steps_of_channels(
     checkpoint: Checkpoint, tmp_path: Path, n_blocks: int
 ) -> None:
     """Of each window by itself, wherever in it the largest value lies."""
@@ -226,7 +224,7 @@ def test_cross_kv_in_8_bits_use_all_steps_of_every_channel(
     assert (silent == SIGNLESS_ZERO).all()
 
 
-def test_decoder_step_is_few_nodes(checkpoint: Checkpoint) -> None:
+def test_decoder_graph_has_few_nodes(checkpoint: Checkpoint) -> None:
     """Each costs microseconds at every step, whatever it computes."""
     counts = Counter(node.op_type for node in decoder_graph(checkpoint, ((1, 0),)).proto.node)
     n_layers = DEEP.n_decoder_layers
@@ -241,7 +239,7 @@ def test_decoder_step_is_few_nodes(checkpoint: Checkpoint) -> None:
     assert counts["Range"] == counts["Where"] == 0  # masks come from the host
 
 
-def test_decoder_alignment_follows_the_pairs(checkpoint: Checkpoint) -> None:
+def test_decoder_graph_queries_follow_alignment_heads(checkpoint: Checkpoint) -> None:
     graph = decoder_graph(checkpoint, ((0, 1), (1, 0)))
     shapes = {value.name: value.type.tensor_type.shape for value in graph.proto.output}
     assert {"query_0", "query_1"} <= set(shapes)

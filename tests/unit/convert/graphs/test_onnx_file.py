@@ -48,7 +48,7 @@ def _check(path: Path) -> onnx.ModelProto:
     return model
 
 
-def test_inline_file_is_what_the_onnx_library_reads(tmp_path: Path) -> None:
+def test_write_graph_inline_is_read_by_onnx(tmp_path: Path) -> None:
     records = write_graph(_graph(), tmp_path / "toy.onnx")
     model = _check(tmp_path / "toy.onnx")
     assert [node.op_type for node in model.graph.node] == ["MatMul", "MatMul"]
@@ -56,21 +56,21 @@ def test_inline_file_is_what_the_onnx_library_reads(tmp_path: Path) -> None:
     assert list(records) == ["toy.onnx"]
 
 
-def test_external_file_holds_shared_bytes_once(tmp_path: Path) -> None:
+def test_write_graph_external_stores_shared_bytes_once(tmp_path: Path) -> None:
     records = write_graph(_graph(), tmp_path / "toy.onnx", external=True)
     _check(tmp_path / "toy.onnx")
     assert records["toy.onnx.data"].bytes == TABLE.nbytes
     assert records["toy.onnx"].bytes < 1024
 
 
-def test_records_are_size_and_hash_of_the_files(tmp_path: Path) -> None:
+def test_write_graph_records_size_and_hash(tmp_path: Path) -> None:
     for name, record in write_graph(_graph(), tmp_path / "toy.onnx", external=True).items():
         data = (tmp_path / name).read_bytes()
         assert record.bytes == len(data)
         assert record.sha256 == hashlib.sha256(data).hexdigest()
 
 
-def test_large_graphs_keep_their_weights_outside(
+def test_write_graph_of_large_graph_is_external(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(onnx_graph, "PROTOBUF_LIMIT_BYTES", 2000)
@@ -78,7 +78,7 @@ def test_large_graphs_keep_their_weights_outside(
     _check(tmp_path / "toy.onnx")
 
 
-def test_weights_stay_in_the_graph_up_to_the_limit(
+def test_write_graph_up_to_the_limit_is_inline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A megabyte or so of protobuf's 2 GiB is left for all that is no weight."""
@@ -89,7 +89,7 @@ def test_weights_stay_in_the_graph_up_to_the_limit(
         assert set(write_graph(_graph(), tmp_path / "toy.onnx")) == files
 
 
-def test_weights_of_kilobyte_lie_outside_each_on_page_of_its_own(tmp_path: Path) -> None:
+def test_write_graph_aligns_external_weights_to_pages(tmp_path: Path) -> None:
     """Whatever their order and lengths; so each can be mapped by itself."""
     b = GraphBuilder("toy")
     sizes = {"small": 1023, "a": 1024, "tiny": 1, "b": 5000, "c": 4097}
@@ -111,7 +111,7 @@ def test_weights_of_kilobyte_lie_outside_each_on_page_of_its_own(tmp_path: Path)
         np.testing.assert_array_equal(numpy_helper.to_array(item), arrays[item.name])
 
 
-def test_files_ask_for_no_newer_reader_than_their_operators_need(tmp_path: Path) -> None:
+def test_write_graph_needs_no_newer_ir_than_its_opset(tmp_path: Path) -> None:
     """And say who wrote them."""
     assert defs.get_schema("LayerNormalization").since_version == OPSET
     assert defs.get_schema("Gelu").since_version == GELU_OPSET
@@ -123,14 +123,14 @@ def test_files_ask_for_no_newer_reader_than_their_operators_need(tmp_path: Path)
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**21, 2**31 - 1, 2**35])
-def test_varint_is_protobufs(value: int) -> None:
+def test_encode_varint_equals_protobufs(value: int) -> None:
     tensor = onnx.TensorProto(data_type=1)
     tensor.ClearField("data_type")
     tensor.dims.append(value)
     assert tensor.SerializeToString().endswith(onnx_graph.encode_varint(value))
 
 
-def test_weights_are_lazy_and_composable() -> None:
+def test_weights_are_composed_lazily() -> None:
     base = ready_weight(TABLE)
     np.testing.assert_array_equal(base.map(np.negative).load(), -TABLE)
     both = stacked_weight([base, base])
@@ -138,7 +138,7 @@ def test_weights_are_lazy_and_composable() -> None:
     assert transposed_weight(base).nbytes == TABLE.nbytes
 
 
-def test_equal_constants_are_one_initializer() -> None:
+def test_constant_of_equal_values_is_one_initializer() -> None:
     b = GraphBuilder("constants")
     assert b.constant([0, 1]) == b.constant(np.array([0, 1]))
     assert b.constant(1) != b.constant(1.0)

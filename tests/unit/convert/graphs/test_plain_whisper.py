@@ -67,7 +67,7 @@ def _off(got: Values, expected: Values) -> float:
     return float(np.sqrt(np.square(got - expected).mean() / np.square(expected).mean()))
 
 
-def test_audio_features_are_those_of_the_paper_s_encoder(model: Model) -> None:
+def test_encoder_equals_the_papers(model: Model) -> None:
     mel = np.random.default_rng(0).standard_normal((2, 80, 60)).astype(np.float32)
     with OnnxEncoder(model.path, model.spec, threads=1) as encoder:
         got = encoder.encode(mel)
@@ -76,7 +76,7 @@ def test_audio_features_are_those_of_the_paper_s_encoder(model: Model) -> None:
         assert _off(features, expected) < model.most
 
 
-def test_logits_are_those_of_the_paper_s_decoder(model: Model) -> None:
+def test_decoder_equals_the_papers(model: Model) -> None:
     """A prompt, and a token behind it; zero rows behind the features count."""
     features = np.random.default_rng(1).standard_normal((2, 30, 96)).astype(np.float32)
     features[1] *= 0.2
@@ -92,7 +92,7 @@ def test_logits_are_those_of_the_paper_s_decoder(model: Model) -> None:
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])
-def test_norm_divides_small_values_by_its_epsilon_at_most(tmp_path: Path, size: float) -> None:
+def test_layer_norm_of_small_values_is_bounded_by_epsilon(tmp_path: Path, size: float) -> None:
     arrays = random_arrays(TOY)
     checkpoint = Checkpoint(write_checkpoint(tmp_path / "checkpoint", arrays))
     b = WhisperBuilder("norm", checkpoint)
@@ -104,7 +104,7 @@ def test_norm_divides_small_values_by_its_epsilon_at_most(tmp_path: Path, size: 
 
 
 @pytest.mark.parametrize(("quantize", "most"), [("none", 1e-5), ("int8", 0.1), ("int4", 0.3)])
-def test_a_projection_of_its_own_is_used(tmp_path: Path, quantize: str, most: float) -> None:
+def test_decoder_uses_an_untied_projection(tmp_path: Path, quantize: str, most: float) -> None:
     """Most checkpoints project by the table of their tokens; a fine-tuned one need not."""
     arrays = random_arrays(TOY)
     rng = np.random.default_rng(2)
@@ -120,7 +120,7 @@ def test_a_projection_of_its_own_is_used(tmp_path: Path, quantize: str, most: fl
 
 
 @pytest.mark.parametrize(("name", "stride"), [("encoder.conv1", 1), ("encoder.conv2", 2)])
-def test_convolutions_of_more_and_of_fewer_outputs(tmp_path: Path, name: str, stride: int) -> None:
+def test_convolution_of_more_and_fewer_outputs(tmp_path: Path, name: str, stride: int) -> None:
     rng, config = np.random.default_rng(4), SimpleNamespace(dims=TOY)
     for n_in, n_out in ((3, 5), (8, 2)):
         weight = rng.standard_normal((n_out, n_in, 3)).astype(np.float32)

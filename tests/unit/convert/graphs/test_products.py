@@ -36,7 +36,7 @@ def numbers(*shape: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("has_bias", [True, False])
-def test_every_head_s_outputs_are_followed_by_zeros(has_bias: bool) -> None:
+def test_with_wider_outputs_adds_zeros_to_heads(has_bias: bool) -> None:
     plain = Linear(ready_weight(numbers(6, 5)), ready_weight(numbers(6)) if has_bias else None)
     wide = with_wider_outputs(plain, N_HEADS, WIDTH)
     matrix = wide.matrix.load()
@@ -51,7 +51,7 @@ def test_every_head_s_outputs_are_followed_by_zeros(has_bias: bool) -> None:
         assert wide.bias is None
 
 
-def test_what_follows_every_head_s_inputs_counts_for_nothing() -> None:
+def test_with_wider_inputs_ignores_added_values() -> None:
     plain = Linear(ready_weight(numbers(5, 6)), ready_weight(numbers(5)))
     wide = with_wider_inputs(plain, N_HEADS, WIDTH)
     assert wide.matrix.shape == (5, 8)
@@ -61,13 +61,13 @@ def test_what_follows_every_head_s_inputs_counts_for_nothing() -> None:
     assert wide.bias is plain.bias
 
 
-def test_heads_that_are_wide_enough_are_left_alone() -> None:
+def test_with_wider_outputs_of_wide_heads_is_unchanged() -> None:
     plain = Linear(ready_weight(numbers(6, 6)), ready_weight(numbers(6)))
     assert with_wider_outputs(plain, N_HEADS, SIZE) is plain
     assert with_wider_inputs(plain, N_HEADS, SIZE) is plain
 
 
-def test_products_of_one_input_are_stacked_and_missing_bias_is_0() -> None:
+def test_joined_stacks_products_with_zero_biases() -> None:
     first, second = (
         Linear(ready_weight(numbers(2, 3)), ready_weight(numbers(2))),
         Linear(ready_weight(-numbers(1, 3))),
@@ -79,7 +79,7 @@ def test_products_of_one_input_are_stacked_and_missing_bias_is_0() -> None:
     assert (both.matrix.shape, both.bias.shape) == ((3, 3), (3,))
 
 
-def test_weights_are_made_of_others_when_they_are_loaded() -> None:
+def test_weights_are_computed_when_loaded() -> None:
     one = ready_weight(numbers(2, 3))
     assert one.map(lambda array: array / 2).load().tolist() == (numbers(2, 3) / 2).tolist()
     assert one.map(np.ravel, (6,)).shape == (6,)
@@ -107,7 +107,7 @@ def _config(name: str) -> Config:
         ("turbo", Arithmetic.BLOCKS_4),
     ],
 )
-def test_four_bits_are_for_what_is_read_most(size: str, others: Arithmetic) -> None:
+def test_precision_of_4_bits_is_for_what_is_read_most(size: str, others: Arithmetic) -> None:
     precision = Precision.of(Arithmetic.BLOCKS_4, _config(size))
     assert precision.vocabulary is Arithmetic.BLOCKS_4
     assert precision.kept is Arithmetic.BLOCKS_8
@@ -115,13 +115,13 @@ def test_four_bits_are_for_what_is_read_most(size: str, others: Arithmetic) -> N
 
 
 @pytest.mark.parametrize("arithmetic", [Arithmetic.FLOAT, Arithmetic.BLOCKS_8])
-def test_other_arithmetics_are_the_same_everywhere(arithmetic: Arithmetic) -> None:
+def test_precision_of_others_is_the_same_everywhere(arithmetic: Arithmetic) -> None:
     precision = Precision.of(arithmetic, _config("tiny"))
     assert precision == Precision(arithmetic, arithmetic, arithmetic)
 
 
 @pytest.mark.parametrize(("n_vocab", "n_4_bits"), [(4000, 1), (200, 1 + 5 * TOY.n_decoder_layers)])
-def test_the_graph_has_the_bits_that_were_chosen(
+def test_decoder_graph_has_the_bits_of_its_precision(
     tmp_path: Path, n_vocab: int, n_4_bits: int
 ) -> None:
     """One product in 4 bits under a large table, all but query, key and value under a small one."""
@@ -156,9 +156,7 @@ def test_the_graph_has_the_bits_that_were_chosen(
 @pytest.mark.parametrize(
     ("n_vocab", "others"), [(21504, Arithmetic.BLOCKS_4), (21505, Arithmetic.BLOCKS_8)]
 )
-def test_layers_keep_8_bits_where_the_table_is_the_larger_part(
-    n_vocab: int, others: Arithmetic
-) -> None:
+def test_precision_keeps_8_bits_in_shallow_decoders(n_vocab: int, others: Arithmetic) -> None:
     """Four layers of fourteen times 384 by 384 weights are as many as 21504 tokens have."""
     config = _config("tiny")
     config = replace(config, dims=replace(config.dims, n_vocab=n_vocab))
@@ -168,7 +166,7 @@ def test_layers_keep_8_bits_where_the_table_is_the_larger_part(
 @pytest.mark.parametrize(
     ("arithmetic", "is_corrected"), [(Arithmetic.BLOCKS_8, False), (Arithmetic.BLOCKS_4, True)]
 )
-def test_mean_of_logits_is_corrected_where_rounding_moves_it(
+def test_decoder_graph_corrects_the_mean_of_4_bit_logits(
     tmp_path: Path, arithmetic: Arithmetic, is_corrected: bool
 ) -> None:
     graph = decoder_graph(Checkpoint(write_checkpoint(tmp_path / "x")), ((1, 0),), arithmetic)

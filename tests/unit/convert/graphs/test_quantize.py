@@ -34,7 +34,7 @@ def _matrix(n_out: int = 96, n_in: int = 64) -> NDArray[np.float32]:
 
 
 @pytest.mark.parametrize("bits", [8, 4])
-def test_error_is_at_most_a_step(bits: int) -> None:
+def test_quantize_blocks_error_is_at_most_a_step(bits: int) -> None:
     matrix = _matrix()
     codes, scales = quantize_blocks(matrix, bits)
     error = np.abs(dequantize_blocks(codes, scales, bits) - matrix).reshape(*scales.shape, -1)
@@ -46,20 +46,20 @@ def test_error_is_at_most_a_step(bits: int) -> None:
 @pytest.mark.parametrize(
     ("n_in", "of_8_bits", "of_4_bits"), [(384, 128, 64), (64, 64, 64), (96, 32, 32)]
 )
-def test_blocks_are_as_large_as_rows_allow(n_in: int, of_8_bits: int, of_4_bits: int) -> None:
+def test_block_size_is_the_largest_that_fits(n_in: int, of_8_bits: int, of_4_bits: int) -> None:
     assert (block_size(n_in, 8), block_size(n_in, 4)) == (of_8_bits, of_4_bits)
     assert block_size(n_in, 4, 128) == of_8_bits
 
 
 @pytest.mark.parametrize(("bits", "largest_rms"), [(8, 0.008), (4, 0.095)])
-def test_error_over_all(bits: int, largest_rms: float) -> None:
+def test_quantize_blocks_error_is_small_on_average(bits: int, largest_rms: float) -> None:
     matrix = _matrix(512, 128)
     error = dequantize_blocks(*quantize_blocks(matrix, bits), bits) - matrix
     assert np.sqrt(np.square(error).mean()) < largest_rms
 
 
 @pytest.mark.parametrize("bits", [8, 4])
-def test_zero_blocks_and_lone_extremes(bits: int) -> None:
+def test_quantize_blocks_of_zeros_and_lone_extremes(bits: int) -> None:
     matrix = np.zeros((2, 64), np.float32)
     matrix[1, 40] = -3.0
     values = dequantize_blocks(*quantize_blocks(matrix, bits), bits)
@@ -67,7 +67,7 @@ def test_zero_blocks_and_lone_extremes(bits: int) -> None:
 
 
 @pytest.mark.parametrize("n_out", [96, 4100])
-def test_the_shift_takes_the_mean_error_away(n_out: int) -> None:
+def test_rounding_shift_removes_the_mean_error(n_out: int) -> None:
     """Inputs around a mean that is large in one channel, as trained norms have it."""
     matrix, mean = _matrix(n_out), _matrix(1)[0]
     mean[7] = 16.0
@@ -83,14 +83,14 @@ def test_the_shift_takes_the_mean_error_away(n_out: int) -> None:
     assert np.abs((lost - got).mean()) < 0.01
 
 
-def test_an_extreme_value_is_cut_where_the_others_gain_by_it() -> None:
+def test_quantize_blocks_clips_an_outlier_if_others_gain() -> None:
     """Steps of 0.1 lose 0.2 of the one, and next to nothing of all the others."""
     block = np.array([[1.0, *[0.7] * 15, *[0.29] * 16]], np.float32)
     _, scales = quantize_blocks(block, 4)
     assert scales.ravel() == pytest.approx([-0.1])
 
 
-def test_four_bits_take_the_best_of_four_scales() -> None:
+def test_quantize_blocks_takes_the_best_of_four_scales() -> None:
     """By a search of its own for each block; every one of them is the best somewhere."""
     blocks = np.random.default_rng(3).standard_t(4, (400, 32)).astype(np.float32)
     blocks[0] = [1.0, *[0.7] * 15, *[0.29] * 16]
@@ -107,18 +107,18 @@ def test_four_bits_take_the_best_of_four_scales() -> None:
     )
 
 
-def test_outputs_of_zeros_have_steps_of_one() -> None:
+def test_output_scales_of_zeros_are_one() -> None:
     matrix = np.zeros((2, 4), np.float32)
     matrix[1, 2] = 254
     assert output_scales(matrix).tolist() == [1, 2]
 
 
-def test_rows_that_are_no_whole_blocks_are_refused() -> None:
+def test_quantized_of_indivisible_rows_is_refused() -> None:
     with pytest.raises(ModelError, match="blocks of 32"):
         quantized(ready_weight(_matrix(4, 40)), 8)
 
 
-def test_promised_shapes_are_kept_and_work_is_done_once() -> None:
+def test_quantized_keeps_shapes_and_works_once() -> None:
     calls = []
     matrix = _matrix()
     weight = ready_weight(matrix)
@@ -132,7 +132,7 @@ def test_promised_shapes_are_kept_and_work_is_done_once() -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 4])
-def test_runtime_reads_the_codes_as_we_write_them(tmp_path: Path, bits: int) -> None:
+def test_runtime_reads_codes_as_dequantize_blocks_does(tmp_path: Path, bits: int) -> None:
     """The product and the row look-up give what `dequantize_blocks` says."""
     matrix, bias = _matrix(), _matrix(1, 96)[0]
     b = GraphBuilder("blocks")
@@ -188,7 +188,7 @@ MATRICES = {
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_no_pair_of_products_leaves_16_bits(name: str) -> None:
+def test_output_codes_keep_pairs_within_16_bits(name: str) -> None:
     """Two products of neighbours, whatever inputs from 0 to 255 they meet."""
     matrix = MATRICES[name]
     codes = output_codes(matrix, output_scales(matrix))
@@ -196,7 +196,7 @@ def test_no_pair_of_products_leaves_16_bits(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_scales_are_no_coarser_than_they_have_to_be(name: str) -> None:
+def test_output_scales_are_no_coarser_than_needed(name: str) -> None:
     """Some pair of every output is within a step of the most that is allowed."""
     matrix = MATRICES[name]
     codes = output_codes(matrix, output_scales(matrix))
@@ -207,9 +207,7 @@ def test_scales_are_no_coarser_than_they_have_to_be(name: str) -> None:
 
 @pytest.mark.parametrize("n_rows", [1, 3, 50])
 @pytest.mark.parametrize("name", MATRICES)
-def test_integer_products_are_exact_on_this_processor(
-    tmp_path: Path, name: str, n_rows: int
-) -> None:
+def test_integer_products_are_exact_here(tmp_path: Path, name: str, n_rows: int) -> None:
     """Also with the largest inputs; on x86-64 without VNNI other codes are added up wrongly."""
     codes = output_codes(MATRICES[name], output_scales(MATRICES[name])).T
     inputs = RNG.integers(0, 256, (n_rows, len(codes))).astype(np.uint8)
@@ -227,9 +225,7 @@ def test_integer_products_are_exact_on_this_processor(
 
 @pytest.mark.parametrize("n_rows", [1, 4, 50])
 @pytest.mark.parametrize("bits", [8, 4])
-def test_products_with_blocks_are_exact_on_this_processor(
-    tmp_path: Path, bits: int, n_rows: int
-) -> None:
+def test_block_products_are_exact_here(tmp_path: Path, bits: int, n_rows: int) -> None:
     """The largest codes of both signs meet inputs that rounding leaves as they are."""
     matrix = np.repeat([[1.0], [-1.0]], 256, axis=1).astype(np.float32)
     b = GraphBuilder("blocks")
@@ -244,7 +240,7 @@ def test_products_with_blocks_are_exact_on_this_processor(
     np.testing.assert_allclose(got, np.tile(weights.sum(axis=1), (n_rows, 1)), rtol=1e-5)
 
 
-def test_one_scale_for_each_output(tmp_path: Path) -> None:
+def test_linear_in_8_bits_has_a_scale_for_each_output(tmp_path: Path) -> None:
     """What the runtime computes with them, and outputs whose weights are all zero."""
     matrix, bias = _matrix(), _matrix(1, 96)[0]
     matrix[5] = 0

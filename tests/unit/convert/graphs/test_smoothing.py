@@ -43,7 +43,7 @@ def _snr_db(got: FloatArray, exact: FloatArray) -> float:
     return float(10 * np.log10(np.square(exact).sum() / np.square(got - exact).sum()))
 
 
-def test_peaks_keep_outliers_out_of_8_bit_products(loud: Checkpoint, tmp_path: Path) -> None:
+def test_peaks_keep_outliers_out_of_int8_products(loud: Checkpoint, tmp_path: Path) -> None:
     exact = _run(loud, tmp_path / "exact.onnx", Arithmetic.FLOAT)
     peaks = measure_peaks(loud, tmp_path)
     plain = _run(loud, tmp_path / "plain.onnx", Arithmetic.TENSOR_8)
@@ -53,14 +53,16 @@ def test_peaks_keep_outliers_out_of_8_bit_products(loud: Checkpoint, tmp_path: P
     assert _snr_db(apart, exact) > 25
 
 
-def test_smoothing_changes_no_float_result(loud: Checkpoint, tmp_path: Path) -> None:
+def test_smoothing_in_float_changes_nothing(loud: Checkpoint, tmp_path: Path) -> None:
     exact = _run(loud, tmp_path / "exact.onnx", Arithmetic.FLOAT)
     peaks = measure_peaks(loud, tmp_path)
     smoothed = _run(loud, tmp_path / "smoothed.onnx", Arithmetic.FLOAT, peaks=peaks)
     np.testing.assert_allclose(smoothed, exact, atol=2e-3)
 
 
-def test_measured_peaks_leave_no_file_and_name_all_inputs(loud: Checkpoint, tmp_path: Path) -> None:
+def test_measure_peaks_names_all_inputs_and_leaves_no_file(
+    loud: Checkpoint, tmp_path: Path
+) -> None:
     before = sorted(path.name for path in tmp_path.iterdir())
     peaks = measure_peaks(loud, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
@@ -88,7 +90,7 @@ def _apply(product: Linear, x: FloatArray) -> FloatArray:
     return result
 
 
-def test_factors_share_the_range_between_values_and_weights() -> None:
+def test_smoothing_factors_share_the_range() -> None:
     product = _product(24, 16)
     peaks = np.geomspace(0.1, 100, 16).astype(np.float32)
     peaks[5] = 0
@@ -105,7 +107,7 @@ def test_factors_share_the_range_between_values_and_weights() -> None:
 
 
 @pytest.mark.parametrize(("n", "expected"), [(40, 32 - 12), (200, 32), (2, 1)])
-def test_units_are_divided_without_loss(n: int, expected: int) -> None:
+def test_select_units_splits_an_mlp_without_loss(n: int, expected: int) -> None:
     peaks = np.random.default_rng(n).random(n).astype(np.float32)
     quiet, loudest = loudest_units(peaks)
     assert loudest.size == expected

@@ -51,13 +51,13 @@ def _shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def test_tiny_encoder_has_exactly_the_accepted_nodes() -> None:
+def test_hailo_encoder_of_tiny_has_the_accepted_nodes() -> None:
     graph = hailo_encoder_graph(Weightless(MODELS["tiny"]), SIZES)
     assert _counts(graph) == TINY_ENCODER
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_encoder_nodes_follow_the_formula(name: str) -> None:
+def test_hailo_encoder_nodes_follow_the_formula(name: str) -> None:
     dims = MODELS[name]
     n = dims.n_encoder_layers
     graph = hailo_encoder_graph(Weightless(dims), SIZES)
@@ -72,7 +72,7 @@ def test_encoder_nodes_follow_the_formula(name: str) -> None:
     assert max(map(len, shapes.values())) == 4
 
 
-def test_encoder_has_the_names_of_the_accepted_file() -> None:
+def test_hailo_encoder_has_the_accepted_names() -> None:
     graph = hailo_encoder_graph(Weightless(MODELS["base"]), FixedSizes(window_s=5, length=24))
     assert graph.opset == 17
     assert [value.name for value in graph.proto.input] == ["x.1"]
@@ -82,7 +82,7 @@ def test_encoder_has_the_names_of_the_accepted_file() -> None:
     assert list(last.output) == ["525"]
 
 
-def test_convolutions_are_two_dimensional() -> None:
+def test_hailo_encoder_convolutions_are_two_dimensional() -> None:
     graph = hailo_encoder_graph(Weightless(MODELS["tiny"]), SIZES)
     weights = {item.name: item.weight.shape for item in graph.initializers}
     convs = [node for node in graph.proto.node if node.op_type == "Conv"]
@@ -94,7 +94,7 @@ def test_convolutions_are_two_dimensional() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_decoder_nodes_follow_the_formula(name: str) -> None:
+def test_hailo_decoder_nodes_follow_the_formula(name: str) -> None:
     dims = MODELS[name]
     n = dims.n_decoder_layers
     norms = 3 * n + 1
@@ -113,7 +113,7 @@ def test_decoder_nodes_follow_the_formula(name: str) -> None:
     assert max(map(len, shapes.values())) == 4
 
 
-def test_decoder_starts_and_ends_where_the_compiler_is_told_to() -> None:
+def test_hailo_decoder_has_the_start_and_end_nodes() -> None:
     graph = hailo_decoder_graph(Weightless(MODELS["tiny"]), SIZES)
     shapes = _shapes(graph)
     nodes = {node.name: node for node in graph.proto.node}
@@ -170,14 +170,14 @@ def difference(got: Values, expected: Values) -> float:
     return float(np.abs(got - expected).max() / np.abs(expected).max())
 
 
-def test_the_encoder(checkpoint: Checkpoint, arrays: Arrays, tmp_path: Path) -> None:
+def test_hailo_encoder_is_valid(checkpoint: Checkpoint, arrays: Arrays, tmp_path: Path) -> None:
     mel = np.random.default_rng(0).standard_normal((80, 100)).astype(np.float32)
     graph = hailo_encoder_graph(checkpoint, SMALL_SIZES)
     got = computed(graph, tmp_path, x_1=mel[None, :, None])
     assert difference(got[0], encode(arrays, mel, DIMS.n_encoder_heads)) < LARGEST_ERROR
 
 
-def test_the_decoder(checkpoint: Checkpoint, arrays: Arrays, tmp_path: Path) -> None:
+def test_hailo_decoder_is_valid(checkpoint: Checkpoint, arrays: Arrays, tmp_path: Path) -> None:
     features = np.random.default_rng(1).standard_normal((50, 48)).astype(np.float32)
     tokens = np.array([11, 0, 199, 11, 7])
     graph = hailo_decoder_graph(checkpoint, SMALL_SIZES)
@@ -189,7 +189,7 @@ def test_the_decoder(checkpoint: Checkpoint, arrays: Arrays, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("build", [hailo_encoder_graph, hailo_decoder_graph])
-def test_every_shape_is_a_number(build: type) -> None:
+def test_hailo_graphs_have_fixed_shapes(build: type) -> None:
     """No axis is left to be taken from an input, or to be found out."""
     graph: Graph = build(Weightless(MODELS["tiny"]), FixedSizes(window_s=10, length=32))
     shapes = {node.input[1] for node in graph.proto.node if node.op_type == "Reshape"}
@@ -198,7 +198,7 @@ def test_every_shape_is_a_number(build: type) -> None:
     assert all((constants[name].load() > 0).all() for name in shapes)
 
 
-def test_mask_is_nothing_up_to_own_position_and_all_behind_it() -> None:
+def test_hailo_decoder_mask_hides_later_positions() -> None:
     graph = hailo_decoder_graph(Weightless(MODELS["tiny"]), FixedSizes(window_s=10, length=3))
     (mask,) = (item.weight for item in graph.initializers if item.name == "decoder.causal_mask")
     far = -np.inf
@@ -212,14 +212,14 @@ TINY = MODELS["tiny"]
     ("name", "expected"),
     [("tiny", (10, 32)), ("tiny.en", (10, 32)), ("base", (5, 24)), ("small", (5, 24))],
 )
-def test_each_size_has_its_defaults(name: str, expected: tuple[int, int]) -> None:
+def test_fixed_sizes_defaults_by_model_size(name: str, expected: tuple[int, int]) -> None:
     assert fixed_sizes(HailoOptions(), MODELS[name]) == FixedSizes(*expected)
 
 
 @pytest.mark.parametrize(
     ("name", "expected"), [("tiny", (10, 32)), ("base", (10, 64)), ("small", (5, 24))]
 )
-def test_hailo_10h_has_defaults_of_its_own(name: str, expected: tuple[int, int]) -> None:
+def test_fixed_sizes_defaults_on_hailo_10h(name: str, expected: tuple[int, int]) -> None:
     options = HailoOptions(arch="hailo10h")
     assert fixed_sizes(options, MODELS[name]) == FixedSizes(*expected)
     assert fixed_sizes(replace(options, window_s=3), MODELS[name]).window_s == 3
@@ -235,30 +235,30 @@ def test_hailo_10h_has_defaults_of_its_own(name: str, expected: tuple[int, int])
         (513, "hailo10h", (5, 24)),
     ],
 )
-def test_widths_between_get_what_is_known_of_the_next_larger(
+def test_fixed_sizes_between_widths_take_the_next_larger(
     d_model: int, arch: str | None, expected: tuple[int, int]
 ) -> None:
     dims = replace(TINY, d_model=d_model, n_encoder_heads=1, n_decoder_heads=1)
     assert fixed_sizes(HailoOptions(arch=arch), dims) == FixedSizes(*expected)
 
 
-def test_the_smallest_models_that_have_such_a_form() -> None:
+def test_fixed_sizes_of_the_smallest_models() -> None:
     dims = replace(TINY, n_audio_ctx=50, n_vocab=4)
     assert fixed_sizes(HailoOptions(), dims) == FixedSizes(window_s=1, length=32)
 
 
-def test_an_unknown_chip_is_refused() -> None:
+def test_hailo_options_refuse_unknown_chips() -> None:
     with pytest.raises(OptionError, match="hailo9"):
         HailoOptions(arch="hailo9")
 
 
-def test_defaults_fit_small_contexts() -> None:
+def test_fixed_sizes_defaults_fit_small_contexts() -> None:
     dims = replace(TINY, n_audio_ctx=150, n_text_ctx=20)
     assert fixed_sizes(HailoOptions(), dims) == FixedSizes(window_s=3, length=20)
 
 
 @pytest.mark.parametrize("window_s", [1, 2.0, 7, 30])
-def test_any_whole_second_is_accepted(window_s: float) -> None:
+def test_fixed_sizes_accept_any_whole_second(window_s: float) -> None:
     sizes = fixed_sizes(HailoOptions(window_s=window_s), TINY)
     assert (sizes.window_s, sizes.n_frames, sizes.n_positions) == (
         window_s, 100 * window_s, 50 * window_s,
@@ -267,28 +267,28 @@ def test_any_whole_second_is_accepted(window_s: float) -> None:
 
 
 @pytest.mark.parametrize("window_s", [0, -1, 0.5, 2.5, 31, 1e9, math.nan, math.inf, -math.inf])
-def test_other_windows_are_refused(window_s: float) -> None:
+def test_fixed_sizes_refuse_other_windows(window_s: float) -> None:
     with pytest.raises(OptionError, match="--window is"):
         fixed_sizes(HailoOptions(window_s=window_s), TINY)
 
 
-def test_a_short_context_limits_the_window() -> None:
+def test_fixed_sizes_limit_the_window_to_the_context() -> None:
     with pytest.raises(OptionError, match="--window is 4"):
         fixed_sizes(HailoOptions(window_s=4), replace(TINY, n_audio_ctx=150))
 
 
 @pytest.mark.parametrize("length", [1, 24, 448])
-def test_any_length_within_the_context_is_accepted(length: int) -> None:
+def test_fixed_sizes_accept_any_length_in_the_context(length: int) -> None:
     assert fixed_sizes(HailoOptions(decoder_length=length), TINY).length == length
 
 
 @pytest.mark.parametrize("length", [0, -3, 449])
-def test_other_lengths_are_refused(length: int) -> None:
+def test_fixed_sizes_refuse_other_lengths(length: int) -> None:
     with pytest.raises(OptionError, match=f"--decoder-length is {length}"):
         fixed_sizes(HailoOptions(decoder_length=length), TINY)
 
 
 @pytest.mark.parametrize("change", [{"n_audio_ctx": 49}, {"n_vocab": 3}])
-def test_models_that_have_no_such_form_are_refused(change: dict[str, int]) -> None:
+def test_fixed_sizes_refuse_models_without_a_form(change: dict[str, int]) -> None:
     with pytest.raises(OptionError, match="Hailo"):
         fixed_sizes(HailoOptions(), replace(TINY, **change))

@@ -60,7 +60,7 @@ def _difference(got: NDArray[np.float32], expected: NDArray[np.float32]) -> floa
     return float(np.abs(got - expected).max() / max(1.0, float(np.abs(expected).max())))
 
 
-def test_the_directory_has_what_the_spec_lists(model: Model) -> None:
+def test_hailo_directory_has_the_listed_files(model: Model) -> None:
     out, spec = model
     assert ModelSpec.load(out) == spec
     assert {ENCODER, DECODER, TABLE, ROWS} <= spec.files.keys()
@@ -69,7 +69,7 @@ def test_the_directory_has_what_the_spec_lists(model: Model) -> None:
     }
 
 
-def test_the_spec_says_what_each_form_is(model: Model) -> None:
+def test_hailo_spec_describes_each_form(model: Model) -> None:
     _, spec = model
     encoder, decoder = spec.hailo
     assert (encoder.part, encoder.file, encoder.window_s, encoder.length) == (
@@ -89,7 +89,7 @@ def test_the_spec_says_what_each_form_is(model: Model) -> None:
 
 
 @pytest.mark.parametrize(("index", "opset"), [(0, 17), (1, 13)])
-def test_graphs_are_valid_and_what_the_spec_says(model: Model, index: int, opset: int) -> None:
+def test_hailo_graphs_are_valid_and_as_described(model: Model, index: int, opset: int) -> None:
     out, spec = model
     form = spec.hailo[index]
     onnx.checker.check_model(out / form.file, full_check=True)
@@ -104,7 +104,7 @@ def test_graphs_are_valid_and_what_the_spec_says(model: Model, index: int, opset
     assert len({node.name for node in proto.graph.node}) == len(proto.graph.node)
 
 
-def test_the_encoder_equals_our_own(model: Model) -> None:
+def test_hailo_encoder_equals_the_onnx_encoder(model: Model) -> None:
     out, spec = model
     mel = np.random.default_rng(0).standard_normal((1, 80, 200)).astype(np.float32)
     with OnnxEncoder(out, spec, threads=1) as encoder:
@@ -112,7 +112,7 @@ def test_the_encoder_equals_our_own(model: Model) -> None:
     assert _difference(_run(out / ENCODER, {"x.1": mel[:, :, None]}), expected) < TOLERANCE
 
 
-def test_the_decoder_equals_the_cached_one_at_every_position(model: Model) -> None:
+def test_hailo_decoder_equals_the_cached_decoder(model: Model) -> None:
     out, spec = model
     rng = np.random.default_rng(1)
     features = rng.standard_normal((1, 100, 64)).astype(np.float32)
@@ -125,7 +125,7 @@ def test_the_decoder_equals_the_cached_one_at_every_position(model: Model) -> No
             assert _difference(got[:, position], step.logits[:, 0]) < TOLERANCE
 
 
-def test_later_tokens_change_nothing_before_them(model: Model) -> None:
+def test_hailo_decoder_is_causal(model: Model) -> None:
     out, _ = model
     features = np.random.default_rng(2).standard_normal((1, 100, 64)).astype(np.float32)
     feeds = [
@@ -137,7 +137,7 @@ def test_later_tokens_change_nothing_before_them(model: Model) -> None:
     assert not np.array_equal(one[:, 3:], other[:, 3:])
 
 
-def test_the_assets_are_the_checkpoints_rows(model: Model) -> None:
+def test_hailo_assets_are_the_checkpoints_rows(model: Model) -> None:
     out, _ = model
     arrays = random_arrays(DEEP)
     table, rows = np.load(out / TABLE), np.load(out / ROWS)
@@ -146,7 +146,7 @@ def test_the_assets_are_the_checkpoints_rows(model: Model) -> None:
     assert np.array_equal(rows, arrays["decoder.embed_positions.weight"][:7])
 
 
-def test_what_the_host_hands_in_gives_the_same_logits(model: Model) -> None:
+def test_hailo_decoder_from_host_inputs_gives_same_logits(model: Model) -> None:
     """Between start and end nodes, with embeddings from the assets: what a HEF would compute."""
     out, spec = model
     form = spec.hailo[1]
@@ -172,13 +172,13 @@ def test_same_input_gives_identical_files(checkpoint: Path, tmp_path: Path, mode
     assert _contents(tmp_path / "again") == _contents(model[0])
 
 
-def test_nothing_is_added_unless_asked_for(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_without_hailo_writes_no_forms(checkpoint: Path, tmp_path: Path) -> None:
     spec = convert_checkpoint(checkpoint, tmp_path / "plain", ConvertOptions("none"))
     assert spec.hailo == ()
     assert not (tmp_path / "plain" / "hailo").exists()
 
 
-def test_an_untied_projection_is_used(tmp_path: Path) -> None:
+def test_hailo_decoder_uses_an_untied_projection(tmp_path: Path) -> None:
     arrays = random_arrays(TOY)
     arrays["proj_out.weight"] = 2 * arrays["decoder.embed_tokens.weight"]
     write_checkpoint(tmp_path / "whisper-toy", arrays)
@@ -204,14 +204,14 @@ def test_graphs_over_the_limit_have_data_files(
     assert np.array_equal(outside, _run(model[0] / ENCODER, {"x.1": mel}))
 
 
-def test_refused_sizes_write_nothing(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_with_refused_sizes_writes_nothing(checkpoint: Path, tmp_path: Path) -> None:
     options = ConvertOptions("none", hailo=HailoOptions(window_s=4))  # the toy's context is 3 s
     with pytest.raises(OptionError, match="--window is 4"):
         convert_checkpoint(checkpoint, tmp_path / "out", options)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_leaves_nothing(
+def test_convert_hailo_on_full_disk_leaves_nothing(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:

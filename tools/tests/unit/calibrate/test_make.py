@@ -47,7 +47,7 @@ TEN = CalibrationOptions(count=10)
 
 
 @pytest.mark.slow
-def test_encoder_windows_are_what_the_encoder_hears(
+def test_calibrate_encoder_rows_are_the_encoders_input(
     micro: Path, recordings: Path, tmp_path: Path
 ) -> None:
     result = calibrate(micro, recordings, tmp_path, TEN)
@@ -67,7 +67,7 @@ def test_encoder_windows_are_what_the_encoder_hears(
 
 
 @pytest.mark.slow
-def test_decoder_rows_are_what_the_host_feeds(
+def test_calibrate_decoder_rows_are_the_hosts_input(
     micro: Path, recordings: Path, tmp_path: Path
 ) -> None:
     result = calibrate(micro, recordings, tmp_path, CalibrationOptions(part="decoder", count=4))
@@ -87,14 +87,16 @@ def test_decoder_rows_are_what_the_host_feeds(
     assert np.all(ids[end + 1 :] == 0)
 
 
-def test_the_same_seed_gives_the_same_bytes(micro: Path, recordings: Path, tmp_path: Path) -> None:
+def test_calibrate_with_same_seed_gives_same_bytes(
+    micro: Path, recordings: Path, tmp_path: Path
+) -> None:
     paths = [calibrate(micro, recordings, tmp_path / name, TEN).path for name in "ab"]
     assert paths[0].read_bytes() == paths[1].read_bytes()
     other = calibrate(micro, recordings, tmp_path / "c", CalibrationOptions(count=10, seed=1))
     assert other.path.read_bytes() != paths[0].read_bytes()
 
 
-def test_speakers_take_turns(recordings: Path) -> None:
+def test_find_sources_lets_speakers_take_turns(recordings: Path) -> None:
     sources = find_sources(recordings, seed=3)
     assert sources.n_speakers == 3
     for start in (0, 3, 6):
@@ -103,7 +105,7 @@ def test_speakers_take_turns(recordings: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["encoder", pytest.param("decoder", marks=pytest.mark.slow)])
-def test_an_interrupted_run_goes_on(
+def test_calibrate_interrupted_run_continues(
     micro: Path, recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     options = CalibrationOptions(part=part, count=8)
@@ -122,7 +124,7 @@ def test_an_interrupted_run_goes_on(
     )
 
 
-def test_a_finished_set_is_recognised(
+def test_calibrate_recognises_a_finished_set(
     micro: Path, recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = calibrate(micro, recordings, tmp_path, TEN)
@@ -137,7 +139,7 @@ def test_a_finished_set_is_recognised(
     assert np.load(repaired.path).shape[0] == 10
 
 
-def test_a_bad_recording_does_not_stop_it(
+def test_calibrate_skips_bad_recordings(
     micro: Path, recordings: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "speech"
@@ -153,7 +155,7 @@ def test_a_bad_recording_does_not_stop_it(
     assert len(np.load(result.path)) == 27
 
 
-def test_folders_without_speech_are_refused(micro: Path, tmp_path: Path) -> None:
+def test_calibrate_without_speech_is_refused(micro: Path, tmp_path: Path) -> None:
     with pytest.raises(AudioError, match="is no folder"):
         calibrate(micro, tmp_path / "none", tmp_path / "out", TEN)
     (tmp_path / "notes.txt").write_text("no audio")
@@ -164,7 +166,7 @@ def test_folders_without_speech_are_refused(micro: Path, tmp_path: Path) -> None
         calibrate(micro, tmp_path, tmp_path / "out", TEN)
 
 
-def test_a_full_disk_is_one_line_and_no_loss(
+def test_calibrate_on_full_disk_loses_nothing(
     micro: Path, recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _break_after(monkeypatch, 4, OSError(errno.ENOSPC, "No space left on device"))
@@ -177,7 +179,7 @@ def test_a_full_disk_is_one_line_and_no_loss(
         calibrate(micro, recordings, tmp_path / "file", TEN)
 
 
-def test_a_model_without_forms_says_how_to_get_them(
+def test_calibrate_without_forms_says_how_to_get_them(
     recordings: Path, shared: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ModelError, match="--hailo"):
@@ -185,7 +187,7 @@ def test_a_model_without_forms_says_how_to_get_them(
 
 
 @pytest.mark.parametrize("wrong", [{"part": "both"}, {"count": 0}, {"count": -3}])
-def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
+def test_options_that_are_wrong_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=r"--(part|count) is "):
         CalibrationOptions(**wrong)
 
@@ -215,7 +217,7 @@ def toy(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("n_mels", [80, 128])
-def test_an_encoder_is_fed_its_frames_one_after_the_other(toy: Path, n_mels: int) -> None:
+def test_row_maker_of_encoder_has_frames_in_order(toy: Path, n_mels: int) -> None:
     """A second of sound, and one of silence."""
     spec = ModelSpec.load(toy)
     spec = replace(spec, dims=replace(spec.dims, n_mels=n_mels))
@@ -254,7 +256,7 @@ class Engine:
     ("heard", "ids"),
     [((21, 22), [11, 12, 21, 22, 10, 0]), ((21, 22, 23, 24, 25), [11, 12, 21, 22, 23, 24])],
 )
-def test_decoder_is_fed_heard_text_with_its_position_rows(
+def test_row_maker_of_decoder_has_text_and_positions(
     toy: Path, monkeypatch: pytest.MonkeyPatch, heard: tuple[int, ...], ids: list[int]
 ) -> None:
     """Prefix, text and the end, then token 0; on an 8 or 8L the host adds the positions."""
@@ -290,7 +292,7 @@ def test_decoder_is_fed_heard_text_with_its_position_rows(
         np.testing.assert_array_equal(embeddings[place, 0], table[token] + places[place])
 
 
-def test_set_resumes_only_where_all_that_decides_rows_is_equal(toy: Path) -> None:
+def test_collect_settings_cover_all_that_rows_depend_on(toy: Path) -> None:
     spec, sources = ModelSpec.load(toy), Sources(Path("speech"), ("a.wav",), 1, "0" * 64)
     form, options = spec.hailo_form("decoder"), CalibrationOptions(part="decoder", count=3)
     first = collect_settings(spec, form, options, sources, 3)
@@ -314,7 +316,7 @@ SHAPE = (1, 2, 3)
 ROWS = np.arange(24, dtype=np.float32).reshape(4, *SHAPE)
 
 
-def test_a_folder_is_a_speaker_where_names_say_none(tmp_path: Path) -> None:
+def test_find_sources_takes_folders_as_speakers(tmp_path: Path) -> None:
     for name in ("anna/1.wav", "anna/2.flac", "anna/3.wav", "berta/1.wav", "berta/notes.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -327,7 +329,7 @@ def test_a_folder_is_a_speaker_where_names_say_none(tmp_path: Path) -> None:
     assert find_sources(tmp_path, seed=0).listing_sha256 != before
 
 
-def test_windows_are_shuffled_by_seed_and_file() -> None:
+def test_window_order_depends_on_seed_and_file() -> None:
     orders = [window_order(name, 50, seed) for name, seed in (("a", 0), ("a", 1), ("b", 0))]
     assert all(sorted(order) == list(range(50)) for order in orders)
     assert len({tuple(order) for order in orders}) == 3
@@ -338,13 +340,11 @@ def test_windows_are_shuffled_by_seed_and_file() -> None:
     ("value", "n_samples", "usable"),
     [(0.001, 8000, True), (-0.001, 8000, True), (0.0009, 8000, False), (0.5, 7999, False)],
 )
-def test_what_is_silent_or_short_teaches_nothing(
-    value: float, n_samples: int, usable: bool
-) -> None:
+def test_is_usable_needs_length_and_loudness(value: float, n_samples: int, usable: bool) -> None:
     assert is_usable(np.full(n_samples, value)) is usable
 
 
-def test_rows_behind_the_last_that_counts_are_gone(tmp_path: Path) -> None:
+def test_rows_file_drops_rows_behind_the_kept_ones(tmp_path: Path) -> None:
     """What was written after the manifest was saved is written again."""
     path, whole = tmp_path / "rows", tmp_path / "whole"
     with RowsFile(path, SHAPE, 0) as file:
@@ -362,7 +362,7 @@ def test_rows_behind_the_last_that_counts_are_gone(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(path), ROWS[[0, 1, 3]])
 
 
-def test_the_manifest_of_another_set_is_none(tmp_path: Path) -> None:
+def test_manifest_load_of_another_set_is_none(tmp_path: Path) -> None:
     Manifest({"seed": 0}, n_rows=7).save(tmp_path / "m.json")
     found = Manifest.load(tmp_path / "m.json", {"seed": 0})
     assert found is not None

@@ -44,7 +44,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("arch", ["hailo8", "hailo8l", "hailo10h"])
 @pytest.mark.parametrize("file", ["encoder-2s", "decoder-2s-7"])
-def test_our_own_forms_pass(model: Path, file: str, arch: str) -> None:
+def test_check_file_passes_our_own_forms(model: Path, file: str, arch: str) -> None:
     report = check_file(model / "hailo" / f"{file}.onnx", arch)
     notes = {"window", "host-positions"}  # the toy's width is nobody's
     assert {finding.rule for finding in report.findings} <= notes
@@ -52,7 +52,7 @@ def test_our_own_forms_pass(model: Path, file: str, arch: str) -> None:
     assert report.recorded
 
 
-def test_decoders_section_leaves_lookup_and_concatenation_out(model: Path) -> None:
+def test_check_file_of_decoder_skips_lookup_and_concat(model: Path) -> None:
     report = check_file(model / "hailo" / "decoder-2s-7.onnx", "hailo8l")
     assert not {"Gather", "Unsqueeze", "Concat"} & report.operators.keys()
     assert report.entries == {
@@ -64,7 +64,7 @@ def test_decoders_section_leaves_lookup_and_concatenation_out(model: Path) -> No
     assert {("blocks", "table-lookup"), ("blocks", "element-type")} <= rules_of(whole)
 
 
-def test_our_dynamic_graphs_are_blocked(model: Path) -> None:
+def test_check_file_blocks_our_dynamic_graphs(model: Path) -> None:
     encoder = rules_of(check_file(model / "encoder.onnx", "hailo8l"))
     rules = ("conv1d", "dynamic-shape", "dynamic-operator")
     assert {("blocks", rule) for rule in rules} <= encoder
@@ -73,7 +73,7 @@ def test_our_dynamic_graphs_are_blocked(model: Path) -> None:
     assert {("blocks", rule) for rule in rules} <= decoder
 
 
-def test_a_cut_at_the_wrong_place_is_found(model: Path) -> None:
+def test_check_file_finds_a_wrong_cut(model: Path) -> None:
     path = model / "hailo" / "decoder-2s-7.onnx"
     ends = ["/MatMul"]
     after = check_file(path, "hailo8", ["encoder_hidden_states", "embedded.turned"], ends)
@@ -87,7 +87,7 @@ def test_a_cut_at_the_wrong_place_is_found(model: Path) -> None:
     }  # fmt: skip
 
 
-def test_unknown_names_are_refused_with_near_ones(model: Path) -> None:
+def test_check_file_of_unknown_node_suggests_names(model: Path) -> None:
     path = model / "hailo" / "decoder-2s-7.onnx"
     with pytest.raises(OptionError, match=r"--end /MatMul_9: .*/MatMul"):
         check_file(path, "hailo8", ends=["/MatMul_9"])
@@ -109,14 +109,16 @@ def test_unknown_names_are_refused_with_near_ones(model: Path) -> None:
         ("small", 5, "hailo8", Severity.UNKNOWN),
     ],
 )
-def test_windows(name: str, window_s: int, arch: str, expected: Severity | None) -> None:
+def test_check_form_of_windows_by_chip_and_width(
+    name: str, window_s: int, arch: str, expected: Severity | None
+) -> None:
     dims = MODELS[name]
     form = encoder_form(dims, FixedSizes(window_s, 32))
     found = [finding.severity for finding in rules.check_form(form, dims, arch)]
     assert found == ([] if expected is None else [expected])
 
 
-def test_whoever_adds_the_positions_on_a_10h_is_told_once() -> None:
+def test_check_form_notes_host_positions_on_10h_once() -> None:
     dims, sizes = MODELS["tiny"], FixedSizes(10, 32)
     decoder = decoder_form(dims, sizes, "tiny")
     for arch, expected in (("hailo10h", ["host-positions"]), ("hailo8", []), ("hailo8l", [])):
@@ -137,7 +139,7 @@ def _saved_without_weights(model: onnx.ModelProto, path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["tiny", "base", "small", pytest.param("turbo", marks=pytest.mark.slow)]
 )
-def test_nothing_blocks_at_true_sizes(name: str, tmp_path: Path) -> None:
+def test_check_file_at_true_sizes_blocks_nothing(name: str, tmp_path: Path) -> None:
     dims, narrow = MODELS[name], name == "tiny"
     sizes = FixedSizes(10, 32) if narrow else FixedSizes(5, 24)
     forms = encoder_form(dims, sizes), decoder_form(dims, sizes, name)
@@ -153,7 +155,7 @@ def test_nothing_blocks_at_true_sizes(name: str, tmp_path: Path) -> None:
             assert not [finding for finding in found if finding.severity == "blocks"]
 
 
-def test_weights_are_counted_once(tmp_path: Path) -> None:
+def test_check_file_counts_weights_once(tmp_path: Path) -> None:
     dims = MODELS["tiny"]
     model = inferred(hailo_encoder_graph(Weightless(dims), FixedSizes(10, 32)))
     _saved_without_weights(model, tmp_path / "tiny.onnx")
@@ -162,7 +164,7 @@ def test_weights_are_counted_once(tmp_path: Path) -> None:
     assert not report.findings
 
 
-def test_the_report_is_json(model: Path) -> None:
+def test_report_is_json(model: Path) -> None:
     raw = json.loads(json.dumps(check_file(model / "decoder.onnx", "hailo8l").to_dict()))
     assert raw["blocked"] is True
     assert {"rule", "severity", "node", "operator", "got", "mend", "source"} == set(
@@ -170,7 +172,7 @@ def test_the_report_is_json(model: Path) -> None:
     )
 
 
-def test_an_older_model_json_is_a_warning(
+def test_check_file_of_older_model_json_warns(
     model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "hailo").mkdir()
@@ -182,7 +184,7 @@ def test_an_older_model_json_is_a_warning(
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not a graph", b"\x00" * 100, b"{}"])
-def test_files_that_are_no_graph(tmp_path: Path, content: bytes) -> None:
+def test_check_file_of_other_files_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.onnx"
     path.write_bytes(content)
     with pytest.raises(ModelError, match=r"x\.onnx"):
@@ -193,7 +195,7 @@ def test_files_that_are_no_graph(tmp_path: Path, content: bytes) -> None:
         check_file(tmp_path / "absent.onnx", "hailo8")
 
 
-def test_damaged_graphs_are_refused_or_judged_but_never_crash(model: Path, tmp_path: Path) -> None:
+def test_check_file_of_damaged_graphs_never_crashes(model: Path, tmp_path: Path) -> None:
     whole = (model / "hailo" / "encoder-2s.onnx").read_bytes()
     path = tmp_path / "x.onnx"
     for length in np.linspace(1, len(whole) - 1, 25).astype(int):
@@ -210,7 +212,9 @@ def test_damaged_graphs_are_refused_or_judged_but_never_crash(model: Path, tmp_p
             assert check_file(path, "hailo8").to_dict()["nodes"]
 
 
-def test_data_files(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_file_checks_data_files(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(onnx_graph, "PROTOBUF_LIMIT_BYTES", 1000)
     checkpoint = write_checkpoint(tmp_path / "toy", random_arrays(TOY), config=config_of(TOY))
     convert_checkpoint(checkpoint, tmp_path / "model", HAILO)

@@ -52,7 +52,7 @@ def save(tmp_path: Path) -> Callable[..., Path]:
 Save = Callable[..., Path]
 
 
-def test_fused_attention_and_foreign_domains(save: Save) -> None:
+def test_rules_block_fused_attention_and_foreign_domains(save: Save) -> None:
     node = helper.make_node
     fused = node("MultiHeadAttention", ["x", "x", "x"], ["y"], domain="com.microsoft", num_heads=2)
     assert rules_of(check_file(save([fused]), "hailo8")) == {("blocks", "fused-attention")}
@@ -60,7 +60,7 @@ def test_fused_attention_and_foreign_domains(save: Save) -> None:
     assert rules_of(check_file(save([gelu]), "hailo8")) == {("blocks", "foreign-domain")}
 
 
-def test_conv1d(save: Save) -> None:
+def test_rules_block_conv1d(save: Save) -> None:
     conv = helper.make_node("Conv", ["x", "w"], ["y"], name="conv")
     report = check_file(save([conv], weights={"w": np.ones((2, 4, 3), np.float32)}), "hailo8")
     assert "(2, 4, 3)" in only_finding(report, "conv1d")
@@ -68,7 +68,7 @@ def test_conv1d(save: Save) -> None:
     assert not check_file(save([conv], (1, 4, 1, 8), weights=weights), "hailo8").findings
 
 
-def test_token_lookup_and_its_ids(save: Save) -> None:
+def test_rules_block_token_lookup_and_ids(save: Save) -> None:
     gather = helper.make_node("Gather", ["table", "x"], ["y"])
     path = save([gather], (1, 3), I, {"table": np.ones((5, 4), np.float32)})
     report = check_file(path, "hailo8l")
@@ -76,7 +76,7 @@ def test_token_lookup_and_its_ids(save: Save) -> None:
     assert "int64" in only_finding(report, "element-type")
 
 
-def test_shape_arithmetic_on_fixed_sizes_is_only_a_note(save: Save) -> None:
+def test_rules_note_foldable_shape_arithmetic(save: Save) -> None:
     nodes = [
         helper.make_node("Shape", ["x"], ["shape"]),
         helper.make_node("Gather", ["shape", "zero"], ["n"]),
@@ -92,7 +92,7 @@ def test_shape_arithmetic_on_fixed_sizes_is_only_a_note(save: Save) -> None:
     assert {("blocks", "dynamic-operator"), ("blocks", "dynamic-shape")} <= dynamic
 
 
-def test_control_flow_and_masks(save: Save) -> None:
+def test_rules_block_control_flow_and_masks(save: Save) -> None:
     where = [
         helper.make_node("Greater", ["x", "zero"], ["mask"]),
         helper.make_node("Where", ["mask", "x", "zero"], ["y"], name="where"),
@@ -124,7 +124,7 @@ def test_control_flow_and_masks(save: Save) -> None:
         (51_865, "hailo10h", {("unknown", "wide-product")}),
     ],
 )
-def test_wide_products(
+def test_rules_judge_wide_products(
     save: Save, n_columns: int, arch: str, expected: set[tuple[str, str]]
 ) -> None:
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
@@ -132,7 +132,7 @@ def test_wide_products(
     assert rules_of(check_file(path, arch)) == expected
 
 
-def test_wide_products_of_turned_tables(save: Save) -> None:
+def test_rules_judge_wide_products_of_transposed_tables(save: Save) -> None:
     nodes = [
         helper.make_node("Transpose", ["table"], ["turned"], perm=[1, 0]),
         helper.make_node("MatMul", ["x", "turned"], ["y"]),
@@ -142,7 +142,7 @@ def test_wide_products_of_turned_tables(save: Save) -> None:
     assert rules_of(check_file(path, "hailo8")) == rules
 
 
-def test_versions(save: Save) -> None:
+def test_rules_judge_versions(save: Save) -> None:
     relu = [helper.make_node("Mul", ["x", "x"], ["y"])]
     assert not check_file(save(relu, opset=13), "hailo8").findings
     assert rules_of(check_file(save(relu, opset=18), "hailo8")) == {("unknown", "opset")}
@@ -156,14 +156,14 @@ def test_versions(save: Save) -> None:
     assert not check_file(save(norm, weights=weights), "hailo8").findings
 
 
-def test_batches_and_many_axes(save: Save) -> None:
+def test_rules_judge_batches_and_many_axes(save: Save) -> None:
     node = helper.make_node("Reshape", ["x", "target"], ["y"])
     weights = {"target": np.array([2, 1, 4, 2, 4])}
     report = check_file(save([node], (2, 4, 8), weights=weights), "hailo8")
     assert rules_of(report) == {("unknown", "batch"), ("unknown", "many-axes")}
 
 
-def test_dangling_values_are_a_broken_graph(save: Save) -> None:
+def test_check_file_of_dangling_values_is_refused(save: Save) -> None:
     path = save([helper.make_node("Mul", ["x", "ghost"], ["y"], name="mul")])
     with pytest.raises(ModelError, match="ghost"):
         check_file(path, "hailo8")

@@ -25,7 +25,7 @@ from whisper_hailo_tools.options import CompileOptions
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_a_part_becomes_a_hef(
+def test_compile_part_makes_a_hef(
     model: Path, sets: dict[str, Path], part: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -46,7 +46,7 @@ def test_a_part_becomes_a_hef(
 
 
 @pytest.mark.slow
-def test_both_parts_and_chips_are_recorded(model: Path, sets: dict[str, Path]) -> None:
+def test_compile_part_records_parts_and_chips(model: Path, sets: dict[str, Path]) -> None:
     for part, calibration in sets.items():
         compile_part(model, CompileOptions(arch="hailo8", part=part, calibration=calibration))
     os.environ["STANDIN_VERSION"] = "5.1.0"
@@ -71,7 +71,7 @@ def test_both_parts_and_chips_are_recorded(model: Path, sets: dict[str, Path]) -
         ("save-optimized:disk", OutputError, "No space", "parse"),
     ],
 )
-def test_a_failed_build_goes_on_from_the_last_har(
+def test_compile_part_continues_from_the_last_har(
     *,
     model: Path,
     encoder: CompileOptions,
@@ -98,7 +98,7 @@ def test_a_failed_build_goes_on_from_the_last_har(
 
 
 @pytest.mark.slow
-def test_stages_are_done_again_where_their_inputs_change(
+def test_compile_part_repeats_stages_of_changed_inputs(
     model: Path, encoder: CompileOptions, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = compile_part(model, encoder)
@@ -124,7 +124,7 @@ def _stages(
 
 
 @pytest.mark.slow
-def test_ones_own_script_is_used_as_it_is(
+def test_compile_part_uses_the_users_script(
     model: Path, encoder: CompileOptions, tmp_path: Path
 ) -> None:
     script = tmp_path / "own.alls"
@@ -139,7 +139,7 @@ def test_ones_own_script_is_used_as_it_is(
 
 
 @pytest.mark.slow
-def test_results_elsewhere_leave_the_model_as_it_was(
+def test_compile_part_to_other_folder_leaves_the_model(
     model: Path, encoder: CompileOptions, tmp_path: Path
 ) -> None:
     before = (model / "model.json").read_bytes()
@@ -163,7 +163,7 @@ def test_results_elsewhere_leave_the_model_as_it_was(
         ("hailo8", "unknown", "no readable version"),
     ],
 )
-def test_a_compiler_of_the_wrong_version(
+def test_compile_part_with_wrong_version_is_refused(
     *,
     model: Path,
     encoder: CompileOptions,
@@ -178,7 +178,7 @@ def test_a_compiler_of_the_wrong_version(
 
 
 @pytest.mark.slow
-def test_a_missing_or_broken_compiler(
+def test_compile_part_without_compiler_is_refused(
     model: Path, encoder: CompileOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STANDIN_FAIL", "import:broken")
@@ -191,7 +191,7 @@ def test_a_missing_or_broken_compiler(
         compile_part(model, replace(encoder, python="/nowhere/python"))
 
 
-def test_calibration_sets_that_do_not_fit(
+def test_compile_part_with_unfit_calibration_is_refused(
     model: Path, encoder: CompileOptions, sets: dict[str, Path], tmp_path: Path
 ) -> None:
     wrong = {
@@ -209,7 +209,7 @@ def test_calibration_sets_that_do_not_fit(
         compile_part(model, replace(encoder, part="decoder"))
 
 
-def test_a_graph_that_changed_is_refused(model: Path, encoder: CompileOptions) -> None:
+def test_compile_part_of_changed_graph_is_refused(model: Path, encoder: CompileOptions) -> None:
     with (model / "hailo" / "encoder-2s.onnx").open("r+b") as file:
         file.write(b"\0")
     with pytest.raises(ModelError, match=r"encoder-2s\.onnx"):
@@ -228,7 +228,7 @@ def test_a_graph_that_changed_is_refused(model: Path, encoder: CompileOptions) -
         ({"optimization_level": 1, "script": Path("own.alls")}, "edit --script"),
     ],
 )
-def test_wrong_options_are_refused(
+def test_options_that_are_wrong_are_refused(
     encoder: CompileOptions, wrong: dict[str, object], expected: str
 ) -> None:
     with pytest.raises(OptionError, match=expected):
@@ -236,7 +236,7 @@ def test_wrong_options_are_refused(
 
 
 @pytest.mark.slow
-def test_interrupt_ends_compiler_and_keeps_no_half_tuned_network(
+def test_compile_part_interrupted_keeps_no_half_network(
     model: Path, encoder: CompileOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STANDIN_FAIL", "optimize:hang")
@@ -259,7 +259,7 @@ def test_interrupt_ends_compiler_and_keeps_no_half_tuned_network(
     assert f"{STEM}_optimized.har" not in names
 
 
-def test_the_compilers_own_runtime_does_not_report(
+def test_compile_part_switches_telemetry_off(
     model: Path, encoder: CompileOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(RUNTIME_SWITCH)  # as where a bundle is built
@@ -273,7 +273,7 @@ def test_the_compilers_own_runtime_does_not_report(
 
 
 @pytest.mark.slow
-def test_a_build_without_its_supervisor_ends(
+def test_compile_part_without_supervisor_ends(
     model: Path, encoder: CompileOptions, tmp_path: Path
 ) -> None:
     job = compiling.make_job(model, ModelSpec.load(model), replace(encoder, out=tmp_path / "out"))

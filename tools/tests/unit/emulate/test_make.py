@@ -29,7 +29,7 @@ def snr_db(micro: Path, sets: dict[str, Path], part: str, plan: str) -> float:
 
 
 @pytest.mark.slow
-def test_wider_adds_and_norms_lose_less(micro: Path, sets: dict[str, Path]) -> None:
+def test_emulate_with_wider_layers_loses_less(micro: Path, sets: dict[str, Path]) -> None:
     found = [snr_db(micro, sets, "encoder", plan) for plan in ("all8", "adds16", "norms16")]
     assert found[0] < found[1]
     assert found[1] < found[2] + 0.5
@@ -37,7 +37,7 @@ def test_wider_adds_and_norms_lose_less(micro: Path, sets: dict[str, Path]) -> N
 
 
 @pytest.mark.slow
-def test_sixteen_bits_everywhere_lose_next_to_nothing(
+def test_emulate_in_16_bits_loses_next_to_nothing(
     micro: Path, sets: dict[str, Path], tmp_path: Path
 ) -> None:
     script = tmp_path / "all16.alls"
@@ -53,9 +53,7 @@ def test_sixteen_bits_everywhere_lose_next_to_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_an_emulated_graph_is_a_graph_like_any_other(
-    micro: Path, sets: dict[str, Path], part: str
-) -> None:
+def test_emulated_graph_is_a_valid_form(micro: Path, sets: dict[str, Path], part: str) -> None:
     result = emulate_part(micro, EmulateOptions(part=part, calibration=sets[part]))
     form = next(form for form in ModelSpec.load(micro).hailo if form.part == part)
     exact, rounded = onnx.load(micro / form.file), onnx.load(result.path)
@@ -79,9 +77,7 @@ def test_an_emulated_graph_is_a_graph_like_any_other(
 
 
 @pytest.mark.slow
-def test_the_runtimes_optimiser_changes_nothing_that_matters(
-    micro: Path, sets: dict[str, Path]
-) -> None:
+def test_emulated_graph_survives_the_runtimes_optimizer(micro: Path, sets: dict[str, Path]) -> None:
     """Where it reorders sums a value may fall on the other side of a step, and no more."""
     result = emulate_part(micro, EmulateOptions(plan="all8", calibration=sets["encoder"]))
     window = np.load(sets["encoder"])[:1].transpose(0, 3, 1, 2)
@@ -101,7 +97,7 @@ def test_the_runtimes_optimiser_changes_nothing_that_matters(
 
 
 @pytest.mark.slow
-def test_recordings_do_in_the_place_of_a_set(micro: Path) -> None:
+def test_emulate_takes_recordings_for_a_set(micro: Path) -> None:
     result = emulate_part(micro, EmulateOptions(plan="adds16", audio=SPEECH, count=4))
     assert (result.n_windows, result.noise.n_windows, result.held_out) == (4, 16, True)
     before = result.path.read_bytes()
@@ -113,14 +109,14 @@ def test_recordings_do_in_the_place_of_a_set(micro: Path) -> None:
     ("n_windows", "count", "expected"),
     [(80, 64, (64, 64)), (70, 64, (56, 56)), (10, 64, (8, 8)), (2, 64, (1, 1)), (1, 64, (1, 0))],
 )
-def test_some_windows_are_kept_for_the_noise(
+def test_split_keeps_windows_for_the_noise(
     n_windows: int, count: int, expected: tuple[int, int]
 ) -> None:
     assert split(n_windows, count) == expected
 
 
 @pytest.mark.slow
-def test_windows_are_the_sets_own(micro: Path, sets: dict[str, Path]) -> None:
+def test_window_file_reads_the_sets_windows(micro: Path, sets: dict[str, Path]) -> None:
     for form in ModelSpec.load(micro).hailo:
         entries = read_network(
             onnx.load(micro / form.file), form.start_nodes, form.end_nodes
@@ -140,7 +136,7 @@ def test_windows_are_the_sets_own(micro: Path, sets: dict[str, Path]) -> None:
 
 
 @pytest.mark.slow
-def test_calibration_sets_that_do_not_fit_are_refused(
+def test_emulate_with_unfit_calibration_is_refused(
     micro: Path, sets: dict[str, Path], tmp_path: Path
 ) -> None:
     good = np.load(sets["encoder"])
@@ -161,7 +157,7 @@ def test_calibration_sets_that_do_not_fit_are_refused(
     assert not list((micro / "hailo").glob("*emulated*"))
 
 
-def test_what_cannot_be_emulated_is_refused(micro: Path, tmp_path: Path) -> None:
+def test_emulate_of_impossible_graphs_is_refused(micro: Path, tmp_path: Path) -> None:
     with pytest.raises(AudioError, match="no folder"):
         emulate_part(micro, EmulateOptions(audio=tmp_path / "nothing"))
     with pytest.raises(ModelError, match="model script"):
@@ -186,12 +182,14 @@ def test_what_cannot_be_emulated_is_refused(micro: Path, tmp_path: Path) -> None
         ({"calibration": Path("c.npy")}, "--audio DIR or --calibration"),
     ],
 )
-def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:
+def test_emulate_options_that_conflict_are_refused(
+    options: dict[str, object], message: str
+) -> None:
     with pytest.raises(OptionError, match=message):
         EmulateOptions(**({"audio": SPEECH} | options))  # type: ignore[arg-type]
 
 
-def test_graphs_over_2_gib_are_refused_before_they_are_read(
+def test_emulate_refuses_graphs_over_2_gib_unread(
     micro: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(make, "PROTOBUF_LIMIT_BYTES", 1000)
@@ -199,7 +197,7 @@ def test_graphs_over_2_gib_are_refused_before_they_are_read(
         emulate_part(micro, EmulateOptions(audio=SPEECH))
 
 
-def test_unwritable_place_is_refused_before_anything_is_computed(
+def test_emulate_to_unwritable_place_fails_first(
     micro: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: False)
@@ -209,7 +207,7 @@ def test_unwritable_place_is_refused_before_anything_is_computed(
 
 
 @pytest.mark.slow
-def test_a_decoder_needs_its_start_nodes(micro: Path) -> None:
+def test_read_network_of_decoder_needs_start_nodes(micro: Path) -> None:
     model = onnx.load(micro / "hailo" / "decoder-2s-16.onnx")
     with pytest.raises(ModelError, match="decoder_input_ids"):
         read_network(model, (), ())

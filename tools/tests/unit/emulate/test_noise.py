@@ -18,7 +18,7 @@ RNG = np.random.default_rng(5)
 WINDOWS = [{"x": RNG.standard_normal((1, 2, 2)).astype(np.float32)} for _ in range(40)]
 
 
-def test_statistics_are_those_of_the_tensors() -> None:
+def test_collect_gives_statistics_of_the_tensors() -> None:
     model = graphs.residual()
     network = read_network(model, (), ())
     found = collect(model, network, WINDOWS)
@@ -32,7 +32,7 @@ def test_statistics_are_those_of_the_tensors() -> None:
         assert histogram.high == pytest.approx(values.max(), rel=1e-5)
 
 
-def test_noise_per_layer_is_that_of_the_rounding() -> None:
+def test_measure_noise_is_that_of_the_rounding() -> None:
     model = graphs.positions()
     network = read_network(model, (), ())
     statistics = graphs.statistics(x=(-4, 4), y=(-6, 6))
@@ -51,7 +51,7 @@ def test_noise_per_layer_is_that_of_the_rounding() -> None:
     assert noise.layers[0].snr_db > noise.layers[1].snr_db
 
 
-def test_no_windows_are_refused() -> None:
+def test_measure_noise_without_windows_is_refused() -> None:
     model = graphs.residual()
     network = read_network(model, (), ())
     with pytest.raises(ModelError, match="empty"):
@@ -61,7 +61,7 @@ def test_no_windows_are_refused() -> None:
         measure_noise(model, rounded, network, [])
 
 
-def test_windows_of_another_network_are_refused() -> None:
+def test_collect_of_another_networks_windows_is_refused() -> None:
     model = graphs.residual()
     network = read_network(model, (), ())
     with pytest.raises(ModelError, match="mel"):
@@ -70,7 +70,7 @@ def test_windows_of_another_network_are_refused() -> None:
         collect(model, network, [{"x": np.zeros((1, 5, 2), np.float32)}])
 
 
-def test_only_the_tensors_that_are_asked_for_are_compared() -> None:
+def test_measure_noise_compares_the_given_tensors_only() -> None:
     model = graphs.residual()
     network = read_network(model, (), ())
     plan = PrecisionPlan("all8")

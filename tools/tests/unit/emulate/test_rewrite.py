@@ -63,7 +63,9 @@ def plan(script: str) -> PrecisionPlan:
     ("script", "bits"),
     [("", 8), ("quantization_param({ew_add*}, precision_mode=a16_w16)", 16)],
 )
-def test_rounding_is_as_worked_out_by_hand(script: str, bits: int, optimize: bool) -> None:
+def test_emulated_rounding_equals_a_hand_calculation(
+    script: str, bits: int, optimize: bool
+) -> None:
     model = graphs.residual()
     result = emulated(model, plan(script), graphs.statistics(**RANGES))
     checker.check_model(result, full_check=True)
@@ -73,7 +75,7 @@ def test_rounding_is_as_worked_out_by_hand(script: str, bits: int, optimize: boo
     assert not np.array_equal(by_hand(8), by_hand(16))
 
 
-def test_names_and_shapes_stay_and_the_original_too() -> None:
+def test_emulated_keeps_names_shapes_and_the_original() -> None:
     model = graphs.residual()
     before = model.SerializeToString(deterministic=True)
     result = emulated(model, PrecisionPlan("all8"), graphs.statistics(**RANGES))
@@ -87,7 +89,7 @@ def test_names_and_shapes_stay_and_the_original_too() -> None:
     assert np.array_equal(np.frombuffer(biases["b"].raw_data, np.float32), graphs.BIAS)
 
 
-def test_a_narrow_reader_reads_what_was_rounded_before() -> None:
+def test_emulated_narrow_reader_rounds_again() -> None:
     wide = plan("quantization_param({ew_add*}, precision_mode=a16_w16)")
     result = emulated(graphs.residual(), wide, graphs.statistics(**RANGES))
     nodes = {node.output[0]: node for node in result.graph.node}
@@ -98,7 +100,7 @@ def test_a_narrow_reader_reads_what_was_rounded_before() -> None:
     assert nodes["linear/divided"].input[0] == "linear.exact"
 
 
-def test_layers_and_the_bits_between_them() -> None:
+def test_tensor_bits_follow_the_widest_reader() -> None:
     network = read_network(graphs.residual(), (), ())
     assert [layer.name for layer in network.layers] == [
         "input_layer1", "conv1", "ew_add1", "output_layer1",
@@ -114,7 +116,7 @@ def test_layers_and_the_bits_between_them() -> None:
     assert tensor_bits(network, out) == {"x": 8, "linear": 8, "y": 16}
 
 
-def test_weights_have_bits_of_their_own() -> None:
+def test_emulated_weights_have_their_own_bits() -> None:
     for mode, bits in (("a16_w4", 4), ("a8_w16", 16), ("a16_w8", 8)):
         script = f"quantization_param(conv1, precision_mode={mode})"
         result = emulated(graphs.residual(), plan(script), graphs.statistics(**RANGES))
@@ -123,7 +125,7 @@ def test_weights_have_bits_of_their_own() -> None:
         np.testing.assert_array_equal(numpy_helper.to_array(held), expected)
 
 
-def test_who_made_a_tensor_goes_on_with_the_exact_one() -> None:
+def test_emulated_maker_continues_with_the_exact_tensor() -> None:
     """The product's own activation reads what it is before rounding, another product what is left.
 
     `linear = x @ WEIGHT + BIAS`, `y = relu(linear) + linear @ WEIGHT`.
@@ -150,7 +152,7 @@ def test_who_made_a_tensor_goes_on_with_the_exact_one() -> None:
     assert np.abs(again - expected).max() > 0.02
 
 
-def test_a_constant_that_is_no_bias_is_read_like_an_activation() -> None:
+def test_emulated_constant_operand_is_an_activation() -> None:
     model = graphs.positions()
     network = read_network(model, (), ())
     assert [layer.kind for layer in network.layers] == ["input_layer", "ew_add", "output_layer"]
@@ -160,18 +162,18 @@ def test_a_constant_that_is_no_bias_is_read_like_an_activation() -> None:
     np.testing.assert_allclose(graphs.run(result, X), expected, atol=1e-6)
 
 
-def test_statistics_of_another_graph_are_refused() -> None:
+def test_emulated_with_other_statistics_is_refused() -> None:
     with pytest.raises(ModelError, match="'linear'"):
         emulated(graphs.residual(), PrecisionPlan("all8"), graphs.statistics(x=(0, 1), y=(0, 1)))
 
 
 @pytest.mark.parametrize("ends", [{"starts": ("nowhere",)}, {"ends": ("nowhere",)}])
-def test_starts_and_ends_that_are_not_there_are_refused(ends: dict[str, Any]) -> None:
+def test_read_network_of_unknown_nodes_is_refused(ends: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match=r"nowhere.*convert the checkpoint again"):
         read_network(graphs.residual(), **ends)
 
 
-def test_a_constant_that_a_node_makes_is_refused() -> None:
+def test_read_network_of_constant_node_is_refused() -> None:
     value = numpy_helper.from_array(graphs.BIAS)
     nodes = [
         helper.make_node("Constant", [], ["b"], "made", value=value),
@@ -184,7 +186,7 @@ def test_a_constant_that_a_node_makes_is_refused() -> None:
 @pytest.mark.parametrize(
     ("bits", "code"), [(8, TensorProto.UINT8), (16, TensorProto.UINT16)], ids=["8", "16"]
 )
-def test_rounding_is_that_of_the_standards_own_operators(bits: int, code: int) -> None:
+def test_emulated_rounding_equals_quantizelinear(bits: int, code: int) -> None:
     """QuantizeLinear and DequantizeLinear with a zero point give the very same bits."""
     scale = scale_of(-7.3, 9.1, bits)
     nodes = [
@@ -219,7 +221,7 @@ def network_of(size: str, part: str) -> tuple[ModelSpec, HailoForm, EmulatedNetw
 
 @pytest.mark.parametrize("size", ["tiny", "base", "tiny.en", "base.en"])
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_the_plan_is_the_scripts(size: str, part: str) -> None:
+def test_plan_of_script_has_the_scripts_bits(size: str, part: str) -> None:
     spec, form, network = network_of(size, part)
     text = generated_script(spec, form, "hailo8l", network)
     plan = plan_of_script("script", text, network)
@@ -234,7 +236,7 @@ def test_the_plan_is_the_scripts(size: str, part: str) -> None:
     assert len(plan.ignored) == commands - text.count("quantization_param")
 
 
-def test_layers_are_numbered_as_in_the_vendors_scripts() -> None:
+def test_read_network_numbers_layers_as_the_vendor() -> None:
     _, _, network = network_of("tiny", "encoder")
     by_name = {layer.name: layer for layer in network.layers}
     assert [name for name in by_name if name.startswith("conv")] == [
@@ -251,7 +253,7 @@ def test_layers_are_numbered_as_in_the_vendors_scripts() -> None:
     assert by_name["conv5"].nodes[-1] - by_name["conv5"].nodes[0] == 6  # product, bias, GELU
 
 
-def test_a_decoders_layers_begin_behind_the_token_lookup() -> None:
+def test_read_network_of_decoder_begins_behind_lookup() -> None:
     _, _, network = network_of("tiny", "decoder")
     kinds = [layer.kind for layer in network.layers]
     assert kinds.count("conv") == 8 * 4 + 4
@@ -271,7 +273,7 @@ def test_a_decoders_layers_begin_behind_the_token_lookup() -> None:
 
 @pytest.mark.parametrize("size", ["tiny", "base"])
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_presets_name_the_adds_and_the_norms(size: str, part: str) -> None:
+def test_plan_of_script_presets_set_adds_and_norms(size: str, part: str) -> None:
     _, _, network = network_of(size, part)
     for name, kinds in {
         "all8": set(),
@@ -286,7 +288,7 @@ def test_presets_name_the_adds_and_the_norms(size: str, part: str) -> None:
         )
 
 
-def test_later_commands_overrule_and_names_have_many_forms() -> None:
+def test_plan_of_script_later_commands_override() -> None:
     network = read_network(graphs.residual(), (), ())
 
     def bits(text: str) -> dict[str, str]:
@@ -311,13 +313,13 @@ def test_later_commands_overrule_and_names_have_many_forms() -> None:
         ("quantization_param(conv1, precision_mode=a12_w8)", "precision modes"),
     ],
 )
-def test_scripts_that_mean_nothing_here_are_refused(text: str, message: str) -> None:
+def test_plan_of_script_of_unknown_modes_is_refused(text: str, message: str) -> None:
     network = read_network(graphs.residual(), (), ())
     with pytest.raises(ModelError, match=message):
         plan_of_script("p", text, network)
 
 
-def test_a_network_that_the_recipe_does_not_know_is_refused() -> None:
+def test_generated_script_of_unknown_network_is_refused() -> None:
     spec, form, network = network_of("tiny", "encoder")
     fewer = replace(network, layers=tuple(x for x in network.layers if x.name != "conv18"))
     with pytest.raises(ModelError, match=r"15 linear products"):

@@ -23,7 +23,7 @@ def histogram_of(*arrays: object) -> Histogram:
     return histogram
 
 
-def test_a_scale_spans_its_range_and_keeps_zero() -> None:
+def test_scale_of_spans_its_range_and_keeps_zero() -> None:
     scale = scale_of(-1.0, 3.0, 8)
     assert (scale.low, scale.high) == (-64, 191)  # 1 / (4 / 255) = 63.75
     assert scale.step == pytest.approx(4 / 255, rel=1e-7)
@@ -43,16 +43,16 @@ def test_a_scale_spans_its_range_and_keeps_zero() -> None:
         (0.0, 0.0, 8, Scale(1.0, 0, 255)),
     ],
 )
-def test_scales_of_known_ranges(low: float, high: float, bits: int, expected: Scale) -> None:
+def test_scale_of_known_ranges(low: float, high: float, bits: int, expected: Scale) -> None:
     assert scale_of(low, high, bits) == expected
 
 
-def test_halves_go_to_the_even_neighbour() -> None:
+def test_scale_rounds_halves_to_even() -> None:
     got = Scale(2.0, -8, 7).rounded(np.array([1.0, 3.0, 5.0, -1.0, -3.0], np.float32))
     np.testing.assert_array_equal(got, [0, 4, 4, 0, -4])
 
 
-def test_weights_have_a_symmetric_scale_per_channel() -> None:
+def test_rounded_weights_are_symmetric_per_channel() -> None:
     weights = np.array([[127.0, 0.5], [63.4, -0.1], [-126.6, 0.0]], np.float32)
     got = rounded_weights(weights, 8, axis=1)
     np.testing.assert_array_equal(got[:, 0], [127, 63, -127])
@@ -63,7 +63,7 @@ def test_weights_have_a_symmetric_scale_per_channel() -> None:
     np.testing.assert_array_equal(four, [[7, 3, -7]])
 
 
-def test_a_histogram_counts_whatever_the_order_of_magnitude() -> None:
+def test_histogram_counts_any_order_of_magnitude() -> None:
     rng = np.random.default_rng(0)
     parts = [rng.standard_normal(5000) * size for size in (1e-3, 1.0, 40.0)]
     histogram = histogram_of(np.zeros(7), *parts, np.array([np.inf, -np.inf, np.nan]))
@@ -77,13 +77,13 @@ def test_a_histogram_counts_whatever_the_order_of_magnitude() -> None:
     assert middles.size <= N_BINS
 
 
-def test_a_histogram_of_nothing_but_zeros_gives_zeros() -> None:
+def test_histogram_of_zeros_gives_zeros() -> None:
     scale = choose_scale(histogram_of(np.zeros(10)), 8)
     np.testing.assert_array_equal(scale.rounded(np.zeros(3, np.float32)), np.zeros(3))
 
 
 @pytest.mark.parametrize("clip", [1.0, 0.5, 0.2])
-def test_the_expected_error_is_the_true_one(clip: float) -> None:
+def test_expected_error_is_the_true_one(clip: float) -> None:
     values = np.random.default_rng(1).standard_normal(200_000).astype(np.float32)
     histogram = histogram_of(values)
     scale = scale_of(histogram.low * clip, histogram.high * clip, 8)
@@ -91,7 +91,7 @@ def test_the_expected_error_is_the_true_one(clip: float) -> None:
     assert expected_error(*histogram.centres(), scale) == pytest.approx(true, rel=0.03)
 
 
-def test_few_values_far_out_are_cut_off() -> None:
+def test_choose_scale_clips_rare_outliers() -> None:
     rng = np.random.default_rng(2)
     values = rng.standard_normal(100_000).astype(np.float32)
     values[:5] = 100.0
@@ -108,14 +108,14 @@ def test_few_values_far_out_are_cut_off() -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 16])
-def test_every_scale_has_all_of_its_bits(bits: int) -> None:
+def test_choose_scale_uses_all_bits(bits: int) -> None:
     values = np.random.default_rng(3).standard_normal(5000)
     values[:3] = 60.0
     scale = choose_scale(histogram_of(values), bits)
     assert scale.high - scale.low == 2**bits - 1
 
 
-def test_a_histogram_reaches_as_far_below_zero_as_above() -> None:
+def test_histogram_is_symmetric_around_zero() -> None:
     histogram = histogram_of([0.5], np.linspace(-40, 0, 4001))
     middles, counts = histogram.centres()
     assert np.sum(middles * counts) / counts.sum() == pytest.approx(-20, abs=0.05)

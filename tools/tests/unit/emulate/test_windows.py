@@ -35,7 +35,7 @@ FEATURES = RNG.standard_normal((6, 1, 100, 64)).astype(np.float32)
 EMBEDDINGS = RNG.standard_normal((6, 7, 1, 64)).astype(np.float32)
 
 
-def test_rows_have_channels_last_and_the_graph_has_them_first(tmp_path: Path) -> None:
+def test_window_file_moves_channels_first(tmp_path: Path) -> None:
     np.save(tmp_path / "e.npy", MELS)
     windows = WindowFile(tmp_path / "e.npy", SPEC, ENCODER, ("x.1",))
     assert windows.n_windows == 6
@@ -45,7 +45,7 @@ def test_rows_have_channels_last_and_the_graph_has_them_first(tmp_path: Path) ->
     assert len(list(windows.read(4, 20))) == 2
 
 
-def test_features_stay_as_they_are_and_embeddings_are_turned(tmp_path: Path) -> None:
+def test_window_file_transposes_embeddings_only(tmp_path: Path) -> None:
     rows = {f"{NET}/input_layer1": FEATURES, f"{NET}/input_layer2": EMBEDDINGS}
     np.savez(tmp_path / "d.npz", **rows)
     names = ("encoder_hidden_states", "embedded.nchw")
@@ -56,14 +56,14 @@ def test_features_stay_as_they_are_and_embeddings_are_turned(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("wrong", [MELS[:, :, :100], MELS[0, 0, 0, 0]], ids=["short", "number"])
-def test_sets_that_do_not_fit_say_how_to_make_one(tmp_path: Path, wrong: FloatArray) -> None:
+def test_window_file_of_unfit_set_says_how_to_make_one(tmp_path: Path, wrong: FloatArray) -> None:
     np.save(tmp_path / "e.npy", wrong)
     with pytest.raises(ModelError, match="--part encoder"):
         WindowFile(tmp_path / "e.npy", SPEC, ENCODER, ("x.1",))
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_archives_are_mapped_or_unpacked(tmp_path: Path, save: Any) -> None:
+def test_window_file_maps_or_unpacks_archives(tmp_path: Path, save: Any) -> None:
     rows = {f"{NET}/input_layer1": np.asfortranarray(FEATURES), f"{NET}/input_layer2": EMBEDDINGS}
     save(tmp_path / "d.npz", **rows)
     names = ("encoder_hidden_states", "embedded.nchw")
@@ -120,7 +120,7 @@ def _numbered(path: Path, n_windows: int) -> Path:
     return path
 
 
-def test_noise_is_measured_on_windows_that_chose_no_scale(
+def test_emulate_measures_noise_on_other_windows(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = Emulated(monkeypatch)
@@ -139,7 +139,7 @@ def test_noise_is_measured_on_windows_that_chose_no_scale(
     assert (seen.statistics, seen.noise, lonely.held_out) == ([0], [0], False)
 
 
-def test_the_script_is_ones_own_or_that_for_the_chip(
+def test_emulate_uses_the_users_or_the_chips_script(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Emulated(monkeypatch)
@@ -165,7 +165,7 @@ def test_the_script_is_ones_own_or_that_for_the_chip(
     assert pieces not in written("hailo8")
 
 
-def test_recordings_give_windows_for_both_in_their_language(
+def test_emulate_draws_windows_in_the_language(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen, asked = Emulated(monkeypatch), []

@@ -69,7 +69,7 @@ VENDOR = {
 
 
 @pytest.mark.parametrize(("part", "size"), ALL)
-def test_the_vendors_layers_get_16_bits(part: str, size: str) -> None:
+def test_model_script_gives_16_bits_to_the_vendors_layers(part: str, size: str) -> None:
     assert wide(script_for(part, size)) == VENDOR[part, size.removesuffix(".en")]
 
 
@@ -84,7 +84,7 @@ def test_the_vendors_layers_get_16_bits(part: str, size: str) -> None:
         ("decoder", "base", ["calibset_size=256", "max_utilization=0.8"]),
     ],
 )
-def test_the_numbers_are_the_vendors(part: str, size: str, expected: list[str]) -> None:
+def test_model_script_has_the_vendors_numbers(part: str, size: str, expected: list[str]) -> None:
     script = script_for(part, size)
     for words in (*expected, "learning_rate=0.00001", "checker_cfg", "optimize_for_batch=1"):
         assert words in script
@@ -92,7 +92,7 @@ def test_the_numbers_are_the_vendors(part: str, size: str, expected: list[str]) 
 
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
 @pytest.mark.parametrize("size", WIDTH)
-def test_what_depends_on_the_chip(part: str, size: str) -> None:
+def test_model_script_depends_on_the_chip(part: str, size: str) -> None:
     decomposed = {
         arch: "layer_norm_decomposition" in script_for(part, size, arch)
         for arch in ("hailo8", "hailo8l", "hailo10h")
@@ -104,7 +104,7 @@ def test_what_depends_on_the_chip(part: str, size: str) -> None:
     assert ("max_utilization=0.8" in script_for("decoder", "tiny", "hailo8")) is True
 
 
-def test_residual_adds_are_wide_but_an_encoders_first() -> None:
+def test_model_script_widens_adds_but_the_first() -> None:
     encoder, decoder = script_for("encoder", "tiny"), script_for("decoder", "tiny")
     assert encoder.index("{ew_add*}, precision_mode=a16_w16") < encoder.index("(ew_add1,")
     assert "(ew_add1, precision_mode=a8_w8)" in encoder
@@ -114,27 +114,27 @@ def test_residual_adds_are_wide_but_an_encoders_first() -> None:
     assert "compression_level" not in encoder
 
 
-def test_nothing_asks_for_more_windows_than_there_are() -> None:
+def test_model_script_asks_for_no_more_windows() -> None:
     script = script_for("encoder", "tiny", n_windows=5)
     assert set(re.findall(r"(?:calibset|dataset)_size=(\d+)", script)) == {"5"}
     assert set(re.findall(r"batch_size=(\d+)", script)) == {"5"}
 
 
 @pytest.mark.parametrize(("level", "tunes"), [(0, False), (1, False), (2, True), (4, True)])
-def test_low_levels_do_not_tune(level: int, tunes: bool) -> None:
+def test_model_script_of_low_levels_does_not_tune(level: int, tunes: bool) -> None:
     script = script_for("encoder", "base", level=level)
     assert f"optimization_level={level}, compression_level=0" in script
     assert ("finetune" in script) is tunes
 
 
-def test_layers_are_named_as_the_network_names_them() -> None:
+def test_model_script_uses_the_networks_names() -> None:
     network = read_network(parsed("encoder", "tiny", first=11))
     script = model_script(job_for("encoder", "tiny"), network, 4000)
     assert wide(script) == [number + 10 for number in VENDOR["encoder", "tiny"]]
 
 
 @pytest.mark.parametrize("change", ["more", "unfused"])
-def test_another_network_is_refused(change: str) -> None:
+def test_model_script_of_another_network_is_refused(change: str) -> None:
     hn = parsed("encoder", "tiny")
     if change == "more":
         hn["layers"]["net/conv99"] = {"type": "conv", "params": {"kernel_shape": [1, 1, 384, 384]}}
@@ -145,12 +145,12 @@ def test_another_network_is_refused(change: str) -> None:
 
 
 @pytest.mark.parametrize("hn", [{}, {"layers": 3}, {"layers": {"net/conv1": {"type": "conv"}}}])
-def test_descriptions_of_another_form_are_refused(hn: dict[str, Any]) -> None:
+def test_read_network_of_other_descriptions_is_refused(hn: dict[str, Any]) -> None:
     with pytest.raises(BuildError, match="unknown form"):
         read_network(hn)
 
 
-def test_sizes_and_their_windows() -> None:
+def test_size_of_and_default_windows() -> None:
     assert size_of(128, multilingual=True) == size_of(384, multilingual=True) == "tiny"
     assert size_of(512, multilingual=True) == "base"
     assert size_of(1280, multilingual=False) == "base.en"

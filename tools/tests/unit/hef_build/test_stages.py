@@ -77,7 +77,7 @@ def _run(job: BuildJob) -> list[str]:
     return [stage for stage, *_ in Runner.told]
 
 
-def test_the_compiler_is_told_all_of_the_job(job: BuildJob) -> None:
+def test_build_passes_the_whole_job_to_the_compiler(job: BuildJob) -> None:
     job = replace(job, start_nodes=["x", "/Reshape"], end_nodes=["/MatMul", "/MatMul_1"])
     Build(job).run()
     (_, graph, name, nodes), (_, script, windows), _ = Runner.told
@@ -89,7 +89,7 @@ def test_the_compiler_is_told_all_of_the_job(job: BuildJob) -> None:
     assert len(job.result(".hef").read_bytes()) == 64
 
 
-def test_stages_are_done_again_where_what_goes_into_them_changes(
+def test_build_repeats_stages_of_changed_inputs(
     job: BuildJob, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     everything, from_numbers = ["parse", "optimize", "compile"], ["optimize", "compile"]
@@ -117,7 +117,7 @@ def test_stages_are_done_again_where_what_goes_into_them_changes(
     [(".har", ["parse"]), ("_optimized.har", ["optimize"]), (".hef", ["compile"])],
 )
 @pytest.mark.parametrize("damage", [b"damaged", None], ids=["damaged", "gone"])
-def test_results_that_are_not_whole_are_made_again(
+def test_build_repeats_stages_of_damaged_results(
     job: BuildJob, suffix: str, again: list[str], damage: bytes | None
 ) -> None:
     _run(job)
@@ -128,7 +128,7 @@ def test_results_that_are_not_whole_are_made_again(
     assert path.read_bytes() == whole
 
 
-def test_the_record_is_of_the_last_run_of_each_stage(job: BuildJob) -> None:
+def test_write_record_reads_the_last_run_of_a_stage(job: BuildJob) -> None:
     Build(job).run()
     job.result(".log").write_text(
         "optimize: started\nnet/output_layer1 SNR: 9.5 dB\noptimize: finished\n"
@@ -156,7 +156,7 @@ def test_the_record_is_of_the_last_run_of_each_stage(job: BuildJob) -> None:
         *(("hailo10h", "3.33.0", False), ("hailo10h", "5.0.0", True), ("hailo10h", "6.0", False)),
     ],
 )
-def test_each_chip_has_compilers_of_its_own(arch: str, version: str, fits: bool) -> None:
+def test_compiler_version_by_chip(arch: str, version: str, fits: bool) -> None:
     sdk = SimpleNamespace(__version__=version)
     if fits:
         assert compiler_version(sdk, arch) == version
@@ -165,7 +165,7 @@ def test_each_chip_has_compilers_of_its_own(arch: str, version: str, fits: bool)
         compiler_version(sdk, arch)
 
 
-def test_sets_are_matched_with_inputs_by_their_shape(job: BuildJob, tmp_path: Path) -> None:
+def test_match_inputs_by_shape(job: BuildJob, tmp_path: Path) -> None:
     shapes = [[1, 1, 100, 64], [1, 16, 1, 64]]
     decoder = replace(job, part="decoder", chip_inputs=shapes, calibration=str(tmp_path / "d.npz"))
     rows = {f"net/input_layer{i + 1}": np.zeros((3, *s[1:]), "f4") for i, s in enumerate(shapes)}
@@ -179,7 +179,7 @@ def test_sets_are_matched_with_inputs_by_their_shape(job: BuildJob, tmp_path: Pa
         match_inputs(arrays, {"net/input_layer1": (16, 1, 64)}, decoder)
 
 
-def test_paths_of_a_job_begin_at_its_file(job: BuildJob, tmp_path: Path) -> None:
+def test_build_job_paths_are_relative_to_its_file(job: BuildJob, tmp_path: Path) -> None:
     packed = replace(job, graph="graph/g.onnx", calibration="c/c.npz", script="s.alls", out="out")
     (tmp_path / "job.json").write_text(packed.to_json())
     found = BuildJob.load(tmp_path / "job.json")

@@ -20,7 +20,7 @@ from whisper_hailo_tools.validate.reference import GraphSources
 from whisper_hailo_tools.validate.validate import decode_greedily, draw_windows
 
 
-def test_windows_are_drawn_from_every_file_in_turns_once(toy_model: Path, speech: Path) -> None:
+def test_draw_windows_takes_turns_through_the_files(toy_model: Path, speech: Path) -> None:
     """Two files of 2.5 s: the content of a window of 2 s is one, so each has three."""
     plan = WindowPlan.make(ModelSpec.load(toy_model).dims, 2.0)
     found = draw_windows(speech, plan, 128, 4)
@@ -31,7 +31,9 @@ def test_windows_are_drawn_from_every_file_in_turns_once(toy_model: Path, speech
     assert len({mel.tobytes() for mel in found.mel}) == 4
 
 
-def test_tokens_that_decoders_are_shown(toy_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decode_greedily_gives_forced_text_end_and_zeros(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Forced ones, what was heard, the end, zeros; cut to the length of a row."""
     spec = ModelSpec.load(toy_model)
     said = {0.0: (21, 22), 1.0: (31, 32, 33, 34, 35), 2.0: ()}
@@ -74,7 +76,7 @@ def test_tokens_that_decoders_are_shown(toy_model: Path, monkeypatch: pytest.Mon
     assert (found.n_prefix, found.lengths) == (1, (4, 6, 2))
 
 
-def test_quantised_is_compared_with_floats_of_the_checkpoint(
+def test_graph_sources_convert_the_checkpoint_to_float(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec, ours, made = ModelSpec.load(toy_model), Path("ours"), Path("made")

@@ -20,7 +20,7 @@ MEL = RNG.standard_normal((2, 80, 120)).astype(np.float32)
 TOKENS = RNG.integers(0, 200, (2, 7))
 
 
-def test_features_are_those_of_the_encoder(toy_checkpoint: Path, toy_model: Path) -> None:
+def test_reference_features_equal_the_encoders(toy_checkpoint: Path, toy_model: Path) -> None:
     expected = Reference(Checkpoint(toy_checkpoint)).encode(MEL)
     with OnnxEncoder(toy_model, ModelSpec.load(toy_model)) as encoder:
         found = difference(encoder.encode(MEL), expected)
@@ -29,7 +29,7 @@ def test_features_are_those_of_the_encoder(toy_checkpoint: Path, toy_model: Path
 
 
 @pytest.mark.parametrize("pad_to", [0, 30, 150])
-def test_logits_are_those_of_the_cached_decoder(
+def test_reference_logits_equal_the_cached_decoders(
     toy_checkpoint: Path, toy_model: Path, pad_to: int
 ) -> None:
     """Zero rows that are really there against the one column that stands for them."""
@@ -41,14 +41,14 @@ def test_logits_are_those_of_the_cached_decoder(
     assert difference(got, expected).relative < 1e-5
 
 
-def test_padding_matters(toy_checkpoint: Path) -> None:
+def test_reference_logits_depend_on_padding(toy_checkpoint: Path) -> None:
     reference = Reference(Checkpoint(toy_checkpoint))
     features = RNG.standard_normal((1, 60, 64))
     bare, padded = (reference.logits(TOKENS[:1], features, pad) for pad in (0, 150))
     assert difference(bare, padded).relative > 1e-3
 
 
-def test_stages_have_the_names_of_the_graphs(toy_checkpoint: Path) -> None:
+def test_reference_stages_have_the_graphs_names(toy_checkpoint: Path) -> None:
     reference = Reference(Checkpoint(toy_checkpoint))
     dims = reference.checkpoint.config.dims
     encoder = [name for name, _ in reference.encoder_stages(MEL)]
@@ -57,7 +57,7 @@ def test_stages_have_the_names_of_the_graphs(toy_checkpoint: Path) -> None:
     assert decoder == stage_names("decoder", dims.n_decoder_layers)
 
 
-def test_a_projection_of_its_own_is_projected_by(toy_checkpoint: Path, tmp_path: Path) -> None:
+def test_reference_uses_an_untied_projection(toy_checkpoint: Path, tmp_path: Path) -> None:
     arrays = random_arrays()
     arrays["proj_out.weight"] = 2 * arrays["decoder.embed_tokens.weight"]
     untied = Reference(Checkpoint(write_checkpoint(tmp_path / "untied", arrays)))

@@ -23,7 +23,7 @@ RNG = np.random.default_rng(1)
 ATOL = 1e-4
 
 
-def test_both_encoders_hear_each_window(toy_model: Path) -> None:
+def test_encoder_runs_read_each_window(toy_model: Path) -> None:
     mel = RNG.standard_normal((2, 80, 200)).astype(np.float32)
     expected = cached_encoder(toy_model).encode(mel)
     assert np.abs(expected[0] - expected[1]).max() > 0.1
@@ -31,7 +31,7 @@ def test_both_encoders_hear_each_window(toy_model: Path) -> None:
     np.testing.assert_allclose(got, expected, atol=ATOL)
 
 
-def test_decoders_read_each_row_s_features_and_pad_as_they_say(toy_model: Path) -> None:
+def test_decoder_runs_read_each_rows_features(toy_model: Path) -> None:
     tokens = RNG.integers(0, 200, (2, 9))
     features = RNG.standard_normal((2, 100, 64)).astype(np.float32)
     bare, padded = cached_decoder(toy_model, 0), cached_decoder(toy_model)
@@ -64,7 +64,7 @@ class Chip:
         return mel * 2
 
 
-def test_chips_of_other_sizes_are_not_compared(
+def test_hef_runs_of_other_sizes_are_refused(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "HefEncoder", Chip)

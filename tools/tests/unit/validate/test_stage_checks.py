@@ -39,7 +39,7 @@ TRUE = best([0, 1, 2, 3, 0], [1, 2, 0, 0, 0])
 WITHIN = Limit("relative", 0.1)
 
 
-def test_encoder_is_judged_by_a_decoders_tokens() -> None:
+def test_try_encoder_compares_a_decoders_tokens() -> None:
     spoiled = FEATURES.copy()
     spoiled[1] += 10  # of the largest value, 12
 
@@ -61,7 +61,7 @@ def test_encoder_is_judged_by_a_decoders_tokens() -> None:
     assert try_encoder("float32", good, made_up_reference(TRUE), judge, WITHIN).status == "passed"
 
 
-def test_decoder_is_judged_row_by_row_up_to_its_zeros() -> None:
+def test_try_decoder_compares_rows_up_to_their_zeros() -> None:
     said = TRUE + np.float32(0.07)
     said[0, 4:], said[1, 3:] = 1e3, 1e3  # behind what is known
     run: Any = MadeUpRun(pad_to=7, says=said)
@@ -76,11 +76,11 @@ def test_decoder_is_judged_row_by_row_up_to_its_zeros() -> None:
     assert (worse.status, worse.tokens) == ("failed", Agreement(2, 3))
 
 
-def test_forced_tokens_and_what_follows_end_decide_nothing() -> None:
+def test_deciding_positions_are_those_of_the_text() -> None:
     assert list(SHOWN.deciding_positions()) == [(0, 1), (0, 2), (1, 1)]
 
 
-def test_layers_are_of_the_first_window_under_reference_names() -> None:
+def test_try_encoder_and_decoder_compare_stages_by_name() -> None:
     mel = WINDOWS.mel[0]
     held = {"embedded": mel + 1, "525": mel * 2 + 1}
     run: Any = MadeUpRun(held=held, names={"features": "525"})
@@ -100,7 +100,7 @@ def test_layers_are_of_the_first_window_under_reference_names() -> None:
         np.testing.assert_array_equal(got, expected)
 
 
-def test_limits_are_of_their_rung_and_measure() -> None:
+def test_limit_of_form_and_measure() -> None:
     assert limit_of("quantised", "int4") == Limit("snr_db", 10)
     assert limit_of("quantised", "int8") == Limit("snr_db", 25)
     assert limit_of("emulated", "int8") == limit_of("hef", "none") == Limit("snr_db", 15)
@@ -112,7 +112,7 @@ def test_limits_are_of_their_rung_and_measure() -> None:
     assert not Limit("snr_db", 20.1).holds(found)
 
 
-def test_a_report_passes_where_nothing_failed() -> None:
+def test_report_passes_without_failures() -> None:
     def report(*statuses: str) -> ParityReport:
         results = tuple(FormResult("float32", "encoder", status, "") for status in statuses)
         return replace(empty, results=results)
@@ -122,7 +122,7 @@ def test_a_report_passes_where_nothing_failed() -> None:
     assert not report("passed", "failed").passed
 
 
-def test_steepest_fall_is_between_two_stages() -> None:
+def test_steepest_fall_is_between_neighbours() -> None:
     def fall(*ratios: float) -> tuple[str, str] | None:
         layers = tuple(LayerResult(str(n), ratio) for n, ratio in enumerate(ratios))
         found = FormResult("float32", "encoder", "failed", "", layers=layers).steepest_fall
@@ -194,7 +194,7 @@ def _rungs(toy_model: Path, *, quantized: bool, checkpoint: object) -> FormCheck
     return FormChecks(sources, made_up_reference(best([0])))
 
 
-def test_each_rung_has_its_graph_and_its_limit(
+def test_check_all_gives_each_form_graph_and_limit(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     Climbed(monkeypatch)
@@ -224,7 +224,7 @@ def test_each_rung_has_its_graph_and_its_limit(
     assert status["float32", "encoder"] == status["quantised", "decoder"] == "not run"
 
 
-def test_a_chip_is_asked_for_the_sizes_that_are_compared(
+def test_check_all_of_chip_needs_the_compared_sizes(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three frames, three positions, five tokens; what does not fit is not run."""

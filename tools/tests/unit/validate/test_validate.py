@@ -44,9 +44,7 @@ def report(int8_model: Path, toy_checkpoint: Path, speech: Path) -> ParityReport
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_every_rung_that_can_be_run_passes(
-    report: ParityReport, int8_model: Path, part: str
-) -> None:
+def test_validate_passes_every_form(report: ParityReport, int8_model: Path, part: str) -> None:
     found = _by_rung(report)
     dims = ModelSpec.load(int8_model).dims
     layers = {"encoder": dims.n_encoder_layers, "decoder": dims.n_decoder_layers}
@@ -70,7 +68,7 @@ def test_every_rung_that_can_be_run_passes(
 
 
 @pytest.mark.slow
-def test_the_report_is_json(report: ParityReport) -> None:
+def test_report_is_json(report: ParityReport) -> None:
     facts = json.loads(report.to_json())
     assert facts["passed"] is True
     assert len(facts["rungs"]) == 10
@@ -79,7 +77,7 @@ def test_the_report_is_json(report: ParityReport) -> None:
 
 
 @pytest.mark.slow
-def test_without_a_checkpoint_the_graphs_are_the_reference(toy_model: Path, speech: Path) -> None:
+def test_validate_without_checkpoint_uses_float_graphs(toy_model: Path, speech: Path) -> None:
     report = validate(toy_model, ValidateOptions(audio=speech, windows=1))
     n_layers = ModelSpec.load(toy_model).dims.n_decoder_layers
     found = _by_rung(report)
@@ -91,9 +89,7 @@ def test_without_a_checkpoint_the_graphs_are_the_reference(toy_model: Path, spee
 
 
 @pytest.mark.slow
-def test_an_emulated_graph_is_judged_where_there_is_one(
-    toy_model: Path, speech: Path, tmp_path: Path
-) -> None:
+def test_validate_judges_an_emulated_graph(toy_model: Path, speech: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(toy_model, model)
     emulate_part(model, EmulateOptions(plan="adds16", audio=speech, count=2))
@@ -107,7 +103,7 @@ def test_an_emulated_graph_is_judged_where_there_is_one(
 
 
 @pytest.mark.slow
-def test_only_forms_that_the_directory_has_are_judged(
+def test_validate_judges_present_forms_only(
     toy_model: Path, toy_checkpoint: Path, speech: Path
 ) -> None:
     options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=1)
@@ -119,7 +115,7 @@ def test_only_forms_that_the_directory_has_are_judged(
 
 
 @pytest.mark.slow
-def test_a_quantised_directory(
+def test_validate_of_quantized_directory_has_limits(
     toy_checkpoint: Path, speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "int4"
@@ -136,7 +132,7 @@ def test_a_quantised_directory(
 
 
 @pytest.mark.slow
-def test_a_graph_that_was_tampered_with_fails(
+def test_validate_of_changed_graph_fails(
     toy_model: Path, toy_checkpoint: Path, speech: Path, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken"
@@ -160,13 +156,13 @@ def test_a_graph_that_was_tampered_with_fails(
     assert not sound[-1]
 
 
-def test_another_checkpoint_is_recognised(toy_model: Path, speech: Path, tmp_path: Path) -> None:
+def test_validate_refuses_another_checkpoint(toy_model: Path, speech: Path, tmp_path: Path) -> None:
     other = write_checkpoint(tmp_path / "other", random_arrays(TOY, seed=1))
     with pytest.raises(ModelError, match=r"model\.safetensors"):
         validate(toy_model, ValidateOptions(audio=speech, checkpoint=str(other)))
 
 
-def test_no_audio(toy_model: Path, tmp_path: Path) -> None:
+def test_validate_without_audio_is_refused(toy_model: Path, tmp_path: Path) -> None:
     with pytest.raises(AudioError, match="no file"):
         validate(toy_model, ValidateOptions(audio=tmp_path))
     soundfile.write(tmp_path / "silent.wav", np.zeros(32_000), 16_000)
@@ -174,7 +170,7 @@ def test_no_audio(toy_model: Path, tmp_path: Path) -> None:
         validate(toy_model, ValidateOptions(audio=tmp_path))
 
 
-def test_no_windows() -> None:
+def test_validate_options_need_a_window() -> None:
     with pytest.raises(OptionError, match="--windows is 0"):
         ValidateOptions(windows=0)
 
@@ -210,7 +206,7 @@ def _compiled(model: Path, out: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_hefs_are_run_where_a_chip_is(
+def test_validate_runs_hefs_on_a_chip(
     machine: Any, toy_model: Path, toy_checkpoint: Path, speech: Path, tmp_path: Path
 ) -> None:
     model = _compiled(toy_model, tmp_path / "model")
@@ -227,7 +223,7 @@ def test_hefs_are_run_where_a_chip_is(
 
 
 @pytest.mark.slow
-def test_a_chip_without_hefs(machine: Any, toy_model: Path, speech: Path) -> None:
+def test_validate_on_chip_without_hefs_says_so(machine: Any, toy_model: Path, speech: Path) -> None:
     found = validate(toy_model, ValidateOptions(audio=speech, windows=1)).results
     reasons = [result.graph for result in found if result.kind == "hef"]
     assert len(reasons) == 2
@@ -235,7 +231,7 @@ def test_a_chip_without_hefs(machine: Any, toy_model: Path, speech: Path) -> Non
 
 
 @pytest.mark.slow
-def test_hefs_of_another_window_are_not_compared(
+def test_validate_skips_hefs_of_another_window(
     machine: Any, toy_model: Path, toy_checkpoint: Path, speech: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
