@@ -15,7 +15,7 @@ import huggingface_hub
 import pytest
 
 from tests.silent import silent
-from tests.unit.checkpoint.small_hub import COMMIT, serving, use_hub
+from tests.unit.checkpoint.fake_hub import COMMIT, serving, use_hub
 from whisper_hailo.checkpoint import hub
 from whisper_hailo.checkpoint.config import read_config
 from whisper_hailo.checkpoint.hub import fetch_files

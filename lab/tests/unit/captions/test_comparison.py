@@ -16,7 +16,7 @@ import pytest
 import soundfile
 
 from tests import moonshine_stand_in
-from tests.unit.checkpoint.small_hub import use_hub
+from tests.unit.checkpoint.fake_hub import use_hub
 from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech
 from whisper_hailo.core.errors import HubError, OptionError
 from whisper_hailo.core.process import install_command

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.standin.hef_file import Wish, hef_bytes
-from tests.unit.backends.hailo.test_contract import encoder
+from tests.unit.backends.hailo.written_hefs import encoder
 from whisper_hailo.backends.hailo import chip as chip_module
 from whisper_hailo.backends.hailo import faults
 from whisper_hailo.backends.hailo.binding import one_line

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tools.tests.unit.validate.made_up import (
+from tools.tests.unit.validate.fake_runs import (
     FEATURES,
     SHOWN,
     WINDOWS,

@@ -1,13 +1,15 @@
-"""An encoder and a decoder as in published HEFs, written to files, also changed ones."""
+"""HEFs written to files: as published, of other sizes, and with a changed description."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.standin.hef_file import Net, Wish, classes, hef_bytes, with_header
+from tests.unit.shapes import TINY, toy_spec
 
 ENCODER = Net(
     "tiny-whisper-encoder-10s",
@@ -43,3 +45,31 @@ def description(data: bytes) -> Any:
     size = struct.unpack_from(">III", data)[2]
     hef.ParseFromString(data[32 : 32 + size])  # of version 0
     return hef
+
+
+SPEC = replace(toy_spec(), name="tiny", dims=TINY)
+
+
+def encoder(frames: int = 1000, mels: int = 80, width: int = 384, positions: int = 0) -> Net:
+    """An encoder of these sizes."""
+    out = (1, positions or frames // 2, width)
+    return Net("encoder", {"encoder/input_layer1": (1, frames, mels)}, {"encoder/norm9": out})
+
+
+def decoder(positions: int = 500, width: int = 384, length: int = 32, last: int = 12967) -> Net:
+    """A decoder whose vocabulary comes in four parts."""
+    inputs = {
+        "decoder/input_layer1": (1, positions, width),
+        "decoder/input_layer2": (length, 1, width),
+    }
+    columns = [12966, 12966, 12966, last]
+    return Net(
+        "decoder", inputs, {f"decoder/conv{i}": (1, length, n) for i, n in enumerate(columns)}
+    )
+
+
+def written(folder: Path, net: Net, **wish: str) -> Path:
+    """A file with this network."""
+    path = folder / "x.hef"
+    path.write_bytes(hef_bytes(Wish([net], **wish)))  # type: ignore[arg-type]
+    return path

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.backends.hailo.nets import DECODER, ENCODER, changed
+from tests.unit.backends.hailo.written_hefs import DECODER, ENCODER, changed
 from whisper_hailo.backends.hailo.hef_contract import recognise
 from whisper_hailo.backends.hailo.hef_file import read_hef
 

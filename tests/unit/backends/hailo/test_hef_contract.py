@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.shapes import TINY, toy_spec
+from tests.standin.hef_file import Net
+from tests.unit.backends.hailo.written_hefs import SPEC, decoder, encoder, written
 from whisper_hailo.backends.hailo.hef_catalog import PAIRS, find_known
 from whisper_hailo.backends.hailo.hef_contract import (
     RUNS_ON,
@@ -19,31 +18,6 @@ from whisper_hailo.backends.hailo.hef_contract import (
 )
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.core.errors import HefError
-
-SPEC = replace(toy_spec(), name="tiny", dims=TINY)
-
-
-def encoder(frames: int = 1000, mels: int = 80, width: int = 384, positions: int = 0) -> Net:
-    out = (1, positions or frames // 2, width)
-    return Net("encoder", {"encoder/input_layer1": (1, frames, mels)}, {"encoder/norm9": out})
-
-
-def decoder(positions: int = 500, width: int = 384, length: int = 32, last: int = 12967) -> Net:
-    """A decoder whose vocabulary comes in four parts."""
-    inputs = {
-        "decoder/input_layer1": (1, positions, width),
-        "decoder/input_layer2": (length, 1, width),
-    }
-    columns = [12966, 12966, 12966, last]
-    return Net(
-        "decoder", inputs, {f"decoder/conv{i}": (1, length, n) for i, n in enumerate(columns)}
-    )
-
-
-def written(folder: Path, net: Net, **wish: str) -> Path:
-    path = folder / "x.hef"
-    path.write_bytes(hef_bytes(Wish([net], **wish)))  # type: ignore[arg-type]
-    return path
 
 
 def test_check_encoder_accepts_any_window_of_the_model(

@@ -11,7 +11,7 @@ import pytest
 from xxhash import xxh3_64_intdigest
 
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes
-from tests.unit.backends.hailo.nets import DECODER, ENCODER, changed
+from tests.unit.backends.hailo.written_hefs import DECODER, ENCODER, changed
 from whisper_hailo.backends.hailo.hef_file import HefFile, check_sum, read_header, read_hef
 from whisper_hailo.core.errors import HefError
 

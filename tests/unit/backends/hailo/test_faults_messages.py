@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.backends.hailo.test_contract import encoder, written
+from tests.unit.backends.hailo.written_hefs import encoder, written
 from whisper_hailo.backends.hailo import faults
 from whisper_hailo.backends.hailo.faults import Faults, status_of, wrong_chip
 from whisper_hailo.backends.hailo.hef_file import HefFile, read_hef

@@ -11,7 +11,7 @@ import pytest
 
 from tests.silent import silent
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.backends.hailo.publisher import Server, serving
+from tests.unit.backends.hailo.hef_server import Server, serving
 from whisper_hailo.backends.hailo import hef_catalog as downloading
 from whisper_hailo.backends.hailo.hef_catalog import (
     PAIRS,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.standin.hef_file import Wish, hef_bytes
-from tests.unit.backends.hailo.nets import DECODER, ENCODER, changed, description, write
+from tests.unit.backends.hailo.written_hefs import DECODER, ENCODER, changed, description, write
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.convert.inspect import describe_hef
 from whisper_hailo.core.errors import HefError
