@@ -1,4 +1,4 @@
-"""The bundled model behind an engine, once for all tests of the listen, and a server of it."""
+"""The bundled model, served once for all tests of the room."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.serve.house import House
-from tests.unit.serve.running import Running, running
+from tests.unit.serve.http_server import RunningServer, run_server
+from tests.unit.serve.micro_service import MicroService
 from whisper_hailo import Transcriber
 
 
 @pytest.fixture(scope="package")
 def transcriber() -> Iterator[Transcriber]:
-    """What the texts of all APIs are compared with."""
+    """Return the transcriber that the texts of all APIs are compared with."""
     with Transcriber.from_model("micro", threads=1) as opened:
         yield opened
 
 
 @pytest.fixture(scope="package")
-def house() -> Iterator[House]:
-    """An engine that is ready."""
-    with House() as opened:
+def micro() -> Iterator[MicroService]:
+    """Return a service whose model is ready."""
+    with MicroService() as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def web(house: House) -> Iterator[Running]:
-    """A server of it on a port; tests that ask in this process have one of their own."""
-    with running(house) as opened:
+def web(micro: MicroService) -> Iterator[RunningServer]:
+    """Return an HTTP server of the service at a port."""
+    with run_server(micro) as opened:
         yield opened

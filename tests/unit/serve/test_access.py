@@ -1,4 +1,4 @@
-"""Who may ask, how often, and how much."""
+"""Keys, hosts, origins and limits of HTTP requests."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ import pytest
 import soundfile
 from starlette.testclient import TestClient
 
-from tests.unit.serve.house import House
-from tests.unit.serve.running import running
-from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
+from tests.unit.serve.http_client import TRANSCRIPTIONS, client, transcribe
+from tests.unit.serve.http_server import run_server
+from tests.unit.serve.micro_service import MicroService
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.http import connections
 from whisper_hailo.serve import access
@@ -29,8 +29,8 @@ from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 from whisper_hailo.serve.service import TranscriptionService
 
 
-def test_a_key_is_needed_where_there_are_some(house: House) -> None:
-    web = client(house, safety=SafetyOptions(api_key=("first", "second")))
+def test_access_with_keys_needs_one(micro: MicroService) -> None:
+    web = client(micro, safety=SafetyOptions(api_key=("first", "second")))
     for headers in ({}, {"Authorization": "Bearer third"}, {"Authorization": "Basic first"}):
         answer = transcribe(web, headers=headers)
         assert answer.status_code == 401
@@ -43,17 +43,17 @@ def test_a_key_is_needed_where_there_are_some(house: House) -> None:
     assert web.get("/metrics").status_code == 401
 
 
-def test_the_server_is_asked_for_by_its_own_names_only(house: House) -> None:
-    web = client(house, safety=SafetyOptions(allow_host=("home.example",)))
+def test_access_foreign_host_is_421(micro: MicroService) -> None:
+    web = client(micro, safety=SafetyOptions(allow_host=("home.example",)))
     for host, status in (("evil.example", 421), ("home.example", 200), ("localhost", 200)):
         assert web.get("/v1/models", headers={"Host": host}).status_code == status
         assert web.get("/health", headers={"Host": host}).status_code == 200
 
 
-def test_foreign_name_is_told_how_to_allow_it(
-    house: House, caplog: pytest.LogCaptureFixture
+def test_access_foreign_host_message_names_the_option(
+    micro: MicroService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    web = client(house)
+    web = client(micro)
     with caplog.at_level(logging.INFO):
         answer = web.get("/v1/models", headers={"Host": "whisper:8000"})
     assert answer.status_code == 421
@@ -61,14 +61,14 @@ def test_foreign_name_is_told_how_to_allow_it(
     assert "--allow-host whisper" in caplog.text
 
 
-def test_allowed_suffix_stands_for_all_names_below(house: House) -> None:
-    web = client(house, safety=SafetyOptions(allow_host=("*.lan", "*.fritz.box")))
+def test_allow_host_suffix_allows_all_names_below(micro: MicroService) -> None:
+    web = client(micro, safety=SafetyOptions(allow_host=("*.lan", "*.fritz.box")))
     for host, status in (("pi.lan", 200), ("a.fritz.box:80", 200), ("lan", 421), ("x.plan", 421)):
         assert web.get("/v1/models", headers={"Host": host}).status_code == status
 
 
-def test_trusted_proxy_speaks_for_its_clients(
-    house: House, caplog: pytest.LogCaptureFixture
+def test_trusted_proxy_names_its_clients(
+    micro: MicroService, caplog: pytest.LogCaptureFixture
 ) -> None:
     safety = SafetyOptions(allow_host=("speech.example",), trusted_proxy=("10.0.0.0/8",))
     forwarded = {
@@ -77,7 +77,7 @@ def test_trusted_proxy_speaks_for_its_clients(
         "Origin": "https://speech.example",
         "Host": "speech.example",
     }
-    app = client(house, safety=safety).app
+    app = client(micro, safety=safety).app
     for peer, counted in (("10.1.2.3", "192.0.2.7"), ("192.0.2.9", "192.0.2.9")):
         web = TestClient(app, "http://127.0.0.1:8000", client=(peer, 5))
         with caplog.at_level(logging.INFO):
@@ -86,13 +86,15 @@ def test_trusted_proxy_speaks_for_its_clients(
 
 
 @pytest.mark.parametrize("proxy", ["nginx", "10.0.0.1/8", ""])
-def test_trusted_proxy_is_an_address(proxy: str) -> None:
+def test_trusted_proxy_without_address_raises(proxy: str) -> None:
     with pytest.raises(OptionError, match="trusted-proxy"):
         SafetyOptions(trusted_proxy=(proxy,))
 
 
-def test_refused_requests_are_logged(house: House, caplog: pytest.LogCaptureFixture) -> None:
-    web = client(house, safety=SafetyOptions(api_key=("k",)))
+def test_access_refusals_are_logged_in_one_line(
+    micro: MicroService, caplog: pytest.LogCaptureFixture
+) -> None:
+    web = client(micro, safety=SafetyOptions(api_key=("k",)))
     key = {"Authorization": "Bearer k"}
     with caplog.at_level(logging.INFO):
         web.get("/v1/models")
@@ -104,19 +106,21 @@ def test_refused_requests_are_logged(house: House, caplog: pytest.LogCaptureFixt
     assert "\n" not in "".join(refused)
 
 
-def test_full_temporary_folder_is_507(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upload_with_full_temporary_folder_is_507(
+    micro: MicroService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("tempfile.SpooledTemporaryFile.rollover", full)
     files = {"file": ("a.wav", bytes(2 << 20))}
-    answer = client(house).post(TRANSCRIPTIONS, files=files)
+    answer = client(micro).post(TRANSCRIPTIONS, files=files)
     assert answer.status_code == 507
     assert "temporary folder" in answer.json()["error"]["message"]
 
 
-def test_pages_of_others_may_not_ask(house: House) -> None:
-    web = client(house)
+def test_access_foreign_origin_is_403(micro: MicroService) -> None:
+    web = client(micro)
     foreign = {"Origin": "http://evil.example"}
     assert transcribe(web, headers=foreign).status_code == 403
     assert transcribe(web, headers={"Origin": "http://127.0.0.1:8000"}).status_code == 200
@@ -124,9 +128,9 @@ def test_pages_of_others_may_not_ask(house: House) -> None:
     assert "access-control-allow-origin" not in answer.headers
 
 
-def test_pages_that_are_listed_may(house: House) -> None:
+def test_access_allowed_origin_is_answered(micro: MicroService) -> None:
     home = {"Origin": "http://home.example"}
-    web = client(house, safety=SafetyOptions(allow_origin=("http://home.example",)))
+    web = client(micro, safety=SafetyOptions(allow_origin=("http://home.example",)))
     answer = transcribe(web, headers=home)
     assert answer.status_code == 200
     assert answer.headers["access-control-allow-origin"] == "http://home.example"
@@ -135,11 +139,11 @@ def test_pages_that_are_listed_may(house: House) -> None:
     assert transcribe(web, headers={"Origin": "http://evil.example"}).status_code == 403
 
 
-def test_an_upload_has_a_size_at_most(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upload_too_large_is_413(micro: MicroService, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = LimitOptions(max_upload_mib=1)
-    limited = TranscriptionService(house.service.models, house.metrics, limits)
-    monkeypatch.setattr(house, "service", limited)
-    web = client(house)
+    limited = TranscriptionService(micro.service.models, micro.metrics, limits)
+    monkeypatch.setattr(micro, "service", limited)
+    web = client(micro)
     files = {"file": ("a.wav", bytes(2 << 20))}
     answer = web.post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
     assert answer.status_code == 413
@@ -155,7 +159,7 @@ def test_an_upload_has_a_size_at_most(house: House, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("honest", [True, False])
-def test_a_small_file_that_is_a_long_recording_is_stopped(honest: bool) -> None:
+def test_upload_small_file_of_long_audio_is_413(honest: bool) -> None:
     silence = io.BytesIO()
     soundfile.write(silence, np.zeros(16_000 * 90, np.int16), 16_000, format="FLAC")
     data = bytearray(silence.getvalue())
@@ -163,7 +167,7 @@ def test_a_small_file_that_is_a_long_recording_is_stopped(honest: bool) -> None:
     if not honest:  # the number of samples in its header: unknown
         data[21] &= 0xF0
         data[22:26] = bytes(4)
-    with House(limits=LimitOptions(max_audio_s=20.0)) as small:
+    with MicroService(limits=LimitOptions(max_audio_s=20.0)) as small:
         files = {"file": ("a.flac", bytes(data))}
         answer = client(small).post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
         assert answer.status_code == 413
@@ -171,7 +175,7 @@ def test_a_small_file_that_is_a_long_recording_is_stopped(honest: bool) -> None:
         assert transcribe(client(small)).status_code == 200
 
 
-def test_keys_are_read_from_a_file(tmp_path: Path) -> None:
+def test_keys_in_file_follow_typed_ones(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("one\n\n two and three \n")
     assert SafetyOptions(api_key=("zero",), api_key_file=file).keys() == (
@@ -186,8 +190,8 @@ def test_keys_are_read_from_a_file(tmp_path: Path) -> None:
         SafetyOptions(api_key_file=tmp_path / "nowhere").keys()
 
 
-def test_metrics_tell_what_was_done_and_what_failed(house: House) -> None:
-    web = client(house)
+def test_metrics_count_requests_and_failures(micro: MicroService) -> None:
+    web = client(micro)
     transcribe(web)
     transcribe(web, language="xx")
     page = web.get("/metrics").text
@@ -198,23 +202,21 @@ def test_metrics_tell_what_was_done_and_what_failed(house: House) -> None:
     assert 'whisper_hailo_stage_seconds_total{stage="decode"}' in page
 
 
-def test_a_client_that_stalls_in_the_middle_is_sent_away(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_upload_that_stalls_is_408(micro: MicroService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "STALL_S", 0.05)
     sent: list[dict[str, Any]] = []
 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(client(house).app(_upload(), _never, send))
+    asyncio.run(client(micro).app(_upload(), _never, send))
     assert sent[0]["status"] == 408
 
 
-def test_client_that_sends_drop_by_drop_is_sent_away_in_end(
-    house: House, monkeypatch: pytest.MonkeyPatch
+def test_upload_slower_than_the_minimum_is_408(
+    micro: MicroService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Eight seconds a drop: none alone is late, and of the fifth nothing is waited for."""
+    """A byte every 8 s: none is late alone, but the fifth exceeds the slowest rate."""
     sent: list[dict[str, Any]] = []
     n_drops = 0
     monkeypatch.setattr(access, "time", SimpleNamespace(monotonic=lambda: 8.0 * n_drops))
@@ -229,35 +231,35 @@ def test_client_that_sends_drop_by_drop_is_sent_away_in_end(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(client(house).app(_upload(), drip, send))
+    asyncio.run(client(micro).app(_upload(), drip, send))
     assert sent[0]["status"] == 408
     assert n_drops == 5
 
 
-def test_what_all_clients_send_has_room_or_is_refused() -> None:
-    with House(limits=LimitOptions(max_stored_mib=3)) as house:
-        web = client(house)
+def test_upload_beyond_stored_limit_is_503() -> None:
+    with MicroService(limits=LimitOptions(max_stored_mib=3)) as micro:
+        web = client(micro)
         files = {"file": ("a.wav", bytes(4 << 20))}
         answer = web.post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"
         assert "expected 3 MiB at most" in answer.json()["error"]["message"]
-        assert house.service.quota.n_bytes == 0
+        assert micro.service.quota.n_bytes == 0
         for _ in range(3):
             assert transcribe(web).status_code == 200
-        assert house.service.quota.n_bytes == 0
+        assert micro.service.quota.n_bytes == 0
 
 
 @pytest.mark.parametrize(
     "said",
     [pytest.param(b"", marks=pytest.mark.slow), b"GET /health HTTP/1.1\r\nHost: loc", b"GET /"],
 )
-def test_a_head_that_does_not_end_is_not_waited_for(
-    house: House, monkeypatch: pytest.MonkeyPatch, said: bytes
+def test_request_head_without_end_is_disconnected(
+    micro: MicroService, monkeypatch: pytest.MonkeyPatch, said: bytes
 ) -> None:
     monkeypatch.setattr(connections, "IDLE_S", 0.3)
     whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with running(house) as web:
+    with run_server(micro) as web:
         for before in (b"", whole):  # the second request of a connection, too
             with socket.create_connection(("127.0.0.1", web.port), 30) as talk:
                 talk.sendall(before)
@@ -281,16 +283,16 @@ _UPGRADE = (
 @pytest.mark.parametrize(
     "body", [b"Content-Length: 9\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"]
 )
-def test_websocket_upgrade_with_a_body_is_400(house: House, body: bytes) -> None:
-    with running(house) as web, socket.create_connection(("127.0.0.1", web.port), 30) as talk:
+def test_websocket_upgrade_with_a_body_is_400(micro: MicroService, body: bytes) -> None:
+    with run_server(micro) as web, socket.create_connection(("127.0.0.1", web.port), 30) as talk:
         talk.sendall(_UPGRADE + body)
         assert talk.recv(1 << 12).startswith(b"HTTP/1.1 400 ")
         assert talk.recv(1) == b""
 
 
-def test_idle_sockets_make_room_for_requests(house: House) -> None:
+def test_connections_idle_ones_make_room(micro: MicroService) -> None:
     whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with running(house, connections=4) as web, ExitStack() as held:
+    with run_server(micro, connections=4) as web, ExitStack() as held:
         for _ in range(40):
             held.enter_context(socket.create_connection(("127.0.0.1", web.port), 30))
         with socket.create_connection(("127.0.0.1", web.port), 30) as talk:
@@ -298,8 +300,8 @@ def test_idle_sockets_make_room_for_requests(house: House) -> None:
             assert b"200 OK" in talk.recv(1 << 12)
 
 
-def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:
-    with House() as ending:
+def test_service_stopped_is_not_ready_and_refuses() -> None:
+    with MicroService() as ending:
         web = client(ending)
         assert web.get("/ready").status_code == 200
         ending.service.stop()
@@ -311,9 +313,9 @@ def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:
         assert "about to end" in answer.json()["error"]["message"]
 
 
-def test_who_only_reads_needs_no_place() -> None:
-    with House(limits=LimitOptions(queue=1, queue_each=1)) as house:
-        _only_readers_are_answered(client(house))
+def test_access_get_request_needs_no_place() -> None:
+    with MicroService(limits=LimitOptions(queue=1, queue_each=1)) as micro:
+        _only_readers_are_answered(client(micro))
 
 
 def _only_readers_are_answered(web: TestClient) -> None:
@@ -343,7 +345,7 @@ async def _never() -> dict[str, Any]:
 
 
 def _upload() -> dict[str, Any]:
-    """The beginning of a request that sends something."""
+    """Return the scope of an upload."""
     headers = [
         (b"host", b"localhost"),
         (b"content-type", b"multipart/form-data; boundary=x"),

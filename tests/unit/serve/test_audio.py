@@ -1,4 +1,4 @@
-"""What clients send as audio is decoded no further than it may, and as the command decodes it."""
+"""Decoding of uploads: equal to the command's, and within limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.serve.house import DEMO
+from tests.unit.serve.micro_service import DEMO
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.serve import audio
@@ -29,13 +29,13 @@ def stored(quota: Quota | None = None) -> Reservation:
     return Reservation(quota or Quota())
 
 
-def test_a_file_is_decoded_as_the_command_does() -> None:
+def test_decoders_file_equals_load_audio() -> None:
     with DEMO.open("rb") as file:
         heard = asyncio.run(AudioDecoders(LimitOptions()).decode(file, "demo.flac", stored()))
     assert np.array_equal(heard, load_audio(DEMO))
 
 
-def test_what_is_long_lies_on_the_disk() -> None:
+def test_decoders_long_audio_lies_on_disk() -> None:
     sound = io.BytesIO()
     soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
     heard = asyncio.run(AudioDecoders(LimitOptions()).decode(sound, "long.flac", stored()))
@@ -44,7 +44,7 @@ def test_what_is_long_lies_on_the_disk() -> None:
     assert np.array_equal(heard, load_audio(sound))
 
 
-def test_only_beginning_is_decoded_where_no_more_is_asked_for() -> None:
+def test_decoders_max_s_returns_the_beginning() -> None:
     data = io.BytesIO(bytes(32_000 * 100))
     heard = asyncio.run(
         AudioDecoders(LimitOptions()).decode(data, None, stored(), pcm=PcmFormat(), max_s=10.0)
@@ -52,7 +52,7 @@ def test_only_beginning_is_decoded_where_no_more_is_asked_for() -> None:
     assert heard.size == 160_000
 
 
-def test_who_leaves_ends_the_decoding_before_the_file_is_closed(
+def test_decoders_cancelled_end_before_returning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun, let_go, ended = threading.Event(), threading.Event(), threading.Event()
@@ -91,7 +91,7 @@ def test_who_leaves_ends_the_decoding_before_the_file_is_closed(
 
 
 @pytest.mark.parametrize("times", [1, 5])
-def test_foreign_formats_are_decoded_from_uploads_of_any_size(times: int) -> None:
+def test_decoders_other_formats_of_any_size_are_decoded(times: int) -> None:
     sound = np.tile(load_audio(DEMO), times)
     with tempfile.SpooledTemporaryFile(1 << 20) as upload:
         content = io.BytesIO()
@@ -105,7 +105,7 @@ def test_foreign_formats_are_decoded_from_uploads_of_any_size(times: int) -> Non
     assert np.allclose(heard, sound, atol=1e-4)
 
 
-def test_what_is_decoded_has_room_or_is_refused() -> None:
+def test_decoders_beyond_reservation_raise() -> None:
     seconds = load_audio(DEMO).size / 16_000
     quota = Quota(LimitOptions(max_stored_mib=3))
     with Reservation(quota) as first, Reservation(quota) as second:

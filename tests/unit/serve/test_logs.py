@@ -22,7 +22,7 @@ def fail(logger: logging.Logger, error: Exception) -> None:
         logger.exception("Exception in %s", "callback")
 
 
-def test_each_kind_passes_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_network_log_passes_each_kind_once(caplog: pytest.LogCaptureFixture) -> None:
     one, other = logging.getLogger("asyncio"), logging.getLogger("uvicorn.error")
 
     async def log() -> None:
@@ -44,7 +44,7 @@ def test_each_kind_passes_once(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.messages[-1] == "and on", "afterwards they are as they were"
 
 
-def test_next_period_begins_again() -> None:
+def test_rate_limit_next_period_begins_again() -> None:
     clock = [0.0]
     limit = RateLimit(2, lambda: clock[0])
 

@@ -13,19 +13,20 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.serve.house import LONG, House
-from tests.unit.serve.realtime_client import BUFFER, talk
-from tests.unit.serve.running import running
-from tests.unit.serve.web import TRANSCRIPTIONS, client
+from tests.unit.serve.http_client import TRANSCRIPTIONS, client
+from tests.unit.serve.http_server import run_server
+from tests.unit.serve.micro_service import LONG, MicroService
+from tests.unit.serve.routes.realtime.realtime_client import BUFFER, talk
 from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
+from whisper_hailo.serve.uploads import MAX_FIELD_BYTES
 
 
-def test_rate_above_the_limit_is_429() -> None:
-    with House(limits=LimitOptions(rate=2)) as house:
-        web = client(house)
+def test_quota_rate_above_the_limit_is_429() -> None:
+    with MicroService(limits=LimitOptions(rate=2)) as micro:
+        web = client(micro)
         statuses = [web.get("/v1/models").status_code for _ in range(3)]
         assert statuses == [200, 200, 429]
         answer = web.get("/v1/models")
@@ -34,7 +35,7 @@ def test_rate_above_the_limit_is_429() -> None:
         assert web.get("/health").status_code == 200
 
 
-def test_rate_is_per_client_and_recovers() -> None:
+def test_quota_rate_is_per_client_and_recovers() -> None:
     now_s = 0.0
     quota = Quota(LimitOptions(rate=2), lambda: now_s)
     for _ in range(2):
@@ -48,8 +49,8 @@ def test_rate_is_per_client_and_recovers() -> None:
         quota.count_request("one")
 
 
-def test_remembered_clients_are_bounded() -> None:
-    """Those that came last, of whom nobody may come again."""
+def test_quota_remembered_clients_are_bounded() -> None:
+    """Only the clients that came last are remembered."""
     quota = Quota(LimitOptions(rate=1), lambda: 0.0)
     for number in range(10_000):
         quota.count_request(f"client {number}")
@@ -59,7 +60,7 @@ def test_remembered_clients_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("kind", ["hold_request", "hold_live_stream"])
-def test_places_are_limited_in_all_and_per_client(kind: str) -> None:
+def test_quota_places_are_limited_in_all_and_per_client(kind: str) -> None:
     quota = Quota(LimitOptions(queue=3, queue_each=2, live=3))
     hold = getattr(quota, kind)
     with hold("one"), hold("one"):
@@ -72,11 +73,11 @@ def test_places_are_limited_in_all_and_per_client(kind: str) -> None:
 
 
 class Name(str):
-    """A name that tells whether it is still remembered."""
+    """A name of which there can be weak references."""
 
 
 @pytest.mark.parametrize("kind", ["hold_request", "hold_live_stream"])
-def test_client_without_a_place_is_forgotten(kind: str) -> None:
+def test_quota_client_without_place_is_forgotten(kind: str) -> None:
     quota, name = Quota(), Name("one")
     with getattr(quota, kind)(name):
         remembered = weakref.ref(name)
@@ -85,7 +86,7 @@ def test_client_without_a_place_is_forgotten(kind: str) -> None:
     assert remembered() is None
 
 
-def test_bytes_are_given_back_with_their_reservation() -> None:
+def test_reservation_closed_gives_bytes_back() -> None:
     quota = Quota(LimitOptions(max_stored_mib=1))
     with Reservation(quota) as stored:
         stored.take(1 << 20)
@@ -106,20 +107,22 @@ def wait_for(is_over: Callable[[], bool]) -> bool:
 
 @pytest.mark.parametrize(
     "fields",
-    [{f"f{n}": "x" for n in range(100)}, {"prompt": "x" * (1 << 20)}],
+    [{f"f{n}": "x" for n in range(100)}, {"prompt": "x" * (MAX_FIELD_BYTES + 1)}],
     ids=["many", "large"],
 )
-def test_form_fields_are_few_and_small(house: House, fields: dict[str, str]) -> None:
+def test_upload_too_many_or_large_fields_are_400(
+    micro: MicroService, fields: dict[str, str]
+) -> None:
     files = {"file": ("a.wav", b"")}
-    answer = client(house).post(TRANSCRIPTIONS, data=fields, files=files)
+    answer = client(micro).post(TRANSCRIPTIONS, data=fields, files=files)
     assert answer.status_code == 400
     assert "aximum" in answer.json()["error"]["message"]
 
 
-def test_realtime_append_without_room_is_refused() -> None:
+def test_session_append_without_room_is_an_error() -> None:
     with (
-        House(limits=LimitOptions(max_stored_mib=1)) as house,
-        running(house) as web,
+        MicroService(limits=LimitOptions(max_stored_mib=1)) as micro,
+        run_server(micro) as web,
         talk(web) as said,
     ):
         said.update()
@@ -128,20 +131,20 @@ def test_realtime_append_without_room_is_refused() -> None:
         said.append(bytes(48_000))
         said.say(BUFFER + "clear")
         assert said.until(BUFFER + "cleared", "error")["type"] == BUFFER + "cleared"
-        assert wait_for(lambda: not house.service.quota.n_bytes)
+        assert wait_for(lambda: not micro.service.quota.n_bytes)
 
 
-def test_live_place_is_freed_while_sound_waits() -> None:
-    with House() as house, running(house) as web:
+def test_session_departed_client_frees_its_place() -> None:
+    with MicroService() as micro, run_server(micro) as web:
         with talk(web, close_timeout=0.1) as said:
             said.update()
             said.append(bytes(30 << 20), 14 << 20)
             said.socket.socket.shutdown(socket.SHUT_RDWR)
-        assert wait_for(lambda: not house.model.queue.n_live)
-        assert wait_for(lambda: not house.service.quota.n_bytes)
+        assert wait_for(lambda: not micro.model.queue.n_live)
+        assert wait_for(lambda: not micro.service.quota.n_bytes)
 
 
-def test_decoded_audio_is_freed_without_the_collector() -> None:
+def test_upload_of_departed_client_is_freed_without_gc() -> None:
     audio, sound = np.tile(load_audio(LONG[0]), 20), io.BytesIO()
     soundfile.write(sound, audio, 16_000, format="FLAC")
     head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.flac"\r\n\r\n'
@@ -156,13 +159,13 @@ def test_decoded_audio_is_freed_without_the_collector() -> None:
             type(thing) is np.memmap and thing.size == audio.size for thing in gc.get_objects()
         )
 
-    with House() as house, running(house) as web:
+    with MicroService() as micro, run_server(micro) as web:
         gc.disable()
         try:
             for _ in range(3):
                 with socket.create_connection(("127.0.0.1", web.port), PATIENCE_S) as talking:
                     talking.sendall(request + body)
-                    assert wait_for(lambda: bool(house.model.queue.n_unfinished))
+                    assert wait_for(lambda: bool(micro.model.queue.n_unfinished))
                     assert is_mapped()
                 assert wait_for(lambda: not is_mapped())
         finally:

@@ -27,14 +27,14 @@ print(*({{*sys.modules}} & {{*{_LARGE}}}))
 """
 
 
-def test_a_server_of_wyoming_alone_loads_no_http() -> None:
+def test_wyoming_server_imports_no_http() -> None:
     command = [sys.executable, "-c", _PROGRAM]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
 
 @pytest.mark.slow
-def test_the_server_is_found_by_its_name_while_it_runs() -> None:
+def test_announce_wyoming_is_found_while_it_lasts() -> None:
     async def look() -> tuple[AsyncServiceInfo | None, AsyncServiceInfo | None]:
         async with announce_wyoming("kitchen", "127.0.0.1", 10_300):
             there = await ask()
@@ -56,7 +56,7 @@ def test_the_server_is_found_by_its_name_while_it_runs() -> None:
     assert gone is None
 
 
-def test_an_address_that_is_none_is_told() -> None:
+def test_announce_wyoming_unknown_host_raises() -> None:
     async def look() -> None:
         async with announce_wyoming("kitchen", "no.such.host.invalid", 10_300):
             pass

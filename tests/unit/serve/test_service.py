@@ -1,4 +1,4 @@
-"""The engine: many clients, one model, the text of each as if it were alone."""
+"""The service: many clients, one model, the text of each as if it were alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, PHRASES, House, caller
+from tests.unit.serve.micro_service import (
+    DEMO,
+    DEMO_TEXT,
+    GERMAN,
+    LONG,
+    OPTIONS,
+    PHRASES,
+    MicroService,
+    caller,
+)
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.backends.onnx import OnnxEncoder
@@ -31,15 +40,15 @@ from whisper_hailo.transcription.longform.options import LongOptions
 pytestmark = pytest.mark.slow
 
 
-def test_clients_are_decoded_together_and_each_is_told_its_own(
-    house: House, transcriber: Transcriber
+def test_service_concurrent_clients_get_their_own_text(
+    micro: MicroService, transcriber: Transcriber
 ) -> None:
     clips = [load_audio(path) for path in (DEMO, *GERMAN[:3], *PHRASES[:2], LONG[0])]
     prompts = ["Waffles.", None, "Guten Tag.", None, "Please.", None, None]
 
     async def ask() -> list[str]:
         asked = (
-            house.text(clip, client=f"client {number}", prompt=prompt)
+            micro.text(clip, client=f"client {number}", prompt=prompt)
             for number, (clip, prompt) in enumerate(zip(clips, prompts, strict=True))
         )
         return await asyncio.gather(*asked)
@@ -51,11 +60,13 @@ def test_clients_are_decoded_together_and_each_is_told_its_own(
         assert text == transcriber.transcribe(clip, options).text
 
 
-def test_segments_come_before_the_end(house: House, transcriber: Transcriber) -> None:
+def test_ticket_segments_come_before_the_transcript(
+    micro: MicroService, transcriber: Transcriber
+) -> None:
     audio = load_audio(LONG[0])
 
     async def ask() -> list[str]:
-        with house.service.submit(audio, Choices(), caller()) as ticket:
+        with micro.service.submit(audio, Choices(), caller()) as ticket:
             texts = []
             async for segment in ticket.segments():
                 with pytest.raises(RuntimeError):
@@ -70,57 +81,57 @@ def test_segments_come_before_the_end(house: House, transcriber: Transcriber) ->
     assert len(texts) > 1
 
 
-def test_who_leaves_frees_the_place_and_stops_the_work() -> None:
+def test_ticket_closed_frees_place_and_stops_decoding() -> None:
     endless = np.tile(load_audio(DEMO), 200)
 
-    async def ask(house: House) -> None:
-        with house.service.submit(endless, Choices(), caller()) as ticket:
+    async def ask(micro: MicroService) -> None:
+        with micro.service.submit(endless, Choices(), caller()) as ticket:
             async for _ in ticket.segments():
-                (job,) = house.model.queue.unfinished
+                (job,) = micro.model.queue.unfinished
                 break
-        assert house.model.queue.n_unfinished == 0
-        assert await house.text(load_audio(DEMO)) == DEMO_TEXT
+        assert micro.model.queue.n_unfinished == 0
+        assert await micro.text(load_audio(DEMO)) == DEMO_TEXT
         assert isinstance(job.recording.failure, ClientDisconnectedError)
         assert job.recording.share.n_windows < 100
 
-    with House(limits=LimitOptions(queue=1)) as house:
-        asyncio.run(ask(house))
+    with MicroService(limits=LimitOptions(queue=1)) as micro:
+        asyncio.run(ask(micro))
 
 
-def test_a_request_that_is_late_is_given_up(house: House) -> None:
+def test_ticket_past_deadline_raises(micro: MicroService) -> None:
     endless = np.tile(load_audio(DEMO), 200)
 
     async def ask() -> None:
         limits = LimitOptions(deadline_s=0.2)
-        late = TranscriptionService(house.service.models, house.metrics, limits)
+        late = TranscriptionService(micro.service.models, micro.metrics, limits)
         with late.submit(endless, Choices(), caller()) as ticket:
             await ticket.result()
 
     with pytest.raises(DeadlineExceededError, match=r"0\.2 s deadline"):
         asyncio.run(ask())
-    assert house.model.queue.n_unfinished == 0
+    assert micro.model.queue.n_unfinished == 0
 
 
-def test_unsupported_options_are_refused_before_they_wait(house: House) -> None:
+def test_submit_unsupported_options_raise_at_once(micro: MicroService) -> None:
     with pytest.raises(OptionError, match="xx"):
-        asyncio.run(house.text(load_audio(DEMO), language="xx"))
-    assert house.model.queue.n_unfinished == 0
+        asyncio.run(micro.text(load_audio(DEMO), language="xx"))
+    assert micro.model.queue.n_unfinished == 0
 
 
-def test_a_model_that_rests_is_there_again_for_the_next() -> None:
-    with House(release_after_s=0.01) as house:
+def test_model_released_when_idle_is_loaded_again() -> None:
+    with MicroService(release_after_s=0.01) as micro:
         for _ in range(2):
-            while house.model.state is not ModelState.RELEASED:
+            while micro.model.state is not ModelState.RELEASED:
                 time.sleep(0.01)
-            assert asyncio.run(house.text(load_audio(DEMO))) == DEMO_TEXT
+            assert asyncio.run(micro.text(load_audio(DEMO))) == DEMO_TEXT
 
 
-def test_what_breaks_the_schedule_is_told_and_the_next_is_served() -> None:
+def test_model_broken_schedule_fails_jobs_then_recovers() -> None:
     class BrokenError(Exception):
         pass
 
-    house, broken = House(), []
-    next_job = house.model.queue.next
+    micro, broken = MicroService(), []
+    next_job = micro.model.queue.next
 
     def fall(**named: bool) -> Any:
         job = next_job(**named)
@@ -129,33 +140,33 @@ def test_what_breaks_the_schedule_is_told_and_the_next_is_served() -> None:
             raise BrokenError
         return job
 
-    house.model.queue.next = fall  # type: ignore[method-assign]
+    micro.model.queue.next = fall  # type: ignore[method-assign]
 
     async def ask() -> None:
         with pytest.raises(BrokenError):
-            await house.text(load_audio(DEMO))
-        assert await house.text(load_audio(DEMO)) == DEMO_TEXT
+            await micro.text(load_audio(DEMO))
+        assert await micro.text(load_audio(DEMO)) == DEMO_TEXT
 
-    with house:
+    with micro:
         asyncio.run(ask())
 
 
-def test_a_model_that_cannot_be_loaded_is_told_at_once() -> None:
-    house = House()
-    transcriber = house.model.transcriber
+def test_model_that_cannot_be_loaded_raises_at_open() -> None:
+    micro = MicroService()
+    transcriber = micro.model.transcriber
     transcriber.open = _fail  # type: ignore[method-assign]
     with pytest.raises(DeviceError, match="no chip"):
-        house.open()
+        micro.open()
 
 
 def _fail() -> Any:
     raise DeviceError("no chip; plug one in")
 
 
-def test_the_temperature_of_a_chip_is_told_while_it_is_open() -> None:
-    house = House()
-    assert b"chip_celsius" not in house.metrics.render_page()
-    transcriber = house.model.transcriber
+def test_metrics_chip_temperature_only_while_open() -> None:
+    micro = MicroService()
+    assert b"chip_celsius" not in micro.metrics.render_page()
+    transcriber = micro.model.transcriber
     encoder = transcriber.encoder
     assert encoder is not None
     type(encoder).temperature_c = property(lambda _self: 41.5)  # type: ignore[attr-defined]
@@ -169,7 +180,7 @@ def test_the_temperature_of_a_chip_is_told_while_it_is_open() -> None:
         del type(encoder).temperature_c  # type: ignore[attr-defined]
 
 
-def test_clients_have_equal_shares() -> None:
+def test_service_clients_get_equal_shares() -> None:
     shares: list[tuple[int, int]] = []
     done = threading.Event()
 
@@ -178,10 +189,10 @@ def test_clients_have_equal_shares() -> None:
             shares.append((greedy[0].recording.share.n_windows, modest.recording.share.n_windows))
             done.set()
 
-    with House(batch_size=1) as house:
+    with MicroService(batch_size=1) as micro:
 
         def ask(client: str, told: Any) -> Job:
-            return house.model.submit(load_audio(DEMO), Choices(), caller(client), told)
+            return micro.model.submit(load_audio(DEMO), Choices(), caller(client), told)
 
         greedy = [ask("greedy", lambda _event: None) for _ in range(16)]
         modest = ask("modest", tell)
@@ -193,7 +204,7 @@ def test_clients_have_equal_shares() -> None:
     assert had <= own + 2
 
 
-def test_short_command_is_short_window_where_that_is_asked_for(
+def test_service_trim_window_shortens_the_window(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shapes: list[tuple[int, ...]] = []
@@ -203,7 +214,7 @@ def test_short_command_is_short_window_where_that_is_asked_for(
         shapes.append(mel.shape)
         return encode(encoder, mel)
 
-    with House(long=LongOptions(trim_window=True)) as house:
+    with MicroService(long=LongOptions(trim_window=True)) as micro:
         monkeypatch.setattr(OnnxEncoder, "encode", noted)
-        asyncio.run(house.text(load_audio(DEMO)[: 3 * SAMPLE_RATE_HZ]))
+        asyncio.run(micro.text(load_audio(DEMO)[: 3 * SAMPLE_RATE_HZ]))
     assert shapes == [(1, 80, 500)]

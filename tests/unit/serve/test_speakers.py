@@ -13,8 +13,8 @@ import soundfile
 from openai.types.audio import TranscriptionDiarized
 from starlette.testclient import TestClient
 
-from tests.unit.serve.house import DEMO, House
-from tests.unit.serve.web import client, transcribe
+from tests.unit.serve.http_client import client, transcribe
+from tests.unit.serve.micro_service import DEMO, MicroService
 from tests.unit.speakers.voices_of_tones import tone_diarizer, whistle
 from whisper_hailo.core.errors import HubError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
@@ -27,8 +27,8 @@ _WORDS = (Word(0.5, 1, " we", 1.0), Word(6, 7, " agree", 1.0))
 
 
 @pytest.fixture(scope="module")
-def web(house: House) -> Iterator[TestClient]:
-    with client(house) as opened:
+def web(micro: MicroService) -> Iterator[TestClient]:
+    with client(micro) as opened:
         yield opened
 
 

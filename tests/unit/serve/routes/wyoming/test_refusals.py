@@ -1,4 +1,4 @@
-"""What the Wyoming server refuses: what is no event, and too much of anything."""
+"""Wyoming events that are malformed, and limits."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from wyoming.event import Event
 from wyoming.info import Describe
 from wyoming.ping import Ping
 
-from tests.unit.serve.house import DEMO, DEMO_TEXT, LONG, House
-from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
+from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, LONG, MicroService
+from tests.unit.serve.routes.wyoming.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo.serve.options import LimitOptions
 
 pytestmark = pytest.mark.slow
 
 
-def test_who_hangs_up_frees_the_place() -> None:
-    async def ask(house: House) -> None:
-        async with wyoming_server(house) as port:
+def test_session_departed_client_frees_its_request() -> None:
+    async def ask(micro: MicroService) -> None:
+        async with wyoming_server(micro) as port:
             async with AsyncTcpClient("127.0.0.1", port) as client:
                 await client.write_event(AudioStart(16_000, 2, 1).event())
                 for _ in range(100):
@@ -31,14 +31,14 @@ def test_who_hangs_up_frees_the_place() -> None:
                 await client.write_event(AudioStop().event())
                 event = await client.read_event()
                 assert event is not None
-                assert house.model.queue.n_unfinished == 1
-            while house.model.queue.n_unfinished:
+                assert micro.model.queue.n_unfinished == 1
+            while micro.model.queue.n_unfinished:
                 await asyncio.sleep(0.01)
             async with AsyncTcpClient("127.0.0.1", port) as client:
                 assert heard(await say(client, pcm(DEMO))) == DEMO_TEXT
 
-    with House(limits=LimitOptions(queue=1)) as house:
-        asyncio.run(ask(house))
+    with MicroService(limits=LimitOptions(queue=1)) as micro:
+        asyncio.run(ask(micro))
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,9 @@ def test_who_hangs_up_frees_the_place() -> None:
         ),
     ],
 )
-def test_what_is_no_event_is_told_and_ends_the_connection(
-    house: House, sent: bytes, told: str
-) -> None:
+def test_session_malformed_event_is_an_error(micro: MicroService, sent: bytes, told: str) -> None:
     async def ask() -> bytes:
-        async with wyoming_server(house) as port:
+        async with wyoming_server(micro) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(sent)
             answer = await reader.read()
@@ -88,7 +86,7 @@ def test_what_is_no_event_is_told_and_ends_the_connection(
     assert told in json.loads(rest)["text"]
 
 
-def test_who_is_sent_away_in_the_middle_can_read_why(house: House) -> None:
+def test_session_refused_client_can_read_the_error(micro: MicroService) -> None:
     def ask(port: int) -> bytes:
         with socket.create_connection(("127.0.0.1", port), 30) as talk:
             talk.sendall(b"[]\n")
@@ -102,29 +100,29 @@ def test_who_is_sent_away_in_the_middle_can_read_why(house: House) -> None:
             return answer
 
     async def asked() -> bytes:
-        async with wyoming_server(house) as port:
+        async with wyoming_server(micro) as port:
             return await asyncio.to_thread(ask, port)
 
     assert b"no JSON object" in asyncio.run(asked())
 
 
-def test_a_recording_without_an_end_is_stopped() -> None:
-    async def ask(house: House) -> Event:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+def test_session_recording_too_long_is_refused() -> None:
+    async def ask(micro: MicroService) -> Event:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             (event,) = await say(client, pcm(DEMO))
             return event
 
-    with House(limits=LimitOptions(max_audio_s=5.0)) as house:
-        event = asyncio.run(ask(house))
+    with MicroService(limits=LimitOptions(max_audio_s=5.0)) as micro:
+        event = asyncio.run(ask(micro))
     assert event.data["code"] == "too_large"
     assert "expected 5 s at most" in event.data["text"]
 
 
-def test_recordings_of_all_connections_have_room_or_are_refused() -> None:
+def test_session_recordings_beyond_quota_are_refused() -> None:
     chunk = bytes(1 << 20)
 
-    async def ask(house: House) -> Event | None:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as first:
+    async def ask(micro: MicroService) -> Event | None:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as first:
             await first.write_event(AudioStart(16_000, 2, 1).event())
             for _ in range(3):
                 await first.write_event(AudioChunk(16_000, 2, 1, chunk).event())
@@ -133,21 +131,21 @@ def test_recordings_of_all_connections_have_room_or_are_refused() -> None:
             async with AsyncTcpClient("127.0.0.1", port) as second:
                 await second.write_event(AudioChunk(16_000, 2, 1, chunk * 2).event())
                 refused = await second.read_event()
-        while house.service.quota.n_bytes:  # until the first one's connection is gone
+        while micro.service.quota.n_bytes:  # until the first one's connection is gone
             await asyncio.sleep(0.01)
         return refused
 
-    with House(limits=LimitOptions(max_stored_mib=4)) as house:
-        event = asyncio.run(ask(house))
+    with MicroService(limits=LimitOptions(max_stored_mib=4)) as micro:
+        event = asyncio.run(ask(micro))
     assert event is not None
     assert event.data["code"] == "busy"
 
 
-def test_half_sent_payloads_count_against_the_quota() -> None:
+def test_event_reader_partial_payloads_count_in_quota() -> None:
     head = b'{"type": "audio-chunk", "payload_length": 4000000}\n'
 
-    async def ask(house: House) -> None:
-        async with wyoming_server(house) as port:
+    async def ask(micro: MicroService) -> None:
+        async with wyoming_server(micro) as port:
             clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
             for _, writer in clients:
                 writer.write(head + bytes(3_000_000))
@@ -158,15 +156,15 @@ def test_half_sent_payloads_count_against_the_quota() -> None:
             assert b"error" in done.pop().result()
             for _, writer in clients:
                 writer.close()
-        assert house.service.quota.n_bytes == 0
+        assert micro.service.quota.n_bytes == 0
 
-    with House(limits=LimitOptions(max_stored_mib=5)) as house:
-        asyncio.run(ask(house))
+    with MicroService(limits=LimitOptions(max_stored_mib=5)) as micro:
+        asyncio.run(ask(micro))
 
 
-def test_idle_connection_makes_room_and_a_busy_one_stays(house: House) -> None:
+def test_session_idle_connection_makes_room(micro: MicroService) -> None:
     async def ask() -> None:
-        async with wyoming_server(house, most=1) as port, AsyncTcpClient("127.0.0.1", port) as idle:
+        async with wyoming_server(micro, most=1) as port, AsyncTcpClient("127.0.0.1", port) as idle:
             await idle.write_event(Describe().event())
             assert await idle.read_event() is not None
             async with AsyncTcpClient("127.0.0.1", port) as busy:

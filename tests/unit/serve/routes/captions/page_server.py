@@ -1,4 +1,4 @@
-"""A page that is served, what is put on it, and clients over real sockets."""
+"""A caption page that is served, its events, and clients over real sockets."""
 
 from __future__ import annotations
 
@@ -74,6 +74,6 @@ def connect(view: Any, path: str, **options: Any) -> Any:
 
 
 def told(page: Any, event: str) -> dict[str, Any]:
-    """The next message of a kind."""
+    """Return the next message of a kind."""
     messages: Iterator[dict[str, Any]] = map(json.loads, page)
     return next(message for message in messages if message["event"] == event)

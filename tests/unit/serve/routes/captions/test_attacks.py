@@ -1,4 +1,4 @@
-"""The page's server against those who mean no good, over real sockets on this machine."""
+"""Attacks on the caption page over real sockets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from tests.unit.serve.captions.serving import PATIENCE_S, connect, dial, needs_web, serve
+from tests.unit.serve.routes.captions.page_server import PATIENCE_S, connect, dial, needs_web, serve
 from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.sources.network import BrowserSource
 
@@ -51,7 +51,7 @@ def upgrade(path: str = "/events", *headers: str) -> bytes:
 
 
 def frame(opcode: int, data: bytes = b"", *, end: bool = True) -> bytes:
-    """A frame with a mask of zeros."""
+    """Return a WebSocket frame with a mask of zeros."""
     head = bytes([(0x80 if end else 0) | opcode])
     size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + struct.pack(">H", len(data))
     return head + size + bytes(4) + data
@@ -65,7 +65,7 @@ def wait_for_end(client: socket.socket) -> None:
 
 
 def wait_for_goodbye(client: socket.socket) -> None:
-    """Read until the other side says that it closes the WebSocket."""
+    """Read until the server closes the WebSocket."""
     said = b""
     while CLOSED not in said:
         said += (came := client.recv(65_536))
@@ -90,7 +90,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
 
 
-def test_page_answers_beside_hundreds_of_half_open_connections(
+def test_page_answers_beside_200_half_open_connections(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("whisper_hailo.http.connections.MOST", 16)
@@ -109,7 +109,7 @@ def test_page_answers_beside_hundreds_of_half_open_connections(
     assert told(caplog) == ["all connections are in use; idle ones are closed"]
 
 
-def test_slow_headers_idle_bodies_and_unread_answers_have_limit(
+def test_page_slow_clients_are_disconnected(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     slow = (
@@ -130,7 +130,7 @@ def test_slow_headers_idle_bodies_and_unread_answers_have_limit(
     assert told(caplog) == []
 
 
-def test_body_of_a_request_is_refused_at_once() -> None:
+def test_page_request_with_body_is_413() -> None:
     request = b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n"
     with serve() as view:
         assert answer(view, request).startswith(b"HTTP/1.1 413 ")
@@ -160,7 +160,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("request_bytes", BAD.values(), ids=BAD.keys())
-def test_malformed_requests_are_bad_requests_without_a_traceback(
+def test_page_malformed_request_is_400_without_traceback(
     request_bytes: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with serve(browser=BrowserSource()) as view:
@@ -171,17 +171,17 @@ def test_malformed_requests_are_bad_requests_without_a_traceback(
     assert len(told(caplog)) <= 1
 
 
-def test_only_what_goes_wrong_is_told_and_once(
+def test_network_log_reports_each_fault_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also to who wants to know much of the program."""
+    """Also with --verbose."""
     needs_web()
     from whisper_hailo.http.server import WebSocket
 
     opened: list[str] = []
 
     class Noted(WebSocket):
-        """Ours: others take for an error what is in order."""
+        """Notes which WebSockets are opened."""
 
         def start_keepalive(self) -> None:
             opened.append(self.scope["path"])
@@ -213,7 +213,7 @@ def test_only_what_goes_wrong_is_told_and_once(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", EVERYWHERE, "::"])
-def test_foreign_names_and_pages_are_refused_on_any_address(host: str) -> None:
+def test_page_foreign_host_or_origin_is_refused_anywhere(host: str) -> None:
     if host == "::" and not has_ipv6():
         pytest.skip("this machine has no IPv6")
     own = "[::1]" if host == "::" else "127.0.0.1" if host == EVERYWHERE else host
@@ -234,7 +234,7 @@ def test_foreign_names_and_pages_are_refused_on_any_address(host: str) -> None:
             assert client.recv(12) == b"HTTP/1.1 101"
 
 
-def test_a_page_that_looks_on_has_nothing_to_say() -> None:
+def test_event_socket_text_message_closes_it() -> None:
     with serve() as view, dial(view) as client:
         client.sendall(upgrade("/events", "Host: localhost") + b"")
         assert client.recv(12) == b"HTTP/1.1 101"
@@ -242,7 +242,7 @@ def test_a_page_that_looks_on_has_nothing_to_say() -> None:
         wait_for_goodbye(client)
 
 
-def test_a_page_that_reads_nothing_is_cut_at_the_end(
+def test_view_close_cuts_pages_that_do_not_read(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_POLLS", 1)
@@ -272,7 +272,7 @@ def test_a_page_that_reads_nothing_is_cut_at_the_end(
     assert told(caplog) == []
 
 
-def test_messages_are_not_unpacked() -> None:
+def test_websocket_compression_is_not_offered() -> None:
     offer = "Sec-WebSocket-Extensions: permessage-deflate"
     with serve() as view, dial(view) as client:
         client.sendall(upgrade("/events", "Host: localhost", offer))

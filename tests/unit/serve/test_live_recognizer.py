@@ -1,4 +1,4 @@
-"""Live captions through the engine: what they would be without it, and before all else."""
+"""Live audio through the queue: the same text as without it, before all other work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.serve.house import DEMO, OPTIONS, House, caller
+from tests.unit.serve.micro_service import DEMO, OPTIONS, MicroService, caller
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import OptionError
@@ -25,8 +25,10 @@ LIMITS = replace(OPTIONS.limits, max_per_second=TOKENS_PER_SECOND)
 CAPTIONS = replace(OPTIONS, search=SearchOptions(), limits=LIMITS)
 
 
-def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Transcriber) -> None:
-    captions, audio = house.service.make_recognizer(Choices(), caller()), load_audio(DEMO)
+def test_recognizer_partials_equal_the_transcriber_s(
+    micro: MicroService, transcriber: Transcriber
+) -> None:
+    captions, audio = micro.service.make_recognizer(Choices(), caller()), load_audio(DEMO)
     assert captions.content_s == transcriber.content_s
     draft = Draft()
     for seconds in (2, 4, 6):
@@ -41,19 +43,19 @@ def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Tran
         assert heard.language == "en"
         draft = Draft(heard.tokens)
     assert heard.text.strip()
-    assert house.model.queue.n_unfinished == 0
+    assert micro.model.queue.n_unfinished == 0
 
 
-def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
+def test_recognizer_waits_for_at_most_three_windows() -> None:
     long = np.tile(load_audio(DEMO), 20)
-    with House(batch_size=8) as house, house.model.queue.count_live_stream():
+    with MicroService(batch_size=8) as micro, micro.model.queue.count_live_stream():
 
         def ask(number: int) -> Any:
             client = caller(f"archive {number}")
-            return house.model.submit(long, Choices(), client, lambda _event: None)
+            return micro.model.submit(long, Choices(), client, lambda _event: None)
 
         archive = [ask(number) for number in range(4)]
-        captions = house.service.make_recognizer(Choices(language="en"), caller("live"))
+        captions = micro.service.make_recognizer(Choices(language="en"), caller("live"))
         for _ in range(3):
             before = sum(job.recording.share.n_windows for job in archive)
             captions.transcribe(PartialBuffer(load_audio(DEMO)[:48_000], Draft()))
@@ -62,14 +64,14 @@ def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
         assert not any(job.recording.done for job in archive)
 
 
-def test_what_cannot_be_heard_is_told(house: House) -> None:
+def test_make_recognizer_unknown_language_raises(micro: MicroService) -> None:
     with pytest.raises(OptionError, match="xx"):
-        house.service.make_recognizer(Choices(language="xx"), caller())
+        micro.service.make_recognizer(Choices(language="xx"), caller())
 
 
-def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
+def test_recognizer_under_way_survives_stop() -> None:
     audio = load_audio(DEMO)[:48_000]
-    with House() as ending:
+    with MicroService() as ending:
         captions = ending.service.make_recognizer(Choices(), caller())
         with ending.model.queue.count_live_stream():
             ending.service.stop()
@@ -82,9 +84,9 @@ def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
         assert ending.model.queue.wait_until_empty(0)
 
 
-def test_who_leaves_a_stream_is_not_looked_for_any_more(house: House) -> None:
-    captions = house.service.make_recognizer(Choices(), caller())
+def test_recognizer_cancelled_raises(micro: MicroService) -> None:
+    captions = micro.service.make_recognizer(Choices(), caller())
     captions.cancel()
     with pytest.raises(ClientDisconnectedError):
         captions.transcribe(PartialBuffer(load_audio(DEMO)[:48_000], Draft()))
-    assert not house.model.queue.unfinished
+    assert not micro.model.queue.unfinished

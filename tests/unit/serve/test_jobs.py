@@ -1,4 +1,4 @@
-"""The queue: what the schedule waits for, and how urgent a recording is."""
+"""Jobs, their queue and their priorities."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run() -> TranscriptionRun:
 
 
 def make_job(run: TranscriptionRun, priority: Priority = Priority.INTERACTIVE) -> Job:
-    """Return a job of a tenth of a second of silence that nobody listens to."""
+    """Return a job of a tenth of a second of silence."""
 
     def ignore(_event: object) -> None:
         pass
@@ -43,7 +43,7 @@ def make_job(run: TranscriptionRun, priority: Priority = Priority.INTERACTIVE) -
     return Job(recording, Caller("me", "test"), ignore, run, asked_s=1.0)
 
 
-def test_the_schedule_waits_for_the_encoder_or_for_a_new_request(run: TranscriptionRun) -> None:
+def test_queue_wait_ends_with_encoder_or_new_job(run: TranscriptionRun) -> None:
     queue = JobQueue()
     coming: Future[Any] = Future()
     job = make_job(run)
@@ -57,7 +57,7 @@ def test_the_schedule_waits_for_the_encoder_or_for_a_new_request(run: Transcript
             pass
 
 
-def test_a_job_whose_client_left_does_not_stay(run: TranscriptionRun) -> None:
+def test_queue_job_of_departed_client_is_taken_back(run: TranscriptionRun) -> None:
     """The engine would load its model again and again for it."""
     queue = JobQueue()
     jobs = [make_job(run) for _ in range(2)]
@@ -69,7 +69,7 @@ def test_a_job_whose_client_left_does_not_stay(run: TranscriptionRun) -> None:
     assert not queue.wait_for_more()
 
 
-def test_what_is_long_waits_for_what_is_short_unless_it_is_live() -> None:
+def test_priority_for_length_puts_long_after_short() -> None:
     assert Priority.INTERACTIVE.for_length(30.0) is Priority.INTERACTIVE
     assert Priority.INTERACTIVE.for_length(30.1) is Priority.LONG
     for other in (Priority.LIVE, Priority.BATCH):
@@ -79,7 +79,7 @@ def test_what_is_long_waits_for_what_is_short_unless_it_is_live() -> None:
     ]  # fmt: skip
 
 
-def test_waits_are_told_by_urgency_not_by_api(run: TranscriptionRun) -> None:
+def test_metrics_waits_are_labelled_by_priority(run: TranscriptionRun) -> None:
     job = make_job(run, Priority.LONG)
     job.recording.begun_s = job.asked_s + 2.0
     metrics = Metrics()

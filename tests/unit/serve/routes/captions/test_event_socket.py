@@ -10,8 +10,15 @@ import numpy as np
 import pytest
 
 from tests.unit.live.scripted import Loudness, quick, silence, speech
-from tests.unit.serve.captions.room import TOKEN, InAnyLanguage, ask, heard, room, until
-from tests.unit.serve.captions.serving import PATIENCE_S, connect
+from tests.unit.serve.routes.captions.page_server import PATIENCE_S, connect
+from tests.unit.serve.routes.captions.running_captions import (
+    TOKEN,
+    InAnyLanguage,
+    ask,
+    heard,
+    run_captions,
+    until,
+)
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Cleared, Completed, Marker, SettingsChanged
@@ -20,8 +27,8 @@ from whisper_hailo.live.stream import Controls
 from whisper_hailo.serve.routes.captions.access import Access
 
 
-def test_what_comes_first_says_the_version_and_what_one_may_do() -> None:
-    with room() as here, connect(here.view, f"events?token={TOKEN}") as page:
+def test_event_socket_hello_has_version_and_rights() -> None:
+    with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
         hello, snapshot = heard(page), heard(page)
     assert (hello["event"], hello["protocol"]) == ("hello", 1)
     assert hello["may"] == ["look", "control"]  # there is no microphone of a browser
@@ -29,10 +36,10 @@ def test_what_comes_first_says_the_version_and_what_one_may_do() -> None:
     assert snapshot["cleared"] == 0
 
 
-def test_a_token_that_was_given_is_needed_for_everything() -> None:
+def test_access_chosen_token_is_needed_for_everything() -> None:
     from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-    with room(browser=BrowserSource()) as here:
+    with run_captions(browser=BrowserSource()) as here:
         with connect(here.view, "events") as stranger:
             assert heard(stranger)["may"] == []
             assert not ask(stranger, "clear")["ok"]
@@ -56,8 +63,8 @@ def test_a_token_that_was_given_is_needed_for_everything() -> None:
             assert microphone.recv() == "new"
 
 
-def test_without_token_all_look_and_the_printed_one_controls() -> None:
-    with room(token=None, browser=BrowserSource()) as here:
+def test_access_generated_token_gives_control() -> None:
+    with run_captions(token=None, browser=BrowserSource()) as here:
         with connect(here.view, "events") as page:
             assert heard(page)["may"] == ["look", "record"]
             refused = ask(page, "pause")
@@ -82,7 +89,7 @@ def test_without_token_all_look_and_the_printed_one_controls() -> None:
         ("captions.local", False),
     ],
 )
-def test_who_reaches_it_from_elsewhere_needs_a_token_to_be_heard(host: str, *, free: bool) -> None:
+def test_access_by_host_gives_public_rights(host: str, *, free: bool) -> None:
     access = Access(None, host)
     assert access.rights_of(None) == (("look", "record") if free else ("look",))
     assert access.rights_of(access.token) == ("look", "record", "control")
@@ -93,8 +100,8 @@ def test_who_reaches_it_from_elsewhere_needs_a_token_to_be_heard(host: str, *, f
     assert (given.token, given.rights_of(None), given.is_generated) == (TOKEN, (), False)
 
 
-def test_pause_is_absence_and_what_is_said_in_it_is_not_heard() -> None:
-    with room() as here, connect(here.view, f"events?token={TOKEN}") as page:
+def test_pause_command_drops_audio_until_resume() -> None:
+    with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
         here.source.say(np.concatenate([speech([0, 1]), silence(0.3)]))
         assert ask(page, "pause")["ok"]
         assert ask(page, "pause")["ok"], "once more changes nothing"
@@ -115,9 +122,9 @@ def test_pause_is_absence_and_what_is_said_in_it_is_not_heard() -> None:
     assert back["end_s"] - back["start_s"] == pytest.approx(said_s, abs=0.04)
 
 
-def test_markers_settings_and_clearing_are_told_to_all() -> None:
+def test_commands_reach_all_pages() -> None:
     with ExitStack() as stack:
-        here = stack.enter_context(room())
+        here = stack.enter_context(run_captions())
         pages = [stack.enter_context(connect(here.view, f"events?token={TOKEN}")) for _ in range(2)]
         here.source.say(np.concatenate([speech([0]), silence(0.3)]))
         assert ask(pages[0], "marker", label="Question 1")["ok"]
@@ -147,8 +154,8 @@ def test_markers_settings_and_clearing_are_told_to_all() -> None:
     assert kinds == [Marker, SettingsChanged, Cleared, Marker, Marker]
 
 
-def test_another_language_holds_from_the_next_segment_on() -> None:
-    with room() as here, connect(here.view, f"events?token={TOKEN}") as page:
+def test_language_command_applies_to_next_segment() -> None:
+    with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
         here.source.say(speech([0]))
         with connect(here.view, f"events?token={TOKEN}") as other:
             heard(other)
@@ -162,13 +169,13 @@ def test_another_language_holds_from_the_next_segment_on() -> None:
 
 
 def letters(n: int, **message: Any) -> dict[str, Any]:
-    """A message whose action makes it so long as JSON."""
+    """Return a message of `n` characters of JSON."""
     message |= {"type": "control", "action": ""}
     return {**message, "action": "x" * (n - len(json.dumps(message)))}
 
 
 @pytest.mark.parametrize("token", ["", "short", "with blanks in it", "x" * 129, "größer-als"])
-def test_guessable_or_unfit_token_is_refused(token: str) -> None:
+def test_access_unfit_token_raises(token: str) -> None:
     with pytest.raises(OptionError, match="8 to 128") as refused:
         Access(token, "127.0.0.1")
     assert not token or f" {token} " not in f" {refused.value} ".replace("too short", "")
@@ -186,8 +193,8 @@ def test_guessable_or_unfit_token_is_refused(token: str) -> None:
         ({"action": "settings", "settings": {"settle_s": 1}}, "action is 'settings', expected"),
     ],
 )
-def test_what_cannot_be_done_is_said_and_changes_nothing(asked: dict[str, Any], told: str) -> None:
-    with room() as here, connect(here.view, f"events?token={TOKEN}") as page:
+def test_command_invalid_is_answered_with_an_error(asked: dict[str, Any], told: str) -> None:
+    with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
         page.send(json.dumps({"type": "control", "id": [1], **asked}))
         answer = until(page, "answer")
         assert (answer["ok"], answer["id"]) == (False, [1])
@@ -210,17 +217,17 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(asked: dict[str, Any], 
         (json.dumps(letters(4097)), "1009"),
     ],
 )
-def test_what_is_not_understood_closes_the_socket(message: str | bytes, code: str) -> None:
+def test_event_socket_invalid_message_closes_it(message: str | bytes, code: str) -> None:
     from websockets.exceptions import ConnectionClosed
 
-    with room() as here, connect(here.view, f"events?token={TOKEN}") as page:
+    with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
         heard(page), heard(page)
         page.send(message)
         with pytest.raises(ConnectionClosed, match=code):
             page.recv(PATIENCE_S)
 
 
-def test_when_the_stream_has_ended_that_is_the_answer() -> None:
+def test_controls_after_the_end_refuse_commands() -> None:
     controls = Controls()
     waiting = controls.submit(lambda live: live.clear())
     controls.end()
@@ -229,7 +236,7 @@ def test_when_the_stream_has_ended_that_is_the_answer() -> None:
             answer.result(PATIENCE_S)
 
 
-def test_greedy_client_is_told_to_wait_and_forgotten_when_gone() -> None:
+def test_controls_33rd_command_is_refused() -> None:
     controls, captioner = Controls(), Captioner(InAnyLanguage(), Loudness(), quick())
     asked = [controls.submit(lambda live: live.mark("")) for _ in range(33)]
     asked[3].cancel()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.serve.captions.serving import PATIENCE_S, completed, dial, serve
+from tests.unit.serve.routes.captions.page_server import PATIENCE_S, completed, dial, serve
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.http.addresses import make_tls_context
 
@@ -43,8 +43,8 @@ def page_of(view: Any, certificate: tuple[Path, Path]) -> bytes:
         return b"".join(iter(lambda: client.recv(65_536), b""))
 
 
-def test_page_and_events_come_encrypted(certificate: tuple[Path, Path]) -> None:
-    """By a client of one thread: until Python 3.13 two of them, as the other client has, race."""
+def test_page_and_events_over_tls_are_served(certificate: tuple[Path, Path]) -> None:
+    """Uses an asyncio client: until Python 3.13, the two threads of the other one race."""
     from websockets.asyncio.client import connect
 
     trusting = ssl.create_default_context(cafile=str(certificate[0]))
@@ -66,7 +66,7 @@ def test_page_and_events_come_encrypted(certificate: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.slow
-def test_who_does_not_shake_hands_makes_room_for_others(
+def test_tls_without_handshake_is_disconnected(
     certificate: tuple[Path, Path],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -85,7 +85,7 @@ def test_who_does_not_shake_hands_makes_room_for_others(
 
 
 @pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01"])
-def test_who_speaks_no_tls_is_cut(
+def test_tls_plain_text_is_disconnected(
     certificate: tuple[Path, Path], said: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with serve(tls=make_tls_context(*certificate)) as view:
@@ -99,7 +99,7 @@ def test_who_speaks_no_tls_is_cut(
     assert not any(record.exc_info for record in caplog.records)
 
 
-def test_certificate_without_its_key_or_with_another_is_refused(
+def test_make_tls_context_with_wrong_key_raises(
     certificate: tuple[Path, Path], tmp_path: Path
 ) -> None:
     cert, key = certificate

@@ -13,8 +13,8 @@ from wyoming.client import AsyncTcpClient
 from wyoming.event import Event
 from wyoming.info import Describe, Info
 
-from tests.unit.serve.house import DEMO, DEMO_TEXT, PHRASES, House, caller
-from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
+from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, PHRASES, MicroService, caller
+from tests.unit.serve.routes.wyoming.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.serve.audio import PcmFormat, SampleStream
@@ -27,7 +27,7 @@ PAUSE = bytes(3 * 2 * SAMPLE_RATE_HZ)
 
 
 class Tonal:
-    """Takes tones for speech, and noise and silence for none."""
+    """A speech detector that takes tones for speech, and nothing else."""
 
     def reset(self) -> None:
         """Nothing is remembered."""
@@ -68,26 +68,24 @@ def listen(
 
 
 @pytest.mark.parametrize("silence_s", [0.25, 0.7, 1.25])
-def test_command_ends_after_its_silence(silence_s: float) -> None:
+def test_detector_ends_after_silence(silence_s: float) -> None:
     _, end_s = listen(np.concatenate([noise(1), tone(2, 0.3), noise(3)]), silence_s)
     assert end_s == pytest.approx(3 + silence_s, abs=0.1)
 
 
-def test_shorter_pause_does_not_end_a_command() -> None:
+def test_detector_shorter_pause_does_not_end_command() -> None:
     _, end_s = listen(np.concatenate([tone(1, 0.3), noise(0.5), tone(1, 0.3), noise(3)]))
     assert end_s == pytest.approx(2.5 + 0.7, abs=0.1)
 
 
 @pytest.mark.parametrize(("background_db", "is_found"), [(20.0, True), (3.0, False)])
-def test_quiet_voices_behind_a_command_do_not_prolong_it(
-    background_db: float, is_found: bool
-) -> None:
+def test_detector_quiet_background_speech_is_ignored(background_db: float, is_found: bool) -> None:
     television = tone(4, 0.3 * 10 ** (-background_db / 20))
     _, end_s = listen(np.concatenate([noise(0.5), tone(2, 0.3), television]))
     assert (end_s is not None and end_s < 3.8) is is_found
 
 
-def test_command_begins_behind_quiet_voices_and_sounds() -> None:
+def test_detector_bounds_leave_out_earlier_sounds() -> None:
     click = np.concatenate([tone(0.06, 0.5), np.zeros(SAMPLE_RATE_HZ, np.float32)])
     before = np.concatenate([click, tone(1, 0.01)])
     audio = np.concatenate([before, tone(2, 0.3), noise(2)])
@@ -99,15 +97,15 @@ def test_command_begins_behind_quiet_voices_and_sounds() -> None:
     assert begin_s + 2.2 <= kept[-1] <= begin_s + 2.7
 
 
-def test_file_ends_where_the_client_says() -> None:
+def test_detector_faster_than_speech_finds_no_end() -> None:
     audio = np.concatenate([tone(1, 0.3), noise(2), tone(1, 0.3)])
     assert listen(audio, speed=100)[1] is None
     long = np.concatenate([audio, np.zeros(60 * SAMPLE_RATE_HZ, np.float32)])
     assert listen(long, speed=100)[1] is None
 
 
-def test_late_burst_of_silence_ends_a_command() -> None:
-    """A network that stalled brings a second of it at once."""
+def test_detector_late_burst_of_silence_ends_command() -> None:
+    """A network that stalled delivers a second of silence at once."""
     clock = Clock()
     detector = EndOfSpeechDetector(0.7, Tonal(), clock)
     clock.now_s = 1.0
@@ -116,19 +114,19 @@ def test_late_burst_of_silence_ends_a_command() -> None:
     assert detector.push(noise(1))
 
 
-def test_recording_without_speech_ends_empty() -> None:
+def test_detector_without_speech_ends_after_10_s() -> None:
     audio = noise(20)
     detector, end_s = listen(audio)
     assert end_s == pytest.approx(10, abs=0.1)
     assert detector.bounds() == (0, 0)
 
 
-def test_speech_without_end_ends_after_half_a_minute() -> None:
+def test_detector_endless_speech_ends_after_30_s() -> None:
     assert listen(tone(40, 0.3))[1] == pytest.approx(30, abs=0.1)
 
 
-def test_pause_is_told_before_it_ends_the_command() -> None:
-    """Behind so much silence as is kept, and no more once the command goes on."""
+def test_detector_pause_is_known_before_the_end() -> None:
+    """After the silence that is kept, and not any more once the command goes on."""
     audio = np.concatenate([tone(1, 0.5), noise(0.5, 0), tone(0.5, 0.5), noise(0.5, 0)])
     clock, told = Clock(), []
     detector = EndOfSpeechDetector(0.7, Tonal(), clock)
@@ -152,18 +150,18 @@ def test_pause_is_told_before_it_ends_the_command() -> None:
     ],
     ids=["silence", "a file", "quiet speech behind", "quiet speech before"],
 )
-def test_lone_command_has_only_silence_around_it(
+def test_detector_lone_command_has_silence_around_it(
     before: FloatArray, behind: FloatArray, speed: float, *, is_lone: bool
 ) -> None:
     detector, _ = listen(np.concatenate([before, tone(2, 0.3), behind]), 5.0, speed)
     assert detector.is_lone_command() is is_lone
 
 
-def test_recording_without_speech_is_no_lone_command() -> None:
+def test_detector_without_speech_is_no_lone_command() -> None:
     assert not listen(noise(2))[0].is_lone_command()
 
 
-def test_live_samples_are_mono_at_16_khz() -> None:
+def test_sample_stream_gives_mono_at_16_khz() -> None:
     assert not PcmFormat(16_000, 3, 1).can_stream
     stereo = np.stack([tone(1, 0.2), tone(1, 0.4)], axis=1)
     data = (stereo * 32768).astype("<i2").tobytes()
@@ -193,15 +191,15 @@ async def answer(client: AsyncTcpClient) -> list[Event]:
 
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Audio counts as live however fast it comes."""
+    """Take audio for live, however fast it comes."""
     monkeypatch.setattr(end_of_speech, "LIVE_SHARE", 1e-9)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("live")
-def test_transcript_comes_before_the_client_stops(house: House) -> None:
+def test_session_answers_before_the_client_stops(micro: MicroService) -> None:
     async def ask() -> list[str]:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             texts = []
             for sensitivity in ("default", "relaxed"):
                 await begin(client, pcm(PHRASES[0]) + PAUSE, vad_sensitivity=sensitivity)
@@ -209,14 +207,14 @@ def test_transcript_comes_before_the_client_stops(house: House) -> None:
                 await client.write_event(AudioStop().event())  # as one that did not wait for it
             return texts
 
-    alone = asyncio.run(house.text(load_audio(PHRASES[0])))
+    alone = asyncio.run(micro.text(load_audio(PHRASES[0])))
     assert asyncio.run(ask()) == [alone, alone]
 
 
 @pytest.fixture
-def early(house: House, monkeypatch: pytest.MonkeyPatch) -> list[FloatArray]:
-    """The audio of all texts that are begun early."""
-    submit = house.service.submit
+def early(micro: MicroService, monkeypatch: pytest.MonkeyPatch) -> list[FloatArray]:
+    """Return the audio of all texts that are begun early."""
+    submit = micro.service.submit
     begun: list[FloatArray] = []
 
     def noted(audio: FloatArray, *of: Any, is_early: bool = False) -> Any:
@@ -224,12 +222,12 @@ def early(house: House, monkeypatch: pytest.MonkeyPatch) -> list[FloatArray]:
             begun.append(audio)
         return submit(audio, *of, is_early=is_early)
 
-    monkeypatch.setattr(house.service, "submit", noted)
+    monkeypatch.setattr(micro.service, "submit", noted)
     return begun
 
 
 def command_in(data: bytes) -> FloatArray:
-    """The command that is found in what a client sent."""
+    """Return the command that is found in samples."""
     samples = np.frombuffer(data, "<i2").astype(np.float32) / 32768
     detector = EndOfSpeechDetector(0.7)
     for start in range(0, samples.size, CHUNK):
@@ -241,8 +239,8 @@ def command_in(data: bytes) -> FloatArray:
 @pytest.mark.usefixtures("live")
 @pytest.mark.parametrize("pause_s", [0.0, 0.5])
 @pytest.mark.parametrize("stops", [False, True])
-def test_text_is_begun_once_in_a_pause(
-    house: House, early: list[FloatArray], pause_s: float, *, stops: bool
+def test_session_early_text_is_begun_once_in_a_pause(
+    micro: MicroService, early: list[FloatArray], pause_s: float, *, stops: bool
 ) -> None:
     """It is used if the command ends there, and dropped if it goes on."""
     silence, speech = bytes(2 * round(pause_s * SAMPLE_RATE_HZ)), pcm(PHRASES[0])
@@ -250,14 +248,14 @@ def test_text_is_begun_once_in_a_pause(
     data += bytes(2 * SAMPLE_RATE_HZ) if stops else PAUSE
 
     async def ask() -> str:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             await begin(client, data, vad_sensitivity="relaxed" if stops else "default")
             if stops:
                 await client.write_event(AudioStop().event())
             return heard(await answer(client))
 
     def counted(name: str, **labels: str) -> float:
-        return house.metrics.registry.get_sample_value("whisper_hailo_" + name, labels) or 0.0
+        return micro.metrics.registry.get_sample_value("whisper_hailo_" + name, labels) or 0.0
 
     made = {"api": "wyoming", "outcome": "done"}
     n_before, before_s = counted("requests_total", **made), counted("audio_seconds_total")
@@ -267,46 +265,46 @@ def test_text_is_begun_once_in_a_pause(
     lengths = [audio.size for audio in early]
     assert lengths == sorted(set(lengths))
     assert np.array_equal(early[-1], command)
-    assert text == asyncio.run(house.text(command))
-    assert not house.model.queue.unfinished
+    assert text == asyncio.run(micro.text(command))
+    assert not micro.model.queue.unfinished
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("live")
-def test_text_is_not_begun_beside_other_work(
-    house: House, early: list[FloatArray], monkeypatch: pytest.MonkeyPatch
+def test_session_beside_other_work_begins_no_early_text(
+    micro: MicroService, early: list[FloatArray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(house.service, "is_idle", lambda: False)
+    monkeypatch.setattr(micro.service, "is_idle", lambda: False)
 
     async def ask() -> str:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             await begin(client, pcm(PHRASES[0]) + PAUSE)
             return heard(await answer(client))
 
-    assert asyncio.run(ask()) == asyncio.run(house.text(command_in(pcm(PHRASES[0]) + PAUSE)))
+    assert asyncio.run(ask()) == asyncio.run(micro.text(command_in(pcm(PHRASES[0]) + PAUSE)))
     assert not early
 
 
 @pytest.mark.slow
-def test_early_text_goes_behind_all_else_until_it_is_wanted(house: House) -> None:
+def test_submit_early_has_batch_priority_until_wanted(micro: MicroService) -> None:
     async def ask() -> tuple[bool, str, Priority, Priority]:
         audio = load_audio(PHRASES[0])
-        early = house.service.submit(audio, Choices(), caller("early"), is_early=True)
-        is_idle, before = house.service.is_idle(), early.job.recording.priority
+        early = micro.service.submit(audio, Choices(), caller("early"), is_early=True)
+        is_idle, before = micro.service.is_idle(), early.job.recording.priority
         text = (await early.result(Priority.INTERACTIVE)).text
         return is_idle, text, Priority(before), Priority(early.job.recording.priority)
 
     is_idle, text, before, after = asyncio.run(ask())
     assert not is_idle
-    assert text == asyncio.run(house.text(load_audio(PHRASES[0])))
+    assert text == asyncio.run(micro.text(load_audio(PHRASES[0])))
     assert (before, after) == (Priority.BATCH, Priority.INTERACTIVE)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("live")
-def test_recording_without_speech_is_answered_with_no_text(house: House) -> None:
+def test_session_without_speech_gets_empty_text(micro: MicroService) -> None:
     async def ask() -> str:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             await begin(client, bytes(11 * 2 * SAMPLE_RATE_HZ))
             return heard(await answer(client))
 
@@ -314,25 +312,25 @@ def test_recording_without_speech_is_answered_with_no_text(house: House) -> None
 
 
 @pytest.mark.slow
-def test_file_with_a_pause_is_transcribed_whole(house: House) -> None:
+def test_session_file_with_pause_is_transcribed_whole(micro: MicroService) -> None:
     data = pcm(DEMO) + PAUSE + pcm(PHRASES[0])
 
     async def ask() -> str:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return heard(await say(client, data))
 
     whole = np.frombuffer(data, "<i2").astype(np.float32) / 32768
     text = asyncio.run(ask())
-    assert text == asyncio.run(house.text(whole))
+    assert text == asyncio.run(micro.text(whole))
     assert len(text) > len(DEMO_TEXT)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("finds_end", [True, False])
-def test_client_is_told_who_finds_the_end(house: House, finds_end: bool) -> None:
+def test_describe_says_who_finds_the_end(micro: MicroService, finds_end: bool) -> None:
     async def ask() -> Info:
         async with (
-            wyoming_server(house, finds_end=finds_end) as port,
+            wyoming_server(micro, finds_end=finds_end) as port,
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
             await client.write_event(Describe().event())
@@ -344,9 +342,9 @@ def test_client_is_told_who_finds_the_end(house: House, finds_end: bool) -> None
 
 
 @pytest.mark.slow
-def test_sensitivity_that_is_no_text_is_refused(house: House) -> None:
+def test_session_sensitivity_of_wrong_type_is_refused(micro: MicroService) -> None:
     async def ask() -> Event:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             await client.write_event(Event("transcribe", {"vad_sensitivity": ["x"]}))
             return (await answer(client))[-1]
 

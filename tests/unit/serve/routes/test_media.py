@@ -1,4 +1,4 @@
-"""What programs for films send, as Bazarr's provider does, and whisper.cpp's clients."""
+"""Routes of media servers: Bazarr's and whisper.cpp's."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 import soundfile
 from starlette.testclient import TestClient
 
-from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, House
-from tests.unit.serve.web import client, transcribe
-from tests.unit.serve.wyoming_client import pcm
+from tests.unit.serve.http_client import client, transcribe
+from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, MicroService
+from tests.unit.serve.routes.wyoming.wyoming_client import pcm
 from whisper_hailo import Transcriber
 from whisper_hailo.text.formats import render
 from whisper_hailo.text.transcript_json import openai_json, verbose_json
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def web(house: House) -> Iterator[TestClient]:
-    with client(house) as opened:
+def web(micro: MicroService) -> Iterator[TestClient]:
+    with client(micro) as opened:
         yield opened
 
 
@@ -37,7 +37,7 @@ def as_wav(path: Path, folder: Path) -> Path:
     return file
 
 
-def test_bare_samples_become_subtitles_as_the_command_makes_them(
+def test_asr_raw_samples_give_the_command_s_subtitles(
     web: TestClient, transcriber: Transcriber, tmp_path: Path
 ) -> None:
     asked = {"task": "transcribe", "language": "en", "output": "srt", "encode": "false"}
@@ -50,7 +50,7 @@ def test_bare_samples_become_subtitles_as_the_command_makes_them(
 
 
 @pytest.mark.parametrize("output", ["txt", "vtt", "tsv", "json"])
-def test_files_become_what_is_asked_for(
+def test_asr_output_formats_equal_the_command_s(
     web: TestClient, transcriber: Transcriber, output: str
 ) -> None:
     answer = ask(web, "/asr", DEMO.read_bytes(), output=output)
@@ -61,9 +61,7 @@ def test_files_become_what_is_asked_for(
         assert answer.text == render(alone, output)
 
 
-def test_a_translation_and_a_prompt_are_passed_on(
-    web: TestClient, transcriber: Transcriber
-) -> None:
+def test_asr_translation_and_prompt_are_honoured(web: TestClient, transcriber: Transcriber) -> None:
     answer = ask(web, "/asr", GERMAN[0].read_bytes(), task="translate", initial_prompt="Yes.")
     prompts = replace(OPTIONS.prompts, initial_prompt="Yes.")
     alone = transcriber.transcribe(GERMAN[0], replace(OPTIONS, task="translate", prompts=prompts))
@@ -73,7 +71,9 @@ def test_a_translation_and_a_prompt_are_passed_on(
 @pytest.mark.parametrize(
     ("path", "code", "name"), [(DEMO, "en", "english"), (GERMAN[0], "de", "german")]
 )
-def test_the_language_is_found_out(web: TestClient, path: Path, code: str, name: str) -> None:
+def test_detect_language_route_finds_the_language(
+    web: TestClient, path: Path, code: str, name: str
+) -> None:
     for content, encode in ((path.read_bytes(), "true"), (pcm(path), "false")):
         answer = ask(web, "/detect-language", content, encode=encode).json()
         assert answer["language_code"] == code
@@ -82,20 +82,20 @@ def test_the_language_is_found_out(web: TestClient, path: Path, code: str, name:
 
 
 @pytest.mark.parametrize("url", ["/asr", "/detect-language"])
-def test_nothing_is_refused(web: TestClient, url: str) -> None:
+def test_asr_empty_upload_is_400(web: TestClient, url: str) -> None:
     answer = ask(web, url, b"", encode="false")
     assert answer.status_code == 400
     assert "the samples" in answer.json()["error"]["message"]
 
 
-def test_a_name_of_a_file_stays_within_its_header(web: TestClient) -> None:
+def test_asr_file_name_stays_within_its_header(web: TestClient) -> None:
     files = {"audio_file": ('a"\r\nX-Bad: 1.flac', DEMO.read_bytes())}
     answer = web.post("/asr", files=files)
     assert answer.status_code == 200
     assert "x-bad" not in answer.headers
 
 
-def test_whisper_cpp_clients_get_their_layouts(web: TestClient, transcriber: Transcriber) -> None:
+def test_inference_formats_equal_whisper_cpp_s(web: TestClient, transcriber: Transcriber) -> None:
     url = "/inference"
     assert transcribe(web, DEMO, url).json() == {"text": DEMO_TEXT}
     timed = transcriber.transcribe(DEMO, OPTIONS)

@@ -1,4 +1,4 @@
-"""How loud a stream is said to be."""
+"""The level meter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from whisper_hailo.serve.routes.captions.level_meter import SILENCE_DB, LevelMeter
 
 
-def test_reading_is_of_an_eighth_of_a_second_in_any_pieces() -> None:
+def test_level_meter_in_pieces_reads_eighths_of_a_second() -> None:
     meter = LevelMeter()
     wave = np.sin(np.arange(2000) * (2 * np.pi / 20)).astype(np.float32)
     readings = [meter.level_db(piece) for piece in np.split(wave, 4)]
@@ -18,7 +18,7 @@ def test_reading_is_of_an_eighth_of_a_second_in_any_pieces() -> None:
         assert one.level_db(wave[:1999]) is None
 
 
-def test_silence_and_too_much_are_the_ends_of_the_scale() -> None:
+def test_level_meter_readings_are_clamped() -> None:
     meter = LevelMeter()
     assert meter.level_db(np.zeros(2000, np.float32)) == SILENCE_DB
     assert meter.level_db(np.full(2000, 1e-7, np.float32)) == SILENCE_DB

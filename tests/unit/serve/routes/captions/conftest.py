@@ -1,4 +1,4 @@
-"""Pages that wait for slow machines, and one with the microphone of a browser."""
+"""Time-outs for slow machines, and a page with the microphone of a browser."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.unit.serve.captions.serving import PATIENCE_S, serve
+from tests.unit.serve.routes.captions.page_server import PATIENCE_S, serve
 from whisper_hailo.live.sources.network import BrowserSource
 
 _FASTER = 20
 
 
 class _Hasty:
-    """Of `asyncio`, but that who looks now and then looks more often."""
+    """`asyncio` with shorter sleeps, for code that polls."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(asyncio, name)
@@ -27,13 +27,13 @@ class _Hasty:
 
 @pytest.fixture(autouse=True)
 def _time_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten seconds are none where a machine does much else; who tests them sets his own."""
+    """Lengthen a time-out that a busy machine exceeds; tests of it set their own."""
     monkeypatch.setattr("whisper_hailo.http.connections.IDLE_S", PATIENCE_S)
 
 
 @pytest.fixture(autouse=True)
 def _soon_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server looks each tenth of a second whether it is to end, and waits as long once more."""
+    """Shorten the polls that a server makes before it ends."""
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.asyncio", _Hasty())
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_POLLS", 20 * _FASTER)
     if find_spec("uvicorn"):

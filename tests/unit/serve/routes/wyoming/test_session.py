@@ -13,8 +13,8 @@ from wyoming.event import Event
 from wyoming.info import Describe, Info
 from wyoming.ping import Ping
 
-from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, OPTIONS, House
-from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
+from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, GERMAN, OPTIONS, MicroService
+from tests.unit.serve.routes.wyoming.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.request import join_hotwords
@@ -22,9 +22,9 @@ from whisper_hailo.serve.request import join_hotwords
 pytestmark = pytest.mark.slow
 
 
-def test_it_says_what_it_is(house: House) -> None:
+def test_session_describe_and_ping_are_answered(micro: MicroService) -> None:
     async def ask() -> Info:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             await client.write_event(Ping(text="there?").event())
             pong = await client.read_event()
             assert pong is not None
@@ -42,21 +42,21 @@ def test_it_says_what_it_is(house: House) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(2048,), (1, 3, 7, 4001), (10_000_000,)])
-def test_every_chunk_is_kept_whatever_its_size(house: House, sizes: tuple[int, ...]) -> None:
+def test_session_chunks_of_any_size_are_kept(micro: MicroService, sizes: tuple[int, ...]) -> None:
     data = pcm(DEMO)[:96_000] if sizes[0] == 1 else pcm(DEMO)
 
     async def ask() -> str:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return heard(await say(client, data, sizes=sizes))
 
     text = asyncio.run(ask())
     whole = np.frombuffer(data, "<i2").astype(np.float32) / 32768
-    assert text == asyncio.run(house.text(whole))
+    assert text == asyncio.run(micro.text(whole))
 
 
 @pytest.mark.parametrize("form", [(8_000, 2, 1), (44_100, 2, 2), (48_000, 4, 1), (22_050, 3, 1)])
-def test_every_form_of_samples_is_heard(
-    house: House, transcriber: Transcriber, form: tuple[int, int, int], tmp_path: Any
+def test_session_sample_formats_are_decoded(
+    micro: MicroService, transcriber: Transcriber, form: tuple[int, int, int], tmp_path: Any
 ) -> None:
     import soundfile
     import soxr
@@ -70,15 +70,17 @@ def test_every_form_of_samples_is_heard(
     data = data[data.index(b"data") + 8 :]
 
     async def ask() -> str:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return heard(await say(client, data, form=form, sizes=(1000,)))
 
     assert asyncio.run(ask()) == transcriber.transcribe(file, OPTIONS).text
 
 
-def test_language_and_names_are_honoured(house: House, transcriber: Transcriber) -> None:
+def test_session_language_and_model_are_honoured(
+    micro: MicroService, transcriber: Transcriber
+) -> None:
     async def ask(**asked: Any) -> list[Event]:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return await say(client, pcm(GERMAN[0]), **asked)
 
     audio = load_audio(GERMAN[0])
@@ -95,9 +97,9 @@ def test_language_and_names_are_honoured(house: House, transcriber: Transcriber)
     assert "xx" in error.data["text"]
 
 
-def test_names_to_expect_become_hotwords(house: House) -> None:
+def test_join_hotwords_bounds_and_filters_names(micro: MicroService) -> None:
     async def ask(names: list[str]) -> str:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return heard(await say(client, pcm(DEMO), transcript_names=names))
 
     many = [f"lamp {n}" for n in range(2000)]
@@ -107,9 +109,9 @@ def test_names_to_expect_become_hotwords(house: House) -> None:
     assert asyncio.run(ask(many[:3])) == asyncio.run(ask(many)) == asyncio.run(ask([]))
 
 
-def test_one_connection_asks_again_and_again(house: House) -> None:
+def test_session_takes_several_recordings(micro: MicroService) -> None:
     async def ask() -> list[str]:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return [heard(await say(client, pcm(path))) for path in (DEMO, GERMAN[0], DEMO)]
 
     texts = asyncio.run(ask())
@@ -117,9 +119,9 @@ def test_one_connection_asks_again_and_again(house: House) -> None:
     assert texts[1] != DEMO_TEXT
 
 
-def test_ten_at_once_get_their_own(house: House) -> None:
+def test_sessions_ten_at_once_get_their_own_text(micro: MicroService) -> None:
     async def ask() -> list[str]:
-        async with wyoming_server(house) as port:
+        async with wyoming_server(micro) as port:
 
             async def one(number: int) -> str:
                 async with AsyncTcpClient("127.0.0.1", port) as client:
@@ -133,9 +135,9 @@ def test_ten_at_once_get_their_own(house: House) -> None:
     assert texts[0] == DEMO_TEXT
 
 
-def test_events_of_other_services_are_left(house: House) -> None:
+def test_session_events_of_other_services_are_ignored(micro: MicroService) -> None:
     async def ask() -> str:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
             await client.write_event(Event("synthesize", {"text": "hello"}))
             return heard(await say(client, pcm(DEMO)))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.live.test_events import AWAY, BACK, DONE, FIRST, GONE, NEXT, SECOND, START
-from tests.unit.serve.captions.serving import completed, partial
+from tests.unit.serve.routes.captions.page_server import completed, partial
 from whisper_hailo.live.events import Cleared, Lost, Marker, Started
 from whisper_hailo.serve.routes.captions.feeds import HISTORY, Broadcast, Client
 
@@ -22,7 +22,7 @@ def kinds(client: Client) -> list[str]:
     return [message["event"] for message in all_of(client)]
 
 
-def test_a_browser_that_keeps_up_gets_every_event() -> None:
+def test_client_that_keeps_up_gets_every_event() -> None:
     broadcast, calls = Broadcast(), []
     client = broadcast.add_client(lambda: calls.append(1))
     assert kinds(client) == ["snapshot"]
@@ -34,7 +34,7 @@ def test_a_browser_that_keeps_up_gets_every_event() -> None:
     assert all_of(client)[1] == {"event": "figures", "rtfx": 2.0}
 
 
-def test_a_newer_partial_takes_the_place_of_the_one_that_waits() -> None:
+def test_client_newer_partial_replaces_waiting_one() -> None:
     broadcast = Broadcast()
     client = broadcast.add_client(lambda: None)
     all_of(client)
@@ -45,7 +45,7 @@ def test_a_newer_partial_takes_the_place_of_the_one_that_waits() -> None:
     assert waiting[1]["text"] == "a b c"
 
 
-def test_a_browser_that_comes_late_sees_what_was_said() -> None:
+def test_broadcast_late_client_gets_history() -> None:
     broadcast = Broadcast(browser_microphone=True)
     for event in (START, FIRST, DONE, GONE, NEXT):
         broadcast.put(event, {"rtfx": 1.0} if event is DONE else None)
@@ -59,7 +59,7 @@ def test_a_browser_that_comes_late_sees_what_was_said() -> None:
     assert all_of(broadcast.add_client(lambda: None))[0]["partial"]["text"] == "a b"
 
 
-def test_late_browser_sees_that_and_where_the_source_is_away() -> None:
+def test_broadcast_late_client_knows_source_is_away() -> None:
     broadcast = Broadcast()
     broadcast.put(AWAY)
     (snapshot,) = all_of(broadcast.add_client(lambda: None))
@@ -72,18 +72,18 @@ def test_late_browser_sees_that_and_where_the_source_is_away() -> None:
     assert [message["event"] for message in snapshot["completed"]] == ["marker", "back"]
 
 
-def test_where_nothing_can_be_changed_there_are_no_settings() -> None:
+def test_broadcast_settings_are_empty_by_default() -> None:
     assert Broadcast().summary()[0]["settings"] == {}
     assert Broadcast(settings={"language": "de"}).summary()[0]["settings"] == {"language": "de"}
 
 
-def test_segments_without_words_are_no_history() -> None:
+def test_broadcast_empty_segments_are_not_kept() -> None:
     broadcast = Broadcast()
     broadcast.put(replace(DONE, words=()))
     assert broadcast.summary()[0]["completed"] == []
 
 
-def test_a_browser_that_is_far_behind_gets_a_snapshot_instead() -> None:
+def test_client_with_65_waiting_gets_one_snapshot() -> None:
     """64 messages may wait; the snapshot replaces them."""
     broadcast = Broadcast()
     client = broadcast.add_client(lambda: None)
@@ -97,7 +97,7 @@ def test_a_browser_that_is_far_behind_gets_a_snapshot_instead() -> None:
     assert (snapshot["event"], len(snapshot["completed"])) == ("snapshot", 129)
 
 
-def test_history_is_as_long_as_it_is_said_to_be() -> None:
+def test_broadcast_history_is_bounded() -> None:
     broadcast = Broadcast()
     for _ in range(HISTORY + 5):
         broadcast.put(DONE)
@@ -108,7 +108,7 @@ def test_history_is_as_long_as_it_is_said_to_be() -> None:
     assert [figure["n"] for figure in snapshot["figures"]] == [*range(10, 70)]
 
 
-def test_the_end_comes_last_for_everybody() -> None:
+def test_broadcast_end_comes_last() -> None:
     broadcast = Broadcast()
     before = broadcast.add_client(lambda: None)
     broadcast.end()
@@ -116,7 +116,7 @@ def test_the_end_comes_last_for_everybody() -> None:
     assert kinds(before) == kinds(after) == ["snapshot", "end"]
 
 
-def test_whoever_left_is_told_nothing_more() -> None:
+def test_broadcast_removed_client_gets_no_event() -> None:
     broadcast = Broadcast()
     client, other = broadcast.add_client(lambda: None), broadcast.add_client(lambda: None)
     assert broadcast.n_clients == 2
@@ -130,7 +130,7 @@ def test_whoever_left_is_told_nothing_more() -> None:
     )
 
 
-def test_browser_knows_whether_what_it_gets_is_all_that_was_said() -> None:
+def test_broadcast_summary_says_if_history_was_dropped() -> None:
     broadcast = Broadcast()
     for _ in range(HISTORY):
         broadcast.put(DONE)
@@ -144,12 +144,12 @@ def test_browser_knows_whether_what_it_gets_is_all_that_was_said() -> None:
     assert cleared["figures"] == [{"rtfx": 1.0}], "nobody asked for these to go"
 
 
-def test_a_page_knows_whether_the_program_was_started_anew() -> None:
+def test_broadcast_run_id_differs_between_programs() -> None:
     one, other = Broadcast(), Broadcast()
     assert one.summary()[0]["run"] == one.summary()[0]["run"] != other.summary()[0]["run"]
 
 
-def test_of_levels_the_newest_comes_and_behind_what_was_said() -> None:
+def test_client_newest_level_comes_after_captions() -> None:
     broadcast = Broadcast()
     client = broadcast.add_client(lambda: None)
     all_of(client)
@@ -162,7 +162,7 @@ def test_of_levels_the_newest_comes_and_behind_what_was_said() -> None:
     assert all_of(client) == []
 
 
-def test_a_new_client_sees_what_was_and_what_is() -> None:
+def test_broadcast_new_client_gets_newest_history() -> None:
     broadcast = Broadcast()
     for index in range(HISTORY + 5):
         broadcast.put(completed(index), {"rtfx": float(index)})
@@ -175,7 +175,7 @@ def test_a_new_client_sees_what_was_and_what_is() -> None:
     )
 
 
-def test_newer_partials_take_the_place_of_those_that_wait() -> None:
+def test_client_newest_partial_replaces_waiting_ones() -> None:
     broadcast = Broadcast()
     client = broadcast.add_client(lambda: None)
     all_of(client)
@@ -191,7 +191,7 @@ def test_newer_partials_take_the_place_of_those_that_wait() -> None:
     ]
 
 
-def test_a_slow_client_loses_and_doubles_nothing() -> None:
+def test_client_slow_loses_and_repeats_nothing() -> None:
     broadcast = Broadcast()
     slow, seen = broadcast.add_client(lambda: None), {}
     for index in range(150):
@@ -205,7 +205,7 @@ def test_a_slow_client_loses_and_doubles_nothing() -> None:
     assert seen == {index: f"said{index}" for index in range(150)}
 
 
-def test_a_slow_client_is_told_of_the_end() -> None:
+def test_client_slow_gets_snapshot_then_end() -> None:
     broadcast = Broadcast()
     slow = broadcast.add_client(lambda: None)
     for index in range(63):  # with the snapshot that was there first, all that may wait
@@ -216,7 +216,7 @@ def test_a_slow_client_is_told_of_the_end() -> None:
     assert [event["segment_id"] for event in snapshot["completed"]] == list(range(63))
 
 
-def test_a_new_client_sees_where_audio_was_lost() -> None:
+def test_broadcast_new_client_gets_losses() -> None:
     broadcast = Broadcast()
     for event in (completed(0), Lost(start_s=1.0, end_s=5.0, heard_s=5.0, at_s=1.0), completed(5)):
         broadcast.put(event)
@@ -231,7 +231,7 @@ def segments(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def test_clients_that_left_are_told_nothing() -> None:
+def test_broadcast_removed_client_gets_no_end() -> None:
     broadcast = Broadcast()
     client = broadcast.add_client(lambda: None)
     broadcast.remove_client(client)

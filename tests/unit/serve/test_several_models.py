@@ -13,11 +13,11 @@ import pytest
 from wyoming.client import AsyncTcpClient
 from wyoming.info import Describe, Info
 
-from tests.unit.serve.house import DEMO, DEMO_TEXT, OPTIONS, SHORT, House
-from tests.unit.serve.realtime_client import URL, talk
-from tests.unit.serve.running import running
-from tests.unit.serve.web import client, transcribe
-from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
+from tests.unit.serve.http_client import client, transcribe
+from tests.unit.serve.http_server import run_server
+from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, OPTIONS, SHORT, MicroService
+from tests.unit.serve.routes.realtime.realtime_client import URL, talk
+from tests.unit.serve.routes.wyoming.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.convert.model_cache import find_model
@@ -34,7 +34,7 @@ WAIT_S = 60
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bundled model by another name."""
+    """Return the bundled model under another name."""
     directory, _ = find_model("micro", None)
     copy = tmp_path_factory.mktemp("models") / "other"
     shutil.copytree(directory, copy)
@@ -43,7 +43,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-class Two(House):
+class Two(MicroService):
     """A service of two models, made as the command makes it."""
 
     def __init__(self, other: Path, limits: LimitOptions | None = None) -> None:
@@ -79,7 +79,7 @@ def wait_for(happens: Callable[[], bool]) -> bool:
     return happens()
 
 
-def test_model_is_loaded_when_first_asked_for(other: Path) -> None:
+def test_model_not_first_is_loaded_by_first_request(other: Path) -> None:
     with Two(other) as two:
         assert (two.state("micro"), two.state("other")) == (ModelState.READY, ModelState.RELEASED)
         assert asyncio.run(two.text(load_audio(DEMO), model="other")) == DEMO_TEXT
@@ -88,7 +88,9 @@ def test_model_is_loaded_when_first_asked_for(other: Path) -> None:
         assert 'whisper_hailo_state{model="other",state="ready"} 1.0' in page
 
 
-def test_request_field_chooses_the_model(two: Two, caplog: pytest.LogCaptureFixture) -> None:
+def test_transcriptions_model_field_chooses_the_model(
+    two: Two, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO")
     web = client(two)
     for name in ("other", "micro", "whisper-1", "gpt-4o-transcribe"):
@@ -101,7 +103,7 @@ def test_request_field_chooses_the_model(two: Two, caplog: pytest.LogCaptureFixt
     assert "other" in answer.json()["error"]["message"]
 
 
-def test_models_are_listed(two: Two) -> None:
+def test_models_and_their_states_are_listed(two: Two) -> None:
     web = client(two)
     listed = [model["id"] for model in web.get("/v1/models").json()["data"]]
     assert listed == ["micro", "other", "whisper-1"]
@@ -110,7 +112,9 @@ def test_models_are_listed(two: Two) -> None:
     assert web.get("/page/about.json").json()["models"] == ["micro", "other"]
 
 
-def test_wyoming_client_chooses_the_model(two: Two, caplog: pytest.LogCaptureFixture) -> None:
+def test_session_transcribe_name_chooses_the_model(
+    two: Two, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO")
 
     async def ask() -> tuple[Info, str]:
@@ -127,9 +131,9 @@ def test_wyoming_client_chooses_the_model(two: Two, caplog: pytest.LogCaptureFix
     assert any("model=other" in line for line in caplog.messages)
 
 
-def test_realtime_session_chooses_and_holds_its_model(two: Two) -> None:
+def test_session_holds_the_model_it_uses(two: Two) -> None:
     queue = two.service.find_model("other").queue
-    with running(two) as web, talk(web, URL + "&model=other") as said:
+    with run_server(two) as web, talk(web, URL + "&model=other") as said:
         assert queue.n_live == 1
         answer = said.update(transcription={"model": "micro"})
         assert answer["session"]["audio"]["input"]["transcription"]["model"] == "micro"
@@ -137,9 +141,7 @@ def test_realtime_session_chooses_and_holds_its_model(two: Two) -> None:
     assert wait_for(lambda: not two.model.queue.n_live)
 
 
-def test_idle_model_is_released_and_the_first_stays(
-    other: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_idle_is_released_unless_first(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_hailo.serve.service.RELEASE_AFTER_S", 0.05)
     with Two(other) as two:
         assert asyncio.run(two.text(load_audio(SHORT), model="other"))
@@ -147,7 +149,7 @@ def test_idle_model_is_released_and_the_first_stays(
         assert two.state("micro") is ModelState.READY
 
 
-def test_idle_model_makes_room_for_another(other: Path) -> None:
+def test_model_memory_idle_model_makes_room(other: Path) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
         for name, released in (("other", "micro"), ("micro", "other")):
@@ -155,7 +157,7 @@ def test_idle_model_makes_room_for_another(other: Path) -> None:
             assert (two.state(name), two.state(released)) == (ModelState.READY, ModelState.RELEASED)
 
 
-def test_model_without_room_is_refused_and_served_later(other: Path) -> None:
+def test_model_memory_without_room_is_503_then_served(other: Path) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
         with two.model.queue.count_live_stream():
@@ -168,7 +170,7 @@ def test_model_without_room_is_refused_and_served_later(other: Path) -> None:
         assert asyncio.run(two.text(load_audio(DEMO), model="other")) == DEMO_TEXT
 
 
-def test_refused_job_is_not_tried_again(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queue_refused_job_is_not_tried_again(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
         queue = two.service.find_model("other").queue
@@ -185,18 +187,18 @@ def test_refused_job_is_not_tried_again(other: Path, monkeypatch: pytest.MonkeyP
         assert left[0] is None
 
 
-def test_model_larger_than_the_memory_is_refused_at_start(other: Path) -> None:
+def test_make_service_model_beyond_memory_raises(other: Path) -> None:
     with pytest.raises(OptionError, match="--max-memory is 1"):
         Two(other, LimitOptions(max_memory_mib=1))
 
 
-def test_two_models_of_one_name_are_refused(two: Two) -> None:
+def test_service_two_models_of_one_name_raise(two: Two) -> None:
     (model, _) = two.service.models
     with pytest.raises(OptionError, match="--model"):
         TranscriptionService([model, model], two.metrics, LimitOptions())
 
 
-def test_model_is_found_by_the_name_that_was_typed(two: Two, other: Path) -> None:
+def test_find_model_by_typed_name_finds_it(two: Two, other: Path) -> None:
     models = two.service
     assert models.find_model(str(other)).name == "other"
     assert models.find_model("micro") is models.find_model(None) is models.default
@@ -204,7 +206,7 @@ def test_model_is_found_by_the_name_that_was_typed(two: Two, other: Path) -> Non
         models.find_model("Other")
 
 
-def test_memory_is_estimated_from_weights() -> None:
+def test_estimate_loaded_mib_of_micro_is_small() -> None:
     spec = find_model("micro", None)[1]
     smaller = estimate_loaded_mib(spec)
     assert 0 < smaller < 100

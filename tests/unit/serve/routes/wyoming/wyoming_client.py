@@ -11,7 +11,7 @@ from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.client import AsyncTcpClient
 from wyoming.event import Event
 
-from tests.unit.serve.house import House
+from tests.unit.serve.micro_service import MicroService
 from whisper_hailo.audio import load_audio
 from whisper_hailo.http.addresses import Listener
 from whisper_hailo.http.connections import ConnectionLimiter
@@ -20,10 +20,10 @@ from whisper_hailo.serve.routes.wyoming.server import WyomingServer
 
 @asynccontextmanager
 async def wyoming_server(
-    house: House, most: int = 16, *, finds_end: bool = True
+    micro: MicroService, most: int = 16, *, finds_end: bool = True
 ) -> AsyncIterator[int]:
     """Serve Wyoming and give the port."""
-    opened = WyomingServer(house.service, ConnectionLimiter(most), finds_end=finds_end)
+    opened = WyomingServer(micro.service, ConnectionLimiter(most), finds_end=finds_end)
     server = await opened.serve(Listener("127.0.0.1", 0, "tcp", "try again"))
     try:
         yield server.sockets[0].getsockname()[1]
@@ -33,7 +33,7 @@ async def wyoming_server(
 
 
 def pcm(path: Any) -> bytes:
-    """Samples of 16 bits at 16 kHz."""
+    """Return 16-bit samples at 16 kHz."""
     return (load_audio(path) * 32767).round().astype("<i2").tobytes()
 
 
@@ -45,7 +45,7 @@ async def say(
     form: tuple[int, int, int] = (16_000, 2, 1),
     **asked: Any,
 ) -> list[Event]:
-    """Send a recording in chunks of some sizes; what comes until the stream of text is over."""
+    """Send a recording in chunks of some sizes; return the events of the answer."""
     await client.write_event(Transcribe(**asked).event())
     await client.write_event(AudioStart(*form).event())
     at = number = 0
@@ -63,7 +63,7 @@ async def say(
 
 
 def heard(events: list[Event]) -> str:
-    """The text of a whole answer."""
+    """Return the text of an answer."""
     (whole,) = [event for event in events if event.type == "transcript"]
     chunks = [event.data["text"] for event in events if event.type == "transcript-chunk"]
     assert "".join(chunks) == whole.data["text"]

@@ -1,4 +1,4 @@
-"""The HTTP application, asked in this process."""
+"""A client of the HTTP application in this process."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from tests.unit.serve.house import SHORT, House
+from tests.unit.serve.micro_service import SHORT, MicroService
 from whisper_hailo.serve.app import make_app
 from whisper_hailo.serve.options import SafetyOptions
 
 TRANSCRIPTIONS = "/v1/audio/transcriptions"
 
 
-def client(house: House, safety: SafetyOptions | None = None) -> TestClient:
-    """Somebody who asks."""
+def client(micro: MicroService, safety: SafetyOptions | None = None) -> TestClient:
+    """Return a client of a service."""
     safety = safety or SafetyOptions()
-    app = make_app(house.service, "127.0.0.1", safety)
+    app = make_app(micro.service, "127.0.0.1", safety)
     return TestClient(app, "http://127.0.0.1:8000", raise_server_exceptions=False)
 
 
 def transcribe(
     web: TestClient, path: Path = SHORT, url: str = TRANSCRIPTIONS, /, **fields: Any
 ) -> Any:
-    """The answer to an upload."""
+    """Return the answer to an upload."""
     headers = fields.pop("headers", None)
     data = {"model": "whisper-1", **fields}
     with path.open("rb") as file:

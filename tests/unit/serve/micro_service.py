@@ -32,8 +32,8 @@ OPTIONS = DecodingOptions(language="auto", search=SearchOptions(rising_temperatu
 """Those of the command by default, for the bundled model."""
 
 
-class House(Closing):
-    """A service and its worker."""
+class MicroService(Closing):
+    """A service with the bundled model."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class House(Closing):
         self.model.close()
 
     async def text(self, audio: FloatArray, client: str = "me", **choices: Any) -> str:
-        """What the service makes of audio."""
+        """Return the text of audio."""
         chosen = Choices(**choices)
         with self.service.submit(audio, chosen, caller(client)) as ticket:
             return (await ticket.result()).text
 
 
 def caller(client: str = "me") -> Caller:
-    """A client of some API."""
+    """Return a client of some API."""
     return Caller(client, "test")

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from tests.unit.serve.house import DEMO, DEMO_TEXT, House
-from tests.unit.serve.web import client, transcribe
+from tests.unit.serve.http_client import client, transcribe
+from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, MicroService
 
 pytestmark = pytest.mark.slow
 
 
-def test_page_transcript_offers_files_of_formats(house: House) -> None:
-    with client(house) as web:
+def test_page_transcript_offers_files_of_formats(micro: MicroService) -> None:
+    with client(micro) as web:
         answer = transcribe(web, DEMO, "/page/transcripts", model="micro")
     _, _, done = answer.text.rpartition("data: ")
     files = {file["suffix"]: file for file in json.loads(done)["files"]}

@@ -18,9 +18,17 @@ import soundfile
 import soxr
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, House
-from tests.unit.serve.realtime_client import BUFFER, PAUSE_S, TRANSCRIPTION, URL, pcm, speech, talk
-from tests.unit.serve.running import Running, running
+from tests.unit.serve.http_server import RunningServer, run_server
+from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, GERMAN, MicroService
+from tests.unit.serve.routes.realtime.realtime_client import (
+    BUFFER,
+    PAUSE_S,
+    TRANSCRIPTION,
+    URL,
+    pcm,
+    speech,
+    talk,
+)
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.stream import Resampler
@@ -33,8 +41,8 @@ from whisper_hailo.serve.routes.realtime.session import RealtimeSession
 pytestmark = pytest.mark.slow
 
 
-def test_what_is_committed_has_the_text_of_the_command(
-    web: Running, transcriber: Transcriber
+def test_session_committed_item_equals_the_command_s_text(
+    web: RunningServer, transcriber: Transcriber
 ) -> None:
     with talk(web) as said:
         assert said.update()["session"]["audio"]["input"]["turn_detection"] is None
@@ -55,7 +63,7 @@ def test_what_is_committed_has_the_text_of_the_command(
     assert done["item_id"] == second["item_id"]
 
 
-def test_text_comes_before_the_commit(web: Running) -> None:
+def test_session_deltas_come_before_the_commit(web: RunningServer) -> None:
     with talk(web) as said:
         said.update(transcription={"language": "en"})
         said.append(pcm(load_audio(DEMO)))
@@ -67,7 +75,7 @@ def test_text_comes_before_the_commit(web: Running) -> None:
     assert done["item_id"] == delta["item_id"]
 
 
-def test_the_server_finds_the_turns(web: Running) -> None:
+def test_session_server_vad_finds_the_turns(web: RunningServer) -> None:
     turns = {"type": "server_vad", "silence_duration_ms": 700, "prefix_padding_ms": 200}
     with talk(web) as said:
         said.update(turns)
@@ -93,7 +101,7 @@ def test_the_server_finds_the_turns(web: Running) -> None:
     assert second["audio_start_ms"] >= (seconds + PAUSE_S) * 1000 - 300
 
 
-def test_what_is_cleared_is_not_heard(web: Running) -> None:
+def test_session_cleared_sound_is_dropped(web: RunningServer) -> None:
     with talk(web) as said:
         said.update()
         said.append(pcm(load_audio(DEMO)))
@@ -106,22 +114,22 @@ def test_what_is_cleared_is_not_heard(web: Running) -> None:
         assert TRANSCRIPTION + "completed" not in said.kinds()
 
 
-def test_items_are_requests_and_looks_are_not() -> None:
-    with House() as house, running(house) as web, talk(web) as said:
+def test_metrics_count_items_and_not_partials() -> None:
+    with MicroService() as micro, run_server(micro) as web, talk(web) as said:
         said.update()
         said.append(pcm(load_audio(DEMO)))
         said.until(TRANSCRIPTION + "delta")
-        assert b"whisper_hailo_live_streams 1.0" in house.metrics.render_page()
+        assert b"whisper_hailo_live_streams 1.0" in micro.metrics.render_page()
         said.say(BUFFER + "commit")
         said.until(TRANSCRIPTION + "completed")
-        page = house.metrics.render_page().decode()
+        page = micro.metrics.render_page().decode()
     assert 'whisper_hailo_requests_total{api="realtime",outcome="done"} 1.0' in page
     assert 'whisper_hailo_wait_seconds_count{priority="live"}' in page
     assert re.search(r'looks_total\{outcome="done"\} [1-9]', page)
     assert re.search(r"audio_seconds_total 14\.[789]", page)
 
 
-def test_words_may_have_their_probabilities(web: Running) -> None:
+def test_session_include_logprobs_are_sent(web: RunningServer) -> None:
     with talk(web) as said:
         session = {"type": "transcription", "include": [TRANSCRIPTION[13:-1] + ".logprobs"]}
         session["audio"] = {"input": {"turn_detection": None}}  # type: ignore[assignment]
@@ -134,35 +142,37 @@ def test_words_may_have_their_probabilities(web: Running) -> None:
     assert all(entry["logprob"] <= 0 for entry in done["logprobs"])
 
 
-def test_a_session_may_last(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time for the head of a request is none for what follows it."""
+def test_session_outlasts_the_request_head_timeout(
+    micro: MicroService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time-out of a request's head does not hold for its WebSocket."""
     monkeypatch.setattr("whisper_hailo.http.connections.IDLE_S", 0.1)
-    with running(house) as web, talk(web) as said:
+    with run_server(micro) as web, talk(web) as said:
         time.sleep(0.3)
         said.update()
 
 
-def test_who_leaves_frees_the_place_at_once() -> None:
+def test_session_departed_client_stops_its_work() -> None:
     long = np.tile(load_audio(DEMO), 8)
-    with House() as house, running(house) as web:
+    with MicroService() as micro, run_server(micro) as web:
         with talk(web) as said:
             said.update()
             said.append(pcm(long), 1 << 20)
             said.until(TRANSCRIPTION + "delta")
-        assert house.model.queue.wait_until_empty(60)
-        assert not house.model.queue.n_live
-        assert asyncio.run(house.text(load_audio(DEMO))) == DEMO_TEXT
+        assert micro.model.queue.wait_until_empty(60)
+        assert not micro.model.queue.n_live
+        assert asyncio.run(micro.text(load_audio(DEMO))) == DEMO_TEXT
 
 
-def test_the_end_of_the_server_completes_what_is_being_said(
+def test_session_when_server_ends_completes_its_item(
     transcriber: Transcriber,
 ) -> None:
-    with House() as house, running(house) as web, talk(web) as said:
+    with MicroService() as micro, run_server(micro) as web, talk(web) as said:
         said.update()
         said.append(pcm(load_audio(DEMO)))
         said.until(TRANSCRIPTION + "delta")
-        house.service.stop()
-        web.loop.call_soon_threadsafe(house.service.ending.set)
+        micro.service.stop()
+        web.loop.call_soon_threadsafe(micro.service.ending.set)
         done = said.until(TRANSCRIPTION + "completed")
         assert done["transcript"]
         with pytest.raises(ConnectionClosed) as left:
@@ -171,8 +181,8 @@ def test_the_end_of_the_server_completes_what_is_being_said(
         assert left.value.rcvd.code == 1012
 
 
-def test_a_client_that_is_silent_is_sent_away(
-    web: Running, monkeypatch: pytest.MonkeyPatch
+def test_session_idle_client_is_closed_with_1001(
+    web: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.serve.routes.realtime.session.IDLE_TIMEOUT_S", 0.05)
     with talk(web) as said:
@@ -228,8 +238,8 @@ def test_a_client_that_is_silent_is_sent_away(
         ('{"type": "session.update", "session": {"x": "' + "x" * 70_000 + '"}}', "session", "KiB"),
     ],
 )  # fmt: skip
-def test_what_is_no_message_is_told_and_the_session_goes_on(
-    web: Running, message: str, param: str | None, told: str
+def test_session_invalid_message_is_an_error_event(
+    web: RunningServer, message: str, param: str | None, told: str
 ) -> None:
     with talk(web) as said:
         said.socket.send(message)
@@ -244,15 +254,15 @@ def test_what_is_no_message_is_told_and_the_session_goes_on(
         assert said.until(TRANSCRIPTION + "completed")["transcript"]
 
 
-def test_bytes_are_no_message(web: Running) -> None:
+def test_session_binary_message_is_an_error(web: RunningServer) -> None:
     with talk(web) as said:
         said.socket.send(b"sound")
         assert "Invalid JSON" in said.next()["error"]["message"]
 
 
 @pytest.mark.parametrize("frame", [b"\x83\x80\0\0\0\0", b"\xc1\x80\0\0\0\0", b"\x81\x01a"])
-def test_frames_that_are_none_end_the_session_and_nothing_else(
-    house: House,
+def test_session_invalid_frame_ends_it_alone(
+    micro: MicroService,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
     frame: bytes,
@@ -263,7 +273,7 @@ def test_frames_that_are_none_end_the_session_and_nothing_else(
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
     )
     asked = f"GET {URL} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n".encode()
-    with running(house) as web:
+    with run_server(micro) as web:
         with socket.create_connection(("127.0.0.1", web.port), 30) as raw:
             raw.sendall(asked)
             assert b"session.created" in raw.recv(1 << 12) + raw.recv(1 << 12)
@@ -275,10 +285,10 @@ def test_frames_that_are_none_end_the_session_and_nothing_else(
     assert not [record for record in caplog.records if record.exc_info]
 
 
-def test_a_recording_that_is_not_committed_is_so_long_at_most() -> None:
+def test_session_uncommitted_sound_is_bounded() -> None:
     with (
-        House(limits=LimitOptions(max_audio_s=2.0)) as house,
-        running(house) as web,
+        MicroService(limits=LimitOptions(max_audio_s=2.0)) as micro,
+        run_server(micro) as web,
         talk(web) as said,
     ):
         said.update()
@@ -297,11 +307,11 @@ def test_a_recording_that_is_not_committed_is_so_long_at_most() -> None:
         (DeviceError("the chip went away; plug it in"), 9, "error"),
     ],
 )
-def test_what_cannot_be_heard_fails_alone(
+def test_session_failed_partial_fails_one_item(
     monkeypatch: pytest.MonkeyPatch, turns: Any, failure: Exception, n_times: int, told: str
 ) -> None:
-    with House() as house, running(house) as web, talk(web) as said:
-        look, broken = house.model.transcribe_partial, []
+    with MicroService() as micro, run_server(micro) as web, talk(web) as said:
+        look, broken = micro.model.transcribe_partial, []
 
         def fall(*given: Any) -> Any:
             if len(broken) < n_times:
@@ -310,7 +320,7 @@ def test_what_cannot_be_heard_fails_alone(
             return look(*given)
 
         said.update(turns)
-        monkeypatch.setattr(house.model, "transcribe_partial", fall)
+        monkeypatch.setattr(micro.model, "transcribe_partial", fall)
         said.append(speech(GERMAN[0]), 1 << 20)
         if turns is None:
             said.say(BUFFER + "commit")
@@ -329,9 +339,9 @@ def test_what_cannot_be_heard_fails_alone(
         assert done["item_id"] != event.get("item_id")
 
 
-def test_a_stranger_is_not_let_in(house: House) -> None:
+def test_session_without_key_is_401(micro: MicroService) -> None:
     safety = SafetyOptions(api_key=("secret",))
-    with running(house, safety=safety) as web:
+    with run_server(micro, safety=safety) as web:
         for given in (
             {},
             {"additional_headers": {"Authorization": "Bearer guessed"}},
@@ -357,8 +367,8 @@ def test_a_stranger_is_not_let_in(house: House) -> None:
         ("/v1/realtime?model=other", {}, 404),
     ],
 )
-def test_what_is_not_served_is_refused_before_it_begins(
-    web: Running,
+def test_session_not_served_is_refused_over_http(
+    web: RunningServer,
     url: str,
     headers: dict[str, str],
     status: int,
@@ -371,25 +381,27 @@ def test_what_is_not_served_is_refused_before_it_begins(
     assert not [record for record in caplog.records if record.name.startswith("uvicorn")]
 
 
-def test_there_are_so_many_streams_and_others_keep_their_places() -> None:
-    with House(limits=LimitOptions(live=2, queue=1)) as house, running(house) as web:
+def test_session_beyond_live_limit_is_429_or_503() -> None:
+    with MicroService(limits=LimitOptions(live=2, queue=1)) as micro, run_server(micro) as web:
         with talk(web) as said:
             with pytest.raises(InvalidStatus) as denied, talk(web):
                 pass
             assert denied.value.response.status_code == 429
-            with house.service.quota.hold_live_stream("another"):
+            with micro.service.quota.hold_live_stream("another"):
                 with pytest.raises(InvalidStatus) as denied, talk(web):
                     pass
                 assert denied.value.response.status_code == 503
-            assert asyncio.run(house.text(load_audio(DEMO))) == DEMO_TEXT
+            assert asyncio.run(micro.text(load_audio(DEMO))) == DEMO_TEXT
             said.update()
         with talk(web):
             pass
 
 
-def test_what_waits_to_be_heard_is_bounded(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reader takes one message more than there is room for, and waits."""
-    monkeypatch.setattr(house.service, "ending", asyncio.Event())  # no other server's
+def test_session_waiting_messages_are_bounded(
+    micro: MicroService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session reads one message more than there is room for, and waits."""
+    monkeypatch.setattr(micro.service, "ending", asyncio.Event())  # no other server's
 
     class Socket:
         n_read = 0
@@ -410,7 +422,7 @@ def test_what_waits_to_be_heard_is_bounded(house: House, monkeypatch: pytest.Mon
 
         socket = Socket()
         caller = Caller("me", "realtime")
-        session = RealtimeSession(house.service, caller, socket, None, "micro")  # type: ignore[arg-type]
+        session = RealtimeSession(micro.service, caller, socket, None, "micro")  # type: ignore[arg-type]
         reading = asyncio.ensure_future(session.run())
         for _ in range(100):
             await asyncio.sleep(0)
@@ -422,7 +434,7 @@ def test_what_waits_to_be_heard_is_bounded(house: House, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("kind", "subtype"), [(PCMU, "ULAW"), (PCMA, "ALAW")])
-def test_the_laws_of_telephones_are_those_of_libsndfile(kind: str, subtype: str) -> None:
+def test_sample_stream_g711_equals_libsndfile(kind: str, subtype: str) -> None:
     codes = np.arange(256, dtype=np.uint8).tobytes()
     file = io.BytesIO()
     soundfile.write(file, np.zeros(256), 8_000, subtype=subtype, format="WAV")
@@ -435,7 +447,7 @@ def test_the_laws_of_telephones_are_those_of_libsndfile(kind: str, subtype: str)
     assert sound.seconds_of(8_000) == 1.0
 
 
-def test_pieces_may_be_cut_anywhere() -> None:
+def test_sample_stream_cut_anywhere_gives_the_same() -> None:
     raw = pcm(load_audio(DEMO)[:16_000])
     whole, torn = make_sample_stream(PCM), make_sample_stream(PCM)
     expected = np.concatenate([whole.push(raw), whole.finish()])
@@ -444,7 +456,7 @@ def test_pieces_may_be_cut_anywhere() -> None:
     assert expected.size == pytest.approx(16_000, abs=1)
 
 
-def test_a_telephone_is_understood(web: Running) -> None:
+def test_session_g711_sound_is_transcribed(web: RunningServer) -> None:
     audio = soxr.resample(load_audio(DEMO), 16_000, 8_000)
     file = io.BytesIO()
     soundfile.write(file, audio, 8_000, subtype="ULAW", format="RAW")

@@ -1,4 +1,4 @@
-"""The page's server over real sockets: its parts, its addresses, and what pages are told."""
+"""The caption page over real sockets: its files, its addresses and its events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.serve.captions.serving import (
+from tests.unit.serve.routes.captions.page_server import (
     PATIENCE_S,
     completed,
     connect,
@@ -26,7 +26,7 @@ from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.serve.routes.captions.access import format_frame_ancestors
 
 
-def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) -> None:
+def test_page_files_are_served_with_safe_headers(served: tuple[Any, BrowserSource]) -> None:
     view, _ = served
     for name, inside, kind in (
         ("", b'role="log"', "text/html"),
@@ -46,7 +46,7 @@ def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) ->
             assert policy.endswith("frame-ancestors 'none'")
 
 
-def test_only_page_over_picture_takes_style_of_who_opens_it(
+def test_page_policy_allows_styles_in_overlay_only(
     served: tuple[Any, BrowserSource],
 ) -> None:
     view, _ = served
@@ -69,7 +69,7 @@ def test_only_page_over_picture_takes_style_of_who_opens_it(
         ("10.0.0.9", "10.0.0.7", "http://10.0.0.9:8765/", ""),
     ],
 )
-def test_addresses_are_such_that_can_be_opened(
+def test_view_addresses_can_be_opened_in_a_browser(
     monkeypatch: pytest.MonkeyPatch, host: str, own: str | None, here: str, others: str
 ) -> None:
     from whisper_hailo.serve.routes.captions.access import PageAddress
@@ -81,7 +81,7 @@ def test_addresses_are_such_that_can_be_opened(
     assert view.address_for_others == others
 
 
-def test_who_may_come_follows_from_the_address() -> None:
+def test_page_address_decides_public_rights() -> None:
     from whisper_hailo.serve.routes.captions.access import PageAddress
 
     here = PageAddress()
@@ -91,7 +91,7 @@ def test_who_may_come_follows_from_the_address() -> None:
     assert "captions.example" in everywhere.hosts.names - here.hosts.names
 
 
-def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
+def test_page_policy_lists_frame_ancestors() -> None:
     needs_web()
     from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.serve.routes.captions.view import WebView
@@ -113,12 +113,12 @@ def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
         *("ftp://wall.example", "://wall.example"),
     ],
 )
-def test_what_is_no_origin_frames_nothing(given: str) -> None:
+def test_format_frame_ancestors_without_origin_raises(given: str) -> None:
     with pytest.raises(OptionError, match=r"web-frame is .*, expected the origin of a page"):
         format_frame_ancestors([given])
 
 
-def test_pages_see_how_loud_it_is(served: tuple[Any, BrowserSource]) -> None:
+def test_view_level_is_sent_per_eighth_of_a_second(served: tuple[Any, BrowserSource]) -> None:
     view, _ = served
     with connect(view, "events") as page:
         told(page, "snapshot")
@@ -129,7 +129,7 @@ def test_pages_see_how_loud_it_is(served: tuple[Any, BrowserSource]) -> None:
         assert json.loads(page.recv()) == {"event": "level", "level_db": -90.0}
 
 
-def test_a_page_that_is_told_nothing_knows_that_it_is_connected(
+def test_event_socket_without_events_sends_still(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.event_socket.STILL_S", 0.01)
@@ -138,7 +138,7 @@ def test_a_page_that_is_told_nothing_knows_that_it_is_connected(
         assert json.loads(page.recv()) == {"event": "still"}
 
 
-def test_events_reach_every_page_and_again_after_a_reconnect(
+def test_event_socket_reconnected_page_gets_history(
     served: tuple[Any, BrowserSource],
 ) -> None:
     view, _ = served
@@ -155,7 +155,7 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
     assert snapshot["browser_microphone"]
 
 
-def test_who_left_is_forgotten_at_once(
+def test_event_socket_closed_page_is_removed_at_once(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -176,7 +176,7 @@ def test_who_left_is_forgotten_at_once(
     assert view.broadcast.n_clients == 0
 
 
-def test_pages_see_how_fast_and_how_late_captions_are() -> None:
+def test_view_figures_have_latency_and_speed() -> None:
     from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.serve.routes.captions.view import WebView
 
@@ -188,7 +188,7 @@ def test_pages_see_how_fast_and_how_late_captions_are() -> None:
     assert view.make_figures()["final_latency_s"] == 0.1235
 
 
-def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_view_open_waits_for_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     needs_web()
     from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.serve.routes.captions.view import WebView
@@ -213,7 +213,7 @@ def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPat
     assert [event["text"] for event in view.broadcast.summary()[0]["completed"]] == ["said0"]
 
 
-def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
+def test_view_not_open_ignores_events() -> None:
     from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.serve.routes.captions.view import WebView
 
@@ -224,7 +224,7 @@ def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
     assert view.broadcast.summary()[0]["completed"] == []
 
 
-def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
+def test_view_close_sends_end_before_closing_sockets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     needs_web()
@@ -248,7 +248,7 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
     assert not any(thread.name == "caption-web" for thread in threading.enumerate())
 
 
-def test_foreign_pages_and_foreign_names_are_refused(served: tuple[Any, BrowserSource]) -> None:
+def test_page_foreign_host_or_origin_is_refused(served: tuple[Any, BrowserSource]) -> None:
     from websockets.exceptions import InvalidStatus
 
     view, _ = served
@@ -260,7 +260,7 @@ def test_foreign_pages_and_foreign_names_are_refused(served: tuple[Any, BrowserS
     refused.value.close()
 
 
-def test_an_address_in_use_is_told(served: tuple[Any, BrowserSource]) -> None:
+def test_view_open_at_used_address_raises(served: tuple[Any, BrowserSource]) -> None:
     from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.serve.routes.captions.view import WebView
 
@@ -273,7 +273,7 @@ def test_an_address_in_use_is_told(served: tuple[Any, BrowserSource]) -> None:
         pass
 
 
-def test_where_no_browser_is_heard_none_may_speak() -> None:
+def test_microphone_without_browser_source_is_refused() -> None:
     needs_web()
     from websockets.exceptions import InvalidStatus
 

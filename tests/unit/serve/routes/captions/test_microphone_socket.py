@@ -1,4 +1,4 @@
-"""The microphone of a browser over real sockets: one at a time, and however much it says."""
+"""A browser's microphone over real sockets: one at a time, at most in real time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.serve.captions.serving import PATIENCE_S, connect, serve, told
+from tests.unit.serve.routes.captions.page_server import PATIENCE_S, connect, serve, told
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.sources.source import AudioQueue, Pace
 
 
-def test_pages_know_whether_a_browser_is_heard(served: tuple[Any, BrowserSource]) -> None:
+def test_microphone_start_and_end_are_sent_to_pages(served: tuple[Any, BrowserSource]) -> None:
     view, _ = served
     with connect(view, "events") as page:
         assert told(page, "snapshot")["recording"] is False
@@ -28,7 +28,7 @@ def test_pages_know_whether_a_browser_is_heard(served: tuple[Any, BrowserSource]
         assert json.loads(page.recv()) == {"event": "recording", "recording": False}
 
 
-def test_a_browser_may_be_the_microphone_one_at_a_time(
+def test_microphone_second_browser_is_refused(
     served: tuple[Any, BrowserSource],
 ) -> None:
     from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -50,7 +50,7 @@ def test_a_browser_may_be_the_microphone_one_at_a_time(
     assert list(blocks) == []
 
 
-def test_page_may_send_what_it_kept_if_no_other_was_heard(
+def test_microphone_reconnect_says_if_it_continues(
     served: tuple[Any, BrowserSource],
 ) -> None:
     view, _ = served
@@ -68,7 +68,7 @@ def test_page_may_send_what_it_kept_if_no_other_was_heard(
     assert [told(f"audio?recording={name}") for name in endless] == ["new", "new", "again"]
 
 
-def test_a_browser_is_heard_as_long_as_somebody_wants() -> None:
+def test_browser_source_closed_yields_what_was_pushed() -> None:
     source = BrowserSource().open()
     assert (source.pace, source.endless, source.name) == (
         Pace.PULL, True, "a browser's microphone",
@@ -79,7 +79,7 @@ def test_a_browser_is_heard_as_long_as_somebody_wants() -> None:
     assert (first.audio.tolist(), first.captured_s is not None) == ([0.5], True)
 
 
-def test_of_browsers_that_come_at_once_one_is_the_microphone(
+def test_microphone_of_six_at_once_one_is_accepted(
     served: tuple[Any, BrowserSource],
 ) -> None:
     from websockets.exceptions import InvalidStatus
@@ -106,7 +106,7 @@ def test_of_browsers_that_come_at_once_one_is_the_microphone(
     assert sorted(outcomes) == [*(["refused"] * 5), "taken"]
 
 
-def test_a_microphone_that_sends_nothing_makes_room_for_another(
+def test_microphone_silent_connection_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from websockets.exceptions import ConnectionClosed
@@ -123,7 +123,7 @@ def test_a_microphone_that_sends_nothing_makes_room_for_another(
             pass  # it is let in
 
 
-def test_flooding_browser_is_taken_at_the_speed_of_speech(
+def test_microphone_flood_is_slowed_to_real_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from websockets.exceptions import ConnectionClosed

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.unit.serve.house import House
+from tests.unit.serve.micro_service import MicroService
 from whisper_hailo.http.addresses import Listener
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.server import HttpServer
@@ -18,8 +18,8 @@ from whisper_hailo.serve.routes.realtime.protocol import MAX_MESSAGE_BYTES
 
 
 @dataclass
-class Running:
-    """A server.
+class RunningServer:
+    """A server in another thread.
 
     Attributes:
         port: at which it listens.
@@ -31,15 +31,15 @@ class Running:
 
 
 @contextmanager
-def running(
-    house: House, connections: int | None = None, safety: SafetyOptions | None = None
-) -> Iterator[Running]:
+def run_server(
+    micro: MicroService, connections: int | None = None, safety: SafetyOptions | None = None
+) -> Iterator[RunningServer]:
     """Serve, until the block ends."""
     safety = safety or SafetyOptions()
     listener = Listener("127.0.0.1", 0, "http", "try again")
     listener.listen()
     port = listener.port
-    app = make_app(house.service, "127.0.0.1", safety)
+    app = make_app(micro.service, "127.0.0.1", safety)
     server = HttpServer(
         app,
         ConnectionLimiter(connections),
@@ -55,13 +55,13 @@ def running(
         ready.set()
         await server.serve(sockets=[listener])
 
-    before, house.service.ending = house.service.ending, asyncio.Event()  # each loop has one
+    before, micro.service.ending = micro.service.ending, asyncio.Event()  # each loop has one
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     ready.wait()
     try:
-        yield Running(port, opened[0])
+        yield RunningServer(port, opened[0])
     finally:
         server.should_exit = True
         thread.join()
-        house.service.ending = before
+        micro.service.ending = before

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tests.unit.live.scripted import Loudness, Speller, quick
-from tests.unit.serve.captions.serving import PATIENCE_S, needs_web
+from tests.unit.serve.routes.captions.page_server import PATIENCE_S, needs_web
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import BufferText
@@ -30,7 +30,7 @@ _SILENCE_S = 0.01
 
 
 class Spoken(Closing):
-    """A live source that says what it is given, piece by piece, as long as it is open."""
+    """A live source that yields the audio it is given, as long as it is open."""
 
     pace = Pace.PULL
     endless = True
@@ -42,7 +42,7 @@ class Spoken(Closing):
         self._closed = False
 
     def say(self, audio: np.ndarray) -> None:
-        """Say it, and wait until it was heard."""
+        """Yield audio, and wait until it was taken."""
         with self._said:
             self._pieces.append(audio)
             self._said.notify_all()
@@ -66,7 +66,7 @@ class Spoken(Closing):
 
 
 class InAnyLanguage(Speller):
-    """Hears every language but Klingon."""
+    """A recogniser of every language but Klingon."""
 
     def with_language(self, language: str) -> Speller:
         if language == "tlh":
@@ -78,8 +78,8 @@ class InAnyLanguage(Speller):
 
 
 @dataclass
-class Room:
-    """Captions that run, and who looks at them."""
+class RunningCaptions:
+    """Captions that run in a thread."""
 
     source: Spoken
     view: Any
@@ -87,7 +87,9 @@ class Room:
 
 
 @contextmanager
-def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> Iterator[Room]:
+def run_captions(
+    token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any
+) -> Iterator[RunningCaptions]:
     needs_web()
     from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.serve.routes.captions.view import WebView
@@ -113,7 +115,7 @@ def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> 
         thread = threading.Thread(target=caption)
         thread.start()
         try:
-            yield Room(source, view, events)
+            yield RunningCaptions(source, view, events)
         finally:
             source.close()
             thread.join(PATIENCE_S)
@@ -126,7 +128,7 @@ def heard(socket: Any) -> dict[str, Any]:
 
 
 def until(socket: Any, event: str) -> dict[str, Any]:
-    """The next message of a kind; those that came before it are kept for later."""
+    """Return the next message of a kind; keep those before it for later calls."""
     kept = vars(socket).setdefault("kept", [])
     while not any(message["event"] == event for message in kept):
         kept.append(heard(socket))

@@ -12,7 +12,7 @@ import numpy as np
 import soxr
 from websockets.sync.client import connect
 
-from tests.unit.serve.running import Running
+from tests.unit.serve.http_server import RunningServer
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import FloatArray
 
@@ -23,19 +23,19 @@ PAUSE_S = 1.0
 
 
 def pcm(audio: FloatArray, rate_hz: int = 24_000) -> bytes:
-    """16-bit samples, as the API takes them."""
+    """Return audio as 16-bit samples."""
     samples = soxr.resample(audio, 16_000, rate_hz)
     return (np.clip(samples, -1, 1) * 32767).round().astype("<i2").tobytes()
 
 
 def speech(*paths: Any) -> bytes:
-    """Recordings with a pause behind each."""
+    """Return recordings with a pause after each."""
     pause = np.zeros(round(PAUSE_S * 16_000), np.float32)
     return b"".join(pcm(np.concatenate([load_audio(path), pause])) for path in paths)
 
 
 class Talk:
-    """One session, and what it says."""
+    """One session, and its events."""
 
     def __init__(self, socket: Any) -> None:
         self.socket = socket
@@ -77,7 +77,7 @@ class Talk:
 
 
 @contextmanager
-def talk(web: Running, url: str = URL, **given: Any) -> Iterator[Talk]:
+def talk(web: RunningServer, url: str = URL, **given: Any) -> Iterator[Talk]:
     """A session with the bundled model."""
     with connect(f"ws://127.0.0.1:{web.port}{url}", **given) as socket:
         opened = Talk(socket)
