@@ -105,9 +105,12 @@ class SpeakerAttribution:
             return overlaps_s.index(longest_s)
         middle_s = (start_s + end_s) / 2
         distances_s = [spans.distance_s(middle_s) for spans in self._spans]
-        if min(distances_s) > _NEAR_S and self._previous is not None:
-            return self._previous
-        return distances_s.index(min(distances_s))
+        shortest_s = min(distances_s)
+        previous = self._previous
+        # Words can have no length, and two people can be equally near.
+        if previous is not None and (shortest_s > _NEAR_S or distances_s[previous] == shortest_s):
+            return previous
+        return distances_s.index(shortest_s)
 
     def _move_to_sentence_ends(self, words: Sequence[Word], speakers: list[int]) -> list[int]:
         """Return the speakers with changes moved to a sentence's end one or two words away.

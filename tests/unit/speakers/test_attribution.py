@@ -72,6 +72,12 @@ def test_attribute_overlap_stays_with_speaker_before() -> None:
     assert _parts(turns, segment) == [("one two", 0), ("three", 1)]
 
 
+def test_attribute_word_without_length_stays_with_speaker_before() -> None:
+    turns = _turns((0, 5, 0), (2, 5, 1), (6, 7, 1))
+    segment = _segment(("one", 6, 7), ("two", 3, 3))
+    assert _parts(turns, segment) == [("one two", 1)]
+
+
 def test_attribute_segment_without_words_has_one_speaker() -> None:
     segment = Segment(0, 4, "all of it", (1,), -0.2, 0.1)
     assert _parts(_turns((0, 1, 0), (1, 4, 1)), segment) == [("all of it", 1)]

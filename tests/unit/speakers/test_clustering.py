@@ -62,8 +62,8 @@ def test_cluster_prints_of_blocks_finds_same_people() -> None:
 
 def test_cluster_prints_drops_what_is_too_short() -> None:
     prints = _people((10, 1))
-    assert len(_cluster(prints, seconds=0.8)) == 1
-    assert len(_cluster(prints, seconds=1.2)) == 2
+    assert len(_cluster(prints, seconds=1.2)) == 1
+    assert len(_cluster(prints, seconds=2.0)) == 2
 
 
 def test_cluster_prints_fewest_splits_one_person() -> None:

@@ -91,6 +91,9 @@ def transcribe(
         for index, entry in readable.items():
             try:
                 if outcomes is None:
+                    if speakers.speakers is not None:
+                        # Nothing else is printed before all audio has been heard once.
+                        print_note(f"{display_path(entry.name)}: finding the speakers")
                     write_recording(entry, sink, identity, by_segment)
                 else:
                     sink.write_result(entry, _expect_transcript(next(outcomes)))

@@ -1,0 +1,102 @@
+"""Tables of `docs/measurements/speakers.md`: who spoke, by several programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from whisper_hailo_lab.repository import RESULTS
+from whisper_hailo_lab.tables import make_table
+
+RESULT: Final = RESULTS / "speakers.json"
+
+Row = dict[str, Any]
+
+_CORES: Final = 2
+"""Processor time is divided by them: of real time on two cores."""
+
+_CONVERSATIONS: Final = tuple(f"test-{number}" for number in range(2, 7))
+_ONE_PERSON: Final = ("test-1-", "test-clean-", "test-phone-", "test-noisy-")
+
+_GROUPS: Final[tuple[tuple[str, Callable[[str], bool]], ...]] = (
+    ("conversations of 2 to 6", lambda name: name[:6] in _CONVERSATIONS),
+    ("one person", lambda name: name.startswith(_ONE_PERSON)),
+    ("AMI and pyannote's sample", lambda name: name.startswith("real-")),
+)
+
+
+def make_tables(result: Row, _weights: str) -> dict[str, str]:
+    """Return a line per system and group, and one per number of speakers of ours."""
+    systems: dict[str, list[Row]] = result["systems"]
+    lines = []
+    for group, belongs in _GROUPS:
+        # Programs are compared on the recordings that all of them were given.
+        shared = set.intersection(*({row["name"] for row in rows} for rows in systems.values()))
+        for system, rows in systems.items():
+            chosen = [row for row in rows if belongs(row["name"])]
+            if group != "one person":
+                chosen = [row for row in chosen if row["name"] in shared]
+            if chosen:
+                lines.append({"group": group, "system": system} | _sum_rows(chosen))
+    table = make_table(
+        lines,
+        (
+            ("recordings", "{group}"),
+            ("program", "{system}"),
+            ("number of speakers right", "{right}"),
+            ("error rate", "{rate:.1%}"),
+            ("with a collar of 0.25 s", "{forgiving:.1%}"),
+            ("confused speakers", "{confused:.1%}"),
+            ("words of the wrong speaker", "{wrong_words:.1%}"),
+            ("of real time", "{of_real_time:.3f}"),
+            ("MiB", "{peak_mib:.0f}"),
+        ),
+    )
+    ours = systems.get("whisper-hailo", [])
+    by_number = [
+        {"number": prefix[-1]} | _sum_rows(rows)
+        for prefix in _CONVERSATIONS
+        if (rows := [row for row in ours if row["name"].startswith(prefix)])
+    ]
+    numbers = make_table(
+        by_number,
+        (
+            ("speakers", "{number}"),
+            ("number right", "{right}"),
+            ("error rate", "{rate:.1%}"),
+            ("with a collar of 0.25 s", "{forgiving:.1%}"),
+            ("missed", "{missed:.1%}"),
+            ("false alarm", "{false_alarm:.1%}"),
+            ("confused", "{confused:.1%}"),
+        ),
+    )
+    return {
+        "speakers": f"{result['machine']}, one thread.\n\n{table.markdown()}",
+        "speakers-numbers": numbers.markdown(),
+    }
+
+
+def _sum_rows(rows: Sequence[Row]) -> Row:
+    """Return the figures of several recordings together."""
+    missed_s, false_alarm_s, confused_s, speech_s = _sum_errors(rows, "errors")
+    forgiving = _sum_errors(rows, "forgiving")
+    n_right = sum(row["n_speakers"] == row["n_found"] for row in rows)
+    n_words = sum(row.get("n_words", 0) for row in rows)
+    n_wrong = sum(row.get("n_wrong_words", 0) for row in rows)
+    processor_s = sum(row["processor_s"] for row in rows)
+    return {
+        "right": f"{n_right} of {len(rows)}",
+        "rate": (missed_s + false_alarm_s + confused_s) / speech_s,
+        "forgiving": sum(forgiving[:3]) / forgiving[3],
+        "missed": missed_s / speech_s,
+        "false_alarm": false_alarm_s / speech_s,
+        "confused": confused_s / speech_s,
+        "wrong_words": n_wrong / n_words if n_words else None,
+        "of_real_time": processor_s / sum(row["audio_s"] for row in rows) / _CORES,
+        "peak_mib": max(row["peak_mib"] for row in rows),
+    }
+
+
+def _sum_errors(rows: Sequence[Row], key: str) -> list[float]:
+    """Return missed, false alarm, confused and all speech in seconds."""
+    return [sum(values) for values in zip(*(row[key] for row in rows), strict=True)]
