@@ -20,6 +20,7 @@ from whisper_hailo_lab.documents import (
     processors,
     server,
     settings,
+    speakers,
     speed,
     spoken_commands,
 )
@@ -46,6 +47,7 @@ KEPT: Final[tuple[tuple[Path, TableMaker], ...]] = (
     (processors.WINDOWS, processors.window_tables),
     (processors.WORDS, processors.word_tables),
     (server.RESULT, server.make_tables),
+    (speakers.RESULT, speakers.make_tables),
     (spoken_commands.RESULT, spoken_commands.make_tables),
 )
 """Results in JSON with their tables; the other tables are made of run files and commands."""

@@ -17,6 +17,7 @@ from whisper_hailo_lab.documents import (
     pages,
     processors,
     server,
+    speakers,
     speed,
     spoken_commands,
 )
@@ -79,6 +80,7 @@ ON_ANY_WEIGHTS = {
     accuracy.RESULT,
     device_faults.RESULT,
     server.RESULT,
+    speakers.RESULT,
     spoken_commands.RESULT,
 }
 OF_WEIGHTS = [
