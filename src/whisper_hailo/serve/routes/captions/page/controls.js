@@ -1,54 +1,54 @@
-// Controls of the captions, for a page that was opened with the token.
+// Controls of the captions, for pages that were opened with the token.
 
 import { label } from "./language.js";
-import { tell } from "./status.js";
+import { showMessage } from "./status.js";
 
-const at = (id) => document.getElementById(id);
-let say = null;
-let spoken = ""; // the language that holds
-let asked = 0;
+const find = (id) => document.getElementById(id);
+let send = null;
+let language = ""; // of the captions
+let lastId = 0;
 let isPaused = false;
 
-export function prepareControls(send) {
-  say = send;
-  at("mark").onclick = () => {
-    ask("marker", { label: at("mark-name").value });
-    at("mark-name").value = "";
+export function prepareControls(sendMessage) {
+  send = sendMessage;
+  find("mark").onclick = () => {
+    sendCommand("marker", { label: find("mark-name").value });
+    find("mark-name").value = "";
   };
-  at("mark-name").onkeydown = ({ key, isComposing }) => {
-    if (key === "Enter" && !isComposing) at("mark").click();
+  find("mark-name").onkeydown = ({ key, isComposing }) => {
+    if (key === "Enter" && !isComposing) find("mark").click();
   };
-  at("clear").onclick = () => ask("clear");
-  at("spoken").onchange = () => ask("language", { language: at("spoken").value || "auto" });
+  find("clear").onclick = () => sendCommand("clear");
+  find("spoken").onchange = () => sendCommand("language", { language: find("spoken").value || "auto" });
 }
 
-export const pressPause = () => ask(isPaused ? "resume" : "pause");
+export const togglePause = () => sendCommand(isPaused ? "resume" : "pause");
 
-// What may be done.
+// Shows the controls that this page may use.
 export function showControls(may) {
-  at("pause").hidden = at("control").hidden = !may.includes("control");
+  find("pause").hidden = find("control").hidden = !may.includes("control");
 }
 
-// What is so, whoever did it.
+// Shows whether the captions are paused, whoever paused them.
 export function showPause(paused) {
   isPaused = paused;
-  at("pause").setAttribute("aria-pressed", String(paused));
-  label(at("pause").querySelector("span"), paused ? "resume" : "pause");
+  find("pause").setAttribute("aria-pressed", String(paused));
+  label(find("pause").querySelector("span"), paused ? "resume" : "pause");
 }
 
-export function showSettings({ language }) {
-  spoken = language ?? "";
-  at("spoken").value = spoken;
+export function showSettings(settings) {
+  language = settings.language ?? "";
+  find("spoken").value = language;
 }
 
-// Why something was not done is told where it was asked for.
-export function takeAnswer({ action, ok, error }) {
-  at("refused").textContent = ok ? "" : error;
-  if (!ok && !at("options").open) tell("refused", error);
-  if (!ok && action === "language") at("spoken").value = spoken;
+// Shows why a command was refused, where it was given.
+export function showAnswer({ action, ok, error }) {
+  find("refused").textContent = ok ? "" : error;
+  if (!ok && !find("options").open) showMessage("refused", error);
+  if (!ok && action === "language") find("spoken").value = language;
 }
 
-function ask(action, what = {}) {
-  asked += 1;
-  say({ type: "control", id: asked, action, ...what });
+function sendCommand(action, fields = {}) {
+  lastId += 1;
+  send({ type: "control", id: lastId, action, ...fields });
 }

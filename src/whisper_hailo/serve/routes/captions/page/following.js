@@ -1,61 +1,61 @@
 // Keeps the newest line in sight, unless the reader has gone back.
 //
-// Only the reader's own hand ends it: a wheel, a finger, a key, the scroll bar. That the text
-// scrolls is no sign of that, since smooth scrolling passes through everything between.
+// Only the reader ends it: with a wheel, a finger, a key or the scroll bar. Scrolling of the text is
+// no sign of that, since smooth scrolling passes through everything between.
 
-const UP = new Set(["ArrowUp", "PageUp", "Home"]);
-const NEAR = 4; // pixels
+const UP_KEYS = new Set(["ArrowUp", "PageUp", "Home"]);
+const NEAR_PX = 4;
 
 export class Following {
   #view;
   #text;
   #button;
   #motion = matchMedia("(prefers-reduced-motion: no-preference)");
-  #on = true;
-  #held = false; // by its scroll bar, or while something is marked
+  #isFollowing = true;
+  #isHeld = false; // by its scroll bar, or while something is marked
   #top = 0;
-  #finger = 0;
-  #went = false; // up, since it was left
+  #fingerY = 0;
+  #wentUp = false; // since it stopped following
   #tallest = 0;
 
   constructor(view, text, button) {
     this.#view = view;
     this.#text = text;
     this.#button = button;
-    view.addEventListener("wheel", ({ deltaY }) => { if (deltaY < 0) this.#leave(); }, { passive: true });
+    view.addEventListener("wheel", ({ deltaY }) => { if (deltaY < 0) this.#stopFollowing(); }, { passive: true });
     view.addEventListener("keydown", ({ key, shiftKey }) => {
-      if (UP.has(key) || (key === " " && shiftKey)) this.#leave();
+      if (UP_KEYS.has(key) || (key === " " && shiftKey)) this.#stopFollowing();
     });
-    view.addEventListener("pointerdown", () => { this.#held = true; });
+    view.addEventListener("pointerdown", () => { this.#isHeld = true; });
     for (const end of ["pointerup", "pointercancel"]) {
-      window.addEventListener(end, () => { this.#held = false; });
+      window.addEventListener(end, () => { this.#isHeld = false; });
     }
-    window.addEventListener("pointermove", ({ buttons }) => { if (!buttons) this.#held = false; });
-    view.addEventListener("touchstart", ({ touches: [finger] }) => { this.#finger = finger.clientY; }, { passive: true });
+    window.addEventListener("pointermove", ({ buttons }) => { if (!buttons) this.#isHeld = false; });
+    view.addEventListener("touchstart", ({ touches: [finger] }) => { this.#fingerY = finger.clientY; }, { passive: true });
     view.addEventListener("touchmove", ({ touches: [finger] }) => {
-      if (finger.clientY > this.#finger) this.#leave();
+      if (finger.clientY > this.#fingerY) this.#stopFollowing();
     }, { passive: true });
-    view.addEventListener("scroll", () => this.#scrolled());
-    view.addEventListener("scrollend", () => this.#rest());
+    view.addEventListener("scroll", () => this.#handleScroll());
+    view.addEventListener("scrollend", () => this.#alignToLine());
     button.addEventListener("click", () => this.toNewest());
     new ResizeObserver(() => this.refit()).observe(view);
   }
 
   // After the text has changed: by a little, or by much of before, which nobody watches go by.
-  keep(much) {
-    const top = this.#grown();
-    const smooth = this.#motion.matches && !much;
-    if (this.#on && !this.#held) this.#go(top, smooth ? "smooth" : "instant");
+  update(isLarge) {
+    const top = this.#measure();
+    const smooth = this.#motion.matches && !isLarge;
+    if (this.#isFollowing && !this.#isHeld) this.#scrollTo(top, smooth ? "smooth" : "instant");
   }
 
   toNewest() {
-    this.#set(true);
-    this.#go(this.#grown(), "instant");
+    this.#setFollowing(true);
+    this.#scrollTo(this.#measure(), "instant");
     this.#view.focus({ preventScroll: true });
   }
 
   // A line that comes and goes while words are unsettled stays, so that nothing jumps.
-  #grown() {
+  #measure() {
     if (this.#text.offsetHeight > this.#tallest) {
       this.#tallest = this.#text.offsetHeight;
       this.#text.style.minHeight = `${this.#tallest}px`;
@@ -67,38 +67,38 @@ export class Following {
   refit() {
     this.#tallest = 0;
     this.#text.style.minHeight = "";
-    const top = this.#grown();
-    if (this.#on) this.#go(top, "instant");
+    const top = this.#measure();
+    if (this.#isFollowing) this.#scrollTo(top, "instant");
   }
 
-  #go(top, behavior) {
+  #scrollTo(top, behavior) {
     if (Math.abs(this.#view.scrollTop - top) > 0.5) this.#view.scrollTo({ top, behavior });
   }
 
-  #leave() {
+  #stopFollowing() {
     if (this.#view.scrollTop === 0) return;
-    this.#went = false;
-    this.#set(false);
+    this.#wentUp = false;
+    this.#setFollowing(false);
   }
 
-  #scrolled() {
+  #handleScroll() {
     const { scrollTop, scrollHeight, clientHeight } = this.#view;
     const isUp = scrollTop < this.#top;
-    if (isUp && this.#held) this.#leave();
-    if (isUp) this.#went = true;
-    else if (this.#went && !this.#on && scrollHeight - clientHeight - scrollTop < NEAR) this.#set(true);
+    if (isUp && this.#isHeld) this.#stopFollowing();
+    if (isUp) this.#wentUp = true;
+    else if (this.#wentUp && !this.#isFollowing && scrollHeight - clientHeight - scrollTop < NEAR_PX) this.#setFollowing(true);
     this.#top = scrollTop;
   }
 
   // Whole lines, too, where a reader has come to.
-  #rest() {
-    if (this.#on || this.#held) return;
+  #alignToLine() {
+    if (this.#isFollowing || this.#isHeld) return;
     const line = parseFloat(getComputedStyle(this.#view).lineHeight);
-    this.#go(line * Math.round(this.#view.scrollTop / line), "instant");
+    this.#scrollTo(line * Math.round(this.#view.scrollTop / line), "instant");
   }
 
-  #set(on) {
-    this.#on = on;
+  #setFollowing(on) {
+    this.#isFollowing = on;
     this.#button.hidden = on;
   }
 }

@@ -1,4 +1,4 @@
-// The page's own words. Captions are in whatever language they were said.
+// The words of the page itself; captions are in the language that was spoken.
 
 import { TEXTS } from "./texts.js";
 
@@ -8,16 +8,16 @@ export function text(key, value = "") {
   return TEXTS[language][key].replace("{}", () => value).trim();
 }
 
-// An element whose text is the page's, and follows its language.
+// Gives an element a text of the page, which follows the page's language.
 export function label(element, key, value = "") {
   element.dataset.text = key;
   element.dataset.value = value;
   element.textContent = text(key, value);
 }
 
-export function speak(wanted) {
-  const liked = wanted === "system" ? navigator.languages : [wanted];
-  language = liked.map((tag) => tag.split("-")[0]).find((tag) => tag in TEXTS) ?? "en";
+export function setLanguage(setting) {
+  const tags = setting === "system" ? navigator.languages : [setting];
+  language = tags.map((tag) => tag.split("-")[0]).find((tag) => tag in TEXTS) ?? "en";
   document.documentElement.lang = language;
   document.title = text("title");
   for (const element of document.querySelectorAll("[data-text]")) {

@@ -1,44 +1,44 @@
-// This page's own microphone, sent to the program that captions.
+// The microphone of this page, sent to the program that captions it.
 
 import { address } from "./connection.js";
-import { hasEnded, isSomebodyHeard, note } from "./status.js";
+import { hasEnded, isMicrophoneTaken, updateStatus } from "./status.js";
 
 const RETRY_MS = 500;
-const MOST_WAITING = 10000; // pieces of 32 ms: five minutes without a connection, 10 MB
+const MAX_WAITING = 10000; // pieces of 32 ms: five minutes without a connection, 10 MB
 
 const button = document.getElementById("microphone");
 let recording = null;
-let asking = false; // the browser asks whether the microphone may be used
+let isAsking = false; // the browser asks whether the microphone may be used
 
-const silence = (media) => media.getTracks().forEach((track) => track.stop());
+const stopTracks = (media) => media.getTracks().forEach((track) => track.stop());
 
-// Turns it on or off.
-export async function press() {
-  if (asking) return;
-  if (recording) return stop();
+// Turns the microphone on or off.
+export async function toggleMicrophone() {
+  if (isAsking) return;
+  if (recording) return stopMicrophone();
   if (hasEnded()) return;
-  if (!navigator.mediaDevices) return note({ own: ["lost", "insecure"] });
-  asking = true;
-  note({ own: ["waiting", "asking"] });
+  if (!navigator.mediaDevices) return updateStatus({ own: ["lost", "insecure"] });
+  isAsking = true;
+  updateStatus({ own: ["waiting", "asking"] });
   let media = null;
   try {
     media = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
     if (!hasEnded()) recording = await record(media); // it may be allowed long after it was asked for
-    note({ own: null });
+    updateStatus({ own: null });
   } catch (error) {
-    note({ own: ["lost", "denied", error.message] });
+    updateStatus({ own: ["lost", "denied", error.message] });
   } finally {
-    if (media && !recording) silence(media);
-    asking = false;
+    if (media && !recording) stopTracks(media);
+    isAsking = false;
     button.setAttribute("aria-pressed", String(Boolean(recording)));
   }
 }
 
-export function stop() {
+export function stopMicrophone() {
   recording?.stop();
   recording = null;
   button.setAttribute("aria-pressed", "false");
-  note({ own: null });
+  updateStatus({ own: null });
 }
 
 // Sends a microphone for as long as it is not stopped; null when the captions have ended meanwhile.
@@ -55,29 +55,29 @@ async function record(media) {
     context.close();
     return null;
   }
-  const line = new Line();
+  const socket = new SoundSocket();
   const node = new AudioWorkletNode(context, "recorder");
-  node.port.onmessage = ({ data }) => line.send(data);
+  node.port.onmessage = ({ data }) => socket.send(data);
   context.createMediaStreamSource(media).connect(node);
-  media.getTracks().forEach((track) => { track.onended = stop; }); // it was unplugged
+  media.getTracks().forEach((track) => { track.onended = stopMicrophone; }); // it was unplugged
   return {
     stop() {
-      line.close();
-      silence(media);
+      socket.close();
+      stopTracks(media);
       context.close();
     },
   };
 }
 
-// A connection for sound. What is said while nobody has let it in is kept nowhere; what is said
-// while it was let in and is away waits, unless another page is heard meanwhile.
-class Line {
+// A connection for sound. Until the server takes it, sound is dropped; while a connection that was
+// taken is lost, sound waits, unless another page is taken meanwhile.
+class SoundSocket {
   #id = crypto.getRandomValues(new Uint32Array(2)).join("-");
   #waiting = [];
   #socket = null;
-  #heard = false;
-  #keeps = false;
-  #on = true;
+  #isTaken = false;
+  #keepsSound = false;
+  #isOn = true;
   #timer = null;
 
   constructor() {
@@ -85,12 +85,12 @@ class Line {
   }
 
   send(piece) {
-    if (this.#heard && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(piece);
-    else if (this.#keeps && this.#waiting.push(piece) > MOST_WAITING) this.#waiting.shift();
+    if (this.#isTaken && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(piece);
+    else if (this.#keepsSound && this.#waiting.push(piece) > MAX_WAITING) this.#waiting.shift();
   }
 
   close() {
-    this.#on = false;
+    this.#isOn = false;
     clearTimeout(this.#timer);
     this.#socket.close();
   }
@@ -98,15 +98,15 @@ class Line {
   #open() {
     this.#socket = new WebSocket(address(`audio?recording=${this.#id}`));
     this.#socket.onmessage = ({ data }) => {
-      if (data !== "again") this.#waiting.length = 0; // another was heard since, or the program is new
-      this.#heard = this.#keeps = true;
-      note({ own: null });
+      if (data !== "again") this.#waiting.length = 0; // another page was taken since, or the program was restarted
+      this.#isTaken = this.#keepsSound = true;
+      updateStatus({ own: null });
       while (this.#waiting.length) this.#socket.send(this.#waiting.shift());
     };
     this.#socket.onclose = () => {
-      this.#heard = false;
-      if (!this.#on) return;
-      if (isSomebodyHeard()) note({ own: ["lost", "taken"] });
+      this.#isTaken = false;
+      if (!this.#isOn) return;
+      if (isMicrophoneTaken()) updateStatus({ own: ["lost", "taken"] });
       this.#timer = setTimeout(() => this.#open(), RETRY_MS);
     };
   }

@@ -1,8 +1,8 @@
-// The options, as a dialog of forms whose names are those of the settings.
+// The dialog of options; its fields have the names of the settings.
 
-import { tell } from "./status.js";
-import { canWake } from "./screen.js";
-import { set, setting, whenSet } from "./settings.js";
+import { showMessage } from "./status.js";
+import { canKeepAwake } from "./screen.js";
+import { set, setting, onChange } from "./settings.js";
 import { copy, save } from "./share.js";
 
 const dialog = document.getElementById("options");
@@ -16,17 +16,17 @@ export function prepareOptions(records) {
       set({ [field.name]: field.type === "checkbox" ? field.checked : field.value });
     });
   }
-  whenSet(() => {
+  onChange(() => {
     for (const field of fields) {
       if (field.type === "checkbox") field.checked = setting(field.name);
       else field.value = setting(field.name);
     }
   });
-  dialog.querySelector("[name=awake]").disabled = !canWake;
+  dialog.querySelector("[name=awake]").disabled = !canKeepAwake;
   dialog.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); });
   document.getElementById("close").onclick = () => dialog.close();
   document.getElementById("copy").onclick = async () => {
-    if (await copy(records.list, dialog)) tell("copied");
+    if (await copy(records.list, dialog)) showMessage("copied");
     dialog.close();
   };
   for (const button of dialog.querySelectorAll("[data-save]")) {

@@ -1,36 +1,36 @@
-// The page: what comes over the connection goes into the text, and keys and buttons to where they act.
+// The page: hands messages of the server to the parts that show them, and keys and buttons to theirs.
 
 import { connect } from "./connection.js";
-import { prepareControls, pressPause, showControls, showPause, showSettings, takeAnswer } from "./controls.js";
+import { prepareControls, showAnswer, showControls, showPause, showSettings, togglePause } from "./controls.js";
 import { clearFigures, showFigures } from "./figures.js";
 import { Following } from "./following.js";
-import { speak } from "./language.js";
-import { press, stop } from "./microphone.js";
+import { setLanguage } from "./language.js";
+import { stopMicrophone, toggleMicrophone } from "./microphone.js";
 import { openOptions, prepareOptions } from "./options.js";
 import { Records } from "./records.js";
-import { canFill, fill, watch } from "./screen.js";
-import { set, setting, toggle, whenSet } from "./settings.js";
-import { note, showLevel } from "./status.js";
+import { canFullScreen, toggleFullScreen, watchScreen } from "./screen.js";
+import { onChange, set, setting, toggle } from "./settings.js";
+import { showLevel, updateStatus } from "./status.js";
 import { Text } from "./text.js";
 
 const STEP = 1.15;
 const FADE_MS = 10000; // over a picture, what was said long ago goes
 
-const at = (id) => document.getElementById(id);
+const find = (id) => document.getElementById(id);
 const root = document.documentElement;
 const isOverlay = new URLSearchParams(location.search).get("overlay") === "1";
 const records = new Records();
-const text = new Text(at("text"));
-const following = new Following(at("log"), at("text"), at("newest"));
-let fading = null;
+const text = new Text(find("text"));
+const following = new Following(find("log"), find("text"), find("newest"));
+let fadeTimer = null;
 
 function snapshot(message) {
-  const why = records.begin(message);
-  if (why === "cleared") wipe();
-  else if (why) text.note(why);
+  const change = records.beginSnapshot(message);
+  if (change === "cleared") clearText();
+  else if (change) text.addNote(change);
   showSettings(message.settings);
   showPause(Boolean(message.away?.paused));
-  note({
+  updateStatus({
     ended: false,
     away: message.away,
     browser: message.browser_microphone,
@@ -39,83 +39,83 @@ function snapshot(message) {
   });
   clearFigures();
   message.figures.forEach(showFigures);
-  for (const event of message.completed) TAKES[event.event](event);
-  if (message.partial) text.partial(message.partial);
-  else text.clear();
+  for (const event of message.completed) HANDLERS[event.event](event);
+  if (message.partial) text.showPartial(message.partial);
+  else text.clearPartial();
 }
 
 function completed(event) {
-  if (!event.text) text.clear();
-  else if (records.add(event) && text.complete(event)) following.refit();
+  if (!event.text) text.clearPartial();
+  else if (records.add(event) && text.addSegment(event)) following.refit();
 }
 
-function unheard(event) {
+function addLoss(event) {
   const key = event.paused ? "paused_for" : "unheard";
-  if (records.add(event)) text.note(key, (event.end_s - event.start_s).toFixed(1));
+  if (records.add(event)) text.addNote(key, (event.end_s - event.start_s).toFixed(1));
 }
 
-function marked(event) {
-  if (records.add(event)) text.note("marker", event.label);
+function addMarker(event) {
+  if (records.add(event)) text.addNote("marker", event.label);
 }
 
-function wipe() {
-  text.wipe();
+function clearText() {
+  text.clear();
   following.refit();
 }
 
-const TAKES = {
+const HANDLERS = {
   hello({ may }) {
-    note({ may });
+    updateStatus({ may });
     showControls(may);
-    at("microphone").hidden = !may.includes("record");
+    find("microphone").hidden = !may.includes("record");
     root.classList.toggle("microphone", may.includes("record"));
   },
   snapshot,
   completed,
-  partial: (event) => text.partial(event),
-  lost: unheard,
+  partial: (event) => text.showPartial(event),
+  lost: addLoss,
   away(event) {
-    note({ away: event });
+    updateStatus({ away: event });
     showPause(Boolean(event.paused));
   },
   back(event) {
-    note({ away: null });
+    updateStatus({ away: null });
     showPause(false);
-    unheard(event);
+    addLoss(event);
   },
-  marker: marked,
+  marker: addMarker,
   cleared() {
     records.clear();
-    wipe();
+    clearText();
   },
   settings: ({ settings }) => showSettings(settings),
-  answer: takeAnswer,
-  recording: ({ recording }) => note({ recording }),
+  answer: showAnswer,
+  recording: ({ recording }) => updateStatus({ recording }),
   level: ({ level_db: db }) => showLevel(db),
   figures(event) {
-    note({ behind: event.behind_s });
+    updateStatus({ behind: event.behind_s });
     showFigures(event);
   },
   end() {
-    text.clear();
-    note({ ended: true });
-    stop();
+    text.clearPartial();
+    updateStatus({ ended: true });
+    stopMicrophone();
   },
 };
 const CHANGES_TEXT = new Set(["snapshot", "completed", "partial", "lost", "back", "marker", "cleared", "end"]);
 
-function take(message) {
-  TAKES[message.event]?.(message); // others are not for the page
+function handle(message) {
+  HANDLERS[message.event]?.(message); // others are not for this page
   if (!CHANGES_TEXT.has(message.event)) return;
-  at("first").hidden = !text.isEmpty;
-  following.keep(message.event === "snapshot");
-  if (isOverlay) keepInSight();
+  find("first").hidden = !text.isEmpty;
+  following.update(message.event === "snapshot");
+  if (isOverlay) postponeFading();
 }
 
-function keepInSight() {
-  clearTimeout(fading);
+function postponeFading() {
+  clearTimeout(fadeTimer);
   root.classList.remove("faded");
-  fading = setTimeout(() => root.classList.add("faded"), FADE_MS);
+  fadeTimer = setTimeout(() => root.classList.add("faded"), FADE_MS);
 }
 
 const resize = (factor) => set({ scale: Math.min(4, Math.max(0.4, setting("scale") * factor)) });
@@ -125,9 +125,9 @@ const KEYS = {
   "=": () => resize(STEP),
   "-": () => resize(1 / STEP),
   c: () => toggle("shading"),
-  f: () => { if (canFill) fill(); },
-  k: () => { if (!at("pause").hidden) pressPause(); },
-  m: () => { if (!at("microphone").hidden) press(); },
+  f: () => { if (canFullScreen) toggleFullScreen(); },
+  k: () => { if (!find("pause").hidden) togglePause(); },
+  m: () => { if (!find("microphone").hidden) toggleMicrophone(); },
   o: openOptions,
   s: () => toggle("figures"),
   t: () => toggle("times"),
@@ -137,26 +137,26 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog")) return;
   if (setting("keys")) KEYS[event.key]?.();
 });
-at("larger").onclick = () => resize(STEP);
-at("smaller").onclick = () => resize(1 / STEP);
-at("full").onclick = fill;
-at("full").hidden = !canFill;
-at("microphone").onclick = press;
-at("pause").onclick = pressPause;
-at("open").onclick = openOptions;
+find("larger").onclick = () => resize(STEP);
+find("smaller").onclick = () => resize(1 / STEP);
+find("full").onclick = toggleFullScreen;
+find("full").hidden = !canFullScreen;
+find("microphone").onclick = toggleMicrophone;
+find("pause").onclick = togglePause;
+find("open").onclick = openOptions;
 
 root.classList.toggle("overlay", isOverlay);
-whenSet(({ theme, language, scale, times, shading, figures }) => {
+onChange(({ theme, language, scale, times, shading, figures }) => {
   root.dataset.theme = theme;
   root.style.setProperty("--scale", isOverlay ? 1 : scale);
   root.classList.toggle("times", times);
   root.classList.toggle("shading", shading);
-  at("figures").hidden = !figures;
-  speak(language);
+  find("figures").hidden = !figures;
+  setLanguage(language);
   following.refit();
 });
 prepareOptions(records);
-watch();
+watchScreen();
 prepareControls(
-  connect("events", take, (connected) => note({ connected }), () => note({ may: [] })),
+  connect("events", handle, (connected) => updateStatus({ connected }), () => updateStatus({ may: [] })),
 );

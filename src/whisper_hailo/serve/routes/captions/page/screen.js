@@ -1,30 +1,30 @@
-// The whole screen, and one that does not go dark.
+// Full screen, and a screen that stays on.
 
-import { setting, whenSet } from "./settings.js";
+import { setting, onChange } from "./settings.js";
 
-const QUIET_MS = 3000;
+const HIDE_MS = 3000;
 const root = document.documentElement;
 let lock = null;
-let quiet = null;
+let hideTimer = null;
 
-export const canFill = Boolean(document.fullscreenEnabled);
-export const canWake = "wakeLock" in navigator; // pages of https:// and localhost only
+export const canFullScreen = Boolean(document.fullscreenEnabled);
+export const canKeepAwake = "wakeLock" in navigator; // pages of https:// and localhost only
 
-export function fill() {
+export function toggleFullScreen() {
   if (document.fullscreenElement) document.exitFullscreen();
   else root.requestFullscreen({ navigationUI: "hide" });
 }
 
-// On the whole screen the controls come with the pointer or the keyboard, and go.
+// In full screen the controls appear with the pointer or the keyboard, and hide again.
 function showControls() {
-  clearTimeout(quiet);
+  clearTimeout(hideTimer);
   root.classList.remove("quiet");
-  if (document.fullscreenElement) quiet = setTimeout(() => root.classList.add("quiet"), QUIET_MS);
+  if (document.fullscreenElement) hideTimer = setTimeout(() => root.classList.add("quiet"), HIDE_MS);
 }
 
 async function keepAwake() {
-  const wanted = canWake && setting("awake") && !document.hidden;
-  if (wanted && !lock) {
+  const isWanted = canKeepAwake && setting("awake") && !document.hidden;
+  if (isWanted && !lock) {
     lock = "asked";
     try {
       lock = await navigator.wakeLock.request("screen");
@@ -32,16 +32,16 @@ async function keepAwake() {
     } catch {
       lock = null; // it may be refused at any time, and the screen goes dark as it always did
     }
-  } else if (!wanted) {
+  } else if (!isWanted) {
     lock?.release?.();
   }
 }
 
-export function watch() {
+export function watchScreen() {
   for (const event of ["pointermove", "pointerdown", "keydown"]) {
     document.addEventListener(event, showControls);
   }
   document.addEventListener("fullscreenchange", showControls);
   document.addEventListener("visibilitychange", keepAwake);
-  whenSet(keepAwake);
+  onChange(keepAwake);
 }

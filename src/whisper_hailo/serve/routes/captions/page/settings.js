@@ -1,7 +1,7 @@
-// How its reader likes captions to look, which this browser remembers.
+// How a reader likes captions to look; this browser remembers it.
 
 const NAME = "whisper-hailo captions";
-const USUAL = {
+const DEFAULTS = {
   scale: 1,
   theme: "system",
   language: "system",
@@ -12,24 +12,24 @@ const USUAL = {
   keys: true,
 };
 
-function remembered() {
-  const found = {};
+function loadSettings() {
+  const settings = {};
   try {
-    const kept = JSON.parse(localStorage.getItem(NAME)) ?? {};
-    for (const [name, usual] of Object.entries(USUAL)) {
-      if (typeof kept[name] === typeof usual) found[name] = kept[name];
+    const stored = JSON.parse(localStorage.getItem(NAME)) ?? {};
+    for (const [name, value] of Object.entries(DEFAULTS)) {
+      if (typeof stored[name] === typeof value) settings[name] = stored[name];
     }
   } catch {
-    // Frames may be denied a memory, and somebody may have put something else there.
+    // Frames may have no storage, and other programs may have written something else there.
   }
-  return found;
+  return settings;
 }
 
-const current = { ...USUAL, ...remembered() };
+const current = { ...DEFAULTS, ...loadSettings() };
 const listeners = [];
 
-// Calls now, and whenever something is set.
-export function whenSet(listener) {
+// Calls a listener now, and whenever something is set.
+export function onChange(listener) {
   listeners.push(listener);
   listener(current);
 }
@@ -39,7 +39,7 @@ export function set(changes) {
   try {
     localStorage.setItem(NAME, JSON.stringify(current));
   } catch {
-    // Likewise: then it holds for as long as the page is open.
+    // Without storage a setting holds as long as the page is open.
   }
   for (const listener of listeners) listener(current);
 }

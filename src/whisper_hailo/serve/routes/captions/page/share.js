@@ -1,16 +1,16 @@
-// Takes what was said out of the page.
+// Saves or copies what was said.
 
 import { asSrt, asText, asVtt } from "./subtitles.js";
 import { setting } from "./settings.js";
 
-const TYPES = {
+const FORMATS = {
   txt: [(records) => asText(records, setting("times")), "text/plain"],
   srt: [asSrt, "application/x-subrip"],
   vtt: [asVtt, "text/vtt"],
 };
 
 export function save(records, kind) {
-  const [write, type] = TYPES[kind];
+  const [write, type] = FORMATS[kind];
   const url = URL.createObjectURL(new Blob([write(records)], { type: `${type};charset=utf-8` }));
   const link = document.createElement("a");
   link.href = url;
@@ -19,16 +19,16 @@ export function save(records, kind) {
   URL.revokeObjectURL(url);
 }
 
-// Whether it could be copied. Where the page came over plain HTTP there is no clipboard but that of
-// what is selected; `near` is where a field may stand for a moment.
-export async function copy(records, near) {
+// Copies the text; returns whether it could be copied. Pages of plain HTTP can only copy what is
+// selected: `parent` is where a text field stands for a moment.
+export async function copy(records, parent) {
   const text = asText(records, setting("times"));
   if (navigator.clipboard) {
     return navigator.clipboard.writeText(text).then(() => true, () => false);
   }
   const field = document.createElement("textarea");
   field.value = text;
-  near.append(field);
+  parent.append(field);
   field.select();
   const copied = document.execCommand("copy");
   field.remove();

@@ -1,10 +1,10 @@
-// What is going on, in a line, and how loud it is.
+// The state of the captions in one line, and the level of the sound.
 
 import { label, text } from "./language.js";
 
 const LOUDEST_DB = 0;
 const SOFTEST_DB = -60;
-const TOLD_MS = 3000;
+const MESSAGE_MS = 3000;
 const BEHIND_S = 5; // and in such steps, since each is read out
 
 const state = document.getElementById("state");
@@ -16,22 +16,21 @@ const facts = {
   away: null,
   browser: false,
   recording: false,
-  own: null,
+  own: null, // why the microphone of this page is not taken
   behind: 0, // seconds
 };
-let told = null; // passes by
+let messageTimer = null; // runs while a passing message is shown
 
-// `may`: the rights of this page. `own`: why its microphone is not heard, as a kind, a key of the
-// texts and what belongs to it.
-export function note(changes) {
+// `may`: the rights of this page. `own`: a kind of state, a key of the texts, and its value.
+export function updateStatus(changes) {
   Object.assign(facts, changes);
   show();
 }
 
-// Says something for a moment.
-export function tell(key, value = "") {
-  clearTimeout(told);
-  told = setTimeout(() => { told = null; show(); }, TOLD_MS);
+// Shows a message for a moment.
+export function showMessage(key, value = "") {
+  clearTimeout(messageTimer);
+  messageTimer = setTimeout(() => { messageTimer = null; show(); }, MESSAGE_MS);
   label(state, key, value);
   state.dataset.kind = "on";
 }
@@ -42,18 +41,18 @@ export function showLevel(db) {
 }
 
 export const hasEnded = () => facts.ended;
-export const isSomebodyHeard = () => facts.recording;
+export const isMicrophoneTaken = () => facts.recording;
 
 function show() {
-  if (told) return;
-  const [kind, key, value] = now();
+  if (messageTimer) return;
+  const [kind, key, value] = currentState();
   if (kind !== "on") showLevel(SOFTEST_DB);
   if (state.dataset.kind === kind && state.textContent === text(key, value)) return; // no news
   label(state, key, value);
   state.dataset.kind = kind;
 }
 
-function now() {
+function currentState() {
   if (facts.ended) return ["ended", "ended"];
   if (facts.may && !facts.may.includes("look")) return ["lost", "token"];
   if (facts.connected === null || !facts.may) return ["waiting", "connecting"];

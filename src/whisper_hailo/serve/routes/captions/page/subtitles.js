@@ -1,5 +1,5 @@
-// What was said, as text and as subtitles: two lines of 42 characters, which end with a sentence
-// or a clause where they can.
+// What was said, as text and as subtitles of two lines of 42 characters, which end with a sentence
+// or a clause where possible.
 
 const WIDTH = 42;
 const LINES = 2;
@@ -17,14 +17,14 @@ export function asText(records, withTimes) {
 
 export function asSrt(records) {
   return cuesOf(records)
-    .map(({ startS, endS, text }, index) => `${index + 1}\n${span(startS, endS, ",")}\n${text}\n\n`)
+    .map(({ startS, endS, text }, index) => `${index + 1}\n${formatSpan(startS, endS, ",")}\n${text}\n\n`)
     .join("");
 }
 
 export function asVtt(records) {
   const safe = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   const cues = cuesOf(records)
-    .map(({ startS, endS, text }) => `${span(startS, endS, ".")}\n${safe(text)}\n\n`);
+    .map(({ startS, endS, text }) => `${formatSpan(startS, endS, ".")}\n${safe(text)}\n\n`);
   return `WEBVTT\n\n${cues.join("")}`;
 }
 
@@ -32,20 +32,20 @@ const isSaid = ({ event }) => event.event === "completed";
 
 function cuesOf(records) {
   const said = records.filter(isSaid);
-  const begun = new Map(); // when each run began, in seconds since 1970
+  const beginS = new Map(); // when each run began, in seconds since 1970
   for (const { run, event } of said) {
-    if (!begun.has(run) && event.at) begun.set(run, Date.parse(event.at) / 1000 - event.start_s);
+    if (!beginS.has(run) && event.at) beginS.set(run, Date.parse(event.at) / 1000 - event.start_s);
   }
-  const first = begun.get(said[0]?.run) ?? 0;
+  const first = beginS.get(said[0]?.run) ?? 0;
   return said.flatMap(({ run, event }) => {
-    const shift = Math.max(0, (begun.get(run) ?? first) - first);
-    return [...cuesOfSegment(timed(event))].map(({ startS, endS, text }) =>
+    const shift = Math.max(0, (beginS.get(run) ?? first) - first);
+    return [...splitSegment(addTimes(event))].map(({ startS, endS, text }) =>
       ({ startS: startS + shift, endS: endS + shift, text }));
   });
 }
 
 // Words with times; those that have none share the segment's by their length.
-function timed({ words, start_s: startS, end_s: endS }) {
+function addTimes({ words, start_s: startS, end_s: endS }) {
   const letters = words.reduce((sum, { text }) => sum + text.length, 0) || 1;
   let at = 0;
   return words.map((word) => {
@@ -56,25 +56,26 @@ function timed({ words, start_s: startS, end_s: endS }) {
   });
 }
 
-function* cuesOfSegment(words) {
+function* splitSegment(words) {
   while (words.length) {
-    let fits = 1;
-    while (fits < words.length && linesOf(words.slice(0, fits + 1)).length <= LINES) fits += 1;
-    const many = fits < words.length ? breakOf(words, fits) : fits;
-    const cue = words.slice(0, many);
+    let fitting = 1;
+    while (fitting < words.length && linesOf(words.slice(0, fitting + 1)).length <= LINES) fitting += 1;
+    const count = fitting < words.length ? findBreak(words, fitting) : fitting;
+    const cue = words.slice(0, count);
     yield { startS: cue[0].startS, endS: cue.at(-1).endS, text: linesOf(cue).join("\n") };
-    words = words.slice(many);
+    words = words.slice(count);
   }
 }
 
-// How many of the words that fit make a cue: up to the last sentence's end, else the last clause's.
-function breakOf(words, fits) {
+// Returns how many of the words that fit make a cue: up to the last end of a sentence, else of a
+// clause.
+function findBreak(words, fitting) {
   for (const end of [SENTENCE, CLAUSE]) {
-    for (let many = fits; many > fits / 3; many -= 1) {
-      if (end.test(words[many - 1].text.trimEnd())) return many;
+    for (let count = fitting; count > fitting / 3; count -= 1) {
+      if (end.test(words[count - 1].text.trimEnd())) return count;
     }
   }
-  return fits;
+  return fitting;
 }
 
 function linesOf(words) {
@@ -87,11 +88,11 @@ function linesOf(words) {
   return lines.map((line) => line.trim());
 }
 
-function span(startS, endS, mark) {
-  return `${time(startS, mark)} --> ${time(Math.max(startS, endS), mark)}`;
+function formatSpan(startS, endS, mark) {
+  return `${formatTime(startS, mark)} --> ${formatTime(Math.max(startS, endS), mark)}`;
 }
 
-function time(seconds, mark) {
+function formatTime(seconds, mark) {
   const ms = Math.round(seconds * 1000);
   const two = (number) => String(Math.floor(number)).padStart(2, "0");
   const clock = `${two(ms / 3600000)}:${two((ms / 60000) % 60)}:${two((ms / 1000) % 60)}`;

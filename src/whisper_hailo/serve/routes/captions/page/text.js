@@ -2,9 +2,9 @@
 
 import { label } from "./language.js";
 
-const KEPT = 1000; // segments on the page, which may stay open for days
+const MAX_SEGMENTS = 1000; // segments on the page, which may stay open for days
 const PAUSE_S = 2; // begins a paragraph, and so does a sentence in one that is long
-const LONG = 500; // characters
+const LONG_PARAGRAPH = 500; // characters
 const SENTENCE = /[.!?…。！？]["”»']?$/;
 
 function shadeOf(probability) {
@@ -31,8 +31,8 @@ function write(element, words, extra = "") {
   }
 }
 
-// What was said, in English, under the original.
-function translated(text) {
+// Returns a line with the English text, for under the original.
+function makeTranslation(text) {
   const line = document.createElement("span");
   line.className = "translation";
   line.lang = "en";
@@ -58,7 +58,7 @@ export class Text {
     return !this.#area.childElementCount;
   }
 
-  partial(event) {
+  showPartial(event) {
     this.#partial = event;
     this.#running.dataset.segment = event.segment_id;
     this.#running.lang = event.language ?? "";
@@ -68,13 +68,13 @@ export class Text {
     if (!this.#running.isConnected) this.#place(this.#running, event);
   }
 
-  // What is being said is nothing any more.
-  clear() {
-    this.#take();
+  // Takes the partial text away.
+  clearPartial() {
+    this.#removeRunning();
     this.#running.replaceChildren();
   }
 
-  #take() {
+  #removeRunning() {
     const paragraph = this.#running.parentElement;
     this.#running.remove();
     if (paragraph && !paragraph.querySelector(".segment")) {
@@ -83,16 +83,16 @@ export class Text {
     }
   }
 
-  // All of it goes.
-  wipe() {
-    this.clear();
+  // Takes everything away.
+  clear() {
+    this.clearPartial();
     this.#area.replaceChildren();
     this.#paragraph = null;
     this.#count = 0;
   }
 
-  // Whether something at the beginning was taken away for it.
-  complete(event) {
+  // Adds a segment; returns whether the beginning was taken away to make room.
+  addSegment(event) {
     const segment = document.createElement("span");
     segment.className = "segment";
     segment.dataset.segment = event.segment_id;
@@ -100,38 +100,38 @@ export class Text {
     write(segment, event.words);
     if (this.#running.isConnected) this.#running.replaceWith(segment);
     else this.#place(segment, event);
-    if (event.translation) segment.after(translated(event.translation));
+    if (event.translation) segment.after(makeTranslation(event.translation));
     this.#running.replaceChildren();
     this.#endS = event.end_s;
     this.#count += 1;
     return this.#trim();
   }
 
-  // A line of the page's own between what was said.
-  note(key, value = "") {
-    const goesOn = this.#running.isConnected;
-    this.#take();
+  // Adds a line of the page itself between what was said.
+  addNote(key, value = "") {
+    const isSpeaking = this.#running.isConnected;
+    this.#removeRunning();
     const line = document.createElement("p");
     line.className = "note";
     label(line, key, value);
     this.#area.append(line);
     this.#paragraph = null;
-    if (goesOn) this.#place(this.#running, this.#partial);
+    if (isSpeaking) this.#place(this.#running, this.#partial);
   }
 
   #place(element, event) {
-    if (this.#begins(event)) this.#begin(event);
+    if (this.#needsParagraph(event)) this.#beginParagraph(event);
     this.#paragraph.append(" ", element);
   }
 
-  #begins(event) {
+  #needsParagraph(event) {
     if (!this.#paragraph) return true;
     if (event.start_s - this.#endS >= PAUSE_S) return true;
-    const said = this.#paragraph.textContent;
-    return said.length > LONG && SENTENCE.test(said.trimEnd());
+    const paragraph = this.#paragraph.textContent;
+    return paragraph.length > LONG_PARAGRAPH && SENTENCE.test(paragraph.trimEnd());
   }
 
-  #begin(event) {
+  #beginParagraph(event) {
     this.#paragraph = document.createElement("p");
     this.#paragraph.dir = "auto";
     if (event.at) {
@@ -144,11 +144,11 @@ export class Text {
   }
 
   #trim() {
-    const before = this.#count;
-    while (this.#count > KEPT && this.#area.firstElementChild !== this.#paragraph) {
+    const countBefore = this.#count;
+    while (this.#count > MAX_SEGMENTS && this.#area.firstElementChild !== this.#paragraph) {
       this.#count -= this.#area.firstElementChild.querySelectorAll(".segment").length;
       this.#area.firstElementChild.remove();
     }
-    return this.#count < before;
+    return this.#count < countBefore;
   }
 }
