@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from wyoming.asr import Transcribe, Transcript, TranscriptChunk, TranscriptStart, TranscriptStop
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
@@ -199,16 +199,10 @@ class WyomingSession:
             MalformedError: a value has the wrong type.
             UnknownModelError: no model has the name.
         """
-        data = event.data
-        texts = [data.get(name) or "" for name in ("name", "language", "vad_sensitivity")]
-        for name in ("transcript_names", "transcript_terms"):
-            listed = data.get(name) or []
-            texts += listed if isinstance(listed, list) else [None]
-        if not all(isinstance(text, str) for text in texts):
-            raise MalformedError("transcribe has a value that is no text, or no list of texts")
+        _check_types(event.data)
         wanted = Transcribe.from_event(event)
         self._service.find_model(wanted.name)  # refused before the recording is sent
-        self._silence_s = SILENCE_S.get(data.get("vad_sensitivity", ""), SILENCE_S["default"])
+        self._silence_s = SILENCE_S.get(event.data.get("vad_sensitivity", ""), SILENCE_S["default"])
         hotwords = [*(wanted.transcript_names or ()), *(wanted.transcript_terms or ())]
         self._choices = Choices(
             model=wanted.name,
@@ -302,3 +296,18 @@ class WyomingSession:
                 self._writer.write_eof()
                 while await self._reader.read(_LINGER_BYTES):
                     pass
+
+
+def _check_types(data: Mapping[str, Any]) -> None:
+    """Refuse values of `transcribe` that have the wrong type; Wyoming's own class takes any.
+
+    Raises:
+        MalformedError: a value has.
+    """
+    for name in ("name", "language", "vad_sensitivity"):
+        if not isinstance(data.get(name) or "", str):
+            raise MalformedError(f"{name} of transcribe is no text")
+    for name in ("transcript_names", "transcript_terms"):
+        texts = data.get(name) or []
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise MalformedError(f"{name} of transcribe is no list of texts")
