@@ -93,7 +93,7 @@ def test_refusals_are_one_line(
 def test_rivals_hear_the_same_with_the_same_weights(
     whisper_hailo: Command, folder: Path, system: str
 ) -> None:
-    python = process.interpreter(system)
+    python = process.find_interpreter(system)
     if python is None:
         pytest.skip(f"no environment of {system}: make lab NAME=rivals")
     result = whisper_hailo(

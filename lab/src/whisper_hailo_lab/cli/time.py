@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,20 +39,17 @@ def time(
     options = decoding.apply_to(
         DecodingOptions(language="en", anti_repetition=transcriber.default_anti_repetition)
     )
-    steps = StepProgress()
-    try:
-        timing = time_file(transcriber, audio, options, iterations, steps)
-    finally:
-        steps.close()
+    with closing(StepProgress()) as progress:
+        timing = time_file(transcriber, audio, options, iterations, progress)
     if as_json:
-        emit_json(to_json(timing), indent=2)
+        emit_json(timing_json(timing), indent=2)
     else:
-        emit(to_text(timing))
+        emit(timing_text(timing))
     return ExitCode.OK
 
 
-def to_json(timing: FileTiming) -> dict[str, Any]:
-    """The object that `--json` prints."""
+def timing_json(timing: FileTiming) -> dict[str, Any]:
+    """Return the object that `--json` prints."""
     transcript = timing.transcript
     return {
         "audio": transcript.audio,
@@ -73,27 +71,26 @@ def to_json(timing: FileTiming) -> dict[str, Any]:
     }
 
 
-def to_text(timing: FileTiming) -> str:
-    """Stages, tokens and parts as tables, one line each."""
-    settings, transcript = timing.settings, timing.transcript
+def timing_text(timing: FileTiming) -> str:
+    """Return stages, tokens and memory as tables of one line each."""
+    settings = timing.settings
+    transcript = timing.transcript
+    threads = settings.threads or "automatic"
     lines = [
         f"{transcript.audio}, {transcript.duration_s:.2f} s: {settings.model}, encoder "
         f"{settings.encoder}, decoder {settings.decoder}, {settings.window_s:g} s window, padded "
-        f"to {settings.pad_to}, threads {settings.threads or 'automatic'}",
+        f"to {settings.pad_to}, threads {threads}",
         f"{timing.machine.label}; {timing.iterations} iterations after warm-up",
         "",
         f"{'ms':<20}{'mean':>10}{'std':>10}{'min':>10}{'max':>10}{'median':>10}{'n':>7}",
     ]
-    lines += [
-        f"{name:<20}{s.mean:>10.2f}{s.std:>10.2f}{s.min:>10.2f}{s.max:>10.2f}{s.median:>10.2f}"
-        f"{s.n:>7}"
-        for name, s in timing.stages_ms.items()
-    ]
+    for name, spread in timing.stages_ms.items():
+        figures = (spread.mean, spread.std, spread.min, spread.max, spread.median)
+        cells = "".join(f"{figure:>10.2f}" for figure in figures)
+        lines.append(f"{name:<20}{cells}{spread.n:>7}")
     lines += ["", f"{'MiB':<20}{'load':>10}{'warm-up':>10}{'total':>10}"]
-    lines += [
-        f"{name:<20}{part.load:>10.1f}{part.warm_up:>10.1f}{part.total:>10.1f}"
-        for name, part in timing.memory.items()
-    ]
+    for name, part in timing.memory.items():
+        lines.append(f"{name:<20}{part.load:>10.1f}{part.warm_up:>10.1f}{part.total:>10.1f}")
     lines.append(f"{'peak of the process':<20}{'':>20}{timing.peak_mib:>10.1f}")
     if timing.temperature_c:
         degrees = " to ".join(f"{value:.1f}" for value in timing.temperature_c)

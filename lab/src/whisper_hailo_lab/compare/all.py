@@ -1,7 +1,8 @@
-"""Every comparison by its name."""
+"""All comparisons of `whisper-hailo compare` but those of captions and of the padding grid."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,20 +17,20 @@ from whisper_hailo_lab.runs.run_file import RunWriter
 from whisper_hailo_lab.runs.summary import Summary, finite, paired_ratio, summarise
 
 PADDING_TARGETS: Final = (0, 500, 600, 650, 700, 1000, 1500)
-"""None, the study's, and what the decoder was trained on."""
+"""No padding, the study's targets, and the positions that the decoder was trained on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """What a comparison varies.
+    """Settings that a comparison varies.
 
     Attributes:
-        values: label to the settings of its case; the first is what the others are compared with.
-        what: the figure that the ratio is about: `total`, `encoder` or `decoder`.
+        values: settings of each case by its label; the others are compared with the first.
+        stage: time that the ratio is of: `total`, `encoder` or `decoder`.
     """
 
     values: dict[str, dict[str, Any]]
-    what: str = "total"
+    stage: str = "total"
 
 
 PLANS: Final[dict[str, Variation]] = {
@@ -53,7 +54,8 @@ PLANS: Final[dict[str, Variation]] = {
         }
     ),
     "padding": Variation(
-        {"none" if n == 0 else f"to {n}": {"pad_to": n} for n in PADDING_TARGETS}, "decoder"
+        {f"to {target}" if target else "none": {"pad_to": target} for target in PADDING_TARGETS},
+        "decoder",
     ),
 }
 
@@ -65,13 +67,16 @@ def compare_settings(
 
     Args:
         name: one of `PLANS`.
-        dataset: what is heard.
-        common: model, language, row, threads and settings that hold for all.
-        progress: told about each step.
+        dataset: recordings with their texts.
+        common: model, language, row, threads and settings of all cases.
+        progress: called before each step.
         out: run file to add the cases to.
 
     Returns:
-        the cases' records, and the comparison made from them.
+        records of the cases, and the comparison made from them.
+
+    Raises:
+        OptionError: a case failed.
     """
     plan = PLANS[name]
     cases = [
@@ -82,33 +87,38 @@ def compare_settings(
             model=common.model,
             language=common.language,
             threads=common.threads,
-            settings=common.settings | given,
+            settings=common.settings | settings,
             group=name,
         )
-        for label, given in plan.values.items()
+        for label, settings in plan.values.items()
     ]
     run = evaluate_cases(cases, dataset, out, progress)
     failed = next((case for case in run.cases if case.error), None)
     if failed is not None:
         raise OptionError(f"{failed.name} failed: {failed.error}")
     settings = {
-        "model": common.model, "row": common.row, "threads": common.threads,
-        "dataset": dataset.name, "files": len(dataset.samples), "ratio": f"of the {plan.what} time",
-    }  # fmt: skip
-    return run, ComparisonRecord(name, settings | common.settings, _rows(run, plan))
+        "model": common.model,
+        "row": common.row,
+        "threads": common.threads,
+        "dataset": dataset.name,
+        "files": len(dataset.samples),
+        "ratio": f"of the {plan.stage} time",
+    }
+    rows = tuple(_make_rows(run, plan))
+    return run, ComparisonRecord(name, settings | common.settings, rows)
 
 
-def _rows(run: RunRecords, plan: Variation) -> tuple[dict[str, Any], ...]:
+def _make_rows(run: RunRecords, plan: Variation) -> Iterator[dict[str, Any]]:
     summaries = summarise(run)
     base = run.files_of(summaries[0].case.name)
-    return tuple(
-        _row(label, summary, paired_ratio(run.files_of(summary.case.name), base, plan.what))
-        for label, summary in zip(plan.values, summaries, strict=True)
-    )
+    for label, summary in zip(plan.values, summaries, strict=True):
+        files = run.files_of(summary.case.name)
+        yield _make_row(label, summary, paired_ratio(files, base, plan.stage))
 
 
-def _row(label: str, summary: Summary, ratio: float | None) -> dict[str, Any]:
-    words, times = summary.normalised.words, summary.times
+def _make_row(label: str, summary: Summary, ratio: float | None) -> dict[str, Any]:
+    words = summary.normalised.words
+    times = summary.times
     return {
         "value": label,
         "encoder_ms": times.encoder_ms if times else None,
@@ -130,31 +140,31 @@ def _row(label: str, summary: Summary, ratio: float | None) -> dict[str, Any]:
 
 
 def run_comparison(
-    what: str, dataset: Dataset | None, common: Case, progress: Progress, out: Path | None
+    name: str, dataset: Dataset | None, common: Case, progress: Progress, out: Path | None
 ) -> ComparisonRecord:
     """Run one comparison.
 
     Args:
-        what: `cache`, `window`, `mel`, `precision` or `padding`.
-        dataset: recordings; `cache` hears the longest that fits, `mel` none.
-        common: model, language, row and threads for all.
-        progress: told about each step.
+        name: `cache`, `window`, `mel`, `precision` or `padding`.
+        dataset: recordings; `cache` takes the one with the longest text, `mel` none.
+        common: model, language, row and threads of all cases.
+        progress: called before each step.
         out: run file to add the records to.
 
     Raises:
         OptionError: no recordings, or a run file of another machine.
     """
-    if what == "mel":
+    if name == "mel":
         record = compare_mel(progress)
     elif dataset is None or not dataset.samples:
-        raise OptionError(f"compare {what} needs recordings with their texts")
-    elif what == "cache":
+        raise OptionError(f"compare {name} needs recordings with their texts")
+    elif name == "cache":
         longest = max(dataset.samples, key=lambda sample: len(sample.reference))
         record = compare_cache(
             common.model, longest.audio, common.language, common.threads, progress
         )
     else:
-        _, record = compare_settings(what, dataset, common, progress, out)
+        _, record = compare_settings(name, dataset, common, progress, out)
     if out is not None:
         with RunWriter(out, new_header(dataset), append=True) as writer:
             writer.write(record)

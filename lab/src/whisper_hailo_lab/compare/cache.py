@@ -1,15 +1,15 @@
-"""With a cache against without one: work counted while it is done, and time.
+"""Decoding with and without a cache of keys and values: work, counted as it is done, and time.
 
-Three kinds of decoders with the same weights: a graph of fixed length (an NPU's only way), a graph
-that takes all tokens so far (no cache, but no waste either), and one with a cache; the last also
-with 8-bit weights.
+Decoders with the same weights: a graph of fixed length (the only kind that an NPU has), a graph
+that takes all tokens so far (no cache, but no padding either), and one with a cache; the last one
+with 8-bit weights, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -36,15 +36,15 @@ from whisper_hailo_lab.wrappers import DecoderWrapper
 
 
 @dataclass(slots=True)
-class Count:
+class Work:
     """Work of a decoder so far.
 
     Attributes:
-        runs: times that the graph ran.
-        rows: positions that went through it, each a row of queries of every attention.
-        products: pairs of a query and a key in self-attention, per head and layer: for every row
-            as many as there are positions that it is compared with, masked ones included.
-        projected: positions projected to the vocabulary.
+        runs: runs of the graph.
+        rows: positions that were computed, each a row of queries in every attention.
+        products: pairs of a query and a key of self-attention in one head and layer, masked pairs
+            included.
+        projected: positions that were projected to the vocabulary.
     """
 
     runs: int = 0
@@ -52,26 +52,34 @@ class Count:
     products: int = 0
     projected: int = 0
 
-    def add(self, rows: int, keys: int, projected: int) -> None:
-        """One run of the graph."""
+    def add_run(self, rows: int, keys: int, projected: int) -> None:
+        """Add one run of the graph."""
         self.runs += 1
         self.rows += rows
         self.products += rows * keys
         self.projected += projected
 
+    def since(self, before: Work) -> Work:
+        """Return the work that was done after `before`."""
+        return Work(
+            runs=self.runs - before.runs,
+            rows=self.rows - before.rows,
+            products=self.products - before.products,
+            projected=self.projected - before.projected,
+        )
+
 
 class CountingDecoder(DecoderWrapper):
-    """A decoder with a cache: a step computes the new positions only.
+    """A decoder whose work is counted; with a cache, a step computes the new positions only.
 
     Args:
-        decoder: what really decodes.
-        count: where the work is added up; beginning is not counted, since every decoder does it
-            once.
+        decoder: the wrapped decoder.
+        work: total that is added to. The start is not counted: it is the same for all decoders.
     """
 
-    def __init__(self, decoder: AnyDecoder, count: Count) -> None:
+    def __init__(self, decoder: AnyDecoder, work: Work) -> None:
         super().__init__(decoder)
-        self._count = count
+        self._work = work
 
     def step(
         self,
@@ -81,24 +89,29 @@ class CountingDecoder(DecoderWrapper):
         **named: Any,  # noqa: ANN401
     ) -> tuple[StepOutput, Any]:
         output, state = super().step(tokens, state, positions, **named)
-        self._count.add(tokens.shape[1], state.n_tokens, len(positions))
+        self._work.add_run(tokens.shape[1], state.n_tokens, len(positions))
         return output, state
 
 
 @dataclass(frozen=True, slots=True)
 class GrowingState:
-    """An empty cache of the inner decoder and all tokens so far, `(batch, n_tokens)` int64."""
+    """State of a decoder without a cache.
+
+    Attributes:
+        empty: empty cache of the wrapped decoder.
+        tokens: all tokens so far, `(batch, n_tokens)` int64.
+    """
 
     empty: Any
     tokens: IntArray
 
 
 class GrowingDecoder(CountingDecoder):
-    """The same graph without its cache: a step computes all positions so far again."""
+    """A decoder without its cache: a step computes all positions so far again."""
 
     @property
     def name(self) -> str:
-        """Says that nothing is kept."""
+        """Name of the engine."""
         return "growing"
 
     def start(
@@ -107,8 +120,10 @@ class GrowingDecoder(CountingDecoder):
         paddings: tuple[Padding, ...],
         n_positions: IntArray | None = None,
     ) -> GrowingState:
+        """Return the state before the first token."""
         empty = super().start(audio_features, paddings, n_positions)
-        return GrowingState(empty, np.zeros((audio_features.shape[0], 0), np.int64))
+        n_batch = audio_features.shape[0]
+        return GrowingState(empty, np.zeros((n_batch, 0), np.int64))
 
     def step(
         self,
@@ -117,11 +132,11 @@ class GrowingDecoder(CountingDecoder):
         positions: IntArray,
         **named: Any,  # noqa: ANN401
     ) -> tuple[StepOutput, GrowingState]:
-        """All tokens again from an empty cache, which is then thrown away."""
-        everything = np.concatenate([state.tokens, tokens], axis=1)
-        wanted = positions + state.tokens.shape[1]
-        output, _ = super().step(everything, state.empty, wanted, **named)
-        return output, GrowingState(state.empty, everything)
+        """Decode all tokens from an empty cache, and discard the cache."""
+        all_tokens = np.concatenate([state.tokens, tokens], axis=1)
+        all_positions = positions + state.tokens.shape[1]
+        output, _ = super().step(all_tokens, state.empty, all_positions, **named)
+        return output, GrowingState(state.empty, all_tokens)
 
     def batch_size(self, state: GrowingState) -> int:
         return int(state.tokens.shape[0])
@@ -131,160 +146,181 @@ class GrowingDecoder(CountingDecoder):
 
 
 class CountingRunner(Closing):
-    """A fixed graph: every run computes its whole length, whatever is in it."""
+    """A graph of fixed length: each run computes all its positions."""
 
-    def __init__(self, inner: FixedRunner, count: Count) -> None:
-        self._inner, self._count = inner, count
-        self.name, self.length, self.n_positions = inner.name, inner.length, inner.n_positions
+    def __init__(self, runner: FixedRunner, work: Work) -> None:
+        self._runner = runner
+        self._work = work
+        self.name = runner.name
+        self.length = runner.length
+        self.n_positions = runner.n_positions
 
     def open(self) -> Self:
-        self._inner.open()
+        self._runner.open()
         return self
 
     def close(self) -> None:
-        self._inner.close()
+        self._runner.close()
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
-        """Run, counted by the shapes of what really goes in and comes out."""
-        logits = self._inner.run(tokens, audio_features)
-        self._count.add(tokens.shape[1], tokens.shape[1], logits.shape[1])
+        """Return the logits, and count the work by the shapes of input and output."""
+        logits = self._runner.run(tokens, audio_features)
+        length = tokens.shape[1]
+        self._work.add_run(length, length, logits.shape[1])
         return logits
 
 
 STEPS: Final = 32
-"""Text positions of tiny's compiled decoder: the study's steps."""
+"""Text positions of tiny's compiled decoder, which are the study's steps."""
 
 WINDOW_S: Final = 10
 ROUNDS: Final = 20
-BASE: Final = "cached"
 
-Decoders = dict[str, tuple[AnyDecoder, Count]]
-"""By name, each with where its work is added up."""
+BASE: Final = "cached"
+"""Decoder that the others are compared with."""
+
+Decoders = dict[str, tuple[AnyDecoder, Work]]
+"""Decoders by name, each with its work."""
 
 
 def compare_cache(
     model: str, audio: Path, language: str, threads: int, progress: Progress
 ) -> ComparisonRecord:
-    """Count and time the same decoding by all of them.
+    """Count and time the same decoding by every decoder.
 
     Args:
         model: checkpoint to convert.
-        audio: a recording for the real decoding; its first 9 s are heard.
-        language: of the recording.
-        threads: for all.
-        progress: told about each round.
+        audio: recording for the real decoding, which transcribes its first 9 s.
+        language: language of the recording.
+        threads: threads of every decoder.
+        progress: called before each round.
     """
     options = ConvertOptions("none", hailo=HailoOptions(WINDOW_S, STEPS))
     directory = resolve_model(model, options)
-    small = resolve_model(model, ConvertOptions(quantize="int8"))
+    int8_directory = resolve_model(model, ConvertOptions(quantize="int8"))
     spec = ModelSpec.load(directory)
     plan = WindowPlan.make(spec.dims, WINDOW_S)
     samples = load_audio(audio)[: plan.content_samples]
+    tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
+    n_prefix = len(tokenizer.prefix(language, "transcribe", timestamps=True))
     with ExitStack() as stack:
         encoder = stack.enter_context(OnnxEncoder(directory, spec, threads))
-        decoders = _decoders(directory, small, spec, threads)
+        decoders = _make_decoders(directory, int8_directory, spec, threads)
         for decoder, _ in decoders.values():
             stack.enter_context(decoder)
-        mel = log_mel(pad_or_trim(samples, plan.window_samples), spec.dims.n_mels)[np.newaxis]
-        features = encoder.encode(mel)
-        rows = _plain_steps(decoders, features, progress)
-        tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
+        mel = log_mel(pad_or_trim(samples, plan.window_samples), spec.dims.n_mels)
+        features = encoder.encode(mel[np.newaxis])
+        rows = _measure_steps(decoders, features, progress)
         transcribers = {
             name: Transcriber(encoder, decoder, tokenizer, plan)
             for name, (decoder, _) in decoders.items()
         }
-        n_prefix = len(tokenizer.prefix(language, "transcribe", timestamps=True))
-        # With timestamps nothing is decoded a second time, for the times of words.
-        wanted = DecodingOptions(
+        # With timestamps nothing is decoded again for the times of words.
+        decoding = DecodingOptions(
             language=language,
             timestamps=True,
             anti_repetition=AntiRepetition(pad_to=0),
             max_new_tokens=STEPS - n_prefix,
         )
-        rows += _real_decoding(transcribers, decoders, samples, wanted, progress)
+        rows += _measure_recording(transcribers, decoders, samples, decoding, progress)
     settings = {
-        "model": model, "steps": STEPS, "window_s": WINDOW_S, "rounds": ROUNDS,
-        "threads": threads, "audio": audio.name, "audio_s": samples.size / SAMPLE_RATE_HZ,
-        "prefix": n_prefix, "padding": "none",
-    }  # fmt: skip
+        "model": model,
+        "steps": STEPS,
+        "window_s": WINDOW_S,
+        "rounds": ROUNDS,
+        "threads": threads,
+        "audio": audio.name,
+        "audio_s": samples.size / SAMPLE_RATE_HZ,
+        "prefix": n_prefix,
+        "padding": "none",
+    }
     return ComparisonRecord("cache", settings, tuple(rows))
 
 
-def _decoders(directory: Path, small: Path, spec: ModelSpec, threads: int) -> Decoders:
-    counts = {name: Count() for name in ("fixed", "growing", BASE, "cached, 8-bit")}
-    runner = OnnxFixedRunner(hailo_form(directory, spec, "decoder"), spec, threads)
+def _make_decoders(
+    directory: Path, int8_directory: Path, spec: ModelSpec, threads: int
+) -> Decoders:
+    works = {name: Work() for name in ("fixed", "growing", BASE, "cached, 8-bit")}
+    graph = hailo_form(directory, spec, "decoder")
+    runner = CountingRunner(OnnxFixedRunner(graph, spec, threads), works["fixed"])
     cached = CachedDecoder(directory, spec, threads)
-    int8 = CachedDecoder(small, ModelSpec.load(small), threads)
-    made: dict[str, AnyDecoder] = {
-        "fixed": FixedDecoder(CountingRunner(runner, counts["fixed"]), spec),
-        "growing": GrowingDecoder(cached, counts["growing"]),
-        BASE: CountingDecoder(cached, counts[BASE]),
-        "cached, 8-bit": CountingDecoder(int8, counts["cached, 8-bit"]),
+    int8 = CachedDecoder(int8_directory, ModelSpec.load(int8_directory), threads)
+    decoders: dict[str, AnyDecoder] = {
+        "fixed": FixedDecoder(runner, spec),
+        "growing": GrowingDecoder(cached, works["growing"]),
+        BASE: CountingDecoder(cached, works[BASE]),
+        "cached, 8-bit": CountingDecoder(int8, works["cached, 8-bit"]),
     }
-    return {name: (decoder, counts[name]) for name, decoder in made.items()}
+    return {name: (decoder, works[name]) for name, decoder in decoders.items()}
 
 
-def _plain_steps(
+def _measure_steps(
     decoders: Decoders, features: FloatArray, progress: Progress
 ) -> list[dict[str, Any]]:
-    """32 steps from an empty history, one new token each, whatever the tokens are."""
+    """Return rows of 32 steps from an empty history, one arbitrary token each."""
 
-    def steps(decoder: AnyDecoder) -> Callable[[], None]:
+    def take_steps(decoder: AnyDecoder) -> Callable[[], None]:
         def run() -> None:
             state = decoder.start(features, (Padding(None),))
             last = np.array([0], np.int64)
-            for token in range(STEPS):
-                fed = np.array([[1000 % decoder.spec.dims.n_vocab + token]], np.int64)
-                _, state = decoder.step(fed, state, last)
+            first_token = 1000 % decoder.spec.dims.n_vocab
+            for step in range(STEPS):
+                token = np.array([[first_token + step]], np.int64)
+                _, state = decoder.step(token, state, last)
 
         return run
 
-    return _measured(
-        "32 steps", {name: steps(one) for name, (one, _) in decoders.items()}, decoders, progress
-    )
+    ways = {name: take_steps(decoder) for name, (decoder, _) in decoders.items()}
+    return _measure_part("32 steps", ways, decoders, progress)
 
 
-def _real_decoding(
+def _measure_recording(
     transcribers: dict[str, Transcriber],
     decoders: Decoders,
     samples: FloatArray,
     options: DecodingOptions,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """A recording from features to end-of-transcript, within the fixed graph's length."""
+    """Return rows of a recording from features to end-of-transcript."""
     texts: dict[str, str] = {}
 
-    def run(name: str) -> Callable[[], float]:
-        def transcribe() -> float:
+    def transcribe(name: str) -> Callable[[], float]:
+        def run() -> float:
             transcript = transcribers[name].transcribe(samples, options)
             texts[name] = transcript.text
             return transcript.timings.cross_kv_ms + transcript.timings.decode_ms
 
-        return transcribe
+        return run
 
-    rows = _measured("a recording", {name: run(name) for name in transcribers}, decoders, progress)
+    ways = {name: transcribe(name) for name in transcribers}
+    rows = _measure_part("a recording", ways, decoders, progress)
     return [row | {"text": texts[row["decoder"]]} for row in rows]
 
 
-def _measured(
-    what: str,
-    runs: Mapping[str, Callable[[], float | None]],
+def _measure_part(
+    part: str,
+    ways: Mapping[str, Callable[[], float | None]],
     decoders: Decoders,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """Rows of one part: the work of one run, then the times of many in turns."""
-    work: dict[str, dict[str, int]] = {}
-    for name, run in runs.items():
-        count = decoders[name][1]
-        before = (count.runs, count.rows, count.products, count.projected)
+    """Return rows of one part: the work of one run, then the times of many in turns."""
+    works: dict[str, Work] = {}
+    for name, run in ways.items():
+        total = decoders[name][1]
+        before = replace(total)
         run()
-        after = (count.runs, count.rows, count.products, count.projected)
-        keys = ("runs", "attention_rows", "query_key_products", "projected_rows")
-        work[name] = {k: b - a for k, a, b in zip(keys, before, after, strict=True)}
-    times = time_in_turns(runs, ROUNDS, lambda number: progress(number, ROUNDS, f"cache: {what}"))
+        works[name] = total.since(before)
+    times = time_in_turns(ways, ROUNDS, lambda number: progress(number, ROUNDS, f"cache: {part}"))
     return [
-        {"what": what, "decoder": name}
-        | work[name]
-        | {"ms": times.median_ms(name), "ratio": times.ratio(name, BASE)}
-        for name in runs
+        {
+            "what": part,
+            "decoder": name,
+            "runs": work.runs,
+            "attention_rows": work.rows,
+            "query_key_products": work.products,
+            "projected_rows": work.projected,
+            "ms": times.median_ms(name),
+            "ratio": times.ratio(name, BASE),
+        }
+        for name, work in works.items()
     ]

@@ -1,8 +1,8 @@
-"""The process of one log-mel implementation: seconds in, its time and its distance out.
+"""The process of one log-mel implementation: seconds in, its time and its difference out.
 
     python -m whisper_hailo_lab.compare.mel_worker NAME
 
-It knows nothing of the harness, so that scripts in environments of rivals can use it.
+Scripts in environments of rivals call `serve_mel`.
 """
 
 from __future__ import annotations
@@ -26,23 +26,25 @@ N_MELS: Final = 80
 LogMel: TypeAlias = Callable[[FloatArray], NDArray[Any]]
 
 
-def definition(audio: FloatArray) -> NDArray[np.float64]:
-    """The formula written out in float64, frame by frame; `(n_mels, n_frames)`."""
+def mel_by_definition(audio: FloatArray) -> NDArray[np.float64]:
+    """Return `(n_mels, n_frames)` by the formula in float64, frame by frame."""
     padded = np.pad(audio.astype(np.float64), N_FFT // 2, mode="reflect")
     window = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(N_FFT) / N_FFT)
     starts = range(0, audio.size // HOP_LENGTH * HOP_LENGTH, HOP_LENGTH)
-    power = [np.abs(np.fft.rfft(padded[s : s + N_FFT] * window)) ** 2 for s in starts]
-    mel = np.log10(np.maximum(mel_filters(N_MELS) @ np.array(power).T, 1e-10))
+    spectra = [np.fft.rfft(padded[start : start + N_FFT] * window) for start in starts]
+    power = np.abs(np.array(spectra)) ** 2
+    mel = np.log10(np.maximum(mel_filters(N_MELS) @ power.T, 1e-10))
     result: NDArray[np.float64] = (np.maximum(mel, mel.max() - 8.0) + 4.0) / 4.0
     return result
 
 
-def signal(seconds: float) -> FloatArray:
-    """Noise that swells and a gliding tone, the same wherever it is made."""
+def make_signal(seconds: float) -> FloatArray:
+    """Return swelling noise and a gliding tone, the same on every machine."""
     time_s = np.arange(round(seconds * SAMPLE_RATE_HZ)) / SAMPLE_RATE_HZ
     noise = np.random.default_rng(7).standard_normal(time_s.size)
     glide = np.sin(2 * np.pi * (200 + 150 * time_s) * time_s)
-    audio: FloatArray = (0.05 * noise * (1 + np.sin(3 * time_s)) + 0.3 * glide).astype(np.float32)
+    swelling = 0.05 * noise * (1 + np.sin(3 * time_s))
+    audio: FloatArray = (swelling + 0.3 * glide).astype(np.float32)
     return audio
 
 
@@ -73,31 +75,40 @@ def _onnx_asr() -> LogMel:
 
 HERE: Final[dict[str, Callable[[], LogMel]]] = {
     OURS: lambda: log_mel,
-    "definition": lambda: definition,
+    "definition": lambda: mel_by_definition,
     "faster-whisper": _faster_whisper,
     "onnx-asr": _onnx_asr,
 }
 
 
 def serve_mel(make: Callable[[], LogMel]) -> None:
-    """Answer `SECONDS` lines with the time of a transform and its distance from the definition."""
-    answers, run = claim_stdout(), make()
+    """Answer lines of seconds with the time of a log-mel and its difference from the definition."""
+    answers = claim_stdout()
+    log_mel_of = make()
     references: dict[float, NDArray[np.float64]] = {}
     for line in sys.stdin:
         seconds = float(line)
-        audio = signal(seconds)
+        audio = make_signal(seconds)
         if seconds not in references:
-            references[seconds] = definition(audio)
+            references[seconds] = mel_by_definition(audio)
         begin = perf_counter()
-        mel = run(audio)
-        ms = (perf_counter() - begin) * 1000.0
-        expected = references[seconds]
-        padded = mel.shape[-1] > expected.shape[-1]  # its last frames look into the zeros
-        n_frames = min(mel.shape[-1], expected.shape[-1] - 2 * padded)
-        difference = np.abs(mel[:, :n_frames] - expected[:, :n_frames]).max()
-        facts = {"ms": ms, "largest_difference": float(difference), "frames": mel.shape[-1]}
+        mel = log_mel_of(audio)
+        elapsed_ms = (perf_counter() - begin) * 1000.0
+        facts = {
+            "ms": elapsed_ms,
+            "largest_difference": _largest_difference(mel, references[seconds]),
+            "frames": mel.shape[-1],
+        }
         answers.write(json.dumps(facts) + "\n")
         answers.flush()
+
+
+def _largest_difference(mel: NDArray[Any], expected: NDArray[np.float64]) -> float:
+    n_frames = mel.shape[-1]
+    if n_frames > expected.shape[-1]:
+        # It pads its audio: the last two frames of the definition see zeros there.
+        n_frames = expected.shape[-1] - 2
+    return float(np.abs(mel[:, :n_frames] - expected[:, :n_frames]).max())
 
 
 if __name__ == "__main__":

@@ -1,58 +1,65 @@
-"""Times of several programs for the same work, in turns, so that ratios survive a busy machine."""
+"""Times of the same work done in several ways, in turns, so that ratios hold on a busy machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Final
 
 import numpy as np
 
-WARM_UPS = 3
+WARM_UPS: Final = 3
+"""Rounds before the measured ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedTimes:
-    """Milliseconds per round, the same rounds for all.
+    """Milliseconds of each round.
 
     Attributes:
-        ms: name to one time per round.
+        ms: one time for each round by name.
     """
 
     ms: dict[str, tuple[float, ...]]
 
     def median_ms(self, name: str) -> float:
+        """Return the median time of one way."""
         return float(np.median(self.ms[name]))
 
     def ratio(self, name: str, base: str) -> float:
-        """Median over the rounds of this one's time by the base's in the same round."""
+        """Return the median of a way's times by those of `base` in the same rounds."""
         return float(np.median(np.array(self.ms[name]) / np.array(self.ms[base])))
 
 
-def time_in_turns(
-    runs: Mapping[str, Callable[[], float | None]],
-    rounds: int,
-    tick: Callable[[int], None] = lambda number: None,
-) -> PairedTimes:
-    """Time each once a round, in an order drawn anew for each.
+def _ignore_round(_number: int) -> None:
+    """Show nothing."""
 
-    In rotating order each would always follow the same other one, and what that one left in
-    the processor's cache.
+
+def time_in_turns(
+    ways: Mapping[str, Callable[[], float | None]],
+    rounds: int,
+    announce: Callable[[int], None] = _ignore_round,
+) -> PairedTimes:
+    """Time each way once a round, in a new random order each round.
+
+    In a rotating order each way would always follow the same other one, and find the processor's
+    caches as that one left them.
 
     Args:
-        runs: name to what is timed; one that gives milliseconds has timed itself.
-        rounds: after `WARM_UPS` that are not counted.
-        tick: told the number of each round.
+        ways: functions by name; one that times itself returns milliseconds.
+        rounds: measured rounds.
+        announce: called with the number of each round.
     """
-    names = list(runs)
+    names = list(ways)
     ms: dict[str, list[float]] = {name: [] for name in names}
-    drawn = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for number in range(WARM_UPS + rounds):
-        tick(number)
-        for name in drawn.permutation(names).tolist():
+        announce(number)
+        for name in rng.permutation(names).tolist():
             begin = perf_counter()
-            own_ms = runs[name]()
-            taken_ms = (perf_counter() - begin) * 1000.0 if own_ms is None else own_ms
+            own_ms = ways[name]()
+            elapsed_ms = (perf_counter() - begin) * 1000.0
             if number >= WARM_UPS:
-                ms[name].append(taken_ms)
+                ms[name].append(elapsed_ms if own_ms is None else own_ms)
     return PairedTimes({name: tuple(times) for name, times in ms.items()})

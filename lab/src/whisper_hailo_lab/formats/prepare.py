@@ -17,7 +17,7 @@ from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.formats.ggml import write_ggml
 from whisper_hailo_lab.systems import process
-from whisper_hailo_lab.systems.process import output_of
+from whisper_hailo_lab.systems.process import run_for_output
 from whisper_hailo_lab.systems.table import Form, find_system
 
 logger = logging.getLogger(__name__)
@@ -137,18 +137,18 @@ def _write_study(source: Path, out: Path) -> None:
 
 
 def _script(environment: str, name: str, *paths: Path) -> None:
-    python = process.needed(environment, process.interpreter(environment))
-    _run([str(python), str(process.script(name))], *map(str, paths))
+    python = process.require_interpreter(environment, process.find_interpreter(environment))
+    _run([str(python), str(process.find_script(name))], *map(str, paths))
 
 
 def _elsewhere(system: str, module: str, source: Path, out: Path, *words: str) -> None:
-    python = process.interpreter(find_system(system).environment or system) or sys.executable
+    python = process.find_interpreter(find_system(system).environment or system) or sys.executable
     _run([str(python), "-m", module], str(source), str(out), *words)
 
 
 def _run(command: list[str], *words: str) -> None:
     failure = f"{Path(words[0]).name} could not be converted"
-    output_of([*command, *words], process.variables(threads=1), failure, ModelError)
+    run_for_output([*command, *words], process.make_environment(threads=1), failure, ModelError)
 
 
 def _hashes(path: Path) -> dict[str, str]:

@@ -1,9 +1,10 @@
-"""A fresh process per case, in turns, and the records of what each says."""
+"""Evaluation of cases: one process for each, in turns, and the records of their answers."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,6 @@ from whisper_hailo_lab.runs.records import (
     CaseRecord,
     FileResult,
     Record,
-    Row,
     RunHeader,
     RunRecords,
 )
@@ -34,23 +34,29 @@ from whisper_hailo_lab.systems.table import find_system
 TOGETHER: Final = 8
 """Cases that are alive at once."""
 
+HARNESS_PACKAGES: Final = ("whisper-hailo", "onnxruntime", "numpy", "jiwer", "whisper-normalizer")
+
 Sink: TypeAlias = Callable[[Record], None]
 Progress: TypeAlias = Callable[[int, int, str], None]
-"""Told steps done, steps in all, and what is being done."""
+"""Called with the steps done, the steps in all, and the current step."""
+
+
+def ignore_progress(_done: int, _total: int, _step: str) -> None:
+    """Show nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """How cases are run.
+    """Runs cases, some of them at once.
 
     Attributes:
-        sink: takes every record as soon as it is there.
-        progress: told about each step.
+        sink: called with every record as soon as it exists.
+        progress: called before each step.
         together: cases alive at once.
     """
 
     sink: Sink
-    progress: Progress = lambda done, total, what: None
+    progress: Progress = ignore_progress
     together: int = TOGETHER
 
     def run(self, cases: Sequence[Case], dataset: Dataset) -> None:
@@ -62,70 +68,76 @@ class Harness:
             done = self._run_batch(batch, dataset, done, total)
 
     def _run_batch(self, cases: Sequence[Case], dataset: Dataset, done: int, total: int) -> int:
-        alive: list[_CaseProcess] = []
+        """Run cases in turns, and return the number of steps done."""
+        processes: list[_CaseProcess] = []
         try:
             for case in cases:
                 self.progress(done, total, f"{case.name}: loading")
                 process = _CaseProcess(case)
                 process.begin(dataset.samples)
-                alive.append(process)
+                processes.append(process)
                 done += 1
             for problem in dataset.problems:
-                for process in alive:
-                    self.sink(FileResult(process.case.name, problem.id, error=problem.message))
+                for case in cases:
+                    self.sink(FileResult(case.name, problem.id, error=problem.message))
             for index, sample in enumerate(dataset.samples):
-                # Drawn anew each time: who comes behind a large model finds his own fetched out of
-                # the processor's caches, and nobody should always be that one.
-                for turn in np.random.default_rng(index).permutation(len(alive)):
-                    process = alive[turn]
+                # A new order each time: after a large model the processor's caches are empty, and
+                # no case should always come after the same one.
+                for turn in np.random.default_rng(index).permutation(len(processes)):
+                    process = processes[turn]
                     self.progress(done, total, f"{process.case.name}: {sample.id}")
                     self.sink(process.transcribe(sample))
                     done += 1
         finally:
-            for process in alive:
+            for process in processes:
                 self.sink(process.end())
         return done
 
 
 class _CaseProcess:
-    """One case's process and what is known about it."""
+    """The process of one case, and the record of what it reports."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self._record = CaseRecord(
-            name=case.name, system=case.system, row=case.row, model=case.model,
-            threads=case.threads, settings=case.settings, group=case.group,
-        )  # fmt: skip
+            name=case.name,
+            system=case.system,
+            row=case.row,
+            model=case.model,
+            threads=case.threads,
+            settings=case.settings,
+            group=case.group,
+        )
         self._process: AnsweringProcess | None = None
 
     def begin(self, samples: Iterable[Sample]) -> None:
-        """Convert what must be converted, start, load and warm up."""
+        """Convert the weights if needed, start, load and warm up."""
         try:
             stored = str(self.case.settings.get("stored", ""))
-            made = prepare_artefact(self.case.system, self.case.model, stored)
-            self._process = AnsweringProcess(
-                process.command(self.case.system), process.variables(self.case.threads)
-            )
+            artefact = prepare_artefact(self.case.system, self.case.model, stored)
+            command = process.system_command(self.case.system)
+            environment = process.make_environment(self.case.threads)
+            self._process = AnsweringProcess(command, environment)
         except WhisperHailoError as error:
             self._record = replace(self._record, error=str(error))
             return
-        answer = self._ask(order="open", case=asdict(self.case), path=made.path)
+        answer = self._ask(order="open", case=asdict(self.case), path=artefact.path)
         if "error" not in answer:
-            self._note_loaded(answer, made)
+            self._record_loading(answer, artefact)
             self._warm_up(samples)
 
-    def _note_loaded(self, answer: dict[str, Any], made: Artefact) -> None:
+    def _record_loading(self, answer: dict[str, Any], artefact: Artefact) -> None:
         self._record = replace(
             self._record,
             versions=answer["versions"],
-            model_sha256=made.sha256,
+            model_sha256=artefact.sha256,
             heard_as=answer["heard_as"],
             load_ms=answer["load_ms"],
             memory=CaseMemory(before=answer["before_mib"], load=answer["load_mib"]),
         )
 
     def _warm_up(self, samples: Iterable[Sample]) -> None:
-        """With the first recording that can be heard."""
+        """Transcribe the first recording that can be read."""
         for sample in samples:
             answer = self._ask(order="warm-up", audio=str(sample.audio), runs=WARM_UPS, fatal=False)
             if "error" not in answer:
@@ -135,21 +147,22 @@ class _CaseProcess:
                 return
 
     def transcribe(self, sample: Sample) -> FileResult:
-        known = FileResult(
+        """Return the result of one recording, which may be an error."""
+        result = FileResult(
             self.case.name, sample.id, language=sample.language, reference=sample.reference
         )
         if self._record.error:
-            return replace(known, error=self._record.error)
+            return replace(result, error=self._record.error)
         answer = self._ask(
             order="transcribe", audio=str(sample.audio), language=sample.language, fatal=False
         )
         if "error" in answer:
-            return replace(known, error=answer["error"])
+            return replace(result, error=answer["error"])
         answer["hypothesis"] = answer.pop("text")
-        return replace(known, **answer)
+        return replace(result, **answer)
 
     def end(self) -> CaseRecord:
-        """Close the process; gives the case's record with its peak memory."""
+        """Close the process and return the case's record with its peak memory."""
         if self._process is None:
             return self._record
         if self._process.alive:
@@ -161,19 +174,17 @@ class _CaseProcess:
         return self._record
 
     def _ask(self, *, fatal: bool = True, **order: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-        """Send an order and wait; an error that is fatal, or a death, ends the case."""
+        """Send an order and return its answer; a fatal error ends the case."""
         if self._process is None:
             return {"error": self._record.error or "not started"}
         try:
             answer = self._process.ask(json.dumps(order))
         except ProcessEndedError as error:
-            answer, fatal = {"error": str(error)}, True
-        if "error" in answer and fatal:
+            answer = {"error": str(error)}
+            fatal = True
+        if fatal and "error" in answer:
             self._record = replace(self._record, error=str(answer["error"]))
         return answer
-
-
-HARNESS_PACKAGES = ("whisper-hailo", "onnxruntime", "numpy", "jiwer", "whisper-normalizer")
 
 
 def evaluate_cases(
@@ -185,42 +196,38 @@ def evaluate_cases(
     together: int = TOGETHER,
     note: str = "",
 ) -> RunRecords:
-    """Measure cases on a dataset.
+    """Measure cases on a dataset and return the records of this call.
 
     Args:
-        cases: what to measure; their names are unique.
-        dataset: on what.
+        cases: cases with unique names.
+        dataset: recordings with their texts.
         out: run file to add the records to; `None` writes none.
-        progress: told about each step.
+        progress: called before each step.
         together: cases alive at once.
         note: free text for the run's header.
-
-    Returns:
-        the records of this call.
     """
-    records: list[Record] = []
     header = new_header(dataset, note)
-    writer = None if out is None else RunWriter(out, header, append=True)
+    records: list[Record] = []
+    with ExitStack() as stack:
+        sinks: list[Sink] = [records.append]
+        if out is not None:
+            writer = stack.enter_context(RunWriter(out, header, append=True))
+            sinks.append(writer.write)
 
-    def sink(record: Record) -> None:
-        records.append(record)
-        if writer is not None:
-            writer.write(record)
+        def sink(record: Record) -> None:
+            for write in sinks:
+                write(record)
 
-    try:
         Harness(sink, progress, together).run(cases, dataset)
-    finally:
-        if writer is not None:
-            writer.close()
     return RunRecords(
         header=header,
-        cases=tuple(r for r in records if isinstance(r, CaseRecord)),
-        files=tuple(r for r in records if isinstance(r, FileResult)),
+        cases=tuple(record for record in records if isinstance(record, CaseRecord)),
+        files=tuple(record for record in records if isinstance(record, FileResult)),
     )
 
 
 def new_header(dataset: Dataset | None = None, note: str = "") -> RunHeader:
-    """First line of a run of this machine, now."""
+    """Return the first line of a run file that is measured now, on this machine."""
     return RunHeader(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=this_machine(),
@@ -239,32 +246,26 @@ def make_cases(
     ours: dict[str, Any],
     others: dict[str, Any],
 ) -> tuple[Case, ...]:
-    """Every system under every row.
+    """Return a case for each system and row.
 
     Args:
-        systems: names.
+        systems: names of systems.
         rows: names of rules.
-        common: model, language and threads for all.
+        common: model, language and threads of all cases.
         ours: settings of our own system.
-        others: settings of whatever system knows them.
+        others: settings of every system that has them.
     """
-    made = []
+    cases = []
     for system in dict.fromkeys(systems):
         label = find_system(system).label
-        settings = others | (ours if system == "ours" else {})
-        made += [
-            replace(
+        settings = others | ours if system == "ours" else others
+        for row in dict.fromkeys(rows):
+            case = replace(
                 common,
                 name=f"{label}, {row}",
                 system=system,
-                row=_row(row),
+                row=row,  # type: ignore[arg-type]  # `Case` refuses other names
                 settings=settings,
             )
-            for row in dict.fromkeys(rows)
-        ]
-    return tuple(made)
-
-
-def _row(name: str) -> Row:
-    row: Row = name  # type: ignore[assignment]
-    return row  # `Case` refuses names that do not exist
+            cases.append(case)
+    return tuple(cases)

@@ -2,8 +2,8 @@
 
     python -m whisper_hailo_lab.harness.worker < orders > answers
 
-Orders are `open`, `warm-up`, `transcribe` and `close`, answers tell what came of them. A script of
-another environment gives `serve` a system of its own; it needs NumPy, soundfile and soxr.
+Orders are `open`, `warm-up`, `transcribe` and `close`. A script of another environment calls
+`answer_orders` with a system of its own; it needs NumPy, soundfile and soxr.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ Factory: TypeAlias = Callable[[Loading], System]
 
 
 class MemoryWatch:
-    """Growth of resident memory per component; what shrinks counts as nothing."""
+    """Growth of resident memory per component; shrinking counts as no growth."""
 
     def __init__(self) -> None:
         self.growth_mib: dict[str, float] = {}
 
     def __call__(self, component: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401
-        """Do `work` and give back what it gives."""
+        """Return what `work` returns."""
         before = rss_mib()
         try:
             return work()
         finally:
-            grown = max(0.0, rss_mib() - before)
-            self.growth_mib[component] = self.growth_mib.get(component, 0.0) + grown
+            growth = max(0.0, rss_mib() - before)
+            self.growth_mib[component] = self.growth_mib.get(component, 0.0) + growth
 
 
 class SystemWorker:
-    """Carries orders out for one system."""
+    """Executes orders with one system."""
 
     def __init__(self, factory: Factory) -> None:
         self._factory = factory
@@ -53,39 +53,46 @@ class SystemWorker:
         self._crop_s: float | None = None
 
     def answer(self, order: dict[str, Any]) -> Answer:
-        """Carry one order out; a failure is an answer, too."""
-        doing: dict[str, Callable[..., Answer]] = {
+        """Execute one order and return its answer, which may be an error."""
+        actions: dict[str, Callable[..., Answer]] = {
             "open": self._open,
             "warm-up": self._warm_up,
             "transcribe": self._transcribe,
             "close": self._close,
         }
         try:
-            return doing[order.pop("order")](**order)
+            action = actions[order.pop("order")]
+            return action(**order)
         except WhisperHailoError as error:
             return {"error": str(error), "exit_code": int(error.exit_code)}
-        except Exception as error:  # engines raise what they like
-            what = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            return {"error": what, "exit_code": int(ExitCode.INTERNAL)}
+        except Exception as error:
+            # Engines raise exceptions of any class.
+            message = " ".join(str(error).split())[:300]
+            text = f"{type(error).__name__}: {message}"
+            return {"error": text, "exit_code": int(ExitCode.INTERNAL)}
 
     def _open(self, case: dict[str, Any], path: str) -> Answer:
-        made = Case(**case)
-        self._crop_s = made.crop_s
-        system = self._factory(Loading(case=made, path=path))
-        before, watch, begin = rss_mib(), MemoryWatch(), perf_counter()
+        options = Case(**case)
+        self._crop_s = options.crop_s
+        system = self._factory(Loading(case=options, path=path))
+        watch = MemoryWatch()
+        before_mib = rss_mib()
+        begin = perf_counter()
         heard_as = system.open(watch)
         load_ms = (perf_counter() - begin) * 1000.0
         self._system = system
         return {
             "load_ms": load_ms,
-            "before_mib": before,
+            "before_mib": before_mib,
             "load_mib": watch.growth_mib,
             "versions": package_versions(system.packages),
             "heard_as": heard_as,
         }
 
     def _warm_up(self, audio: str, runs: int) -> Answer:
-        samples, watch, times_ms = self._audio(audio), MemoryWatch(), []
+        samples = self._read_audio(audio)
+        watch = MemoryWatch()
+        times_ms = []
         for _ in range(runs):
             begin = perf_counter()
             self._opened().warm_up(samples, watch)
@@ -93,15 +100,17 @@ class SystemWorker:
         return {"warm_up_ms": times_ms, "warm_up_mib": watch.growth_mib}
 
     def _transcribe(self, audio: str, language: str) -> Answer:
-        samples = self._audio(audio)
-        cpu_begin, begin = cpu_s(), perf_counter()
+        samples = self._read_audio(audio)
+        begin_cpu_s = cpu_s()
+        begin = perf_counter()
         result = self._opened().transcribe(samples, language)
         total_ms = (perf_counter() - begin) * 1000.0
         return {
             "duration_s": samples.size / SAMPLE_RATE_HZ,
             "total_ms": total_ms,
-            "cpu_s": cpu_s() - cpu_begin,
-        } | asdict(result)
+            "cpu_s": cpu_s() - begin_cpu_s,
+            **asdict(result),
+        }
 
     def _close(self) -> Answer:
         peak = peak_rss_mib()
@@ -109,10 +118,12 @@ class SystemWorker:
             self._system.close()
         return {"peak_mib": peak}
 
-    def _audio(self, path: str) -> FloatArray:
-        """The same samples for every system, cut to what its row hears."""
+    def _read_audio(self, path: str) -> FloatArray:
+        """Return the samples of a recording, cut if the case's row has it so."""
         samples = load_audio(Path(path))
-        return samples if self._crop_s is None else samples[: round(self._crop_s * SAMPLE_RATE_HZ)]
+        if self._crop_s is None:
+            return samples
+        return samples[: round(self._crop_s * SAMPLE_RATE_HZ)]
 
     def _opened(self) -> System:
         if self._system is None:
@@ -121,7 +132,7 @@ class SystemWorker:
 
 
 def answer_orders(factory: Factory) -> None:
-    """Answer orders until standard input ends; engines that print are sent to standard error."""
+    """Answer orders until standard input ends; other output of engines goes to standard error."""
     answers = claim_stdout()
     worker = SystemWorker(factory)
     for line in sys.stdin:
@@ -130,17 +141,17 @@ def answer_orders(factory: Factory) -> None:
 
 
 def claim_stdout() -> TextIO:
-    """Keep the real standard output for answers; everything else printed goes to the log."""
-    claimed = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    """Return standard output for answers; everything else that is printed goes to the log."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return claimed
+    return answers
 
 
-def _from_table(loading: Loading) -> System:
+def _make_system(loading: Loading) -> System:
     from whisper_hailo_lab.systems.table import find_system
 
     return find_system(loading.case.system).make(loading)
 
 
 if __name__ == "__main__":
-    answer_orders(_from_table)
+    answer_orders(_make_system)

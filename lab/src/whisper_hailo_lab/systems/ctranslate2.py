@@ -1,4 +1,4 @@
-"""CTranslate2's Whisper itself, without faster-whisper around it: windows of any length."""
+"""CTranslate2's Whisper without faster-whisper: windows of any length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from whisper_hailo_lab.systems.protocol import (
     Loading,
     SystemResult,
     WholeModel,
-    package,
+    import_package,
 )
 
 WINDOW_S: Final = 10.0
@@ -28,9 +28,9 @@ MARGIN_S: Final = 1.0
 class CTranslate2(WholeModel):
     """`ctranslate2.models.Whisper`, greedy, on consecutive windows of our log-mel.
 
-    Settings: `window_s` (10; what lies beyond the audio is silence, as in ours, and nothing is
-    padded after the encoder), `compute_type` (int8), `encoder` (a model directory of ours, whose
-    encoder takes the place of its own).
+    Settings: `window_s` (10; the rest of a window is silence, as in ours, and nothing is padded
+    after the encoder), `compute_type` (int8), `encoder` (a model directory of ours, whose encoder
+    replaces its own).
     """
 
     packages = ("ctranslate2", "tokenizers", "numpy")
@@ -41,14 +41,16 @@ class CTranslate2(WholeModel):
         self._window_s = float(settings.get("window_s", WINDOW_S))
         self._compute_type = str(settings.get("compute_type", "int8"))
         margin_s = 0.0 if loading.case.row == "forced" else MARGIN_S
-        self._content = round((self._window_s - margin_s) * SAMPLE_RATE_HZ)
+        self._content_samples = round((self._window_s - margin_s) * SAMPLE_RATE_HZ)
         self._tokenizer: Any = None
         folder = settings.get("encoder")
-        self._encoder = None if folder is None else _our_encoder(Path(folder), loading.case.threads)
+        self._encoder = None
+        if folder is not None:
+            self._encoder = _make_encoder(Path(folder), loading.case.threads)
 
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
-        """Load the model; encoder and decoder come as one."""
-        ctranslate2 = package("ctranslate2", "faster-whisper")
+        """Load the model, and our encoder if it replaces its own."""
+        ctranslate2 = import_package("ctranslate2", "faster-whisper")
         from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_file(str(Path(self._loading.path) / "tokenizer.json"))
@@ -72,15 +74,18 @@ class CTranslate2(WholeModel):
         }
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
-        """Text and stage times; `decode` holds the cross keys and values."""
+        """Return text and stage times; `decode` includes the cross keys and values."""
         stages_ms = {"mel": 0.0, "encode": 0.0, "decode": 0.0}
         tokens: list[int] = []
-        for start in range(0, max(1, audio.size), self._content):
-            tokens += self._window(audio[start : start + self._content], language, stages_ms)
+        for start in range(0, max(1, audio.size), self._content_samples):
+            window = audio[start : start + self._content_samples]
+            tokens += self._transcribe_window(window, language, stages_ms)
         return SystemResult(self._tokenizer.decode(tokens).strip(), stages_ms, len(tokens))
 
-    def _window(self, audio: FloatArray, language: str, stages_ms: dict[str, float]) -> list[int]:
-        """Token ids of one window; adds to the stages' times."""
+    def _transcribe_window(
+        self, audio: FloatArray, language: str, stages_ms: dict[str, float]
+    ) -> list[int]:
+        """Return the token ids of one window, and add its times to those of the stages."""
         import ctranslate2
 
         times = [perf_counter()]
@@ -94,25 +99,30 @@ class CTranslate2(WholeModel):
             encoded = view(np.ascontiguousarray(self._encoder.encode(mel)))
         times.append(perf_counter())
         prompt = [f"<|{name}|>" for name in ("startoftranscript", language, "transcribe")]
-        found = self._model.generate(
-            encoded, [[*prompt, "<|notimestamps|>"]], beam_size=1, **self._bound(len(prompt) + 1)
+        prompt.append("<|notimestamps|>")
+        results = self._model.generate(
+            encoded, [prompt], beam_size=1, **self._length_options(len(prompt))
         )
-        ids: list[int] = found[0].sequences_ids[0]
+        ids: list[int] = results[0].sequences_ids[0]
         times.append(perf_counter())
         for stage, (begin, end) in zip(stages_ms, pairwise(times), strict=True):
             stages_ms[stage] += (end - begin) * 1000.0
         return ids
 
     def close(self) -> None:
+        """Release the model and our encoder."""
         if self._encoder is not None:
             self._encoder.close()
         super().close()
 
-    def _bound(self, n_prompt: int) -> dict[str, int]:
-        """It takes the smaller of half its `max_length` and what the prompt leaves of it."""
+    def _length_options(self, n_prompt: int) -> dict[str, int]:
+        """Return the option that bounds the number of tokens."""
         budget = self._loading.case.budget
-        return {} if budget is None else {"max_length": max(2 * budget, budget + n_prompt)}
+        if budget is None:
+            return {}
+        # It generates half of `max_length`, or what the prompt leaves of it, if that is less.
+        return {"max_length": max(2 * budget, budget + n_prompt)}
 
 
-def _our_encoder(folder: Path, threads: int) -> OnnxEncoder:
+def _make_encoder(folder: Path, threads: int) -> OnnxEncoder:
     return OnnxEncoder(folder, ModelSpec.load(folder), threads)

@@ -1,10 +1,10 @@
-"""faster-whisper, which runs Whisper on CTranslate2."""
+"""faster-whisper: Whisper on CTranslate2."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.systems.protocol import (
@@ -12,11 +12,11 @@ from whisper_hailo_lab.systems.protocol import (
     Loading,
     SystemResult,
     WholeModel,
-    package,
+    import_package,
 )
 
-N_PROMPT = 4
-"""Start-of-transcript, language, task, no timestamps."""
+N_PROMPT: Final = 4
+"""Tokens of the prompt: start-of-transcript, language, task, no timestamps."""
 
 
 class FasterWhisper(WholeModel):
@@ -30,8 +30,8 @@ class FasterWhisper(WholeModel):
         self._stages_ms: dict[str, float] = {}
 
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
-        """Load the model; encoder and decoder come as one."""
-        faster_whisper = package("faster_whisper", "faster-whisper")
+        """Load the model, encoder and decoder together."""
+        faster_whisper = import_package("faster_whisper", "faster-whisper")
         self._model = watch(
             "model",
             lambda: faster_whisper.WhisperModel(
@@ -41,32 +41,31 @@ class FasterWhisper(WholeModel):
                 cpu_threads=self._loading.case.threads,
             ),
         )
-        self._clock("encode", self._model, "encode")
-        self._clock("mel", self._model, "feature_extractor")
+        self._time_member("encode", "encode")
+        self._time_member("mel", "feature_extractor")
         return {"engine": "CTranslate2", "compute_type": self._compute_type} | self._options()
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
-        """Text; the segments come lazily, so the work is done while they are joined."""
+        """Return text and stage times."""
         self._stages_ms = {"mel": 0.0, "encode": 0.0}
         begin = perf_counter()
         segments, _ = self._model.transcribe(audio, language=language, **self._options())
-        found = list(segments)
+        # Segments are lazy: most of the work is done here.
+        segments = list(segments)
         total_ms = (perf_counter() - begin) * 1000.0
         stages = self._stages_ms | {"decode": total_ms - sum(self._stages_ms.values())}
         return SystemResult(
-            text=" ".join(segment.text.strip() for segment in found),
+            text=" ".join(segment.text.strip() for segment in segments),
             stages_ms=stages,
-            n_tokens=sum(len(segment.tokens) for segment in found),
+            n_tokens=sum(len(segment.tokens) for segment in segments),
         )
 
     def _options(self) -> dict[str, Any]:
-        """Nothing in the default row, so that the package's own defaults hold."""
+        """Return the options of transcription; the default row keeps the package's defaults."""
         case = self._loading.case
         if not case.greedy:
             return {}
-        # CTranslate2 takes half of what it is given together with the prompt, if that is less.
-        bound = {} if case.budget is None else {"max_new_tokens": 2 * case.budget - N_PROMPT}
-        return bound | {
+        options: dict[str, Any] = {
             "beam_size": 1,
             "best_of": 1,
             "temperature": 0.0,
@@ -74,29 +73,35 @@ class FasterWhisper(WholeModel):
             "without_timestamps": True,
             "vad_filter": False,
         }
+        if case.budget is not None:
+            # CTranslate2 generates half of this and the prompt together, if that is less.
+            options["max_new_tokens"] = 2 * case.budget - N_PROMPT
+        return options
 
-    def _clock(self, stage: str, owner: object, name: str) -> None:
-        """Time every call of a member of the model."""
-        original: Callable[..., Any] = getattr(owner, name)
-        setattr(owner, name, _Timed(original, stage, self))
+    def _time_member(self, stage: str, name: str) -> None:
+        """Time every call of a member of the model as a stage."""
+        original: Callable[..., Any] = getattr(self._model, name)
+        setattr(self._model, name, _TimedCall(original, stage, self))
 
-    def note(self, stage: str, ms: float) -> None:
+    def add_time(self, stage: str, ms: float) -> None:
         """Add time to a stage."""
         self._stages_ms[stage] = self._stages_ms.get(stage, 0.0) + ms
 
 
-class _Timed:
-    """A callable that also has all attributes of what it stands for."""
+class _TimedCall:
+    """A timed callable that also has the attributes of the original."""
 
     def __init__(self, original: Callable[..., Any], stage: str, owner: FasterWhisper) -> None:
-        self._original, self._stage, self._owner = original, stage, owner
+        self._original = original
+        self._stage = stage
+        self._owner = owner
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:  # noqa: ANN401 - as the original
         begin = perf_counter()
         try:
             return self._original(*args, **keywords)
         finally:
-            self._owner.note(self._stage, (perf_counter() - begin) * 1000.0)
+            self._owner.add_time(self._stage, (perf_counter() - begin) * 1000.0)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the original
         return getattr(self._original, name)

@@ -1,4 +1,4 @@
-"""Moonshine by its own package, `moonshine-voice`, English only."""
+"""Moonshine through its own package, `moonshine-voice`; English only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemRe
 
 
 class MoonshineSystem:
-    """Weights of a folder, or of the package's server. Settings: `size`."""
+    """Moonshine with weights of a folder or of the package's server. Settings: `size`."""
 
     packages = ("moonshine-voice", "numpy")
 
@@ -23,20 +23,23 @@ class MoonshineSystem:
         self._language = case.language
 
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
-        """Load the model; encoder and decoder come as one."""
+        """Load the model, encoder and decoder together."""
         watch("model", self._model.open)
         return {"engine": "Moonshine", "size": self._model.size}
 
     def warm_up(self, audio: FloatArray, watch: ComponentWatch) -> None:
+        """Transcribe once, watched."""
         watch("model", lambda: self.transcribe(audio, self._language))
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
-        """Text of consecutive pieces of less than `MAX_S`."""
+        """Return the text of consecutive pieces, each shorter than `MAX_S`."""
         if language != "en":
             raise OptionError(f"Moonshine only hears English, got language {language!r}")
         n_most = int(MAX_S * SAMPLE_RATE_HZ) - 1
-        pieces = [audio[i : i + n_most] for i in range(0, len(audio), n_most)]
-        return SystemResult(" ".join(map(self._model.transcribe, pieces)))
+        starts = range(0, len(audio), n_most)
+        texts = [self._model.transcribe(audio[start : start + n_most]) for start in starts]
+        return SystemResult(" ".join(texts))
 
     def close(self) -> None:
+        """Release the model."""
         self._model.close()

@@ -1,33 +1,34 @@
-"""onnx-asr: Whisper from ONNX files as Optimum exports them."""
+"""onnx-asr: Whisper from ONNX files that Optimum exported."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from whisper_hailo.core.errors import ModelError, OptionError, display_path
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo_lab.systems.protocol import (
     ComponentWatch,
     SystemResult,
     WholeModel,
-    package,
+    import_package,
 )
 
-FILES = ("config.json", "vocab.json", "added_tokens.json")
+WINDOW_SAMPLES: Final = 30 * SAMPLE_RATE_HZ
+FILES: Final = ("config.json", "vocab.json", "added_tokens.json")
 
 
 class OnnxAsr(WholeModel):
-    """A model directory for onnx-asr; it is greedy and keeps no options. Windows of 30 s."""
+    """onnx-asr with a model directory: greedy, without options, in windows of 30 s."""
 
     packages = ("onnx-asr", "onnxruntime", "numpy")
 
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
-        """Load the model; encoder and decoder come as one."""
+        """Load the model, encoder and decoder together."""
         case = self._loading.case
         if case.budget is not None:
             raise OptionError("onnx-asr takes no token budget; it has no row 'study'")
-        onnx_asr = package("onnx_asr", "onnx-asr")
+        onnx_asr = import_package("onnx_asr", "onnx-asr")
         folder = Path(self._loading.path)
         missing = [name for name in FILES if not (folder / name).is_file()]
         if missing:
@@ -45,8 +46,8 @@ class OnnxAsr(WholeModel):
         return {"engine": "ONNX Runtime"}
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
-        """Text of consecutive 30 s pieces: the package leaves cutting to its caller."""
-        window = 30 * 16_000
-        pieces = [audio[start : start + window] for start in range(0, len(audio), window)]
+        """Return the text of consecutive pieces; the package leaves cutting to its caller."""
+        starts = range(0, len(audio), WINDOW_SAMPLES)
+        pieces = [audio[start : start + WINDOW_SAMPLES] for start in starts]
         texts = [self._model.recognize(piece, language=language) for piece in pieces]
         return SystemResult(text=" ".join(str(text).strip() for text in texts))

@@ -1,8 +1,8 @@
-"""This project, through `Transcriber`, with the settings of a case."""
+"""This project through its `Transcriber`, with the settings of a case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +17,10 @@ from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult
 
 MARGINS_S: Final = {"study": 1.0, "forced": 0.0}
-"""Rows whose windows are not cut as usual: the study kept a second free, `forced` fills all."""
+"""Free end of a window by row: the study kept a second, `forced` fills the window."""
 
 WATCHED: Final = ("open", "encode", "encode_async", "start", "step")
-"""Calls of the two halves in which memory may grow."""
+"""Methods of encoder and decoder in which memory may grow."""
 
 ENGINE_PATHS: Final = ("encoder", "decoder", "decoder_assets", "tokenizer")
 ENGINE_BACKENDS: Final = ("encoder_backend", "decoder_backend")
@@ -38,27 +38,28 @@ class Ours:
     packages = ("whisper-hailo", "onnxruntime", "numpy", "tokenizers")
 
     def __init__(self, loading: Loading) -> None:
-        case, given = loading.case, loading.case.settings
+        case = loading.case
+        settings = case.settings
         self._transcriber = Transcriber.from_model(
             loading.path,
-            convert=conversion(given),
-            window_s=given.get("window_s"),
+            convert=convert_options(settings),
+            window_s=settings.get("window_s"),
             margin_s=MARGINS_S.get(case.row),
             threads=case.threads,
-            engine=engine(given),
+            engine=engine_options(settings),
         )
-        common = DecodingOptions() if case.greedy else self._transcriber.default_options
+        default = DecodingOptions() if case.greedy else self._transcriber.default_options
         self._options = replace(
-            common,
+            default,
             language=case.language,
-            anti_repetition=anti_repetition(given, self._transcriber.default_anti_repetition),
+            anti_repetition=anti_repetition(settings, self._transcriber.default_anti_repetition),
             max_new_tokens=case.budget,
         )
-        # The other rows give every system the same work, silence included.
+        # In the other rows every system has the same work, silence included.
         self._long = LongOptions(skip_silence=case.row == "default")
 
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
-        """Load both halves, each watched."""
+        """Load encoder and decoder, each watched."""
         self._transcriber.check(self._options)
         with self._watched(watch):
             self._transcriber.open()
@@ -66,71 +67,82 @@ class Ours:
         return {name: getattr(settings, name) for name in settings.__slots__}
 
     def warm_up(self, audio: FloatArray, watch: ComponentWatch) -> None:
-        """One run with the calls of both halves watched."""
+        """Transcribe once, with the calls of encoder and decoder watched."""
         with self._watched(watch):
             self._transcriber.transcribe(audio, self._options, long=self._long)
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
-        """Text and stage times of the pipeline's own clock."""
+        """Return text and stage times of the pipeline's own clock."""
         options = replace(self._options, language=language)
-        return _heard(self._transcriber.transcribe(audio, options, long=self._long))
+        return _result_of(self._transcriber.transcribe(audio, options, long=self._long))
 
     def close(self) -> None:
+        """Release the model."""
         self._transcriber.close()
 
     @contextmanager
     def _watched(self, watch: ComponentWatch) -> Iterator[None]:
-        """Every call of a half goes through `watch` meanwhile."""
+        """Pass every watched call through `watch` inside the block."""
         with ExitStack() as stack:
-            parts = {"encoder": self._transcriber.encoder, "decoder": self._transcriber.decoder}
-            for name, part in parts.items():
-                for method in WATCHED:
-                    if hasattr(part, method):
-                        _wrap(part, name, method, watch, stack)
+            _watch_part("encoder", self._transcriber.encoder, watch, stack)
+            _watch_part("decoder", self._transcriber.decoder, watch, stack)
             yield
 
 
-def _wrap(part: object, name: str, method: str, watch: ComponentWatch, stack: ExitStack) -> None:
-    """Replace a method of one object until the stack unwinds."""
-    original = getattr(part, method)
+def _watch_part(name: str, part: object, watch: ComponentWatch, stack: ExitStack) -> None:
+    """Pass the watched methods of one object through `watch` until the stack unwinds."""
+    for method in WATCHED:
+        if hasattr(part, method):
+            # An attribute of the object hides the method of its class.
+            setattr(part, method, _watched_call(name, getattr(part, method), watch))
+            stack.callback(delattr, part, method)
 
-    def watched(*args: Any, **keywords: Any) -> Any:  # noqa: ANN401 - as the method
+
+def _watched_call(
+    name: str, original: Callable[..., Any], watch: ComponentWatch
+) -> Callable[..., Any]:
+    def call(*args: Any, **keywords: Any) -> Any:  # noqa: ANN401 - as the method
         return watch(name, lambda: original(*args, **keywords))
 
-    setattr(part, method, watched)
-    stack.callback(delattr, part, method)
+    return call
 
 
-def conversion(given: dict[str, Any]) -> ConvertOptions:
-    """How the checkpoint of a case is converted."""
-    window_s, length = given.get("hailo_window_s"), given.get("hailo_length")
+def convert_options(settings: dict[str, Any]) -> ConvertOptions:
+    """Return the options by which the checkpoint of a case is converted."""
+    window_s = settings.get("hailo_window_s")
+    length = settings.get("hailo_length")
+    hailo = HailoOptions(window_s, length) if window_s or length else None
     return ConvertOptions(
-        quantize=given.get("quantize", "none"),
-        encoder_quantize=given.get("encoder_quantize", "none"),
-        hailo=HailoOptions(window_s, length) if window_s or length else None,
-        half=given.get("half"),
+        quantize=settings.get("quantize", "none"),
+        encoder_quantize=settings.get("encoder_quantize", "none"),
+        hailo=hailo,
+        half=settings.get("half"),
     )
 
 
-def engine(given: dict[str, Any]) -> EngineOptions:
-    """Which encoder and decoder a case's settings ask for."""
-    paths = {name: Path(given[name]) for name in ENGINE_PATHS if given.get(name)}
-    backends = {name: str(given[name]) for name in ENGINE_BACKENDS if given.get(name)}
-    chosen: dict[str, Any] = {**paths, **backends}
-    return EngineOptions(**chosen)
+def engine_options(settings: dict[str, Any]) -> EngineOptions:
+    """Return the options that choose encoder and decoder of a case."""
+    options: dict[str, Any] = {}
+    for name in ENGINE_PATHS:
+        if settings.get(name):
+            options[name] = Path(settings[name])
+    for name in ENGINE_BACKENDS:
+        if settings.get(name):
+            options[name] = str(settings[name])
+    return EngineOptions(**options)
 
 
-def anti_repetition(given: dict[str, Any], default: AntiRepetition) -> AntiRepetition:
-    """The preset of a case's settings, or the engine's own, with whatever else they say."""
-    chosen = preset_of(given["preset"]) if "preset" in given else default
+def anti_repetition(settings: dict[str, Any], default: AntiRepetition) -> AntiRepetition:
+    """Return the preset of a case, or the engine's default, with the case's own values."""
+    base = preset_of(settings["preset"]) if "preset" in settings else default
     return AntiRepetition(
-        pad_to=given.get("pad_to", chosen.pad_to),
-        repetition_penalty=given.get("repetition_penalty", chosen.repetition_penalty),
-        eot_boost=given.get("eot_boost", chosen.eot_boost),
+        pad_to=settings.get("pad_to", base.pad_to),
+        repetition_penalty=settings.get("repetition_penalty", base.repetition_penalty),
+        eot_boost=settings.get("eot_boost", base.eot_boost),
     )
 
 
-def _heard(transcript: Transcript) -> SystemResult:
+def _result_of(transcript: Transcript) -> SystemResult:
     timings = transcript.timings
     return SystemResult(
         text=transcript.text,

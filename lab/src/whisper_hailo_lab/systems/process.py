@@ -1,4 +1,4 @@
-"""The process of a system: its interpreter, and the lines that it speaks."""
+"""The process of a system: its interpreter, and the lines that are exchanged with it."""
 
 from __future__ import annotations
 
@@ -17,28 +17,32 @@ from whisper_hailo_lab.repository import RIVALS, ROOT, SOURCES
 from whisper_hailo_lab.systems.table import find_system
 
 ENVIRONMENTS: Final = ROOT / ".venv-rivals"
-UNCOMPILED: Final = "PYTHONDONTWRITEBYTECODE"
-"""Makes Python compile a source tree anew at every start, which no user's installation does."""
 
 PYTHON_VARIABLE: Final = "WHISPER_HAILO_RIVALS"
 """Folder with one virtual environment per system, instead of `.venv-rivals` in a clone."""
 
+UNCOMPILED: Final = "PYTHONDONTWRITEBYTECODE"
+"""Variable that makes Python compile a source tree again at every start."""
 
-def command(system: str) -> list[str]:
-    """Words that start the process of a system.
 
-    A system has an environment of its own when `make lab NAME=rivals` made one; those that only
-    need a package of ours also run where this program runs.
+def system_command(system: str) -> list[str]:
+    """Return the command that starts the process of a system.
+
+    A system has an environment of its own if `make lab NAME=rivals` made one. Systems that need
+    only one more package also run in the environment of this program.
+
+    Raises:
+        OptionError: the system needs an environment of its own, which is missing.
     """
-    found = find_system(system)
-    python = interpreter(found.environment or system)
-    if not found.script:
+    entry = find_system(system)
+    python = find_interpreter(entry.environment or system)
+    if not entry.script:
         return [str(python or sys.executable), "-m", "whisper_hailo_lab.harness.worker"]
-    return [str(needed(system, python)), str(script(found.script))]
+    return [str(require_interpreter(system, python)), str(find_script(entry.script))]
 
 
-def needed(system: str, python: Path | None) -> Path:
-    """The interpreter of a system that cannot do without one of its own.
+def require_interpreter(system: str, python: Path | None) -> Path:
+    """Return the interpreter of a system that needs an environment of its own.
 
     Raises:
         OptionError: there is none.
@@ -46,16 +50,16 @@ def needed(system: str, python: Path | None) -> Path:
     if python is None:
         raise OptionError(
             f"{system} needs torch and runs in an environment of its own, which is missing at "
-            f"{_root() / system}; make it in a clone with: make lab NAME=rivals"
+            f"{_environments() / system}; make it in a clone with: make lab NAME=rivals"
         )
     return python
 
 
-def script(name: str) -> Path:
-    """A program under `lab/benchmarks/rivals`.
+def find_script(name: str) -> Path:
+    """Return the path of a program in `lab/benchmarks/rivals`.
 
     Raises:
-        OptionError: this is an installed package, without the repository around it.
+        OptionError: this is an installed package without the repository.
     """
     path = RIVALS / name
     if not path.is_file():
@@ -65,58 +69,63 @@ def script(name: str) -> Path:
     return path
 
 
-def interpreter(system: str) -> Path | None:
-    """Python of a system's own environment, where there is one."""
-    path = _root() / system / "bin" / "python"
+def find_interpreter(system: str) -> Path | None:
+    """Return Python of a system's own environment; `None` without one."""
+    path = _environments() / system / "bin" / "python"
     return path if path.exists() else None
 
 
 def is_installed(system: str) -> bool:
-    """Whether a system can run here on weights that are converted for it."""
-    needed = {"ours": "", "study": "optimum"}.get(system, find_system(system).environment or system)
-    return not needed or interpreter(needed) is not None
+    """Return whether a system can run here with weights that are converted for it."""
+    if system == "ours":
+        return True
+    # The study's recipe needs no package of its own, but Optimum to convert its weights.
+    environment = "optimum" if system == "study" else find_system(system).environment or system
+    return find_interpreter(environment) is not None
 
 
-def variables(threads: int) -> dict[str, str]:
-    """Environment of a system's process: this source tree, and threads that do not spin."""
-    mine = compiling()
-    paths = [*map(str, SOURCES), mine.get("PYTHONPATH", "")]
-    mine["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    mine["OMP_WAIT_POLICY"] = "PASSIVE"
-    mine["TOKENIZERS_PARALLELISM"] = "false"
+def make_environment(threads: int) -> dict[str, str]:
+    """Return the environment variables of a system's process.
+
+    Args:
+        threads: threads per operator; 0 leaves their number to the system.
+    """
+    # Python keeps its bytecode, as it does for an installed package: the start is timed.
+    variables = {name: value for name, value in os.environ.items() if name != UNCOMPILED}
+    paths = [*map(str, SOURCES), variables.get("PYTHONPATH", "")]
+    variables["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    # Threads that spin while they wait would take the processor from the next system.
+    variables["OMP_WAIT_POLICY"] = "PASSIVE"
+    variables["TOKENIZERS_PARALLELISM"] = "false"
     if threads:
-        mine["OMP_NUM_THREADS"] = str(threads)
-    return mine
+        variables["OMP_NUM_THREADS"] = str(threads)
+    return variables
 
 
-def compiling() -> dict[str, str]:
-    """This environment; Python keeps what it compiles, as an installed package has it compiled."""
-    return {name: value for name, value in os.environ.items() if name != UNCOMPILED}
-
-
-def _root() -> Path:
+def _environments() -> Path:
     return Path(os.environ.get(PYTHON_VARIABLE) or ENVIRONMENTS)
 
 
-LAST_WORDS: Final = 300
-"""Characters of its last line in the log, when it ended by itself."""
+LAST_LINE: Final = 300
+"""Characters of the last line of a log that an error quotes."""
 
-PATIENCE_S: Final = 10.0
+STOP_S: Final = 10.0
+"""Seconds that a process has to end after its input has."""
 
 
-def output_of(
+def run_for_output(
     command: Sequence[str],
     environment: dict[str, str],
     failure: str,
     error: type[WhisperHailoError] = WhisperHailoError,
 ) -> str:
-    """What a program writes to standard output.
+    """Run a program and return its standard output.
 
     Args:
-        command: words that start it.
-        environment: of its process.
-        failure: said before its last line when it fails.
-        error: raised then.
+        command: program with its arguments.
+        environment: environment variables of the process.
+        failure: beginning of the message if it fails; the last line of its log follows.
+        error: exception that is raised then.
     """
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -125,62 +134,77 @@ def output_of(
 
 
 def _last_line(log: str) -> str:
-    return (log.strip().splitlines() or ["it said nothing"])[-1][:LAST_WORDS]
+    lines = log.strip().splitlines()
+    return lines[-1][:LAST_LINE] if lines else "it said nothing"
 
 
 class ProcessEndedError(WhisperHailoError):
-    """It ended instead of answering; the message has its exit code and its last words."""
+    """The process ended instead of answering; the message has its exit code and its last line."""
 
 
 class AnsweringProcess:
-    """One line in, one line of JSON out; what else it says goes to a log."""
+    """A process that answers a line with a line of JSON; its other output goes to a log.
+
+    Args:
+        command: program with its arguments.
+        environment: environment variables.
+    """
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         self._popen = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
-            env=environment, text=True, encoding="utf-8",
-        )  # fmt: skip
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=environment,
+            text=True,
+            encoding="utf-8",
+        )
 
     @property
     def alive(self) -> bool:
-        """Whether it can still be asked."""
+        """Whether it can still answer."""
         return self._popen.poll() is None
 
     def ask(self, line: str) -> dict[str, Any]:
-        """Send a line and wait for the answer.
+        """Send a line and return the answer.
 
         Raises:
-            ProcessEndedError: there is none.
+            ProcessEndedError: there is no answer.
         """
-        asked, answered = self._popen.stdin, self._popen.stdout
-        if asked is None or answered is None:
+        answer = self._exchange(line)
+        if not answer:
+            code = self._popen.wait()
+            self._log.seek(0)
+            last = _last_line(self._log.read())
+            raise ProcessEndedError(f"its process ended with code {code}: {last}")
+        fields: dict[str, Any] = json.loads(answer)
+        return fields
+
+    def _exchange(self, line: str) -> str:
+        """Send a line and return the next one; nothing if the process has ended."""
+        requests = self._popen.stdin
+        answers = self._popen.stdout
+        if requests is None or answers is None:
             raise ProcessEndedError("it has no pipes")
         try:
-            asked.write(line + "\n")
-            asked.flush()
-            said = answered.readline()
+            requests.write(line + "\n")
+            requests.flush()
+            return answers.readline()
         except (BrokenPipeError, ValueError):
-            said = ""
-        if not said:
-            code = self._popen.wait()
-            raise ProcessEndedError(f"its process ended with code {code}: {self._last_words()}")
-        answer: dict[str, Any] = json.loads(said)
-        return answer
+            return ""
 
     def stop(self) -> None:
-        """End of input ends it; one that does not listen is killed."""
+        """Close the pipes, which ends the process; kill it if it goes on."""
         for stream in (self._popen.stdin, self._popen.stdout):
             if stream is not None:
-                with suppress(BrokenPipeError):  # a line that it did not live to read
+                # A line may be waiting that the process did not live to read.
+                with suppress(BrokenPipeError):
                     stream.close()
         try:
-            self._popen.wait(timeout=PATIENCE_S)
+            self._popen.wait(timeout=STOP_S)
         except subprocess.TimeoutExpired:
             self._popen.kill()
             self._popen.wait()
         self._log.close()
-
-    def _last_words(self) -> str:
-        self._log.seek(0)
-        return _last_line(self._log.read())

@@ -1,4 +1,4 @@
-"""What a system must be able to do to be measured; rivals' scripts know no more of us."""
+"""Protocol of a system that is measured; scripts of rivals use nothing else of the laboratory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from whisper_hailo_lab.runs.records import Case
 
 @dataclass(frozen=True, slots=True)
 class SystemResult:
-    """What a system made of one recording.
+    """Transcript of one recording by a system.
 
     Attributes:
         text: raw text.
-        stages_ms: time of the stages that the system tells apart: `mel`, `encode`, `cross_kv`,
+        stages_ms: times of the stages that the system reports: `mel`, `encode`, `cross_kv`,
             `decode`.
-        n_tokens: text tokens generated; `None` where it does not tell.
-        runaway: some window used its budget up without an end-of-transcript; `None` likewise.
+        n_tokens: generated text tokens; `None` if the system does not report them.
+        runaway: whether a window used its budget up without an end-of-transcript; `None` if the
+            system does not report it.
     """
 
     text: str
@@ -32,53 +33,60 @@ class SystemResult:
 
 
 class System(Protocol):
-    """One system with one set of options, in the only process it ever runs in."""
+    """One system with one set of options, in a process of its own."""
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Distributions whose versions go into the record."""
+        """Names of the distributions whose versions are recorded."""
         ...
 
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Load everything.
 
         Args:
-            watch: call it with a component's name around its loading.
+            watch: called with the name of each component and a function that loads it.
 
         Returns:
-            what the system says it will do, for the record.
+            the settings that the system uses, for the record.
 
         Raises:
-            WhisperHailoError: something is missing, and what.
+            WhisperHailoError: something is missing.
         """
         ...
 
     def warm_up(self, audio: FloatArray, watch: ComponentWatch) -> None:
-        """One run that nobody times, memory watched per component."""
+        """Transcribe once untimed, with the memory of each component watched."""
         ...
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
-        """Text of `(n_samples,)` float32 samples, 16 kHz mono, in a language such as `en`."""
+        """Return the text of `(n_samples,)` float32 samples, 16 kHz mono.
+
+        Args:
+            audio: samples.
+            language: code such as `en`.
+        """
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release everything."""
+        ...
 
 
 class ComponentWatch(Protocol):
-    """Notes how memory grows while something is done for a component."""
+    """Records how memory grows while a component works."""
 
     def __call__(self, component: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401
-        """Do `work` and give back what it gives."""
+        """Return what `work` returns."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What a system is made from.
+    """Case and weights of a system.
 
     Attributes:
-        case: its options.
-        path: checkpoint in the system's own format, or the name it was given.
+        case: options of the system.
+        path: checkpoint in the system's own format, or a name.
     """
 
     case: Case
@@ -86,9 +94,9 @@ class Loading:
 
 
 class WholeModel:
-    """What systems have in common whose encoder and decoder come as one.
+    """Base of systems whose encoder and decoder are one object.
 
-    A subclass loads `_model` when it opens, and transcribes.
+    A subclass sets `_model` when it opens, and transcribes.
     """
 
     def __init__(self, loading: Loading) -> None:
@@ -105,8 +113,8 @@ class WholeModel:
         self._model = None
 
 
-def package(name: str, extra: LabExtra) -> Any:  # noqa: ANN401 - packages without types
-    """A rival's package.
+def import_package(name: str, extra: LabExtra) -> Any:  # noqa: ANN401 - packages without types
+    """Import the package of a rival.
 
     Raises:
         OptionError: it is not installed, or cannot be imported.

@@ -1,4 +1,4 @@
-"""Hailo's own Speech2Text, the vendor's whole pipeline on a 10H; HailoRT 5.1.1 and later."""
+"""Hailo's Speech2Text, the vendor's whole pipeline on a Hailo-10H; needs HailoRT 5.1.1."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemRe
 WINDOW_S: Final = 30
 
 _LOUDEST: Final = np.nextafter(np.float32(1), np.float32(0))
-"""Samples are below 1."""
+"""Largest sample that the engine takes: it must be below 1."""
 
 _PATIENCE: Final = 3
-"""Times the time-out that HailoRT is given, which may wait twice as long."""
+"""Factor of our time-out to HailoRT's, which may wait twice as long as it is told."""
 
 
 class Speech2Text(WholeModel):
     """The vendor's log-mel, encoder and decoder without a cache, on consecutive windows.
 
-    What it loads is a HEF that holds both halves, such as the vendor's `Whisper-Base.hef`.
+    It loads a HEF with both halves, such as the vendor's `Whisper-Base.hef`.
     """
 
     packages = ("numpy",)
@@ -55,23 +55,28 @@ class Speech2Text(WholeModel):
 
     def close(self) -> None:
         """Release the engine, then the chip."""
-        model, self._model = self._model, None
+        model = self._model
+        self._model = None
         if model is not None:
+            # A model that has failed may raise anything here.
             with bounded(ANSWER_S, "releasing Speech2Text"), contextlib.suppress(Exception):
-                model.release()  # it may have failed already
+                model.release()
         self._lease.close()
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
+        """Return the text of consecutive windows, and the time of all."""
         begin = perf_counter()
         size = WINDOW_S * SAMPLE_RATE_HZ
         texts = [
             self._recognize(audio[start : start + size], language)
             for start in range(0, max(1, audio.size), size)
         ]
-        took_ms = (perf_counter() - begin) * 1000.0
-        return SystemResult(" ".join(filter(None, texts)), {"decode": took_ms})
+        elapsed_ms = (perf_counter() - begin) * 1000.0
+        text = " ".join(text for text in texts if text)
+        return SystemResult(text, {"decode": elapsed_ms})
 
     def _recognize(self, audio: FloatArray, language: str) -> str:
+        """Return the text of one window."""
         samples = np.ascontiguousarray(np.clip(audio, -1, _LOUDEST), dtype=np.float32)
         doing = "recognising speech"
         with (
@@ -87,6 +92,7 @@ class Speech2Text(WholeModel):
         return str(text).strip()
 
     def _load(self) -> Any:  # noqa: ANN401 - a package without types
+        """Return the engine with the network loaded."""
         chip = self._lease.chip
         chip.check(self._hef)
         loading = f"loading {self._hef.path}"
@@ -95,11 +101,12 @@ class Speech2Text(WholeModel):
 
 
 def _load_genai() -> Any:  # noqa: ANN401 - a package without types
-    """Import the binding's generative part, which 5.1.1 and later have for the 10H."""
+    """Import the generative part of the binding, which HailoRT has since 5.1.1."""
     load_binding()
     try:
         return import_module("hailo_platform.genai")
-    except Exception as error:  # it raises classes of its own while it is imported
+    except Exception as error:
+        # Its import raises exceptions of its own.
         raise BindingMismatchError(
             f"Hailo's binding has no Speech2Text ({error}); it needs HailoRT 5.1.1 or newer and a "
             "Hailo-10H"

@@ -17,11 +17,11 @@ LENGTH: Final = 32
 
 
 class Study(Ours):
-    """What the study ran on the CPU beside its chip.
+    """The study's pipeline on the CPU.
 
-    The encoder is the graph that the Hailo compiler takes, run by ONNX Runtime. Its features are
-    padded with real zero rows to the full context, as Optimum's graphs know no other way. The loop
-    is ours and keeps the cache where ONNX Runtime left it.
+    The encoder is the graph for the Hailo compiler, run by ONNX Runtime. Its features are padded
+    with rows of zeros to the full context, the only padding that Optimum's graphs have. The
+    decoding loop is ours and leaves the cache in ONNX Runtime's memory.
     """
 
     packages = ("whisper-hailo", "onnxruntime", "numpy", "tokenizers")
@@ -37,5 +37,5 @@ class Study(Ours):
             "hailo_window_s": WINDOW_S,
             "hailo_length": LENGTH,
         }
-        whole = replace(case, settings=case.settings | parts)
-        super().__init__(Loading(case=whole, path=case.model))
+        merged = replace(case, settings=case.settings | parts)
+        super().__init__(Loading(case=merged, path=case.model))

@@ -1,4 +1,4 @@
-"""Which systems there are, what they load, and in which environment they run."""
+"""Table of the systems, with what they load and the environment that they run in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from whisper_hailo_lab.systems.protocol import Loading, System
 Form: TypeAlias = Literal[
     "checkpoint", "ctranslate2", "ggml", "openai", "optimum", "optimum-int8", "own"
 ]
-"""What a system loads: our own names, a format a checkpoint is converted to, or its own weights."""
+"""Format of weights: our names, a format that checkpoints are converted to, or a system's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,13 @@ class SystemEntry:
     """One system.
 
     Attributes:
-        module: where its class is; empty for those that run as scripts.
-        class_name: the class.
-        form: what it loads.
-        script: file under `lab/benchmarks/rivals/`, for those that need torch.
         label: name for tables.
-        environment: whose environment it runs in; empty for its own.
-        whole: a runtime that people use as it is; the others are engines or recipes, for the
-            comparison of speed only.
+        form: format of its weights.
+        module: module of its class; empty if it runs as a script.
+        class_name: name of its class.
+        script: file in `lab/benchmarks/rivals/` if it needs torch.
+        environment: system whose environment it runs in; empty for its own.
+        whole: whether people use it as it is; the others are engines or recipes.
     """
 
     label: str
@@ -40,7 +39,7 @@ class SystemEntry:
     whole: bool = True
 
     def make(self, loading: Loading) -> System:
-        """The system itself; its engine is imported when it opens."""
+        """Return the system; its engine is imported when it opens."""
         module = import_module(f"whisper_hailo_lab.systems.{self.module}")
         factory: Callable[[Loading], Any] = getattr(module, self.class_name)
         system: System = factory(loading)
@@ -69,12 +68,11 @@ SYSTEMS: Final[dict[str, SystemEntry]] = {
 
 
 def find_system(name: str) -> SystemEntry:
-    """Look a system up.
+    """Return the entry of a system.
 
     Raises:
         OptionError: no such system.
     """
-    try:
-        return SYSTEMS[name]
-    except KeyError:
-        raise OptionError(f"--system is {name!r}, expected one of: {', '.join(SYSTEMS)}") from None
+    if name not in SYSTEMS:
+        raise OptionError(f"--system is {name!r}, expected one of: {', '.join(SYSTEMS)}")
+    return SYSTEMS[name]

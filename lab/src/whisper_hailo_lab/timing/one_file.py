@@ -1,7 +1,7 @@
-"""Timing of one file: n iterations of one pair of backends, stage by stage, and their memory.
+"""Times of one recording: n iterations, stage by stage, and the memory of each part.
 
-Encoder and decoder take turns here, so that each stage is timed alone. Recordings longer than
-a window are cut without overlap, and silence is decoded, too: every iteration does the same work.
+Encoder and decoder take turns, so that each stage is timed alone. Recordings longer than a window
+are cut without overlap, and silence is decoded, too, so that each iteration does the same work.
 """
 
 from __future__ import annotations
@@ -36,12 +36,15 @@ from whisper_hailo_lab.wrappers import DecoderWrapper
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What n measurements say.
+    """Distribution of some measurements.
 
     Attributes:
-        mean: their mean.
+        mean: arithmetic mean.
         std: population standard deviation.
-        n: how many there were.
+        min: smallest.
+        max: largest.
+        median: middle one.
+        n: number of measurements.
     """
 
     mean: float
@@ -53,7 +56,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Of at least one measurement."""
+        """Return the distribution of at least one measurement."""
         return cls(
             mean=statistics.fmean(values),
             std=statistics.pstdev(values),
@@ -66,11 +69,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class PartMemory:
-    """Growth of the process's resident memory, in MiB.
+    """Growth of the process's resident memory by one part, in MiB.
 
     Attributes:
-        load: while a part was opened.
-        warm_up: while it ran for the first times.
+        load: growth while the part was opened.
+        warm_up: growth while it ran for the first times.
     """
 
     load: float
@@ -78,23 +81,23 @@ class PartMemory:
 
     @property
     def total(self) -> float:
+        """Growth in all."""
         return self.load + self.warm_up
 
 
 @dataclass(frozen=True, slots=True)
 class FileTiming:
-    """The result.
+    """Times and memory of one recording.
 
     Attributes:
-        transcript: of the last iteration.
-        iterations: how many were timed, after the warm-ups.
-        stages_ms: stage to spread over the iterations; `load` was measured once.
-        token_ms: per iteration, the pass of each token after the first; empty for engines that
-            own their loop.
-        memory: part to its memory.
+        transcript: transcript of the last iteration.
+        iterations: timed iterations, after the warm-ups.
+        stages_ms: spread over the iterations by stage; `load` was measured once.
+        token_ms: time of each token after the first, for each iteration.
+        memory: memory by part.
         peak_mib: largest resident memory of the process.
-        temperature_c: of the chip before and after; empty without one.
-        machine: what it ran on.
+        temperature_c: temperatures of the chip before and after; empty without a chip.
+        machine: the machine.
     """
 
     transcript: Transcript
@@ -108,50 +111,55 @@ class FileTiming:
 
     @property
     def settings(self) -> Settings:
+        """Settings that the recording was transcribed with."""
         return self.transcript.settings
 
 
 N_WARM_UPS: Final = 3
-_CUT: Final = LongOptions(strategy="consecutive", skip_silence=False)
+_SAME_WORK: Final = LongOptions(strategy="consecutive", skip_silence=False)
 
 
 class PassClock(DecoderWrapper):
-    """Notes the milliseconds of a decoder's passes, which no other clock tells apart."""
+    """A decoder that records the time of each pass: of the prompt, and of each token."""
 
     def __init__(self, decoder: AnyDecoder) -> None:
         super().__init__(decoder)
-        self._started: Any = None
-        self.forget()
-
-    def forget(self) -> None:
+        self._initial_state: Any = None
         self.first_ms: list[float] = []
         self.token_ms: list[float] = []
 
-    def start(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401
-        """Begin decoding; a single token behind it is for language detection."""
-        self._started = super().start(*given, **named)
-        return self._started
+    def forget(self) -> None:
+        """Discard the times so far."""
+        self.first_ms.clear()
+        self.token_ms.clear()
+
+    def start(self, *args: Any, **named: Any) -> Any:  # noqa: ANN401
+        self._initial_state = super().start(*args, **named)
+        return self._initial_state
 
     def step(
         self,
         tokens: IntArray,
         state: Any,  # noqa: ANN401
-        *given: Any,  # noqa: ANN401
+        *args: Any,  # noqa: ANN401
         **named: Any,  # noqa: ANN401
     ) -> tuple[StepOutput, Any]:
-        """Take a step and note its time: of a prompt, or of one token; alignment is neither."""
+        """Take a step, and record its time if it is of the prompt or of a token."""
         begin = perf_counter()
-        result = super().step(tokens, state, *given, **named)
-        taken_ms = (perf_counter() - begin) * 1000.0
-        if tokens.shape[1] > 1 and not named.get("alignment"):
-            self.first_ms.append(taken_ms)
-        elif state is not self._started and not named.get("alignment"):
-            self.token_ms.append(taken_ms)
+        result = super().step(tokens, state, *args, **named)
+        elapsed_ms = (perf_counter() - begin) * 1000.0
+        if named.get("alignment"):
+            return result
+        if tokens.shape[1] > 1:
+            self.first_ms.append(elapsed_ms)
+        elif state is not self._initial_state:
+            # A single token after the start detects the language.
+            self.token_ms.append(elapsed_ms)
         return result
 
 
 class TextClock(Tokenizer):
-    """A tokenizer that notes the milliseconds in which it turned tokens into text."""
+    """A tokenizer that records the time in which it turns tokens into text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         super().__init__(tokenizer.backend, tokenizer.special)
@@ -174,28 +182,33 @@ def time_file(
     """Time one recording.
 
     Args:
-        transcriber: not open; its parts are opened here, one after the other, and closed again.
+        transcriber: not open; its parts are opened one after the other, and closed again.
         audio: a file, or `(n_samples,)` float32 samples at 16 kHz; reading it is not timed.
-        options: language, task and cures.
+        options: decoding options.
         iterations: timed runs, at least one.
-        progress: told after each run.
+        progress: called after each run.
+
+    Raises:
+        OptionError: an option does not fit the model.
+        AudioError: the recording cannot be read.
     """
     transcriber.check(options)
     with open_audio(audio) as stream:
-        name, samples = stream.name, np.concatenate([*stream.blocks(SAMPLE_RATE_HZ)])
+        name = stream.name
+        samples = np.concatenate(list(stream.blocks(SAMPLE_RATE_HZ)))
     bench = _Bench(transcriber, samples, options)
-    n_all = N_WARM_UPS + iterations
+    n_runs = N_WARM_UPS + iterations
     with bench:
-        for done in range(n_all):
-            bench.run(timed=done >= N_WARM_UPS)
+        for run in range(n_runs):
+            bench.run(timed=run >= N_WARM_UPS)
             if progress is not None:
-                progress(done + 1, n_all, name)
-        bench.note_temperature()
+                progress(run + 1, n_runs, name)
+        bench.record_temperature()
     return bench.result(name, iterations)
 
 
 class _Bench:
-    """A transcriber whose decoder and tokenizer have clocks, and its recording."""
+    """A transcriber whose decoder and tokenizer are timed, and its recording."""
 
     def __init__(
         self, transcriber: Transcriber, samples: FloatArray, options: DecodingOptions
@@ -218,27 +231,29 @@ class _Bench:
         self._last: Transcript
 
     def __enter__(self) -> None:
-        """Open each part alone, and let the encoder, whose input is known, warm up alone."""
-        load_ms = 0.0
-        warm_ups: dict[str, Callable[[], object]] = {
-            "encoder": self._encode_silence,
-            "decoder": self._once,
-        }
+        """Open and warm up one part after the other, so that each has its own memory."""
         try:
-            for name, part in self._parts.items():
-                before = _settled_rss_mib()
-                begin = perf_counter()
-                part.open()
-                load_ms += (perf_counter() - begin) * 1000.0
-                loaded = _settled_rss_mib()
-                for _ in range(N_WARM_UPS):
-                    warm_ups[name]()
-                self._memory[name] = PartMemory(loaded - before, _settled_rss_mib() - loaded)
+            load_ms = self._open_part("encoder", self._encode_silence)
+            load_ms += self._open_part("decoder", self._transcribe)
         except BaseException:
             self.__exit__()
             raise
         self._stages["load"] = [load_ms]
-        self.note_temperature()
+        self.record_temperature()
+
+    def _open_part(self, name: str, warm_up: Callable[[], object]) -> float:
+        """Open a part, warm it up, and return the time of opening in milliseconds."""
+        before_mib = _settled_rss_mib()
+        begin = perf_counter()
+        self._parts[name].open()
+        load_ms = (perf_counter() - begin) * 1000.0
+        loaded_mib = _settled_rss_mib()
+        for _ in range(N_WARM_UPS):
+            warm_up()
+        self._memory[name] = PartMemory(
+            load=loaded_mib - before_mib, warm_up=_settled_rss_mib() - loaded_mib
+        )
+        return load_ms
 
     def __exit__(self, *_: object) -> None:
         for part in reversed(self._parts.values()):
@@ -250,41 +265,45 @@ class _Bench:
         shape = (1, encoder.spec.dims.n_mels, round(window_s * FRAMES_PER_SECOND))
         encoder.encode(np.zeros(shape, np.float32))
 
-    def _once(self) -> Transcript:
-        return self._transcriber.transcribe(self._samples, self._options, long=_CUT)
+    def _transcribe(self) -> Transcript:
+        return self._transcriber.transcribe(self._samples, self._options, long=_SAME_WORK)
 
     def run(self, *, timed: bool) -> None:
+        """Transcribe once, and keep the times if it is `timed`."""
         self._tokenizer.text_ms = 0.0
-        if self._decoder is not None:
-            self._decoder.forget()
-        self._last = self._once()
+        self._decoder.forget()
+        self._last = self._transcribe()
         if not timed:
             return
         times = self._last.timings
-        stages = {"mel": times.mel_ms, "encode": times.encode_ms, "cross K/V": times.cross_kv_ms}
-        if self._decoder is not None:
-            stages["first token"] = sum(self._decoder.first_ms)
-            stages["further tokens"] = sum(self._decoder.token_ms)
-            self._tokens.append(tuple(self._decoder.token_ms))
-        stages["text"] = self._tokenizer.text_ms
-        stages["decoder, all of it"] = times.cross_kv_ms + times.decode_ms
-        stages["total"] = times.total_ms
+        stages = {
+            "mel": times.mel_ms,
+            "encode": times.encode_ms,
+            "cross K/V": times.cross_kv_ms,
+            "first token": sum(self._decoder.first_ms),
+            "further tokens": sum(self._decoder.token_ms),
+            "text": self._tokenizer.text_ms,
+            "decoder, all of it": times.cross_kv_ms + times.decode_ms,
+            "total": times.total_ms,
+        }
         for name, ms in stages.items():
             self._stages.setdefault(name, []).append(ms)
+        self._tokens.append(tuple(self._decoder.token_ms))
 
-    def note_temperature(self) -> None:
-        """Ask whichever part has a chip."""
+    def record_temperature(self) -> None:
+        """Keep the temperature of the chip, if a part runs on one."""
         for part in self._parts.values():
-            found = _temperature_c(part)
-            if found is not None:
-                self._temperature_c.append(found)
+            temperature_c = _chip_temperature_c(part)
+            if temperature_c is not None:
+                self._temperature_c.append(temperature_c)
                 return
 
     def result(self, name: str, iterations: int) -> FileTiming:
+        """Return the times of all timed runs."""
         stages = {stage: Spread.of(ms) for stage, ms in self._stages.items()}
-        every = [ms for tokens in self._tokens for ms in tokens]
-        if every:
-            stages["per token"] = Spread.of(every)
+        token_ms = [ms for tokens in self._tokens for ms in tokens]
+        if token_ms:
+            stages["per token"] = Spread.of(token_ms)
         return FileTiming(
             transcript=replace(self._last, audio=name),
             iterations=iterations,
@@ -296,14 +315,14 @@ class _Bench:
         )
 
 
-def _temperature_c(part: object) -> float | None:
-    """Of the chip that a part runs on; `None` without one."""
-    ask = getattr(part, "temperature_c", None)
-    found = ask() if callable(ask) else ask
-    return None if found is None else float(found)
+def _chip_temperature_c(part: object) -> float | None:
+    """Return the temperature of the chip that a part runs on; `None` without one."""
+    read = getattr(part, "temperature_c", None)
+    temperature_c = read() if callable(read) else read
+    return None if temperature_c is None else float(temperature_c)
 
 
 def _settled_rss_mib() -> float:
-    """Resident memory without what is garbage already."""
+    """Return the resident memory after a garbage collection."""
     gc.collect()
     return rss_mib()

@@ -28,13 +28,13 @@ from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.compare import all as module
 from whisper_hailo_lab.compare.all import PLANS, compare_settings, run_comparison
 from whisper_hailo_lab.compare.cache import (
-    Count,
     CountingDecoder,
     CountingRunner,
     GrowingDecoder,
+    Work,
 )
 from whisper_hailo_lab.compare.mel_worker import OURS as OUR_MEL
-from whisper_hailo_lab.compare.mel_worker import definition, signal
+from whisper_hailo_lab.compare.mel_worker import make_signal, mel_by_definition
 from whisper_hailo_lab.compare.paired import PairedTimes, time_in_turns
 from whisper_hailo_lab.data.datasets import Dataset, Sample
 from whisper_hailo_lab.runs.records import Case, RunRecords
@@ -55,9 +55,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ModelSpec]:
     return folder / "out", convert_checkpoint(checkpoint, folder / "out", options)
 
 
-def decoders(model: tuple[Path, ModelSpec]) -> dict[str, tuple[AnyDecoder, Count]]:
+def decoders(model: tuple[Path, ModelSpec]) -> dict[str, tuple[AnyDecoder, Work]]:
     directory, spec = model
-    counts = [Count() for _ in range(3)]
+    counts = [Work() for _ in range(3)]
     runner = OnnxFixedRunner(hailo_form(directory, spec, "decoder"), spec, 1)
     cached = CachedDecoder(directory, spec, 1)
     return {
@@ -146,9 +146,9 @@ def test_a_way_may_time_itself() -> None:
 
 
 def test_the_definition_is_what_ours_computes() -> None:
-    audio = signal(1.3)
-    assert np.abs(log_mel(audio) - definition(audio)).max() < 1e-5
-    np.testing.assert_array_equal(signal(1.3), audio)
+    audio = make_signal(1.3)
+    assert np.abs(log_mel(audio) - mel_by_definition(audio)).max() < 1e-5
+    np.testing.assert_array_equal(make_signal(1.3), audio)
 
 
 def test_a_mel_process_answers_seconds_with_time_and_distance() -> None:
@@ -186,7 +186,7 @@ def test_comparisons_of_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) ->
     run, record = compare_settings(name, Dataset("clips", Path(), ()), common, quiet)
     assert {case.group for case in run.cases} == {name}
     assert [row["value"] for row in record.rows] == list(PLANS[name].values)
-    if PLANS[name].what != "total":
+    if PLANS[name].stage != "total":
         assert [row["ratio"] for row in record.rows] == [2**n for n in range(len(record.rows))]
     assert [row["runaway"] for row in record.rows][-1] == 3
     assert record.rows[0]["words"] == 2

@@ -26,7 +26,7 @@ MATCHED = Case("one", "ours", "matched", language="de")
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "command", lambda system: STANDIN)
+    monkeypatch.setattr(process, "system_command", lambda system: STANDIN)
     monkeypatch.setattr(
         harness,
         "prepare_artefact",

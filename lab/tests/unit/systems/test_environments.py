@@ -15,7 +15,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_an_environment_a_system_runs_here(root: Path) -> None:
-    assert process.command("whisper-cpp")[0] == sys.executable
+    assert process.system_command("whisper-cpp")[0] == sys.executable
     assert root.exists()
 
 
@@ -23,25 +23,25 @@ def test_an_environment_of_its_own_comes_first(root: Path) -> None:
     python = root / "whisper-cpp" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text("", encoding="utf-8")
-    assert process.command("whisper-cpp")[0] == str(python)
+    assert process.system_command("whisper-cpp")[0] == str(python)
 
 
 def test_rivals_that_need_torch_say_how_to_get_it(root: Path) -> None:
     with pytest.raises(OptionError, match=f"{root}/openai-whisper"):
-        process.command("openai-whisper")
+        process.system_command("openai-whisper")
 
 
 def test_scripts_are_part_of_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert process.script("openai_whisper.py").is_file()
+    assert process.find_script("openai_whisper.py").is_file()
     monkeypatch.setattr(process, "RIVALS", Path("/nowhere"))
     with pytest.raises(OptionError, match="clone"):
-        process.script("openai_whisper.py")
+        process.find_script("openai_whisper.py")
 
 
 def test_the_process_gets_this_source_tree_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/mine")
-    variables = process.variables(2)
+    variables = process.make_environment(2)
     assert variables["PYTHONPATH"].split(":") == [*map(str, SOURCES), "/mine"]
     assert variables["OMP_NUM_THREADS"] == "2"
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert "OMP_NUM_THREADS" not in process.variables(0)
+    assert "OMP_NUM_THREADS" not in process.make_environment(0)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo_lab.systems.process import AnsweringProcess, ProcessEndedError, output_of
+from whisper_hailo_lab.systems.process import AnsweringProcess, ProcessEndedError, run_for_output
 
 ECHO = """
 import json, sys
@@ -43,13 +43,13 @@ def test_end_of_input_ends_it() -> None:
 
 
 def test_what_a_program_writes_or_why_it_failed() -> None:
-    assert output_of(words("print('yes')"), dict(os.environ), "no") == "yes\n"
+    assert run_for_output(words("print('yes')"), dict(os.environ), "no") == "yes\n"
     with pytest.raises(ModelError, match="no room"):
-        output_of(
+        run_for_output(
             words("raise SystemExit('first\\nno room')"),
             dict(os.environ),
             "it cannot be done",
             ModelError,
         )
     with pytest.raises(ModelError, match="nothing"):
-        output_of(words("raise SystemExit(3)"), dict(os.environ), "it", ModelError)
+        run_for_output(words("raise SystemExit(3)"), dict(os.environ), "it", ModelError)

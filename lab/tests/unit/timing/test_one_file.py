@@ -15,7 +15,7 @@ from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.cli.time import to_json, to_text
+from whisper_hailo_lab.cli.time import timing_json, timing_text
 from whisper_hailo_lab.timing.one_file import N_WARM_UPS, FileTiming, PassClock, Spread, time_file
 
 pytestmark = pytest.mark.slow  # whole recordings, several times each
@@ -39,14 +39,14 @@ def timing(request: pytest.FixtureRequest, micro: Path) -> FileTiming:
     return time_file(transcriber, noise, OPTIONS, iterations=3)
 
 
-def test_a_spread_is_of_the_whole_population() -> None:
+def test_spread_is_of_the_whole_population() -> None:
     spread = Spread.of([1.0, 2.0, 6.0])
     assert (spread.mean, spread.min, spread.max, spread.median, spread.n) == (3, 1, 6, 2, 3)
     assert spread.std == pytest.approx(statistics.pstdev([1, 2, 6]))
     assert Spread.of([4.0]).std == 0
 
 
-def test_every_stage_is_there_once_per_iteration(timing: FileTiming) -> None:
+def test_time_file_has_each_stage_once_an_iteration(timing: FileTiming) -> None:
     stages = timing.stages_ms
     assert {name: spread.n for name, spread in stages.items() if name != "per token"} == {
         "load": 1, "mel": 3, "encode": 3, "cross K/V": 3, "first token": 3, "further tokens": 3,
@@ -59,7 +59,7 @@ def test_every_stage_is_there_once_per_iteration(timing: FileTiming) -> None:
     assert sum(stages[name].mean for name in together) <= stages["total"].mean
 
 
-def test_every_token_has_its_time(timing: FileTiming) -> None:
+def test_time_file_has_a_time_for_every_token(timing: FileTiming) -> None:
     n_windows = 3  # one second of audio each: a 2 s window keeps its last second free
     spoken = timing.stages_ms["per token"].n / timing.iterations
     assert spoken == len(timing.token_ms[0]) <= n_windows * (N_TOKENS - 1)
@@ -69,7 +69,7 @@ def test_every_token_has_its_time(timing: FileTiming) -> None:
     )
 
 
-def test_memory_of_each_part(timing: FileTiming) -> None:
+def test_time_file_has_the_memory_of_each_part(timing: FileTiming) -> None:
     assert list(timing.memory) == ["encoder", "decoder"]
     for part in timing.memory.values():
         assert part.total == part.load + part.warm_up
@@ -77,8 +77,9 @@ def test_memory_of_each_part(timing: FileTiming) -> None:
     assert timing.temperature_c == ()
 
 
-def test_printed(timing: FileTiming) -> None:
-    text, raw = to_text(timing), to_json(timing)
+def test_timing_text_has_all_stages(timing: FileTiming) -> None:
+    text = timing_text(timing)
+    raw = timing_json(timing)
     for name, spread in timing.stages_ms.items():
         assert f"{spread.mean:.2f}" in next(x for x in text.splitlines() if x.startswith(name))
         assert raw["stages_ms"][name]["n"] == spread.n
@@ -86,7 +87,7 @@ def test_printed(timing: FileTiming) -> None:
     assert raw["settings"]["decoder"] in text
 
 
-def test_language_detection_is_no_first_token(micro: Path) -> None:
+def test_pass_clock_ignores_language_detection(micro: Path) -> None:
     transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1)
     timed = PassClock(transcriber.decoder)  # type: ignore[arg-type]
     options = DecodingOptions(language="auto", max_new_tokens=3)
@@ -99,7 +100,7 @@ def test_language_detection_is_no_first_token(micro: Path) -> None:
         assert not timed.first_ms + timed.token_ms
 
 
-def test_refusals_come_before_anything_is_loaded(micro: Path) -> None:
+def test_time_file_refuses_before_it_loads(micro: Path) -> None:
     transcriber = Transcriber.from_model(str(micro), threads=1)
     with pytest.raises(AudioError):
         time_file(transcriber, "nowhere.wav", OPTIONS, 1)
@@ -107,7 +108,7 @@ def test_refusals_come_before_anything_is_loaded(micro: Path) -> None:
         time_file(transcriber, "nowhere.wav", DecodingOptions(language="xx"), 1)
 
 
-def test_progress_counts_the_warm_ups(micro: Path) -> None:
+def test_time_file_reports_warm_ups_as_progress(micro: Path) -> None:
     told: list[tuple[int, int]] = []
     transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1)
     silence = np.zeros(16_000, np.float32)
