@@ -1,4 +1,4 @@
-"""Counts of edit operations, the rates that follow from them, and how sure those are.
+"""Counts of edit operations, and the rates that follow from them with their intervals.
 
 A corpus rate adds up the counts of all files before dividing, a mean rate averages the files'.
 Intervals are percentile bootstraps of corpus rates, files drawn with replacement (Bisani & Ney,
@@ -19,9 +19,12 @@ from whisper_hailo.core.errors import OptionError
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Edit operations that lead from a reference to a hypothesis, in words or in characters.
+    """Edit operations from a reference to a hypothesis, in words or in characters.
 
     Attributes:
+        substitutions: units that were replaced.
+        deletions: units that are missing.
+        insertions: units that were added.
         hits: units that are equal in both.
     """
 
@@ -32,7 +35,7 @@ class Score:
 
     @property
     def counts(self) -> list[int]:
-        """All of it, as results keep it."""
+        """Counts as a list, as results keep them."""
         return [self.substitutions, self.deletions, self.insertions, self.hits]
 
     @property
@@ -42,17 +45,18 @@ class Score:
 
     @property
     def reference_count(self) -> int:
+        """Units of the reference."""
         return self.substitutions + self.deletions + self.hits
 
     @property
     def rate(self) -> float:
-        """Errors per reference unit, in [0, inf]; see the module for empty references."""
+        """Errors per unit of the reference; for an empty reference 0 or infinity."""
         if self.reference_count == 0:
             return math.inf if self.insertions else 0.0
         return self.errors / self.reference_count
 
     def __add__(self, other: Score) -> Score:
-        """Counts of both, as in a corpus rate."""
+        """Return the counts of both."""
         return Score(
             substitutions=self.substitutions + other.substitutions,
             deletions=self.deletions + other.deletions,
@@ -62,12 +66,12 @@ class Score:
 
 
 def sum_scores(scores: Iterable[Score]) -> Score:
-    """Counts of all files added up."""
+    """Return the counts of all files."""
     return sum(scores, Score())
 
 
 def mean_rate(scores: Sequence[Score]) -> float:
-    """Average of the files' rates, leaving out empty references; 0 where nothing is left."""
+    """Return the mean of the files' rates without empty references; 0 if nothing is left."""
     rates = [score.rate for score in scores if score.reference_count]
     return sum(rates) / len(rates) if rates else 0.0
 
@@ -75,16 +79,19 @@ def mean_rate(scores: Sequence[Score]) -> float:
 def confidence_interval(
     scores: Sequence[Score], *, level: float = 0.95, n_resamples: int = 1000, seed: int = 0
 ) -> tuple[float, float]:
-    """Interval of a corpus rate; draws without a reference unit give no rate and are left out.
+    """Return the lower and the upper bound of a corpus rate.
+
+    Draws without a reference unit have no rate and are left out; if no draw has one, both bounds
+    are the corpus rate.
 
     Args:
-        scores: one per file.
-        level: probability in (0, 1) that the interval is meant to cover.
+        scores: scores of the files.
+        level: probability in (0, 1) that the interval covers.
         n_resamples: number of draws.
-        seed: same seed, same interval.
+        seed: the same seed gives the same interval.
 
-    Returns:
-        lower and upper bound of the rate; both the corpus rate when no draw has a reference.
+    Raises:
+        OptionError: `level` or `n_resamples` is out of range.
     """
     rates = resample_rates([scores], level, n_resamples, seed)
     if not rates.size:
@@ -101,15 +108,16 @@ def difference_interval(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """The same for the corpus rate of `scores` less that of `others`, on the same files.
+    """Return the interval of the corpus rate of `scores` less that of `others`.
 
-    Each draw takes the same files on both sides (Bisani & Ney, section 4): files that are hard for
-    both do not widen it, so it shows differences that two intervals would hide.
+    Each draw has the same files on both sides (Bisani & Ney, section 4). So files that are hard
+    for both do not widen the interval, and it shows differences that two intervals would hide.
 
     Raises:
-        OptionError: `level` or `n_resamples` out of range, or other files.
+        OptionError: `level` or `n_resamples` is out of range, or the files differ.
     """
-    if [one.reference_count for one in scores] != [one.reference_count for one in others]:
+    counts = [score.reference_count for score in scores]
+    if counts != [score.reference_count for score in others]:
         raise OptionError(
             f"{len(scores)} and {len(others)} scores are not of the same files, expected pairs"
         )
@@ -120,7 +128,7 @@ def difference_interval(
 def resample_rates(
     sides: Sequence[Sequence[Score]], level: float, n_resamples: int, seed: int
 ) -> NDArray[np.float64]:
-    """Return corpus rates `(sides, draws)`, each draw the same files on every side."""
+    """Return corpus rates `(sides, draws)`; each draw has the same files on every side."""
     if not 0.0 < level < 1.0 or n_resamples < 1:
         raise OptionError(
             f"level is {level} and n_resamples {n_resamples}, "
@@ -128,16 +136,18 @@ def resample_rates(
         )
     errors = np.array([[score.errors for score in side] for side in sides], dtype=np.int64)
     counts = np.array([score.reference_count for score in sides[0]], dtype=np.int64)
-    drawn = np.random.default_rng(seed).integers(0, max(1, counts.size), (n_resamples, counts.size))
-    drawn_counts = counts[drawn].sum(axis=1)
-    rated = drawn_counts > 0
-    if not rated.any():
+    rng = np.random.default_rng(seed)
+    files = rng.integers(0, max(1, counts.size), (n_resamples, counts.size))
+    drawn_counts = counts[files].sum(axis=1)
+    has_rate = drawn_counts > 0
+    if not has_rate.any():
         return np.empty((len(errors), 0))
-    rates: NDArray[np.float64] = errors[:, drawn].sum(axis=2)[:, rated] / drawn_counts[rated]
+    drawn_errors = errors[:, files].sum(axis=2)
+    rates: NDArray[np.float64] = drawn_errors[:, has_rate] / drawn_counts[has_rate]
     return rates
 
 
 def percentile_interval(values: NDArray[np.float64], level: float) -> tuple[float, float]:
-    """Return the two ends of the middle that holds `level` of the values."""
+    """Return the bounds of the central interval that holds `level` of the values."""
     low, high = np.quantile(values, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     return float(low), float(high)

@@ -1,13 +1,12 @@
 """Recordings with their reference texts: folders, LibriSpeech's layout, JSONL manifests.
 
-Nothing is dropped: a recording without a text, a text without a recording and a line that cannot be
-read become problems, which an evaluation reports and counts as failed files.
+Nothing is dropped: a recording without a text, a text without a recording and an unreadable line
+become problems, which an evaluation reports and counts as failed files.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import shutil
@@ -28,15 +27,16 @@ TRANSCRIPTS: Final = "*.trans.txt"
 """LibriSpeech's transcript files: one line per utterance, its id first."""
 
 _NOT_REFERENCES: Final = frozenset({"readme", "license", "speakers", "chapters", "books"})
+"""Names of text files that belong to no recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One recording and what is said in it.
+    """One recording with its text.
 
     Attributes:
         id: unique in its dataset: path without suffix, or LibriSpeech's utterance id.
-        audio: the recording.
+        audio: path of the recording.
         reference: raw text; empty for recordings without speech.
         language: language code such as `en`.
     """
@@ -61,9 +61,9 @@ class Dataset:
 
     Attributes:
         name: last part of the path.
-        path: where it lies.
-        samples: what can be tried.
-        problems: what cannot.
+        path: folder or manifest.
+        samples: recordings that can be transcribed.
+        problems: files that cannot be used.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Dataset:
 
     @property
     def sha256(self) -> str:
-        """Hash of ids, references and file sizes: two runs of the same hash had the same data."""
+        """Hash of ids, references and file sizes, equal for runs on the same data."""
         digest = hashlib.sha256()
         for sample in self.samples:
             size = sample.audio.stat().st_size if sample.audio.is_file() else -1
@@ -82,19 +82,21 @@ class Dataset:
         return digest.hexdigest()
 
     def sample(self, count: int | None, seed: int = 0) -> Dataset:
-        """At most `count` samples drawn by a seed, in the order of their ids; `None` keeps all.
+        """Return a dataset of some samples drawn by a seed, in the order of their ids.
+
+        Args:
+            count: number of samples, at most; `None` keeps all.
+            seed: the same seed draws the same samples.
 
         Raises:
             OptionError: the count is not positive.
         """
-        if count is None or count == len(self.samples):
-            return self
-        if count < 1:
+        if count is not None and count < 1:
             raise OptionError(f"{count} files asked for, expected 1 or more")
-        if count > len(self.samples):
+        if count is None or count >= len(self.samples):
             return self
-        drawn = np.random.default_rng(seed).choice(len(self.samples), count, replace=False)
-        return replace(self, samples=tuple(self.samples[i] for i in sorted(drawn)))
+        indices = np.random.default_rng(seed).choice(len(self.samples), count, replace=False)
+        return replace(self, samples=tuple(self.samples[index] for index in sorted(indices)))
 
 
 def read_dataset(path: Path, language: str = "en") -> Dataset:
@@ -104,65 +106,69 @@ def read_dataset(path: Path, language: str = "en") -> Dataset:
         path: a folder of `<id>.wav|mp3|flac|ogg` and `<id>.txt`, searched below, too; a folder with
             `*.trans.txt` files; or a `.jsonl` file with `audio` (or `audio_filepath`), `text` (or
             `reference`) and perhaps `id` and `language` per line, paths relative to it.
-        language: of samples that do not name theirs.
+        language: language of samples that do not name theirs.
 
     Raises:
         AudioError: no such folder or file, or nothing in it.
     """
     if path.is_file():
-        found = list(_read_manifest(path, language))
+        items = list(_read_manifest(path, language))
     elif path.is_dir():
-        found = list(_read_below(path, language))
+        items = list(_read_below(path, language))
     else:
         raise AudioError(
             f"{display_path(path)} is no folder and no manifest; give a folder of <id>.wav and "
             "<id>.txt, a LibriSpeech folder, or a .jsonl manifest"
         )
-    if not found:
+    if not items:
         raise AudioError(
             f"{display_path(path)} holds no recordings ({' '.join(AUDIO_SUFFIXES)}); give a folder "
             "with them and a .txt of the same name beside each"
         )
-    samples = sorted((item for item in found if isinstance(item, Sample)), key=lambda s: s.id)
-    problems = [item for item in found if isinstance(item, Problem)]
-    problems += [Problem(i, "the id stands twice in the dataset") for i in _repeated(samples)]
-    unique = {sample.id: sample for sample in reversed(samples)}
+    samples: dict[str, Sample] = {}
+    problems = []
+    for item in items:
+        if isinstance(item, Problem):
+            problems.append(item)
+        elif item.id in samples:
+            problems.append(Problem(item.id, "the id stands twice in the dataset"))
+        else:
+            samples[item.id] = item
     return Dataset(
         name=path.resolve().name.removesuffix(".jsonl"),
         path=path,
-        samples=tuple(unique[key] for key in sorted(unique)),
+        samples=tuple(samples[key] for key in sorted(samples)),
         problems=tuple(sorted(problems, key=lambda problem: problem.id)),
     )
 
 
-def _repeated(samples: list[Sample]) -> Iterator[str]:
-    for left, right in itertools.pairwise(samples):
-        if left.id == right.id:
-            yield left.id
-
-
 def _read_below(folder: Path, language: str) -> Iterator[Sample | Problem]:
-    """A folder of either layout, and what is below it and cannot be looked into."""
-    closed: list[Problem] = []
+    """Yield the samples of a folder of either layout, and problems of unreadable folders."""
+    problems: list[Problem] = []
 
-    def note(path: Path, why: str) -> None:
-        closed.append(
-            Problem(_stem(path, folder), f"{display_path(path)} cannot be looked into ({why})")
-        )
+    def add_problem(path: Path, reason: str) -> None:
+        message = f"{display_path(path)} cannot be looked into ({reason})"
+        problems.append(Problem(_make_id(path, folder), message))
 
-    files = list_files(folder, note)
-    yield from closed
+    files = list_files(folder, add_problem)
+    yield from problems
     transcripts = [path for path in files if path.match(TRANSCRIPTS)]
     if transcripts:
         yield from _read_librispeech(transcripts, language)
     else:
-        yield from _read_folder(folder, list(_visible(files, folder)), language)
+        yield from _read_pairs(folder, list(_visible(files, folder)), language)
 
 
-def _read_folder(folder: Path, files: list[Path], language: str) -> Iterator[Sample | Problem]:
-    """Pairs of a recording and the text file of the same name."""
-    recordings = {_stem(p, folder): p for p in files if p.suffix.lower() in AUDIO_SUFFIXES}
-    texts = {_stem(p, folder): p for p in files if p.suffix.lower() == ".txt"}
+def _read_pairs(folder: Path, files: list[Path], language: str) -> Iterator[Sample | Problem]:
+    """Yield recordings that have a text file of the same name, and problems of the others."""
+    recordings = {}
+    texts = {}
+    for path in files:
+        suffix = path.suffix.lower()
+        if suffix in AUDIO_SUFFIXES:
+            recordings[_make_id(path, folder)] = path
+        elif suffix == ".txt":
+            texts[_make_id(path, folder)] = path
     for key, audio in recordings.items():
         if key not in texts:
             yield Problem(key, f"{display_path(audio)} has no text {audio.stem}.txt beside it")
@@ -178,19 +184,19 @@ def _read_folder(folder: Path, files: list[Path], language: str) -> Iterator[Sam
 
 
 def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample | Problem]:
-    """Every utterance of the transcript files, with the recording in the same folder."""
+    """Yield the utterances of transcript files, each with the recording in the same folder."""
     for transcript in transcripts:
         text = _read_text(transcript)
         if not isinstance(text, str):
             yield Problem(transcript.name, f"{display_path(transcript)} cannot be read ({text})")
             continue
-        listed = set()
+        keys = set()
         for line in text.splitlines():
             key, _, words = line.strip().partition(" ")
             if not key:
                 continue
-            listed.add(key)
-            audio = _recording(transcript.parent, key)
+            keys.add(key)
+            audio = _find_recording(transcript.parent, key)
             if audio is None:
                 yield Problem(
                     key, f"{display_path(transcript)} names {key}, which has no recording beside it"
@@ -198,12 +204,12 @@ def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample
             else:
                 yield Sample(key, audio, words.strip(), language)
         for path in _visible(sorted(transcript.parent.iterdir()), transcript.parent):
-            if path.suffix.lower() in AUDIO_SUFFIXES and path.stem not in listed:
+            if path.suffix.lower() in AUDIO_SUFFIXES and path.stem not in keys:
                 yield Problem(path.stem, f"{display_path(path)} has no line in {transcript.name}")
 
 
 def _read_manifest(path: Path, language: str) -> Iterator[Sample | Problem]:
-    """One JSON object per line, in the spelling of several toolkits."""
+    """Yield the samples of a manifest, a JSON object per line as several toolkits write them."""
     text = _read_text(path)
     if not isinstance(text, str):
         raise AudioError(
@@ -211,47 +217,49 @@ def _read_manifest(path: Path, language: str) -> Iterator[Sample | Problem]:
         )
     for number, line in enumerate(split_json_lines(text), 1):
         if line.strip():
-            yield _manifest_line(path, number, line, language)
+            yield _read_manifest_line(path, number, line, language)
 
 
-def _manifest_line(path: Path, number: int, line: str, language: str) -> Sample | Problem:
-    where = f"{path.name}:{number}"
+def _read_manifest_line(path: Path, number: int, line: str, language: str) -> Sample | Problem:
+    location = f"{path.name}:{number}"
     try:
         raw: dict[str, Any] = json.loads(line)
         audio = raw.get("audio") or raw.get("audio_filepath")
         text = raw.get("text", raw.get("reference"))
     except (ValueError, AttributeError, RecursionError) as error:
-        return Problem(where, f"{where} is no JSON object ({error})")
+        return Problem(location, f"{location} is no JSON object ({error})")
     if not isinstance(audio, str) or not isinstance(text, str):
-        return Problem(where, f"{where} needs text values for 'audio' and 'text'")
+        return Problem(location, f"{location} needs text values for 'audio' and 'text'")
     file = path.parent / audio
     key = str(raw.get("id") or Path(audio).with_suffix("").as_posix())
     if not file.is_file():
-        return Problem(key, f"{where} names {display_path(audio)}, which does not exist")
+        return Problem(key, f"{location} names {display_path(audio)}, which does not exist")
     return Sample(key, file, text.strip(), str(raw.get("language") or language))
 
 
-def _recording(folder: Path, stem: str) -> Path | None:
+def _find_recording(folder: Path, stem: str) -> Path | None:
     paths = (folder / f"{stem}{suffix}" for suffix in AUDIO_SUFFIXES)
     return next((path for path in paths if path.is_file()), None)
 
 
 def _visible(paths: Iterable[Path], folder: Path) -> Iterator[Path]:
+    """Yield the files whose path below a folder has no hidden part."""
     for path in paths:
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if os.path.isfile(path) and not hidden:
+        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if os.path.isfile(path) and not is_hidden:
             yield path
 
 
-def _stem(path: Path, folder: Path) -> str:
+def _make_id(path: Path, folder: Path) -> str:
+    """Return the path below a folder without its suffix."""
     return path.relative_to(folder).with_suffix("").as_posix()
 
 
 def reference_beside(audio: Path) -> str | None:
-    """The text in the file that is called as a recording is, if there is one.
+    """Return the text of the `.txt` file beside a recording, if there is one.
 
     Raises:
-        AudioError: it cannot be read.
+        AudioError: the file cannot be read.
     """
     path = audio.with_suffix(".txt")
     if not os.path.isfile(path):
@@ -263,6 +271,7 @@ def reference_beside(audio: Path) -> str | None:
 
 
 def _read_text(path: Path) -> str | Exception:
+    """Return the text of a file, or the error of reading it."""
     try:
         return read_text(path)
     except (OSError, ValueError) as error:
@@ -270,19 +279,20 @@ def _read_text(path: Path) -> str | Exception:
 
 
 STUDY_COUNT: Final = 24
-"""LibriSpeech samples of the study; which ones they were is not known."""
+"""Samples of LibriSpeech in the study; it does not say which ones."""
 
 RECEIPT: Final = "prepared.json"
+"""File in a prepared folder that says where its samples come from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was written.
+    """A prepared folder.
 
     Attributes:
         folder: the new folder.
-        ids: utterances drawn, in order.
-        n_available: utterances there were to draw from.
+        ids: ids of the drawn samples, in order.
+        n_available: samples of the source.
         n_problems: files of the source that could not be used.
     """
 
@@ -298,14 +308,14 @@ def prepare_dataset(
     """Draw samples by a seed and write them as a flat folder.
 
     Args:
-        source: anything that `read_dataset` reads, such as LibriSpeech's `dev-clean`.
+        source: folder or manifest for `read_dataset`, such as LibriSpeech's `dev-clean`.
         out: folder to make; it must not exist, or be empty.
         count: samples to draw; `None` takes all.
-        seed: same seed and source, same samples.
-        language: recorded in `prepared.json`.
+        seed: the same seed draws the same samples.
+        language: language, noted in `prepared.json`.
 
     Raises:
-        OptionError: `out` holds something, or two ids would get the same file name.
+        OptionError: `out` is not empty, or two ids would get the same file name.
         OutputError: `out` cannot be written.
     """
     dataset = read_dataset(source, language)

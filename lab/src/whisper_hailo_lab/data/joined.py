@@ -18,13 +18,13 @@ PAUSE_S: Final = (0.3, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """Which clips become one recording.
+    """Clips that are joined to one recording.
 
     Attributes:
         set: set of the clips.
-        language: their language.
-        most_s: clips that would make the recording longer are left out.
-        part: which share of the shuffled clips it takes.
+        language: language of the clips.
+        most_s: longest recording; clips that would make it longer are left out.
+        part: index of its share of the shuffled clips.
         parts: number of shares.
     """
 
@@ -36,6 +36,7 @@ class JoinPlan:
 
     @property
     def id(self) -> str:
+        """Id of the recording."""
         return f"{self.set}_{self.language}_{self.part}"
 
 
@@ -56,7 +57,7 @@ JOIN_PLANS: Final = (
 
 
 def join_all(recordings: Sequence[SpeechRecording]) -> list[SpeechRecording]:
-    """Return the long recordings whose clips are there."""
+    """Return the long recordings whose clips exist."""
     joined = [join_clips(recordings, plan) for plan in JOIN_PLANS]
     return [recording for recording in joined if recording.paths]
 
@@ -65,11 +66,15 @@ def join_clips(recordings: Sequence[SpeechRecording], plan: JoinPlan) -> SpeechR
     """Join clips in a seeded order with seeded pauses.
 
     Args:
-        recordings: all of them; those of the plan's set and language are joined.
-        plan: which clips, and the length.
+        recordings: all recordings; those of the plan's set and language are joined.
+        plan: clips and length.
     """
-    found = [r for r in recordings if (r.set, r.language) == (plan.set, plan.language)]
-    clips = sorted(found, key=lambda recording: recording.id)
+    clips = [
+        recording
+        for recording in recordings
+        if recording.set == plan.set and recording.language == plan.language
+    ]
+    clips.sort(key=lambda recording: recording.id)
     random.Random(f"{plan.set}-{plan.language}").shuffle(clips)  # noqa: S311 - no secret
     rng = random.Random(f"{plan.set}-{plan.language}-{plan.part}-pauses")  # noqa: S311
     taken: list[SpeechRecording] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,10 +25,10 @@ from whisper_hailo_lab.repository import ROOT
 SPEECH_VARIABLE: Final = "WHISPER_HAILO_SPEECH"
 MANIFEST: Final = "MANIFEST.jsonl"
 NO_SPEECH: Final = "none"
-"""Language of a recording without words."""
+"""Language of a recording without speech."""
 
 LONG_S: Final = 30.0
-"""A recording longer than this takes several windows of any size."""
+"""Longer recordings take several windows of any size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class SpeechRecording:
         language: language code, or `none`.
         seconds: length of the audio.
         kind: how it was recorded.
-        paths: the files it is made of, joined in order.
-        pauses: samples of digital silence between them.
+        paths: files that are joined in this order.
+        pauses: samples of digital silence between the files.
     """
 
     set: str
@@ -57,11 +57,12 @@ class SpeechRecording:
 
     @property
     def key(self) -> str:
-        """Unique among all recordings."""
+        """Set and id, unique among all recordings."""
         return f"{self.set}/{self.id}"
 
     @property
     def has_speech(self) -> bool:
+        """Whether somebody speaks."""
         return self.language != NO_SPEECH
 
     def load(self) -> FloatArray:
@@ -74,8 +75,8 @@ class SpeechRecording:
 
 def speech_folder() -> Path:
     """Return the folder of the recordings, which may be missing."""
-    named = os.environ.get(SPEECH_VARIABLE)
-    return Path(named) if named else ROOT.parent / "shared" / "speech"
+    name = os.environ.get(SPEECH_VARIABLE)
+    return Path(name) if name else ROOT.parent / "shared" / "speech"
 
 
 def read_speech(folder: Path) -> list[SpeechRecording]:
@@ -106,23 +107,23 @@ def read_speech(folder: Path) -> list[SpeechRecording]:
 
 
 def interleave_sets(recordings: Iterable[SpeechRecording]) -> list[SpeechRecording]:
-    """Order recordings round robin over sets and languages, so that a beginning covers all."""
-    turns: Counter[tuple[str, str]] = Counter()
-    ranked: list[tuple[int, int, SpeechRecording]] = []
+    """Return the recordings in turns over sets and languages, so that a beginning covers all."""
+    counts: Counter[tuple[str, str]] = Counter()
+    rounds: dict[int, list[SpeechRecording]] = defaultdict(list)
     for recording in recordings:
         group = (recording.set, recording.language)
-        ranked.append((turns[group], len(ranked), recording))
-        turns[group] += 1
-    return [recording for _, _, recording in sorted(ranked, key=lambda rank: rank[:2])]
+        rounds[counts[group]].append(recording)
+        counts[group] += 1
+    return [recording for number in sorted(rounds) for recording in rounds[number]]
 
 
 def select_recordings(
     recordings: Sequence[SpeechRecording], names: Sequence[str], limit: int | None = None
 ) -> list[SpeechRecording]:
-    """Select recordings by group, set, language or key.
+    """Return the recordings of groups, sets, languages or keys, in their order.
 
     Args:
-        recordings: all of them.
+        recordings: all recordings.
         names: `all`, `english`, `languages` (other than English), `nospeech`, `long`, a set, a
             language code, or `SET/ID`.
         limit: keep this many of each set and language.
@@ -130,22 +131,22 @@ def select_recordings(
     Raises:
         OptionError: a name that selects nothing.
     """
-    chosen: set[str] = set()
+    keys: set[str] = set()
     for name in names:
-        found = {recording.key for recording in recordings if _is_in_group(recording, name)}
-        if not found:
+        group_keys = {recording.key for recording in recordings if _is_in_group(recording, name)}
+        if not group_keys:
             raise OptionError(f"no recording belongs to {name!r}; see `--help` for the groups")
-        chosen |= found
+        keys |= group_keys
     counts: Counter[tuple[str, str]] = Counter()
-    kept = []
+    selected = []
     for recording in recordings:
-        if recording.key not in chosen:
+        if recording.key not in keys:
             continue
         group = (recording.set, recording.language)
         counts[group] += 1
         if limit is None or counts[group] <= limit:
-            kept.append(recording)
-    return kept
+            selected.append(recording)
+    return selected
 
 
 def _is_in_group(recording: SpeechRecording, name: str) -> bool:
@@ -163,7 +164,7 @@ def knows_language(model: str, language: str) -> bool:
     """Return whether a model can be measured on recordings of a language.
 
     Args:
-        model: its name; `.en` models know English alone.
+        model: name of the model; `.en` models know English only.
         language: language code, or `NO_SPEECH`, which is measured with every model.
     """
     return not model.endswith(".en") or language in {"en", NO_SPEECH}

@@ -1,8 +1,8 @@
-"""A CTranslate2 model directory, written from a checkpoint through its specification, not torch.
+"""CTranslate2 model directories, written from checkpoints without torch.
 
     python -m whisper_hailo_lab.formats.ctranslate2 CHECKPOINT OUT [TYPE]
 
-It runs where `ctranslate2` is installed, which may be another environment.
+It runs in an environment that has `ctranslate2`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 COPIED: Final = (TOKENIZER_FILE, "preprocessor_config.json")
-N_WORDS: Final = 2
+USAGE: Final = "usage: python -m whisper_hailo_lab.formats.ctranslate2 CHECKPOINT OUT [TYPE]"
 
 
 def write_ctranslate2(checkpoint: Path, out: Path, quantization: str = "float32") -> None:
-    """Write `model.bin`, its configuration and what faster-whisper reads beside them.
+    """Write `model.bin`, its configuration, and the files that faster-whisper reads with them.
 
     Args:
         checkpoint: directory in Hugging Face's layout, with its `tokenizer.json`.
         out: folder to write into; it must not exist.
-        quantization: how weights are stored, such as `int8`.
+        quantization: type of the stored weights, such as `int8`.
     """
     from ctranslate2.specs.whisper_spec import WhisperSpec
 
@@ -40,7 +40,7 @@ def write_ctranslate2(checkpoint: Path, out: Path, quantization: str = "float32"
     )
     _fill_encoder(spec.encoder, opened)
     _fill_decoder(spec.decoder, opened)
-    spec.register_vocabulary(vocabulary(checkpoint / TOKENIZER_FILE, dims.n_vocab))
+    spec.register_vocabulary(read_vocabulary(checkpoint / TOKENIZER_FILE, dims.n_vocab))
     _configure(spec.config, opened.generation_config(), dims.n_decoder_layers)
     spec.validate()
     spec.optimize(quantization=quantization)
@@ -51,28 +51,30 @@ def write_ctranslate2(checkpoint: Path, out: Path, quantization: str = "float32"
             shutil.copyfile(checkpoint / name, out / name)
 
 
-def vocabulary(tokenizer: Path, n_vocab: int) -> list[str]:
-    """Every token's text in the order of the ids, control tokens by their real names.
+def read_vocabulary(tokenizer: Path, n_vocab: int) -> list[str]:
+    """Return the text of every token in the order of the ids, control tokens by their names.
 
     Raises:
-        ModelError: unreadable, or ids that nothing names.
+        ModelError: the file is unreadable, or an id has no token.
     """
     try:
         raw = json.loads(tokenizer.read_bytes())
-        names = {int(i): str(text) for text, i in raw["model"]["vocab"].items()}
-        names |= {int(t["id"]): str(t["content"]) for t in raw.get("added_tokens", [])}
+        tokens = {int(index): str(text) for text, index in raw["model"]["vocab"].items()}
+        for added in raw.get("added_tokens", []):
+            tokens[int(added["id"])] = str(added["content"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
             f"{display_path(tokenizer)} is no readable tokenizer.json ({error}); give a checkpoint "
             "that has one"
         ) from error
-    known = [names[i] for i in range(n_vocab) if i in names]
-    if known != [names.get(i) for i in range(len(known))]:
+    known = [tokens[index] for index in range(n_vocab) if index in tokens]
+    if known != [tokens.get(index) for index in range(len(known))]:
         raise ModelError(
             f"{display_path(tokenizer)} has gaps in its ids; use the checkpoint's own tokenizer"
         )
-    # Early tokenizer files leave the timestamps out; they always come last.
-    return known + [f"<|{i * 0.02:.2f}|>" for i in range(n_vocab - len(known))]
+    # Early tokenizer files lack the timestamps, which are always the last tokens.
+    n_missing = n_vocab - len(known)
+    return known + [f"<|{index * 0.02:.2f}|>" for index in range(n_missing)]
 
 
 def _configure(config: Any, generation: dict[str, Any], n_layers: int) -> None:  # noqa: ANN401
@@ -85,69 +87,72 @@ def _configure(config: Any, generation: dict[str, Any], n_layers: int) -> None: 
 
 def _fill_encoder(spec: Any, opened: Checkpoint) -> None:  # noqa: ANN401 - a package without types
     for name in ("conv1", "conv2"):
-        _weights(getattr(spec, name), opened, f"encoder.{name}")
+        _fill_linear(getattr(spec, name), opened, f"encoder.{name}")
     spec.position_encodings.encodings = opened.read("encoder.embed_positions.weight")
-    _norm(spec.layer_norm, opened, "encoder.layer_norm")
+    _fill_norm(spec.layer_norm, opened, "encoder.layer_norm")
     for index, layer in enumerate(spec.layer):
         base = f"encoder.layers.{index}"
-        _self_attention(layer.self_attention, opened, base)
-        _mlp(layer.ffn, opened, base)
+        _fill_self_attention(layer.self_attention, opened, base)
+        _fill_feed_forward(layer.ffn, opened, base)
 
 
 def _fill_decoder(spec: Any, opened: Checkpoint) -> None:  # noqa: ANN401 - a package without types
     spec.embeddings.weight = opened.read("decoder.embed_tokens.weight")
     spec.projection.weight = opened.read(opened.projection_name)
     spec.position_encodings.encodings = opened.read("decoder.embed_positions.weight")
-    _norm(spec.layer_norm, opened, "decoder.layer_norm")
+    _fill_norm(spec.layer_norm, opened, "decoder.layer_norm")
     for index, layer in enumerate(spec.layer):
         base = f"decoder.layers.{index}"
-        _self_attention(layer.self_attention, opened, base)
+        _fill_self_attention(layer.self_attention, opened, base)
         cross = f"{base}.encoder_attn"
         linear = layer.attention.linear
-        _weights(linear[0], opened, f"{cross}.q_proj")
-        _joined(linear[1], opened, [f"{cross}.k_proj", f"{cross}.v_proj"])
-        _weights(linear[2], opened, f"{cross}.out_proj")
-        _norm(layer.attention.layer_norm, opened, f"{cross}_layer_norm")
-        _mlp(layer.ffn, opened, base)
+        _fill_linear(linear[0], opened, f"{cross}.q_proj")
+        _fill_joined(linear[1], opened, [f"{cross}.k_proj", f"{cross}.v_proj"])
+        _fill_linear(linear[2], opened, f"{cross}.out_proj")
+        _fill_norm(layer.attention.layer_norm, opened, f"{cross}_layer_norm")
+        _fill_feed_forward(layer.ffn, opened, base)
 
 
-def _self_attention(spec: Any, opened: Checkpoint, base: str) -> None:  # noqa: ANN401
+def _fill_self_attention(spec: Any, opened: Checkpoint, base: str) -> None:  # noqa: ANN401
     own = f"{base}.self_attn"
-    _joined(spec.linear[0], opened, [f"{own}.{part}_proj" for part in "qkv"])
-    _weights(spec.linear[1], opened, f"{own}.out_proj")
-    _norm(spec.layer_norm, opened, f"{own}_layer_norm")
+    _fill_joined(spec.linear[0], opened, [f"{own}.{part}_proj" for part in "qkv"])
+    _fill_linear(spec.linear[1], opened, f"{own}.out_proj")
+    _fill_norm(spec.layer_norm, opened, f"{own}_layer_norm")
 
 
-def _mlp(spec: Any, opened: Checkpoint, base: str) -> None:  # noqa: ANN401
-    _weights(spec.linear_0, opened, f"{base}.fc1")
-    _weights(spec.linear_1, opened, f"{base}.fc2")
-    _norm(spec.layer_norm, opened, f"{base}.final_layer_norm")
+def _fill_feed_forward(spec: Any, opened: Checkpoint, base: str) -> None:  # noqa: ANN401
+    _fill_linear(spec.linear_0, opened, f"{base}.fc1")
+    _fill_linear(spec.linear_1, opened, f"{base}.fc2")
+    _fill_norm(spec.layer_norm, opened, f"{base}.final_layer_norm")
 
 
-def _weights(spec: Any, opened: Checkpoint, name: str) -> None:  # noqa: ANN401
+def _fill_linear(spec: Any, opened: Checkpoint, name: str) -> None:  # noqa: ANN401
     spec.weight = opened.read(f"{name}.weight")
     spec.bias = opened.read(f"{name}.bias")
 
 
-def _joined(spec: Any, opened: Checkpoint, names: list[str]) -> None:  # noqa: ANN401
-    """Several products as one; Whisper's keys have no bias, which is a bias of zero."""
-    weights = [opened.read(f"{name}.weight") for name in names]
-    biases = [
-        np.zeros(weight.shape[0], np.float32)
-        if name.endswith("k_proj")
-        else opened.read(f"{name}.bias")
-        for name, weight in zip(names, weights, strict=True)
-    ]
+def _fill_joined(spec: Any, opened: Checkpoint, names: list[str]) -> None:  # noqa: ANN401
+    """Fill one linear layer with several, one after the other."""
+    weights = []
+    biases = []
+    for name in names:
+        weight = opened.read(f"{name}.weight")
+        weights.append(weight)
+        if name.endswith("k_proj"):
+            # The keys of Whisper have no bias.
+            biases.append(np.zeros(weight.shape[0], np.float32))
+        else:
+            biases.append(opened.read(f"{name}.bias"))
     spec.weight = np.concatenate(weights)
     spec.bias = np.concatenate(biases)
 
 
-def _norm(spec: Any, opened: Checkpoint, name: str) -> None:  # noqa: ANN401
+def _fill_norm(spec: Any, opened: Checkpoint, name: str) -> None:  # noqa: ANN401
     spec.gamma = opened.read(f"{name}.weight")
     spec.beta = opened.read(f"{name}.bias")
 
 
 if __name__ == "__main__":
-    if not N_WORDS <= len(sys.argv) - 1 <= N_WORDS + 1:
-        sys.exit("usage: python -m whisper_hailo_lab.formats.ctranslate2 CHECKPOINT OUT [TYPE]")
+    if len(sys.argv) not in (3, 4):
+        sys.exit(USAGE)
     write_ctranslate2(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

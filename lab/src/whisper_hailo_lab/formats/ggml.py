@@ -1,8 +1,8 @@
-"""whisper.cpp's model file, written from a checkpoint.
+"""Model files of whisper.cpp, written from checkpoints.
 
 Layout (whisper.cpp, `models/convert-h5-to-ggml.py` and `whisper_model_load`): magic, eleven sizes,
-mel filters, the ordinary tokens as bytes, then every array with its name. Control tokens are not in
-it: the program derives their ids from the size of the vocabulary.
+mel filters, the ordinary tokens as bytes, then every array with its name. There are no control
+tokens: whisper.cpp derives their ids from the size of the vocabulary.
 """
 
 from __future__ import annotations
@@ -53,41 +53,43 @@ _OTHERS: Final = {
 
 
 def openai_name(name: str) -> str:
-    """OpenAI's name of an array.
+    """Return the name of an array in OpenAI's checkpoints.
 
     Args:
-        name: Hugging Face's, without the leading `model.`.
+        name: name in Hugging Face's checkpoints, without the leading `model.`.
     """
     if name in _OTHERS:
         return _OTHERS[name]
     match = _LAYER.fullmatch(name)
-    if match is None:  # the two convolutions have the same name in both
+    if match is None:
+        # The two convolutions have the same names in both.
         return name
     half, index, part, kind = match.groups()
     return f"{half}.blocks.{index}.{_IN_LAYER[part]}.{kind}"
 
 
 MAGIC: Final = 0x67676D6C
+
+# Types of an array.
 F32: Final = 0
 F16: Final = 1
 Q8_0: Final = 8
-"""Types of an array."""
 
 FILE_TYPES: Final = {"f16": 1, "q8_0": 2007}
-"""What the header says: 7 for mostly `q8_0`, and 2 thousand for the version of the blocks."""
+"""Type of a file in its header: 7 is mostly `q8_0`, 2000 the version of its blocks."""
 
 BLOCK: Final = 32
 """Values of one `q8_0` block, which share a 16-bit scale."""
 
 
 def write_ggml(checkpoint: Path, out: Path, stored: str = "f16") -> None:
-    """Write a ggml file as whisper.cpp publishes them.
+    """Write a ggml file like those that whisper.cpp publishes.
 
     Args:
         checkpoint: directory in Hugging Face's layout, with its `tokenizer.json`.
         out: file to write.
-        stored: type of the matrices, `f16` or `q8_0`; convolutions are `f16` in both, vectors and
-            positions 32-bit, as whisper.cpp's own tool has it.
+        stored: type of the matrices, `f16` or `q8_0`; convolutions are always `f16`, vectors and
+            positions 32-bit, as in whisper.cpp's own tool.
 
     Raises:
         OptionError: no such type.
@@ -96,7 +98,7 @@ def write_ggml(checkpoint: Path, out: Path, stored: str = "f16") -> None:
         raise OptionError(f"stored is {stored!r}, expected one of: {', '.join(FILE_TYPES)}")
     opened = Checkpoint(checkpoint)
     config = opened.config
-    tokens = ordinary_tokens(checkpoint / TOKENIZER_FILE)
+    tokens = read_ordinary_tokens(checkpoint / TOKENIZER_FILE)
     with out.open("wb") as file:
         file.write(struct.pack("<I", MAGIC))
         file.write(struct.pack("<11i", *_sizes(config.dims), FILE_TYPES[stored]))
@@ -111,11 +113,11 @@ def write_ggml(checkpoint: Path, out: Path, stored: str = "f16") -> None:
             _write_array(file, openai_name(name), opened.read(name), stored)
 
 
-def ordinary_tokens(tokenizer: Path) -> list[bytes]:
-    """The bytes of every token below the control tokens, in the order of their ids.
+def read_ordinary_tokens(tokenizer: Path) -> list[bytes]:
+    """Return the bytes of the tokens below the control tokens, in the order of their ids.
 
     Raises:
-        ModelError: no such file, or no byte-level vocabulary.
+        ModelError: the file is unreadable, or an id has no token.
     """
     try:
         vocabulary: dict[str, int] = json.loads(tokenizer.read_bytes())["model"]["vocab"]
@@ -125,16 +127,17 @@ def ordinary_tokens(tokenizer: Path) -> list[bytes]:
             "that has one"
         ) from error
     to_byte = {symbol: byte for byte, symbol in _byte_symbols()}
-    ordinary = {i: text for text, i in vocabulary.items() if not text.startswith("<|")}
+    ordinary = {index: text for text, index in vocabulary.items() if not text.startswith("<|")}
     if sorted(ordinary) != list(range(len(ordinary))):
         raise ModelError(
             f"{display_path(tokenizer)} has gaps in its ids; whisper.cpp cannot hold it"
         )
-    return [bytes(to_byte[symbol] for symbol in ordinary[i]) for i in range(len(ordinary))]
+    texts = [ordinary[index] for index in range(len(ordinary))]
+    return [bytes(to_byte[symbol] for symbol in text) for text in texts]
 
 
 def _byte_symbols() -> Iterator[tuple[int, str]]:
-    """GPT-2's printable symbol for each byte: itself where it is printable, else from 256 on."""
+    """Yield each byte with GPT-2's symbol: its own if printable, else one from 256 on."""
     next_symbol = 256
     for byte in range(256):
         if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174:
@@ -160,15 +163,16 @@ def _sizes(dims: Dimensions) -> tuple[int, ...]:
 
 
 def _write_array(file: BinaryIO, name: str, array: AnyArray, stored: str) -> None:
-    """Name, shape with the fastest axis first, values; vectors and positions stay 32-bit."""
+    """Write name, shape with the fastest axis first, and values of an array."""
     if name.startswith("encoder.conv") and array.ndim == 1:
+        # Biases of convolutions are columns there.
         array = array[:, np.newaxis]
-    if array.ndim == 1 or name.endswith(("bias", "positional_embedding")):
-        kind, content = F32, np.ascontiguousarray(array, dtype="<f4").tobytes()
-    elif stored == "q8_0" and array.ndim == 2:
-        kind, content = Q8_0, q8_0_blocks(array)
+    kind = _array_type(name, array, stored)
+    if kind == Q8_0:
+        content = pack_q8_0(array)
     else:
-        kind, content = F16, np.ascontiguousarray(array, dtype="<f2").tobytes()
+        dtype = "<f4" if kind == F32 else "<f2"
+        content = np.ascontiguousarray(array, dtype=dtype).tobytes()
     encoded = name.encode("ascii")
     file.write(struct.pack("<3i", array.ndim, len(encoded), kind))
     file.write(struct.pack(f"<{array.ndim}i", *reversed(array.shape)))
@@ -176,11 +180,22 @@ def _write_array(file: BinaryIO, name: str, array: AnyArray, stored: str) -> Non
     file.write(content)
 
 
-def q8_0_blocks(array: AnyArray) -> bytes:
-    """A matrix `(rows, columns)` in blocks of 32 along its rows: a 16-bit scale, then 32 bytes.
+def _array_type(name: str, array: AnyArray, stored: str) -> int:
+    if array.ndim == 1 or name.endswith(("bias", "positional_embedding")):
+        return F32
+    if stored == "q8_0" and array.ndim == 2:
+        return Q8_0
+    return F16
+
+
+def pack_q8_0(array: AnyArray) -> bytes:
+    """Return a matrix in blocks of 32 values along its rows: a 16-bit scale, then 32 bytes.
+
+    Args:
+        array: `(rows, columns)`.
 
     Raises:
-        ModelError: the rows are no whole number of blocks.
+        ModelError: `columns` is no multiple of 32.
     """
     if array.shape[-1] % BLOCK:
         raise ModelError(f"rows of {array.shape[-1]} values are no whole number of q8_0 blocks")

@@ -1,10 +1,9 @@
-"""From a checkpoint to what a system loads: converted once, kept in the cache."""
+"""Weights of each system: converted once from a checkpoint, and kept in the cache."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -24,30 +23,38 @@ logger = logging.getLogger(__name__)
 
 WEIGHTS: Final = (".safetensors", ".bin", ".pt", ".onnx", ".ort", ".data")
 CTRANSLATE2_MODULE: Final = "whisper_hailo_lab.formats.ctranslate2"
+SUFFIXES: Final = {"ggml": ".bin", "openai": ".pt"}
+"""Suffixes of the formats that are one file."""
+
 STUDY_DECODER: Final = "decoder_model_merged_quantized"
-"""The study ran Optimum's merged decoder in dynamic INT8."""
+"""Optimum's merged decoder in dynamic INT8, which the study ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedForm:
-    """A form, and the type of the weights in its file; empty is the usual one."""
+    """Format of weights.
+
+    Attributes:
+        form: the format.
+        stored: type of the weights in the file; empty is the usual one.
+    """
 
     form: Form
     stored: str = ""
 
     @property
     def label(self) -> str:
-        """The form with its quantisation: `ggml` or `ggml-q8_0`."""
+        """Form and type, such as `ggml` or `ggml-q8_0`."""
         return f"{self.form}-{self.stored}" if self.stored else self.form
 
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """What a system loads.
+    """Weights that a system loads.
 
     Attributes:
         path: file, directory or name.
-        sha256: hashes of its weights by file name; empty for names that the system resolves.
+        sha256: hashes of the weights by file name; empty for names that the system resolves.
     """
 
     path: str
@@ -55,52 +62,58 @@ class Artefact:
 
 
 def prepare_artefact(system: str, model: str, stored: str = "") -> Artefact:
-    """Find or make what a system loads.
+    """Find or convert the weights of a system.
 
     Args:
         system: name of the system.
-        model: a checkpoint as `--model` takes it, or something in the system's own format.
-        stored: type of the weights in its file, such as `int8` or `q8_0`; empty is the format's
+        model: a checkpoint as `--model` takes it, or weights in the system's own format.
+        stored: type of the weights in the file, such as `int8` or `q8_0`; empty is the format's
             usual one.
+
+    Raises:
+        ModelError: the checkpoint cannot be had or converted.
+        OutputError: the cache cannot be written.
     """
-    form = find_system(system).form
+    entry = find_system(system)
     path = Path(model)
-    if form == "own" or _is_already(form, path):
-        return Artefact(model, _hashes(path))
+    if entry.form == "own" or _has_form(path, entry.form):
+        return Artefact(model, _hash_weights(path))
     parsed = parse_name(model)
-    if form == "checkpoint" and parsed.path is not None and is_model_directory(parsed.path):
-        return Artefact(model, _hashes(parsed.path))
+    if entry.form == "checkpoint" and parsed.path is not None and is_model_directory(parsed.path):
+        return Artefact(model, _hash_weights(parsed.path))
     checkpoint, _ = locate_checkpoint(parsed, None)
-    hashes = _hashes(checkpoint)
-    if form == "checkpoint":
-        # Ours keeps the name, which decides the cache folder; scripts know directories only.
-        return Artefact(str(checkpoint) if find_system(system).script else model, hashes)
-    made = _converted(system, WantedForm(form, stored), checkpoint, hashes)
-    return Artefact(str(made), _hashes(made))
+    hashes = _hash_weights(checkpoint)
+    if entry.form == "checkpoint":
+        # Our system takes the name, which decides the cache folder; scripts take directories only.
+        return Artefact(str(checkpoint) if entry.script else model, hashes)
+    converted = _convert_once(system, WantedForm(entry.form, stored), checkpoint, hashes)
+    return Artefact(str(converted), _hash_weights(converted))
 
 
-def _is_already(form: Form, path: Path) -> bool:
-    """Whether a path is in a rival's format as it is."""
-    return {
-        "ctranslate2": (path / "model.bin").is_file(),
-        "ggml": path.is_file(),
-        "openai": path.is_file(),
-        "optimum": (path / "vocab.json").is_file() and any(path.glob("*.onnx")),
-    }.get(form, False)
+def _has_form(path: Path, form: Form) -> bool:
+    """Return whether a path is in a rival's format already."""
+    if form == "ctranslate2":
+        return (path / "model.bin").is_file()
+    if form == "optimum":
+        return (path / "vocab.json").is_file() and any(path.glob("*.onnx"))
+    return form in ("ggml", "openai") and path.is_file()
 
 
-def _converted(system: str, wanted: WantedForm, checkpoint: Path, hashes: dict[str, str]) -> Path:
-    """Convert into the cache under a lock; the name holds the hash of the weights."""
-    key = "-".join(value[:12] for _, value in sorted(hashes.items())) or "none"
-    suffix = {"ggml": ".bin", "openai": ".pt"}.get(wanted.form, "")
-    name = f"{checkpoint.name}-{wanted.label}-{key}-{__version__}{suffix}"
+def _convert_once(
+    system: str, wanted: WantedForm, checkpoint: Path, hashes: dict[str, str]
+) -> Path:
+    """Return the converted weights in the cache, and convert them if they are not there."""
+    # The name has the hash of the weights, so that other weights of the same name are converted.
+    digest = "-".join(value[:12] for _, value in sorted(hashes.items())) or "none"
+    suffix = SUFFIXES.get(wanted.form, "")
+    name = f"{checkpoint.name}-{wanted.label}-{digest}-{__version__}{suffix}"
     target = cache_root() / "rivals" / name
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with exclusive_lock(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
             if not target.exists():
                 logger.info("converting %s once for %s", checkpoint.name, system)
-                _write(system, wanted, checkpoint, target)
+                _convert(system, wanted, checkpoint, target)
     except OSError as error:
         raise OutputError(
             f"cannot write {display_path(target)} ({error.strerror}); free some space or set "
@@ -109,53 +122,62 @@ def _converted(system: str, wanted: WantedForm, checkpoint: Path, hashes: dict[s
     return target
 
 
-def _write(system: str, wanted: WantedForm, checkpoint: Path, target: Path) -> None:
-    stored = [wanted.stored] if wanted.stored else []
-    writers: dict[str, Callable[[Path, Path], None]] = {
-        "ggml": lambda source, out: write_ggml(source, out, *stored),
-        "ctranslate2": lambda source, out: _elsewhere(
-            system, CTRANSLATE2_MODULE, source, out, *stored
-        ),
-        "openai": lambda source, out: _script(system, "write_openai.py", source, out),
-        "optimum": lambda source, out: _script("optimum", "write_optimum.py", source, out),
-        "optimum-int8": _write_study,
-    }
+def _convert(system: str, wanted: WantedForm, checkpoint: Path, target: Path) -> None:
     sweep(target.parent, PREFIX)
-    with scratch_directory(target.parent, PREFIX) as held:
-        work = held / target.name
-        writers[wanted.form](checkpoint, work)
-        work.replace(target)
+    with scratch_directory(target.parent, PREFIX) as scratch:
+        out = scratch / target.name
+        _write_form(system, wanted, checkpoint, out)
+        # Renamed when it is complete, so that an interrupted conversion leaves nothing.
+        out.replace(target)
 
 
-def _write_study(source: Path, out: Path) -> None:
-    """Optimum's export with dynamic INT8 beside it; the decoder in one graph is kept."""
-    _script("optimum", "write_optimum.py", source, out)
-    _script("optimum", "quantize_optimum.py", out)
+def _write_form(system: str, wanted: WantedForm, checkpoint: Path, out: Path) -> None:
+    match wanted.form:
+        case "ggml":
+            write_ggml(checkpoint, out, wanted.stored or "f16")
+        case "ctranslate2":
+            _run_module(system, CTRANSLATE2_MODULE, checkpoint, out, wanted.stored or "float32")
+        case "openai":
+            _run_script(system, "write_openai.py", checkpoint, out)
+        case "optimum":
+            _run_script("optimum", "write_optimum.py", checkpoint, out)
+        case _:
+            _write_study(checkpoint, out)
+
+
+def _write_study(checkpoint: Path, out: Path) -> None:
+    """Write Optimum's export and its dynamic INT8, and keep only the decoder in one graph."""
+    _run_script("optimum", "write_optimum.py", checkpoint, out)
+    _run_script("optimum", "quantize_optimum.py", out)
     for file in out.glob("*.onnx*"):
         if not file.name.startswith(STUDY_DECODER):
             file.unlink()
 
 
-def _script(environment: str, name: str, *paths: Path) -> None:
+def _run_script(environment: str, name: str, *paths: Path) -> None:
+    """Run a script of `lab/benchmarks/rivals` in an environment of its own."""
     python = process.require_interpreter(environment, process.find_interpreter(environment))
-    _run([str(python), str(process.find_script(name))], *map(str, paths))
+    script = process.find_script(name)
+    _run_conversion(paths[0], [str(python), str(script), *map(str, paths)])
 
 
-def _elsewhere(system: str, module: str, source: Path, out: Path, *words: str) -> None:
-    python = process.find_interpreter(find_system(system).environment or system) or sys.executable
-    _run([str(python), "-m", module], str(source), str(out), *words)
+def _run_module(system: str, module: str, checkpoint: Path, out: Path, stored: str) -> None:
+    """Run a module in the environment of a system, or in this one."""
+    python = process.find_interpreter(find_system(system).environment or system)
+    command = [str(python or sys.executable), "-m", module, str(checkpoint), str(out), stored]
+    _run_conversion(checkpoint, command)
 
 
-def _run(command: list[str], *words: str) -> None:
-    failure = f"{Path(words[0]).name} could not be converted"
-    run_for_output([*command, *words], process.make_environment(threads=1), failure, ModelError)
+def _run_conversion(checkpoint: Path, command: list[str]) -> None:
+    failure = f"{checkpoint.name} could not be converted"
+    run_for_output(command, process.make_environment(threads=1), failure, ModelError)
 
 
-def _hashes(path: Path) -> dict[str, str]:
-    """Hashes of the weight files of a path; nothing for a name."""
+def _hash_weights(path: Path) -> dict[str, str]:
+    """Return hashes of the weight files of a path by file name; nothing for a name."""
     if path.is_file():
         return {path.name: sha256(path)}
     if not path.is_dir():
         return {}
-    files = sorted(p for p in path.iterdir() if p.is_file() and p.suffix in WEIGHTS)
+    files = [file for file in sorted(path.iterdir()) if file.is_file() and file.suffix in WEIGHTS]
     return {file.name: sha256(file) for file in files}

@@ -1,8 +1,7 @@
 """Checkpoints of published dimensions with seeded random weights.
 
-Speed does not depend on the values of weights, only on their number. Where a decoder ends, or goes
-back in time, does: the rows of control tokens and timestamps are zero, so that their logits are 0,
-never the largest of fifty thousand.
+Speed depends on the number of weights, not on their values, but also on where decoding ends: the
+rows of control tokens and timestamps are zero, so that their logits are 0 and never the largest.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from whisper_hailo.core.types import FloatArray
 
 SEED: Final = 8
 COPIED: Final = ("tokenizer.json", "generation_config.json", "preprocessor_config.json")
-"""Of the bundled model, whose vocabulary is that of every multilingual checkpoint."""
+"""Files of the bundled model, which has the vocabulary of all multilingual checkpoints."""
 
 SIZES: Final[dict[str, tuple[int, int, int]]] = {
     "tiny": (384, 4, 6),
@@ -32,16 +31,18 @@ SIZES: Final[dict[str, tuple[int, int, int]]] = {
     "turbo": (1280, 4, 20),
     "distil": (1280, 2, 20),
 }
-"""Width, layers and heads of both halves, which are those of the decoder: the encoders of turbo and
-of distil-large-v3 have 32 layers."""
+"""Width, layers and heads of encoder and decoder.
+
+Real encoders of turbo and distil-large-v3 have 32 layers; here they have those of the decoder.
+"""
 
 
 def write_random_checkpoint(size: str, out: Path) -> Path:
-    """Write a checkpoint in Hugging Face's layout; one that is there is kept.
+    """Write a checkpoint in Hugging Face's layout, unless it exists, and return its directory.
 
     Args:
         size: one of `SIZES`.
-        out: its directory.
+        out: the directory.
 
     Raises:
         OptionError: no such size.
@@ -54,7 +55,7 @@ def write_random_checkpoint(size: str, out: Path) -> Path:
     bundled = Path(str(resources.files("whisper_hailo") / "assets" / "micro"))
     for name in COPIED:
         shutil.copyfile(bundled / name, out / name)
-    _forget_alignment(out / "generation_config.json")
+    _drop_alignment_heads(out / "generation_config.json")
     config = json.loads((bundled / "config.json").read_text(encoding="utf-8"))
     width, layers, heads = SIZES[size]
     config |= {"d_model": width, "num_hidden_layers": layers, "torch_dtype": "float32"}
@@ -66,17 +67,17 @@ def write_random_checkpoint(size: str, out: Path) -> Path:
         }
     arrays = make_arrays(_dimensions(config), 4 * width, int(config["eos_token_id"]))
     save_file(arrays, out / "model.safetensors", metadata={"format": "pt"})
-    # Last, so that a directory that has it is whole.
+    # Last, so that a directory that has it is complete.
     (out / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     return out
 
 
 def make_arrays(dims: Dimensions, ffn: int, eot: int) -> dict[str, FloatArray]:
-    """Every array by its name; activations stay of order one.
+    """Return all arrays by name, scaled so that activations stay of order one.
 
     Args:
-        dims: sizes of the model.
-        ffn: width inside its feed-forward layers.
+        dims: dimensions of the model.
+        ffn: width inside the feed-forward layers.
         eot: id of end-of-transcript, the first control token.
     """
     rng = np.random.default_rng(SEED)
@@ -108,8 +109,8 @@ def _dimensions(config: dict[str, Any]) -> Dimensions:
     )
 
 
-def _forget_alignment(path: Path) -> None:
-    """The bundled model's alignment heads are not these models'."""
+def _drop_alignment_heads(path: Path) -> None:
+    """Drop the alignment heads, which are those of the bundled model."""
     raw = json.loads(path.read_text(encoding="utf-8"))
     raw.pop("alignment_heads", None)
     path.write_text(json.dumps(raw, indent=2) + "\n", encoding="utf-8")

@@ -14,8 +14,8 @@ from whisper_hailo.checkpoint.checkpoint import expected_shapes
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo_lab.formats import prepare
-from whisper_hailo_lab.formats.ctranslate2 import vocabulary
-from whisper_hailo_lab.formats.ggml import openai_name, ordinary_tokens, q8_0_blocks, write_ggml
+from whisper_hailo_lab.formats.ctranslate2 import read_vocabulary
+from whisper_hailo_lab.formats.ggml import openai_name, pack_q8_0, read_ordinary_tokens, write_ggml
 
 MICRO = ASSETS / "micro"
 
@@ -104,14 +104,14 @@ def test_blocks_of_eight_bits(tmp_path: Path) -> None:
         assert struct.unpack_from("<3i", data, at) == (n_dims, len(name), kind)
     matrix = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
     matrix[1, :32] = 0.0
-    blocks = np.frombuffer(q8_0_blocks(matrix), [("scale", "<f2"), ("values", "i1", (32,))])
+    blocks = np.frombuffer(pack_q8_0(matrix), [("scale", "<f2"), ("values", "i1", (32,))])
     assert blocks.size == 6
     back = (blocks["scale"].astype(np.float32)[:, None] * blocks["values"]).reshape(3, 64)
     largest = np.abs(matrix.reshape(-1, 32)).max(axis=1).repeat(32).reshape(3, 64)
     assert np.all(np.abs(back - matrix) <= largest / 127 * 0.6)
     assert not back[1, :32].any()
     with pytest.raises(ModelError, match="q8_0"):
-        q8_0_blocks(np.zeros((2, 33), np.float32))
+        pack_q8_0(np.zeros((2, 33), np.float32))
     with pytest.raises(OptionError, match="f16, q8_0"):
         write_ggml(checkpoint, tmp_path / "toy.bin", "q2")
 
@@ -137,7 +137,7 @@ def test_all_names_differ() -> None:
 
 
 def test_vocabulary_has_real_names_and_all_ids() -> None:
-    words = vocabulary(MICRO / "tokenizer.json", 51865)
+    words = read_vocabulary(MICRO / "tokenizer.json", 51865)
     assert len(words) == 51865
     assert words[50257:50260] == ["<|endoftext|>", "<|startoftranscript|>", "<|en|>"]
     assert (words[50364], words[-1]) == ("<|0.00|>", "<|30.00|>")
@@ -145,13 +145,13 @@ def test_vocabulary_has_real_names_and_all_ids() -> None:
 
 def test_timestamps_that_the_tokenizer_leaves_out(tmp_path: Path) -> None:
     tokenizer(tmp_path)
-    words = vocabulary(tmp_path / "tokenizer.json", 7)
+    words = read_vocabulary(tmp_path / "tokenizer.json", 7)
     assert words == ["a", "Ġb", "Ã¼", "<|endoftext|>", "<|sot|>", "<|0.00|>", "<|0.02|>"]
 
 
 def test_a_checkpoint_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
     checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
-    for read in (ordinary_tokens, lambda path: vocabulary(path, 10)):
+    for read in (read_ordinary_tokens, lambda path: read_vocabulary(path, 10)):
         with pytest.raises(ModelError, match=r"tokenizer\.json"):
             read(checkpoint / "tokenizer.json")
 
