@@ -1,15 +1,14 @@
 """Word and character error rates, as counts from which every rate follows.
 
-Two forms of text are compared. `normalised` is the field's: Whisper's English normaliser
-(Radford et al., 2022, appendix C), or its basic one for other languages. `simple` lower-cases and
-strips only, so that punctuation counts as errors: the form of the study whose figures we print
-beside ours.
+Texts are compared in two forms. `normalised` is usual: Whisper's English normaliser (Radford et
+al., 2022, appendix C), or its basic one for other languages. `simple` lower-cases and strips only,
+so that punctuation counts as errors; the study has this form.
 
-Two summaries: the corpus rate adds up the counts of all files before dividing (the field's), the
-mean rate averages the files' rates (the study's).
+There are two summaries. The corpus rate adds up the counts of all files before it divides, as is
+usual; the mean rate averages the files' rates, as in the study.
 
-An empty reference has no rate of its own: it is 0 when the hypothesis is empty too and infinite
-otherwise. The corpus rate counts its insertions; the mean rate leaves such files out.
+The rate of an empty reference is 0 if the hypothesis is empty, too, and infinite otherwise. The
+corpus rate counts its insertions; the mean rate leaves such files out.
 """
 
 from __future__ import annotations
@@ -27,12 +26,19 @@ from whisper_hailo_lab.extras import require_extra
 from whisper_hailo_lab.rates import Score, confidence_interval, mean_rate, sum_scores
 
 Form: TypeAlias = Literal["normalised", "simple"]
-"""How texts are prepared before they are compared."""
+"""Form in which texts are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileScore:
-    """One file: raw texts, and their comparison in words and in characters (blanks included)."""
+    """Raw texts of one file, and their comparison.
+
+    Attributes:
+        reference: raw reference.
+        hypothesis: raw hypothesis.
+        words: counts in words.
+        characters: counts in characters, blanks included.
+    """
 
     reference: str
     hypothesis: str
@@ -42,7 +48,13 @@ class FileScore:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores of a set of files in one form of text."""
+    """Scores of some files in one form of text.
+
+    Attributes:
+        form: form of the texts.
+        language: language code such as `en`.
+        files: scores of the files.
+    """
 
     form: Form
     language: str
@@ -50,28 +62,28 @@ class Evaluation:
 
     @property
     def words(self) -> Score:
-        """Word counts of all files; its rate is the corpus WER."""
+        """Word counts of all files; their rate is the corpus WER."""
         return sum_scores([file.words for file in self.files])
 
     @property
     def characters(self) -> Score:
-        """Character counts of all files; its rate is the corpus CER."""
+        """Character counts of all files; their rate is the corpus CER."""
         return sum_scores([file.characters for file in self.files])
 
     @property
     def mean_wer(self) -> float:
-        """Average of the files' WER."""
+        """Mean of the files' WER."""
         return mean_rate([file.words for file in self.files])
 
     @property
     def mean_cer(self) -> float:
-        """Average of the files' CER."""
+        """Mean of the files' CER."""
         return mean_rate([file.characters for file in self.files])
 
     def wer_interval(
         self, *, level: float = 0.95, n_resamples: int = 1000, seed: int = 0
     ) -> tuple[float, float]:
-        """Confidence interval of the corpus WER; see `confidence_interval`."""
+        """Return the confidence interval of the corpus WER; see `confidence_interval`."""
         scores = [file.words for file in self.files]
         return confidence_interval(scores, level=level, n_resamples=n_resamples, seed=seed)
 
@@ -82,18 +94,20 @@ def score_texts(
     """Score many files.
 
     Args:
-        pairs: `(reference, hypothesis)` raw texts, one pair per file.
-        form: how to prepare the texts.
-        language: language code such as `en`; `simple` does not look at it.
+        pairs: raw reference and hypothesis of each file.
+        form: form in which they are compared.
+        language: language code such as `en`; `simple` is the same for all.
     """
-    files = tuple(score_file(ref, hyp, form, language) for ref, hyp in pairs)
+    files = tuple(
+        score_file(reference, hypothesis, form, language) for reference, hypothesis in pairs
+    )
     return Evaluation(form=form, language=language, files=files)
 
 
 def score_file(
     reference: str, hypothesis: str, form: Form = "normalised", language: str = "en"
 ) -> FileScore:
-    """Score one file; arguments and errors as in `evaluate`."""
+    """Score one file; see `score_texts`."""
     expected = normalise_text(reference, form, language)
     got = normalise_text(hypothesis, form, language)
     return FileScore(
@@ -105,10 +119,10 @@ def score_file(
 
 
 def normalise_text(text: str, form: Form, language: str = "en") -> str:
-    """The text as it is compared.
+    """Return a text in the form in which it is compared.
 
     Raises:
-        OptionError: an unknown form, or the `bench` extra is not installed.
+        OptionError: the form is unknown, or the `bench` extra is not installed.
     """
     if form == "simple":
         return text.lower().strip()
@@ -118,19 +132,23 @@ def normalise_text(text: str, form: Form, language: str = "en") -> str:
 
 
 def count_units(expected: list[str], got: list[str]) -> Score:
-    """Compare two sequences of words, or of anything written without blanks."""
-    # Joined again, since jiwer takes words apart at blanks only, not at tabs and line ends.
-    found = _jiwer().process_words(" ".join(expected), " ".join(got))
-    return Score(found.substitutions, found.deletions, found.insertions, found.hits)
+    """Compare two sequences of words, or of other units without blanks."""
+    # Joined again, since jiwer splits at blanks only, not at tabs and line ends.
+    output = _jiwer().process_words(" ".join(expected), " ".join(got))
+    return Score(output.substitutions, output.deletions, output.insertions, output.hits)
 
 
 def _character_score(expected: str, got: str) -> Score:
-    found = _jiwer().process_characters(expected, got)
-    return Score(found.substitutions, found.deletions, found.insertions, found.hits)
+    output = _jiwer().process_characters(expected, got)
+    return Score(output.substitutions, output.deletions, output.insertions, output.hits)
 
 
 def require_scoring() -> None:
-    """Raise `OptionError` where what scores is not installed."""
+    """Refuse to start without the packages that score.
+
+    Raises:
+        OptionError: one of them is not installed.
+    """
     require_extra("bench", "scoring", "jiwer", "whisper_normalizer")
 
 
@@ -143,16 +161,16 @@ def _jiwer() -> ModuleType:
 
 @cache
 def load_normaliser(language: str) -> Callable[[str], str]:
-    """Load the normaliser of a language, once."""
+    """Return the normaliser of a language, loaded once."""
     require_scoring()
     with warnings.catch_warnings():
         # Its source has an invalid escape, which Python reports when it first compiles it.
         warnings.simplefilter("ignore")
         from whisper_normalizer.basic import BasicTextNormalizer
         from whisper_normalizer.english import EnglishTextNormalizer
-    normaliser: Callable[[str], str] = (
-        EnglishTextNormalizer()
-        if language == "en"
-        else BasicTextNormalizer(split_letters=language in UNSPACED_LANGUAGES)
-    )
+    normaliser: Callable[[str], str]
+    if language == "en":
+        normaliser = EnglishTextNormalizer()
+    else:
+        normaliser = BasicTextNormalizer(split_letters=language in UNSPACED_LANGUAGES)
     return normaliser

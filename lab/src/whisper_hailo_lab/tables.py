@@ -132,7 +132,7 @@ class Table:
 
     def markdown(self) -> str:
         """Return GitHub's Markdown; a bar in a cell is escaped."""
-        rule = "|" + "---|" * len(self.columns)
+        rule = "|" + "".join("---|" for _ in self.columns)
         head, *body = (_markdown_line(line) for line in (self.columns, *self.rows))
         return "".join(f"{line}\n" for line in (head, rule, *body))
 

@@ -1,4 +1,4 @@
-"""The manual page, from every command's help, and what shells complete by: `packaging/share`."""
+"""Files of `packaging/share`: the manual page, made of the help, and completions of shells."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.repository import ROOT
 
 SHARE: Final = ROOT / "packaging" / "share"
-"""Lies in the wheel, and so in the `share` of an environment or of /usr."""
+"""Folder that the wheel installs as `share` of an environment or of /usr."""
 
 COMPLETIONS: Final = {
     "bash": f"bash-completion/completions/{PROGRAM}",
@@ -35,60 +35,64 @@ MAN: Final = f"man/man1/{PROGRAM}.1"
 
 
 def make_files() -> dict[Path, str]:
-    """All of them, with what they should hold."""
-    shells = {SHARE / path: _script(shell) for shell, path in COMPLETIONS.items()}
-    return shells | {SHARE / MAN: _page()}
+    """Return the content of each file by its path."""
+    files = {SHARE / path: _completion_script(shell) for shell, path in COMPLETIONS.items()}
+    files[SHARE / MAN] = _manual_page()
+    return files
 
 
-def _script(shell: str) -> str:
-    """What a shell reads at its start, or where it looks for completions."""
+def _completion_script(shell: str) -> str:
     kind: Any = get_completion_class(shell)
-    made = kind(click.Command(PROGRAM), {}, PROGRAM, COMPLETION_VARIABLE)
-    return ShellComplete.source(made)  # bash's own starts a bash to see how old it is
+    completion = kind(click.Command(PROGRAM), {}, PROGRAM, COMPLETION_VARIABLE)
+    # Not its own method: that of bash starts a bash to learn its version.
+    return ShellComplete.source(completion)
 
 
-class _Roff:
-    """What Click's help is written by, writing a manual page."""
+class _RoffFormatter:
+    """A formatter of Click's help that writes a manual page."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
-        self.lines.append(f".PP\n.B {_escaped(name)}")
+        """Write a heading."""
+        self.lines.append(f".PP\n.B {_escape_roff(name)}")
         yield
 
     def write_dl(self, rows: Sequence[tuple[str, str]], **_: object) -> None:
+        """Write a list of terms and descriptions."""
         for names, text in rows:
-            self.lines.append(f".TP\n.B {_escaped(names.strip())}\n{_escaped(text)}")
+            self.lines.append(f".TP\n.B {_escape_roff(names.strip())}\n{_escape_roff(text)}")
 
 
-def _escaped(text: str) -> str:
-    """Words for a manual page, in which backslash, dash and a leading dot mean something."""
+def _escape_roff(text: str) -> str:
+    """Return text for a manual page: backslash, dash and a leading dot are escaped."""
     text = re.sub(r"\s+", " ", text).strip()
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{text}" if text[:1] in (".", "'") else text
 
 
-def _page() -> str:
+def _manual_page() -> str:
     group: Any = PROGRAM_GROUP
     context = group.make_context(PROGRAM, [], resilient_parsing=True)
-    page = _Roff()
+    page = _RoffFormatter()
     page.lines += [
         f'.TH WHISPER\\-HAILO 1 "" "{PROGRAM} {__version__}"',
-        f".SH NAME\n{_escaped(PROGRAM)} \\- {_escaped(group.help)}",
-        f".SH SYNOPSIS\n.B {_escaped(PROGRAM)}\n[OPTIONS] COMMAND [ARGS]...",
+        f".SH NAME\n{_escape_roff(PROGRAM)} \\- {_escape_roff(group.help)}",
+        f".SH SYNOPSIS\n.B {_escape_roff(PROGRAM)}\n[OPTIONS] COMMAND [ARGS]...",
         ".SH COMMANDS",
     ]
     for name in COMMAND_GROUPS:
         command: Any = load_command(name)
-        own = command.make_context(name, [], parent=context, resilient_parsing=True)
-        own.meta[SHOWS_RARE] = True
-        usage = " ".join(command.collect_usage_pieces(own))
-        page.lines.append(f".SS {_escaped(name)} {_escaped(usage)}")
-        page.lines += ["\n.PP\n".join(map(_escaped, (command.help or "").split("\n\n")))]
-        command.format_arguments(own, page)
-        command.format_options(own, page)
-    codes = (f".TP\n.B {code.value}\n{code.name.lower()}" for code in ExitCode)
-    page.lines += [".SH EXIT STATUS", *codes]
+        command_context = command.make_context(name, [], parent=context, resilient_parsing=True)
+        command_context.meta[SHOWS_RARE] = True
+        usage = " ".join(command.collect_usage_pieces(command_context))
+        page.lines.append(f".SS {_escape_roff(name)} {_escape_roff(usage)}")
+        paragraphs = (command.help or "").split("\n\n")
+        page.lines.append("\n.PP\n".join(_escape_roff(paragraph) for paragraph in paragraphs))
+        command.format_arguments(command_context, page)
+        command.format_options(command_context, page)
+    page.lines.append(".SH EXIT STATUS")
+    page.lines += [f".TP\n.B {code.value}\n{code.name.lower()}" for code in ExitCode]
     return "\n".join(page.lines) + "\n"

@@ -1,11 +1,12 @@
-"""What transcripts are worth: errors, loops, words for no speech, languages.
+"""Outcomes of transcripts: errors, loops, words for no speech, languages.
 
-Errors are words, or characters without blanks in languages that do not put blanks between words,
-and in Korean, where blanks are a matter of taste. Texts are normalised as Whisper's paper does.
+Errors are counted in words, or in characters without blanks in languages that write no blanks
+between words, and in Korean, whose writers differ in them. Texts are normalised as in Whisper's
+paper.
 
-A **loop** is a hypothesis that says the same over and over while its reference does not: one to ten
-units come `LOOP_TIMES` times or more in a row, and at least twice as often as in the reference; or
-the text compresses better than 2.4 and the reference does not.
+A **loop** is a hypothesis that repeats itself while its reference does not: a phrase of one to ten
+units comes `LOOP_TIMES` times or more in a row, and at least twice as often as in the reference; or
+the text compresses better than 2.4 times and the reference does not.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo_lab.rates import Score
-from whisper_hailo_lab.runs.summary import repetitive
+from whisper_hailo_lab.runs.summary import is_repetitive
 from whisper_hailo_lab.runs.transcripts import TranscriptLine
 from whisper_hailo_lab.score import count_units, normalise_text
 
@@ -24,23 +25,24 @@ CHARACTER_LANGUAGES: Final = UNSPACED_LANGUAGES | {"ko"}
 """Languages whose errors are counted in characters."""
 
 LOOP_TIMES: Final = 4
+"""Least repetitions of a loop."""
+
 LONGEST_LOOP: Final = 10
-"""Units of the longest phrase that is looked for."""
+"""Units of the longest phrase of a loop."""
 
 WHISPER_ALIASES: Final = {"nb": "no", "yue": "zh"}
-"""Codes that mean the same to a comparison of languages."""
+"""Language codes that count as another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptScore:
-    """One transcript, scored.
+    """Score of one transcript.
 
     Attributes:
-        score: edit operations in words or characters; of a recording without speech all are
-            insertions.
-        is_loop: see the module.
-        invented: words written for a recording without speech.
-        is_right_language: `None` where there is no speech.
+        score: edit operations in words or characters; without speech all are insertions.
+        is_loop: whether the text is a loop.
+        invented: words that were written without speech.
+        is_right_language: whether the detected language is right; `None` without speech.
     """
 
     score: Score
@@ -54,15 +56,19 @@ class OutcomeTotals:
     """Counts of many transcripts; every figure of a table follows from them.
 
     Attributes:
-        recordings: with speech.
-        substitutions: of words or characters, and so on.
-        loops: recordings with and without speech whose text is a loop.
+        recordings: recordings with speech.
+        substitutions: replaced words or characters.
+        deletions: missing words or characters.
+        insertions: added words or characters.
+        hits: equal words or characters.
+        loops: texts that are loops, with or without speech.
         no_speech: recordings without speech.
-        no_speech_with_text: of them given words; `invented` counts the words.
-        language_right: of the recordings with speech.
+        no_speech_with_text: recordings without speech that were given words.
+        invented: words of these texts.
+        language_right: recordings with speech whose language was detected.
         failed: recordings that gave an error instead of a text; their words count as deleted.
-        seconds: of audio.
-        seconds_cpu: processor time.
+        seconds: duration of all recordings.
+        seconds_cpu: processor time for all recordings.
     """
 
     recordings: int = 0
@@ -80,12 +86,15 @@ class OutcomeTotals:
     seconds_cpu: float = 0.0
 
     def __add__(self, other: OutcomeTotals) -> OutcomeTotals:
-        names = [field.name for field in fields(self)]
-        return OutcomeTotals(*(getattr(self, name) + getattr(other, name) for name in names))
+        totals = {
+            field.name: getattr(self, field.name) + getattr(other, field.name)
+            for field in fields(self)
+        }
+        return OutcomeTotals(**totals)
 
     @property
     def score(self) -> Score:
-        """Edit operations over all recordings with speech."""
+        """Edit operations of all recordings with speech."""
         return Score(self.substitutions, self.deletions, self.insertions, self.hits)
 
     def as_json(self) -> dict[str, Any]:
@@ -95,7 +104,7 @@ class OutcomeTotals:
 
 
 def split_units(text: str, language: str) -> list[str]:
-    """Split a raw text into what errors are counted in, normalised."""
+    """Return the normalised units of a text in which errors are counted."""
     normalised = normalise_text(text, "normalised", language)
     if language in CHARACTER_LANGUAGES:
         return list("".join(normalised.split()))
@@ -106,28 +115,30 @@ def score_transcript(line: TranscriptLine) -> TranscriptScore:
     """Score one transcript."""
     language = line.language if line.has_speech else "en"
     expected = split_units(line.reference, language)
-    found = split_units(line.text, language)
-    right = _same_language(line.language_found, line.language) if line.has_speech else None
+    units = split_units(line.text, language)
+    is_right_language = None
+    if line.has_speech:
+        is_right_language = _is_same_language(line.language_found, line.language)
     return TranscriptScore(
-        score=count_units(expected, found),
-        is_loop=is_loop(expected, found) or _compresses(line),
-        invented=0 if line.has_speech else len(found),
-        is_right_language=right,
+        score=count_units(expected, units),
+        is_loop=is_loop(expected, units) or _compresses(line),
+        invented=0 if line.has_speech else len(units),
+        is_right_language=is_right_language,
     )
 
 
-def total_of(line: TranscriptLine) -> OutcomeTotals:
+def count_outcome(line: TranscriptLine) -> OutcomeTotals:
     """Return the counts of one transcript."""
-    outcome, spoken = score_transcript(line), line.has_speech
-    score = outcome.score if spoken else Score()
+    outcome = score_transcript(line)
+    score = outcome.score if line.has_speech else Score()
     return OutcomeTotals(
-        recordings=int(spoken),
+        recordings=int(line.has_speech),
         substitutions=score.substitutions,
         deletions=score.deletions,
         insertions=score.insertions,
         hits=score.hits,
         loops=int(outcome.is_loop),
-        no_speech=int(not spoken),
+        no_speech=int(not line.has_speech),
         no_speech_with_text=int(outcome.invented > 0),
         invented=outcome.invented,
         language_right=int(bool(outcome.is_right_language)),
@@ -138,21 +149,21 @@ def total_of(line: TranscriptLine) -> OutcomeTotals:
 
 
 def sum_outcomes(lines: Sequence[TranscriptLine]) -> OutcomeTotals:
-    """Add up the counts of many transcripts."""
-    return sum(map(total_of, lines), OutcomeTotals())
+    """Return the counts of many transcripts."""
+    return sum((count_outcome(line) for line in lines), OutcomeTotals())
 
 
-def is_loop(expected: Sequence[str], found: Sequence[str]) -> bool:
+def is_loop(expected: Sequence[str], units: Sequence[str]) -> bool:
     """Return whether a hypothesis repeats a phrase that its reference does not."""
-    times = longest_run(found)
-    return times >= LOOP_TIMES and times >= 2 * longest_run(expected)
+    times = count_repetitions(units)
+    return times >= LOOP_TIMES and times >= 2 * count_repetitions(expected)
 
 
-def longest_run(units: Sequence[str]) -> int:
-    """Return how often in a row the most repeated phrase comes; 1 where none repeats."""
+def count_repetitions(units: Sequence[str]) -> int:
+    """Return how often in a row the most repeated phrase comes; 1 if none repeats."""
     best = min(1, len(units))
     for length in range(1, LONGEST_LOOP + 1):
-        equal = 0  # units in a row that are the same as those one phrase before
+        equal = 0  # units in a row that equal those one phrase before
         for index in range(length, len(units)):
             equal = equal + 1 if units[index] == units[index - length] else 0
             best = max(best, equal // length + 1)
@@ -160,8 +171,8 @@ def longest_run(units: Sequence[str]) -> int:
 
 
 def _compresses(line: TranscriptLine) -> bool:
-    return repetitive(line.text) and not repetitive(line.reference)
+    return is_repetitive(line.text) and not is_repetitive(line.reference)
 
 
-def _same_language(found: str | None, expected: str) -> bool:
-    return WHISPER_ALIASES.get(found or "", found) == expected
+def _is_same_language(language: str | None, expected: str) -> bool:
+    return WHISPER_ALIASES.get(language or "", language) == expected

@@ -1,4 +1,4 @@
-"""Run files: JSON lines, versioned, written at once and read back whole."""
+"""Run files: versioned JSON lines, each written as soon as it exists."""
 
 from __future__ import annotations
 
@@ -29,59 +29,53 @@ _KINDS: Final[dict[str, type[Any]]] = {
     "file": FileResult,
     "comparison": ComparisonRecord,
 }
-
-
 _FOLDERS: Final = re.compile(r"(?<![\w:/.])/(?:[^\s/:\"']+/)+(?=[^\s/])")
-"""Of an absolute path, all but its last part; addresses of the network are left."""
+"""Folders of an absolute path; addresses of the network do not match."""
 
 
 def to_line(record: Record) -> str:
-    """One JSON line. A case names files without their folders, which mean nothing elsewhere."""
-    kind = next(name for name, type_ in _KINDS.items() if type_ is type(record))
-    head: dict[str, Any] = {"kind": kind}
+    """Return a record as a JSON line; a case names its files without their folders."""
+    kind = next(name for name, kind in _KINDS.items() if kind is type(record))
+    fields: dict[str, Any] = {"kind": kind}
     if kind == "run":
-        head["version"] = FORMAT_VERSION
-    values = _rounded(asdict(record))
+        fields["version"] = FORMAT_VERSION
+    values = _round_floats(asdict(record))
     if isinstance(record, CaseRecord):
-        values = _without_folders(values)
-    return json.dumps(head | values, ensure_ascii=False, allow_nan=False)
+        # Folders of this machine mean nothing on another one.
+        values = _drop_folders(values)
+    return json.dumps(fields | values, ensure_ascii=False, allow_nan=False)
 
 
 class RunWriter:
-    """Writes a run file line by line, so that an interrupted run keeps what it measured.
+    """Writer of a run file; an interrupted run keeps the lines so far.
 
     Args:
-        path: file to write; one of another machine or version is never continued.
-        header: first line.
-        append: continue a file of the same machine.
+        path: file to write.
+        header: first line of a new file.
+        append: continue a file of the same machine, if there is one.
 
     Raises:
-        OptionError: `append`, and the file is of another machine.
+        OptionError: the file to continue is of another machine or version.
+        OutputError: the file cannot be written.
     """
 
     def __init__(self, path: Path, header: RunHeader, *, append: bool = False) -> None:
         self._path = path
-        continued = append and path.is_file() and path.stat().st_size > 0
-        if continued:
-            found = read_run(path).header.machine
-            if found.id != header.machine.id:
-                raise OptionError(
-                    f"{display_path(path)} was measured on another machine ({found.label}), this "
-                    f"is {header.machine.label}; runs of different hardware do not merge: "
-                    "give another file"
-                )
+        is_continued = append and path.is_file() and path.stat().st_size > 0
+        if is_continued:
+            _require_same_machine(path, header)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if continued:
+            if is_continued:
                 _cut_torn_line(path)
-            self._file = path.open("a" if continued else "w", encoding="utf-8")
+            self._file = path.open("a" if is_continued else "w", encoding="utf-8")
         except OSError as error:
             raise _unwritable(path, error) from error
-        if not continued:
+        if not is_continued:
             self.write(header)
 
     def write(self, record: Record) -> None:
-        """Add a line, at once."""
+        """Write a line at once."""
         try:
             self._file.write(to_line(record) + "\n")
             self._file.flush()
@@ -89,6 +83,7 @@ class RunWriter:
             raise _unwritable(self._path, error) from error
 
     def close(self) -> None:
+        """Close the file when its lines are on the disk."""
         if not self._file.closed:
             os.fsync(self._file.fileno())
             self._file.close()
@@ -100,8 +95,18 @@ class RunWriter:
         self.close()
 
 
+def _require_same_machine(path: Path, header: RunHeader) -> None:
+    machine = read_run(path).header.machine
+    if machine.id != header.machine.id:
+        raise OptionError(
+            f"{display_path(path)} was measured on another machine ({machine.label}), this "
+            f"is {header.machine.label}; runs of different hardware do not merge: "
+            "give another file"
+        )
+
+
 def read_run(path: Path) -> RunRecords:
-    """Read a run file; of what was measured again, the latest counts.
+    """Read a run file; of records that were measured again, the last one counts.
 
     Raises:
         OptionError: no such file, not a run file, another version, or a broken line.
@@ -114,11 +119,11 @@ def read_run(path: Path) -> RunRecords:
         ) from error
     records: list[Any] = []
     for number, line in enumerate(lines, 1):
-        last = number == len(lines)
         try:
-            records.append(_parse(json.loads(line)))
+            records.append(_parse_record(json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            if last and number > 1:  # a run that was killed while it wrote
+            if number > 1 and number == len(lines):
+                # The run was killed while it wrote its last line.
                 break
             raise OptionError(
                 f"{display_path(path)}:{number} is no line of a run file ({error!r}); give one "
@@ -126,22 +131,32 @@ def read_run(path: Path) -> RunRecords:
             ) from error
     if not records or not isinstance(records[0], RunHeader):
         raise OptionError(f"{display_path(path)} does not begin with a run line; it is no run file")
+    cases: dict[str, CaseRecord] = {}
+    files: dict[tuple[str, str], FileResult] = {}
+    comparisons = []
+    for record in records:
+        if isinstance(record, CaseRecord):
+            cases[record.name] = record
+        elif isinstance(record, FileResult):
+            files[record.case, record.id] = record
+        elif isinstance(record, ComparisonRecord):
+            comparisons.append(record)
     return RunRecords(
         header=records[0],
-        cases=tuple({r.name: r for r in records if isinstance(r, CaseRecord)}.values()),
-        files=tuple({(r.case, r.id): r for r in records if isinstance(r, FileResult)}.values()),
-        comparisons=tuple(r for r in records if isinstance(r, ComparisonRecord)),
+        cases=tuple(cases.values()),
+        files=tuple(files.values()),
+        comparisons=tuple(comparisons),
     )
 
 
 def _cut_torn_line(path: Path) -> None:
-    """What a run that was killed wrote last may be half a line; the next one would stand in it."""
+    """Cut off half a line, which a killed run may have left: the next one would continue it."""
     with path.open("r+b") as file:
         file.truncate(file.read().rfind(b"\n") + 1)
 
 
-def _parse(raw: Any) -> Record:  # noqa: ANN401 - any JSON value
-    """A record; fields of newer programs are passed over."""
+def _parse_record(raw: Any) -> Record:  # noqa: ANN401 - any JSON value
+    """Return a record; fields of newer programs are ignored."""
     if raw["kind"] == "run" and raw["version"] != FORMAT_VERSION:
         raise OptionError(
             f"run file has format version {raw['version']}, this program reads {FORMAT_VERSION}; "
@@ -151,25 +166,25 @@ def _parse(raw: Any) -> Record:  # noqa: ANN401 - any JSON value
     return record
 
 
-def _rounded(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Floats with six decimals: microseconds of seconds, nanoseconds of milliseconds."""
+def _round_floats(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a value with six decimals of floats: no clock is more exact."""
     if isinstance(value, float):
         return round(value, 6)
     if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
+        return {key: _round_floats(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(item) for item in value]
+        return [_round_floats(item) for item in value]
     return value
 
 
-def _without_folders(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Strings with the names of files in the place of their paths."""
+def _drop_folders(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a value with names of files instead of absolute paths."""
     if isinstance(value, str):
         return _FOLDERS.sub("", value)
     if isinstance(value, dict):
-        return {key: _without_folders(item) for key, item in value.items()}
+        return {key: _drop_folders(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_without_folders(item) for item in value]
+        return [_drop_folders(item) for item in value]
     return value
 
 

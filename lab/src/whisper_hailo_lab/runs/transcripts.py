@@ -1,4 +1,4 @@
-"""Transcripts of recordings, one JSON line each, by any system."""
+"""Transcripts of recordings by any system, one JSON line each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from whisper_hailo.core.errors import OptionError, display_path
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """What one system made of one recording.
+    """Transcript of one recording by one system.
 
     Attributes:
-        set: of the recording.
-        id: of the recording in its set.
+        set: set of the recording.
+        id: id of the recording in its set.
         language: language of the recording, or `none` where it has no speech.
         seconds: length of the audio.
         reference: raw text.
@@ -25,12 +25,12 @@ class TranscriptLine:
         language_found: detected or given language code.
         segments: start and end in seconds, and text.
         seconds_cpu: processor seconds.
-        system: such as `whisper-hailo`.
-        model: such as `base`.
-        options: what the system was told.
-        version: of the system and its engine.
+        system: name of the system, such as `whisper-hailo`.
+        model: name of the model, such as `base`.
+        options: options of the system.
+        version: versions of the system and its engine.
         machine: hardware.
-        error: why there is no text, else empty.
+        error: message of the error that it gave instead of a text; empty without one.
     """
 
     set: str
@@ -51,10 +51,12 @@ class TranscriptLine:
 
     @property
     def key(self) -> str:
+        """Set and id of the recording."""
         return f"{self.set}/{self.id}"
 
     @property
     def has_speech(self) -> bool:
+        """Whether somebody speaks in the recording."""
         return self.language != "none"
 
     def as_json(self) -> str:
@@ -66,26 +68,28 @@ _FIELDS = frozenset(TranscriptLine.__dataclass_fields__)
 
 
 def parse_line(text: str) -> TranscriptLine:
-    """Parse one line; fields that are not known are ignored."""
+    """Parse one line; unknown fields are ignored."""
     values = {name: value for name, value in json.loads(text).items() if name in _FIELDS}
-    values["segments"] = tuple((a, b, words) for a, b, words in values["segments"])
+    values["segments"] = tuple(
+        (start_s, end_s, words) for start_s, end_s, words in values["segments"]
+    )
     return TranscriptLine(**values)
 
 
 def read_transcripts(path: Path) -> list[TranscriptLine]:
-    """Read a file of transcripts; of a recording the last line counts, one cut short does not.
+    """Read a file of transcripts; the last line of a recording counts, unless it is cut short.
 
     Raises:
-        OptionError: the file does not exist, or holds other lines.
+        OptionError: the file does not exist, or has other lines.
     """
     if not path.is_file():
         raise OptionError(
             f"{display_path(path)} does not exist; write it with `accuracy transcribe`"
         )
     text = path.read_text(encoding="utf-8")
-    whole, _, _ = text.rpartition("\n")
+    complete, _, _ = text.rpartition("\n")
     try:
-        lines = [parse_line(line) for line in whole.splitlines() if line]
+        lines = [parse_line(line) for line in complete.splitlines() if line]
     except (KeyError, TypeError, ValueError) as error:
         raise OptionError(
             f"{display_path(path)} does not hold transcripts, a JSON object per line ({error}); "
@@ -97,7 +101,7 @@ def read_transcripts(path: Path) -> list[TranscriptLine]:
 def common_transcripts(
     files: Iterable[list[TranscriptLine]],
 ) -> list[list[TranscriptLine]]:
-    """Keep the recordings that every file has, in the order of the first."""
+    """Return the transcripts of the recordings that every file has, in the order of the first."""
     by_key = [{line.key: line for line in lines} for lines in files]
     if not by_key:
         return []

@@ -9,8 +9,8 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.runs.outcomes import (
     OutcomeTotals,
+    count_repetitions,
     is_loop,
-    longest_run,
     score_transcript,
     split_units,
     sum_outcomes,
@@ -52,8 +52,8 @@ def line_of(reference: str, text: str, **changed: Any) -> TranscriptLine:
         ("a b a a b a b", 2),
     ],
 )
-def test_longest_run_counts_phrases_in_a_row(text: str, times: int) -> None:
-    assert longest_run(text.split()) == times
+def test_count_repetitions_counts_phrases_in_a_row(text: str, times: int) -> None:
+    assert count_repetitions(text.split()) == times
 
 
 @pytest.mark.parametrize(

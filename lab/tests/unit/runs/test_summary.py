@@ -15,8 +15,8 @@ from whisper_hailo_lab.runs.summary import (
     Summary,
     case_figures,
     file_figures,
+    is_repetitive,
     median_cpu_ms,
-    repetitive,
     rtfx,
     stage_ms,
     summarise,
@@ -107,9 +107,9 @@ def test_hallucination_on_silence_runaways_and_repetition() -> None:
     assert summarise_case(RIVAL, marks).n_hallucinated == 0
     untold = [replace(record, runaway=None) for record in RIVAL_FILES]
     assert summarise_case(RIVAL, untold).n_runaway is None
-    assert repetitive("no no no no no no no no no no no no no no no no")
-    assert not repetitive("A sentence that says a thing once.")
-    assert not repetitive("")
+    assert is_repetitive("no no no no no no no no no no no no no no no no")
+    assert not is_repetitive("A sentence that says a thing once.")
+    assert not is_repetitive("")
 
 
 def test_a_failed_file_is_counted_and_gains_nothing() -> None:
