@@ -16,4 +16,5 @@ class StepProgress(StatusLine):
 
     def __call__(self, done: int, total: int, name: str) -> None:
         """Show the number of finished steps and the name of the current one."""
-        self.update(f"{done} of {total}, {clock(monotonic() - self._begin_s)}: {name}")
+        elapsed = clock(monotonic() - self._begin_s)
+        self.update(f"{done} of {total}, {elapsed}: {name}")

@@ -122,7 +122,9 @@ def difference_interval(
             f"{len(scores)} and {len(others)} scores are not of the same files, expected pairs"
         )
     rates = resample_rates([scores, others], level, n_resamples, seed)
-    return percentile_interval(rates[0] - rates[1], level) if rates.size else (0.0, 0.0)
+    if not rates.size:
+        return (0.0, 0.0)
+    return percentile_interval(rates[0] - rates[1], level)
 
 
 def resample_rates(

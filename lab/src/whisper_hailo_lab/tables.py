@@ -68,10 +68,11 @@ def fill_template(template: str, row: object) -> str:
 
 def make_table(rows: Iterable[Any], columns: Sequence[Column]) -> Table:
     """Return a table with one line per row."""
-    return Table(
-        columns=tuple(heading for heading, _ in columns),
-        rows=tuple(tuple(fill_cell(cell, row) for _, cell in columns) for row in rows),
-    )
+    headings = tuple(heading for heading, _ in columns)
+    lines = []
+    for row in rows:
+        lines.append(tuple(fill_cell(cell, row) for _, cell in columns))
+    return Table(headings, tuple(lines))
 
 
 def fill_cell(cell: Cell, row: object) -> str:
@@ -96,8 +97,8 @@ def format_share(count: int | None, total: int) -> str:
 
 def format_difference(rate: float, interval: Sequence[float]) -> str:
     """Return the difference of two rates in points, with its interval: `-0.3 (-0.9 to +0.2)`."""
-    low, high = interval
-    return f"{100 * rate:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+    low, high = (100 * bound for bound in interval)
+    return f"{100 * rate:+.1f} ({low:+.1f} to {high:+.1f})"
 
 
 def format_score(score: Score) -> str:
@@ -127,20 +128,27 @@ class Table:
     def plain(self) -> str:
         """Return lines with aligned columns, for a terminal."""
         lines = [self.columns, *self.rows]
-        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+        widths = []
+        for cells in zip(*lines, strict=True):
+            widths.append(max(len(cell) for cell in cells))
         return "".join(f"{_align(line, widths)}\n" for line in lines)
 
     def markdown(self) -> str:
         """Return GitHub's Markdown; a bar in a cell is escaped."""
-        rule = "|" + "".join("---|" for _ in self.columns)
-        head, *body = (_markdown_line(line) for line in (self.columns, *self.rows))
-        return "".join(f"{line}\n" for line in (head, rule, *body))
+        rule = "".join("|---" for _ in self.columns)
+        lines = [_markdown_line(self.columns), f"{rule}|"]
+        lines += [_markdown_line(row) for row in self.rows]
+        return "".join(f"{line}\n" for line in lines)
 
     def html(self) -> str:
         """Return an HTML table; the page's style sheet aligns numbers."""
-        head = _html_cells("th", self.columns)
-        body = "".join(f"<tr>{_html_cells('td', row)}</tr>\n" for row in self.rows)
-        return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n"
+        lines = ["<table>"]
+        lines.append(f"<thead><tr>{_html_cells('th', self.columns)}</tr></thead>")
+        lines.append("<tbody>")
+        for row in self.rows:
+            lines.append(f"<tr>{_html_cells('td', row)}</tr>")
+        lines += ["</tbody>", "</table>"]
+        return "".join(f"{line}\n" for line in lines)
 
 
 def _align(cells: Sequence[str], widths: Sequence[int]) -> str:

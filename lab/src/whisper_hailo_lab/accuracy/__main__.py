@@ -45,6 +45,7 @@ from whisper_hailo_lab.documents.pages import keep_result
 from whisper_hailo_lab.formats.engine_cache import use_cache
 from whisper_hailo_lab.program import run_program
 from whisper_hailo_lab.repository import BUILD
+from whisper_hailo_lab.runs.results import read_result
 from whisper_hailo_lab.runs.transcripts import read_transcripts
 
 
@@ -131,11 +132,12 @@ def run_measure(chosen: argparse.Namespace) -> int:
     if chosen.limit is not None:
         emit(json.dumps(result, indent=1) + "\n")
         return 0
-    known = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
-    tables = known.get("tables", {})
-    for name in {"peers", "languages"} & result["tables"].keys():
-        result["tables"][name] = keep_peers(result["tables"][name], tables.get(name, ()))
-    result["tables"] = tables | result["tables"]
+    earlier = read_result(RESULT).get("tables", {})
+    tables = result["tables"]
+    for name in ("peers", "languages"):
+        if name in tables:
+            tables[name] = keep_peers(tables[name], earlier.get(name, ()))
+    result["tables"] = earlier | tables
     keep_result(RESULT, result, indent=1)
     return 0
 
@@ -148,8 +150,10 @@ def run_words(chosen: argparse.Namespace) -> int:
 
         def times(audio: FloatArray) -> list[tuple[float, float]]:
             transcript = transcriber.transcribe(audio, word_timestamps=True)
-            words = [word for segment in transcript.segments for word in segment.words]
-            return [(word.start_s, word.end_s) for word in words]
+            spans = []
+            for segment in transcript.segments:
+                spans += [(word.start_s, word.end_s) for word in segment.words]
+            return spans
 
         emit(measure_edges(setup.name, times, joined).plain())
     return 0

@@ -80,7 +80,8 @@ def most_errors(exact: OutcomeTotals) -> float:
     """Return how many errors the default may make where the exact window makes these."""
     words = exact.score.reference_count
     errors = exact.score.errors
-    chance = SIGMAS * math.sqrt(errors * (1 - min(1.0, errors / max(1, words))))
+    rate = min(1.0, errors / max(1, words))
+    chance = SIGMAS * math.sqrt(errors * (1 - rate))
     return errors + WORSE * words + chance
 
 
@@ -131,7 +132,8 @@ def judge_jfk(model: str, lines: Sequence[TranscriptLine]) -> GateResult:
     """Judge the recording of the repository, whose every word is known."""
     found = [split_units(line.text, "en") for line in lines]
     text = "; ".join(line.text or line.error for line in lines)
-    is_exact = bool(found) and all(units == split_units(JFK_TEXT, "en") for units in found)
+    expected = split_units(JFK_TEXT, "en")
+    is_exact = bool(found) and all(units == expected for units in found)
     return GateResult(f"JFK's words, {model}", text, is_exact)
 
 

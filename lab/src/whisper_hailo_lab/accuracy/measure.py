@@ -66,15 +66,19 @@ def measure_all(
     for part in make_plan(emulated):
         if names and part.name not in names:
             continue
-        chosen = select_recordings(recordings, part.recordings, limit or part.clips_of_a_set)
+        n_clips = limit or part.clips_of_a_set
+        chosen = select_recordings(recordings, part.recordings, n_clips)
         if part.name == "emulated":
-            chosen = [r for r in chosen if r.set != CALIBRATION_SET]
+            chosen = [recording for recording in chosen if recording.set != CALIBRATION_SET]
         work = caption_text if part.captions else None
         wanted[part.name] |= transcribe_all(part.setups, chosen, out, threads, work)
         logger.info("%s: %d recordings", part.name, len(chosen))
     others = read_peers(peers) if peers is not None else {}
     result = make_result(dict(wanted), others)
-    noise = {path.name: read_snr_db(path) for (_, bits), path in emulated.items() if bits != EXACT}
+    noise = {}
+    for (_, bits), path in emulated.items():
+        if bits != EXACT:
+            noise[path.name] = read_snr_db(path)
     for row in result["tables"].get("emulated", ()):
         if row["options"]["encoder_backend"] == "emulator":
             row["snr_db"] = round(noise[row["model"]], 1)
@@ -83,8 +87,12 @@ def measure_all(
 
 def read_peers(folder: Path) -> Files:
     """Read every file of transcripts in a folder; empty ones are left out."""
-    files = {path.stem: read_transcripts(path) for path in sorted(folder.glob("*.jsonl"))}
-    return {name: lines for name, lines in files.items() if lines}
+    files = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        lines = read_transcripts(path)
+        if lines:
+            files[path.stem] = lines
+    return files
 
 
 def _prepare_emulated(
@@ -103,8 +111,8 @@ def _prepare_emulated(
             found[model, plan] = prepare_emulated(model, plan, out / "models", recordings)
         except WhisperHailoError as error:
             logger.warning("%s is not emulated: %s", model, error)
-    return found | {
-        (model, EXACT): locate_exact_encoder(path)
-        for (model, plan), path in found.items()
-        if plan == SCRIPT
-    }
+    exact = {}
+    for (model, plan), path in found.items():
+        if plan == SCRIPT:
+            exact[model, EXACT] = locate_exact_encoder(path)
+    return found | exact

@@ -66,12 +66,12 @@ def make_peer_tables(ours: Files, peers: Files) -> dict[str, Any]:
 def _complete(files: Files, left_out: list[str]) -> Files:
     """Drop files of other systems that have too few recordings, and note them."""
     most = max(len(lines) for lines in files.values())
-    complete = {name: lines for name, lines in files.items() if len(lines) >= FEWEST * most}
-    left_out += [
-        f"{name}: {len(lines)} of {most} recordings"
-        for name, lines in files.items()
-        if name not in complete
-    ]
+    complete = {}
+    for name, lines in files.items():
+        if len(lines) >= FEWEST * most:
+            complete[name] = lines
+        else:
+            left_out.append(f"{name}: {len(lines)} of {most} recordings")
     return complete
 
 
@@ -108,21 +108,23 @@ def keep_peers(rows: Sequence[Row], earlier: Iterable[Row]) -> list[Row]:
             of audio in its group.
     """
     measured = {_identity(row) for row in rows}
-    same_audio = {(row["model"], row["group"], row["seconds"]) for row in rows}
-    return [
-        *rows,
-        *(
-            row
-            for row in earlier
-            if not is_ours(row)
-            and _identity(row) not in measured
-            and (row["model"], row["group"], row["seconds"]) in same_audio
-        ),
+    same_audio = {_audio_of(row) for row in rows}
+    others = [
+        row
+        for row in earlier
+        if not is_ours(row) and _identity(row) not in measured and _audio_of(row) in same_audio
     ]
+    return [*rows, *others]
+
+
+def _audio_of(row: Row) -> tuple[str, str, float]:
+    """Return model, group and duration: rows of the same recordings have the same."""
+    return row["model"], row["group"], row["seconds"]
 
 
 def _identity(row: Row) -> tuple[str, str, str, str]:
-    return row["system"], row["model"], row["group"], json.dumps(row["options"], sort_keys=True)
+    options = json.dumps(row["options"], sort_keys=True)
+    return row["system"], row["model"], row["group"], options
 
 
 def make_study_rows(files: Files) -> list[Row]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -62,7 +62,8 @@ class AccuracySetup:
     def name(self) -> str:
         """Name of the setup's file, such as `base-int8-w10-detected-text`."""
         times = "timestamps" if self.timestamps else "text"
-        more = [f"{key}={value}" for key, value in (self.engine | self.options).items()]
+        options = self.engine | self.options
+        more = [f"{key}={value}" for key, value in options.items()]
         parts = [self.model_name, self.quantize, f"w{self.window}", self.language, times]
         parts += [self.label] if self.label else more
         return "-".join(parts).replace("/", "_")
@@ -70,7 +71,8 @@ class AccuracySetup:
     @property
     def engine_key(self) -> tuple[str, ...]:
         """Equal for setups that can share a transcriber."""
-        return (self.model, self.quantize, self.window, repr(sorted(self.engine.items())))
+        engine = repr(sorted(self.engine.items()))
+        return (self.model, self.quantize, self.window, engine)
 
     def as_json(self) -> dict[str, Any]:
         """Return everything but the model, as results keep it."""
@@ -126,6 +128,13 @@ def locate_model(model: str) -> str:
     return str(path) if path.is_dir() else model
 
 
+_MelKey: TypeAlias = tuple[tuple[int, ...], bytes]
+"""Shape and values of a log-mel."""
+
+_Features: TypeAlias = tuple[FloatArray, float]
+"""Audio features, and the processor seconds that they took."""
+
+
 class RememberingEncoder(EncoderWrapper):
     """An encoder that computes each window of a recording once for all setups.
 
@@ -136,18 +145,19 @@ class RememberingEncoder(EncoderWrapper):
     def __init__(self, encoder: Encoder) -> None:
         super().__init__(encoder)
         self.saved_s = 0.0
-        self._known: dict[tuple[tuple[int, ...], bytes], tuple[FloatArray, float]] = {}
+        self._known: dict[_MelKey, _Features] = {}
 
     def encode(self, mel: FloatArray) -> FloatArray:
         """Return audio features, remembered where the same log-mel came before."""
         key = (mel.shape, np.ascontiguousarray(mel).tobytes())
         if key in self._known:
-            self.saved_s += self._known[key][1]
-        else:
-            begin_s = cpu_s()
-            features = self._encoder.encode(mel)
-            self._known[key] = (features, cpu_s() - begin_s)
-        return self._known[key][0]
+            features, seconds = self._known[key]
+            self.saved_s += seconds
+            return features
+        begin_s = cpu_s()
+        features = self._encoder.encode(mel)
+        self._known[key] = (features, cpu_s() - begin_s)
+        return features
 
     def forget(self) -> None:
         """Forget all windows: another recording begins."""

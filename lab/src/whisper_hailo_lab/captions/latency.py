@@ -80,11 +80,13 @@ def measure_latency(utterances: Sequence[Utterance], shown: Sequence[Shown]) -> 
         utterances: in order.
         shown: everything that was shown, in order; the last has the whole text.
     """
-    last = split_words(f"{shown[-1].settled} {shown[-1].running}") if shown else []
+    last: list[str] = []
+    if shown:
+        last = split_words(f"{shown[-1].settled} {shown[-1].running}")
     n_settled = [len(split_words(each.settled)) for each in shown]
-    n_all = [
-        count + len(split_words(each.running)) for each, count in zip(shown, n_settled, strict=True)
-    ]
+    n_all = []
+    for each, count in zip(shown, n_settled, strict=True):
+        n_all.append(count + len(split_words(each.running)))
     first_s = []
     final_s = []
     for utterance, positions in zip(utterances, _positions(utterances, last), strict=True):

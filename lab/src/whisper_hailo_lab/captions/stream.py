@@ -42,16 +42,22 @@ def write_conversation(path: Path, minutes: float, seed: int = 0) -> Path:
     texts: list[str] = []
     n_samples = parts[0].size
     while n_samples < minutes * 60 * SAMPLE_RATE_HZ:
-        clip = clips[int(rng.integers(len(clips)))]
-        speech = load_audio(clip) * np.float32(rng.uniform(*LOUDNESS))
-        pause_s = float(np.exp(rng.uniform(*np.log(PAUSES_S))))
+        index = int(rng.integers(len(clips)))
+        clip = clips[index]
+        gain = np.float32(rng.uniform(*LOUDNESS))
+        speech = load_audio(clip) * gain
+        # Short pauses are more frequent: their logarithms are uniform.
+        log_s = rng.uniform(*np.log(PAUSES_S))
+        pause_s = float(np.exp(log_s))
         pause = np.zeros(round(pause_s * SAMPLE_RATE_HZ), np.float32)
         parts += [speech, pause]
         n_samples += speech.size + pause.size
         texts.append(text_beside(clip))
     audio = np.concatenate(parts)
-    level = np.sqrt(np.mean(audio[audio != 0] ** 2)) * 10 ** (-SNR_DB / 20)
-    audio = audio + rng.normal(0, level, audio.size).astype(np.float32)
+    speech_level = np.sqrt(np.mean(audio[audio != 0] ** 2))
+    noise_level = speech_level * 10 ** (-SNR_DB / 20)
+    noise = rng.normal(0, noise_level, audio.size)
+    audio = audio + noise.astype(np.float32)
     path.parent.mkdir(parents=True, exist_ok=True)
     soundfile.write(path, np.clip(audio, -1, 1), SAMPLE_RATE_HZ)
     path.with_suffix(".txt").write_text(" ".join(texts) + "\n", encoding="utf-8")

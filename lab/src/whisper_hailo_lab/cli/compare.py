@@ -154,7 +154,13 @@ def _print_comparison(record: ComparisonRecord, *, as_json: bool) -> None:
     if not as_json:
         emit(comparison_table(record).plain())
         return
-    emit_json({"comparison": record.name, "settings": record.settings, "rows": list(record.rows)})
+    emit_json(
+        {
+            "comparison": record.name,
+            "settings": record.settings,
+            "rows": list(record.rows),
+        }
+    )
 
 
 def _compare_grid(
@@ -203,7 +209,9 @@ def _print_grid(rows: list[PaddingRow], *, as_json: bool) -> None:
     emit(padding_table(rows).plain())
     for row in rows:
         if row.differs_at is not None:
-            emit(f"\n{row.name}, {row.differs_at}:\n- {row.expected}\n+ {row.got}\n")
+            emit(f"\n{row.name}, {row.differs_at}:\n")
+            emit(f"- {row.expected}\n")
+            emit(f"+ {row.got}\n")
 
 
 def _read_samples(path: Path, language: str, limit: int | None, seed: int) -> list[Sample]:

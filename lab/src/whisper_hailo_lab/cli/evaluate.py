@@ -75,8 +75,9 @@ def evaluate(
     with closing(StepProgress()) as progress:
         run = evaluate_cases(cases, dataset, out, progress)
     _print_run(run, as_json=as_json)
-    failed = any(case.error for case in run.cases) or any(file.error for file in run.files)
-    return ExitCode.AUDIO if failed else ExitCode.OK
+    errors = [case.error for case in run.cases]
+    errors += [file.error for file in run.files]
+    return ExitCode.AUDIO if any(errors) else ExitCode.OK
 
 
 def _parse_settings(words: list[str]) -> dict[str, Any]:

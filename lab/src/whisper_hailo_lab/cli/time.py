@@ -85,12 +85,15 @@ def timing_text(timing: FileTiming) -> str:
         f"{'ms':<20}{'mean':>10}{'std':>10}{'min':>10}{'max':>10}{'median':>10}{'n':>7}",
     ]
     for name, spread in timing.stages_ms.items():
-        figures = (spread.mean, spread.std, spread.min, spread.max, spread.median)
-        cells = "".join(f"{figure:>10.2f}" for figure in figures)
+        times = (spread.mean, spread.std, spread.min, spread.max, spread.median)
+        cells = "".join(f"{time_ms:>10.2f}" for time_ms in times)
         lines.append(f"{name:<20}{cells}{spread.n:>7}")
-    lines += ["", f"{'MiB':<20}{'load':>10}{'warm-up':>10}{'total':>10}"]
+    lines.append("")
+    lines.append(f"{'MiB':<20}{'load':>10}{'warm-up':>10}{'total':>10}")
     for name, part in timing.memory.items():
-        lines.append(f"{name:<20}{part.load:>10.1f}{part.warm_up:>10.1f}{part.total:>10.1f}")
+        figures = (part.load, part.warm_up, part.total)
+        cells = "".join(f"{figure:>10.1f}" for figure in figures)
+        lines.append(f"{name:<20}{cells}")
     lines.append(f"{'peak of the process':<20}{'':>20}{timing.peak_mib:>10.1f}")
     if timing.temperature_c:
         degrees = " to ".join(f"{value:.1f}" for value in timing.temperature_c)

@@ -29,12 +29,17 @@ LogMel: TypeAlias = Callable[[FloatArray], NDArray[Any]]
 def mel_by_definition(audio: FloatArray) -> NDArray[np.float64]:
     """Return `(n_mels, n_frames)` by the formula in float64, frame by frame."""
     padded = np.pad(audio.astype(np.float64), N_FFT // 2, mode="reflect")
-    window = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(N_FFT) / N_FFT)
-    starts = range(0, audio.size // HOP_LENGTH * HOP_LENGTH, HOP_LENGTH)
-    spectra = [np.fft.rfft(padded[start : start + N_FFT] * window) for start in starts]
+    phase = 2.0 * np.pi * np.arange(N_FFT) / N_FFT
+    window = 0.5 - 0.5 * np.cos(phase)
+    spectra = []
+    for frame in range(audio.size // HOP_LENGTH):
+        start = frame * HOP_LENGTH
+        spectra.append(np.fft.rfft(padded[start : start + N_FFT] * window))
     power = np.abs(np.array(spectra)) ** 2
-    mel = np.log10(np.maximum(mel_filters(N_MELS) @ power.T, 1e-10))
-    result: NDArray[np.float64] = (np.maximum(mel, mel.max() - 8.0) + 4.0) / 4.0
+    filtered = mel_filters(N_MELS) @ power.T
+    mel = np.log10(np.maximum(filtered, 1e-10))
+    bounded = np.maximum(mel, mel.max() - 8.0)
+    result: NDArray[np.float64] = (bounded + 4.0) / 4.0
     return result
 
 
@@ -42,8 +47,10 @@ def make_signal(seconds: float) -> FloatArray:
     """Return swelling noise and a gliding tone, the same on every machine."""
     time_s = np.arange(round(seconds * SAMPLE_RATE_HZ)) / SAMPLE_RATE_HZ
     noise = np.random.default_rng(7).standard_normal(time_s.size)
-    glide = np.sin(2 * np.pi * (200 + 150 * time_s) * time_s)
-    swelling = 0.05 * noise * (1 + np.sin(3 * time_s))
+    glide_hz = 200 + 150 * time_s
+    glide = np.sin(2 * np.pi * glide_hz * time_s)
+    loudness = 0.05 * (1 + np.sin(3 * time_s))
+    swelling = loudness * noise
     audio: FloatArray = (swelling + 0.3 * glide).astype(np.float32)
     return audio
 
@@ -108,7 +115,8 @@ def _largest_difference(mel: NDArray[Any], expected: NDArray[np.float64]) -> flo
     if n_frames > expected.shape[-1]:
         # It pads its audio: the last two frames of the definition see zeros there.
         n_frames = expected.shape[-1] - 2
-    return float(np.abs(mel[:, :n_frames] - expected[:, :n_frames]).max())
+    difference = mel[:, :n_frames] - expected[:, :n_frames]
+    return float(np.abs(difference).max())
 
 
 if __name__ == "__main__":

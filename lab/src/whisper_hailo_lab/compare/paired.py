@@ -29,7 +29,9 @@ class PairedTimes:
 
     def ratio(self, name: str, base: str) -> float:
         """Return the median of a way's times by those of `base` in the same rounds."""
-        return float(np.median(np.array(self.ms[name]) / np.array(self.ms[base])))
+        own_ms = np.array(self.ms[name])
+        base_ms = np.array(self.ms[base])
+        return float(np.median(own_ms / base_ms))
 
 
 def _ignore_round(_number: int) -> None:

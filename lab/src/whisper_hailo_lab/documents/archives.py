@@ -77,7 +77,10 @@ def ray_overhead(pair: Result) -> float:
 
     Wall-clock seconds are not compared: other programs were running.
     """
-    local_s, ray_s = (pair[name]["cpu_s"] - pair[name]["start_cpu_s"] for name in (_LOCAL, _RAY))
+    local = pair[_LOCAL]
+    ray = pair[_RAY]
+    local_s = local["cpu_s"] - local["start_cpu_s"]
+    ray_s = ray["cpu_s"] - ray["start_cpu_s"]
     return float(ray_s / local_s - 1)
 
 

@@ -157,7 +157,10 @@ Facts = Sequence[tuple[str, Sequence[str]]]
 
 def fact_table(part: Row, facts: Facts) -> Table:
     """Return one line per fact."""
-    rows = [(label, ", ".join(_fact_text(part[name]) for name in names)) for label, names in facts]
+    rows = []
+    for label, names in facts:
+        texts = [_fact_text(part[name]) for name in names]
+        rows.append((label, ", ".join(texts)))
     return make_table(rows, (("what", "{0}"), ("measured", "{1}")))
 
 
@@ -172,7 +175,9 @@ def _fact_text(value: Any) -> str:  # noqa: ANN401 - any figure
 def _list_text(values: list[Any]) -> str:
     """Return a series of figures, or how many things are listed."""
     is_series = bool(values) and all(isinstance(value, float) for value in values)
-    return ", ".join(f"{value:.0f}" for value in values) if is_series else str(len(values))
+    if not is_series:
+        return str(len(values))
+    return ", ".join(f"{value:.0f}" for value in values)
 
 
 PROGRAMS: Final = {
@@ -214,7 +219,9 @@ def median_turns(part: Row) -> dict[str, Row]:
             if system == name
         ]
         if turns:
-            medians: Row = {key: median(turn[key] for turn in turns) for key in turns[0]}
+            medians: Row = {}
+            for key in turns[0]:
+                medians[key] = median(turn[key] for turn in turns)
             programs[name] = medians | {"program": label, "n_turns": len(turns)}
     return programs
 
@@ -243,7 +250,11 @@ def policy_table(part: Row) -> Table:
         key = (row["model"], row["encoder"], row["policy"])
         grouped.setdefault(key, {})[row["speech"]] = row
     kinds = list(dict.fromkeys(row["speech"] for row in part["rows"]))
-    columns: list[Column] = [("model", "{model}"), ("encoder", "{encoder}"), ("policy", "{policy}")]
+    columns: list[Column] = [
+        ("model", "{model}"),
+        ("encoder", "{encoder}"),
+        ("policy", "{policy}"),
+    ]
     columns += [(f"WER %, {kind}", f"{{{kind}:.1f}}") for kind in kinds]
     columns += [
         _blank_if_offline(_FIRST),

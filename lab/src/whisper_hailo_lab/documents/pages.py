@@ -85,7 +85,12 @@ def fill_document(text: str, tables: Tables) -> str:
         raise OptionError(
             f"no kept result has a table {unknown[0]!r}; there are {', '.join(sorted(tables))}"
         )
-    return _PLACE.sub(lambda match: f"{match[1]}{tables[match[2]]}{match[3]}", text)
+
+    def replace_table(match: re.Match[str]) -> str:
+        begin, name, end = match.groups()
+        return f"{begin}{tables[name]}{end}"
+
+    return _PLACE.sub(replace_table, text)
 
 
 def stale_documents() -> dict[Path, str]:

@@ -59,7 +59,10 @@ def load_table(rows: list[Row], audio_s: float) -> Table:
 
 
 def _refusals(row: Row) -> str:
-    return ", ".join(f"{code}: {n}" for code, n in sorted(row["refused"].items())) or "0"
+    refused = sorted(row["refused"].items())
+    if not refused:
+        return "0"
+    return ", ".join(f"{code}: {count}" for code, count in refused)
 
 
 def _word_text(part: Row) -> str:

@@ -101,4 +101,6 @@ def _spread(values: list[float], digits: int) -> str:
     """Return median and 95th percentile, or a dash."""
     if not values:
         return DASH
-    return f"{np.median(values):.{digits}f}, {np.percentile(values, 95):.{digits}f}"
+    median = np.median(values)
+    most = np.percentile(values, 95)
+    return f"{median:.{digits}f}, {most:.{digits}f}"

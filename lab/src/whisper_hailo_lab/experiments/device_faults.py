@@ -215,10 +215,11 @@ def _run_threads(count: int, work: Callable[[], None]) -> None:
 def _has_leaks(before: dict[str, int], after: dict[str, int]) -> bool:
     """Return whether a chip is still held, or a resource has grown."""
     growth = {name: after[name] - before[name] for name in before}
-    is_held = any(held.users or held.chip is not None for held in HELD_CHIPS.values())
+    for held in HELD_CHIPS.values():
+        if held.users or held.chip is not None:
+            return True
     return (
-        is_held
-        or growth["fds"] > 0
+        growth["fds"] > 0
         or growth["threads"] > 0
         or growth["rss_mib"] > _MOST_GROWTH_MIB
         or growth["heap_mib"] > _MOST_HEAP_MIB
@@ -292,7 +293,8 @@ def main() -> int:
     if arguments.json:
         emit_json(facts)
     else:
-        emit("".join(f"{key}: {value}\n" for key, value in facts.items()))
+        for key, value in facts.items():
+            emit(f"{key}: {value}\n")
     return 0 if facts["verdict"] == "ok" else 1
 
 

@@ -93,7 +93,9 @@ def inference_client(address: str, file: bytes | None = None, language: str = "e
 def _form(name: str, file: bytes, fields: Mapping[str, str] = MappingProxyType({})) -> bytes:
     """Return the body of a multipart upload."""
     head = '--x\r\nContent-Disposition: form-data; name="'
-    texts = "".join(f'{head}{field}"\r\n\r\n{value}\r\n' for field, value in fields.items())
+    texts = ""
+    for field, value in fields.items():
+        texts += f'{head}{field}"\r\n\r\n{value}\r\n'
     begin = f'{texts}{head}{name}"; filename="audio.flac"\r\n\r\n'
     return b"".join((begin.encode(), file, b"\r\n--x--\r\n"))
 
@@ -200,7 +202,8 @@ def _open_session(url: str) -> Iterator[ClientConnection]:
 
 def encode_pcm(samples: FloatArray) -> bytes:
     """Return 16-bit little-endian samples of float ones in -1 to 1."""
-    return np.clip((samples * 32768).round(), -32768, 32767).astype("<i2").tobytes()
+    levels = np.clip((samples * 32768).round(), -32768, 32767)
+    return levels.astype("<i2").tobytes()
 
 
 _MIB: Final = 1 << 20
@@ -238,7 +241,9 @@ def start_server(
     schemes = list(_LISTEN_OPTIONS) if scheme is None else [scheme]
     for name in schemes:
         command += [_LISTEN_OPTIONS[name], "127.0.0.1:0"]
-    variables = {f"WHISPER_HAILO_SERVE_{key.upper()}": str(n) for key, n in settings.items()}
+    variables = {}
+    for key, value in settings.items():
+        variables[f"WHISPER_HAILO_SERVE_{key.upper()}"] = str(value)
     environment = os.environ | variables
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         stderr = process.stderr or sys.stderr
@@ -286,7 +291,8 @@ def processor_ms(pid: int) -> float:
     """Return the processor time of a process so far."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
     fields = stat.rpartition(")")[2].split()
-    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    ticks = int(fields[11]) + int(fields[12])
+    return 1000 * ticks / os.sysconf("SC_CLK_TCK")
 
 
 class ProcessWatch:

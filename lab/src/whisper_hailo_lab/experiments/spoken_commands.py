@@ -109,9 +109,12 @@ def select_clips(limit: int) -> list[SpeechRecording]:
 def cut_at_last_sound(audio: FloatArray) -> FloatArray:
     """Return `(n_samples,)` up to the last 10 ms that are about as loud as speech."""
     step = SAMPLE_RATE_HZ // 100
-    frames = audio[: audio.size // step * step].reshape(-1, step)
-    level_db = 10 * np.log10(np.mean(frames.astype(np.float64) ** 2, axis=1) + 1e-12)
-    last = int(np.flatnonzero(level_db >= level_db.max() - _QUIET_DB)[-1])
+    n_whole = audio.size // step * step
+    frames = audio[:n_whole].reshape(-1, step)
+    power = np.mean(frames.astype(np.float64) ** 2, axis=1)
+    level_db = 10 * np.log10(power + 1e-12)
+    is_loud = level_db >= level_db.max() - _QUIET_DB
+    last = int(np.flatnonzero(is_loud)[-1])
     return audio[: (last + 1) * step]
 
 
@@ -123,13 +126,16 @@ def mix_scene(command: FloatArray, background: FloatArray | None, level_db: floa
         background: at least as long as all of it; `None` is silence.
         level_db: level of the background, relative to the command.
     """
-    audio = np.concatenate([command, np.zeros(round(BEHIND_S * SAMPLE_RATE_HZ), np.float32)])
+    silence = np.zeros(round(BEHIND_S * SAMPLE_RATE_HZ), np.float32)
+    audio = np.concatenate([command, silence])
     if background is None:
         return audio
     noise = background[: audio.size]
-    gain = np.sqrt(np.mean(command**2) / np.mean(noise**2)) * 10 ** (level_db / 20)
-    mixed: FloatArray = np.clip(audio + gain * noise, -1, 1).astype(np.float32)
-    return mixed
+    power_ratio = np.mean(command**2) / np.mean(noise**2)
+    gain = np.sqrt(power_ratio) * 10 ** (level_db / 20)
+    mixed = np.clip(audio + gain * noise, -1, 1)
+    samples: FloatArray = mixed.astype(np.float32)
+    return samples
 
 
 def speak_command(address: str, audio: FloatArray, spoken_s: float, stop_s: float | None) -> Answer:
@@ -151,9 +157,13 @@ def speak_command(address: str, audio: FloatArray, spoken_s: float, stop_s: floa
         stream = cast(BinaryIO, connection.makefile("rwb"))
 
         def listen() -> None:
-            while not answers and (event := read_event(stream)) is not None:
+            while not answers:
+                event = read_event(stream)
+                if event is None:
+                    return
                 if Transcript.is_type(event.type):
-                    answers.append((time.monotonic(), Transcript.from_event(event).text))
+                    text = Transcript.from_event(event).text
+                    answers.append((time.monotonic(), text))
 
         listener = threading.Thread(target=listen)
         write_event(Transcribe(language="en").event(), stream)
@@ -162,17 +172,22 @@ def speak_command(address: str, audio: FloatArray, spoken_s: float, stop_s: floa
         start_s = time.monotonic()
         sent = 0
         while not answers and sent < end_s * SAMPLE_RATE_HZ:
+            # Samples have two bytes.
             chunk = data[2 * sent : 2 * (sent + _CHUNK)]
             sent += _CHUNK
-            time.sleep(max(0.0, start_s + sent / SAMPLE_RATE_HZ - time.monotonic()))
-            write_event(AudioChunk(*_FORMAT, audio=chunk).event(), stream)
+            due_s = start_s + sent / SAMPLE_RATE_HZ
+            time.sleep(max(0.0, due_s - time.monotonic()))
+            event = AudioChunk(*_FORMAT, audio=chunk).event()
+            write_event(event, stream)
         if not answers:
             stopped_s = time.monotonic()
             write_event(AudioStop().event(), stream)
         listener.join()
     answered_s, text = answers[0]
-    lag_s = round(answered_s - start_s - spoken_s, 3)
-    return Answer(text, lag_s, None if stopped_s is None else round(answered_s - stopped_s, 3))
+    answer = Answer(text, lag_s=round(answered_s - start_s - spoken_s, 3), stop_s=None)
+    if stopped_s is None:
+        return answer
+    return replace(answer, stop_s=round(answered_s - stopped_s, 3))
 
 
 @contextmanager
@@ -206,14 +221,16 @@ def read_background(case: CommandCase) -> FloatArray | None:
     return np.concatenate([sound.load() for sound in sounds]) if sounds else None
 
 
-def measure_case(
-    case: CommandCase, clips: Sequence[SpeechRecording]
-) -> dict[str, list[dict[str, Any]]]:
+Answers = dict[str, list[dict[str, Any]]]
+"""Answers to all clips, by the start of decoding."""
+
+
+def measure_case(case: CommandCase, clips: Sequence[SpeechRecording]) -> Answers:
     """Return both servers' answers to all clips, by the start of their decoding."""
     background = read_background(case)
     longest = round((SECONDS[1] + BEHIND_S) * SAMPLE_RATE_HZ)
     stop_s = _STOP_S if case.stops else None
-    results: dict[str, list[dict[str, Any]]] = {name: [] for name in _PROGRAMS}
+    results: Answers = {name: [] for name in _PROGRAMS}
     with start_servers(case.model) as servers, ThreadPoolExecutor() as pool:
 
         def ask(name: str, delay_s: float, audio: FloatArray, spoken_s: float) -> Answer:
@@ -226,15 +243,20 @@ def measure_case(
         for number, clip in enumerate(clips):
             command = cut_at_last_sound(clip.load())
             spoken_s = command.size / SAMPLE_RATE_HZ
-            noise = None if background is None else np.roll(background, -number * longest)
+            noise = background
+            if noise is not None:
+                # Each clip has another part of the background.
+                noise = np.roll(noise, -number * longest)
             audio = mix_scene(command, noise, case.level_db)
+            # In turns, since the second one finds the clip in the caches.
             order = sorted(servers, reverse=number % 2 == 1)
             futures = [
                 pool.submit(ask, name, turn * _APART_S, audio, spoken_s)
                 for turn, name in enumerate(order)
             ]
             for name, future in zip(order, futures, strict=True):
-                results[name].append({"clip": clip.key} | asdict(future.result()))
+                answer = future.result()
+                results[name].append({"clip": clip.key, **asdict(answer)})
     return results
 
 

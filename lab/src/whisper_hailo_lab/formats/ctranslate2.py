@@ -59,7 +59,8 @@ def read_vocabulary(tokenizer: Path, n_vocab: int) -> list[str]:
     """
     try:
         raw = json.loads(tokenizer.read_bytes())
-        tokens = {int(index): str(text) for text, index in raw["model"]["vocab"].items()}
+        vocabulary = raw["model"]["vocab"]
+        tokens = {int(index): str(text) for text, index in vocabulary.items()}
         for added in raw.get("added_tokens", []):
             tokens[int(added["id"])] = str(added["content"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -73,8 +74,9 @@ def read_vocabulary(tokenizer: Path, n_vocab: int) -> list[str]:
             f"{display_path(tokenizer)} has gaps in its ids; use the checkpoint's own tokenizer"
         )
     # Early tokenizer files lack the timestamps, which are always the last tokens.
-    n_missing = n_vocab - len(known)
-    return known + [f"<|{index * 0.02:.2f}|>" for index in range(n_missing)]
+    for index in range(n_vocab - len(known)):
+        known.append(f"<|{index * 0.02:.2f}|>")
+    return known
 
 
 def _configure(config: Any, generation: dict[str, Any], n_layers: int) -> None:  # noqa: ANN401
@@ -115,7 +117,8 @@ def _fill_decoder(spec: Any, opened: Checkpoint) -> None:  # noqa: ANN401 - a pa
 
 def _fill_self_attention(spec: Any, opened: Checkpoint, base: str) -> None:  # noqa: ANN401
     own = f"{base}.self_attn"
-    _fill_joined(spec.linear[0], opened, [f"{own}.{part}_proj" for part in "qkv"])
+    projections = [f"{own}.q_proj", f"{own}.k_proj", f"{own}.v_proj"]
+    _fill_joined(spec.linear[0], opened, projections)
     _fill_linear(spec.linear[1], opened, f"{own}.out_proj")
     _fill_norm(spec.layer_norm, opened, f"{own}_layer_norm")
 
@@ -155,4 +158,5 @@ def _fill_norm(spec: Any, opened: Checkpoint, name: str) -> None:  # noqa: ANN40
 if __name__ == "__main__":
     if len(sys.argv) not in (3, 4):
         sys.exit(USAGE)
-    write_ctranslate2(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    source, target, *options = sys.argv[1:]
+    write_ctranslate2(Path(source), Path(target), *options)

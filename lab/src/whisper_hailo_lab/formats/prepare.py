@@ -104,7 +104,8 @@ def _convert_once(
 ) -> Path:
     """Return the converted weights in the cache, and convert them if they are not there."""
     # The name has the hash of the weights, so that other weights of the same name are converted.
-    digest = "-".join(value[:12] for _, value in sorted(hashes.items())) or "none"
+    prefixes = [value[:12] for _, value in sorted(hashes.items())]
+    digest = "-".join(prefixes) or "none"
     suffix = SUFFIXES.get(wanted.form, "")
     name = f"{checkpoint.name}-{wanted.label}-{digest}-{__version__}{suffix}"
     target = cache_root() / "rivals" / name
@@ -164,7 +165,8 @@ def _run_script(environment: str, name: str, *paths: Path) -> None:
 def _run_module(system: str, module: str, checkpoint: Path, out: Path, stored: str) -> None:
     """Run a module in the environment of a system, or in this one."""
     python = process.find_interpreter(find_system(system).environment or system)
-    command = [str(python or sys.executable), "-m", module, str(checkpoint), str(out), stored]
+    command = [str(python or sys.executable), "-m", module]
+    command += [str(checkpoint), str(out), stored]
     _run_conversion(checkpoint, command)
 
 
@@ -179,5 +181,8 @@ def _hash_weights(path: Path) -> dict[str, str]:
         return {path.name: sha256(path)}
     if not path.is_dir():
         return {}
-    files = [file for file in sorted(path.iterdir()) if file.is_file() and file.suffix in WEIGHTS]
-    return {file.name: sha256(file) for file in files}
+    hashes = {}
+    for file in sorted(path.iterdir()):
+        if file.is_file() and file.suffix in WEIGHTS:
+            hashes[file.name] = sha256(file)
+    return hashes

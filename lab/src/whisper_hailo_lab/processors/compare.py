@@ -55,7 +55,8 @@ def compare_logits(model: str, here: Any, there: Any, exact: Any) -> dict[str, A
         bound = 2 * float(np.abs(here - exact).max())
         rms_bound = 2 * rms_of(here - exact)
     top = np.sort(here, axis=-1)
-    leads = top[:, -1] - top[:, -2] > LEAD * rms_bound
+    lead = top[:, -1] - top[:, -2]
+    leads = lead > LEAD * rms_bound
     same = here.argmax(axis=-1) == there.argmax(axis=-1)
     is_good = largest <= bound and rms <= rms_bound and bool(same[leads].all())
     return {

@@ -190,8 +190,9 @@ _NOT_SETTINGS: Final = frozenset({"model", "threads", "reasons"})
 def describe_source(source: RunSource) -> ReportSection:
     """Return the section about one run file's origin."""
     header = source.header
+    machine = header.machine
     versions = ", ".join(f"{name} {version}" for name, version in header.versions.items())
-    text = [f"{header.created}; {header.machine.label}; {header.machine.system}. {versions}."]
+    text = [f"{header.created}; {machine.label}; {machine.system}. {versions}."]
     if header.dataset:
         text.append(
             f"Data: {header.dataset}, {header.n_samples} recordings, "

@@ -118,8 +118,9 @@ def latency_table(source: RunSource) -> Table:
     def speed_up(row: Row) -> str:
         if base is None:
             return DASH
-        files = source.files
-        return format_number(paired_ratio(files[base.case.name], files[row["all"].case.name]), 2)
+        base_files = source.files[base.case.name]
+        own_files = source.files[row["all"].case.name]
+        return format_number(paired_ratio(base_files, own_files), 2)
 
     return make_table(
         _case_rows(source.systems),
@@ -155,7 +156,9 @@ def accuracy_table(summaries: Iterable[Summary]) -> Table:
 def _interval(scores: Evaluation) -> str:
     """Return the interval of the word error rate, such as `3.1-7.2 %`."""
     low, high = scores.wer_interval()
-    return f"{100 * low:.1f}-{100 * high:.1f} %" if math.isfinite(high) else DASH
+    if not math.isfinite(high):
+        return DASH
+    return f"{100 * low:.1f}-{100 * high:.1f} %"
 
 
 def hallucination_table(summaries: Iterable[Summary]) -> Table:

@@ -43,7 +43,8 @@ class Machine:
         """Short hash of the hardware; equal for runs that may be compared."""
         facts = asdict(self)
         facts.pop("system")
-        return hashlib.sha256(repr(sorted(facts.items())).encode()).hexdigest()[:12]
+        text = repr(sorted(facts.items()))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
     def label(self) -> str:

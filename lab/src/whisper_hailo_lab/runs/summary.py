@@ -163,6 +163,7 @@ def stage_ms(record: FileResult, stage: str) -> float | None:
             time of all), `encoder`, `decoder` (cross keys and values included), or a stage as
             systems name it.
     """
+    names: tuple[str, ...]
     match stage:
         case "total":
             return record.total_ms

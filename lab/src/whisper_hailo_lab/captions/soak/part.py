@@ -124,7 +124,8 @@ def _cause_faults(
     begin_s = time.monotonic()
     n_others = 0
     for minute in range(minutes):
-        time.sleep(max(0.0, begin_s + 60 * minute + _CALM_S - time.monotonic()))
+        fault_s = begin_s + 60 * minute + _CALM_S
+        time.sleep(max(0.0, fault_s - time.monotonic()))
         if minute < _LAST_KILL and minute % _KILL_EVERY == _KILL_EVERY - 1:
             name, cause = kill
         else:
@@ -132,8 +133,9 @@ def _cause_faults(
             n_others += 1
         start_s = time.time()
         cause()
-        end_s = start_s if name in _SHORT else time.time()
-        diary.add(Fault(name, start_s, end_s))
+        over_s = start_s if name in _SHORT else time.time()
+        diary.add(Fault(name, start_s, over_s))
         diary.note_page(browser)
         logger.info("minute %d: %s", minute, name)
-    time.sleep(max(0.0, begin_s + 60 * minutes - time.monotonic()))
+    end_s = begin_s + 60 * minutes
+    time.sleep(max(0.0, end_s - time.monotonic()))
