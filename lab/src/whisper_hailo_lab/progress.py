@@ -14,7 +14,12 @@ class StepProgress(StatusLine):
         super().__init__()
         self._begin_s = monotonic()
 
-    def __call__(self, done: int, total: int, name: str) -> None:
+    def __call__(
+        self,
+        done: int,
+        total: int,
+        name: str,
+    ) -> None:
         """Show the number of finished steps and the name of the current one."""
         elapsed = clock(monotonic() - self._begin_s)
         self.update(f"{done} of {total}, {elapsed}: {name}")

@@ -77,7 +77,11 @@ def mean_rate(scores: Sequence[Score]) -> float:
 
 
 def confidence_interval(
-    scores: Sequence[Score], *, level: float = 0.95, n_resamples: int = 1000, seed: int = 0
+    scores: Sequence[Score],
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
 ) -> tuple[float, float]:
     """Return the lower and the upper bound of a corpus rate.
 
@@ -128,7 +132,10 @@ def difference_interval(
 
 
 def resample_rates(
-    sides: Sequence[Sequence[Score]], level: float, n_resamples: int, seed: int
+    sides: Sequence[Sequence[Score]],
+    level: float,
+    n_resamples: int,
+    seed: int,
 ) -> NDArray[np.float64]:
     """Return corpus rates `(sides, draws)`; each draw has the same files on every side."""
     if not 0.0 < level < 1.0 or n_resamples < 1:

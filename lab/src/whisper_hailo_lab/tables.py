@@ -30,7 +30,10 @@ class _CellFormatter(string.Formatter):
     """Formatter of cell templates; see `Cell`."""
 
     def get_field(
-        self, field_name: str, args: Sequence[Any], _kwargs: Mapping[str, Any]
+        self,
+        field_name: str,
+        args: Sequence[Any],
+        _kwargs: Mapping[str, Any],
     ) -> tuple[Any, str]:
         """Return the value at a path, or `None` where the path ends early."""
         value = args[0]

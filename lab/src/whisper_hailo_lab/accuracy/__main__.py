@@ -128,7 +128,13 @@ def add_measure_options(parser: argparse.ArgumentParser) -> None:
 def run_measure(chosen: argparse.Namespace) -> int:
     """Run the plan; keep its result, or show that of another number of recordings."""
     use_cache(BUILD / "accuracy-cache")
-    result = measure_all(chosen.out, chosen.peers, chosen.part, chosen.limit, chosen.threads)
+    result = measure_all(
+        chosen.out,
+        chosen.peers,
+        chosen.part,
+        chosen.limit,
+        chosen.threads,
+    )
     if chosen.limit is not None:
         emit(json.dumps(result, indent=1) + "\n")
         return 0
@@ -144,7 +150,13 @@ def run_measure(chosen: argparse.Namespace) -> int:
 
 def run_words(chosen: argparse.Namespace) -> int:
     """Show how far word times are from the edges of joined clips."""
-    (setup,) = make_setups([chosen.model], ["int8"], ["default"], ["on"], ["detected"])
+    (setup,) = make_setups(
+        [chosen.model],
+        ["int8"],
+        ["default"],
+        ["on"],
+        ["detected"],
+    )
     joined = select_recordings(find_recordings(), [JOINED], None)
     with open_transcriber(setup, chosen.threads) as (transcriber, _):
 

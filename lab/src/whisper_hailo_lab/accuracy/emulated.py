@@ -42,7 +42,10 @@ CALIBRATION_SET: Final = "arctic_fraser"
 
 
 def prepare_emulated(
-    model: str, plan: str, out: Path, recordings: Sequence[SpeechRecording]
+    model: str,
+    plan: str,
+    out: Path,
+    recordings: Sequence[SpeechRecording],
 ) -> Path:
     """Convert a checkpoint with an 8-bit decoder and emulated Hailo forms.
 

@@ -46,7 +46,11 @@ def find_recordings() -> list[SpeechRecording]:
 
 
 def measure_all(
-    out: Path, peers: Path | None, names: list[str], limit: int | None, threads: int
+    out: Path,
+    peers: Path | None,
+    names: list[str],
+    limit: int | None,
+    threads: int,
 ) -> dict[str, Any]:
     """Measure the parts of the plan and return the kept result.
 

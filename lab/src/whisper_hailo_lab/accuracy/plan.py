@@ -71,17 +71,55 @@ def make_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]:
 def _peers() -> tuple[AccuracySetup, ...]:
     """Return our defaults, and the exact window with exact weights."""
     return (
-        *make_setups([MULTILINGUAL], ["int8"], ["default"], ["on", "off"], ["detected"]),
-        *make_setups([MULTILINGUAL], ["int8"], ["default"], ["on"], ["given"]),
-        *make_setups([MULTILINGUAL], ["none"], ["30"], ["on"], ["detected"]),
-        *make_setups([ENGLISH_MODEL], ["int8"], ["default"], ["on", "off"], ["detected"]),
-        *make_setups([ENGLISH_MODEL], ["none"], ["30"], ["on"], ["detected"]),
+        *make_setups(
+            [MULTILINGUAL],
+            ["int8"],
+            ["default"],
+            ["on", "off"],
+            ["detected"],
+        ),
+        *make_setups(
+            [MULTILINGUAL],
+            ["int8"],
+            ["default"],
+            ["on"],
+            ["given"],
+        ),
+        *make_setups(
+            [MULTILINGUAL],
+            ["none"],
+            ["30"],
+            ["on"],
+            ["detected"],
+        ),
+        *make_setups(
+            [ENGLISH_MODEL],
+            ["int8"],
+            ["default"],
+            ["on", "off"],
+            ["detected"],
+        ),
+        *make_setups(
+            [ENGLISH_MODEL],
+            ["none"],
+            ["30"],
+            ["on"],
+            ["detected"],
+        ),
     )
 
 
 def _windows(model: str) -> tuple[AccuracySetup, ...]:
     windows = ["default", "5", "10", "29", "30"]
-    return tuple(make_setups([model], ["none", "int8"], windows, ["off", "on"], ["detected"]))
+    return tuple(
+        make_setups(
+            [model],
+            ["none", "int8"],
+            windows,
+            ["off", "on"],
+            ["detected"],
+        )
+    )
 
 
 def _prompts() -> tuple[AccuracySetup, ...]:
@@ -117,7 +155,14 @@ def _emulated(model: str, bits: str, path: Path) -> tuple[AccuracySetup, ...]:
         engine = {"encoder_backend": "onnx", "encoder": str(path)}
         path = path.parent.parent
     return tuple(
-        AccuracySetup(str(path), "int8", None, times, engine=engine, label=f"{model}-{bits}")
+        AccuracySetup(
+            str(path),
+            "int8",
+            None,
+            times,
+            engine=engine,
+            label=f"{model}-{bits}",
+        )
         for times in (False, True)
     )
 

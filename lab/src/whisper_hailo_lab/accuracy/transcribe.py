@@ -115,7 +115,12 @@ def transcribe_all(
                 stack.callback(file.close)
             if any(file.needs(recording) for file in files for recording in recordings):
                 opened = open_transcriber(files[0].setup, threads)
-                _fill(files, recordings, work or transcribe_offline, *stack.enter_context(opened))
+                _fill(
+                    files,
+                    recordings,
+                    work or transcribe_offline,
+                    *stack.enter_context(opened),
+                )
         wanted = {recording.key for recording in recordings}
         for file in files:
             found[file.setup.name] = [

@@ -95,7 +95,12 @@ def find_edge_errors(words: Times, edges: Sequence[ClipEdges]) -> EdgeErrors:
         and _clip_of(start, edges) != _clip_of(end, edges)
         for start, end in words
     )
-    return EdgeErrors(tuple(starts), tuple(ends), len(words), n_across)
+    return EdgeErrors(
+        tuple(starts),
+        tuple(ends),
+        len(words),
+        n_across,
+    )
 
 
 def _clip_of(time_s: float, edges: Sequence[ClipEdges]) -> int:

@@ -96,7 +96,12 @@ OVERRUN_BLOCKS: Final = 1000
 class OverrunningSource(FileSource):
     """A file that loops by the clock, with an overrun of the sound card every 1000 blocks."""
 
-    def __init__(self, path: Path, loops: int, clock: FreeCore) -> None:
+    def __init__(
+        self,
+        path: Path,
+        loops: int,
+        clock: FreeCore,
+    ) -> None:
         super().__init__(path, real_time=True, now=clock.now, sleep=clock.sleep)
         self._loops = loops
         self._clock = clock
@@ -188,7 +193,11 @@ class EventLog:
 
 
 def caption_with_faults(
-    path: Path, engine: SpeechRecognizer, *, loops: int, seed: int = 0
+    path: Path,
+    engine: SpeechRecognizer,
+    *,
+    loops: int,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Caption a looping recording in real time by the clock of a free core, with faults.
 

@@ -214,7 +214,12 @@ def _print_grid(rows: list[PaddingRow], *, as_json: bool) -> None:
             emit(f"+ {row.got}\n")
 
 
-def _read_samples(path: Path, language: str, limit: int | None, seed: int) -> list[Sample]:
+def _read_samples(
+    path: Path,
+    language: str,
+    limit: int | None,
+    seed: int,
+) -> list[Sample]:
     """Return a recording, with its text if there is one, or some of a dataset."""
     from whisper_hailo_lab.data.datasets import Sample, read_dataset, reference_beside
 

@@ -61,7 +61,11 @@ PLANS: Final[dict[str, Variation]] = {
 
 
 def compare_settings(
-    name: str, dataset: Dataset, common: Case, progress: Progress, out: Path | None = None
+    name: str,
+    dataset: Dataset,
+    common: Case,
+    progress: Progress,
+    out: Path | None = None,
 ) -> tuple[RunRecords, ComparisonRecord]:
     """Run every value of a plan on the same files, in turns.
 
@@ -140,7 +144,11 @@ def _make_row(label: str, summary: Summary, ratio: float | None) -> dict[str, An
 
 
 def run_comparison(
-    name: str, dataset: Dataset | None, common: Case, progress: Progress, out: Path | None
+    name: str,
+    dataset: Dataset | None,
+    common: Case,
+    progress: Progress,
+    out: Path | None,
 ) -> ComparisonRecord:
     """Run one comparison.
 

@@ -245,4 +245,10 @@ def padding_chart(rows: Sequence[PaddingRow]) -> str:
             draw_bars(ax, names, values, title, labelled=ax is axes[0])
 
     title = "Settings against repetition"
-    return draw_chart("padding", title, draw, (1, len(panels)), len(rows)).svg
+    return draw_chart(
+        "padding",
+        title,
+        draw,
+        (1, len(panels)),
+        len(rows),
+    ).svg

@@ -220,7 +220,12 @@ def _read_manifest(path: Path, language: str) -> Iterator[Sample | Problem]:
             yield _read_manifest_line(path, number, line, language)
 
 
-def _read_manifest_line(path: Path, number: int, line: str, language: str) -> Sample | Problem:
+def _read_manifest_line(
+    path: Path,
+    number: int,
+    line: str,
+    language: str,
+) -> Sample | Problem:
     location = f"{path.name}:{number}"
     try:
         raw: dict[str, Any] = json.loads(line)
@@ -234,7 +239,12 @@ def _read_manifest_line(path: Path, number: int, line: str, language: str) -> Sa
     key = str(raw.get("id") or Path(audio).with_suffix("").as_posix())
     if not file.is_file():
         return Problem(key, f"{location} names {display_path(audio)}, which does not exist")
-    return Sample(key, file, text.strip(), str(raw.get("language") or language))
+    return Sample(
+        key,
+        file,
+        text.strip(),
+        str(raw.get("language") or language),
+    )
 
 
 def _find_recording(folder: Path, stem: str) -> Path | None:
@@ -303,7 +313,12 @@ class Prepared:
 
 
 def prepare_dataset(
-    source: Path, out: Path, *, count: int | None = STUDY_COUNT, seed: int = 0, language: str = "en"
+    source: Path,
+    out: Path,
+    *,
+    count: int | None = STUDY_COUNT,
+    seed: int = 0,
+    language: str = "en",
 ) -> Prepared:
     """Draw samples by a seed and write them as a flat folder.
 
@@ -344,7 +359,12 @@ def prepare_dataset(
     )
 
 
-def _receipt(dataset: Dataset, drawn: Dataset, seed: int, language: str) -> str:
+def _receipt(
+    dataset: Dataset,
+    drawn: Dataset,
+    seed: int,
+    language: str,
+) -> str:
     facts = {
         "source": dataset.name,
         "source_sha256": dataset.sha256,

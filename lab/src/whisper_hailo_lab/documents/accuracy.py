@@ -99,7 +99,12 @@ def _window_label(options: Row) -> str:
 
 def score_of(row: Row) -> Score:
     """Return the edit operations of a row."""
-    return Score(row["substitutions"], row["deletions"], row["insertions"], row["hits"])
+    return Score(
+        row["substitutions"],
+        row["deletions"],
+        row["insertions"],
+        row["hits"],
+    )
 
 
 def _rate_of(row: Row) -> str:

@@ -82,7 +82,12 @@ class SpeedRun:
         steps = [(many_ms - few_ms) / n_steps for many_ms, few_ms in pairs]
         return float(np.median(steps)) if steps else None
 
-    def _paired(self, first: str, second: str, stage: str) -> list[tuple[float, float]]:
+    def _paired(
+        self,
+        first: str,
+        second: str,
+        stage: str,
+    ) -> list[tuple[float, float]]:
         """Return the times of two cases in the rounds that both have."""
         times = {file.id: stage_ms(file, stage) for file in self.rounds(second)}
         pairs = []
@@ -263,7 +268,13 @@ def draw_speed_chart(run: RunRecords) -> str:
         draw_legend(axes[0], 3)
 
     title = "A window of 10 s, the same weights of tiny's size, one thread"
-    svg = draw_chart("speed", title, draw, (1, 1), len(bars) + 3).svg
+    svg = draw_chart(
+        "speed",
+        title,
+        draw,
+        (1, 1),
+        len(bars) + 3,
+    ).svg
     return f"<!-- run {hash_run(run)} -->\n{svg}"
 
 
@@ -271,7 +282,12 @@ def _stacked_bar(speed: SpeedRun, label: str) -> StackedBar:
     encoder_ms = speed.median_ms(label, "encode") or 0.0
     decoder_ms = speed.median_ms(label, "decoder") or 0.0
     total_ms = speed.median_ms(label, "work") or 0.0
-    return StackedBar(label, encoder_ms, decoder_ms, max(0.0, total_ms - encoder_ms - decoder_ms))
+    return StackedBar(
+        label,
+        encoder_ms,
+        decoder_ms,
+        max(0.0, total_ms - encoder_ms - decoder_ms),
+    )
 
 
 def make_comparison_tables(weights: str) -> dict[str, str]:

@@ -181,7 +181,11 @@ class _TaskTimes:
 
     @classmethod
     def make(
-        cls, task_s: float, archive: Archive, cluster: Cluster, costs: ArchiveCosts
+        cls,
+        task_s: float,
+        archive: Archive,
+        cluster: Cluster,
+        costs: ArchiveCosts,
     ) -> _TaskTimes:
         """Return the times of tasks of some seconds of audio."""
         send_s = task_s * SOUND_BYTES / cluster.node_bytes_s
@@ -196,7 +200,12 @@ class _TaskTimes:
         )
 
 
-def simulate_job(archive: Archive, cluster: Cluster, costs: ArchiveCosts, seed: int) -> JobOutcome:
+def simulate_job(
+    archive: Archive,
+    cluster: Cluster,
+    costs: ArchiveCosts,
+    seed: int,
+) -> JobOutcome:
     """Run a job in simulated time.
 
     Args:
@@ -230,7 +239,12 @@ def simulate_job(archive: Archive, cluster: Cluster, costs: ArchiveCosts, seed: 
     )
 
 
-def _run_tasks(n_tasks: int, cluster: Cluster, times: _TaskTimes, seed: int) -> tuple[float, int]:
+def _run_tasks(
+    n_tasks: int,
+    cluster: Cluster,
+    times: _TaskTimes,
+    seed: int,
+) -> tuple[float, int]:
     """Return when the last task is done, and how many were done twice."""
     chance = Random(seed).random  # noqa: S311 - of machines, not of keys
     readers = [0.0] * cluster.n_readers
@@ -271,7 +285,21 @@ def measure_driver(n_items: int) -> dict[str, float]:
     """Return what the driver does besides Ray, in processor seconds and bytes."""
     names = [f"{number:08}.flac" for number in range(n_items)]
     items = [Candidate(Item(name, f"/archive/{name}")) for name in names]
-    settings = JobSettings("scale", Settings("m", "e", "d", 30.0, 1.0, 1500, 1.0, 0.0, "none", 1))
+    settings = JobSettings(
+        "scale",
+        Settings(
+            "m",
+            "e",
+            "d",
+            30.0,
+            1.0,
+            1500,
+            1.0,
+            0.0,
+            "none",
+            1,
+        ),
+    )
     segments = tuple(_make_segment(number) for number in range(round(PIECE_S / SEGMENT_S)))
     with tempfile.TemporaryDirectory() as folder:
         job = BatchJob(Path(folder), settings, items).open()
@@ -298,7 +326,14 @@ def _make_segment(number: int) -> Segment:
     """Return a segment of random text, which compresses as badly as speech."""
     tokens = tuple(Random(number).choices(range(50_000), k=TOKENS))  # noqa: S311 - no key
     text = "".join(f" w{token}" for token in tokens)
-    return Segment(number * SEGMENT_S, (number + 1) * SEGMENT_S, text, tokens, -0.3, 0.1)
+    return Segment(
+        number * SEGMENT_S,
+        (number + 1) * SEGMENT_S,
+        text,
+        tokens,
+        -0.3,
+        0.1,
+    )
 
 
 def _allocated_bytes(make: Callable[[], object]) -> int:
@@ -396,7 +431,12 @@ def _describe_bottleneck(row: dict[str, Any]) -> str:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=first_line(__doc__))
-    parser.add_argument("--hours", type=float, default=SIZES[-1][1], help="at most")
+    parser.add_argument(
+        "--hours",
+        type=float,
+        default=SIZES[-1][1],
+        help="at most",
+    )
     parser.add_argument("--items", type=int, default=4096, help="of the job whose cost is measured")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

@@ -161,7 +161,12 @@ class FaultTally:
             self.errors[name] += 1
 
 
-def inject_faults(folder: Path, n_faults: int, seed: int, n_streams: int) -> dict[str, Any]:
+def inject_faults(
+    folder: Path,
+    n_faults: int,
+    seed: int,
+    n_streams: int,
+) -> dict[str, Any]:
     """Transcribe until some faults have happened, and return what came of it."""
     model = folder / "micro"
     machine = stand_in_chip()
@@ -234,7 +239,11 @@ def _warm_up(model: Path, engine: EngineOptions, files: list[Path]) -> None:
 
 
 def _transcribe_stream(
-    model: Path, engine: EngineOptions, texts: dict[Path, str], plan: FaultPlan, tally: FaultTally
+    model: Path,
+    engine: EngineOptions,
+    texts: dict[Path, str],
+    plan: FaultPlan,
+    tally: FaultTally,
 ) -> None:
     """Transcribe recordings one after another, as `transcribe` does with several files."""
     while not plan.is_done:
@@ -250,7 +259,12 @@ def _transcribe_stream(
                     break
 
 
-def _transcribe_file(transcriber: Transcriber, path: Path, text: str, tally: FaultTally) -> None:
+def _transcribe_file(
+    transcriber: Transcriber,
+    path: Path,
+    text: str,
+    tally: FaultTally,
+) -> None:
     begin_s = time.monotonic()
     try:
         is_right = transcriber.transcribe(path).text == text

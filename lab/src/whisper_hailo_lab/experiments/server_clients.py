@@ -100,7 +100,12 @@ def _form(name: str, file: bytes, fields: Mapping[str, str] = MappingProxyType({
     return b"".join((begin.encode(), file, b"\r\n--x--\r\n"))
 
 
-def _post(address: str, path: str, body: bytes, key: str = "") -> bytes:
+def _post(
+    address: str,
+    path: str,
+    body: bytes,
+    key: str = "",
+) -> bytes:
     headers = {"Content-Type": "multipart/form-data; boundary=x", "X-API-Key": key}
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE_S)
     try:

@@ -104,7 +104,13 @@ class _ClientLog:
 
 
 def measure_load(
-    protocol: str, ask: Ask, clients: int, *, seconds: float, server: int, expected: str
+    protocol: str,
+    ask: Ask,
+    clients: int,
+    *,
+    seconds: float,
+    server: int,
+    expected: str,
 ) -> Load:
     """Ask for some time with concurrent clients.
 

@@ -146,7 +146,11 @@ def _run_command(model: str, language: str, paths: Sequence[Path]) -> dict[Path,
 
 
 def ask_all(
-    protocol: str, clients: Sequence[Ask], expected: Sequence[str], server: int, seconds: float
+    protocol: str,
+    clients: Sequence[Ask],
+    expected: Sequence[str],
+    server: int,
+    seconds: float,
 ) -> ProtocolRow:
     """Ask once for each file and compare the words.
 
@@ -166,7 +170,13 @@ def ask_all(
         else:
             logger.info("%s: %r, the command: %r", protocol, answer, text)
     cpu_s = (processor_ms(server) - before_ms) / 1000
-    return ProtocolRow(protocol, n_same, len(clients), round(seconds, 1), round(cpu_s, 2))
+    return ProtocolRow(
+        protocol,
+        n_same,
+        len(clients),
+        round(seconds, 1),
+        round(cpu_s, 2),
+    )
 
 
 def write_files(recordings: Sequence[SpeechRecording], folder: Path) -> list[SpokenFile]:

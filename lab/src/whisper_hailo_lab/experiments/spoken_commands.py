@@ -138,7 +138,12 @@ def mix_scene(command: FloatArray, background: FloatArray | None, level_db: floa
     return samples
 
 
-def speak_command(address: str, audio: FloatArray, spoken_s: float, stop_s: float | None) -> Answer:
+def speak_command(
+    address: str,
+    audio: FloatArray,
+    spoken_s: float,
+    stop_s: float | None,
+) -> Answer:
     """Send audio in real time until its text comes.
 
     Args:
@@ -233,7 +238,12 @@ def measure_case(case: CommandCase, clips: Sequence[SpeechRecording]) -> Answers
     results: Answers = {name: [] for name in _PROGRAMS}
     with start_servers(case.model) as servers, ThreadPoolExecutor() as pool:
 
-        def ask(name: str, delay_s: float, audio: FloatArray, spoken_s: float) -> Answer:
+        def ask(
+            name: str,
+            delay_s: float,
+            audio: FloatArray,
+            spoken_s: float,
+        ) -> Answer:
             process, address = servers[name]
             time.sleep(delay_s)
             before_ms = processor_ms(process)

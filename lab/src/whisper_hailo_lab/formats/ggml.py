@@ -162,7 +162,12 @@ def _sizes(dims: Dimensions) -> tuple[int, ...]:
     )
 
 
-def _write_array(file: BinaryIO, name: str, array: AnyArray, stored: str) -> None:
+def _write_array(
+    file: BinaryIO,
+    name: str,
+    array: AnyArray,
+    stored: str,
+) -> None:
     """Write name, shape with the fastest axis first, and values of an array."""
     if name.startswith("encoder.conv") and array.ndim == 1:
         # Biases of convolutions are columns there.
@@ -201,7 +206,12 @@ def pack_q8_0(array: AnyArray) -> bytes:
         raise ModelError(f"rows of {array.shape[-1]} values are no whole number of q8_0 blocks")
     values = np.asarray(array, dtype=np.float32).reshape(-1, BLOCK)
     scales = np.abs(values).max(axis=1, keepdims=True) / np.float32(127.0)
-    inverse = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales > 0)
+    inverse = np.divide(
+        1.0,
+        scales,
+        out=np.zeros_like(scales),
+        where=scales > 0,
+    )
     blocks = np.empty(len(values), dtype=[("scale", "<f2"), ("values", "i1", (BLOCK,))])
     blocks["scale"] = scales[:, 0]
     blocks["values"] = np.rint(values * inverse)

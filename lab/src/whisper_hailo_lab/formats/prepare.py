@@ -100,7 +100,10 @@ def _has_form(path: Path, form: Form) -> bool:
 
 
 def _convert_once(
-    system: str, wanted: WantedForm, checkpoint: Path, hashes: dict[str, str]
+    system: str,
+    wanted: WantedForm,
+    checkpoint: Path,
+    hashes: dict[str, str],
 ) -> Path:
     """Return the converted weights in the cache, and convert them if they are not there."""
     # The name has the hash of the weights, so that other weights of the same name are converted.
@@ -123,7 +126,12 @@ def _convert_once(
     return target
 
 
-def _convert(system: str, wanted: WantedForm, checkpoint: Path, target: Path) -> None:
+def _convert(
+    system: str,
+    wanted: WantedForm,
+    checkpoint: Path,
+    target: Path,
+) -> None:
     sweep(target.parent, PREFIX)
     with scratch_directory(target.parent, PREFIX) as scratch:
         out = scratch / target.name
@@ -132,7 +140,12 @@ def _convert(system: str, wanted: WantedForm, checkpoint: Path, target: Path) ->
         out.replace(target)
 
 
-def _write_form(system: str, wanted: WantedForm, checkpoint: Path, out: Path) -> None:
+def _write_form(
+    system: str,
+    wanted: WantedForm,
+    checkpoint: Path,
+    out: Path,
+) -> None:
     match wanted.form:
         case "ggml":
             write_ggml(checkpoint, out, wanted.stored or "f16")
@@ -162,7 +175,13 @@ def _run_script(environment: str, name: str, *paths: Path) -> None:
     _run_conversion(paths[0], [str(python), str(script), *map(str, paths)])
 
 
-def _run_module(system: str, module: str, checkpoint: Path, out: Path, stored: str) -> None:
+def _run_module(
+    system: str,
+    module: str,
+    checkpoint: Path,
+    out: Path,
+    stored: str,
+) -> None:
     """Run a module in the environment of a system, or in this one."""
     python = process.find_interpreter(find_system(system).environment or system)
     command = [str(python or sys.executable), "-m", module]

@@ -67,7 +67,13 @@ class Harness:
             batch = cases[start : start + self.together]
             done = self._run_batch(batch, dataset, done, total)
 
-    def _run_batch(self, cases: Sequence[Case], dataset: Dataset, done: int, total: int) -> int:
+    def _run_batch(
+        self,
+        cases: Sequence[Case],
+        dataset: Dataset,
+        done: int,
+        total: int,
+    ) -> int:
         """Run cases in turns, and return the number of steps done."""
         processes: list[_CaseProcess] = []
         try:

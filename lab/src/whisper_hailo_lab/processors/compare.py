@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.cli.streams import emit
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.documents.processors import step_table
 from whisper_hailo_lab.program import first_line, run_program
 from whisper_hailo_lab.runs.results import read_result, write_result
@@ -34,7 +35,12 @@ differ by less than half of that, it is more than five: a probability below one 
 """
 
 
-def compare_logits(model: str, here: Any, there: Any, exact: Any) -> dict[str, Any]:  # noqa: ANN401
+def compare_logits(
+    model: str,
+    here: FloatArray,
+    there: FloatArray,
+    exact: FloatArray,
+) -> dict[str, Any]:
     """Return the differences of one model, over all steps.
 
     Quantised products also round activations to 8 bits, and a value at the edge of a step may be

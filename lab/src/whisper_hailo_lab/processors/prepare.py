@@ -51,7 +51,13 @@ FLOAT_ARITHMETIC: Final = 1
 """`accuracy_level` of float32 arithmetic."""
 
 
-def copy_model(model: str, quantize: str, target: Path, *, half: bool) -> Path:
+def copy_model(
+    model: str,
+    quantize: str,
+    target: Path,
+    *,
+    half: bool,
+) -> Path:
     """Convert a checkpoint into a model directory of its own."""
     options = ConvertOptions(quantize=quantize, encoder_quantize=quantize, half=half)
     shutil.copytree(resolve_model(model, options), target)
@@ -92,16 +98,32 @@ def draw_features(directory: Path, n_positions: int) -> FloatArray:
     return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
-def write_models(out: Path, name: str, *, codes: bool, float_kernels: bool) -> None:
+def write_models(
+    out: Path,
+    name: str,
+    *,
+    codes: bool,
+    float_kernels: bool,
+) -> None:
     """Write every quantisation of one size."""
     model = name
     if name != "micro":
         model = str(write_random_checkpoint(name, out.parent / name))
     for quantize in QUANTIZATIONS:
         is_float = quantize == "none"
-        directory = copy_model(model, quantize, out / f"{name}-{quantize}", half=not is_float)
+        directory = copy_model(
+            model,
+            quantize,
+            out / f"{name}-{quantize}",
+            half=not is_float,
+        )
         if codes and not is_float:
-            copy_model(model, quantize, out / f"{name}-{quantize}-codes", half=False)
+            copy_model(
+                model,
+                quantize,
+                out / f"{name}-{quantize}-codes",
+                half=False,
+            )
         if float_kernels:
             copy_with_float_kernels(directory)
 

@@ -63,7 +63,13 @@ def draw_stacked_bars(ax: Any, bars: Sequence[StackedBar], hatch: str | None) ->
         ax.barh(labels, widths, left=left, color=colour, label=name, hatch=hatch, edgecolor="white")
         left += widths
     for y, total in enumerate(left):
-        ax.text(total, y, f" {total:.0f}", va="center", fontsize=8)
+        ax.text(
+            total,
+            y,
+            f" {total:.0f}",
+            va="center",
+            fontsize=8,
+        )
     ax.invert_yaxis()
     ax.set_xlim(0, float(left.max()) * 1.15 or 1.0)
 
@@ -112,7 +118,11 @@ def use_log_axis(ax: Any) -> None:  # noqa: ANN401
 
 
 def draw_chart(
-    name: str, title: str, draw: Callable[[Any], None], grid: tuple[int, int], n_rows: int
+    name: str,
+    title: str,
+    draw: Callable[[Any], None],
+    grid: tuple[int, int],
+    n_rows: int,
 ) -> Chart:
     """Draw a chart as SVG and PNG; no byte depends on time or machine."""
     require_extra("bench", "a chart", "matplotlib")
@@ -137,4 +147,9 @@ def draw_chart(
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
         figure.savefig(png, format="png", dpi=110, metadata={"Software": None})
     text = svg.getvalue()
-    return Chart(name, title, text[text.index("<svg") :], png.getvalue())
+    return Chart(
+        name,
+        title,
+        text[text.index("<svg") :],
+        png.getvalue(),
+    )

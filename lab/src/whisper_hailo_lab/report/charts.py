@@ -73,7 +73,12 @@ def _measured_bar(label: str, times: Times) -> StackedBar:
 def _published_bar(row: PublishedRow) -> StackedBar:
     encoder_ms = row.encoder_ms or 0.0
     decoder_ms = row.decoder_ms or 0.0
-    return StackedBar(row.name, encoder_ms, decoder_ms, row.total_ms - encoder_ms - decoder_ms)
+    return StackedBar(
+        row.name,
+        encoder_ms,
+        decoder_ms,
+        row.total_ms - encoder_ms - decoder_ms,
+    )
 
 
 def tail_chart(source: RunSource) -> Chart | None:
@@ -86,7 +91,13 @@ def tail_chart(source: RunSource) -> Chart | None:
         ax = axes[0]
         for y, (system, times) in enumerate(timed):
             files = [file.total_ms for file in source.files[system.case.name] if not file.error]
-            ax.plot(files, [y] * len(files), "|", color=GREY, markersize=9)
+            ax.plot(
+                files,
+                [y] * len(files),
+                "|",
+                color=GREY,
+                markersize=9,
+            )
             # The legend takes its labels from the first case.
             median = "median" if y == 0 else None
             percentile = "95th percentile" if y == 0 else None
@@ -196,19 +207,42 @@ def scatter_chart(source: RunSource) -> Chart | None:
     return draw_chart("scatter", "Accuracy against time", draw, (1, 2), 9)
 
 
-def _draw_numbered_point(ax: Any, number: int, system: Summary, times: Times) -> None:  # noqa: ANN401
+def _draw_numbered_point(
+    ax: Any,  # noqa: ANN401 - matplotlib has no types
+    number: int,
+    system: Summary,
+    times: Times,
+) -> None:
     point = (times.median_ms, 100 * system.simple.mean_wer)
     colour = BLUE if system.case.system == "ours" else RED
     ax.plot(*point, "o", color=colour)
-    ax.annotate(str(number), point, (4, 4), textcoords="offset points", fontsize=8)
+    ax.annotate(
+        str(number),
+        point,
+        (4, 4),
+        textcoords="offset points",
+        fontsize=8,
+    )
     # An empty series puts number and name into the legend.
-    ax.plot([], [], " ", label=f"{number}  {system.case.name}")
+    ax.plot(
+        [],
+        [],
+        " ",
+        label=f"{number}  {system.case.name}",
+    )
 
 
 def _draw_named_point(ax: Any, row: PublishedRow) -> None:  # noqa: ANN401
     point = (row.total_ms, 100 * row.wer)
     ax.plot(*point, "o", mfc="none", color=GREY)
-    ax.annotate(row.name, point, (0, 6), textcoords="offset points", fontsize=7, ha="center")
+    ax.annotate(
+        row.name,
+        point,
+        (0, 6),
+        textcoords="offset points",
+        fontsize=7,
+        ha="center",
+    )
 
 
 def comparison_chart(record: ComparisonRecord) -> Chart | None:
@@ -216,7 +250,13 @@ def comparison_chart(record: ComparisonRecord) -> Chart | None:
     if record.name not in _COMPARISONS or not record.rows:
         return None
     title, draw = _COMPARISONS[record.name]
-    return draw_chart(record.name, title, lambda axes: draw(axes, record.rows), (1, 2), 6)
+    return draw_chart(
+        record.name,
+        title,
+        lambda axes: draw(axes, record.rows),
+        (1, 2),
+        6,
+    )
 
 
 def _draw_cache(axes: Any, rows: Sequence[Row]) -> None:  # noqa: ANN401
@@ -329,7 +369,13 @@ def _stage_svg(index: int) -> str:
     return "".join(parts)
 
 
-def _text_svg(x: float, y: int, text: str, size: int, weight: int) -> str:
+def _text_svg(
+    x: float,
+    y: int,
+    text: str,
+    size: int,
+    weight: int,
+) -> str:
     return (
         f'<text x="{x:g}" y="{y}" text-anchor="middle" font-size="{size}" '
         f'font-weight="{weight}">{escape(text)}</text>'

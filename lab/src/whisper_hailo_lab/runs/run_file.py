@@ -59,7 +59,13 @@ class RunWriter:
         OutputError: the file cannot be written.
     """
 
-    def __init__(self, path: Path, header: RunHeader, *, append: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        header: RunHeader,
+        *,
+        append: bool = False,
+    ) -> None:
         self._path = path
         is_continued = append and path.is_file() and path.stat().st_size > 0
         if is_continued:

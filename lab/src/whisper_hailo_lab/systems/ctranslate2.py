@@ -83,7 +83,10 @@ class CTranslate2(WholeModel):
         return SystemResult(self._tokenizer.decode(tokens).strip(), stages_ms, len(tokens))
 
     def _transcribe_window(
-        self, audio: FloatArray, language: str, stages_ms: dict[str, float]
+        self,
+        audio: FloatArray,
+        language: str,
+        stages_ms: dict[str, float],
     ) -> list[int]:
         """Return the token ids of one window, and add its times to those of the stages."""
         import ctranslate2
@@ -101,7 +104,10 @@ class CTranslate2(WholeModel):
         prompt = [f"<|{name}|>" for name in ("startoftranscript", language, "transcribe")]
         prompt.append("<|notimestamps|>")
         results = self._model.generate(
-            encoded, [prompt], beam_size=1, **self._length_options(len(prompt))
+            encoded,
+            [prompt],
+            beam_size=1,
+            **self._length_options(len(prompt)),
         )
         ids: list[int] = results[0].sequences_ids[0]
         times.append(perf_counter())

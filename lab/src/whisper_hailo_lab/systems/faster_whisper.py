@@ -91,7 +91,12 @@ class FasterWhisper(WholeModel):
 class _TimedCall:
     """A timed callable that also has the attributes of the original."""
 
-    def __init__(self, original: Callable[..., Any], stage: str, owner: FasterWhisper) -> None:
+    def __init__(
+        self,
+        original: Callable[..., Any],
+        stage: str,
+        owner: FasterWhisper,
+    ) -> None:
         self._original = original
         self._stage = stage
         self._owner = owner

@@ -89,7 +89,12 @@ class Ours:
             yield
 
 
-def _watch_part(name: str, part: object, watch: ComponentWatch, stack: ExitStack) -> None:
+def _watch_part(
+    name: str,
+    part: object,
+    watch: ComponentWatch,
+    stack: ExitStack,
+) -> None:
     """Pass the watched methods of one object through `watch` until the stack unwinds."""
     for method in WATCHED:
         if hasattr(part, method):

@@ -211,7 +211,10 @@ class _Bench:
     """A transcriber whose decoder and tokenizer are timed, and its recording."""
 
     def __init__(
-        self, transcriber: Transcriber, samples: FloatArray, options: DecodingOptions
+        self,
+        transcriber: Transcriber,
+        samples: FloatArray,
+        options: DecodingOptions,
     ) -> None:
         self._samples = samples
         self._options = options

@@ -184,7 +184,11 @@ def score_soak(folder: Path, model: str) -> dict[str, Any]:
 
 
 def _score_events(
-    runs: list[EventRun], faults: list[Fault], played: list[Played], model: str, folder: Path
+    runs: list[EventRun],
+    faults: list[Fault],
+    played: list[Played],
+    model: str,
+    folder: Path,
 ) -> dict[str, Any]:
     taking = [fault for fault in faults if fault.takes_sound]
     calm = undisturbed_clips(played, taking)

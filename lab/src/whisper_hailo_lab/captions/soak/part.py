@@ -40,7 +40,12 @@ FaultKind = tuple[str, Callable[[], None]]
 """Name and cause of a fault."""
 
 
-def run_soak(model: str, minutes: int, folder: Path, seed: int = 0) -> None:
+def run_soak(
+    model: str,
+    minutes: int,
+    folder: Path,
+    seed: int = 0,
+) -> None:
     """Caption a microphone by the real command, with one fault a minute.
 
     Args:
@@ -118,7 +123,11 @@ def _other_faults(sound: SoundServer, service: Service, browser: Browser) -> lis
 
 
 def _cause_faults(
-    minutes: int, kill: FaultKind, others: list[FaultKind], diary: Diary, browser: Browser
+    minutes: int,
+    kill: FaultKind,
+    others: list[FaultKind],
+    diary: Diary,
+    browser: Browser,
 ) -> None:
     """Cause one fault in each minute, and note its time."""
     begin_s = time.monotonic()

@@ -151,7 +151,15 @@ class Speaker(Closing):
                     check=False,
                 )
                 is_whole = done.returncode == 0
-            self._report(Played(str(clip), text_beside(clip), start_s, time.time(), is_whole))
+            self._report(
+                Played(
+                    str(clip),
+                    text_beside(clip),
+                    start_s,
+                    time.time(),
+                    is_whole,
+                )
+            )
             self._closed.wait(float(self._rng.uniform(*_PAUSES_S)))
 
 

@@ -60,7 +60,13 @@ class Service(Closing):
         stderr: lines of standard error, each after the number of its start.
     """
 
-    def __init__(self, model: str, folder: Path, environment: dict[str, str], port: int) -> None:
+    def __init__(
+        self,
+        model: str,
+        folder: Path,
+        environment: dict[str, str],
+        port: int,
+    ) -> None:
         self._command = [sys.executable, "-m", "whisper_hailo", "caption", "--model", model]
         self._command += ["--threads", "1", "--min-partial", str(PARTIAL_S), "--mic", "default"]
         self._command += ["--web", "--web-port", str(port)]
