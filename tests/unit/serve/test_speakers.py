@@ -130,6 +130,13 @@ def test_diarized_json_refuses_wrong_known_speakers(
     assert answer.json()["error"]["message"]
 
 
+def test_fields_of_a_form_are_bounded_together(web: TestClient) -> None:
+    fields = {"keywords[]": ["x" * (1 << 20)] * 13}
+    answer = transcribe(web, DEMO, **fields)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"]
+
+
 def test_known_speakers_need_diarized_json(web: TestClient, talk: Path) -> None:
     fields = {"known_speaker_names[]": ["a"], "known_speaker_references[]": [_sample(0, 3.0)]}
     assert transcribe(web, talk, **fields).status_code == 400
