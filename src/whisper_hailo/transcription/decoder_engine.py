@@ -24,6 +24,7 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.word_timestamps import align_words, trim_pauses, words_into_segments
 from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.endings import trim_endings
 from whisper_hailo.transcription.missed_speech import (
     MAX_ROUNDS,
     join_continuation,
@@ -117,6 +118,8 @@ class DecoderEngine:
                     self._options,
                 )
                 result = self._add_words(state, row, request, result)
+                if request.draft is None:  # live audio ends where its speech does
+                    result = trim_endings(result, lambda: self._detector)
                 results.append(self._add_untranscribed(request, result, own.likely.get(row, "")))
             return results
 

@@ -33,7 +33,7 @@ from whisper_hailo.transcription.longform.planner import WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlanner
 from whisper_hailo.transcription.longform.speech import SpeechPlanner
 from whisper_hailo.transcription.longform.speech_gate import SpeechGate
-from whisper_hailo.transcription.segments import round_times
+from whisper_hailo.transcription.segments import round_times, start_after
 from whisper_hailo.transcription.untranscribed import subtract_text
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 
@@ -225,6 +225,8 @@ class Recording(Closing):
             # Words that nobody asked for only served to join windows.
             words = segment.words if self.options.word_timestamps else ()
             rounded = round_times(replace(segment, words=words))
+            if self.segments:
+                rounded = start_after(rounded, self.segments[-1].end_s)
             if self._speakers is None:
                 self.segments.append(rounded)
             else:

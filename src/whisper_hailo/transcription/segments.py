@@ -150,6 +150,20 @@ def _round_start_and_end(timed: TimedT) -> TimedT:
     return replace(timed, start_s=round(timed.start_s, 4), end_s=round(timed.end_s, 4))
 
 
+def start_after(segment: Segment, end_s: float) -> Segment:
+    """Return the segment, with its words, starting where the previous one ends at the earliest.
+
+    At the seam of two windows their times differ by an encoder position or two.
+    """
+    if segment.start_s >= end_s:
+        return segment
+    words = tuple(
+        replace(word, start_s=max(word.start_s, end_s), end_s=max(word.end_s, end_s))
+        for word in segment.words
+    )
+    return replace(segment, start_s=end_s, end_s=max(segment.end_s, end_s), words=words)
+
+
 def spread_words(segments: Sequence[Segment], tokenizer: Tokenizer) -> list[Segment]:
     """Add words without alignment, timed by their letters: good enough to join windows."""
     eot = tokenizer.special.eot
