@@ -137,8 +137,8 @@ class UploadSpeakers:
             diarizer = self._finder.load()
             turns = diarizer.diarize(blocks())
             prints = [diarizer.reference_print(sample) for sample in samples]
-            known = np.array(prints, np.float32).reshape(-1, PRINT_SIZE)
-            matches = match_known_speakers(turns.prints, known)
+            sample_prints = np.array(prints, np.float32).reshape(-1, PRINT_SIZE)
+            matches = match_known_speakers(turns.prints, sample_prints)
             return SpeakerAttribution(turns, label_speakers(matches, names))
 
         async with self._free:

@@ -60,10 +60,11 @@ class SpeakerAttribution:
     def __init__(self, turns: SpeakerTurns, names: Sequence[str] = ()) -> None:
         spans = []
         for speaker in range(turns.n_speakers):
-            own = [turn for turn in turns.turns if turn.speaker == speaker]
+            turns_of_one = [turn for turn in turns.turns if turn.speaker == speaker]
             spans.append(
                 _SpeakerSpans(
-                    tuple(turn.start_s for turn in own), tuple(turn.end_s for turn in own)
+                    tuple(turn.start_s for turn in turns_of_one),
+                    tuple(turn.end_s for turn in turns_of_one),
                 )
             )
         self._spans = spans

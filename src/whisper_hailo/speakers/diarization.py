@@ -121,8 +121,8 @@ class SpeakerDiarizer(Closing):
         window = audio[:_REFERENCE_SAMPLES]
         activity = self._segmentation.segment(window)
         begin, end = middle_frames(is_first=True, is_last=True)
-        found = self._print_pieces(window, activity, 0, begin, end)
-        weighted = [voice_print * piece.seconds for piece, voice_print in found]
+        printed = self._print_pieces(window, activity, 0, begin, end)
+        weighted = [voice_print * piece.seconds for piece, voice_print in printed]
         total = np.sum(weighted, axis=0) if weighted else np.zeros(PRINT_SIZE, np.float32)
         return normalize(total.astype(np.float32))
 

@@ -67,7 +67,7 @@ def middle_frames(is_first: bool, is_last: bool) -> tuple[int, int]:
 def cut_pieces(activity: WindowActivity, window: int, begin: int, end: int) -> list[Piece]:
     """Return the pieces in frames `begin` to `end` of a window.
 
-    A piece ends where another voice speaks, alone or at the same time, or nobody for half a second.
+    A piece ends where another voice speaks alone, or no voice does for half a second.
     """
     pieces: list[Piece] = []
     stretch: list[int] = []
@@ -76,10 +76,11 @@ def cut_pieces(activity: WindowActivity, window: int, begin: int, end: int) -> l
         speaker = int(activity.alone[frame])
         if speaker < 0:
             continue
-        ends = stretch and (speaker != voice or (frame - stretch[-1]) * FRAME_S > _PAUSE_S)
-        if ends:
-            pieces += _split_stretch(stretch, window, voice)
-            stretch = []
+        if stretch:
+            is_after_pause = (frame - stretch[-1]) * FRAME_S > _PAUSE_S
+            if speaker != voice or is_after_pause:
+                pieces += _split_stretch(stretch, window, voice)
+                stretch = []
         voice = speaker
         stretch.append(frame)
     if stretch:

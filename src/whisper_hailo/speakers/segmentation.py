@@ -129,22 +129,22 @@ def cut_windows(blocks: Iterable[FloatArray]) -> Iterator[tuple[FloatArray, bool
     With each comes whether it is the last; that one may be shorter.
     """
     pieces_left = iter(blocks)
-    held = np.empty(0, np.float32)
+    buffer = np.empty(0, np.float32)
     has_more = True
     while has_more:
-        pieces = [held]
-        n_held = held.size
+        pieces = [buffer]
+        n_samples = buffer.size
         # One sample more than a window tells that another window follows.
-        while n_held <= WINDOW_SAMPLES and has_more:
+        while n_samples <= WINDOW_SAMPLES and has_more:
             block = next(pieces_left, None)
             if block is None:
                 has_more = False
             else:
                 pieces.append(block)
-                n_held += block.size
-        held = np.concatenate(pieces)
-        while held.size > WINDOW_SAMPLES:
-            yield held[:WINDOW_SAMPLES], False
-            held = held[HOP_SAMPLES:]
-    if held.size:
-        yield held, True
+                n_samples += block.size
+        buffer = np.concatenate(pieces)
+        while buffer.size > WINDOW_SAMPLES:
+            yield buffer[:WINDOW_SAMPLES], False
+            buffer = buffer[HOP_SAMPLES:]
+    if buffer.size:
+        yield buffer, True

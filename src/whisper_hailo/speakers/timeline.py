@@ -86,14 +86,14 @@ def _name_frames(
 
     `None` where it has no name at all.
     """
-    known = np.flatnonzero((window.alone == voice) & (people >= 0))
-    if not known.size:
+    named_frames = np.flatnonzero((window.alone == voice) & (people >= 0))
+    if not named_frames.size:
         return None
     frames = np.arange(N_FRAMES)
-    after = np.searchsorted(known, frames).clip(0, known.size - 1)
+    after = np.searchsorted(named_frames, frames).clip(0, named_frames.size - 1)
     before = np.maximum(after - 1, 0)
-    is_after_nearer = np.abs(known[after] - frames) <= np.abs(known[before] - frames)
-    nearest = np.where(is_after_nearer, known[after], known[before])
+    is_after_nearer = np.abs(named_frames[after] - frames) <= np.abs(named_frames[before] - frames)
+    nearest = np.where(is_after_nearer, named_frames[after], named_frames[before])
     return np.asarray(people[nearest])
 
 
@@ -105,6 +105,7 @@ def _choose_speakers(activity: FloatArray, total: FloatArray) -> NDArray[np.bool
         total: `(n_frames,)` mean number of voices.
     """
     n_active = np.floor(total + 0.5)
+    # The rank of each person in a frame: the inverse of the order by activity.
     ranks = np.argsort(np.argsort(-activity, axis=1, kind="stable"), axis=1, kind="stable")
     speaks: NDArray[np.bool_] = (ranks < n_active[:, np.newaxis]) & (activity >= _LEAST_ACTIVITY)
     return speaks
