@@ -70,6 +70,7 @@ class SpeakerAttribution:
         self._spans = spans
         self._names = names
         self._previous: int | None = None
+        self._ends_sentence = True
 
     def attribute(self, segment: Segment) -> list[Segment]:
         """Return a segment with its speaker, cut where the speaker changes.
@@ -116,22 +117,29 @@ class SpeakerAttribution:
     def _move_to_sentence_ends(self, words: Sequence[Word], speakers: list[int]) -> list[int]:
         """Return the speakers with changes moved to a sentence's end one or two words away.
 
-        Whisper writes the end of a sentence where somebody stops; its times are less exact.
+        Whisper writes the end of a sentence where somebody stops; its times are less exact. The
+        start of a segment is such an end, unless the one before it ended within a sentence.
         """
         moved = list(speakers)
         for change in range(1, len(speakers)):
-            if speakers[change] == speakers[change - 1] or _ends_sentence(words[change - 1]):
+            if speakers[change] == speakers[change - 1] or self._is_sentence_end(words, change):
                 continue
             for shift in (1, -1, 2, -2):
                 target = change + shift
-                if not 0 < target < len(words) or not _ends_sentence(words[target - 1]):
+                if not 0 <= target <= len(words) or not self._is_sentence_end(words, target):
                     continue
-                if abs(words[target].start_s - words[change].start_s) > _SLIP_S:
+                target_s = words[target].start_s if target < len(words) else words[-1].end_s
+                if abs(target_s - words[change].start_s) > _SLIP_S:
                     continue
                 for index in range(min(change, target), max(change, target)):
                     moved[index] = speakers[change - 1] if shift > 0 else speakers[change]
                 break
+        self._ends_sentence = _ends_sentence(words[-1])
         return moved
+
+    def _is_sentence_end(self, words: Sequence[Word], index: int) -> bool:
+        """Return whether a sentence ends before a word."""
+        return self._ends_sentence if index == 0 else _ends_sentence(words[index - 1])
 
     def _cut(self, segment: Segment, begin: int, end: int, speaker: int) -> Segment:
         """Return the words `begin` to `end` of a segment as one of its own."""

@@ -53,6 +53,21 @@ def test_attribute_moves_change_to_sentence_end() -> None:
     assert _parts(turns, early) == [("We went out.", 0), ("Oh,", 1)]
 
 
+def test_attribute_moves_change_to_ends_of_the_segment() -> None:
+    turns = _turns((0, 2.25, 0), (2.25, 5, 1))
+    first_word = _segment(("And", 2, 2.3), ("I'm", 2.3, 3), ("here.", 3, 4))
+    assert _parts(turns, first_word) == [("And I'm here.", 1)]
+    last_word = _segment(("From", 0, 1), ("Chicago", 1, 2.2), ("also.", 2.3, 2.6))
+    assert _parts(turns, last_word) == [("From Chicago also.", 0)]
+
+
+def test_attribute_within_a_sentence_of_two_segments_changes_nothing() -> None:
+    attribution = SpeakerAttribution(_turns((0, 2.25, 0), (2.25, 5, 1)))
+    attribution.attribute(_segment(("they", 0, 1), ("call", 1, 2)))
+    parts = attribution.attribute(_segment(("me", 2, 2.2), ("well", 2.3, 3), ("so.", 3, 4)))
+    assert [(part.text, part.speaker) for part in parts] == [("me", 0), ("well so.", 1)]
+
+
 def test_attribute_far_sentence_end_changes_nothing() -> None:
     segment = _segment(("We", 0, 1), ("go", 1, 2), ("out", 2, 3), ("now.", 3, 4), ("Oh", 4, 5))
     assert _parts(_turns((0, 2, 0), (2, 5, 1)), segment) == [("We go", 0), ("out now. Oh", 1)]
