@@ -43,7 +43,7 @@ class FixedRunner(Closing, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedState:
-    """A batch of hypotheses between two runs: nothing but what the graph is fed.
+    """A batch of hypotheses between two runs: the graph's inputs, and nothing else.
 
     Audio features `(batch, n_positions, d_model)` float32, tokens `(batch, n_tokens)` int64, left
     padding included, and `(batch,)` int64 columns of each row's first real token.
@@ -148,7 +148,13 @@ class FixedDecoder(Closing):
 class OnnxFixedRunner(OneGraph):
     """An ONNX graph of one row at a time, called `fixed-fp32`, `fixed-int8` or as it is given."""
 
-    def __init__(self, path: Path, spec: ModelSpec, threads: int = 0, name: str = "") -> None:
+    def __init__(
+        self,
+        path: Path,
+        spec: ModelSpec,
+        threads: int = 0,
+        name: str = "",
+    ) -> None:
         signature = read_signature(path)
         names = fixed_inputs(signature)
         if names is None:

@@ -36,7 +36,7 @@ _NEVER_S: Final = 1e9
 class Moonshine(Closing):
     """A Moonshine model, from a folder of weights or the package's own server and its cache.
 
-    A streaming model keeps its state while audio continues, and is given only what is new.
+    A streaming model keeps its state while audio continues, and is given only the new audio.
     """
 
     def __init__(self, source: str = SIZES[0], size: str | None = None) -> None:

@@ -214,7 +214,7 @@ class CachedDecoder(Closing):
         positions = np.ascontiguousarray(positions, dtype=np.int64)
         first = check_step(tokens, state, first, self.spec)
         n_new = tokens.shape[1]
-        # `GroupQueryAttention` refuses it behind a cache, with a message that helps nobody.
+        # `GroupQueryAttention` refuses it behind a cache, without saying why.
         if n_new > 1 and state.batch > 1 and state.n_tokens:
             raise ShapeError(
                 f"{n_new} tokens for each of {state.batch} rows behind others, the runtime takes "

@@ -256,7 +256,13 @@ class ForeignEncoder(OneGraph):
     unless another one is given.
     """
 
-    def __init__(self, path: Path, spec: ModelSpec, threads: int = 0, name: str = "") -> None:
+    def __init__(
+        self,
+        path: Path,
+        spec: ModelSpec,
+        threads: int = 0,
+        name: str = "",
+    ) -> None:
         signature = read_signature(path)
         self.spec = spec
         ((self._input, self._port), *others) = signature.inputs.items()

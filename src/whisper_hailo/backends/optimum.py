@@ -138,8 +138,10 @@ def _check_inputs(signature: Signature) -> None:
         name for name in signature.inputs if name not in _INPUTS and not name.startswith(PAST)
     ]
     if unknown or not IDS & signature.inputs.keys():
-        what = f"input {unknown[0]}" if unknown else "no token ids"
-        raise ModelError(f"{display_path(signature.path)} has {what}, no Whisper decoder; {_AGAIN}")
+        problem = f"input {unknown[0]}" if unknown else "no token ids"
+        raise ModelError(
+            f"{display_path(signature.path)} has {problem}, no Whisper decoder; {_AGAIN}"
+        )
 
 
 def _check_sizes(first: Signature, later: Signature, spec: ModelSpec) -> None:
@@ -147,7 +149,7 @@ def _check_sizes(first: Signature, later: Signature, spec: ModelSpec) -> None:
     dims = spec.dims
     heads = f"{dims.n_decoder_heads} heads of {dims.head_size}"
     cache = next(port for name, port in later.inputs.items() if name.startswith(PAST))
-    for signature, port, axis, size, what in (
+    for signature, port, axis, size, expected in (
         (first, first.inputs[FEATURES], 2, dims.d_model, f"a width of {dims.d_model}"),
         (first, first.outputs["logits"], 2, dims.n_vocab, f"{dims.n_vocab} tokens"),
         (later, cache, 1, dims.n_decoder_heads, heads),
@@ -159,8 +161,8 @@ def _check_sizes(first: Signature, later: Signature, spec: ModelSpec) -> None:
         if stated != size:
             shape = ", ".join(map(str, port.shape))
             raise ModelError(
-                f"{display_path(signature.path)} has ({shape}), {spec.name} has {what}; decoder "
-                "and --model must be of one model"
+                f"{display_path(signature.path)} has ({shape}), {spec.name} has {expected}; "
+                "decoder and --model must be of one model"
             )
 
 
@@ -198,7 +200,7 @@ class OptimumState:
 class OptimumDecoder(Closing):
     """The decoder of an Optimum export, with its cache in the runtime's memory.
 
-    Padding is real: zero rows behind the features cost what other positions cost. Later tokens are
+    Padding is real: zero rows behind the features cost as much as other positions. Later tokens are
     fed one at a time: exports traced with one token have no causal mask for more. `path` is the
     export's directory, or one of its graphs. The name is `optimum-merged-int8` and so on.
     """
@@ -307,7 +309,13 @@ class OptimumDecoder(Closing):
         after = replace(state, cache=cache, n_tokens=state.n_tokens + tokens.shape[1])
         return logits.numpy().astype(np.float32, copy=False), after
 
-    def _array(self, name: str, port: Port, tokens: IntArray, state: OptimumState) -> NDArray[Any]:
+    def _array(
+        self,
+        name: str,
+        port: Port,
+        tokens: IntArray,
+        state: OptimumState,
+    ) -> NDArray[Any]:
         """Return the array of one input."""
         batch, n_new = tokens.shape
         n_tokens = state.n_tokens + n_new

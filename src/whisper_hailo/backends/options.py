@@ -60,7 +60,7 @@ DECODER_BACKENDS: Final = (AUTO, "cached", "optimum", "fixed", "hailo", "emulato
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """The encoder and decoder of a run; what is left out is the model directory's own."""
+    """The encoder and decoder of a run, by default the model directory's own."""
 
     encoder: Path | None = flag(
         None, "ONNX graph, HEF, or Optimum directory.", ENGINE, shown="the model's"

@@ -1,4 +1,4 @@
-"""Selection of a backend for each half of the model, with the reasons for what `auto` takes."""
+"""Selection of a backend for each half of the model, with the reasons for `auto`'s choice."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def engine_window_s(
 
 
 def find_npu() -> tuple[str | None, str]:
-    """Return the chip that HEFs can run on, such as `hailo8l`, or `None`, and what was found."""
+    """Return the chip that HEFs can run on, such as `hailo8l`, or `None`; and a description."""
     from whisper_hailo.backends.hailo.binding import why_no_binding
 
     reason = why_no_binding()
@@ -265,9 +265,9 @@ def _model_directory(request: BackendRequest, path: Path | None) -> tuple[Path, 
         if size != run_sizes[name]
     ]
     if differences or path_spec.tokens != spec.tokens:
-        what = ", ".join(differences) or "their control tokens"
+        names = ", ".join(differences) or "their control tokens"
         raise ModelError(
-            f"{display_path(path)} and model {spec.name} differ: {what}; they must be of one model"
+            f"{display_path(path)} and model {spec.name} differ: {names}; they must be of one model"
         )
     return path, path_spec
 

@@ -31,7 +31,7 @@ _REASON_TAIL: Final = 135
 
 
 class running:  # noqa: N801 - used as a function
-    """Turn what an engine raises, of a dozen unrelated classes, into a `ModelError` of one line.
+    """Turn an engine's exceptions, of a dozen unrelated classes, into a `ModelError` of one line.
 
     It is a class, since a generator takes three times as long around every pass (0.7 instead of
     0.2 µs).
@@ -121,7 +121,7 @@ def open_graph(
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = FATAL_ONLY
     # A plan of memory for each set of sizes would be made at every step of a growing text, and its
-    # block be held beside what the first run took (docs/measurements/speed.md).
+    # block be held beside the first run's (docs/measurements/speed.md).
     options.enable_mem_pattern = False
     # One arena for all sessions: the decoder may use the memory that the encoder gave back.
     _register_arena()

@@ -1,4 +1,4 @@
-"""Silence keys: what a checkpoint's own encoder makes of the silence behind speech.
+"""Silence keys: the output of a checkpoint's own encoder for the silence behind speech.
 
 A decoder hears a short window as if the rest of 30 s were silent. Zero rows in the place of that
 silence park its attention where the model was never trained: real `base` then leaves clauses out,

@@ -96,7 +96,14 @@ def cache_names(kind: str, n_layers: int) -> tuple[str, ...]:
 def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 - a C++ class
     """Let the runtime write an output into a contiguous array, which must outlive the run."""
     address = array.__array_interface__["data"][0]  # array.ctypes makes objects, each time
-    io.bind_output(name, "cpu", 0, array.dtype.type, array.shape, address)
+    io.bind_output(
+        name,
+        "cpu",
+        0,
+        array.dtype.type,
+        array.shape,
+        address,
+    )
 
 
 class Binding:
@@ -122,7 +129,7 @@ class Binding:
             self.io.bind_cpu_input(name, array)
 
     def prepare(self, inputs: Named, outputs: dict[str, tuple[int, ...]]) -> list[FloatArray]:
-        """Bind what is new in a step; return arrays that the run fills, until the next one.
+        """Bind the new arrays of a step; return arrays that the run fills, until the next one.
 
         `outputs` are their shapes by name. An input of the same size is copied to where the last
         one was; the same constant needs nothing.

@@ -164,11 +164,11 @@ class _Reader:
                 "model of CTranslate2 3.6 or newer, or the checkpoint that it was made of"
             )
 
-    def _count(self, what: str) -> int:
+    def _count(self, name: str) -> int:
         count = self._number("I")
         if count > _MOST_VARIABLES:
             raise _FormatError(
-                f"names {count} {what}, expected {_MOST_VARIABLES} at most; fetch the file again"
+                f"names {count} {name}, expected {_MOST_VARIABLES} at most; fetch the file again"
             )
         return count
 

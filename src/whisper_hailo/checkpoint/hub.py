@@ -234,7 +234,12 @@ def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
         raise _make_hub_error(hub_id, instead, error) from error
 
 
-def fetch_file(hub_id: str, name: str, commit: str, instead: str) -> Path:
+def fetch_file(
+    hub_id: str,
+    name: str,
+    commit: str,
+    instead: str,
+) -> Path:
     """Download one file of a commit from the model hub, or take it from its cache.
 
     Args:

@@ -235,7 +235,12 @@ def hailo_encoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     return b.build()
 
 
-def _write_convolution(b: WhisperBuilder, x: str, name: str, stride: int) -> str:
+def _write_convolution(
+    b: WhisperBuilder,
+    x: str,
+    name: str,
+    stride: int,
+) -> str:
     """Write `(1, n_in, 1, n)` -> `(1, d_model, 1, n / stride)`."""
     stored = b.checkpoint.weight(f"{name}.weight")
     n_out, n_in, width = stored.shape
@@ -266,7 +271,14 @@ def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     mask = b.weight("decoder.causal_mask", ready_weight(causal_mask))
     for i in range(dims.n_decoder_layers):
         name = f"decoder.layers.{i}"
-        x = _self_attention(b, x, f"{name}.self_attn", length, dims.n_decoder_heads, mask=mask)
+        x = _self_attention(
+            b,
+            x,
+            f"{name}.self_attn",
+            length,
+            dims.n_decoder_heads,
+            mask=mask,
+        )
         lengths = (length, sizes.n_positions)
         x = _cross_attention(b, x, features, f"{name}.encoder_attn", lengths)
         x = _feed_forward(b, x, name)
@@ -304,7 +316,13 @@ def vocabulary_chunks(n_vocab: int) -> tuple[tuple[int, int], ...]:
     return tuple(pairwise([*starts, n_vocab]))
 
 
-def _write_product(b: WhisperBuilder, x: str, name: str, *, bias: bool = True) -> str:
+def _write_product(
+    b: WhisperBuilder,
+    x: str,
+    name: str,
+    *,
+    bias: bool = True,
+) -> str:
     """Write the product called `name` of `x (1, n, n_in)`."""
     return linear(b, x, name, stored_linear(b, name, bias=bias))
 
@@ -329,7 +347,14 @@ def _self_attention(
     query = b.op("Add", (query_product, query_bias), f"{name}.q_proj")
     value_bias = b.stored(f"{name}.v_proj.bias")
     value = b.op("Add", (value_product, value_bias), f"{name}.v_proj")
-    attended = _write_attention(b, name, (query, key, value), (n, n), n_heads, mask=mask)
+    attended = _write_attention(
+        b,
+        name,
+        (query, key, value),
+        (n, n),
+        n_heads,
+        mask=mask,
+    )
     change = _write_product(b, attended, f"{name}.out_proj")
     return b.op("Add", (x, change), f"{name}.residual")
 
@@ -378,7 +403,12 @@ def _write_attention(
     size = b.dims.d_model // n_heads
     scope = b.scope(name)
 
-    def split(x: str, n: int, output: str, perm: list[int]) -> str:
+    def split(
+        x: str,
+        n: int,
+        output: str,
+        perm: list[int],
+    ) -> str:
         shape = b.constant([1, n, n_heads, size])
         heads = scope.op("Reshape", (x, shape), f"{output}.apart")
         return scope.op("Transpose", (heads,), output, perm=perm)
@@ -397,7 +427,12 @@ def _write_attention(
     return scope.op("Reshape", (transposed, merged_shape), "merged")
 
 
-def _write_norm(b: WhisperBuilder, x: str, name: str, stem: str) -> str:
+def _write_norm(
+    b: WhisperBuilder,
+    x: str,
+    name: str,
+    stem: str,
+) -> str:
     """Write LayerNorm over the last of three axes, node by node where the opset needs it."""
     if b.opset >= OPSET:
         return layer_norm(b, x, name, stem)

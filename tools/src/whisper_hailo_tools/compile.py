@@ -148,7 +148,12 @@ def _lock_folder(folder: Path) -> AbstractContextManager[bool]:
     return exclusive_lock(folder, advice)
 
 
-def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
+def adopt_hef(
+    directory: Path,
+    arch: str,
+    part: str,
+    built: Path,
+) -> Hef:
     """Copy a bundle's HEF, its record and its script to `hailo/<arch>` and list it in `model.json`.
 
     `built` is the `out` folder of a bundle that was packed from `directory`.
@@ -172,7 +177,12 @@ def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
     return record_hef(directory, target / f"{stem}{HEF}", facts)
 
 
-def _checked_record(built: Path, stem: str, arch: str, graph_sha256: str) -> dict[str, Any]:
+def _checked_record(
+    built: Path,
+    stem: str,
+    arch: str,
+    graph_sha256: str,
+) -> dict[str, Any]:
     """Return a bundle's record, if it is of this graph and chip and its HEF is whole."""
     path = built / f"{stem}{RECORD_SUFFIX}"
     if not path.is_file():

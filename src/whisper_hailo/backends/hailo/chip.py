@@ -125,7 +125,7 @@ class Chip:
                         with contextlib.suppress(Exception):  # the device is released all the same
                             network.close()
                     vdevice.release()
-            except DeviceError as error:  # it is lost already, and nobody waits for it
+            except DeviceError as error:  # it is lost already, and nothing waits for it
                 _LOG.warning("%s", error)
 
 
@@ -230,7 +230,7 @@ class Lease(Closing):
         return self.run_async(inputs, outputs).result()
 
     def run_async(self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]) -> LeasedRun:
-        """Hand one run to the chip; its `result` raises what goes wrong."""
+        """Hand one run to the chip; its `result` raises the errors."""
         return LeasedRun(self, inputs, outputs)
 
     def begin(
@@ -320,10 +320,10 @@ class LeasedRun:
         return results
 
 
-def _give_up(held: HeldChip) -> None:
+def _give_up(holder: HeldChip) -> None:
     """Close the chip; called with the lock held."""
-    chip = held.chip
-    held.chip = None  # first: a chip that fails to close is not used again
+    chip = holder.chip
+    holder.chip = None  # first: a chip that fails to close is not used again
     if chip is not None:
         chip.close()
 
@@ -331,6 +331,6 @@ def _give_up(held: HeldChip) -> None:
 @atexit.register
 def close_all() -> None:
     """Close what was left open: networks before the device, while Python still works."""
-    for held in HELD_CHIPS.values():
-        with held.lock, contextlib.suppress(Exception):
-            _give_up(held)
+    for holder in HELD_CHIPS.values():
+        with holder.lock, contextlib.suppress(Exception):
+            _give_up(holder)

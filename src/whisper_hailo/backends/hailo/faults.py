@@ -126,22 +126,22 @@ class Faults:
 
     @contextmanager
     def during(
-        self, what: str, hef: HefFile | None = None, *, running: bool = False
+        self, action: str, hef: HefFile | None = None, *, running: bool = False
     ) -> Iterator[None]:
         """Turn the binding's exceptions into ours.
 
-        `what` is the action, `hef` is being loaded or run. With `running` it ran before, so that a
-        failure is a loss of the chip.
+        `action` is for messages, `hef` is being loaded or run. With `running` it ran before, so
+        that a failure is a loss of the chip.
         """
         try:
             yield
         except WhisperHailoError:
             raise
         except Exception as error:
-            raise self.translated(error, what, hef, running=running) from error
+            raise self.translated(error, action, hef, running=running) from error
 
     def translated(
-        self, error: BaseException, what: str, hef: HefFile | None, *, running: bool
+        self, error: BaseException, action: str, hef: HefFile | None, *, running: bool
     ) -> WhisperHailoError:
         """Return our error for one of the binding; see `during`."""
         status = status_of(error)
@@ -155,7 +155,7 @@ class Faults:
             event = _LOST.get(status, "went away")
             advice = "" if running else "try again, "  # a run is repeated anyway
             return DeviceLostError(
-                f"the Hailo chip {event} while {what} ({status}); {advice}"
+                f"the Hailo chip {event} while {action} ({status}); {advice}"
                 "check its power and cooling, and `dmesg | grep -i hailo`"
             )
         if running and status == "HAILO_INVALID_OPERATION" and not self._takes_arrays():
@@ -163,7 +163,7 @@ class Faults:
                 f"HailoRT {self._version} takes arrays of NumPy {np.__version__} for empty; "
                 f"{OLDER_NUMPY}"
             )
-        return self._device_error(error, status, what)
+        return self._device_error(error, status, action)
 
     def _takes_arrays(self) -> bool:
         """Return whether the binding is known to take arrays of this NumPy."""
@@ -171,9 +171,9 @@ class Faults:
             return True
         return knows_numpy_2(self._version)
 
-    def _device_error(self, error: BaseException, status: str, what: str) -> DeviceError:
+    def _device_error(self, error: BaseException, status: str, action: str) -> DeviceError:
         if status == "HAILO_TIMEOUT":
-            return DeviceTimeoutError(f"the Hailo chip did not answer in time while {what}")
+            return DeviceTimeoutError(f"the Hailo chip did not answer in time while {action}")
         if status.endswith("_VERSION"):  # of driver, firmware, protocol or service
             return BindingMismatchError(
                 f"HailoRT {self._version} does not fit the driver, firmware or service on this "
@@ -195,7 +195,7 @@ class Faults:
         if reason.isdecimal():
             reason = f"status {reason}"
         return DeviceError(
-            f"HailoRT {self._version} failed while {what} ({reason}); "
+            f"HailoRT {self._version} failed while {action} ({reason}); "
             "see hailort.log in this folder, and whisper-hailo doctor"
         )
 
@@ -204,7 +204,7 @@ class Faults:
         with bounded(ANSWER_S, "looking for chips"):
             try:
                 devices = self.binding.Device.scan()
-            except Exception:  # what cannot be listed is not there
+            except Exception:  # a list that fails is empty
                 devices = []
         if not devices:
             return NoDeviceError(NO_DEVICE)

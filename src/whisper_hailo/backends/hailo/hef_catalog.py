@@ -90,7 +90,12 @@ class KnownHefs:
         return files
 
 
-def _vendor_pair(arch: str, variant: str, encoder: str, decoder: str) -> KnownHefs:
+def _vendor_pair(
+    arch: str,
+    variant: str,
+    encoder: str,
+    decoder: str,
+) -> KnownHefs:
     """Return a pair of the speech recognition example, by its files without their suffix."""
     d_model = TINY if variant.startswith("tiny") else BASE
     window_s = KNOWN_WINDOWS[arch, d_model].window_s
@@ -112,13 +117,20 @@ PAIRS: Final = (
     ),
 )
 KNOWN: Final = PAIRS + tuple(
-    KnownHefs("hailo10h", "small", 0, "Whisper-Small.hef", "Whisper-Small.hef", release)
+    KnownHefs(
+        "hailo10h",
+        "small",
+        0,
+        "Whisper-Small.hef",
+        "Whisper-Small.hef",
+        release,
+    )
     for release in ("5.4.0", "5.3.0")
 )
 
 
 def known_hefs() -> list[KnownHefs]:
-    """Return what is published, files for a newer HailoRT than the installed one last.
+    """Return the published HEFs, files for a newer HailoRT than the installed one last.
 
     Those run with their own release or a later one; without a binding the newest come first.
     """
@@ -129,7 +141,7 @@ def known_hefs() -> list[KnownHefs]:
 
 
 def find_known(arch: str, variant: str) -> KnownHefs | None:
-    """Return what is published for a chip and a model."""
+    """Return the published HEFs for a chip and a model."""
     for hefs in known_hefs():
         if (hefs.arch, hefs.variant) == (arch, variant):
             return hefs
@@ -163,12 +175,22 @@ def fitting_encoder(
     return None, "; ".join(reasons) or f"no HEF of {spec.name}"
 
 
-def matching_hef(directory: Path, spec: ModelSpec, arch: str, part: str) -> Path | None:
+def matching_hef(
+    directory: Path,
+    spec: ModelSpec,
+    arch: str,
+    part: str,
+) -> Path | None:
     """Return the first HEF of this model that the chip takes."""
     return next(_find_hefs(directory, spec, arch, part), None)
 
 
-def _find_hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Path]:
+def _find_hefs(
+    directory: Path,
+    spec: ModelSpec,
+    arch: str,
+    part: str,
+) -> Iterator[Path]:
     """Yield HEFs of this model that the chip takes: compiled from it, or fetched for it."""
     takes = RUNS_ON[arch]
     # One for this very chip comes before one for a smaller chip.
@@ -209,7 +231,7 @@ def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
 
 
 def fetch(hefs: KnownHefs, base_url: str) -> list[Path]:
-    """Fetch encoder, decoder and the decoder's arrays; what is there and whole stays.
+    """Fetch encoder, decoder and the decoder's arrays; whole files stay.
 
     `base_url` is the folder of the files, `KnownHefs.place` or a mirror of it.
     """
@@ -231,7 +253,7 @@ def fetch(hefs: KnownHefs, base_url: str) -> list[Path]:
 
 
 def _check_file(path: Path, hefs: KnownHefs, name: str) -> None:
-    """Refuse a file that is not what the file of this name should be."""
+    """Refuse a file that does not fit its name."""
     if name.endswith(".hef"):
         hef = read_hef(path)
         if name == hefs.encoder:

@@ -1,4 +1,4 @@
-"""Which half of Whisper a HEF's network is, what its host has to do, and if it fits a model."""
+"""The contract of a HEF's network: its half of Whisper, the host's part, and the model it fits."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _recognise_encoder(group: HefGroup) -> EncoderShape | None:
 
 
 def _recognise_decoder(group: HefGroup, arch: str) -> DecoderShape | None:
-    """Recognise a decoder; its inputs are told apart by the order of their names."""
+    """Recognise a decoder; its inputs are distinguished by the order of their names."""
     features_input, embeddings_input = sorted(group.inputs.items())
     features, (height, n_positions, d_model) = features_input
     embeddings, (*token_axes, width) = embeddings_input
@@ -202,9 +202,15 @@ def check_decoder(path: Path, spec: ModelSpec) -> tuple[HefFile, DecoderShape]:
     return hef, shape
 
 
-def _check_size(path: Path, spec: ModelSpec, what: str, got: int, expected: int) -> None:
+def _check_size(
+    path: Path,
+    spec: ModelSpec,
+    name: str,
+    got: int,
+    expected: int,
+) -> None:
     if got != expected:
         raise HefError(
-            f"{display_path(path)} has {what} {got}, {spec.name} has {expected}; "
+            f"{display_path(path)} has {name} {got}, {spec.name} has {expected}; "
             "HEF and --model must be of one model"
         )

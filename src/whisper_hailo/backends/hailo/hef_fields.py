@@ -14,7 +14,7 @@ class Hef:
 
 
 class Header:
-    """What the file was compiled for, and by what."""
+    """The chip that the file was compiled for, and the compiler."""
 
     HW_ARCH = 1
     SDK_VERSION = 3

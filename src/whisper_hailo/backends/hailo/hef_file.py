@@ -32,7 +32,7 @@ _DISTINCT: Final = {
     2: struct.Struct(">QQQQ"),
     3: struct.Struct(">QQIQQQ"),
 }
-"""Of each version what follows; `_read_distinct` names the values."""
+"""The rest of each version; `_read_distinct` names the values."""
 
 _CHECKSUMS: Final = {0: "MD5", 1: "CRC-32", 2: "XXH3", 3: "XXH3"}
 
@@ -86,7 +86,7 @@ class _Distinct:
     Attributes:
         checksum: in hexadecimal.
         n_bytes_behind: from the end of the description to the end of the file.
-        covers_description_only: the checksum does not cover what is behind the description.
+        covers_description_only: the checksum ends with the description.
     """
 
     checksum: str
@@ -132,7 +132,7 @@ ARCHES: Final = {
     5: "hailo10h",
     6: "hailo15l",
     100: "hailo8_a0",
-    **dict.fromkeys((103, 104, 105), "hailo15h"),  # what a compiler 5 makes for a Hailo-10H, too
+    **dict.fromkeys((103, 104, 105), "hailo15h"),  # also of compilers 5 for a Hailo-10H
     106: "hailo15l",
 }
 """Number of a chip to its name; HailoRT, `device_internal.cpp`."""
@@ -251,13 +251,13 @@ def _read_group(group: Message) -> HefGroup:
     name = first.text(fields.NetworkMetadata.NAME)
     if not name or not inputs or not outputs:
         raise HefError("it has a network without a name, an input or an output")
-    order = [*_sorted_outputs(group, core), *outputs]  # what is stated may leave some out
+    order = [*_sorted_outputs(group, core), *outputs]  # the stated order may leave some out
     in_order = {output: outputs[output] for output in order if output in outputs}
     return HefGroup(name, n_contexts, inputs, in_order)
 
 
 def _find_core(group: Message) -> Message:
-    """Return what of a network the chip computes: older compilers describe nothing else."""
+    """Return the part of a network that the chip computes, which from older compilers is all."""
     for op in group.messages(fields.NetworkGroup.OPS):
         if op.count(fields.Op.CORE_OP):
             return op.message(fields.Op.CORE_OP)

@@ -49,10 +49,10 @@ def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
     run_isolated(["run", str(path)], timeout_s, f"running {path.name}")
 
 
-def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
+def run_isolated(words: list[str], timeout_s: float, action: str) -> Any:  # noqa: ANN401 - JSON
     """Run a task in a process of its own; return its result, or raise its error.
 
-    `words` are a name of `TASKS` and its arguments, `what` is the action for messages.
+    `words` are a name of `TASKS` and its arguments, `action` is for messages.
 
     Raises:
         DeviceTimeoutError: no answer in time.
@@ -72,7 +72,7 @@ def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa:
         try:
             process.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
-            raise DeviceTimeoutError(hangs(what, timeout_s)) from error
+            raise DeviceTimeoutError(hangs(action, timeout_s)) from error
         finally:
             process.kill()
             with suppress(subprocess.TimeoutExpired):
@@ -83,7 +83,7 @@ def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa:
         answer = json.loads(answer_line)
     except ValueError as error:
         raise DeviceError(
-            f"Hailo's library ended its process while {what} (code {process.returncode}, "
+            f"Hailo's library ended its process while {action} (code {process.returncode}, "
             f"{log_line or 'not a word'}); see whisper-hailo doctor"
         ) from error
     if "kind" in answer:

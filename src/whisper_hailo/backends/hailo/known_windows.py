@@ -40,7 +40,7 @@ _SIZES: Final = (
     KnownWindow("hailo8l", BASE, window_s=5, length=24),
     KnownWindow("hailo10h", BASE, window_s=10, length=64),
 )
-KNOWN_WINDOWS: Final = {(known.arch, known.d_model): known for known in _SIZES}
+KNOWN_WINDOWS: Final = {(sizes.arch, sizes.d_model): sizes for sizes in _SIZES}
 """By chip and width."""
 
 _FAILING_S: Final = {("hailo8", BASE): 10, ("hailo8l", BASE): 10}
@@ -60,22 +60,22 @@ def default_window(d_model: int, arch: str | None) -> KnownWindow:
     as the likeliest to fit.
     """
     candidates = [
-        known for known in _SIZES if d_model <= known.d_model and arch in (None, known.arch)
+        sizes for sizes in _SIZES if d_model <= sizes.d_model and arch in (None, sizes.arch)
     ]
     if not candidates:
-        return min(_SIZES, key=lambda known: known.window_s)
+        return min(_SIZES, key=lambda sizes: sizes.window_s)
     # Without a chip the shortest of that width, since it fits all chips.
-    return min(candidates, key=lambda known: (known.d_model, known.window_s))
+    return min(candidates, key=lambda sizes: (sizes.d_model, sizes.window_s))
 
 
 def describe_windows() -> str:
     """Return the known windows in seconds, for messages."""
-    return _describe({key: known.window_s for key, known in KNOWN_WINDOWS.items()})
+    return _describe({key: window.window_s for key, window in KNOWN_WINDOWS.items()})
 
 
 def describe_lengths() -> str:
     """Return the known decoder lengths, for messages."""
-    return _describe({key: known.length for key, known in KNOWN_WINDOWS.items()})
+    return _describe({key: window.length for key, window in KNOWN_WINDOWS.items()})
 
 
 def _describe(sizes: dict[tuple[str, int], int]) -> str:

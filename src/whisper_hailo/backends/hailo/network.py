@@ -22,7 +22,7 @@ _GRACE_S: Final = 0.2
 """After this process itself was stopped, the callback's thread is given a moment to run, too."""
 
 SOON_MS: Final = 1000
-"""Time-out of HailoRT for what is already so."""
+"""HailoRT's time-out for waits that are over already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class AsyncRun:
             return
         raise DeviceTimeoutError(
             f"the Hailo chip did not answer within {self._timeout_s:g} s while "
-            f"{self._network.what}; it is overloaded, too hot or hangs: see doctor"
+            f"{self._network.action}; it is overloaded, too hot or hangs: see doctor"
         )
 
     def _on_finished(self, completion_info: Any) -> None:  # noqa: ANN401 - HailoRT's
@@ -113,7 +113,7 @@ class ConfiguredNetwork:
     """A configured network of a file, on the binding's open device, which it must not outlive.
 
     Attributes:
-        what: the action that errors name.
+        action: what it does, for messages.
         free_slots: buffers that no run uses.
         places: free places of HailoRT's queue, so that a run never meets a full one.
     """
@@ -127,7 +127,7 @@ class ConfiguredNetwork:
     ) -> None:
         hef, group = source
         self._hef = hef
-        self.what = f"running {hef.path.name}"
+        self.action = f"running {hef.path.name}"
         self._faults = faults
         self._options = options
         self._lock = threading.RLock()
@@ -185,7 +185,7 @@ class ConfiguredNetwork:
 
     def guarded(self) -> AbstractContextManager[None]:
         """Turn the binding's exceptions while it runs the network into our errors."""
-        return self._faults.during(self.what, self._hef, running=True)
+        return self._faults.during(self.action, self._hef, running=True)
 
     def give_back(self, slot: BufferSlot) -> None:
         """Take the buffers of a run that went well, to be used again."""
@@ -218,7 +218,7 @@ class ConfiguredNetwork:
     def _require_configured(self) -> Any:  # noqa: ANN401
         """Return the configured model; the caller holds the lock, so that it stays."""
         if self.configured is None:
-            raise DeviceLostError(f"the Hailo chip was given up while {self.what}")
+            raise DeviceLostError(f"the Hailo chip was given up while {self.action}")
         return self.configured
 
     def _take_slot(self) -> BufferSlot:

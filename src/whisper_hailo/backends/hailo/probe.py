@@ -156,7 +156,7 @@ def _has_device(process: Path) -> bool:
 
 
 def throttling(root: Path = ROOT) -> Throttling:
-    """Read what the Raspberry Pi's firmware says."""
+    """Read the throttling that the Raspberry Pi's firmware reports."""
     cpu_c = _cpu_temperature(root)
     text = _read_text(root / "sys/devices/platform/soc/soc:firmware/get_throttled")
     if not text and root == ROOT:

@@ -15,7 +15,7 @@ from typing import Final
 from whisper_hailo.core.errors import ExitCode
 
 ANSWER_S: Final = 10.0
-"""For what a healthy chip does within milliseconds."""
+"""Limit of calls that a healthy chip answers within milliseconds."""
 
 _PROGRAM: Final = b"whisper-hailo"
 _LAST_WORDS_S: Final = 0.1
@@ -29,22 +29,22 @@ TIMERS: Final = LIBC if hasattr(LIBC, "timer_create") else ctypes.CDLL("librt.so
 """Until glibc 2.34 they have a library of their own."""
 
 
-def hangs(what: str, timeout_s: float) -> str:
+def hangs(action: str, timeout_s: float) -> str:
     """Return the message about a call that does not come back."""
     return (
-        f"{what} did not end within {timeout_s:g} s; the chip or its driver hangs: reload the "
+        f"{action} did not end within {timeout_s:g} s; the chip or its driver hangs: reload the "
         "driver or reboot, and look at `dmesg | grep -i hailo`"
     )
 
 
 @contextmanager
-def bounded(timeout_s: float, what: str) -> Iterator[None]:
-    """Do what is in the block, or end the program when it does not end in time.
+def bounded(timeout_s: float, action: str) -> Iterator[None]:
+    """Run the block, or end the program when it does not end in time.
 
     The end is a message on standard error and exit code 6, without unwinding, which a call that
     hangs does not allow. Ctrl-C, SIGTERM and SIGHUP are handled when the call ends.
     """
-    line = " ".join(hangs(what, timeout_s).split())
+    line = " ".join(hangs(action, timeout_s).split())
     line = line.replace("%", "%%")  # `warnx` formats it, and file names may hold it
     message = ctypes.create_string_buffer(line.encode(errors="backslashreplace"))
     ctypes.c_char_p.in_dll(LIBC, "program_invocation_short_name").value = _PROGRAM

@@ -320,7 +320,14 @@ class _Decoder(WhisperBuilder):
             mean = self.checkpoint.weight("decoder.layer_norm.bias")
             shift = rounding_shift(table, mean, bits, VOCABULARY_BLOCK)
             inputs += ["", "", self.weight(f"{_PROJECTION}.shift", shift)]
-        matmul_n_bits(self, inputs, "logits", table.shape, bits, largest=VOCABULARY_BLOCK)
+        matmul_n_bits(
+            self,
+            inputs,
+            "logits",
+            table.shape,
+            bits,
+            largest=VOCABULARY_BLOCK,
+        )
 
 
 def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FLOAT) -> Graph:
@@ -361,7 +368,13 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
     return b.build()
 
 
-def _output_heads(b: WhisperBuilder, name: str, x: str, *, in_blocks: bool = False) -> None:
+def _output_heads(
+    b: WhisperBuilder,
+    name: str,
+    x: str,
+    *,
+    in_blocks: bool = False,
+) -> None:
     """Write `x (batch, n, d_model)` split into heads, the positions of each next to each other."""
     heads = b.dims.n_decoder_heads
     size = b.dims.head_size

@@ -79,10 +79,22 @@ def encoder_graph(
     return b.build()
 
 
-def convolution(b: WhisperBuilder, x: str, name: str, stride: int) -> str:
+def convolution(
+    b: WhisperBuilder,
+    x: str,
+    name: str,
+    stride: int,
+) -> str:
     """Write a convolution of width 3, `(batch, n_in, n)` -> `(batch, n_out, n / stride)`."""
     inputs = (x, b.stored(f"{name}.weight"), b.stored(f"{name}.bias"))
-    return b.op("Conv", inputs, name, kernel_shape=[3], pads=[1, 1], strides=[stride])
+    return b.op(
+        "Conv",
+        inputs,
+        name,
+        kernel_shape=[3],
+        pads=[1, 1],
+        strides=[stride],
+    )
 
 
 class _Encoder(WhisperBuilder):
@@ -132,15 +144,36 @@ class _Encoder(WhisperBuilder):
         fc2 = stored_linear(self, f"{layer}.fc2")
         normed, (fc1,) = self._norm(x, f"{layer}.mlp_normed", f"{layer}.final_layer_norm", fc1)
         if hidden not in self.peaks:
-            change = mlp(self, normed, layer, (fc1, fc2), arithmetic, half=self.half)
+            change = mlp(
+                self,
+                normed,
+                layer,
+                (fc1, fc2),
+                arithmetic,
+                half=self.half,
+            )
             self._show(hidden)
             return self.op("Add", (x, change), f"{layer}.out")
         quiet_units, loud_units = loudest_units(self.peaks[hidden])
         loud = select_units(fc1, Linear(fc2.matrix), loud_units)  # the bias is added once
-        change = mlp(self, normed, f"{layer}.loud", loud, Arithmetic.FLOAT, half=self.half)
+        change = mlp(
+            self,
+            normed,
+            f"{layer}.loud",
+            loud,
+            Arithmetic.FLOAT,
+            half=self.half,
+        )
         x = self.op("Add", (x, change), f"{layer}.loud.out")
         quiet = select_units(fc1, fc2, quiet_units)
-        change = mlp(self, normed, f"{layer}.quiet", quiet, arithmetic, half=self.half)
+        change = mlp(
+            self,
+            normed,
+            f"{layer}.quiet",
+            quiet,
+            arithmetic,
+            half=self.half,
+        )
         return self.op("Add", (x, change), f"{layer}.out")
 
     def _norm(self, x: str, name: str, stem: str, *readers: Linear) -> tuple[str, list[Linear]]:

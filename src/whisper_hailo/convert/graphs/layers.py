@@ -190,7 +190,12 @@ def linear(
     return b.op("Add", (product, *_write_bias(b, name, weights)), name)
 
 
-def _linear_in_integers(b: GraphBuilder, x: Operand, name: str, weights: Linear) -> str:
+def _linear_in_integers(
+    b: GraphBuilder,
+    x: Operand,
+    name: str,
+    weights: Linear,
+) -> str:
     """Write one node that rounds (if need be), multiplies in integers, scales and adds the bias."""
     code_weight, scale_weight = quantized_outputs(weights.matrix)
     bias = _write_bias(b, name, weights)
@@ -203,7 +208,13 @@ def _linear_in_integers(b: GraphBuilder, x: Operand, name: str, weights: Linear)
     return b.op("DynamicQuantizeMatMul", inputs, name, domain=MICROSOFT)
 
 
-def _linear_in_blocks(b: GraphBuilder, x: str, name: str, weights: Linear, bits: int) -> str:
+def _linear_in_blocks(
+    b: GraphBuilder,
+    x: str,
+    name: str,
+    weights: Linear,
+    bits: int,
+) -> str:
     code_weight, scale_weight = quantized(weights.matrix, bits)
     codes = b.weight(f"{name}.codes", code_weight)
     scales = b.weight(f"{name}.scales", scale_weight)
@@ -288,7 +299,13 @@ def layer_norm(
     )
 
 
-def gelu(b: GraphBuilder, x: str, name: str, *, half: bool = False) -> str:
+def gelu(
+    b: GraphBuilder,
+    x: str,
+    name: str,
+    *,
+    half: bool = False,
+) -> str:
     """Write exact GELU as Div, Erf, Add, Mul, Mul, which every runtime knows (and most fuse).
 
     `half` computes in float16, for which opset 20 has one operator.
@@ -335,10 +352,23 @@ def attend(
     inputs = [*qkv]
     if bias:
         inputs += ["", "", bias]
-    return b.op("MultiHeadAttention", inputs, name, domain=MICROSOFT, num_heads=n_heads, scale=1.0)
+    return b.op(
+        "MultiHeadAttention",
+        inputs,
+        name,
+        domain=MICROSOFT,
+        num_heads=n_heads,
+        scale=1.0,
+    )
 
 
-def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: int) -> str:
+def attend_to_cache(
+    b: GraphBuilder,
+    name: str,
+    qkv: str,
+    layer: int,
+    n_heads: int,
+) -> str:
     """Write causal attention over a cache to which this step's keys and values are added.
 
     Where the runtime is given the same memory for past and present, it appends in place. With one
@@ -352,7 +382,12 @@ def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: i
     return _attend_grouped(b, inputs, outputs, n_heads)
 
 
-def attend_int8(b: GraphBuilder, name: str, query: str, layer: int) -> str:
+def attend_int8(
+    b: GraphBuilder,
+    name: str,
+    query: str,
+    layer: int,
+) -> str:
     """Write attention to keys and values of the audio in 8 bits, all products in integers.
 
     Hypotheses of one window are further queries to the same keys, which are read once. Queries and
@@ -368,7 +403,7 @@ def attend_int8(b: GraphBuilder, name: str, query: str, layer: int) -> str:
     scope = b.scope(name)
     zero = b.constant(np.array(0, np.uint8))
     middle = b.constant(np.array(SIGNLESS_ZERO, np.uint8))
-    one = b.constant(1.0)
+    unit_step = b.constant(1.0)
     block_axis = b.constant([2])
     # Queries in 8 bits, and their products with the keys.
     split = scope.op("Transpose", (query,), "query", perm=[0, 2, 1, 3])
@@ -376,7 +411,7 @@ def attend_int8(b: GraphBuilder, name: str, query: str, layer: int) -> str:
     largest = scope.op("ReduceMax", (magnitudes,), "largest", axes=[-1])
     step = scope.op("Mul", (largest, b.constant(1.0 / 127)), "step")
     steps = scope.op("Div", (split, step), "steps")
-    codes = scope.op("QuantizeLinear", (steps, one, middle), "codes")
+    codes = scope.op("QuantizeLinear", (steps, unit_step, middle), "codes")
     block_codes = scope.op("Unsqueeze", (codes, block_axis), "asked")
     keys = (block_codes, f"cross_key_{layer}", middle, middle)
     blocks = scope.op("MatMulInteger", keys, "score_blocks")
@@ -403,7 +438,12 @@ def attend_int8(b: GraphBuilder, name: str, query: str, layer: int) -> str:
     return b.op("Mul", (merged, f"cross_value_scale_{layer}"), name)
 
 
-def attend_in_half(b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_heads: int) -> str:
+def attend_in_half(
+    b: GraphBuilder,
+    name: str,
+    qkv: tuple[str, str, str],
+    n_heads: int,
+) -> str:
     """Write `attend` for as many keys as queries, computed in float16 from and to float32."""
     scope = b.scope(qkv[0])
     batch = scope.op("Shape", (qkv[0],), "size_0", start=0, end=1)

@@ -226,7 +226,12 @@ class HashedFile(BufferedWriter):
         return FileRecord(bytes=self.size, sha256=self._hash.hexdigest())
 
 
-def write_model(graph: Graph, offsets: dict[str, int], location: str, file: HashedFile) -> None:
+def write_model(
+    graph: Graph,
+    offsets: dict[str, int],
+    location: str,
+    file: HashedFile,
+) -> None:
     """Write the model message: header, nodes, then the initializers one by one.
 
     `offsets` are those of weights in the file of data, which is called `location`.

@@ -80,7 +80,12 @@ def quantized(matrix: Weight, bits: int, largest: int | None = None) -> tuple[We
     return codes, Weight((n_out, n_blocks), "float32", load_scales)
 
 
-def rounding_shift(matrix: Weight, mean: Weight, bits: int, largest: int | None = None) -> Weight:
+def rounding_shift(
+    matrix: Weight,
+    mean: Weight,
+    bits: int,
+    largest: int | None = None,
+) -> Weight:
     """Promise `(n_out,)` float32: what blocks take away from a product's outputs on average.
 
     Added to the outputs as a bias, it leaves only errors whose sign changes from input to input

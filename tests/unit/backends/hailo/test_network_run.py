@@ -33,7 +33,7 @@ class Network:
         except RuntimeError as error:
             raise OSError(str(error)) from error
 
-    what = "running x.hef"
+    action = "running x.hef"
 
 
 class Job:

@@ -151,7 +151,14 @@ def calibrate(
     size = size_of(spec.dims.d_model, multilingual=spec.is_multilingual)
     n_target = options.count or default_windows(options.part, size)
     sources = find_sources(audio, options.seed)
-    maker = _SetMaker(spec, form, options, sources, out=out, n_target=n_target)
+    maker = _SetMaker(
+        spec,
+        form,
+        options,
+        sources,
+        out=out,
+        n_target=n_target,
+    )
     try:
         out.mkdir(parents=True, exist_ok=True)
         return maker.make(directory)

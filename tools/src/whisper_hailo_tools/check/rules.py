@@ -235,9 +235,9 @@ def _check_entry(graph: OnnxGraph, name: str) -> Iterator[Finding]:
 
 def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
     """Yield findings about the sizes that a model directory records."""
-    known = KNOWN_WINDOWS.get((arch, dims.d_model))
-    if known is None or form.window_s > known.window_s:
-        fitting = "none of this width" if known is None else f"{known.window_s} s or less"
+    window = KNOWN_WINDOWS.get((arch, dims.d_model))
+    if window is None or form.window_s > window.window_s:
+        fitting = "none of this width" if window is None else f"{window.window_s} s or less"
         yield _make_finding(
             "window",
             f"a {form.window_s} s window at width {dims.d_model}; known to fit {arch}: {fitting}",
@@ -251,7 +251,12 @@ def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding
         )
 
 
-def check_nodes(graph: OnnxGraph, section: Section, arch: str, opset: int) -> Iterator[Finding]:
+def check_nodes(
+    graph: OnnxGraph,
+    section: Section,
+    arch: str,
+    opset: int,
+) -> Iterator[Finding]:
     """Yield findings about each node of a section, node by node.
 
     A node that is refused as a whole, or would be folded, is not checked in its details.

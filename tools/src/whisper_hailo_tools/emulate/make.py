@@ -153,7 +153,12 @@ class WindowFile:
         return np.ascontiguousarray(row[np.newaxis].transpose(0, 3, 1, 2))
 
 
-def generated_script(spec: ModelSpec, form: HailoForm, arch: str, network: EmulatedNetwork) -> str:
+def generated_script(
+    spec: ModelSpec,
+    form: HailoForm,
+    arch: str,
+    network: EmulatedNetwork,
+) -> str:
     """Return the script that `whisper-hailo compile` would write.
 
     The graph's layers take the place of those that the compiler would have parsed.
@@ -225,7 +230,14 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
         noise_windows = windows.read(start, start + NOISE_COUNT)
         noise = measure_noise(model, result, network, noise_windows, threads=threads)
     write_file(path, result.SerializeToString(deterministic=True))
-    emulation = Emulation(path, record, plan, noise, n_stats, held_out=start >= n_stats)
+    emulation = Emulation(
+        path,
+        record,
+        plan,
+        noise,
+        n_stats,
+        held_out=start >= n_stats,
+    )
     facts = {
         "version": RECORD_VERSION,
         "part": form.part,

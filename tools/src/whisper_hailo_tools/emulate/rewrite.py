@@ -267,7 +267,13 @@ class _Rewriter:
             )
         return choose_scale(histogram, bits)
 
-    def _add_rounding(self, position: float, source: str, target: str, scale: Scale) -> None:
+    def _add_rounding(
+        self,
+        position: float,
+        source: str,
+        target: str,
+        scale: Scale,
+    ) -> None:
         """Add `clip(round(x / step), low, high) * step` at a position among the nodes."""
         step = self._add_constant(f"{target}/step", scale.step)
         low = self._add_constant(f"{target}/low", scale.low)

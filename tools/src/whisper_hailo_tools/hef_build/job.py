@@ -36,14 +36,14 @@ def one_line(error: BaseException) -> str:
 
 
 @contextmanager
-def disk_errors(what: object) -> Iterator[None]:
-    """Raise an `OSError` of the block as a `BuildError` about writing `what`."""
+def disk_errors(path: object) -> Iterator[None]:
+    """Raise an `OSError` of the block as a `BuildError` about writing `path`."""
     try:
         yield
     except OSError as error:
         raise BuildError(
             OUTPUT,
-            f"cannot write {what} ({error.strerror or error}); give a writable place with enough "
+            f"cannot write {path} ({error.strerror or error}); give a writable place with enough "
             "free space and start again: finished stages are kept",
         ) from error
 

@@ -173,7 +173,13 @@ def _map_array(archive: zipfile.ZipFile, path: Path, name: str) -> Any:  # noqa:
             np.lib.format.read_magic(file)
             shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
             if not is_fortran:
-                return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape)
+                return np.memmap(
+                    path,
+                    dtype=dtype,
+                    mode="r",
+                    offset=file.tell(),
+                    shape=shape,
+                )
     with archive.open(info) as member:
         return np.lib.format.read_array(member)
 

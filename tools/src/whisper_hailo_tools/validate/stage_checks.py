@@ -59,11 +59,11 @@ class Limit:
     measure: str
     value: float
 
-    def holds(self, found: Difference) -> bool:
+    def holds(self, error: Difference) -> bool:
         """Return whether a difference is within the limit."""
         if self.measure == "snr_db":
-            return found.snr_db >= self.value
-        return found.relative <= self.value
+            return error.snr_db >= self.value
+        return error.relative <= self.value
 
     @property
     def text(self) -> str:
@@ -165,21 +165,26 @@ def try_encoder(
     features = run.encode(reference.mel)
     expected = judge.logits(fed.tokens, reference.features)
     actual = judge.logits(fed.tokens, features)
-    found = difference(features, reference.features)
+    error = difference(features, reference.features)
     stages = reference.source.encoder_stages(reference.mel[:1])
     return FormResult(
         kind=kind,
         part="encoder",
-        status=PASSED if limit.holds(found) else FAILED,
+        status=PASSED if limit.holds(error) else FAILED,
         graph=run.graph,
         limit=limit,
-        difference=found,
+        difference=error,
         tokens=agreement(actual, expected, fed),
         layers=tuple(_compare_layers(run, stages, reference.mel[0])),
     )
 
 
-def try_decoder(kind: str, run: DecoderRun, reference: ReferenceModel, limit: Limit) -> FormResult:
+def try_decoder(
+    kind: str,
+    run: DecoderRun,
+    reference: ReferenceModel,
+    limit: Limit,
+) -> FormResult:
     """Run a decoder on the reference's features."""
     fed = reference.fed
     features = reference.features
@@ -188,15 +193,15 @@ def try_decoder(kind: str, run: DecoderRun, reference: ReferenceModel, limit: Li
     tally = DifferenceTally()
     for row, length in enumerate(fed.lengths):
         tally.add(actual[row, :length], expected[row, :length])
-    found = tally.difference()
+    error = tally.difference()
     stages = reference.source.decoder_stages(fed.tokens[:1], features[:1], run.pad_to)
     return FormResult(
         kind=kind,
         part="decoder",
-        status=PASSED if limit.holds(found) else FAILED,
+        status=PASSED if limit.holds(error) else FAILED,
         graph=run.graph,
         limit=limit,
-        difference=found,
+        difference=error,
         tokens=agreement(actual, expected, fed),
         layers=tuple(_compare_layers(run, stages, fed.tokens[0], features[0])),
     )

@@ -177,7 +177,12 @@ class Windows:
     sha256: dict[str, str]
 
 
-def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Windows:
+def draw_windows(
+    folder: Path,
+    plan: WindowPlan,
+    n_mels: int,
+    count: int,
+) -> Windows:
     """Return windows from the recordings of a folder, speakers taking turns.
 
     A folder that has fewer gives fewer than `count`.
