@@ -141,12 +141,12 @@ def normalise_text(text: str, form: Form, language: str = "en") -> str:
 def count_units(expected: list[str], got: list[str]) -> Score:
     """Compare two sequences of words, or of other units without blanks."""
     # Joined again, since jiwer splits at blanks only, not at tabs and line ends.
-    output = _jiwer().process_words(" ".join(expected), " ".join(got))
+    output = _import_jiwer().process_words(" ".join(expected), " ".join(got))
     return Score(output.substitutions, output.deletions, output.insertions, output.hits)
 
 
 def _character_score(expected: str, got: str) -> Score:
-    output = _jiwer().process_characters(expected, got)
+    output = _import_jiwer().process_characters(expected, got)
     return Score(output.substitutions, output.deletions, output.insertions, output.hits)
 
 
@@ -159,7 +159,7 @@ def require_scoring() -> None:
     require_extra("bench", "scoring", "jiwer", "whisper_normalizer")
 
 
-def _jiwer() -> ModuleType:
+def _import_jiwer() -> ModuleType:
     require_scoring()
     import jiwer
 

@@ -20,7 +20,7 @@ from whisper_hailo.live.recognizer import caption_defaults
 from whisper_hailo.live.stream import BlockCaptions, Samples, stream, to_float32
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 OPTIONS = DecodingOptions(anti_repetition=PRESETS["conservative"])
@@ -49,7 +49,7 @@ def captions(micro: Transcriber, sample_rate: int = SAMPLE_RATE_HZ) -> BlockCapt
 
 
 def text_of(events: list[Event]) -> str:
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     return " ".join(event.text for event in events if isinstance(event, Completed))
 
 
@@ -141,7 +141,7 @@ def test_blocks_of_any_rate_are_heard_to_their_last_sample(rate: int, n_times: i
     said = np.full((40 * 512 + 1) * n_times, 0.5, np.float32)
     told = BlockCaptions(plain, sample_rate=rate, detector=Loudness())
     events = list(stream(blocks(said), told))
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     assert isinstance(events[-1], Completed)
     assert (events[-1].reason, events[-1].end_s) == ("end", 41 * 512 / SAMPLE_RATE_HZ)
     assert np.abs(plain.heard[-1][2_000:18_000] - 0.5).max() < 1e-3

@@ -16,7 +16,7 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.transcription.partials import PartialBuffer
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 
 
 def test_a_segment_from_start_to_end() -> None:
@@ -78,7 +78,7 @@ def test_audio_behind_a_loss_has_its_place_and_no_pre_roll() -> None:
     events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
     events += captioner.skip_lost(80_000)
     events += captioner.feed(np.concatenate([speech(range(8, 12)), silence(0.5)]))
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     kinds = [type(event).__name__ for event in events]
     assert kinds[: kinds.index("Lost") + 2][-3:] == ["Completed", "Lost", "Started"]
     first, second = completed(events)
@@ -95,7 +95,7 @@ def test_a_source_that_was_away_is_told_and_its_time_counts() -> None:
     events += captioner.suspend("the microphone was unplugged")
     events += captioner.resume(80_000)
     events += captioner.feed(np.concatenate([speech(range(8, 12)), silence(0.5)]))
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     kinds = [type(event).__name__ for event in events]
     at = kinds.index("Away")
     assert kinds[at - 1 : at + 3] == ["Completed", "Away", "Back", "Started"]

@@ -17,7 +17,7 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.transcription.partials import PartialBuffer
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 
 OPTIONS = quick(settle_s=0.4, min_partial_s=0.2)
 
@@ -76,7 +76,7 @@ def test_captions_go_on_behind_a_failed_device(reason: str) -> None:
     assert (events[-1].words, events[-1].reason) == ((), reason)
     recognizer.n_left = 9
     events += told.feed(np.concatenate([silence(0.5), speech([8, 9]), silence(0.5)]))
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     assert isinstance(events[-1], Completed)
     assert (events[-1].segment_id, events[-1].text) == (1, "w8 w9")
 

@@ -19,7 +19,7 @@ from whisper_hailo.live.events import (
     Started,
     as_json,
 )
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 
 A, B, C = CaptionWord(" a", 0.5), CaptionWord(" b"), CaptionWord(" c", 0.123456)
 START = Started(segment_id=0, start_s=1.0, heard_s=1.5, at_s=0.1)
@@ -42,9 +42,9 @@ GOOD: tuple[Event, ...] = (START, FIRST, SECOND, DONE, GONE, NEXT, END)
 
 def test_a_good_stream_breaks_nothing() -> None:
     again = replace(AWAY, start_s=9.0, heard_s=9.0, at_s=0.6)
-    assert list(violations([START, FIRST, SECOND, DONE, AWAY, BACK, again])) == []
-    assert list(violations(GOOD)) == []
-    assert list(violations([])) == []
+    assert list(find_violations([START, FIRST, SECOND, DONE, AWAY, BACK, again])) == []
+    assert list(find_violations(GOOD)) == []
+    assert list(find_violations([])) == []
 
 
 def test_audio_that_follows_at_once_breaks_nothing() -> None:
@@ -64,12 +64,12 @@ def test_audio_that_follows_at_once_breaks_nothing() -> None:
     later = replace(start, segment_id=1, start_s=2.0, heard_s=2.0)
     over = replace(done, segment_id=1, start_s=2.0, end_s=2.0, words=(), heard_s=2.0)
     events = [start, empty, said, said, done, lost, away, marker, back, marker, later, over]
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
 
 
 def test_a_mark_is_where_the_stream_is() -> None:
     assert "is not at the position of the stream" in " ".join(
-        violations([Marker(start_s=1.0, label="here", heard_s=2.0, at_s=0.0)])
+        find_violations([Marker(start_s=1.0, label="here", heard_s=2.0, at_s=0.0)])
     )
 
 
@@ -95,7 +95,7 @@ def test_a_mark_is_where_the_stream_is() -> None:
 )
 def test_each_breach_is_noticed(at: int, changed: Event, told: str) -> None:
     broken = [*GOOD[:at], changed, *GOOD[at + 1 :]]
-    assert told in " ".join(violations(broken))
+    assert told in " ".join(find_violations(broken))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_each_breach_is_noticed(at: int, changed: Event, told: str) -> None:
     ],
 )
 def test_what_is_missing_or_too_much_is_noticed(events: list[Event], told: str) -> None:
-    assert told in " ".join(violations(events))
+    assert told in " ".join(find_violations(events))
 
 
 def test_events_as_json() -> None:

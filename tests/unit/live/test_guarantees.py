@@ -14,7 +14,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Back, Event, Lost, Partial
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 
 streams = st.lists(
     st.tuples(st.booleans(), st.integers(0, 40_000)), max_size=8
@@ -40,7 +40,7 @@ def test_the_guarantees_hold_whatever_happens(
     parts = [np.full(n, 0.1 * on, np.float32) for on, n in stream]
     audio = np.concatenate([np.zeros(0, np.float32), *parts])
     events, captioner = run(audio, Fickle(seed, tokens=ids), options, sizes)
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     figures = captioner.statistics
     assert figures.n_full == len(completed(events))
     lasted_s = sum(event.end_s - event.start_s for event in completed(events))
@@ -86,7 +86,7 @@ def test_the_guarantees_hold_where_the_source_goes_away(
             events += captioner.resume(n_away)
         events += captioner.feed(np.full(n_heard, 0.1 * on, np.float32))
         events += captioner.suspend("unplugged")
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     absences = [event for event in events if isinstance(event, Back)]
     away = round(sum(event.end_s - event.start_s for event in absences) * SAMPLE_RATE_HZ)
     assert away == captioner.statistics.n_away_samples
@@ -110,7 +110,7 @@ def test_the_guarantees_hold_where_audio_is_lost(
         events += captioner.feed(np.full(n_heard, 0.1 * on, np.float32))
         events += captioner.skip_lost(n_lost)
         n_samples += n_heard + n_lost
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     losses = [event for event in events if isinstance(event, Lost)]
     assert len(losses) == len(stream)
     lost = round(sum(event.end_s - event.start_s for event in losses) * SAMPLE_RATE_HZ)
@@ -146,5 +146,5 @@ def test_no_word_is_lost_doubled_or_cut(  # noqa: PLR0917
         parts += [speech(indices), silence(pause_s)]
     options = CaptionOptions(max_segment_s=longest_s, min_partial_s=min_partial_s)
     events, _ = run(np.concatenate(parts), Speller(timed=timed, tokens=ids), options, sizes)
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     assert texts(events).split() == expected

@@ -13,7 +13,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial
 from whisper_hailo.transcription.partials import PartialBuffer
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 
 
 @dataclass
@@ -46,7 +46,7 @@ PAUSE = silence(0.5)
 def test_language_is_decided_with_enough_speech_and_at_the_end() -> None:
     recognizer = Guessing()
     events = run(np.concatenate([LONG, PAUSE]), recognizer)
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     (final,) = [event for event in events if isinstance(event, Completed)]
     assert final.language == "de"
     assert recognizer.asked[-1][1] is None, "the whole segment is listened to without prejudice"

@@ -25,7 +25,7 @@ from whisper_hailo.live.sources.source import (
 )
 from whisper_hailo.live.stream import CaptionStream, Controls
 from whisper_hailo.transcription.partials import PartialBuffer
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 
 
 class Behind(Speller):
@@ -64,7 +64,7 @@ def test_a_source_that_waits_is_heard_piece_by_piece() -> None:
 def test_a_slow_engine_skips_partials_and_no_audio() -> None:
     source = Played(AUDIO)
     events, captioner = events_of(source, Behind(source))
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     assert text_of(events) == TEXT
     assert captioner.statistics.n_skipped > 0
     assert captioner.statistics.longest_backlog_s >= 0.8
@@ -115,7 +115,7 @@ class Waiting(Speller):
 def test_source_that_cannot_wait_loses_the_rest_and_says_so() -> None:
     source = Played(AUDIO, pace=Pace.REAL_TIME)
     events, captioner = events_of(source, Waiting(lambda: source.wait_for_more(100)))
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     losses = [event for event in events if isinstance(event, Lost)]
     lost_s = sum(event.end_s - event.start_s for event in losses)
     figures = captioner.statistics.as_json()
@@ -132,7 +132,7 @@ def test_source_that_cannot_wait_loses_the_rest_and_says_so() -> None:
 @pytest.mark.usefixtures("small")
 def test_source_that_can_wait_loses_nothing() -> None:
     events, captioner = events_of(Played(AUDIO), Waiting(Small.full.wait))
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     assert text_of(events) == TEXT
     assert captioner.statistics.n_lost_samples == 0
     assert 0.3 < captioner.statistics.longest_backlog_s <= 0.5
@@ -146,7 +146,7 @@ def test_stopping_hears_and_completes_what_was_captured() -> None:
         for event in stream.events():
             events.append(event)
             stream.stop()
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     last = events[-1]
     assert isinstance(last, Completed)
     assert last.reason == "end"
@@ -186,7 +186,7 @@ def test_a_source_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> N
         events.append(event)
         stream.stop()
     source.let_go()
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     assert isinstance(events[-1], Completed)
 
 
@@ -276,7 +276,7 @@ def test_a_source_that_waits_is_stopped_between_two_pieces() -> None:
         for event in stream.events():
             events.append(event)
             stream.stop()
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     assert isinstance(events[-1], Completed)
     assert events[-1].end_s < 1.0
 
@@ -290,13 +290,13 @@ def test_a_source_that_breaks_off_completes_the_segment_first(pace: Pace) -> Non
         events.extend(stream.events())
     # `extend` keeps what came before the error.
     assert isinstance(events[-1], Completed)
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
 
 
 def test_a_device_that_stalls_now_and_then_loses_nothing() -> None:
     engine = Failing(2, 3, 9, 10, 11, 30)
     events, captioner = events_of(Played(AUDIO, pace=Pace.PULL), engine)
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     assert text_of(events) == TEXT
     assert captioner.statistics.n_engine_faults == 6
     assert captioner.statistics.n_skipped > 0
@@ -309,6 +309,6 @@ def test_a_device_that_is_dead_ends_the_stream_with_its_error() -> None:
     with source, pytest.raises(DeviceError, match="stalled"):
         events.extend(stream.events())
     assert not any(isinstance(event, Partial) for event in events)
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     assert isinstance(events[-1], Completed)
     assert (events[-1].words, events[-1].language) == ((), "")

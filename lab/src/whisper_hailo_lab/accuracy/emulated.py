@@ -72,12 +72,12 @@ def prepare_emulated(
             shutil.copy(path, speech / path.name)
     common = EmulateOptions(part="decoder", audio=speech, count=WINDOWS)
     emulate_part(directory, common)
-    emulate_part(directory, replace(common, part="encoder", **_bits(plan, out)))
+    emulate_part(directory, replace(common, part="encoder", **_encoder_options(plan, out)))
     (directory / "emulated").touch()
     return directory
 
 
-def _bits(plan: str, out: Path) -> dict[str, Any]:
+def _encoder_options(plan: str, out: Path) -> dict[str, Any]:
     """Return the options of a plan; one that is no preset gets a model script."""
     if plan in PRESETS:
         return {"plan": plan}

@@ -149,13 +149,13 @@ def english_sample(recordings: Sequence[SpeechRecording]) -> list[SpeechRecordin
         for recording in recordings
         if recording.set in READ_SETS and recording.language == "en"
     ]
-    return _first(clear, CLIPS_OF_A_SET)
+    return _first_of_each_set(clear, CLIPS_OF_A_SET)
 
 
 def silent_sample(recordings: Sequence[SpeechRecording]) -> list[SpeechRecording]:
     """Return the fixed sample of sounds without speech."""
     silent = [recording for recording in recordings if not recording.has_speech]
-    return _first(silent, SILENT_OF_A_SET)
+    return _first_of_each_set(silent, SILENT_OF_A_SET)
 
 
 def language_sample(recordings: Sequence[SpeechRecording]) -> list[SpeechRecording]:
@@ -179,7 +179,7 @@ def check_tiny(recordings: Sequence[SpeechRecording], out: Path) -> list[GateRes
     silent = silent_sample(recordings)
     if silent:
         default = AccuracySetup(TINY)
-        totals = _totals([default], silent, out)
+        totals = _count_outcomes([default], silent, out)
         results.append(judge_silence(totals[default.name]))
     return results
 
@@ -194,7 +194,7 @@ def check_base(recordings: Sequence[SpeechRecording], out: Path) -> list[GateRes
     spoken = language_sample(recordings)
     if spoken:
         default = AccuracySetup(BASE)
-        totals = _totals([default], spoken, out)
+        totals = _count_outcomes([default], spoken, out)
         results.append(judge_languages(totals[default.name]))
     return results
 
@@ -210,14 +210,14 @@ def check_windows(model: str, spoken: Sequence[SpeechRecording], out: Path) -> l
     jfk_lines = [line for lines in jfk.values() for line in lines]
     results = [judge_jfk(model, jfk_lines)]
     if spoken:
-        totals = _totals(setups, spoken, out)
+        totals = _count_outcomes(setups, spoken, out)
         for default, exact in modes:
             name = f"{model}, {'timestamps' if default.timestamps else 'text only'}"
             results += judge_windows(name, totals[default.name], totals[exact.name])
     return results
 
 
-def _totals(
+def _count_outcomes(
     setups: Sequence[AccuracySetup], recordings: Sequence[SpeechRecording], out: Path
 ) -> dict[str, OutcomeTotals]:
     """Transcribe recordings and count what came of them, by the setup's name."""
@@ -225,7 +225,7 @@ def _totals(
     return {name: sum_outcomes(lines) for name, lines in found.items()}
 
 
-def _first(recordings: Sequence[SpeechRecording], count: int) -> list[SpeechRecording]:
+def _first_of_each_set(recordings: Sequence[SpeechRecording], count: int) -> list[SpeechRecording]:
     """Return the first short clips of each set."""
     taken: dict[str, int] = {}
     found = []

@@ -54,21 +54,21 @@ def make_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]:
             of `EXACT` the encoder's graph without rounding.
     """
     return (
-        PlanPart("peers", _peers(), ("all", "joined")),
-        PlanPart("windows", _windows(ENGLISH_MODEL), ("english",)),
-        PlanPart("windows", _windows(MULTILINGUAL), ("english",)),
-        PlanPart("prompts", _prompts(), ("english",)),
-        PlanPart("captions", _captions(), ("english",), captions=True),
+        PlanPart("peers", _peer_setups(), ("all", "joined")),
+        PlanPart("windows", _window_setups(ENGLISH_MODEL), ("english",)),
+        PlanPart("windows", _window_setups(MULTILINGUAL), ("english",)),
+        PlanPart("prompts", _prompt_setups(), ("english",)),
+        PlanPart("captions", _caption_setups(), ("english",), captions=True),
         PlanPart("captions", _whole_recordings(), ("english",)),
         PlanPart("study", study_setups(emulated.get((ENGLISH_MODEL, SCRIPT))), STUDY_SETS),
         *(
-            PlanPart("emulated", _emulated(model, bits, path), STUDY_SETS, clips_of_a_set=10)
+            PlanPart("emulated", _emulated_setups(model, bits, path), STUDY_SETS, clips_of_a_set=10)
             for (model, bits), path in emulated.items()
         ),
     )
 
 
-def _peers() -> tuple[AccuracySetup, ...]:
+def _peer_setups() -> tuple[AccuracySetup, ...]:
     """Return our defaults, and the exact window with exact weights."""
     return (
         *make_setups(
@@ -109,7 +109,7 @@ def _peers() -> tuple[AccuracySetup, ...]:
     )
 
 
-def _windows(model: str) -> tuple[AccuracySetup, ...]:
+def _window_setups(model: str) -> tuple[AccuracySetup, ...]:
     windows = ["default", "5", "10", "29", "30"]
     return tuple(
         make_setups(
@@ -122,7 +122,7 @@ def _windows(model: str) -> tuple[AccuracySetup, ...]:
     )
 
 
-def _prompts() -> tuple[AccuracySetup, ...]:
+def _prompt_setups() -> tuple[AccuracySetup, ...]:
     """Return no prompt, a prompt, and names that are not said."""
     prompts: dict[str, dict[str, str]] = {
         "": {},
@@ -136,7 +136,7 @@ def _prompts() -> tuple[AccuracySetup, ...]:
     )
 
 
-def _captions() -> tuple[AccuracySetup, ...]:
+def _caption_setups() -> tuple[AccuracySetup, ...]:
     return (
         AccuracySetup(MULTILINGUAL, label="captions"),
         AccuracySetup(ENGLISH_MODEL, label="captions"),
@@ -149,7 +149,7 @@ def _whole_recordings() -> tuple[AccuracySetup, ...]:
     return tuple(make_setups(models, ["int8"], ["default"], ["on"], ["detected"]))
 
 
-def _emulated(model: str, bits: str, path: Path) -> tuple[AccuracySetup, ...]:
+def _emulated_setups(model: str, bits: str, path: Path) -> tuple[AccuracySetup, ...]:
     engine = {"encoder_backend": "emulator"}
     if bits == EXACT:
         engine = {"encoder_backend": "onnx", "encoder": str(path)}

@@ -54,7 +54,7 @@ def make_peer_tables(ours: Files, peers: Files) -> dict[str, Any]:
             is_given = lines[0].options.get("language") == "given"
             grouped[lines[0].model, is_given][name] = lines
     for (_, is_given), files in sorted(grouped.items(), key=lambda item: item[0]):
-        complete = _complete(files, found["left_out"])
+        complete = _drop_incomplete(files, found["left_out"])
         if is_given:
             found["languages"] += make_rows(complete, lambda line: line.language)
         else:
@@ -63,7 +63,7 @@ def make_peer_tables(ours: Files, peers: Files) -> dict[str, Any]:
     return found
 
 
-def _complete(files: Files, left_out: list[str]) -> Files:
+def _drop_incomplete(files: Files, left_out: list[str]) -> Files:
     """Drop files of other systems that have too few recordings, and note them."""
     most = max(len(lines) for lines in files.values())
     complete = {}
@@ -84,11 +84,11 @@ def make_rows(files: Files, group: Callable[[TranscriptLine], str]) -> list[Row]
         for line in lines:
             divided[group(line)].append(line)
         for kind, chosen in divided.items():
-            rows.append({"row": name, "group": kind} | _facts(chosen))
+            rows.append({"row": name, "group": kind} | _describe_lines(chosen))
     return rows
 
 
-def _facts(lines: Sequence[TranscriptLine]) -> dict[str, Any]:
+def _describe_lines(lines: Sequence[TranscriptLine]) -> dict[str, Any]:
     first = lines[0]
     return {
         "system": first.system,
@@ -107,12 +107,12 @@ def keep_peers(rows: Sequence[Row], earlier: Iterable[Row]) -> list[Row]:
         earlier: of the same table; a row is kept where one of `rows` has the same model and seconds
             of audio in its group.
     """
-    measured = {_identity(row) for row in rows}
+    measured = {_identify_row(row) for row in rows}
     same_audio = {_audio_of(row) for row in rows}
     others = [
         row
         for row in earlier
-        if not is_ours(row) and _identity(row) not in measured and _audio_of(row) in same_audio
+        if not is_ours(row) and _identify_row(row) not in measured and _audio_of(row) in same_audio
     ]
     return [*rows, *others]
 
@@ -122,7 +122,7 @@ def _audio_of(row: Row) -> tuple[str, str, float]:
     return row["model"], row["group"], row["seconds"]
 
 
-def _identity(row: Row) -> tuple[str, str, str, str]:
+def _identify_row(row: Row) -> tuple[str, str, str, str]:
     options = json.dumps(row["options"], sort_keys=True)
     return row["system"], row["model"], row["group"], options
 
@@ -134,14 +134,14 @@ def make_study_rows(files: Files) -> list[Row]:
     rows = []
     for name, lines in common.items():
         base = base or lines
-        simple = score_texts(_pairs(lines), "simple")
+        simple = score_texts(_text_pairs(lines), "simple")
         interval = difference_interval(
             [score_transcript(line).score for line in lines],
             [score_transcript(line).score for line in base],
         )
         rows.append(
             {"row": name}
-            | _facts(lines)
+            | _describe_lines(lines)
             | {
                 "simple_wer": round(simple.mean_wer, 5),
                 "simple_cer": round(simple.mean_cer, 5),
@@ -151,7 +151,7 @@ def make_study_rows(files: Files) -> list[Row]:
     return rows
 
 
-def _pairs(lines: Iterable[TranscriptLine]) -> list[tuple[str, str]]:
+def _text_pairs(lines: Iterable[TranscriptLine]) -> list[tuple[str, str]]:
     return [(line.reference, line.text) for line in lines]
 
 

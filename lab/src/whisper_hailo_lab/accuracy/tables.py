@@ -77,10 +77,10 @@ def compare_files(files: dict[str, list[TranscriptLine]], by: str = "all") -> Ta
         by: one of `GROUPS`.
     """
     columns = (*COLUMNS, ("difference to the first, 95 %", "{difference}"))
-    return make_table(_rows(files, by), columns)
+    return make_table(_make_rows(files, by), columns)
 
 
-def _rows(files: dict[str, list[TranscriptLine]], by: str) -> Iterator[_Row]:
+def _make_rows(files: dict[str, list[TranscriptLine]], by: str) -> Iterator[_Row]:
     common = dict(zip(files, common_transcripts(files.values()), strict=True))
     group = GROUPS[by]
     first = next(iter(common.values()), [])

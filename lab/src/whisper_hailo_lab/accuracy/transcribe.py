@@ -115,7 +115,7 @@ def transcribe_all(
                 stack.callback(file.close)
             if any(file.needs(recording) for file in files for recording in recordings):
                 opened = open_transcriber(files[0].setup, threads)
-                _fill(
+                _fill_files(
                     files,
                     recordings,
                     work or transcribe_offline,
@@ -131,7 +131,7 @@ def transcribe_all(
     return found
 
 
-def _fill(
+def _fill_files(
     files: Sequence[TranscriptFile],
     recordings: Sequence[SpeechRecording],
     work: Work,
@@ -146,7 +146,7 @@ def _fill(
         audio = recording.load()
         for file in missing:
             begin_s = _counted_s(encoder)
-            made, error = _try(work, transcriber, file.setup, recording, audio)
+            made, error = _try_work(work, transcriber, file.setup, recording, audio)
             taken_s = _counted_s(encoder) - begin_s
             file.append(make_line(file.setup, recording, made, taken_s, error))
         if encoder is not None:
@@ -202,7 +202,7 @@ def make_line(
     )
 
 
-def _try(work: Work, *arguments: Any) -> tuple[TranscriptText | None, str]:  # noqa: ANN401
+def _try_work(work: Work, *arguments: Any) -> tuple[TranscriptText | None, str]:  # noqa: ANN401
     """Return what a work returns, and the message of an error of ours."""
     try:
         return work(*arguments), ""

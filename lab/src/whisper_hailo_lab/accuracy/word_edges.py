@@ -151,10 +151,10 @@ def measure_edges(
         find_edge_errors(transcribe(recording.load()), find_clip_edges(recording))
         for recording in recordings
     ]
-    return make_table([_summarise(name, errors)], COLUMNS)
+    return make_table([_summarise_errors(name, errors)], COLUMNS)
 
 
-def _summarise(name: str, errors: Sequence[EdgeErrors]) -> _Summary:
+def _summarise_errors(name: str, errors: Sequence[EdgeErrors]) -> _Summary:
     starts = np.abs([seconds for item in errors for seconds in item.starts])
     ends = np.abs([seconds for item in errors for seconds in item.ends])
     return _Summary(

@@ -18,7 +18,7 @@ from whisper_hailo.live.events import Completed, Event, Partial
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.recognizer import SpeechRecognizer, warm_up
 from whisper_hailo.transcription.partials import PartialBuffer
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 
 TEN_SECONDS: Final = 10 * SAMPLE_RATE_HZ
 
@@ -190,5 +190,5 @@ def row_of(run: CaptionRun, error_rate: Callable[[str], float | None]) -> dict[s
         "corrections_per_word": figures["corrections_per_word"],
         "wer": error_rate(run.text),
         "text": run.text,
-        "violations": list(violations(run.events)),
+        "violations": list(find_violations(run.events)),
     }

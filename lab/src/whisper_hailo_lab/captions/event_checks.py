@@ -41,7 +41,7 @@ from whisper_hailo.live.events import (
 )
 
 
-def violations(events: Iterable[Event]) -> Iterator[str]:
+def find_violations(events: Iterable[Event]) -> Iterator[str]:
     """Check the guarantees of this module.
 
     Args:

@@ -185,7 +185,7 @@ def _compare_grid(
     options = DecodingOptions(language=language)
     transcriber = replace(model.transcriber(), encode_ahead=False)
     for setting in settings:
-        transcriber.check(setting.decoding(options))
+        transcriber.check(setting.decoding_options(options))
     with transcriber:
         rows = compare_padding(
             transcriber,

@@ -14,7 +14,7 @@ from whisper_hailo_lab.data.datasets import Dataset
 from whisper_hailo_lab.harness.evaluate import Progress, evaluate_cases, new_header
 from whisper_hailo_lab.runs.records import Case, ComparisonRecord, RunRecords
 from whisper_hailo_lab.runs.run_file import RunWriter
-from whisper_hailo_lab.runs.summary import Summary, finite, paired_ratio, summarise
+from whisper_hailo_lab.runs.summary import Summary, finite_or_none, paired_ratio, summarise
 
 PADDING_TARGETS: Final = (0, 500, 600, 650, 700, 1000, 1500)
 """No padding, the study's targets, and the positions that the decoder was trained on."""
@@ -130,7 +130,7 @@ def _make_row(label: str, summary: Summary, ratio: float | None) -> dict[str, An
         "median_ms": times.median_ms if times else None,
         "p95_ms": times.p95_ms if times else None,
         "ratio": ratio,
-        "wer": finite(words.rate),
+        "wer": finite_or_none(words.rate),
         "substitutions": words.substitutions,
         "deletions": words.deletions,
         "insertions": words.insertions,

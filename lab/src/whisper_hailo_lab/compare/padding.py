@@ -126,15 +126,16 @@ def compare_padding(
         options: decoding options that the settings have in common.
         announce: called with the name of each setting before it runs.
     """
-    transcriber.transcribe(samples[0].audio, settings[0].decoding(options))  # warm-up
+    transcriber.transcribe(samples[0].audio, settings[0].decoding_options(options))  # warm-up
     rows: list[PaddingRow] = []
     baseline: list[str] = []
     for setting in settings:
         announce(setting.name)
         runner = _with_zero_rows(transcriber, setting)
-        decoding = setting.decoding(options)
+        decoding = setting.decoding_options(options)
         transcripts = [
-            runner.transcribe(sample.audio, decoding, long=setting.long()) for sample in samples
+            runner.transcribe(sample.audio, decoding, long=setting.long_options())
+            for sample in samples
         ]
         if not baseline:
             baseline = [transcript.text for transcript in transcripts]

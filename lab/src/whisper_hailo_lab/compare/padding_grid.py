@@ -62,7 +62,7 @@ class PaddingSetting:
     zero_rows: bool = False
     vad: bool = False
 
-    def decoding(self, base: DecodingOptions) -> DecodingOptions:
+    def decoding_options(self, base: DecodingOptions) -> DecodingOptions:
         """Return the decoding options of this row."""
         anti_repetition = self.anti_repetition
         if self.zero_rows:
@@ -71,7 +71,7 @@ class PaddingSetting:
         limits = TokenLimits(no_repeat_ngram=self.no_repeat_ngram)
         return replace(base, anti_repetition=anti_repetition, limits=limits)
 
-    def long(self) -> LongOptions:
+    def long_options(self) -> LongOptions:
         """Return options of consecutive windows, the same for each setting."""
         return LongOptions(strategy="vad" if self.vad else "consecutive")
 

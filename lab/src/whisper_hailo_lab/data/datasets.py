@@ -156,7 +156,7 @@ def _read_below(folder: Path, language: str) -> Iterator[Sample | Problem]:
     if transcripts:
         yield from _read_librispeech(transcripts, language)
     else:
-        yield from _read_pairs(folder, list(_visible(files, folder)), language)
+        yield from _read_pairs(folder, list(_visible_files(files, folder)), language)
 
 
 def _read_pairs(folder: Path, files: list[Path], language: str) -> Iterator[Sample | Problem]:
@@ -203,7 +203,7 @@ def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample
                 )
             else:
                 yield Sample(key, audio, words.strip(), language)
-        for path in _visible(sorted(transcript.parent.iterdir()), transcript.parent):
+        for path in _visible_files(sorted(transcript.parent.iterdir()), transcript.parent):
             if path.suffix.lower() in AUDIO_SUFFIXES and path.stem not in keys:
                 yield Problem(path.stem, f"{display_path(path)} has no line in {transcript.name}")
 
@@ -252,7 +252,7 @@ def _find_recording(folder: Path, stem: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def _visible(paths: Iterable[Path], folder: Path) -> Iterator[Path]:
+def _visible_files(paths: Iterable[Path], folder: Path) -> Iterator[Path]:
     """Yield the files whose path below a folder has no hidden part."""
     for path in paths:
         is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
@@ -350,7 +350,7 @@ def prepare_dataset(
             f"cannot write {display_path(out)} ({error.strerror}); free some space or give another "
             "folder"
         ) from error
-    write_file(out / RECEIPT, _receipt(dataset, drawn, seed, language))
+    write_file(out / RECEIPT, _make_receipt(dataset, drawn, seed, language))
     return Prepared(
         folder=out,
         ids=tuple(sample.id for sample in drawn.samples),
@@ -359,7 +359,7 @@ def prepare_dataset(
     )
 
 
-def _receipt(
+def _make_receipt(
     dataset: Dataset,
     drawn: Dataset,
     seed: int,

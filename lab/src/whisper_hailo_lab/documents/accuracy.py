@@ -118,7 +118,7 @@ def _of_groups(rows: Rows, groups: Sequence[str]) -> list[Row]:
 
 def error_table(rows: Rows, groups: Sequence[str]) -> str:
     """Return error rates, one line per system and group of recordings."""
-    return _markdown(
+    return _to_markdown(
         make_table(
             _of_groups(rows, groups),
             (
@@ -170,7 +170,7 @@ def emulated_table(rows: Rows) -> str:
             cell["plain"] = text
     plans = list(_BITS)
     order = sorted(cells, key=lambda key: (key[0], plans.index(key[1])))
-    return _markdown(
+    return _to_markdown(
         make_table(
             [cells[key] for key in order],
             (
@@ -206,7 +206,7 @@ def windows_table(rows: Rows) -> str:
             cells["silent"] = max(cells["silent"], row["no_speech_with_text"])
         times = "timed" if options["timestamps"] else "plain"
         cells[f"{row['group']} {times}"] = f"{_rate_of(row)} ({row['insertions']})"
-    return _markdown(
+    return _to_markdown(
         make_table(
             [grouped[key] for key in sorted(grouped)],
             (
@@ -235,7 +235,7 @@ def language_table(rows: Rows) -> str:
         ("language right", _languages_right),
     ]
     columns += [(language, _rate_in(language)) for language in languages]
-    return _markdown(make_table(systems.values(), columns))
+    return _to_markdown(make_table(systems.values(), columns))
 
 
 def _languages_right(by_language: dict[str, Row]) -> str:
@@ -253,7 +253,7 @@ def _rate_in(language: str) -> Any:  # noqa: ANN401 - a cell
 
 def silence_table(rows: Rows) -> str:
     """Return how much text was written for sounds without speech."""
-    return _markdown(
+    return _to_markdown(
         make_table(
             _of_groups(rows, [SILENT]),
             (
@@ -275,7 +275,7 @@ def headline_table(rows: Rows) -> str:
             figures = {"rate": score_of(row).rate, "per_minute_s": per_minute_s}
             grouped[label_row(row)][row["group"]] = figures
     complete = [item for item in grouped.items() if item[1].keys() >= set(SPEECH_GROUPS)]
-    return _markdown(
+    return _to_markdown(
         make_table(
             complete,
             (
@@ -292,7 +292,7 @@ def headline_table(rows: Rows) -> str:
 
 def time_table(rows: Rows) -> str:
     """Return processor time per second of audio, one line per system and group."""
-    return _markdown(
+    return _to_markdown(
         make_table(
             _of_groups(rows, [*SPEECH_GROUPS, SILENT]),
             (
@@ -308,7 +308,7 @@ def time_table(rows: Rows) -> str:
 
 def study_table(rows: Rows) -> str:
     """Return the study's figures beside ours, in its form of rate and the field's."""
-    return _markdown(
+    return _to_markdown(
         make_table(
             [_study_row(row) for row in rows],
             (
@@ -336,6 +336,6 @@ def _study_row(row: Row) -> Row:
     }
 
 
-def _markdown(table: Table) -> str:
+def _to_markdown(table: Table) -> str:
     """Return a table, or nothing where no row was measured."""
     return table.markdown() if table.rows else ""

@@ -41,13 +41,13 @@ def make_tables(result: Row, weights: str) -> dict[str, str]:
 
 
 def _describe_part(name: str, part: Row, weights: str) -> str:
-    text = f"{_origin(part, weights)}\n\n{PARTS[name](part).markdown()}"
+    text = f"{_describe_origin(part, weights)}\n\n{PARTS[name](part).markdown()}"
     if "turns" in part:
         text += f"\n{describe_ratios(part)}\n"
     return text
 
 
-def _origin(part: Row, weights: str) -> str:
+def _describe_origin(part: Row, weights: str) -> str:
     if "models" in part:  # checkpoints of the registry have one state only
         model = " and ".join(part["models"])
         other = ""

@@ -17,7 +17,7 @@ def make_tables(runs: list[Run], _weights: str) -> dict[str, str]:
     table = make_table(
         runs,
         (
-            ("run", _describe),
+            ("run", _describe_run),
             ("files", "{files}"),
             ("right text", "{right_text}"),
             ("wrong text", "{wrong_text}"),
@@ -35,16 +35,16 @@ def make_tables(runs: list[Run], _weights: str) -> dict[str, str]:
     return {"device-faults": table.markdown()}
 
 
-def _describe(run: Run) -> str:
+def _describe_run(run: Run) -> str:
     streams = "1 stream" if run["streams"] == 1 else f"{run['streams']} streams"
     return f"{run['faults']} faults, seed {run['seed']}, {streams}, {run['seconds']:.0f} s"
 
 
 def add_run(runs: list[Run], run: Run) -> list[Run]:
     """Return the kept runs with this one, which replaces a run of the same arguments."""
-    others = [other for other in runs if _arguments(other) != _arguments(run)]
-    return sorted([*others, run], key=_arguments)
+    others = [other for other in runs if _run_arguments(other) != _run_arguments(run)]
+    return sorted([*others, run], key=_run_arguments)
 
 
-def _arguments(run: Run) -> tuple[int, int, int]:
+def _run_arguments(run: Run) -> tuple[int, int, int]:
     return run["streams"], run["seed"], -run["faults"]

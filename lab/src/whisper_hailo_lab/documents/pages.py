@@ -101,12 +101,12 @@ def stale_documents() -> dict[Path, str]:
     """
     tables = make_all_tables()
     documents = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
-    expected = {path: fill_document(_read(path), tables) for path in documents}
+    expected = {path: fill_document(_read_text(path), tables) for path in documents}
     run = read_run(speed.RESULT)
-    if speed.hash_run(run) not in _read(CHART):
+    if speed.hash_run(run) not in _read_text(CHART):
         expected[CHART] = speed.draw_speed_chart(run)
     expected |= manual.make_files()
-    return {path: text for path, text in expected.items() if text != _read(path)}
+    return {path: text for path, text in expected.items() if text != _read_text(path)}
 
 
 def write_documents() -> None:
@@ -122,5 +122,5 @@ def keep_result(path: Path, result: object, *, indent: int | None = None) -> Non
     write_documents()
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""

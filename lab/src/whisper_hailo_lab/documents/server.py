@@ -50,7 +50,7 @@ def load_table(rows: list[Row], audio_s: float) -> Table:
             ("99th percentile s", "{last_s:.3f}"),
             ("wrong text", "{n_wrong}"),
             ("failed", "{n_failed}"),
-            ("429, 503", _refusals),
+            ("429, 503", _describe_refusals),
             ("MiB, first and last third", "{rss_mib.0:.0f}, {rss_mib.1:.0f}"),
             ("peak MiB", "{peak_mib:.0f}"),
             ("descriptors", "{descriptors.0}, {descriptors.1}"),
@@ -58,7 +58,7 @@ def load_table(rows: list[Row], audio_s: float) -> Table:
     )
 
 
-def _refusals(row: Row) -> str:
+def _describe_refusals(row: Row) -> str:
     refused = sorted(row["refused"].items())
     if not refused:
         return "0"

@@ -19,7 +19,7 @@ def make_tables() -> dict[str, str]:
                 key = option.opts[0]
                 options.setdefault(key, option)
                 commands[key].append(name)
-    rows = [_row(key, options[key], commands[key]) for key in sorted(options)]
+    rows = [_make_row(key, options[key], commands[key]) for key in sorted(options)]
     table = make_table(
         rows,
         (
@@ -32,7 +32,7 @@ def make_tables() -> dict[str, str]:
     return {"settings": table.markdown()}
 
 
-def _row(key: str, option: Option, commands: list[str]) -> dict[str, str]:
+def _make_row(key: str, option: Option, commands: list[str]) -> dict[str, str]:
     text, _, default = (option.help or "").partition(" [default: ")
     return {
         "option": key,

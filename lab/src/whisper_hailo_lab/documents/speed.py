@@ -73,16 +73,16 @@ class SpeedRun:
 
     def ratios(self, label: str, stage: str) -> list[float]:
         """Return a case's time by that of `BASE`, round by round."""
-        return [case_ms / base_ms for case_ms, base_ms in self._paired(label, BASE, stage)]
+        return [case_ms / base_ms for case_ms, base_ms in self._paired_times(label, BASE, stage)]
 
     def step_ms(self, label: str, stage: str) -> float | None:
         """Return the median time of a decoder step alone."""
-        pairs = self._paired(label, f"{label}, {FEW_TOKENS} tokens", stage)
+        pairs = self._paired_times(label, f"{label}, {FEW_TOKENS} tokens", stage)
         n_steps = MANY_TOKENS - FEW_TOKENS
         steps = [(many_ms - few_ms) / n_steps for many_ms, few_ms in pairs]
         return float(np.median(steps)) if steps else None
 
-    def _paired(
+    def _paired_times(
         self,
         first: str,
         second: str,

@@ -59,7 +59,7 @@ def make_tables(result: Row, _weights: str) -> dict[str, str]:
 def command_table(result: Row) -> Table:
     """Return the lines of the cases that were measured."""
     rows = [
-        _row(case, start, result[case.name])
+        _make_row(case, start, result[case.name])
         for case in CASES
         if case.name in result
         for start in _STARTS
@@ -79,7 +79,7 @@ def command_table(result: Row) -> Table:
     )
 
 
-def _row(case: CommandCase, start: str, by_server: dict[str, list[Row]]) -> Row:
+def _make_row(case: CommandCase, start: str, by_server: dict[str, list[Row]]) -> Row:
     """Return the figures of one server; commands that were not ended have no lag."""
     answers = by_server[start]
     stopped = [answer for answer in answers if answer["stop_s"] is not None]
@@ -89,15 +89,15 @@ def _row(case: CommandCase, start: str, by_server: dict[str, list[Row]]) -> Row:
     return {
         "case": case,
         "start": _STARTS[start],
-        "lag_s": _spread([answer["lag_s"] for answer in ended], 2),
-        "stop_ms": _spread([1000 * answer["stop_s"] for answer in stopped], 0),
+        "lag_s": _format_spread([answer["lag_s"] for answer in ended], 2),
+        "stop_ms": _format_spread([1000 * answer["stop_s"] for answer in stopped], 0),
         "not_ended": format_share(len(stopped), len(answers)),
         "cpu_ms": np.mean([answer["cpu_ms"] for answer in answers]),
         "differing": format_share(n_differing, len(answers)),
     } | ({"not_ended": DASH} if case.stops else {"stop_ms": DASH})
 
 
-def _spread(values: list[float], digits: int) -> str:
+def _format_spread(values: list[float], digits: int) -> str:
     """Return median and 95th percentile, or a dash."""
     if not values:
         return DASH

@@ -67,10 +67,10 @@ def openai_client(
         response_format: `json` or `verbose_json`.
     """
     fields = {"model": "whisper-1", "language": language, "response_format": response_format}
-    body = _form("file", file or RECORDING.read_bytes(), fields)
+    body = _encode_form("file", file or RECORDING.read_bytes(), fields)
 
     def ask() -> str:
-        answer = _post(address, "/v1/audio/transcriptions", body, key)
+        answer = _post_form(address, "/v1/audio/transcriptions", body, key)
         return str(json.loads(answer)["text"]).strip()
 
     return ask
@@ -78,19 +78,19 @@ def openai_client(
 
 def asr_client(address: str, file: bytes | None = None, language: str = "en") -> Ask:
     """Return a client that uploads a file as Bazarr does; see `openai_client`."""
-    body = _form("audio_file", file or RECORDING.read_bytes())
+    body = _encode_form("audio_file", file or RECORDING.read_bytes())
     path = f"/asr?output=txt&language={language}"
-    return lambda: " ".join(_post(address, path, body).decode().split())
+    return lambda: " ".join(_post_form(address, path, body).decode().split())
 
 
 def inference_client(address: str, file: bytes | None = None, language: str = "en") -> Ask:
     """Return a client of whisper.cpp's protocol; see `openai_client`."""
     fields = {"response_format": "json", "language": language}
-    body = _form("file", file or RECORDING.read_bytes(), fields)
-    return lambda: " ".join(json.loads(_post(address, "/inference", body))["text"].split())
+    body = _encode_form("file", file or RECORDING.read_bytes(), fields)
+    return lambda: " ".join(json.loads(_post_form(address, "/inference", body))["text"].split())
 
 
-def _form(name: str, file: bytes, fields: Mapping[str, str] = MappingProxyType({})) -> bytes:
+def _encode_form(name: str, file: bytes, fields: Mapping[str, str] = MappingProxyType({})) -> bytes:
     """Return the body of a multipart upload."""
     head = '--x\r\nContent-Disposition: form-data; name="'
     texts = ""
@@ -100,7 +100,7 @@ def _form(name: str, file: bytes, fields: Mapping[str, str] = MappingProxyType({
     return b"".join((begin.encode(), file, b"\r\n--x--\r\n"))
 
 
-def _post(
+def _post_form(
     address: str,
     path: str,
     body: bytes,

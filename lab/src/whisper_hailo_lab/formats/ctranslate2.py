@@ -41,7 +41,7 @@ def write_ctranslate2(checkpoint: Path, out: Path, quantization: str = "float32"
     _fill_encoder(spec.encoder, opened)
     _fill_decoder(spec.decoder, opened)
     spec.register_vocabulary(read_vocabulary(checkpoint / TOKENIZER_FILE, dims.n_vocab))
-    _configure(spec.config, opened.generation_config(), dims.n_decoder_layers)
+    _fill_config(spec.config, opened.generation_config(), dims.n_decoder_layers)
     spec.validate()
     spec.optimize(quantization=quantization)
     out.mkdir(parents=True)
@@ -79,7 +79,7 @@ def read_vocabulary(tokenizer: Path, n_vocab: int) -> list[str]:
     return known
 
 
-def _configure(config: Any, generation: dict[str, Any], n_layers: int) -> None:  # noqa: ANN401
+def _fill_config(config: Any, generation: dict[str, Any], n_layers: int) -> None:  # noqa: ANN401
     config.suppress_ids = generation.get("suppress_tokens") or []
     config.suppress_ids_begin = generation.get("begin_suppress_tokens") or []
     config.lang_ids = sorted((generation.get("lang_to_id") or {}).values())

@@ -101,7 +101,7 @@ def write_ggml(checkpoint: Path, out: Path, stored: str = "f16") -> None:
     tokens = read_ordinary_tokens(checkpoint / TOKENIZER_FILE)
     with out.open("wb") as file:
         file.write(struct.pack("<I", MAGIC))
-        file.write(struct.pack("<11i", *_sizes(config.dims), FILE_TYPES[stored]))
+        file.write(struct.pack("<11i", *_header_sizes(config.dims), FILE_TYPES[stored]))
         filters = mel_filters(config.dims.n_mels).astype("<f4")
         file.write(struct.pack("<2i", *filters.shape))
         file.write(filters.tobytes())
@@ -147,7 +147,7 @@ def _byte_symbols() -> Iterator[tuple[int, str]]:
             next_symbol += 1
 
 
-def _sizes(dims: Dimensions) -> tuple[int, ...]:
+def _header_sizes(dims: Dimensions) -> tuple[int, ...]:
     return (
         dims.n_vocab,
         dims.n_audio_ctx,

@@ -86,7 +86,7 @@ def _machine_sections(group: MachineRuns, prefix: str) -> Iterator[ReportSection
             title=f"{COMPARISON_TITLES[name]}{suffix}",
             text=(_describe_settings(record.settings),),
             tables=(("", tables.comparison_table(record)),),
-            charts=_rename(prefix, charts.comparison_chart(record)),
+            charts=_rename_chart(prefix, charts.comparison_chart(record)),
         )
     for source in group.sources:
         yield describe_source(source)
@@ -107,7 +107,7 @@ def _system_sections(source: RunSource, mark: str, suffix: str) -> Iterator[Repo
             title=f"{title}{suffix}",
             text=(rules,) if name == "latency" else (),
             tables=() if table is None else (("", table),),
-            charts=tuple(chart for each in drawn for chart in _rename(mark, each)),
+            charts=tuple(chart for each in drawn for chart in _rename_chart(mark, each)),
         )
 
     systems = source.systems
@@ -123,7 +123,7 @@ def _system_sections(source: RunSource, mark: str, suffix: str) -> Iterator[Repo
     yield section("memory", "Memory", memory, charts.memory_chart(source))
 
 
-def _rename(prefix: str, chart: Chart | None) -> tuple[Chart, ...]:
+def _rename_chart(prefix: str, chart: Chart | None) -> tuple[Chart, ...]:
     return () if chart is None else (replace(chart, name=f"{prefix}{chart.name}"),)
 
 

@@ -206,8 +206,8 @@ def describe_source(source: RunSource) -> ReportSection:
             ("case", "{name}"),
             ("threads", lambda case: str(case.threads or "auto")),
             ("engine", _engine_versions),
-            ("settings", _settings),
-            ("weights", _weights),
+            ("settings", _describe_settings),
+            ("weights", _describe_weights),
             ("load ms", "{load_ms:.0f}"),
             ("warm-ups ms", lambda case: ", ".join(f"{ms:.0f}" for ms in case.warm_up_ms)),
         ),
@@ -225,13 +225,13 @@ def _engine_versions(case: CaseRecord) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions if name != "python")
 
 
-def _settings(case: CaseRecord) -> str:
+def _describe_settings(case: CaseRecord) -> str:
     if case.error:
         return case.error
     facts = case.heard_as.items()
     return ", ".join(f"{name} {value}" for name, value in facts if name not in _NOT_SETTINGS)
 
 
-def _weights(case: CaseRecord) -> str:
+def _describe_weights(case: CaseRecord) -> str:
     hashes = case.model_sha256.items()
     return ", ".join(f"{name} {value[:_HASH_LENGTH]}" for name, value in hashes)

@@ -143,7 +143,7 @@ def accuracy_table(summaries: Iterable[Summary]) -> Table:
         (
             _CASE,
             ("WER, corpus", _if_heard(lambda heard: format_score(heard.normalised.words))),
-            ("95 % interval", _if_heard(lambda heard: _interval(heard.normalised))),
+            ("95 % interval", _if_heard(lambda heard: _format_interval(heard.normalised))),
             ("WER, mean", "{heard.normalised.mean_wer:.1%}"),
             ("CER, corpus", "{heard.normalised.characters.rate:.1%}"),
             ("simple WER, corpus", "{heard.simple.words.rate:.1%}"),
@@ -153,7 +153,7 @@ def accuracy_table(summaries: Iterable[Summary]) -> Table:
     )
 
 
-def _interval(scores: Evaluation) -> str:
+def _format_interval(scores: Evaluation) -> str:
     """Return the interval of the word error rate, such as `3.1-7.2 %`."""
     low, high = scores.wer_interval()
     if not math.isfinite(high):

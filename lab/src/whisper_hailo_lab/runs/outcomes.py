@@ -121,7 +121,7 @@ def score_transcript(line: TranscriptLine) -> TranscriptScore:
         is_right_language = _is_same_language(line.language_found, line.language)
     return TranscriptScore(
         score=count_units(expected, units),
-        is_loop=is_loop(expected, units) or _compresses(line),
+        is_loop=is_loop(expected, units) or _is_compressible(line),
         invented=0 if line.has_speech else len(units),
         is_right_language=is_right_language,
     )
@@ -170,7 +170,7 @@ def count_repetitions(units: Sequence[str]) -> int:
     return best
 
 
-def _compresses(line: TranscriptLine) -> bool:
+def _is_compressible(line: TranscriptLine) -> bool:
     return is_repetitive(line.text) and not is_repetitive(line.reference)
 
 

@@ -241,7 +241,7 @@ def file_figures(record: FileResult) -> dict[str, Any]:
         "hypothesis": record.hypothesis,
         "words": score_json(scores.words),
         "characters": score_json(scores.characters),
-        "simple_wer": finite(simple.words.rate),
+        "simple_wer": finite_or_none(simple.words.rate),
         "stages_ms": record.stages_ms,
         "total_ms": record.total_ms,
         "cpu_s": record.cpu_s,
@@ -285,10 +285,10 @@ def case_figures(summary: Summary) -> dict[str, Any]:
 
 def score_json(score: Score) -> dict[str, Any]:
     """Return edit operations and their rate as JSON; an infinite rate is `null`."""
-    return asdict(score) | {"errors": score.errors, "rate": finite(score.rate)}
+    return asdict(score) | {"errors": score.errors, "rate": finite_or_none(score.rate)}
 
 
-def finite(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     """Return a finite number, or `None` for infinity, which JSON does not have."""
     return value if math.isfinite(value) else None
 
@@ -303,5 +303,5 @@ def _evaluation_json(scores: Evaluation) -> dict[str, Any] | None:
         "characters": score_json(scores.characters),
         "mean_wer": scores.mean_wer,
         "mean_cer": scores.mean_cer,
-        "wer_interval": [finite(low), finite(high)],
+        "wer_interval": [finite_or_none(low), finite_or_none(high)],
     }

@@ -43,13 +43,18 @@ class FasterWhisper(WholeModel):
         )
         self._time_member("encode", "encode")
         self._time_member("mel", "feature_extractor")
-        return {"engine": "CTranslate2", "compute_type": self._compute_type} | self._options()
+        return {
+            "engine": "CTranslate2",
+            "compute_type": self._compute_type,
+        } | self._transcription_options()
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
         """Return text and stage times."""
         self._stages_ms = {"mel": 0.0, "encode": 0.0}
         begin = perf_counter()
-        segments, _ = self._model.transcribe(audio, language=language, **self._options())
+        segments, _ = self._model.transcribe(
+            audio, language=language, **self._transcription_options()
+        )
         # Segments are lazy: most of the work is done here.
         segments = list(segments)
         total_ms = (perf_counter() - begin) * 1000.0
@@ -60,7 +65,7 @@ class FasterWhisper(WholeModel):
             n_tokens=sum(len(segment.tokens) for segment in segments),
         )
 
-    def _options(self) -> dict[str, Any]:
+    def _transcription_options(self) -> dict[str, Any]:
         """Return the options of transcription; the default row keeps the package's defaults."""
         case = self._loading.case
         if not case.greedy:

@@ -50,7 +50,7 @@ def require_interpreter(system: str, python: Path | None) -> Path:
     if python is None:
         raise OptionError(
             f"{system} needs torch and runs in an environment of its own, which is missing at "
-            f"{_environments() / system}; make it in a clone with: make lab NAME=rivals"
+            f"{_environments_folder() / system}; make it in a clone with: make lab NAME=rivals"
         )
     return python
 
@@ -71,7 +71,7 @@ def find_script(name: str) -> Path:
 
 def find_interpreter(system: str) -> Path | None:
     """Return Python of a system's own environment; `None` without one."""
-    path = _environments() / system / "bin" / "python"
+    path = _environments_folder() / system / "bin" / "python"
     return path if path.exists() else None
 
 
@@ -102,7 +102,7 @@ def make_environment(threads: int) -> dict[str, str]:
     return variables
 
 
-def _environments() -> Path:
+def _environments_folder() -> Path:
     return Path(os.environ.get(PYTHON_VARIABLE) or ENVIRONMENTS)
 
 
@@ -173,7 +173,7 @@ class AnsweringProcess:
         Raises:
             ProcessEndedError: there is no answer.
         """
-        answer = self._exchange(line)
+        answer = self._exchange_line(line)
         if not answer:
             code = self._popen.wait()
             self._log.seek(0)
@@ -182,7 +182,7 @@ class AnsweringProcess:
         fields: dict[str, Any] = json.loads(answer)
         return fields
 
-    def _exchange(self, line: str) -> str:
+    def _exchange_line(self, line: str) -> str:
         """Send a line and return the next one; nothing if the process has ended."""
         requests = self._popen.stdin
         answers = self._popen.stdout

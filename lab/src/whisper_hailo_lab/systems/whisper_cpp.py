@@ -28,7 +28,7 @@ class WhisperCpp(WholeModel):
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Load the model, encoder and decoder together."""
         whisper_cpp = import_package("pywhispercpp.model", "whisper-cpp")
-        options = self._options()
+        options = self._model_options()
         self._model = watch(
             "model",
             lambda: whisper_cpp.Model(
@@ -67,7 +67,7 @@ class WhisperCpp(WholeModel):
         segments = range(cpp.whisper_full_n_segments(context))
         return sum(cpp.whisper_full_n_tokens(context, index) for index in segments)
 
-    def _options(self) -> dict[str, Any]:
+    def _model_options(self) -> dict[str, Any]:
         """Return the arguments of the model; the default row keeps its own defaults."""
         case = self._loading.case
         options: dict[str, Any] = {"language": case.language, "print_progress": False}

@@ -35,8 +35,8 @@ def test_grid_begins_with_baseline_and_combines_all() -> None:
     assert settings[0].name == BASELINE
     assert len({setting.name for setting in settings}) == len(settings) == 3 + 4 + 1 + 1 + 1
     zeros = next(setting for setting in settings if setting.zero_rows)
-    assert zeros.decoding(DecodingOptions()).anti_repetition.pad_to == 0
-    assert settings[-1].long().strategy == "vad"
+    assert zeros.decoding_options(DecodingOptions()).anti_repetition.pad_to == 0
+    assert settings[-1].long_options().strategy == "vad"
 
 
 def test_parse_numbers_refuses_what_is_no_number() -> None:

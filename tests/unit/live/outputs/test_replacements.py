@@ -16,7 +16,7 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.outputs.replacements import Replacements
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 
 HAILO = Replacements({("high", "low"): "Hailo", ("whisper",): "Whisper"})
 
@@ -130,7 +130,7 @@ def test_the_guarantees_hold_for_what_is_shown(
             events += captioner.feed(np.full(3_200, 0.1, np.float32))
         events += captioner.feed(np.zeros(8_000, np.float32))
     events += captioner.finish()
-    assert list(violations(map(Replacements(phrases).apply, events))) == []
+    assert list(find_violations(map(Replacements(phrases).apply, events))) == []
 
 
 def test_files_of_replacements(tmp_path: Path) -> None:

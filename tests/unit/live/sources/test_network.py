@@ -21,7 +21,7 @@ from whisper_hailo.live.events import Completed
 from whisper_hailo.live.sources.network import NetworkSource
 from whisper_hailo.live.sources.source import Block, Pace, ReopenedSource
 from whisper_hailo.live.stream import CaptionStream
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 
 av = pytest.importorskip("av", reason="the media extra is not installed")
 
@@ -67,7 +67,7 @@ def test_an_endless_stream_is_stopped_while_it_is_read(radio: str, attempt: int)
             events.append(event)
             if len(events) == 2 + attempt:
                 stream.stop()
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     assert isinstance(events[-1], Completed)
     for thread in threading.enumerate():
         if thread.name == "caption-source":

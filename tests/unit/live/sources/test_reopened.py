@@ -16,7 +16,7 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Event
 from whisper_hailo.live.sources.source import Block, Pace, ReopenedSource, awake_s, empty_block
 from whisper_hailo.live.stream import CaptionStream
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 
 GONE = DeviceError("the microphone gives no sound any more; was it unplugged?")
 
@@ -70,7 +70,7 @@ def events_of(source: ReopenedSource) -> list[Event]:
 def test_a_source_that_comes_back_goes_on_and_the_gap_is_told(pace: Pace) -> None:
     source = Unsteady([speech(range(4)), None, None, None, speech(range(4, 8))], pace=pace)
     events = events_of(source.reopened())
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
     texts = [event.text for event in events if isinstance(event, Completed)]
     assert texts == ["w0 w1 w2 w3", "w4 w5 w6 w7"]
     (away,) = [event for event in events if isinstance(event, Away)]
@@ -145,7 +145,7 @@ def test_a_stream_that_is_stopped_while_its_source_is_away_ends() -> None:
             if isinstance(event, Away):
                 stream.stop()
     assert isinstance(events[-1], Away)
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
 
 
 def test_source_opened_while_stopped_is_closed_again() -> None:

@@ -21,7 +21,7 @@ from whisper_hailo.live.events import Event
 from whisper_hailo.live.sources.source import Block, Pace
 from whisper_hailo.live.stream import CaptionStream, Controls
 from whisper_hailo.transcription.partials import PartialBuffer
-from whisper_hailo_lab.captions.event_checks import violations
+from whisper_hailo_lab.captions.event_checks import find_violations
 
 TOKEN = "sesame-open-now"  # noqa: S105 - of these tests
 
@@ -119,7 +119,7 @@ def run_captions(
         finally:
             source.close()
             thread.join(PATIENCE_S)
-    assert list(violations(events)) == []
+    assert list(find_violations(events)) == []
 
 
 def heard(socket: Any) -> dict[str, Any]:
