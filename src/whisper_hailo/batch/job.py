@@ -30,9 +30,9 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import escape_surrogates
 from whisper_hailo.core.types import Settings, Timings, Transcript
 from whisper_hailo.speakers.attribution import SpeakerAttribution
-from whisper_hailo.text.formats import render
+from whisper_hailo.text.formats import JSON, render
 from whisper_hailo.text.subtitles import Layout
-from whisper_hailo.text.transcript_json import JSON_VERSION, verbose_json
+from whisper_hailo.text.transcript_json import JSON_VERSION, drop_words, verbose_json
 
 FAILURES_FILE: Final = "failures.jsonl"
 TRANSCRIPTS: Final = "transcripts"
@@ -47,6 +47,7 @@ class JobSettings:
 
     Attributes:
         identity: hash of program, model and options.
+        has_words: results have the words that segments have; otherwise only subtitles use them.
     """
 
     identity: str
@@ -54,6 +55,7 @@ class JobSettings:
     task: str = "transcribe"
     formats: tuple[str, ...] = ()
     layout: Layout = field(default_factory=Layout)
+    has_words: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,10 +333,12 @@ class BatchJob(Closing):
                 record["error"] = asdict(result.failure)
             else:
                 transcript = self._make_transcript(item, result)
-                record |= verbose_json(transcript)
+                written = transcript if self._settings.has_words else drop_words(transcript)
+                record |= verbose_json(written)
                 for fmt in self._formats:
                     path = self._folder / fmt / f"{item.id}.{fmt}"
-                    write_file(path, render(transcript, fmt, self._settings.layout), ADVICE)
+                    content = written if fmt == JSON else transcript
+                    write_file(path, render(content, fmt, self._settings.layout), ADVICE)
             lines.append(_json_line(record | {"metadata": item.metadata}))
         path = self._folder / TRANSCRIPTS / f"part-{part:05}.jsonl"
         write_file(path, "".join(lines), ADVICE)

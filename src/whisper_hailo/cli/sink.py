@@ -26,7 +26,7 @@ from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.overwrite import file_id, refuse_foreign
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.text.formats import FORMATS, JSON, TextWriter, render
-from whisper_hailo.text.transcript_json import as_json, failure_json, timings_json
+from whisper_hailo.text.transcript_json import as_json, drop_words, failure_json, timings_json
 from whisper_hailo.transcription.run import Segments
 from whisper_hailo.transcription.window_cache import SIGNATURE, WindowCache
 
@@ -40,6 +40,7 @@ class Sink:
     Attributes:
         inputs: all of them; no output may replace one.
         timed: lines of text on standard output have times.
+        has_words: JSON has the words of segments that have some.
 
     Raises:
         OptionError: a result would replace an input, or several need a folder.
@@ -48,6 +49,7 @@ class Sink:
     output: OutputOptions
     inputs: Sequence[Input]
     timed: bool = False
+    has_words: bool = True
 
     def __post_init__(self) -> None:
         if self.output.output_dir is None:
@@ -137,11 +139,16 @@ class Sink:
             print_line(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
         warn_untranscribed(transcript, name)
         for fmt, path in self.result_files(entry):
-            write_file(path, render(transcript, fmt, self.output.layout), ADVICE)
+            content = transcript
+            if fmt == JSON and not self.has_words:
+                content = drop_words(transcript)
+            write_file(path, render(content, fmt, self.output.layout), ADVICE)
             print_note(f"wrote {display_path(path)}")
         if self.output.as_json:
             # A stream has no name of its own, or the number of a temporary file.
             named = replace(transcript, audio=entry.name)
+            if not self.has_words:
+                named = drop_words(named)
             emit_json(as_json(named) | timings_json(transcript))
         elif self.output.output_dir is None and not is_printed:
             self._print_transcript(entry, transcript)

@@ -23,7 +23,7 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     rising_temperatures,
 )
-from whisper_hailo.text.formats import ALL_FORMATS, FORMATS, find_format
+from whisper_hailo.text.formats import ALL_FORMATS, FORMATS, find_format, has_readable_cues
 from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
@@ -184,3 +184,8 @@ class OutputOptions:
         """The formats to write, without duplicates."""
         names = self._format_names
         return tuple(FORMATS) if ALL_FORMATS in names else tuple(dict.fromkeys(names))
+
+    @property
+    def has_readable_cues(self) -> bool:
+        """Whether a result has cues that are set by the times of words."""
+        return has_readable_cues(self.formats, self.layout)

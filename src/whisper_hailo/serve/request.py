@@ -65,6 +65,7 @@ class Choices:
         task: `transcribe` or `translate`.
         prompt: text as if said before the recording.
         temperature: of the first attempt; above 0, tokens are sampled.
+        subtitles: the answer has cues, which are set by the times of words if the model has them.
         speech: transcribe only what a detector takes for speech; settings of `LongOptions`.
     """
 
@@ -76,6 +77,7 @@ class Choices:
     temperature: float | None = None
     max_new_tokens: int | None = None
     word_timestamps: bool = False
+    subtitles: bool = False
     speech: Mapping[str, float] | None = None
 
 

@@ -137,7 +137,9 @@ class UploadHandler:
         is `None`.
         """
         # A model that is not served is refused before the recording is decoded.
-        self._service.find_model(choices.model)
+        model = self._service.find_model(choices.model)
+        if choices.subtitles and model.transcriber.decoder.limits.aligns:
+            choices = replace(choices, word_timestamps=True)
         decoding = self._decoders.decode(
             file.file, file.filename, request.scope[RESERVATION], pcm=pcm, max_s=max_s
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -11,6 +11,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.overwrite import Signature
 from whisper_hailo.core.strict_json import escape_surrogates
 from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.text.cue_setter import CueSetter
 from whisper_hailo.text.subtitles import (
     Cue,
     CueWriter,
@@ -56,9 +57,13 @@ class SegmentFormat(_Format):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CueFormat(_Format):
-    """A format of subtitles: `format_cue` takes a cue and its number, which starts at 1."""
+    """A format of subtitles: `format_cue` takes a cue and its number, which starts at 1.
+
+    `has_labels` says that a speaker is named on the first line.
+    """
 
     format_cue: Callable[[Cue, int], str]
+    has_labels: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +123,7 @@ _SRT: Final = CueFormat(
     media_type="application/x-subrip",
     signature=Signature("an SRT file", rb"\s*\d+\s*\n\d+:\d\d:\d\d[,.]\d+ --> "),
     format_cue=format_srt,
+    has_labels=True,
 )
 _VTT: Final = CueFormat(
     name="vtt",
@@ -147,6 +153,8 @@ _JSON: Final = DocumentFormat(
 FORMATS: Final[dict[str, Format]] = {entry.name: entry for entry in (_TXT, _SRT, _VTT, _TSV, _JSON)}
 """All formats by name, in the order in which messages list them."""
 
+SUBTITLES: Final = frozenset({_SRT.name, _VTT.name})
+
 
 def find_format(name: str) -> Format:
     """Return the format with a name.
@@ -160,10 +168,17 @@ def find_format(name: str) -> Format:
     return FORMATS[name]
 
 
+def has_readable_cues(formats: Iterable[str], layout: Layout) -> bool:
+    """Return whether one of the formats has cues that are set by the times of words."""
+    is_subtitles = any(isinstance(FORMATS.get(name), CueFormat) for name in formats)
+    return is_subtitles and layout.is_readable
+
+
 def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> str:
     """Return a transcript in one of `FORMATS`, subtitles in a layout.
 
     `json` is the verbose layout of OpenAI's transcription API, `txt` has a line per segment.
+    Subtitles are best with the times of words, `word_timestamps=True`.
     """
     entry = find_format(fmt)
     if isinstance(entry, DocumentFormat):
@@ -188,7 +203,10 @@ class TextWriter:
             raise OptionError(f"--format {fmt} cannot be written in parts")
         self._format = entry
         self._is_timed = timed and entry is _TXT
-        self._cues = CueWriter(layout)
+        self._cues: CueWriter | CueSetter = CueWriter(layout)
+        if layout.is_readable:
+            has_labels = isinstance(entry, CueFormat) and entry.has_labels
+            self._cues = CueSetter(has_labels=has_labels)
         self._n_cues = 0
         self._is_empty = True
 

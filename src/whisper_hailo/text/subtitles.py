@@ -1,17 +1,19 @@
-"""Subtitles: which words form a cue, for how long, in which notation.
+"""Subtitles: their notation, and cues that follow the model's segments or the user's limits.
 
-Cues are made while segments come: each as soon as no more words can be added to it.
+Cues are made while segments come: each as soon as no more words can be added to it. `cue_setter`
+makes the default ones.
 """
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import flag, require_valid
+from whisper_hailo.core.flags import flag, require_choices, require_valid
 from whisper_hailo.core.types import Segment, Speaker, Word
 
 _SENTENCE_ENDS: Final = tuple(".!?…。！？")  # noqa: RUF001 - full-width marks are meant
@@ -94,13 +96,28 @@ def _join_words(words: Sequence[Word]) -> str:
 
 _SUBTITLES: Final = "Subtitles"  # heading in the help
 
+READABLE: Final = "readable"
+SEGMENTS: Final = "segments"
+
 _PAUSE_S: Final = 3.0
 """A longer pause ends a cue, as in OpenAI Whisper."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How subtitles are set; with a line width and count, cues may span segments."""
+    """How subtitles are set; with a line width and count, cues may span segments.
+
+    Attributes:
+        cues: `readable` sets them by the rules of subtitling guides, unless a limit is given;
+            `segments` has one for each segment of the model.
+    """
+
+    cues: str = flag(
+        READABLE,
+        "Cues set for reading, or one per segment",
+        _SUBTITLES,
+        choices=(READABLE, SEGMENTS),
+    )
 
     max_line_width: int | None = flag(None, "Characters of a line.", _SUBTITLES)
     max_line_count: int | None = flag(None, "Lines per cue.", _SUBTITLES)
@@ -108,11 +125,19 @@ class Layout:
     highlight_words: bool = flag(False, "Underline each word in its time.", _SUBTITLES)
 
     def __post_init__(self) -> None:
+        require_choices(self)
         for name in ("max_line_width", "max_line_count", "max_words_per_line"):
             value = getattr(self, name)
             require_valid(self, name, value is None or value >= 1, "1 or more")
         if self.max_line_count is not None and self.max_line_width is None:
             raise OptionError("--max-line-count needs --max-line-width; give both")
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether cues are set for reading: limits mean what they mean in OpenAI Whisper."""
+        limits = (self.max_line_width, self.max_line_count, self.max_words_per_line)
+        has_limits = any(limit is not None for limit in limits) or self.highlight_words
+        return self.cues == READABLE and not has_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +167,11 @@ def format_vtt(cue: Cue, number: int) -> str:
     """Return a cue as WebVTT, with the speaker as its voice; its cues need no number."""
     del number
     times = _time_line(cue, ".")
-    voice = "" if cue.speaker is None else f"<v {speaker_name(cue.speaker)}>"
-    text = _escape_arrows(cue.text)
+    voice = ""
+    if cue.speaker is not None:
+        name = _escape_markup(speaker_name(cue.speaker))
+        voice = f"<v {name}>"
+    text = _escape_markup(_escape_arrows(cue.text))
     return f"{times}\n{voice}{text}\n\n"
 
 
@@ -157,6 +185,12 @@ def _time_line(cue: Cue, mark: str) -> str:
 def _escape_arrows(text: str) -> str:
     """Return a text without `-->`, by which players recognise the line with the times."""
     return text.replace("-->", "->")
+
+
+def _escape_markup(text: str) -> str:
+    """Return a text without the marks that WebVTT gives a meaning, but with our underlines."""
+    escaped = html.escape(text, quote=False)
+    return escaped.replace("&lt;u&gt;", "<u>").replace("&lt;/u&gt;", "</u>")
 
 
 class CueWriter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,6 +57,12 @@ def as_json(transcript: Transcript) -> dict[str, Any]:
         "language_probs": transcript.language_probs,
         "settings": asdict(transcript.settings),
     }
+
+
+def drop_words(transcript: Transcript) -> Transcript:
+    """Return a transcript without words, for JSON that was not asked for their times."""
+    segments = tuple(replace(segment, words=()) for segment in transcript.segments)
+    return replace(transcript, segments=segments)
 
 
 def timings_json(transcript: Transcript) -> dict[str, Any]:

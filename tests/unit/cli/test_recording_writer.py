@@ -22,7 +22,7 @@ from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import Segment, Transcript, UntranscribedSpeech
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.text.formats import render
-from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.text.subtitles import SEGMENTS, Layout
 from whisper_hailo.transcription.window_cache import CachedWindow, WindowCache
 
 
@@ -133,10 +133,13 @@ def test_subtitles_are_printed_when_they_come_and_once(
     fmt: str, parts: list[str], tmp_path: Path, segments: Coming,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    told, rest = printed(sink(tmp_path, fmt), segments, capsys)
+    results = sink(tmp_path, fmt)
+    by_segment = Layout(cues=SEGMENTS)
+    results = replace(results, output=replace(results.output, layout=by_segment))
+    told, rest = printed(results, segments, capsys)
     assert told == ["", *parts]
     assert rest == ""
-    assert "".join(parts) == render(transcript(), fmt)
+    assert "".join(parts) == render(transcript(), fmt, by_segment)
 
 
 def test_a_cue_to_which_words_may_be_added_waits_for_them(

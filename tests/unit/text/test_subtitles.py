@@ -14,8 +14,18 @@ from tests.unit.text.transcripts import transcript
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment, Transcript, Word
 from whisper_hailo.text.formats import render
-from whisper_hailo.text.subtitles import Cue, CueWriter, Layout, cue_time, spread_times, timed_words
+from whisper_hailo.text.subtitles import (
+    SEGMENTS,
+    Cue,
+    CueWriter,
+    Layout,
+    cue_time,
+    spread_times,
+    timed_words,
+)
 from whisper_hailo.text.transcript_json import as_json
+
+BY_SEGMENT = Layout(cues=SEGMENTS)
 
 
 def cues(segments: Iterable[Segment], layout: Layout) -> list[Cue]:
@@ -37,14 +47,14 @@ def spoken(*texts: str) -> Transcript:
 
 
 def test_srt() -> None:
-    assert render(transcript(), "srt") == (
+    assert render(transcript(), "srt", BY_SEGMENT) == (
         "1\n00:00:00,000 --> 00:00:09,000\nGrüße.\n\n"
         "2\n00:00:09,000 --> 00:00:12,500\nAll the rest.\n\n"
     )
 
 
 def test_vtt() -> None:
-    assert render(transcript(), "vtt") == (
+    assert render(transcript(), "vtt", BY_SEGMENT) == (
         "WEBVTT\n\n00:00:00.000 --> 00:00:09.000\nGrüße.\n\n"
         "00:00:09.000 --> 00:00:12.500\nAll the rest.\n\n"
     )
@@ -91,8 +101,8 @@ def test_a_file_without_anything_said_has_its_heading() -> None:
 def test_hours_and_arrows_in_the_text() -> None:
     segment = Segment(3 * 3600 + 61.0015, 4 * 3600.0, "a --> b\tc", (), -0.1, 0.0)
     long = replace(transcript(), segments=(segment,))
-    assert "03:01:01,002 --> 04:00:00,000\na -> b c" in render(long, "srt")
-    assert "03:01:01.002 --> 04:00:00.000\na -> b c" in render(long, "vtt")
+    assert "03:01:01,002 --> 04:00:00,000\na -> b c" in render(long, "srt", BY_SEGMENT)
+    assert "03:01:01.002 --> 04:00:00.000\na -&gt; b c" in render(long, "vtt", BY_SEGMENT)
     assert render(long, "tsv").splitlines()[1] == "10861002\t14400000\ta --> b c"
 
 
@@ -160,6 +170,17 @@ def test_no_word_is_lost_and_no_line_too_long(
         assert all(len(line) <= width or " " not in line for line in lines)
     times = [edge for cue in shown for edge in (cue.start_s, cue.end_s)]
     assert times == sorted(times)
+
+
+def test_vtt_text_and_voice_are_escaped() -> None:
+    """What WebVTT gives a meaning; our own underlines stay."""
+    text = "a <b> & c"
+    marked = Segment(0.0, 2.0, text, (), -0.1, 0.0, speaker="A&B <x>")
+    shown = replace(transcript(), segments=(marked,))
+    for layout in (Layout(), BY_SEGMENT):
+        assert "<v A&amp;B &lt;x&gt;>a &lt;b&gt; &amp; c\n" in render(shown, "vtt", layout)
+        assert "A&B <x>: a <b> & c\n" in render(shown, "srt", layout)
+    assert "<u>a</u> &lt;b&gt;" in render(shown, "vtt", Layout(highlight_words=True))
 
 
 @pytest.mark.parametrize("name", ["max_line_width", "max_line_count", "max_words_per_line"])

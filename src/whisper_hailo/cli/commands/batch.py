@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from whisper_hailo.cli.commands.transcribe import decoding_options
+from whisper_hailo.cli.commands.transcribe import decoding_options, with_cue_words
 from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.progress import StatusLine, clock
@@ -105,8 +105,8 @@ def batch(
     options = options_on(transcriber.default_options, transcriber.default_fallback)
     if speakers.speakers is not None:
         # Without word times whole segments are given to speakers.
-        has_words = options.word_timestamps or transcriber.decoder.limits.aligns
-        options = replace(options, word_timestamps=has_words)
+        needs_words = options.word_timestamps or transcriber.decoder.limits.aligns
+        options = replace(options, word_timestamps=needs_words)
     transcriber.check(options, long)
     log_engine(transcriber)
     identity = transcriber.identity(options, long, job.batch_size)
@@ -118,7 +118,10 @@ def batch(
         task=options.task,
         formats=output.formats if output.fmt else (),
         layout=output.layout,
+        has_words=options.word_timestamps,
     )
+    # Formats may be added to a job, so the words that only subtitles need are no part of it.
+    options = with_cue_words(options, output, transcriber)
     setup = Setup(model.arguments(), options, long, job.batch_size)
     sources = read_sources([Path(word) for word in words])
     find_speakers = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -77,6 +77,10 @@ def transcribe(
         find_speaker_models(speakers.speaker_models)  # before a model is loaded
     transcriber = model.transcriber()
     options = options_on(transcriber.default_options, transcriber.default_fallback)
+    # JSON has the words that were asked for; a search for speakers brings them as well.
+    has_words = options.word_timestamps or speakers.speakers is not None
+    sink = replace(sink, has_words=has_words)
+    options = with_cue_words(options, output, transcriber)
     transcriber.check(options, long)
     log_engine(transcriber)
     size = batching.batch_size
@@ -138,6 +142,15 @@ def decoding_options(
     if output.layout.highlight_words and not options.word_timestamps:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
     return options
+
+
+def with_cue_words(
+    options: DecodingOptions, output: OutputOptions, transcriber: Transcriber
+) -> DecodingOptions:
+    """Return options with word times where cues are set by them and the decoder has them."""
+    if options.word_timestamps or not output.has_readable_cues:
+        return options
+    return replace(options, word_timestamps=transcriber.decoder.limits.aligns)
 
 
 def _transcribe_whole(

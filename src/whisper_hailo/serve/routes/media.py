@@ -26,7 +26,7 @@ from whisper_hailo.serve.uploads import (
     UploadRoute,
     describe_answers,
 )
-from whisper_hailo.text.formats import render
+from whisper_hailo.text.formats import SUBTITLES, render
 from whisper_hailo.text.transcript_json import openai_json, verbose_json
 
 Encode = Annotated[bool, Query(description="false: raw 16-bit samples, 16 kHz")]
@@ -63,6 +63,7 @@ def _add_inference(router: APIRouter, uploads: UploadHandler) -> None:
             task="translate" if translate else None,
             prompt=prompt,
             temperature=temperature,
+            subtitles=response_format in SUBTITLES,
         )
         transcript = await uploads.transcribe(request, file, choices)
         match response_format:
@@ -96,6 +97,7 @@ def _add_asr(router: APIRouter, uploads: UploadHandler) -> None:
             task=task,
             prompt=initial_prompt,
             word_timestamps=word_timestamps,
+            subtitles=output in SUBTITLES,
             speech={} if vad_filter else None,
         )
         transcript = await uploads.transcribe(

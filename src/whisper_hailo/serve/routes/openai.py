@@ -34,7 +34,7 @@ from whisper_hailo.serve.uploads import (
     format_event,
 )
 from whisper_hailo.speakers.attribution import SpeakerAttribution
-from whisper_hailo.text.formats import render
+from whisper_hailo.text.formats import SUBTITLES, render
 from whisper_hailo.text.transcript_json import openai_json
 
 Granularity = Literal["word", "segment"]
@@ -93,6 +93,7 @@ def _add_transcriptions(router: APIRouter, uploads: UploadHandler) -> None:
             hotwords=hotwords or ", ".join(keywords or ()),
             temperature=temperature,
             word_timestamps=has_logprobs or "word" in granularities,
+            subtitles=response_format in SUBTITLES,
             speech=_parse_chunking_strategy(chunking_strategy, await request.form()),
         )
         known = parse_known_speakers(known_speaker_names or (), known_speaker_references or ())
@@ -125,7 +126,13 @@ def _add_translations(router: APIRouter, uploads: UploadHandler) -> None:
         temperature: FormTemperature = 0.0,
     ) -> Response:
         """Transcribe a recording into English, whatever is spoken."""
-        choices = Choices(model=model, task="translate", prompt=prompt, temperature=temperature)
+        choices = Choices(
+            model=model,
+            task="translate",
+            prompt=prompt,
+            temperature=temperature,
+            subtitles=response_format in SUBTITLES,
+        )
         transcript = await uploads.transcribe(request, file, choices)
         return _render_answer(transcript, response_format)
 

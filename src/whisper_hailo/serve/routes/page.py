@@ -16,7 +16,8 @@ from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.ticket import Ticket
 from whisper_hailo.serve.uploads import EventStream, Task, UploadHandler, UploadRoute, format_event
-from whisper_hailo.text.formats import FORMATS, render
+from whisper_hailo.text.formats import FORMATS, JSON, render
+from whisper_hailo.text.transcript_json import drop_words
 
 _FOLDER: Final = resources.files("whisper_hailo.serve").joinpath("page")
 _MEDIA_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
@@ -66,7 +67,7 @@ def page_router(service: TranscriptionService, *, needs_key: bool) -> APIRouter:
         language: Annotated[str, Form()] = "",
         task: Annotated[Task, Form()] = "transcribe",
     ) -> Response:
-        choices = Choices(model=model, language=language or None, task=task)
+        choices = Choices(model=model, language=language or None, task=task, subtitles=True)
         ticket = await uploads.submit(request, file, choices)
         return EventStream(_stream_events(ticket), ticket)
 
@@ -90,12 +91,15 @@ def _describe_service(service: TranscriptionService, *, needs_key: bool) -> dict
 
 def _render_files(transcript: Transcript) -> list[dict[str, str]]:
     """Return the files that the page offers, with the names of their formats."""
+    # Words serve the subtitles; the JSON of other routes has them only if asked.
+    contents = dict.fromkeys(FORMATS, transcript)
+    contents[JSON] = drop_words(transcript)
     return [
         {
             "suffix": name,
             "label": entry.label,
             "media_type": entry.media_type,
-            "text": render(transcript, name),
+            "text": render(contents[name], name),
         }
         for name, entry in FORMATS.items()
         if name not in _NOT_SAVED_AS

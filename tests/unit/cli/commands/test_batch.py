@@ -14,7 +14,6 @@ from whisper_hailo.cli import progress
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import batch as module
 from whisper_hailo.core.errors import ExitCode, OptionError
-from whisper_hailo.core.protocols import Limits
 from whisper_hailo.speakers.attribution import SpeakerAttribution
 from whisper_hailo.speakers.finder import SpeakerFinder
 from whisper_hailo.speakers.turns import SpeakerTurns
@@ -95,12 +94,27 @@ def test_what_was_typed_gets_to_the_workers(works: Works) -> None:
 
 def test_batch_speakers_turn_word_times_on(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = SpeakerTurns((), np.empty((0, 192), np.float32))
-    works.model.decoder = SimpleNamespace(limits=Limits())  # type: ignore[attr-defined]
     monkeypatch.setattr(SpeakerFinder, "load", lambda _: None)
     monkeypatch.setattr(module, "_find_speakers", lambda *_: SpeakerAttribution(nobody))
     assert batch("--speakers 2") == 0
     ((setup, _),) = works.asked
     assert setup.options.word_timestamps
+
+
+def test_batch_srt_turns_word_times_on_beside_json(works: Works) -> None:
+    """Words serve the subtitles only: JSON has none, and the job is the same with and without."""
+    assert batch("--format srt") == 0
+    ((setup, _),) = works.asked
+    assert setup.options.word_timestamps
+    (identified,) = works.model.asked_of
+    assert not identified[0].word_timestamps
+
+
+@pytest.mark.parametrize("words", ["--format tsv", "--format srt --cues segments"])
+def test_batch_other_cues_take_no_word_times(works: Works, words: str) -> None:
+    assert batch(words) == 0
+    ((setup, _),) = works.asked
+    assert not setup.options.word_timestamps
 
 
 def test_defaults(works: Works) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from tests.unit.cli.given import given
 from whisper_hailo.cli.app import load_command, run
 from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.transcribe_options import ModelOptions
+from whisper_hailo.core.protocols import Limits
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.speakers.options import SpeakerOptions
@@ -52,6 +55,7 @@ class Listener:
     default_options = DecodingOptions()
     default_fallback = 0.2
     reasons: tuple[str, ...] = ()
+    decoder: Any = field(default_factory=lambda: SimpleNamespace(limits=Limits()))
     asked: list[tuple[DecodingOptions, LongOptions, int | None]] = field(default_factory=list)
     helped_by: list[tuple[object, object]] = field(default_factory=list)
     identified: list[tuple[object, ...]] = field(default_factory=list)
@@ -165,6 +169,7 @@ PRINTED: list[tuple[str, str]] = [
     ("--format txt", "Good morning to all of you."),
     ("--json", '"audio": "'),
     ("--format srt", "00:00:00,000 --> 00:00:03,000\nGood morning to all of you.\n"),
+    ("--format srt --cues segments", "Good morning to all of you.\n"),
     ("--format vtt --max-line-width 12", "Good morning\nto all of\nyou.\n"),
     ("--format srt --max-line-width 12 --max-line-count 1", "Good morning\n\n2\n"),
     ("--format srt --max-words-per-line 2", "Good morning\n\n2\n"),
@@ -197,6 +202,38 @@ def test_options_of_windows(
 def test_options_of_results(capsys: pytest.CaptureFixture[str], words: str, expected: str) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
     assert expected in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--format srt", True),
+        ("--format vtt", True),
+        ("--format txt", False),
+        ("--format json", False),
+        ("--format srt --cues segments", False),
+        ("--format srt --max-line-width 42", False),
+        ("--format srt --max-line-width 42 --word-timestamps", True),
+    ],
+)
+def test_readable_cues_turn_word_times_on(listener: Listener, words: str, expected: bool) -> None:
+    assert run(["transcribe", "a.wav", *words.split()]) == 0
+    assert listener.asked[0][0].word_timestamps is expected
+
+
+def test_decoder_without_alignment_spreads_words(listener: Listener) -> None:
+    listener.decoder = SimpleNamespace(limits=Limits(aligns=False))
+    assert run(["transcribe", "a.wav", "--format", "srt"]) == 0
+    assert not listener.asked[0][0].word_timestamps
+
+
+@pytest.mark.parametrize(("words", "expected"), [("", False), ("--word-timestamps", True)])
+@pytest.mark.usefixtures("listener")
+def test_json_beside_srt_has_words_if_asked(tmp_path: Path, words: str, expected: bool) -> None:
+    options = ["-f", "srt,json", "-o", str(tmp_path), *words.split()]
+    assert run(["transcribe", "a.wav", *options]) == 0
+    (segment,) = json.loads((tmp_path / "a.json").read_text())["segments"]
+    assert bool(segment.get("words")) is expected
 
 
 def test_a_batch(listener: Listener) -> None:

@@ -81,7 +81,7 @@ def test_subrip(tmp_path: Path) -> None:
 def test_webvtt(tmp_path: Path) -> None:
     assert written(tmp_path / "a.vtt") == (
         "WEBVTT\n\n00:00:00.000 --> 00:00:01.250\nOne two\n\n"
-        "01:01:01.000 --> 01:01:02.500\na -> b\n\n"
+        "01:01:01.000 --> 01:01:02.500\na -&gt; b\n\n"
     )
 
 

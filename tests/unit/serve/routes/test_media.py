@@ -42,7 +42,7 @@ def test_asr_raw_samples_give_the_command_s_subtitles(
 ) -> None:
     asked = {"task": "transcribe", "language": "en", "output": "srt", "encode": "false"}
     answer = ask(web, "/asr", pcm(LONG[0]), **asked)
-    options = replace(OPTIONS, language="en")
+    options = replace(OPTIONS, language="en", word_timestamps=True)
     alone = transcriber.transcribe(as_wav(LONG[0], tmp_path), options)
     assert answer.text == render(alone, "srt")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
@@ -54,7 +54,7 @@ def test_asr_output_formats_equal_the_command_s(
     web: TestClient, transcriber: Transcriber, output: str
 ) -> None:
     answer = ask(web, "/asr", DEMO.read_bytes(), output=output)
-    alone = transcriber.transcribe(DEMO, OPTIONS)
+    alone = transcriber.transcribe(DEMO, replace(OPTIONS, word_timestamps=output == "vtt"))
     if output == "json":
         assert answer.json() == verbose_json(alone)
     else:
@@ -101,9 +101,10 @@ def test_inference_formats_equal_whisper_cpp_s(web: TestClient, transcriber: Tra
     timed = transcriber.transcribe(DEMO, OPTIONS)
     answer = transcribe(web, DEMO, url, response_format="verbose_json", temperature_inc="0.2")
     assert answer.json() == openai_json(timed)
+    with_words = transcriber.transcribe(DEMO, replace(OPTIONS, word_timestamps=True))
     for layout in ("srt", "vtt"):
         answer = transcribe(web, DEMO, url, response_format=layout)
-        assert answer.text == render(timed, layout)
+        assert answer.text == render(with_words, layout)
     lines = render(timed, "txt")
     assert transcribe(web, DEMO, url, response_format="text").text == lines
     german = transcribe(web, GERMAN[0], url, language="de", prompt="Ja.").json()["text"]
