@@ -23,6 +23,7 @@ from whisper_hailo_lab.documents import (
     speakers,
     speed,
     spoken_commands,
+    untranscribed,
 )
 from whisper_hailo_lab.repository import MICRO, ROOT
 from whisper_hailo_lab.runs.results import mark_weights, read_result, write_result
@@ -49,6 +50,7 @@ KEPT: Final[tuple[tuple[Path, TableMaker], ...]] = (
     (server.RESULT, server.make_tables),
     (speakers.RESULT, speakers.make_tables),
     (spoken_commands.RESULT, spoken_commands.make_tables),
+    (untranscribed.RESULT, untranscribed.make_tables),
 )
 """Results in JSON with their tables; the other tables are made of run files and commands."""
 
