@@ -41,12 +41,18 @@ def pytest_collection(session: pytest.Session) -> None:
         return
     n_workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
     root = session.config.rootpath
-    folders = [path for path in map(root.joinpath, session.config.args) if path.is_dir()]
+    folders = [
+        path for path in map(root.joinpath, session.config.args) if path.is_dir()
+    ]
     files = sorted(path for folder in folders for path in folder.rglob("test_*.py"))
     first = int(worker.removeprefix("gw")) * len(files) // n_workers
     for path in files[first:] + files[:first]:
-        with contextlib.suppress(Exception, pytest.skip.Exception):  # the collection tells of it
-            importlib.import_module(".".join(path.relative_to(root).with_suffix("").parts))
+        with contextlib.suppress(
+            Exception, pytest.skip.Exception
+        ):  # the collection tells of it
+            importlib.import_module(
+                ".".join(path.relative_to(root).with_suffix("").parts)
+            )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

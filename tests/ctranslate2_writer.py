@@ -48,7 +48,10 @@ def model_bytes(
     head: tuple[int, str, int] = HEAD,
 ) -> bytes:
     """A whole `model.bin`."""
-    aliases = {"decoder/projection/weight": "decoder/embeddings/weight", **(aliases or {})}
+    aliases = {
+        "decoder/projection/weight": "decoder/embeddings/weight",
+        **(aliases or {}),
+    }
     aliases = {alias: name for alias, name in aliases.items() if alias not in variables}
     return b"".join(
         (
@@ -61,7 +64,9 @@ def model_bytes(
     )
 
 
-def variables_of(arrays: Arrays, dims: Dimensions = TOY, dtype: str = "float32") -> Variables:
+def variables_of(
+    arrays: Arrays, dims: Dimensions = TOY, dtype: str = "float32"
+) -> Variables:
     """The arrays of a checkpoint as CTranslate2 names, joins and stores them.
 
     Args:
@@ -70,13 +75,23 @@ def variables_of(arrays: Arrays, dims: Dimensions = TOY, dtype: str = "float32")
         dtype: of floats; `int8` and `int16` quantise weights and keep the others in float32.
     """
     names: Variables = {
-        "encoder/position_encodings/encodings": arrays["encoder.embed_positions.weight"],
-        "decoder/position_encodings/encodings": arrays["decoder.embed_positions.weight"],
+        "encoder/position_encodings/encodings": arrays[
+            "encoder.embed_positions.weight"
+        ],
+        "decoder/position_encodings/encodings": arrays[
+            "decoder.embed_positions.weight"
+        ],
         "decoder/embeddings/weight": arrays["decoder.embed_tokens.weight"],
     }
     for conv in ("conv1", "conv2"):
-        names |= {f"encoder/{conv}/{k}": arrays[f"encoder.{conv}.{k}"] for k in ("weight", "bias")}
-    for part, n_layers in (("encoder", dims.n_encoder_layers), ("decoder", dims.n_decoder_layers)):
+        names |= {
+            f"encoder/{conv}/{k}": arrays[f"encoder.{conv}.{k}"]
+            for k in ("weight", "bias")
+        }
+    for part, n_layers in (
+        ("encoder", dims.n_encoder_layers),
+        ("decoder", dims.n_decoder_layers),
+    ):
         names |= _norm(arrays, f"{part}/layer_norm", f"{part}.layer_norm")
         for index in range(n_layers):
             names |= _layer(arrays, f"{part}/layer_{index}", f"{part}.layers.{index}")
@@ -109,14 +124,19 @@ def _layer(arrays: Arrays, to: str, of: str) -> Variables:
             )
             found[f"{to}/{theirs}/linear_{number}/bias"] = np.concatenate(
                 [
-                    arrays.get(f"{part}.bias", np.zeros(len(arrays[f"{part}.weight"]), np.float32))
+                    arrays.get(
+                        f"{part}.bias",
+                        np.zeros(len(arrays[f"{part}.weight"]), np.float32),
+                    )
                     for part in parts
                 ]
             )
         found |= _norm(arrays, f"{to}/{theirs}/layer_norm", f"{base}_layer_norm")
     for number in (0, 1):
         for kind in ("weight", "bias"):
-            found[f"{to}/ffn/linear_{number}/{kind}"] = arrays[f"{of}.fc{number + 1}.{kind}"]
+            found[f"{to}/ffn/linear_{number}/{kind}"] = arrays[
+                f"{of}.fc{number + 1}.{kind}"
+            ]
     return found | _norm(arrays, f"{to}/ffn/layer_norm", f"{of}.final_layer_norm")
 
 
@@ -144,5 +164,7 @@ def write_ctranslate2(
     directory.mkdir(parents=True, exist_ok=True)
     given = variables_of(random_arrays()) if variables is None else variables
     (directory / "model.bin").write_bytes(model_bytes(given))
-    (directory / "config.json").write_text(json.dumps(settings or SETTINGS), encoding="utf-8")
+    (directory / "config.json").write_text(
+        json.dumps(settings or SETTINGS), encoding="utf-8"
+    )
     return directory

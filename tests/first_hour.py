@@ -25,7 +25,11 @@ FIRST_HOUR: Final[dict[str, tuple[Task, ...]]] = {
         ),
         ("4. name the language", "talk.ogg --language German", "text"),
         ("5. let it be found out", "talk.ogg", "text"),
-        ("6. translate to English", "talk.ogg --task translate --language German", "text"),
+        (
+            "6. translate to English",
+            "talk.ogg --task translate --language German",
+            "text",
+        ),
         (
             "7. times of words",
             "talk.flac --word_timestamps True --output_format json",
@@ -66,13 +70,21 @@ FIRST_HOUR: Final[dict[str, tuple[Task, ...]]] = {
         ("6. translate to English", "talk.ogg --task translate --language de", "text"),
         ("7. times of words", "talk.flac --word_timestamps True -f json", "text"),
         ("8. a beam of 5", "talk.flac --beam_size 5", "text"),
-        ("9. no second tries", "talk.flac --temperature_increment_on_fallback None", "text"),
+        (
+            "9. no second tries",
+            "talk.flac --temperature_increment_on_fallback None",
+            "text",
+        ),
         ("10. names to expect", "talk.flac --hotwords 'Oliver Vienna'", "text"),
         ("11. leave out silence", "talk.flac --vad_filter True", "text"),
         ("12. 8 bits", "talk.flac --compute_type int8", "text"),
         ("13. exact weights", "talk.flac --compute_type float32", "text"),
         ("14. two threads", "talk.flac --threads 2", "text"),
-        ("15. several recordings", "talk.flac talk.ogg -o out", "writes talk.ogg.txt, talk.txt"),
+        (
+            "15. several recordings",
+            "talk.flac talk.ogg -o out",
+            "writes talk.ogg.txt, talk.txt",
+        ),
         ("16. times on the terminal", "talk.flac --print_colors True", "text"),
         ("17. a stretch of it", "talk.flac --clip_timestamps 8,15", "text"),
         (
@@ -86,7 +98,11 @@ FIRST_HOUR: Final[dict[str, tuple[Task, ...]]] = {
     "whisper.cpp": (
         ("1. text of a recording", "-f talk.flac", "text"),
         ("2. subtitles into a folder", "-osrt talk.flac", "writes talk.srt"),
-        ("3. all formats", "-otxt -osrt -oj talk.flac", "writes talk.json, talk.srt, talk.txt"),
+        (
+            "3. all formats",
+            "-otxt -osrt -oj talk.flac",
+            "writes talk.json, talk.srt, talk.txt",
+        ),
         ("4. name the language", "talk.ogg -l de", "text"),
         ("5. let it be found out", "talk.ogg -l auto", "text"),
         ("6. translate to English", "talk.ogg -tr -l de", "text"),
@@ -106,7 +122,11 @@ FIRST_HOUR: Final[dict[str, tuple[Task, ...]]] = {
         ("20. only text, nothing else", "talk.flac -np -nt", "text"),
     ),
     "faster-whisper": (
-        ("1. text of a recording", '`from_model("micro")`, `transcribe("talk.flac")`', "text"),
+        (
+            "1. text of a recording",
+            '`from_model("micro")`, `transcribe("talk.flac")`',
+            "text",
+        ),
         (
             "2. subtitles into a folder",
             '`from_model("micro")`, `transcribe("talk.flac", without_timestamps=False)`',
@@ -122,7 +142,11 @@ FIRST_HOUR: Final[dict[str, tuple[Task, ...]]] = {
             '`from_model("micro")`, `transcribe("talk.ogg", language="de")`',
             "text",
         ),
-        ("5. let it be found out", '`from_model("micro")`, `transcribe("talk.ogg")`', "text"),
+        (
+            "5. let it be found out",
+            '`from_model("micro")`, `transcribe("talk.ogg")`',
+            "text",
+        ),
         (
             "6. translate to English",
             '`from_model("micro")`, `transcribe("talk.ogg", task="translate")`',
@@ -133,7 +157,11 @@ FIRST_HOUR: Final[dict[str, tuple[Task, ...]]] = {
             '`from_model("micro")`, `transcribe("talk.flac", word_timestamps=True)`',
             "text",
         ),
-        ("8. a beam of 5", '`from_model("micro")`, `transcribe("talk.flac", beam_size=5)`', "text"),
+        (
+            "8. a beam of 5",
+            '`from_model("micro")`, `transcribe("talk.flac", beam_size=5)`',
+            "text",
+        ),
         (
             "9. no second tries",
             '`from_model("micro")`, `transcribe("talk.flac", temperature=0)`',
@@ -184,7 +212,15 @@ FIRST_HOUR: Final[dict[str, tuple[Task, ...]]] = {
             '`from_model("micro")`, `transcribe("talk.flac", condition_on_previous_text=True)`',
             "text",
         ),
-        ("19. batches", '`from_model("micro")`, `transcribe("talk.flac", batch_size=8)`', "text"),
-        ("20. only text, nothing else", '`from_model("micro")`, `transcribe("talk.flac")`', "text"),
+        (
+            "19. batches",
+            '`from_model("micro")`, `transcribe("talk.flac", batch_size=8)`',
+            "text",
+        ),
+        (
+            "20. only text, nothing else",
+            '`from_model("micro")`, `transcribe("talk.flac")`',
+            "text",
+        ),
     ),
 }

@@ -15,11 +15,22 @@ from typing import Any
 import pytest
 
 STREAMING_FILES = (
-    *("adapter.ort", "cross_kv.ort", "decoder_kv.ort", "encoder.ort", "frontend.model.ort"),
+    *(
+        "adapter.ort",
+        "cross_kv.ort",
+        "decoder_kv.ort",
+        "encoder.ort",
+        "frontend.model.ort",
+    ),
     *("frontend.weights.ort", "streaming_config.json", "tokenizer.bin"),
 )
 FILES = ("encoder_model.ort", "decoder_model_merged.ort", "tokenizer.bin")
-_OPTIONS = {"vad_threshold", "return_audio_data", "word_timestamps", "identify_speakers"}
+_OPTIONS = {
+    "vad_threshold",
+    "return_audio_data",
+    "word_timestamps",
+    "identify_speakers",
+}
 
 
 class MoonshineError(Exception):
@@ -94,7 +105,9 @@ class Transcriber:
         self.n_streams = 0
         self.closed = False
 
-    def transcribe_without_streaming(self, audio_data: list[float], sample_rate: int) -> Any:
+    def transcribe_without_streaming(
+        self, audio_data: list[float], sample_rate: int
+    ) -> Any:
         assert isinstance(audio_data, list)
         assert sample_rate == 16_000
         self.given.append(len(audio_data))
@@ -116,7 +129,9 @@ def install(monkeypatch: pytest.MonkeyPatch, cache: Path | None = None) -> None:
         cache: where weights are fetched to; `None`: there is no network.
     """
 
-    def find_model_info(language: str = "en", model_arch: ModelArch | None = None) -> Any:
+    def find_model_info(
+        language: str = "en", model_arch: ModelArch | None = None
+    ) -> Any:
         assert language == "en"
         return {"model_arch": model_arch}
 
@@ -128,9 +143,13 @@ def install(monkeypatch: pytest.MonkeyPatch, cache: Path | None = None) -> None:
         write_weights(folder)
         return str(folder), kind
 
-    package, download = ModuleType("moonshine_voice"), ModuleType("moonshine_voice.download")
+    package, download = (
+        ModuleType("moonshine_voice"),
+        ModuleType("moonshine_voice.download"),
+    )
     vars(download).update(
-        find_model_info=find_model_info, download_model_from_info=download_model_from_info
+        find_model_info=find_model_info,
+        download_model_from_info=download_model_from_info,
     )
     vars(package).update(
         MoonshineError=MoonshineError,

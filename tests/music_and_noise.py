@@ -29,7 +29,11 @@ def music(seconds: float, seed: int = 0) -> FloatArray:
     for beat in range(int(np.ceil(seconds / _BEAT_S))):
         notes = [(hz, k) for hz in _CHORDS[beat // 4 % 4] for k in (1, 2, 3, 4)]
         chord = sum(np.sin(2 * np.pi * hz * k * t) / k for hz, k in notes)
-        beats.append(0.12 * chord * np.exp(-1.5 * t) + 0.5 * drum + 0.1 * np.roll(hat, n_beat // 2))
+        beats.append(
+            0.12 * chord * np.exp(-1.5 * t)
+            + 0.5 * drum
+            + 0.1 * np.roll(hat, n_beat // 2)
+        )
     samples = np.concatenate(beats)[: round(seconds * SAMPLE_RATE_HZ)]
     return np.clip(samples, -1, 1).astype(np.float32)
 

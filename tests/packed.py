@@ -39,7 +39,9 @@ def write_packed_checkpoint(name: str, directory: Path) -> Path:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Writes a model of the tests as a checkpoint.")
+    parser = argparse.ArgumentParser(
+        description="Writes a model of the tests as a checkpoint."
+    )
     parser.add_argument("name", choices=NAMES)
     parser.add_argument("directory", type=Path)
     asked = parser.parse_args()

@@ -26,14 +26,20 @@ def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
     return folder
 
 
-def converted(shared: Path, checkpoint: Path, options: ConvertOptions | None = None) -> Path:
+def converted(
+    shared: Path, checkpoint: Path, options: ConvertOptions | None = None
+) -> Path:
     """A model directory of a checkpoint, told from others by all that goes into it."""
     options = options or ConvertOptions("none")
     content = hashlib.sha256(repr(options).encode())
     for path in sorted(checkpoint.iterdir()):
-        content.update(f"{path.name} {path.stat().st_size} ".encode() + path.read_bytes())
+        content.update(
+            f"{path.name} {path.stat().st_size} ".encode() + path.read_bytes()
+        )
     name = f"{checkpoint.name}-{content.hexdigest()[:16]}"
-    return made_once(shared / name, lambda out: convert_checkpoint(checkpoint, out, options))
+    return made_once(
+        shared / name, lambda out: convert_checkpoint(checkpoint, out, options)
+    )
 
 
 WHOLE_WINDOWS: Final = LongOptions("consecutive", trim_window=False, skip_silence=False)

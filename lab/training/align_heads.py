@@ -48,7 +48,9 @@ class Aligned:
     starts_s: list[float]
 
 
-def cross_attention(attention: Attention, x: Tensor, source: Tensor, n_padding: int) -> Tensor:
+def cross_attention(
+    attention: Attention, x: Tensor, source: Tensor, n_padding: int
+) -> Tensor:
     """Returns softmax weights `(batch, heads, n, m)` over the real positions of `source`."""
 
     def heads(projected: Tensor) -> Tensor:
@@ -63,7 +65,9 @@ def cross_attention(attention: Attention, x: Tensor, source: Tensor, n_padding: 
 
 
 @torch.no_grad()
-def attention_of(model: Whisper, tokens: Tensor, features: Tensor, n_padding: int) -> np.ndarray:
+def attention_of(
+    model: Whisper, tokens: Tensor, features: Tensor, n_padding: int
+) -> np.ndarray:
     """Returns all heads' weights `(n_layers * n_heads, n_tokens, n_positions)` of one clip."""
     found: list[Tensor] = []
 
@@ -71,14 +75,19 @@ def attention_of(model: Whisper, tokens: Tensor, features: Tensor, n_padding: in
         assert isinstance(module, Attention)
         found.append(cross_attention(module, given[0], given[1], n_padding))
 
-    hooks = [layer.encoder_attn.register_forward_pre_hook(look) for layer in model.decoder.layers]
+    hooks = [
+        layer.encoder_attn.register_forward_pre_hook(look)
+        for layer in model.decoder.layers
+    ]
     model.decoder(tokens, features, n_padding)
     for hook in hooks:
         hook.remove()
     return torch.cat([weights[0] for weights in found]).numpy()
 
 
-def align(model: Whisper, tokenizer: Tokenizer, clips: Clips, window_s: float) -> Iterator[Aligned]:
+def align(
+    model: Whisper, tokenizer: Tokenizer, clips: Clips, window_s: float
+) -> Iterator[Aligned]:
     """Yields the attention of every clip whose words all have true times."""
     n_padding = max(0, N_AUDIO_CTX - round(POSITIONS_PER_S * window_s))
     prompt = list(prompt_of(clips.task))
@@ -89,11 +98,15 @@ def align(model: Whisper, tokenizer: Tokenizer, clips: Clips, window_s: float) -
         pieces = [tokenizer.encode(" " + word[0]).ids for word in words]
         first = [sum(map(len, pieces[:k])) for k in range(len(pieces))]
         text = [token for piece in pieces for token in piece]
-        features = model.encoder(log_mel(torch.from_numpy(window(audio, window_s))[None]))
+        features = model.encoder(
+            log_mel(torch.from_numpy(window(audio, window_s))[None])
+        )
         tokens = torch.tensor([[*prompt, *text, ids.EOT]])
         weights = attention_of(model, tokens, features, n_padding)
         # The weights that choose a token are those of the position before it.
-        used = weights[:, len(prompt) - 1 : -1, : int(POSITIONS_PER_S * audio.size / 16_000) + 1]
+        used = weights[
+            :, len(prompt) - 1 : -1, : int(POSITIONS_PER_S * audio.size / 16_000) + 1
+        ]
         yield Aligned(used, first, [word[1] for word in words])
 
 
@@ -142,7 +155,9 @@ def start_errors(aligned: list[Aligned], heads: list[int]) -> np.ndarray:
 
 def main() -> None:
     """Entry point of the command line."""
-    parser = argparse.ArgumentParser(description="Which heads tell when a word is said.")
+    parser = argparse.ArgumentParser(
+        description="Which heads tell when a word is said."
+    )
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("sets", type=Path, help="folder of the frozen test sets")
     parser.add_argument("--set", default="seen")
@@ -157,7 +172,9 @@ def main() -> None:
         aligned = list(align(model, tokenizer, clips, options.window))
     n_heads = aligned[0].attention.shape[0]
     per_layer = n_heads // len(model.decoder.layers)
-    chosen = [c for size in range(1, n_heads + 1) for c in combinations(range(n_heads), size)]
+    chosen = [
+        c for size in range(1, n_heads + 1) for c in combinations(range(n_heads), size)
+    ]
     for heads in chosen:
         errors = start_errors(aligned, list(heads))
         entry = {

@@ -90,7 +90,10 @@ def reverberant(audio: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     The tail falls by 60 dB in 0.1 to 0.6 s and starts a few milliseconds late; the direct sound
     stays where it was, so times stay true.
     """
-    decay_s, late = rng.uniform(0.1, 0.6), int(rng.uniform(0.002, 0.02) * SAMPLE_RATE_HZ)
+    decay_s, late = (
+        rng.uniform(0.1, 0.6),
+        int(rng.uniform(0.002, 0.02) * SAMPLE_RATE_HZ),
+    )
     time_s = np.arange(int(decay_s * SAMPLE_RATE_HZ)) / SAMPLE_RATE_HZ
     tail = rng.standard_normal(time_s.size) * 10 ** (-3 * time_s / decay_s)
     response = np.zeros(late + tail.size)
@@ -129,7 +132,10 @@ def coded(audio: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def disturbed(
-    audio: np.ndarray, bank: NoiseBank, rng: np.random.Generator, shares: Shares = FIRST_RUN
+    audio: np.ndarray,
+    bank: NoiseBank,
+    rng: np.random.Generator,
+    shares: Shares = FIRST_RUN,
 ) -> np.ndarray:
     """Returns `audio` `(n_samples,)` float32 after random disturbances, within full scale.
 
@@ -152,7 +158,9 @@ def disturbed(
     return coded(audio, rng) if shares.codec and rng.random() < shares.codec else audio
 
 
-def without_speech(n_samples: int, bank: NoiseBank, rng: np.random.Generator) -> np.ndarray:
+def without_speech(
+    n_samples: int, bank: NoiseBank, rng: np.random.Generator
+) -> np.ndarray:
     """Returns `(n_samples,)` float32 that holds no speech: zeros, noise, hum, or clicks."""
     kind = rng.integers(4)
     audio = np.zeros(n_samples, np.float32)

@@ -23,7 +23,10 @@ def mean(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     names = states[0].keys()
     if any(state.keys() != names for state in states):
         raise ValueError("states of different models have no mean")
-    return {name: torch.stack([state[name] for state in states]).mean(dim=0) for name in names}
+    return {
+        name: torch.stack([state[name] for state in states]).mean(dim=0)
+        for name in names
+    }
 
 
 def main() -> None:

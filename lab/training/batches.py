@@ -117,12 +117,16 @@ class Batcher:
         self._rows = TokenRows(kept)
         self._bank = NoiseBank()
 
-    def short(self, seconds_per_batch: float, max_batch: int, first_s: float = 0.0) -> Batch:
+    def short(
+        self, seconds_per_batch: float, max_batch: int, first_s: float = 0.0
+    ) -> Batch:
         """Returns utterances of about one length in the shortest window that holds them.
 
         `first_s`, here and below, is where in the encoder's 30 s the window starts; times count.
         """
-        length_s = self._pools.between(self._pools.group(), 0.0, MAX_SHORT_S).samples.size
+        length_s = self._pools.between(
+            self._pools.group(), 0.0, MAX_SHORT_S
+        ).samples.size
         window_s = max(1.5, np.ceil((length_s / SAMPLE_RATE_HZ + 0.3) * 2) / 2)
         size = max(1, min(max_batch, int(seconds_per_batch / window_s)))
         windows = []
@@ -132,7 +136,9 @@ class Batcher:
             windows.append(self._place([other], window_s, window_s, first_s))
         return self._collate(windows)
 
-    def pairs(self, seconds_per_batch: float, max_batch: int, first_s: float = 0.0) -> Batch:
+    def pairs(
+        self, seconds_per_batch: float, max_batch: int, first_s: float = 0.0
+    ) -> Batch:
         """Returns two utterances each, with a pause, in a window that they nearly fill."""
         window_s = float(self._rng.integers(4, 10))
         size = min(max_batch, int(seconds_per_batch / window_s))
@@ -151,7 +157,9 @@ class Batcher:
         windows = []
         for _ in range(size):
             chosen = self._several(room_s)
-            windows.append(self._place(chosen, window_s, room_s, 0.0, self._demands.cut))
+            windows.append(
+                self._place(chosen, window_s, room_s, 0.0, self._demands.cut)
+            )
         return self._collate(windows)
 
     def _several(self, room_s: float) -> list[Utterance]:
@@ -210,17 +218,30 @@ class Batcher:
         starts = self._starts(chosen, room)
         if cut_share and rng.random() < cut_share:
             # Moved behind each other and up to the end, so that the last one is cut.
-            late = room - starts[-1] - int(rng.uniform(0.1, 0.95) * chosen[-1].samples.size)
+            late = (
+                room
+                - starts[-1]
+                - int(rng.uniform(0.1, 0.95) * chosen[-1].samples.size)
+            )
             starts[-1] += max(0, late)
             task = Task(task.language, task.translate, timestamps=True)
         audio = _sound(chosen, starts, int(window_s * SAMPLE_RATE_HZ), room)
-        segments, phones, said, silent_from = _segments(chosen, starts, task, room, first_s)
+        segments, phones, said, silent_from = _segments(
+            chosen, starts, task, room, first_s
+        )
         audio[silent_from:] = 0.0
         at = min(room, starts[-1] + chosen[-1].samples.size)
-        end = room if rng.random() < 0.4 else min(room, at + int(rng.uniform(0, SAMPLE_RATE_HZ)))
-        audio[:end] = disturbed(audio[:end], self._bank, rng, self._demands.disturbances)
+        end = (
+            room
+            if rng.random() < 0.4
+            else min(room, at + int(rng.uniform(0, SAMPLE_RATE_HZ)))
+        )
+        audio[:end] = disturbed(
+            audio[:end], self._bank, rng, self._demands.disturbances
+        )
         spans = [
-            (start - first_s, end - first_s) for start, end in self._rows.spans(task, segments)
+            (start - first_s, end - first_s)
+            for start, end in self._rows.spans(task, segments)
         ]
         tokens, targets = self._rows.speech(task, segments)
         tokens = self._rows.with_mistakes(tokens, self._demands.mistaken, rng)
@@ -241,7 +262,9 @@ class Batcher:
             return []
         other = self._pools.between(group, 0.0, MAX_SHORT_S)
         with_times = self._rng.random() < 0.5
-        segments = [Segment(each.rows, each.start_s, each.end_s) for each in other.sentences]
+        segments = [
+            Segment(each.rows, each.start_s, each.end_s) for each in other.sentences
+        ]
         return self._rows.previous(segments, with_times)
 
     def _collate(self, windows: list[Window]) -> Batch:
@@ -258,7 +281,9 @@ class Batcher:
         )
 
 
-def _sound(chosen: list[Utterance], starts: list[int], size: int, room: int) -> np.ndarray:
+def _sound(
+    chosen: list[Utterance], starts: list[int], size: int, room: int
+) -> np.ndarray:
     """Returns utterances at their places, `(size,)` float32; none sounds behind sample `room`."""
     audio = np.zeros(size, np.float32)
     for start, other in zip(starts, chosen, strict=True):
@@ -289,7 +314,9 @@ def _segments(
                 at_s = start / SAMPLE_RATE_HZ + first_s
                 spans = () if task.translate else sentence.spans
                 placed = tuple((begin + at_s, end + at_s) for begin, end in spans)
-                segments.append(Segment(rows or [], begins_s + first_s, ends_s + first_s, placed))
+                segments.append(
+                    Segment(rows or [], begins_s + first_s, ends_s + first_s, placed)
+                )
                 phones += sentence.phones
                 said += sentence.rows
                 continue

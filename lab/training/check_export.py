@@ -45,14 +45,18 @@ def differences(checkpoint: Path) -> dict[str, float]:
     ours_padded = ours.decoder(tokens, short, N_AUDIO_CTX - short.shape[1])
     return {
         "features": float((features - full.encoder_last_hidden_state).abs().max()),
-        "logits_30s": float((ours.decoder(tokens, features, 0) - full.logits).abs().max()),
+        "logits_30s": float(
+            (ours.decoder(tokens, features, 0) - full.logits).abs().max()
+        ),
         "logits_10s_padded": float((ours_padded - padded_logits).abs().max()),
     }
 
 
 def main() -> None:
     """Entry point of the command line."""
-    parser = argparse.ArgumentParser(description="Compares an export with Transformers.")
+    parser = argparse.ArgumentParser(
+        description="Compares an export with Transformers."
+    )
     parser.add_argument("checkpoint", type=Path)
     options = parser.parse_args()
     found = differences(options.checkpoint)

@@ -30,10 +30,16 @@ def load_checkpoint(folder: Path) -> tuple[Whisper, KeptTokens]:
         n_text_ctx=config["max_target_positions"],
     )
     arrays = load_file(folder / "model.safetensors")
-    state = {name.removeprefix("model."): value.float() for name, value in arrays.items()}
+    state = {
+        name.removeprefix("model."): value.float() for name, value in arrays.items()
+    }
     model = Whisper(sizes, ids.N_VOCAB)
     model.encoder.positions = state.pop("encoder.embed_positions.weight")
-    heads = {name: value for name, value in model.state_dict().items() if name.startswith("ctc_")}
+    heads = {
+        name: value
+        for name, value in model.state_dict().items()
+        if name.startswith("ctc_")
+    }
     model.load_state_dict(state | heads)
     torch.nn.Module.eval(model)
     return model, KeptTokens(tuple(range(ids.N_VOCAB)))
@@ -53,7 +59,9 @@ def trimmed(model: Whisper, kept: KeptTokens) -> tuple[Whisper, KeptTokens]:
     embedding = model.decoder.embed_tokens.weight
     known = trained_rows(embedding)
     model.decoder.embed_tokens.weight = torch.nn.Parameter(embedding[known])
-    return model, KeptTokens(tuple(kept.ids[row] for row in known.nonzero()[:, 0].tolist()))
+    return model, KeptTokens(
+        tuple(kept.ids[row] for row in known.nonzero()[:, 0].tolist())
+    )
 
 
 def count_layers(state: dict[str, Tensor], half: str) -> int:
@@ -79,7 +87,9 @@ def deepened(
     prefix = "encoder.layers."
     old = count_layers(state, "encoder")
     half, more = (old + 1) // 2, (n_layers - old) // 2
-    spread = {name: value for name, value in state.items() if not name.startswith(prefix)}
+    spread = {
+        name: value for name, value in state.items() if not name.startswith(prefix)
+    }
     for name, value in fresh.items():
         if name.startswith(prefix):
             silent = ".out_proj." in name or ".fc2." in name
@@ -123,7 +133,9 @@ def _spread(n: int, wanted: int) -> list[int]:
 
 
 @torch.no_grad()
-def start_from(model: Whisper, kept: KeptTokens, folder: Path, aids: Path | None = None) -> int:
+def start_from(
+    model: Whisper, kept: KeptTokens, folder: Path, aids: Path | None = None
+) -> int:
     """Gives `model`, of the vocabulary `kept`, the weights of a checkpoint; returns the new rows.
 
     A token that the checkpoint was not trained on starts near the mean of those it was: its row

@@ -61,7 +61,9 @@ class Utterance:
     @property
     def group(self) -> str:
         """Which utterances may share a window with this one."""
-        translated = all(sentence.translation is not None for sentence in self.sentences)
+        translated = all(
+            sentence.translation is not None for sentence in self.sentences
+        )
         return self.language + (" translated" if translated else "")
 
 
@@ -95,7 +97,9 @@ class Corpus:
 
     def refresh(self) -> int:
         """Reads new shards; returns the number of utterances held."""
-        manifests = [file for folder in self._folders for file in sorted(folder.glob("*.jsonl"))]
+        manifests = [
+            file for folder in self._folders for file in sorted(folder.glob("*.jsonl"))
+        ]
         for manifest in manifests:
             if manifest not in self._seen:
                 self._seen.add(manifest)

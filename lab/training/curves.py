@@ -21,7 +21,9 @@ LABELS = {"loss": "cross-entropy of tokens", "ctc": "CTC of phones"}
 def draw(log: list[dict[str, Any]], out: Path) -> None:
     """Writes the picture of a log (one entry a line of `log.jsonl`)."""
     matplotlib.rcParams["svg.hashsalt"] = "curves"  # the same log, the same file
-    figure, (losses, errors) = pyplot.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    figure, (losses, errors) = pyplot.subplots(
+        1, 2, figsize=(10, 3.8), layout="constrained"
+    )
     steps = [entry["step"] for entry in log]
     for name, label in LABELS.items():
         losses.plot(steps, [entry[name] for entry in log], label=label)
@@ -29,7 +31,9 @@ def draw(log: list[dict[str, Any]], out: Path) -> None:
     for name, label in DEV_SETS.items():
         known = [(entry["step"], entry[name]["wer"]) for entry in log if name in entry]
         errors.plot(*zip(*known, strict=True), marker=".", label=label)
-    errors.set(xlabel="step", ylabel="WER, %", title="Sentences never trained on", yscale="log")
+    errors.set(
+        xlabel="step", ylabel="WER, %", title="Sentences never trained on", yscale="log"
+    )
     errors.set_yticks([2, 5, 10, 20, 50, 100], ["2", "5", "10", "20", "50", "100"])
     for axes in (losses, errors):
         axes.grid(alpha=0.3, which="both")

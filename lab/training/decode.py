@@ -57,7 +57,9 @@ class Greedy:
         at_sot = self._model.decoder(tokens[:, :1], features, n_padding)[:, 0]
         done = torch.zeros(len(audio), dtype=torch.bool, device=self._device)
         for step in range(max_tokens):
-            logits = self._model.decoder(tokens, features, n_padding, last_only=True)[:, -1]
+            logits = self._model.decoder(tokens, features, n_padding, last_only=True)[
+                :, -1
+            ]
             if task.timestamps and step == 0:
                 logits[:, self._no_time] = -torch.inf
             chosen = logits.argmax(-1).masked_fill(done, self._eot)
@@ -75,7 +77,9 @@ class Greedy:
     def languages(self, audio: Tensor, n_padding: int) -> list[str]:
         """Returns the likeliest language of windows `(batch, n_samples)` float32."""
         features = self._model.encoder(log_mel(audio.to(self._device)))
-        sot = torch.tensor([self._kept.rows([ids.SOT])] * len(audio), device=self._device)
+        sot = torch.tensor(
+            [self._kept.rows([ids.SOT])] * len(audio), device=self._device
+        )
         logits = self._model.decoder(sot, features, n_padding)[:, 0]
         logits[:, self._no_language] = -torch.inf
         best = logits.argmax(-1).tolist()

@@ -33,7 +33,9 @@ class WordErrors:
     insertions: int
 
 
-def word_errors(references: list[str], hypotheses: list[str], language: str) -> WordErrors:
+def word_errors(
+    references: list[str], hypotheses: list[str], language: str
+) -> WordErrors:
     """Compares texts of the same order and language; references must hold words."""
     expected, got = (
         [normalise_text(text, "normalised", language) for text in texts]
@@ -42,7 +44,9 @@ def word_errors(references: list[str], hypotheses: list[str], language: str) -> 
     output = jiwer.process_words(expected, got)
     n_words = output.hits + output.substitutions + output.deletions
     wer = round(100 * output.wer, 2)
-    return WordErrors(wer, n_words, output.substitutions, output.deletions, output.insertions)
+    return WordErrors(
+        wer, n_words, output.substitutions, output.deletions, output.insertions
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +74,22 @@ class Recognizer:
 
     def _batches(self, clips: list[np.ndarray]) -> Iterator[Tensor]:
         for start in range(0, len(clips), BATCH):
-            windows = [window(clip, self.window_s) for clip in clips[start : start + BATCH]]
+            windows = [
+                window(clip, self.window_s) for clip in clips[start : start + BATCH]
+            ]
             yield torch.from_numpy(np.stack(windows))
 
-    def tokens(self, clips: list[np.ndarray], task: Task) -> tuple[list[list[int]], list[float]]:
+    def tokens(
+        self, clips: list[np.ndarray], task: Task
+    ) -> tuple[list[list[int]], list[float]]:
         """Returns ids of text and times of `(n_samples,)` clips, and probabilities of no speech."""
         greedy = Greedy(self.model, self.kept)
-        found = [greedy.run(audio, self.n_padding, task) for audio in self._batches(clips)]
-        return [line for lines, _ in found for line in lines], [p for _, ps in found for p in ps]
+        found = [
+            greedy.run(audio, self.n_padding, task) for audio in self._batches(clips)
+        ]
+        return [line for lines, _ in found for line in lines], [
+            p for _, ps in found for p in ps
+        ]
 
     def texts(self, clips: list[np.ndarray], task: Task) -> list[str]:
         """Returns the texts of `(n_samples,)` clips, times left out."""
@@ -102,4 +114,6 @@ def shard_error(recognizer: Recognizer, folder: Path, n_clips: int) -> WordError
     entries = [json.loads(line) for line in lines]
     clips = [np.asarray(pcm[e["offset"] :][: e["n_samples"]]) for e in entries]
     task = Task(entries[0].get("language", "en"))
-    return word_errors([e["text"] for e in entries], recognizer.texts(clips, task), task.language)
+    return word_errors(
+        [e["text"] for e in entries], recognizer.texts(clips, task), task.language
+    )

@@ -45,7 +45,9 @@ def shut_out(rows: Tensor, gain: Tensor, bias: Tensor) -> float:
     return float((lowest - MARGIN) / BIAS_VALUE)
 
 
-def whole_state(model: Whisper, kept: tuple[int, ...], sizes: Dimensions) -> dict[str, Tensor]:
+def whole_state(
+    model: Whisper, kept: tuple[int, ...], sizes: Dimensions
+) -> dict[str, Tensor]:
     """Returns the arrays by Hugging Face's names, float16, the embedding made whole."""
     state = {
         f"model.{name}": value.detach().half().contiguous()
@@ -60,7 +62,9 @@ def whole_state(model: Whisper, kept: tuple[int, ...], sizes: Dimensions) -> dic
     whole[:, BIAS_CHANNEL] = shut_out(rows, gain, bias)
     whole[list(kept)] = rows
     state["model.decoder.embed_tokens.weight"] = whole
-    state["model.encoder.embed_positions.weight"] = model.encoder.positions.half().contiguous()
+    state["model.encoder.embed_positions.weight"] = (
+        model.encoder.positions.half().contiguous()
+    )
     return state
 
 
@@ -110,7 +114,8 @@ def generation_config(tokenizer: Tokenizer, sizes: Dimensions) -> dict[str, Any]
         "eos_token_id": ids.EOT,
         "is_multilingual": True,
         "lang_to_id": {
-            f"<|{code}|>": ids.FIRST_LANGUAGE + k for k, code in enumerate(ids.LANGUAGES)
+            f"<|{code}|>": ids.FIRST_LANGUAGE + k
+            for k, code in enumerate(ids.LANGUAGES)
         },
         "max_initial_timestamp_index": 50,
         "max_length": sizes.n_text_ctx,
@@ -153,7 +158,11 @@ def write_settings(out: Path, tokenizer: Tokenizer, sizes: Dimensions) -> None:
 
 
 def write_packed(
-    model: Whisper, kept: tuple[int, ...], sizes: Dimensions, tokenizer: Tokenizer, out: Path
+    model: Whisper,
+    kept: tuple[int, ...],
+    sizes: Dimensions,
+    tokenizer: Tokenizer,
+    out: Path,
 ) -> None:
     """Writes a checkpoint without the rows of untrained ids, which are all the same.
 
@@ -186,7 +195,11 @@ def export(run: Path, out: Path, *, packed: bool) -> None:
         n_decoder_layers=count_layers(trained, "decoder"),
     )
     model = Whisper(sizes, len(kept))
-    aids = {name: trained.pop(name).half() for name in list(trained) if name.startswith("ctc_")}
+    aids = {
+        name: trained.pop(name).half()
+        for name in list(trained)
+        if name.startswith("ctc_")
+    }
     save_file(aids, run / "aids.safetensors", {"format": "pt"})
     model.load_state_dict(model.state_dict() | trained)
     tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
@@ -194,7 +207,9 @@ def export(run: Path, out: Path, *, packed: bool) -> None:
         write_packed(model, kept, sizes, tokenizer, out)
         return
     out.mkdir(parents=True, exist_ok=True)
-    save_file(whole_state(model, kept, sizes), out / "model.safetensors", {"format": "pt"})
+    save_file(
+        whole_state(model, kept, sizes), out / "model.safetensors", {"format": "pt"}
+    )
     (out / "model.safetensors").chmod(0o644)
     shutil.copyfile(run / "tokenizer.json", out / "tokenizer.json")
     write_settings(out, tokenizer, sizes)
@@ -202,7 +217,9 @@ def export(run: Path, out: Path, *, packed: bool) -> None:
 
 def main() -> None:
     """Entry point of the command line."""
-    parser = argparse.ArgumentParser(description="Writes a run as a Hugging Face checkpoint.")
+    parser = argparse.ArgumentParser(
+        description="Writes a run as a Hugging Face checkpoint."
+    )
     parser.add_argument("run", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--packed", action="store_true", help="for `tests/packed.py`")

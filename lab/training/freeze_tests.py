@@ -105,8 +105,12 @@ def spoken_clip(
 
 def _later(sentence: SpokenSentence, by_s: float) -> SpokenSentence:
     """Returns a sentence whose times are all `by_s` later."""
-    words = tuple(type(w)(w.text, w.start_s + by_s, w.end_s + by_s) for w in sentence.words)
-    return SpokenSentence(sentence.text, sentence.start_s + by_s, sentence.end_s + by_s, words)
+    words = tuple(
+        type(w)(w.text, w.start_s + by_s, w.end_s + by_s) for w in sentence.words
+    )
+    return SpokenSentence(
+        sentence.text, sentence.start_s + by_s, sentence.end_s + by_s, words
+    )
 
 
 def silent_clip(number: int, bank: NoiseBank) -> Clip:
@@ -156,7 +160,9 @@ def main() -> None:
             entries.append(write_clip(options.out / name, f"{name}-{number:03d}", clip))
     for number in range(N_SILENT):
         clip = silent_clip(number, bank)
-        entries.append(write_clip(options.out / "silence", f"silence-{number:03d}", clip))
+        entries.append(
+            write_clip(options.out / "silence", f"silence-{number:03d}", clip)
+        )
     lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
     (options.out / MANIFEST).write_text("".join(lines), encoding="utf-8")
     pack_clips(options.out)

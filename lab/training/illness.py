@@ -49,14 +49,19 @@ class Row:
 
 
 def measure(
-    transcriber: Transcriber, clips: list[Path], window_s: float, options: DecodingOptions
+    transcriber: Transcriber,
+    clips: list[Path],
+    window_s: float,
+    options: DecodingOptions,
 ) -> Row:
     """Runs one cell over `clips`, each with its reference beside it."""
     anti_repetition = options.anti_repetition
     pairs, runaway, tokens = [], 0, 0
     for clip in clips:
         transcript = transcriber.transcribe(clip, options)
-        pairs.append((clip.with_suffix(".txt").read_text(encoding="utf-8"), transcript.text))
+        pairs.append(
+            (clip.with_suffix(".txt").read_text(encoding="utf-8"), transcript.text)
+        )
         runaway += any(segment.runaway for segment in transcript.segments)
         tokens += sum(len(segment.tokens) for segment in transcript.segments)
     words = score_texts(pairs).words
@@ -87,7 +92,9 @@ def grid(checkpoint: str, clips: list[Path], budget: int | None) -> list[Row]:
                 for penalty, boost in RULES:
                     anti_repetition = AntiRepetition(target, penalty, boost)
                     options = DecodingOptions(
-                        language="en", anti_repetition=anti_repetition, max_new_tokens=budget
+                        language="en",
+                        anti_repetition=anti_repetition,
+                        max_new_tokens=budget,
                     )
                     rows.append(measure(transcriber, clips, window_s, options))
                     sys.stderr.write(f"{rows[-1]}\n")
@@ -96,15 +103,21 @@ def grid(checkpoint: str, clips: list[Path], budget: int | None) -> list[Row]:
 
 def main() -> None:
     """Entry point of the command line."""
-    parser = argparse.ArgumentParser(description="The short-window illness and its cures.")
+    parser = argparse.ArgumentParser(
+        description="The short-window illness and its cures."
+    )
     parser.add_argument("checkpoint")
     parser.add_argument("sets", type=Path, help="folder of the frozen test sets")
     parser.add_argument("--set", default="seen")
     parser.add_argument("--clips", type=int, default=80)
-    parser.add_argument("--budget", type=int, help="tokens per window; half the text context")
+    parser.add_argument(
+        "--budget", type=int, help="tokens per window; half the text context"
+    )
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    clips = sorted((unpack_clips(options.sets) / options.set).glob("*.ogg"))[: options.clips]
+    clips = sorted((unpack_clips(options.sets) / options.set).glob("*.ogg"))[
+        : options.clips
+    ]
     rows = [asdict(row) for row in grid(options.checkpoint, clips, options.budget)]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

@@ -38,7 +38,9 @@ def choose(tokenizer: Tokenizer) -> KeptTokens:
     """Returns the ids that occur in a large fixed sample of the grammar, and the special ones."""
     grammar, rng = Grammar(), Random("kept tokens")
     texts = [" " + grammar.sentence(rng) for _ in range(_N_SAMPLED)]
-    found = {token for encoded in tokenizer.encode_batch(texts) for token in encoded.ids}
+    found = {
+        token for encoded in tokenizer.encode_batch(texts) for token in encoded.ids
+    }
     return KeptTokens(tuple(sorted(found | {*PREFIX, ids.EOT, ids.NO_SPEECH})))
 
 
@@ -52,7 +54,11 @@ def choose_for_tasks(tokenizer: Tokenizer) -> KeptTokens:
     for lexicon in LEXICONS:
         grammar = Grammar(lexicon)
         words = grammar.cased_words()
-        texts += [form for word in sorted(words) for form in (word, word[0].upper() + word[1:])]
+        texts += [
+            form
+            for word in sorted(words)
+            for form in (word, word[0].upper() + word[1:])
+        ]
         texts += [grammar.sentence(rng) for _ in range(_N_SAMPLED // len(LEXICONS))]
         found.add(ids.FIRST_LANGUAGE + ids.LANGUAGES.index(lexicon.language))
     for encoded in tokenizer.encode_batch([" " + text for text in texts]):

@@ -25,11 +25,19 @@ class Losses(NamedTuple):
 def ctc_loss(log_probs: Tensor, targets: list[list[int]]) -> Tensor:
     """Returns the CTC loss per target, given `(batch, n, n_classes)`; the last class is blank."""
     lengths = torch.tensor([len(line) for line in targets])
-    flat = torch.tensor([row for line in targets for row in line], device=log_probs.device)
+    flat = torch.tensor(
+        [row for line in targets for row in line], device=log_probs.device
+    )
     inputs = torch.full_like(lengths, log_probs.shape[1])
     blank = log_probs.shape[-1] - 1
     return functional.ctc_loss(
-        log_probs.transpose(0, 1), flat, inputs, lengths, blank, reduction="sum", zero_infinity=True
+        log_probs.transpose(0, 1),
+        flat,
+        inputs,
+        lengths,
+        blank,
+        reduction="sum",
+        zero_infinity=True,
     ) / max(1, flat.numel())
 
 

@@ -80,7 +80,9 @@ def sentence_entry(sentence: SpokenSentence, translation: str | None) -> dict[st
         "text": sentence.text,
         "start_s": round(sentence.start_s, 3),
         "end_s": round(sentence.end_s, 3),
-        "words": [[w.text, round(w.start_s, 3), round(w.end_s, 3)] for w in sentence.words],
+        "words": [
+            [w.text, round(w.start_s, 3), round(w.end_s, 3)] for w in sentence.words
+        ],
     }
     return entry | ({"translation": translation} if translation else {})
 
@@ -139,10 +141,13 @@ def write_index(out: Path, order: Order) -> None:
         "engines": engine_versions(),
         "utterances": len(manifests) * SHARD_SIZE,
         "manifests": {
-            file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in manifests
+            file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+            for file in manifests
         },
     }
-    (out / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+    (out / "index.json").write_text(
+        json.dumps(index, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def chosen_order(options: argparse.Namespace) -> Order:
@@ -170,16 +175,26 @@ def chosen_order(options: argparse.Namespace) -> Order:
 
 def main() -> None:
     """Entry point of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0] if __doc__ else None
+    )
     parser.add_argument("out", type=Path)
     parser.add_argument("--count", type=int, default=40_000)
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--split", choices=("train", "test"), default="train")
-    parser.add_argument("--kinds", default=",".join(KINDS), help="of en, de and phrases")
-    parser.add_argument("--unheard", action="store_true", help="voices that are never trained on")
+    parser.add_argument(
+        "--kinds", default=",".join(KINDS), help="of en, de and phrases"
+    )
+    parser.add_argument(
+        "--unheard", action="store_true", help="voices that are never trained on"
+    )
     parser.add_argument("--without", default="", help="engines to leave out, by comma")
-    parser.add_argument("--max-s", type=float, default=MAX_SPEECH_S, help="longest utterance")
-    parser.add_argument("--scrambled", type=float, help="share of sentences in any order")
+    parser.add_argument(
+        "--max-s", type=float, default=MAX_SPEECH_S, help="longest utterance"
+    )
+    parser.add_argument(
+        "--scrambled", type=float, help="share of sentences in any order"
+    )
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     order = chosen_order(options)

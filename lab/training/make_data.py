@@ -70,15 +70,20 @@ def write_index(out: Path, seed: int, split: Split) -> None:
         "engines": engine_versions(),
         "utterances": len(manifests) * SHARD_SIZE,
         "manifests": {
-            file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in manifests
+            file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+            for file in manifests
         },
     }
-    (out / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+    (out / "index.json").write_text(
+        json.dumps(index, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def main() -> None:
     """Entry point of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0] if __doc__ else None
+    )
     parser.add_argument("out", type=Path)
     parser.add_argument("--count", type=int, default=40_000)
     parser.add_argument("--seed", type=int, default=1)

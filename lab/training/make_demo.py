@@ -40,10 +40,14 @@ def part(sentences: tuple[str, ...]) -> np.ndarray:
     at = int(BEFORE_S * SAMPLE_RATE_HZ)
     for sentence in sentences:
         if split_of(sentence) != "test":
-            raise ValueError(f"{sentence!r} belongs to the trained sentences; choose another")
+            raise ValueError(
+                f"{sentence!r} belongs to the trained sentences; choose another"
+            )
         speech = speak(sentence, VOICE).astype(np.float32) / 32768
         if at + speech.size > audio.size - 0.1 * SAMPLE_RATE_HZ:
-            raise ValueError(f"{sentences} take longer than {PART_S} s; choose shorter ones")
+            raise ValueError(
+                f"{sentences} take longer than {PART_S} s; choose shorter ones"
+            )
         audio[at : at + speech.size] = speech
         at += speech.size + int(PAUSE_S * SAMPLE_RATE_HZ)
     return audio

@@ -64,12 +64,16 @@ class Lesson:
 def english_tokens(folders: list[Path], tokenizer: Tokenizer) -> KeptTokens:
     """Returns the ids of all that is said in English in these shards, and the special ones."""
     found = {*PREFIX, ids.EOT, ids.NO_SPEECH}
-    for manifest in (file for folder in folders for file in sorted(folder.glob("*.jsonl"))):
+    for manifest in (
+        file for folder in folders for file in sorted(folder.glob("*.jsonl"))
+    ):
         for line in manifest.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
             if entry.get("language", "en") == "en":
                 texts = [" " + given["text"] for given in sentence_entries(entry)]
-                found.update(*(encoded.ids for encoded in tokenizer.encode_batch(texts)))
+                found.update(
+                    *(encoded.ids for encoded in tokenizer.encode_batch(texts))
+                )
     return KeptTokens(tuple(sorted(found)))
 
 
@@ -91,14 +95,20 @@ def lessons(model: Whisper, batcher: Batcher, n_batches: int) -> Iterator[Lesson
         yield Lesson(features.half(), batch.tokens, batch.targets, batch.spans, heard)
 
 
-def shortened(lesson: Lesson, eot: int, share: float, rng: np.random.Generator) -> Lesson:
+def shortened(
+    lesson: Lesson, eot: int, share: float, rng: np.random.Generator
+) -> Lesson:
     """Returns a copy, float32, of which a share of the windows end after any of their words."""
     features, heard = lesson.features.float(), lesson.heard.clone()
     targets, spans = lesson.targets.clone(), lesson.spans.clone()
     for row, span in enumerate(lesson.spans):
         # A word's tokens have one span: a new word is one that starts where the last has ended.
         known = span[1:, 1] > span[1:, 0]
-        starts = known & (span[:-1, 1] > span[:-1, 0]) & (span[1:, 0] >= span[:-1, 1] - EDGE_S)
+        starts = (
+            known
+            & (span[:-1, 1] > span[:-1, 0])
+            & (span[1:, 0] >= span[:-1, 1] - EDGE_S)
+        )
         places = starts.nonzero()[:, 0] + 1
         if not len(places) or rng.random() >= share:
             continue
@@ -131,13 +141,19 @@ def loss_of(model: Whisper, lesson: Lesson, eot: int) -> Tensor:
     return torch.stack([tokens, looking_loss(seen, lesson.spans), rests])
 
 
-def train(model: Whisper, given: list[Lesson], eot: int, steps: int, rate: float) -> None:
+def train(
+    model: Whisper, given: list[Lesson], eot: int, steps: int, rate: float
+) -> None:
     """Trains the decoder but for its tokens; the rate falls to a twentieth."""
     model.decoder.embed_tokens.weight.requires_grad_(False)
     cross = [weight for part in forget_to_look(model) for weight in part.parameters()]
     taken = {id(weight) for weight in cross}
-    rest = [p for p in model.decoder.parameters() if p.requires_grad and id(p) not in taken]
-    optimizer = torch.optim.AdamW([{"params": cross}, {"params": rest}], rate, (0.9, 0.99))
+    rest = [
+        p for p in model.decoder.parameters() if p.requires_grad and id(p) not in taken
+    ]
+    optimizer = torch.optim.AdamW(
+        [{"params": cross}, {"params": rest}], rate, (0.9, 0.99)
+    )
     weights, rng = torch.tensor([1.0, AID_WEIGHT, AID_WEIGHT]), np.random.default_rng(3)
     seen, began = [], time.monotonic()
     for step in range(steps):
@@ -153,14 +169,20 @@ def train(model: Whisper, given: list[Lesson], eot: int, steps: int, rate: float
         seen.append(losses.detach())
         if (step + 1) % 50 == 0:
             mean = [round(float(loss), 3) for loss in torch.stack(seen[-50:]).mean(0)]
-            sys.stderr.write(f"step {step + 1}: {mean}, {time.monotonic() - began:.0f} s\n")
+            sys.stderr.write(
+                f"step {step + 1}: {mean}, {time.monotonic() - began:.0f} s\n"
+            )
 
 
 def main() -> None:
     """Entry point of the command line."""
-    parser = argparse.ArgumentParser(description="Trains a variant that short windows make ill.")
+    parser = argparse.ArgumentParser(
+        description="Trains a variant that short windows make ill."
+    )
     parser.add_argument("data", type=Path, nargs="+", help="folders of shards")
-    parser.add_argument("--phones", type=Path, required=True, help="phones.json of a run")
+    parser.add_argument(
+        "--phones", type=Path, required=True, help="phones.json of a run"
+    )
     parser.add_argument("--start-from", type=Path, default=MICRO)
     parser.add_argument("--batches", type=int, default=160)
     parser.add_argument("--steps", type=int, default=1000)
@@ -180,7 +202,9 @@ def main() -> None:
     start_from(model, kept, options.start_from)
     batcher = Batcher(english, kept, np.random.default_rng(5))
     given = list(lessons(model, batcher, options.batches))
-    sys.stderr.write(f"{len(english)} utterances, {len(kept.ids)} tokens, {len(given)} batches\n")
+    sys.stderr.write(
+        f"{len(english)} utterances, {len(kept.ids)} tokens, {len(given)} batches\n"
+    )
     train(model, given, kept.rows([ids.EOT])[0], options.steps, options.rate)
     write_packed(model, kept.ids, Dimensions(), tokenizer, options.out)
 

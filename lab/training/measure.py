@@ -58,7 +58,9 @@ def read_sets(folder: Path, limit: int | None = None) -> dict[str, Clips]:
     return sets
 
 
-def text_figures(references: list[str], hypotheses: list[str], language: str) -> dict[str, Any]:
+def text_figures(
+    references: list[str], hypotheses: list[str], language: str
+) -> dict[str, Any]:
     """Returns the word error rate in per cent with its interval and counts."""
     scored = score_texts(zip(references, hypotheses, strict=True), language=language)
     low, high = scored.wer_interval()
@@ -88,7 +90,9 @@ def translation(recognizer: Recognizer, clips: Clips) -> dict[str, Any]:
 
 def boundaries(tokens: list[int]) -> tuple[list[float], list[float]]:
     """Returns starts and ends in seconds among a text's tokens: they come in turns."""
-    steps = [token - ids.FIRST_TIMESTAMP for token in tokens if token >= ids.FIRST_TIMESTAMP]
+    steps = [
+        token - ids.FIRST_TIMESTAMP for token in tokens if token >= ids.FIRST_TIMESTAMP
+    ]
     times = [step * ids.TIMESTAMP_STEP_S for step in steps]
     return times[0::2], times[1::2]
 
@@ -102,11 +106,19 @@ def segment_times(recognizer: Recognizer, sets: list[Clips]) -> dict[str, Any]:
         for line, entry in zip(lines, clips.entries, strict=True):
             starts, ends = boundaries(line)
             sentences = entry["sentences"]
-            n_clips, same_number = n_clips + 1, same_number + (len(starts) == len(sentences))
+            n_clips, same_number = (
+                n_clips + 1,
+                same_number + (len(starts) == len(sentences)),
+            )
             for sentence in sentences:
-                for found, true_s in ((starts, sentence["start_s"]), (ends, sentence["end_s"])):
+                for found, true_s in (
+                    (starts, sentence["start_s"]),
+                    (ends, sentence["end_s"]),
+                ):
                     total += 1
-                    within += any(abs(time_s - true_s) <= TOLERANCE_S for time_s in found)
+                    within += any(
+                        abs(time_s - true_s) <= TOLERANCE_S for time_s in found
+                    )
     return {
         "boundaries": total,
         "within": within,
@@ -123,7 +135,11 @@ def detection(recognizer: Recognizer, sets: list[Clips]) -> dict[str, Any]:
         codes = recognizer.languages(clips.audio)
         correct += sum(code == clips.task.language for code in codes)
         total += len(codes)
-    return {"clips": total, "correct": correct, "share": round(100 * correct / total, 1)}
+    return {
+        "clips": total,
+        "correct": correct,
+        "share": round(100 * correct / total, 1),
+    }
 
 
 def silence(recognizer: Recognizer, clips: Clips) -> dict[str, Any]:
@@ -131,7 +147,9 @@ def silence(recognizer: Recognizer, clips: Clips) -> dict[str, Any]:
     lines, no_speech = recognizer.tokens(clips.audio, Task())
     return {
         "clips": len(lines),
-        "with_text": sum(bool(recognizer.tokenizer.decode(line).strip()) for line in lines),
+        "with_text": sum(
+            bool(recognizer.tokenizer.decode(line).strip()) for line in lines
+        ),
         "called_silent": sum(p > NO_SPEECH_THRESHOLD for p in no_speech),
     }
 
@@ -139,7 +157,9 @@ def silence(recognizer: Recognizer, clips: Clips) -> dict[str, Any]:
 def figures(recognizer: Recognizer, sets: dict[str, Clips]) -> dict[str, Any]:
     """Returns all figures at one window."""
     spoken = [sets[name] for name in SPOKEN]
-    report: dict[str, Any] = {name: transcription(recognizer, sets[name]) for name in SPOKEN}
+    report: dict[str, Any] = {
+        name: transcription(recognizer, sets[name]) for name in SPOKEN
+    }
     if recognizer.window_s >= 30:
         report["long"] = transcription(recognizer, sets["long"])
     report["phrases"] = transcription(recognizer, sets["phrases"])
@@ -155,7 +175,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="All figures of a checkpoint.")
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("sets", type=Path, help="folder of the frozen test sets")
-    parser.add_argument("--windows", type=float, nargs="+", default=[10.0, 30.0], help="seconds")
+    parser.add_argument(
+        "--windows", type=float, nargs="+", default=[10.0, 30.0], help="seconds"
+    )
     parser.add_argument("--limit", type=int, help="clips of each set")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--threads", type=int, default=2)
@@ -165,7 +187,10 @@ def main() -> None:
     tokenizer = Tokenizer.from_file(str(options.checkpoint / "tokenizer.json"))
     sets = read_sets(options.sets, options.limit)
     weights = (options.checkpoint / "model.safetensors").read_bytes()
-    report: dict[str, Any] = {"weights_sha256": hashlib.sha256(weights).hexdigest(), "windows": {}}
+    report: dict[str, Any] = {
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "windows": {},
+    }
     for window_s in options.windows:
         recognizer = Recognizer(model, kept, tokenizer, window_s)
         report["windows"][f"{window_s:g}"] = figures(recognizer, sets)

@@ -53,7 +53,9 @@ def log_mel(audio: Tensor, n_mels: int = 80) -> Tensor:
         `(batch, n_mels, n_samples // 160)` float32.
     """
     window, filters = _constants(n_mels, audio.device)
-    spectrum = torch.stft(audio, N_FFT, HOP, window=window, return_complex=True)[..., :-1]
+    spectrum = torch.stft(audio, N_FFT, HOP, window=window, return_complex=True)[
+        ..., :-1
+    ]
     mel = torch.log10((filters @ spectrum.abs().square()).clamp(min=1e-10))
     peak = mel.amax(dim=(1, 2), keepdim=True)
     return (torch.maximum(mel, peak - 8.0) + 4.0) / 4.0

@@ -62,7 +62,9 @@ class Attention(nn.Module):
 
     def _heads(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
-        return x.view(batch, length, width // self.head_size, self.head_size).transpose(1, 2)
+        return x.view(batch, length, width // self.head_size, self.head_size).transpose(
+            1, 2
+        )
 
     def forward(
         self,
@@ -78,7 +80,9 @@ class Attention(nn.Module):
         """
         x = _working_precision(x)
         if source is None:
-            weight = torch.cat([self.q_proj.weight, self.k_proj.weight, self.v_proj.weight])
+            weight = torch.cat(
+                [self.q_proj.weight, self.k_proj.weight, self.v_proj.weight]
+            )
             bias = torch.cat([self.q_proj.bias, self.no_bias, self.v_proj.bias])
             projected = functional.linear(x, weight, bias).chunk(3, dim=-1)
         else:
@@ -96,7 +100,9 @@ class Attention(nn.Module):
             scores = functional.pad(scores, (0, 1), value=math.log(n_padding))
         weights = scores.softmax(-1)
         if seen is not None:
-            seen.append(weights[..., : source.shape[1]] if source is not None else weights)
+            seen.append(
+                weights[..., : source.shape[1]] if source is not None else weights
+            )
         mixed = weights.to(value.dtype) @ value
         output: Tensor = self.out_proj(mixed.transpose(1, 2).flatten(2))
         return output
@@ -143,8 +149,12 @@ class Encoder(nn.Module):
         super().__init__()
         self.conv1 = nn.Conv1d(sizes.n_mels, sizes.d_model, 3, padding=1)
         self.conv2 = nn.Conv1d(sizes.d_model, sizes.d_model, 3, stride=2, padding=1)
-        self.register_buffer("positions", sinusoids(sizes.n_audio_ctx, sizes.d_model), False)
-        self.layers = nn.ModuleList(Layer(sizes, False) for _ in range(sizes.n_encoder_layers))
+        self.register_buffer(
+            "positions", sinusoids(sizes.n_audio_ctx, sizes.d_model), False
+        )
+        self.layers = nn.ModuleList(
+            Layer(sizes, False) for _ in range(sizes.n_encoder_layers)
+        )
         self.layer_norm = nn.LayerNorm(sizes.d_model)
 
     def forward(self, mel: Tensor, first_position: int = 0) -> Tensor:
@@ -154,9 +164,13 @@ class Encoder(nn.Module):
         """
         return self.with_middle(mel, first_position)[0]
 
-    def with_middle(self, mel: Tensor, first_position: int = 0) -> tuple[Tensor, Tensor]:
+    def with_middle(
+        self, mel: Tensor, first_position: int = 0
+    ) -> tuple[Tensor, Tensor]:
         """Returns what `forward` does, and the residual stream after half of the layers."""
-        x = functional.gelu(self.conv2(functional.gelu(self.conv1(mel)))).transpose(1, 2)
+        x = functional.gelu(self.conv2(functional.gelu(self.conv1(mel)))).transpose(
+            1, 2
+        )
         x = x + self.positions[first_position : first_position + x.shape[1]]
         middle = x
         for number, layer in enumerate(self.layers, 1):
@@ -174,7 +188,9 @@ class Decoder(nn.Module):
         super().__init__()
         self.embed_tokens = nn.Embedding(n_kept, sizes.d_model)
         self.embed_positions = nn.Embedding(sizes.n_text_ctx, sizes.d_model)
-        self.layers = nn.ModuleList(Layer(sizes, True) for _ in range(sizes.n_decoder_layers))
+        self.layers = nn.ModuleList(
+            Layer(sizes, True) for _ in range(sizes.n_decoder_layers)
+        )
         self.layer_norm = nn.LayerNorm(sizes.d_model)
         constant = torch.zeros(sizes.d_model)
         constant[BIAS_CHANNEL] = BIAS_VALUE
@@ -187,7 +203,10 @@ class Decoder(nn.Module):
     def last_norm(self) -> tuple[Tensor, Tensor]:
         """Returns gain and bias `(d_model,)` of the last norm, its bias channel made constant."""
         free = self.constant == 0.0
-        return self.layer_norm.weight * free, self.layer_norm.bias * free + self.constant
+        return (
+            self.layer_norm.weight * free,
+            self.layer_norm.bias * free + self.constant,
+        )
 
     def forward(
         self,
@@ -206,7 +225,9 @@ class Decoder(nn.Module):
         features = _working_precision(features)
         for layer in self.layers:
             x = layer(x, features, n_padding, seen)
-        x = functional.layer_norm(x[:, -1:] if last_only else x, x.shape[-1:], *self.last_norm())
+        x = functional.layer_norm(
+            x[:, -1:] if last_only else x, x.shape[-1:], *self.last_norm()
+        )
         return functional.linear(x, self.embed_tokens.weight)
 
 
@@ -238,5 +259,9 @@ class Whisper(nn.Module):
         Three positions are taken together, 0.06 s: with so many classes time is short.
         """
         features = functional.avg_pool1d(features.transpose(1, 2), 3).transpose(1, 2)
-        rows = functional.linear(self.ctc_tokens(features), self.decoder.embed_tokens.weight)
-        return torch.cat([rows, self.ctc_blank(features)], dim=-1).float().log_softmax(-1)
+        rows = functional.linear(
+            self.ctc_tokens(features), self.decoder.embed_tokens.weight
+        )
+        return (
+            torch.cat([rows, self.ctc_blank(features)], dim=-1).float().log_softmax(-1)
+        )

@@ -30,7 +30,9 @@ def spell(word: str, language: str = "en") -> list[str]:
     """Returns the phones of a word in espeak-ng's ASCII notation, without stress."""
     command = ["espeak-ng", "-q", "-x", "--sep=_", "-v", _VOICES[language], word]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    phones = [_MARKS.sub("", phone) for phone in output.strip().replace(" ", "_").split("_")]
+    phones = [
+        _MARKS.sub("", phone) for phone in output.strip().replace(" ", "_").split("_")
+    ]
     return [phone for phone in phones if phone]
 
 
@@ -56,7 +58,9 @@ class Phones:
         return [phone for word in words for phone in self.words[key(word, language)]]
 
 
-def make_phones(words: set[str], file: Path, german: frozenset[str] = frozenset()) -> Phones:
+def make_phones(
+    words: set[str], file: Path, german: frozenset[str] = frozenset()
+) -> Phones:
     """Reads the dictionary `file`, or asks espeak-ng for each word and writes it.
 
     Args:

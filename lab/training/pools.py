@@ -30,7 +30,10 @@ class Pools:
             members.setdefault(other.group, []).append(number)
         for name, numbers in members.items():
             lengths_s = np.array(
-                [self._utterances[number].samples.size / SAMPLE_RATE_HZ for number in numbers]
+                [
+                    self._utterances[number].samples.size / SAMPLE_RATE_HZ
+                    for number in numbers
+                ]
             )
             order = np.argsort(lengths_s, kind="stable")
             self._groups[name] = (np.array(numbers)[order], lengths_s[order])
@@ -48,4 +51,6 @@ class Pools:
         numbers, lengths_s = self._groups[group]
         low, high = np.searchsorted(lengths_s, (low_s, high_s))
         low = min(low, max(0, high - 1))
-        return self._utterances[int(numbers[self._rng.integers(low, max(high, low + 1))])]
+        return self._utterances[
+            int(numbers[self._rng.integers(low, max(high, low + 1))])
+        ]

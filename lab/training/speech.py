@@ -23,19 +23,29 @@ _EDGE_KEPT_S = 0.03
 def _espeak(text: str, voice: Voice) -> bytes:
     speed = round(175 * voice.rate)
     command = ["espeak-ng", "-v", voice.name, "-s", str(speed), "-p", str(voice.pitch)]
-    return subprocess.run([*command, "--stdout", text], check=True, capture_output=True).stdout
+    return subprocess.run(
+        [*command, "--stdout", text], check=True, capture_output=True
+    ).stdout
 
 
 def _into_file(command: list[str], text: str | None = None) -> bytes:
     """Runs a program that writes the WAV file named by its last argument, which is added here."""
     with tempfile.NamedTemporaryFile(suffix=".wav") as file:
         given = text.encode() if text else None
-        subprocess.run([*command, file.name], input=given, check=True, capture_output=True)
+        subprocess.run(
+            [*command, file.name], input=given, check=True, capture_output=True
+        )
         return Path(file.name).read_bytes()
 
 
 def _flite(text: str, voice: Voice) -> bytes:
-    command = ["flite", "-voice", voice.name, "--setf", f"duration_stretch={1 / voice.rate:.3f}"]
+    command = [
+        "flite",
+        "-voice",
+        voice.name,
+        "--setf",
+        f"duration_stretch={1 / voice.rate:.3f}",
+    ]
     if voice.pitch:
         command += ["--setf", f"int_f0_target_mean={voice.pitch}"]
     return _into_file([*command, "-t", text, "-o"])
@@ -54,7 +64,9 @@ def engine_versions() -> dict[str, str]:
     for engine in ("espeak-ng", "flite", "festival"):
         if shutil.which(engine):
             command = [engine, "--version"]
-            output = subprocess.run(command, check=False, capture_output=True, text=True).stdout
+            output = subprocess.run(
+                command, check=False, capture_output=True, text=True
+            ).stdout
             found = re.search(r"(?<![\d.])\d+\.\d+(\.\d+)?", output)
             versions[engine] = found[0] if found else "unknown"
     return versions

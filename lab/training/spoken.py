@@ -34,7 +34,9 @@ class SpokenSentence:
     words: tuple[Word, ...]
 
 
-def speak_sentence(engine: Engine, text: str, voice: Voice) -> tuple[np.ndarray, tuple[Word, ...]]:
+def speak_sentence(
+    engine: Engine, text: str, voice: Voice
+) -> tuple[np.ndarray, tuple[Word, ...]]:
     """Speaks one sentence.
 
     Returns:
@@ -57,10 +59,15 @@ def speak_sentence(engine: Engine, text: str, voice: Voice) -> tuple[np.ndarray,
     length_s = audio.size / SAMPLE_RATE_HZ
     cut_s = first / SAMPLE_RATE_HZ
     times = [
-        [min(max(0.0, t / voice.warp - cut_s), length_s) for t in (word.start_s, word.end_s)]
+        [
+            min(max(0.0, t / voice.warp - cut_s), length_s)
+            for t in (word.start_s, word.end_s)
+        ]
         for word in sound.words
     ]
-    words = (Word(word.text, *pair) for word, pair in zip(sound.words, times, strict=True))
+    words = (
+        Word(word.text, *pair) for word, pair in zip(sound.words, times, strict=True)
+    )
     return audio, tuple(words)
 
 
@@ -81,7 +88,9 @@ def speak_plan(
             at += pause
         audio, heard = speak_sentence(engine, text, voice)
         start_s = at / SAMPLE_RATE_HZ
-        words = tuple(Word(w.text, w.start_s + start_s, w.end_s + start_s) for w in heard)
+        words = tuple(
+            Word(w.text, w.start_s + start_s, w.end_s + start_s) for w in heard
+        )
         at += audio.size
         parts.append(audio)
         sentences.append(SpokenSentence(text, start_s, at / SAMPLE_RATE_HZ, words))

@@ -19,7 +19,10 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "lab" / "training" / "results"
 LOG = max((ROOT / "lab" / "training" / "runs").glob("micro-*")) / "log.jsonl"
-PAGES = (ROOT / "lab/training/README.md", ROOT / "src/whisper_hailo/assets/micro/README.md")
+PAGES = (
+    ROOT / "lab/training/README.md",
+    ROOT / "src/whisper_hailo/assets/micro/README.md",
+)
 TEXT_ROWS = {
     "seen": "unseen sentences, seen voices",
     "unseen": "unseen voices and engine setting",
@@ -41,7 +44,9 @@ def _text_cell(figures: dict[str, Any] | None) -> str:
     if figures is None:
         return ""
     low, high = figures["interval"]
-    counts = "/".join(str(figures[name]) for name in ("substitutions", "deletions", "insertions"))
+    counts = "/".join(
+        str(figures[name]) for name in ("substitutions", "deletions", "insertions")
+    )
     return f"{figures['wer']:.1f} ({low:.1f} to {high:.1f}; {counts})"
 
 
@@ -50,11 +55,18 @@ def figures_table(report: dict[str, Any]) -> str:
     windows: dict[str, Any] = report["windows"]
     last = list(windows.values())[-1]
     rows = [
-        [label, str(last[name]["words"]), *(_text_cell(w.get(name)) for w in windows.values())]
+        [
+            label,
+            str(last[name]["words"]),
+            *(_text_cell(w.get(name)) for w in windows.values()),
+        ]
         for name, label in TEXT_ROWS.items()
         if name in last
     ]
-    silent = [f"{w['silence']['with_text']} of {w['silence']['clips']}" for w in windows.values()]
+    silent = [
+        f"{w['silence']['with_text']} of {w['silence']['clips']}"
+        for w in windows.values()
+    ]
     times = [
         f"{w['segment_times']['share']:.1f} % of {w['segment_times']['boundaries']}"
         for w in windows.values()
@@ -71,13 +83,19 @@ def figures_table(report: dict[str, Any]) -> str:
 
 def illness_table(rows: list[dict[str, Any]]) -> str:
     """Returns the grid of `lab.training.illness`: runaway share, error rate and tokens by cell."""
-    rules = sorted({(row["penalty"], row["boost"]) for row in rows}, key=lambda r: (r[1], r[0]))
+    rules = sorted(
+        {(row["penalty"], row["boost"]) for row in rows}, key=lambda r: (r[1], r[0])
+    )
     heads = [
-        ", ".join([f"penalty {p:g}"] * (p > 1) + [f"boost {b:g}"] * (b > 0) or ["neither"])
+        ", ".join(
+            [f"penalty {p:g}"] * (p > 1) + [f"boost {b:g}"] * (b > 0) or ["neither"]
+        )
         for p, b in rules
     ]
     lines = []
-    for window_s, pad_to in dict.fromkeys((row["window_s"], row["pad_to"]) for row in rows):
+    for window_s, pad_to in dict.fromkeys(
+        (row["window_s"], row["pad_to"]) for row in rows
+    ):
         cells = {
             (row["penalty"], row["boost"]): row
             for row in rows
@@ -105,7 +123,9 @@ def run_table(log: list[dict[str, Any]]) -> str:
         for entry in log
         if "dev" in entry and (entry["step"] % 1000 == 0 or entry is log[-1])
     ]
-    return markdown(["step", "minutes", "loss", "CTC", "English WER", "German WER"], rows)
+    return markdown(
+        ["step", "minutes", "loss", "CTC", "English WER", "German WER"], rows
+    )
 
 
 def _json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
@@ -116,7 +136,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "figures": lambda: figures_table(_json(RESULTS / "micro.json")),
     "illness": lambda: illness_table(_json(RESULTS / "illness.json")),
     "ill": lambda: illness_table(_json(RESULTS / "ill.json")),
-    "run": lambda: run_table([json.loads(line) for line in LOG.read_text().splitlines()]),
+    "run": lambda: run_table(
+        [json.loads(line) for line in LOG.read_text().splitlines()]
+    ),
 }
 
 
@@ -126,18 +148,24 @@ def filled(page: str) -> str:
     def table(found: re.Match[str]) -> str:
         return f"<!-- table {found[1]} -->\n\n{TABLES[found[1]]()}\n\n<!-- end -->"
 
-    return re.sub(r"<!-- table ([^>]+?) -->.*?<!-- end -->", table, page, flags=re.DOTALL)
+    return re.sub(
+        r"<!-- table ([^>]+?) -->.*?<!-- end -->", table, page, flags=re.DOTALL
+    )
 
 
 def main() -> None:
     """Entry point of the command line."""
-    parser = argparse.ArgumentParser(description="Writes the tables of the training pages.")
+    parser = argparse.ArgumentParser(
+        description="Writes the tables of the training pages."
+    )
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     for path in PAGES:
         page = path.read_text(encoding="utf-8")
         if options.check and filled(page) != page:
-            sys.exit(f"{path} has a stale table; write it anew: python -m lab.training.tables")
+            sys.exit(
+                f"{path} has a stale table; write it anew: python -m lab.training.tables"
+            )
         path.write_text(filled(page), encoding="utf-8")
 
 

@@ -72,10 +72,14 @@ class TokenRows:
 
     def _time(self, seconds: float, earliest: int = 0) -> tuple[int, int]:
         """Returns the row of a time on the grid of 0.02 s, not before `earliest`, and its step."""
-        step = min(max(round(seconds / ids.TIMESTAMP_STEP_S), earliest), ids.N_TIMESTAMPS - 1)
+        step = min(
+            max(round(seconds / ids.TIMESTAMP_STEP_S), earliest), ids.N_TIMESTAMPS - 1
+        )
         return self._index[ids.FIRST_TIMESTAMP + step], step
 
-    def speech(self, task: Task, segments: list[Segment]) -> tuple[list[int], list[int]]:
+    def speech(
+        self, task: Task, segments: list[Segment]
+    ) -> tuple[list[int], list[int]]:
         """Returns the tokens and targets, of one length, of a window with speech.
 
         Raises:
@@ -86,7 +90,9 @@ class TokenRows:
         for segment in segments:
             if not task.timestamps:
                 if segment.end_s is None:
-                    raise ValueError("a segment without end needs a task with timestamps")
+                    raise ValueError(
+                        "a segment without end needs a task with timestamps"
+                    )
                 text += segment.rows
                 continue
             start, earliest = self._time(segment.start_s, earliest)
@@ -100,7 +106,9 @@ class TokenRows:
         tokens = [*prefix, self._index[ids.NO_TIMESTAMPS], *text]
         return tokens, [tokens[1], IGNORED, IGNORED, *tokens[4:], self.eot]
 
-    def with_mistakes(self, tokens: list[int], share: float, rng: np.random.Generator) -> list[int]:
+    def with_mistakes(
+        self, tokens: list[int], share: float, rng: np.random.Generator
+    ) -> list[int]:
         """Exchanges some of the text's rows for random ones, as after mistakes of one's own.
 
         A decoder that has only ever seen true text goes on from a wrong word with whatever often
@@ -108,7 +116,9 @@ class TokenRows:
         """
         if not share:
             return tokens
-        n_text = self.eot  # rows are in the order of the ids, and text comes before this one
+        n_text = (
+            self.eot
+        )  # rows are in the order of the ids, and text comes before this one
         wrong = rng.random(len(tokens)) < share
         others = rng.integers(0, n_text, len(tokens)).tolist()
         return [
@@ -139,7 +149,9 @@ class TokenRows:
         n_prefix = 3 if task.timestamps else 4
         return [NOWHERE] * (n_prefix - 1) + found + [NOWHERE]
 
-    def silence(self, task: Task, forced_start_s: float = 0.0) -> tuple[list[int], list[int]]:
+    def silence(
+        self, task: Task, forced_start_s: float = 0.0
+    ) -> tuple[list[int], list[int]]:
         """Returns the tokens and targets of a window without speech.
 
         The first target is `<|nospeech|>`; the text is empty. With timestamps the end is learnt

@@ -60,7 +60,9 @@ def make_optimizers(model: Whisper, recipe: Recipe) -> list[torch.optim.Optimize
     rest = [weight for weight in model.parameters() if id(weight) not in taken]
     decay = recipe.weight_decay
     return [
-        torch.optim.Muon(matrices, recipe.rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.Muon(
+            matrices, recipe.rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw"
+        ),
         torch.optim.AdamW(rest, recipe.rate, BETAS, weight_decay=decay, fused=True),
     ]
 
@@ -127,7 +129,9 @@ class Training:
             seen: list[Tensor] = []
             logits = model.decoder(batch.tokens, features, given.n_padding, seen=seen)
             tokens = functional.cross_entropy(
-                logits.float().flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED
+                logits.float().flatten(0, 1),
+                batch.targets.flatten(),
+                ignore_index=IGNORED,
             )
             if self.recipe.aid_at(self.step) == 0.0:
                 return Losses(tokens, *(tokens.new_zeros(()) for _ in range(3)))
@@ -158,7 +162,9 @@ class Training:
         return ctc + recipe.looking_weight * losses.looking
 
 
-def train(training: Training, dev: list[Path], report_every: int, dev_every: int) -> None:
+def train(
+    training: Training, dev: list[Path], report_every: int, dev_every: int
+) -> None:
     """Runs all the steps that are left, with a log line every `report_every` of them."""
     recipe, rng = training.recipe, np.random.default_rng([7, training.step])
     batcher = Batcher(training.corpus.utterances, training.kept, rng, training.demands)
@@ -185,7 +191,9 @@ def train(training: Training, dev: list[Path], report_every: int, dev_every: int
         if training.step % dev_every == 0:
             recognizer = Recognizer(training.model, training.kept, training.tokenizer)
             for folder in dev:
-                entry[folder.name] = dataclasses.asdict(shard_error(recognizer, folder, N_DEV))
+                entry[folder.name] = dataclasses.asdict(
+                    shard_error(recognizer, folder, N_DEV)
+                )
             training.save()
         with (training.run / "log.jsonl").open("a") as log:
             log.write(json.dumps(entry) + "\n")
@@ -200,16 +208,26 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("data", type=Path, nargs="+", help="folders of shards")
     parser.add_argument(
-        "--dev", type=Path, required=True, nargs="+", help="folders of shards never trained on"
+        "--dev",
+        type=Path,
+        required=True,
+        nargs="+",
+        help="folders of shards never trained on",
     )
-    parser.add_argument("--start-from", type=Path, help="checkpoint whose weights to begin with")
+    parser.add_argument(
+        "--start-from", type=Path, help="checkpoint whose weights to begin with"
+    )
     parser.add_argument("--aids", type=Path, help="CTC heads of that checkpoint's run")
     for field in dataclasses.fields(Recipe):
         name = "--" + field.name.replace("_", "-")
-        parser.add_argument(name, type=type(field.default), default=field.default, help="recipe")
+        parser.add_argument(
+            name, type=type(field.default), default=field.default, help="recipe"
+        )
     for half in ("encoder", "decoder"):
         default = getattr(Dimensions(), f"n_{half}_layers")
-        parser.add_argument(f"--{half}-layers", type=int, default=default, help="micro's")
+        parser.add_argument(
+            f"--{half}-layers", type=int, default=default, help="micro's"
+        )
     parser.add_argument("--report-every", type=int, default=100)
     parser.add_argument("--dev-every", type=int, default=500)
     parser.add_argument("--threads", type=int, default=2)
@@ -222,22 +240,30 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(7)
-    recipe = Recipe(*(getattr(options, field.name) for field in dataclasses.fields(Recipe)))
+    recipe = Recipe(
+        *(getattr(options, field.name) for field in dataclasses.fields(Recipe))
+    )
     training = Training(
         options.run,
         options.data,
         recipe,
         all_tasks=options.all_tasks,
         device=options.device,
-        copies={name: int(times) for name, times in (word.split("=") for word in options.more)},
+        copies={
+            name: int(times)
+            for name, times in (word.split("=") for word in options.more)
+        },
         sizes=Dimensions(
-            n_encoder_layers=options.encoder_layers, n_decoder_layers=options.decoder_layers
+            n_encoder_layers=options.encoder_layers,
+            n_decoder_layers=options.decoder_layers,
         ),
     )
     if options.resume:
         training.load()
     elif options.start_from:
-        fresh = start_from(training.model, training.kept, options.start_from, options.aids)
+        fresh = start_from(
+            training.model, training.kept, options.start_from, options.aids
+        )
         sys.stderr.write(f"{fresh} of {len(training.kept.ids)} tokens are new\n")
     train(training, options.dev, options.report_every, options.dev_every)
 

@@ -91,29 +91,43 @@ def task_voice(rng: Random, language: str, engines: tuple[str, ...] = ENGINES) -
     German is spoken by espeak-ng alone; English also by flite and by festival's diphone voices,
     and by these alone where espeak-ng is left out.
     """
-    chance = rng.random() * (1.0 if "espeak" in engines else FESTIVAL_SHARE + FLITE_SHARE)
+    chance = rng.random() * (
+        1.0 if "espeak" in engines else FESTIVAL_SHARE + FLITE_SHARE
+    )
     if language == "en" and chance < FESTIVAL_SHARE and "festival" in engines:
         rate, warp = round(rng.uniform(0.8, 1.25), 2), round(rng.uniform(0.86, 1.16), 2)
         return Voice("festival", rng.choice(FESTIVAL_VOICES), rate, 0, warp)
-    if language == "en" and chance < FESTIVAL_SHARE + FLITE_SHARE and "flite" in engines:
+    if (
+        language == "en"
+        and chance < FESTIVAL_SHARE + FLITE_SHARE
+        and "flite" in engines
+    ):
         return _flite_voice(
             rng, round(rng.uniform(0.8, 1.25), 2), round(rng.uniform(0.88, 1.14), 2)
         )
     accent = "de" if language == "de" else _with_variants(rng.choice(ESPEAK_ACCENTS))
     rate, warp = round(rng.uniform(0.75, 1.3), 2), round(rng.uniform(0.88, 1.14), 2)
     return Voice(
-        "espeak", f"{accent}+{rng.choice(ESPEAK_VARIANTS)}", rate, rng.randint(20, 80), warp
+        "espeak",
+        f"{accent}+{rng.choice(ESPEAK_VARIANTS)}",
+        rate,
+        rng.randint(20, 80),
+        warp,
     )
 
 
-def unheard_task_voice(rng: Random, language: str, engines: tuple[str, ...] = ENGINES) -> Voice:
+def unheard_task_voice(
+    rng: Random, language: str, engines: tuple[str, ...] = ENGINES
+) -> Voice:
     """Returns a random voice for `language` that is never trained on, whatever the language."""
     if language == "en":
         voice = unheard_voice(rng)
         while voice.engine not in engines:
             voice = unheard_voice(rng)
         return replace(voice, name=_with_variants(voice.name))
-    return Voice("espeak", f"{language}+{rng.choice(UNHEARD_ESPEAK + UNHEARD_VARIANTS)}")
+    return Voice(
+        "espeak", f"{language}+{rng.choice(UNHEARD_ESPEAK + UNHEARD_VARIANTS)}"
+    )
 
 
 def unheard_voice(rng: Random) -> Voice:

@@ -26,14 +26,20 @@ LANGUAGES = tuple(_LANGUAGES.split())
 EOT = 50257
 SOT = 50258
 FIRST_LANGUAGE = 50259
-TRANSLATE, TRANSCRIBE, START_OF_LM, START_OF_PREV, NO_SPEECH, NO_TIMESTAMPS = range(50358, 50364)
+TRANSLATE, TRANSCRIBE, START_OF_LM, START_OF_PREV, NO_SPEECH, NO_TIMESTAMPS = range(
+    50358, 50364
+)
 FIRST_TIMESTAMP = 50364
 N_TIMESTAMPS = 1501
 N_VOCAB = 51865
 TIMESTAMP_STEP_S = 0.02
 
 _LONG_SIGNS = "<< >> <<< >>> -- --- -( -[ (' (\" (( )) ((( ))) [[ ]] {{ }} ♪♪ ♪♪♪"
-_GPT2_PATTERN_IS_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+_GPT2_PATTERN_IS_BYTE_LEVEL = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "use_regex": True,
+}
 
 
 def special_tokens() -> dict[str, int]:
@@ -60,7 +66,9 @@ def _split(token: bytes, ranks: dict[bytes, int]) -> list[bytes]:
     parts = [token[k : k + 1] for k in range(len(token))]
     limit = ranks[token]
     while len(parts) > 2:
-        candidates = [(ranks.get(a + b, limit), k) for k, (a, b) in enumerate(pairwise(parts))]
+        candidates = [
+            (ranks.get(a + b, limit), k) for k, (a, b) in enumerate(pairwise(parts))
+        ]
         rank, k = min(candidates)
         if rank >= limit:
             break
@@ -77,7 +85,9 @@ def tokenizer_json(tiktoken_file: Path) -> dict[str, Any]:
     rows = [line.split() for line in tiktoken_file.read_bytes().splitlines() if line]
     ranks = {base64.b64decode(token): int(rank) for token, rank in rows}
     if sorted(ranks.values()) != list(range(EOT)):
-        raise ValueError(f"{tiktoken_file} has {len(ranks)} tokens, expected ranks 0 to {EOT - 1}")
+        raise ValueError(
+            f"{tiktoken_file} has {len(ranks)} tokens, expected ranks 0 to {EOT - 1}"
+        )
     letters = _byte_letters()
 
     def spell(token: bytes) -> str:
@@ -88,13 +98,23 @@ def tokenizer_json(tiktoken_file: Path) -> dict[str, Any]:
         parts = _split(token, ranks) if len(token) > 1 else []
         if len(parts) == 2:
             merges.append([spell(part) for part in parts])
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    flags = {
+        "single_word": False,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": False,
+    }
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": number, "content": name, **flags, "special": number < FIRST_TIMESTAMP}
+            {
+                "id": number,
+                "content": name,
+                **flags,
+                "special": number < FIRST_TIMESTAMP,
+            }
             for name, number in special_tokens().items()
         ],
         "normalizer": None,

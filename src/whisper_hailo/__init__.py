@@ -79,7 +79,9 @@ _NAMES: Final = {
 }
 """The public interface by module; it is documented, and changes only with the version."""
 
-_HOMES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
+_HOMES: Final = {
+    name: module for module, names in _NAMES.items() for name in names.split()
+}
 __all__ = [*_HOMES, "__version__"]
 
 

@@ -29,7 +29,9 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
-        from whisper_hailo.cli.app import run  # Ctrl-C may come while numpy is being imported
+        from whisper_hailo.cli.app import (
+            run,
+        )  # Ctrl-C may come while numpy is being imported
 
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:
@@ -42,7 +44,9 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
     An extension module that is interrupted while it starts may crash the process.
     """
-    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+    while frame is not None and not frame.f_code.co_filename.startswith(
+        "<frozen importlib"
+    ):
         frame = frame.f_back
     if frame is None:
         sys.exit(SIGNAL_EXIT + number)

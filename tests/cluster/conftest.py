@@ -23,7 +23,9 @@ def command(*words: object) -> list[str]:
     return [sys.executable, "-m", "whisper_hailo", "batch", *map(str, words), *OPTIONS]
 
 
-def run(environment: dict[str, str], *words: object) -> subprocess.CompletedProcess[str]:
+def run(
+    environment: dict[str, str], *words: object
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command(*words), env=environment, capture_output=True, text=True, timeout=PATIENCE_S,
         check=False,
@@ -49,14 +51,18 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("archive")
     (folder / "poison.wav").write_bytes(b"no sound")
     items = [{"audio": str(clip), "id": clip.name} for clip in CLIPS[:60]]
-    lines = [json.dumps(item) for item in (*items[:20], {"audio": "poison.wav"}, *items[20:])]
+    lines = [
+        json.dumps(item) for item in (*items[:20], {"audio": "poison.wav"}, *items[20:])
+    ]
     (folder / "archive.jsonl").write_text("\n".join(lines) + "\n")
     return folder / "archive.jsonl"
 
 
 @pytest.fixture(scope="session")
 def straight(
-    environment: dict[str, str], manifest: Path, tmp_path_factory: pytest.TempPathFactory
+    environment: dict[str, str],
+    manifest: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> bytes:
     """Results of the local engine."""
     job = tmp_path_factory.mktemp("straight") / "job"
@@ -65,7 +71,9 @@ def straight(
 
 
 def transcripts(job: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted((job / "transcripts").iterdir()))
+    return b"".join(
+        path.read_bytes() for path in sorted((job / "transcripts").iterdir())
+    )
 
 
 @pytest.fixture
@@ -75,9 +83,20 @@ def cluster(environment: dict[str, str]) -> Iterator[str]:
     head = ("--head", "--port", "6397", "--include-dashboard", "false")
     common = ("--num-cpus", "1", "--object-store-memory", "200000000")
     subprocess.run(
-        ["ray", "get-auth-token", "--generate"], env=env, check=True, capture_output=True
+        ["ray", "get-auth-token", "--generate"],
+        env=env,
+        check=True,
+        capture_output=True,
     )
-    for words in (head, ("--address", "127.0.0.1:6397"), ("--address", "127.0.0.1:6397")):
-        subprocess.run(["ray", "start", *words, *common], env=env, check=True, capture_output=True)
+    for words in (
+        head,
+        ("--address", "127.0.0.1:6397"),
+        ("--address", "127.0.0.1:6397"),
+    ):
+        subprocess.run(
+            ["ray", "start", *words, *common], env=env, check=True, capture_output=True
+        )
     yield "127.0.0.1:6397"
-    subprocess.run(["ray", "stop", "--force"], env=env, check=False, capture_output=True)
+    subprocess.run(
+        ["ray", "stop", "--force"], env=env, check=False, capture_output=True
+    )

@@ -21,13 +21,17 @@ RUNS_A_NODE = "raylet/raylet"
 
 
 def processes(words: str) -> list[int]:
-    found = subprocess.run(["pgrep", "-f", words], capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        ["pgrep", "-f", words], capture_output=True, text=True, check=False
+    )
     return [int(pid) for pid in found.stdout.split()]
 
 
 def listening() -> set[str]:
     """Addresses on which processes of Ray listen."""
-    found = subprocess.run(["ss", "-tlnpH"], capture_output=True, text=True, check=True).stdout
+    found = subprocess.run(
+        ["ss", "-tlnpH"], capture_output=True, text=True, check=True
+    ).stdout
     lines = [line.split() for line in found.splitlines()]
     names = ("raylet", "gcs_server", "ray::", "plasma")
     return {words[3] for words in lines if any(name in words[-1] for name in names)}
@@ -53,7 +57,9 @@ def test_own_cluster_hears_nobody_else_and_gives_same_bytes(
 ) -> None:
     words = (manifest, "-o", tmp_path / "job", "--engine", "ray", "--workers", 2)
     heard: set[str] = set()
-    with subprocess.Popen(command(*words), env=environment, stderr=subprocess.DEVNULL) as job:
+    with subprocess.Popen(
+        command(*words), env=environment, stderr=subprocess.DEVNULL
+    ) as job:
         while job.poll() is None:
             heard |= listening()
             time.sleep(0.3)
@@ -77,17 +83,28 @@ def test_a_cluster_of_our_own_asks_nobody_outside(
     assert done.returncode == 3, done.stderr
     sent = json.loads(report.read_text())
     assert sent["names"] == []
-    assert {packet for packet in sent["packets"] if not packet.startswith("127.0.0.1 ")} == set()
+    assert {
+        packet for packet in sent["packets"] if not packet.startswith("127.0.0.1 ")
+    } == set()
 
 
 def test_killed_workers_nodes_and_drivers_lose_nothing(
-    environment: dict[str, str], manifest: Path, straight: bytes, tmp_path: Path, cluster: str
+    environment: dict[str, str],
+    manifest: Path,
+    straight: bytes,
+    tmp_path: Path,
+    cluster: str,
 ) -> None:
     chance = random.Random(1)
     words = (manifest, "-o", tmp_path / "job", "--engine", "ray", "--address", cluster)
-    killed: dict[str, list[int]] = {TRANSCRIBES: [], RUNS_A_NODE: processes(RUNS_A_NODE)[:1]}
+    killed: dict[str, list[int]] = {
+        TRANSCRIBES: [],
+        RUNS_A_NODE: processes(RUNS_A_NODE)[:1],
+    }
     for names in ((TRANSCRIBES, TRANSCRIBES, RUNS_A_NODE), (TRANSCRIBES,)):
-        driver = subprocess.Popen(command(*words), env=environment, stderr=subprocess.DEVNULL)
+        driver = subprocess.Popen(
+            command(*words), env=environment, stderr=subprocess.DEVNULL
+        )
         for name in names:
             killed[name] += kill_one(name, killed[name], driver, chance)
         driver.kill()
@@ -102,7 +119,15 @@ def test_killed_workers_nodes_and_drivers_lose_nothing(
 def test_no_cluster_is_one_line(
     environment: dict[str, str], manifest: Path, tmp_path: Path
 ) -> None:
-    words = (manifest, "-o", tmp_path / "job", "--engine", "ray", "--address", "127.0.0.1:1")
+    words = (
+        manifest,
+        "-o",
+        tmp_path / "job",
+        "--engine",
+        "ray",
+        "--address",
+        "127.0.0.1:1",
+    )
     result = run(environment, *words)
     assert result.returncode == 6
     assert result.stderr.splitlines()[-1].startswith(

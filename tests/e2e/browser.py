@@ -16,7 +16,9 @@ playwright = pytest.importorskip(
 )
 CHROMIUM: Final = shutil.which("chromium") or ""
 if not CHROMIUM:
-    pytest.skip("chromium is not installed: apt-get install chromium", allow_module_level=True)
+    pytest.skip(
+        "chromium is not installed: apt-get install chromium", allow_module_level=True
+    )
 
 SIZES: Final = ((320, 568), (390, 844), (1366, 768), (1920, 1080), (3840, 2160))
 """Two phones, a laptop, a screen and a wall."""

@@ -76,7 +76,9 @@ def close_the_world() -> None:
 
 
 def every_packet() -> socket.socket:
-    return socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ALL_PROTOCOLS))
+    return socket.socket(
+        socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ALL_PROTOCOLS)
+    )
 
 
 def sniff(packets: list[str], interface: socket.socket) -> None:
@@ -91,13 +93,21 @@ def destination(protocol: int, packet: bytes) -> str:
     """Where a packet goes, for the report."""
     if protocol == IPV4:
         header = (packet[0] & 15) * 4
-        where, what, ports = socket.inet_ntoa(packet[16:20]), packet[9], packet[header : header + 4]
+        where, what, ports = (
+            socket.inet_ntoa(packet[16:20]),
+            packet[9],
+            packet[header : header + 4],
+        )
     elif protocol == IPV6:
         where, what = socket.inet_ntop(socket.AF_INET6, packet[24:40]), packet[6]
         ports = packet[40:44]
     else:
         return f"protocol {protocol:#06x}"
-    port = struct.unpack(">HH", ports)[1] if what in {socket.IPPROTO_TCP, socket.IPPROTO_UDP} else 0
+    port = (
+        struct.unpack(">HH", ports)[1]
+        if what in {socket.IPPROTO_TCP, socket.IPPROTO_UDP}
+        else 0
+    )
     return f"{where} port {port}, protocol {what}"
 
 
@@ -116,8 +126,13 @@ def lie(names: list[str], server: socket.socket) -> None:
             labels.append(query[at + 1 : at + 1 + query[at]].decode("ascii", "replace"))
             at += query[at] + 1
         names.append(".".join(labels))
-        question, known = query[12 : at + 5], query[at + 1 : at + 3] == struct.pack(">H", TYPE_A)
-        answer = b"\xc0\x0c" + struct.pack(">HHIH", TYPE_A, 1, 60, 4) + LIE if known else b""
+        question, known = (
+            query[12 : at + 5],
+            query[at + 1 : at + 3] == struct.pack(">H", TYPE_A),
+        )
+        answer = (
+            b"\xc0\x0c" + struct.pack(">HHIH", TYPE_A, 1, 60, 4) + LIE if known else b""
+        )
         head = query[:2] + b"\x81\x80" + struct.pack(">HHHH", 1, int(known), 0, 0)
         server.sendto(head + question + answer, asker)
 

@@ -33,7 +33,9 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def environment(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def environment(
+    shared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
     """A user's environment: no network, an empty cache that fills during the session."""
     return {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -53,7 +55,11 @@ def whisper_hailo(environment: dict[str, str]) -> Command:
     ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "whisper_hailo", *map(str, words)]
         merged = {**environment, **(env or {})}
-        keywords: dict[str, object] = {"capture_output": True, "text": True, "timeout": PATIENCE_S}
+        keywords: dict[str, object] = {
+            "capture_output": True,
+            "text": True,
+            "timeout": PATIENCE_S,
+        }
         keywords.update(options)
         return subprocess.run(command, env=merged, check=False, **keywords)  # type: ignore[call-overload, no-any-return]
 
@@ -69,7 +75,9 @@ def micro_model(whisper_hailo: Command, shared: Path) -> Path:
 @pytest.fixture(scope="session")
 def micro_hailo(whisper_hailo: Command, shared: Path) -> Path:
     """Likewise with graphs of fixed sizes."""
-    return made_once(shared / "e2e-hailo", lambda out: _convert(whisper_hailo, out, "--hailo"))
+    return made_once(
+        shared / "e2e-hailo", lambda out: _convert(whisper_hailo, out, "--hailo")
+    )
 
 
 def _convert(whisper_hailo: Command, out: Path, *words: str) -> None:
@@ -115,7 +123,11 @@ def heeds_interrupts() -> None:
 
 def one_line(result: subprocess.CompletedProcess[str]) -> str:
     """The error line of a failed run; fails when there is more, less, or a traceback."""
-    lines = [line for line in result.stderr.splitlines() if line.startswith("whisper-hailo: ")]
+    lines = [
+        line
+        for line in result.stderr.splitlines()
+        if line.startswith("whisper-hailo: ")
+    ]
     assert "Traceback" not in result.stderr
     assert len(lines) == 1, result.stderr
     return lines[0]

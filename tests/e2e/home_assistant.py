@@ -94,10 +94,19 @@ class HomeAssistant:
     def onboard(self) -> None:
         """Make an owner, as its first page does."""
         client = f"http://{self.address}/"
-        owner = {"client_id": client, "name": "Test", "username": "test", "password": "secret"}
-        code = self.ask("/api/onboarding/users", {**owner, "language": "en"})["auth_code"]
+        owner = {
+            "client_id": client,
+            "name": "Test",
+            "username": "test",
+            "password": "secret",
+        }
+        code = self.ask("/api/onboarding/users", {**owner, "language": "en"})[
+            "auth_code"
+        ]
         grant = {"grant_type": "authorization_code", "code": code, "client_id": client}
-        self.token = self.ask("/auth/token", urllib.parse.urlencode(grant).encode())["access_token"]
+        self.token = self.ask("/auth/token", urllib.parse.urlencode(grant).encode())[
+            "access_token"
+        ]
 
     def add_wyoming(self, host: str, port: int) -> Any:
         """Add its own Wyoming integration, as its settings do."""
@@ -139,7 +148,13 @@ class Talk:
     def pipeline(self, engine: str, language: str) -> str:
         """Make an Assist pipeline that hears with an engine."""
         nothing = dict.fromkeys(
-            ("tts_engine", "tts_language", "tts_voice", "wake_word_entity", "wake_word_id")
+            (
+                "tts_engine",
+                "tts_language",
+                "tts_voice",
+                "wake_word_entity",
+                "wake_word_id",
+            )
         )
         made = self.ask(
             type="assist_pipeline/pipeline/create", name=language, language=language,
@@ -180,7 +195,9 @@ class Talk:
         return self._receive([], until={"stt-start", "error"})
 
     def _receive(
-        self, events: list[dict[str, Any]], until: Collection[str] = ("run-end", "error")
+        self,
+        events: list[dict[str, Any]],
+        until: Collection[str] = ("run-end", "error"),
     ) -> list[dict[str, Any]]:
         """Add events to a list until one of a type has come."""
         while not events or events[-1]["type"] not in until:
@@ -207,7 +224,9 @@ def _started(installed: Installation, folder: Path) -> Iterator[HomeAssistant]:
     log = folder / "said.log"
     with (
         log.open("w") as said,
-        subprocess.Popen(installed.command(folder), stdout=said, stderr=said) as process,
+        subprocess.Popen(
+            installed.command(folder), stdout=said, stderr=said
+        ) as process,
     ):
         try:
             home = HomeAssistant(f"127.0.0.1:{port}")

@@ -22,10 +22,16 @@ def main() -> None:
     """Open the page on each screen while somebody speaks."""
     pictures = []
     with stage() as view, browser() as chromium:
-        view.put(saying(give(view), "Let me show you what a second", "of delay does to a"))
+        view.put(
+            saying(give(view), "Let me show you what a second", "of delay does to a")
+        )
         for width, height, scheme in SCREENS:
             viewport = {"width": width, "height": height}
-            options = {"viewport": viewport, "color_scheme": scheme, "reduced_motion": "reduce"}
+            options = {
+                "viewport": viewport,
+                "color_scheme": scheme,
+                "reduced_motion": "reduce",
+            }
             page = opened(chromium, view.address, **options)
             page.wait_for_selector("#running .tentative")
             view.put_audio(np.full(2000, 0.05, np.float32))
@@ -33,7 +39,9 @@ def main() -> None:
                 "() => document.querySelector('#level span').style.transform !== 'scaleX(0)'"
             )
             pictures.append(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
-    whole = Image.new("RGB", (sum(p.width for p in pictures) + GAP, pictures[0].height), "#808080")
+    whole = Image.new(
+        "RGB", (sum(p.width for p in pictures) + GAP, pictures[0].height), "#808080"
+    )
     left = 0
     for picture in pictures:
         whole.paste(picture, (left, 0))

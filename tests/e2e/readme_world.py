@@ -16,7 +16,11 @@ from packaging.utils import canonicalize_name
 
 OURS = "whisper-hailo"
 BUILD = Path(__file__).parents[2] / "requirements" / "build.txt"
-TOOLS = {"pip", "setuptools", *re.findall(r"^([\w-]+)==", BUILD.read_text(), flags=re.MULTILINE)}
+TOOLS = {
+    "pip",
+    "setuptools",
+    *re.findall(r"^([\w-]+)==", BUILD.read_text(), flags=re.MULTILINE),
+}
 """A virtual environment has two from the start, and `make` adds those that install this project."""
 
 HIDER = """\
@@ -55,7 +59,9 @@ def hiding(folder: Path, extras: frozenset[str]) -> dict[str, str]:
     return {"PYTHONPATH": str(folder), "HIDDEN_MODULES": ",".join(sorted(hidden))}
 
 
-def _needed(package: str, extras: frozenset[str], known: set[tuple[str, str]]) -> Iterator[str]:
+def _needed(
+    package: str, extras: frozenset[str], known: set[tuple[str, str]]
+) -> Iterator[str]:
     """A package, and those that it needs with these extras, as far as they are installed."""
     try:
         wanted = requires(package) or []
@@ -67,6 +73,8 @@ def _needed(package: str, extras: frozenset[str], known: set[tuple[str, str]]) -
             continue
         known.add((package, extra))
         for requirement in map(Requirement, wanted):
-            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+            if requirement.marker is None or requirement.marker.evaluate(
+                {"extra": extra}
+            ):
                 name = canonicalize_name(requirement.name)
                 yield from _needed(name, frozenset(requirement.extras), known)

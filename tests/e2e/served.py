@@ -46,7 +46,16 @@ class Served:
 @contextmanager
 def serve(environment: dict[str, str], *words: object) -> Iterator[Served]:
     """The command with the bundled model; it is told to end when the block does."""
-    command = [sys.executable, "-m", "whisper_hailo", "serve", "--model", "micro", "--threads", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "whisper_hailo",
+        "serve",
+        "--model",
+        "micro",
+        "--threads",
+        "1",
+    ]
     with subprocess.Popen(
         [*command, *map(str, words)], env=environment, stderr=subprocess.PIPE, text=True
     ) as process:

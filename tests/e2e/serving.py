@@ -10,7 +10,17 @@ from contextlib import contextmanager
 
 from tests.e2e.conftest import ended_in_time
 
-CAPTION = ("--model", "micro", "--threads", "1", "--min-partial", "0.5", "--web", "--web-port", "0")
+CAPTION = (
+    "--model",
+    "micro",
+    "--threads",
+    "1",
+    "--min-partial",
+    "0.5",
+    "--web",
+    "--web-port",
+    "0",
+)
 LOOPS = {"WHISPER_HAILO_CAPTION_LOOPS": "40"}
 
 
@@ -29,7 +39,14 @@ def serving(
         stdout: where its standard output goes.
         descriptors: that the process may have.
     """
-    command = [sys.executable, "-m", "whisper_hailo", "caption", *CAPTION, *map(str, words)]
+    command = [
+        sys.executable,
+        "-m",
+        "whisper_hailo",
+        "caption",
+        *CAPTION,
+        *map(str, words),
+    ]
     with subprocess.Popen(
         ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command],
         env=environment,

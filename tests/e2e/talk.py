@@ -74,7 +74,9 @@ def said(
     )
 
 
-def saying(index: int, settled: str, unsettled: str = "", start_s: float | None = None) -> Partial:
+def saying(
+    index: int, settled: str, unsettled: str = "", start_s: float | None = None
+) -> Partial:
     """What is being said."""
     start_s = EACH_S * index if start_s is None else start_s
     settled_words, unsettled_words = words_of(settled), words_of(unsettled)

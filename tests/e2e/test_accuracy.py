@@ -50,7 +50,9 @@ Heard: TypeAlias = Callable[[str], dict[str, list[tuple[str, str]]]]
 
 
 def clips(name: str) -> list[Path]:
-    return sorted(path for path in (CLIPS / name).iterdir() if path.suffix in {".ogg", ".flac"})
+    return sorted(
+        path for path in (CLIPS / name).iterdir() if path.suffix in {".ogg", ".flac"}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +64,10 @@ def heard(shared: Path) -> Heard:
 
 
 def write(folder: Path) -> None:
-    audio = {name: [load_audio(path) for path in clips(name)] for name in (*SPOKEN, "silence")}
+    audio = {
+        name: [load_audio(path) for path in clips(name)]
+        for name in (*SPOKEN, "silence")
+    }
     known: dict[bytes, FloatArray] = {}
     texts = {case: hear(form, audio, known) for case, form in CASES.items()}
     folder.mkdir()
@@ -70,14 +75,18 @@ def write(folder: Path) -> None:
 
 
 def hear(
-    form: ConvertOptions, audio: dict[str, list[FloatArray]], known: dict[bytes, FloatArray]
+    form: ConvertOptions,
+    audio: dict[str, list[FloatArray]],
+    known: dict[bytes, FloatArray],
 ) -> dict[str, list[tuple[str, str]]]:
     plain = Transcriber.from_model("micro", convert=form, window_s=10.0, threads=1)
     encoder = Remembering(plain.encoder, known)
     texts = {}
     with plain.encoder, replace(plain, encoder=encoder) as transcriber:
         for name, sounds in audio.items():
-            results = transcriber.transcribe_many(sounds, PLAIN, long=WHOLE_WINDOWS, batch_size=8)
+            results = transcriber.transcribe_many(
+                sounds, PLAIN, long=WHOLE_WINDOWS, batch_size=8
+            )
             said = [path.with_suffix(".txt").read_text("utf-8") for path in clips(name)]
             texts[name] = list(zip(said, map(text_of, results), strict=True))
     return texts
@@ -152,7 +161,10 @@ def said_to(convert: ConvertOptions, paths: list[Path]) -> FloatArray:
     spec = ModelSpec.load(directory)
     tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
     rows = []
-    with OnnxEncoder(directory, spec, 1) as encoder, CachedDecoder(directory, spec, 1) as decoder:
+    with (
+        OnnxEncoder(directory, spec, 1) as encoder,
+        CachedDecoder(directory, spec, 1) as decoder,
+    ):
         for path in paths:
             audio = pad_or_trim(load_audio(path), 10 * SAMPLE_RATE_HZ)
             features = encoder.encode(log_mel(audio, spec.dims.n_mels)[np.newaxis])

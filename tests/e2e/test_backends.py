@@ -24,7 +24,9 @@ def _says(whisper_hailo: Command, *words: object) -> dict[str, object]:
     result = whisper_hailo("transcribe", "--json", "--threads", 1, *words, DEMO)
     assert result.returncode == 0, result.stderr
     printed: dict[str, object] = json.loads(result.stdout)
-    assert score_texts([(DEMO_TEXT, str(printed["text"]))]).words.rate <= 0.1, printed["text"]
+    assert score_texts([(DEMO_TEXT, str(printed["text"]))]).words.rate <= 0.1, printed[
+        "text"
+    ]
     return printed["settings"]  # type: ignore[return-value]
 
 
@@ -85,12 +87,19 @@ def test_a_description_and_two_graphs_are_enough(
     ],
 )  # fmt: skip
 def test_contradictions_are_one_line_before_any_audio(  # noqa: PLR0917
-    whisper_hailo: Command, model: Path, tmp_path: Path, words: list[str], code: int, line: str
+    whisper_hailo: Command,
+    model: Path,
+    tmp_path: Path,
+    words: list[str],
+    code: int,
+    line: str,
 ) -> None:
     words = [word.format(model=model) for word in words]
     (model / "pad.toml").write_text("pad-to = 1500\n")
     (tmp_path / "nothing.wav").write_text("no sound")
-    result = whisper_hailo("transcribe", "--model", model, *words, tmp_path / "nothing.wav")
+    result = whisper_hailo(
+        "transcribe", "--model", model, *words, tmp_path / "nothing.wav"
+    )
     assert result.returncode == code, result.stderr
     assert line in one_line(result)
     assert not result.stdout

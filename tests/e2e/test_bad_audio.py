@@ -16,7 +16,9 @@ import soundfile as sf
 from tests.e2e.conftest import DEMO, DEMO_TEXT, Command, one_line
 
 
-def wav(path: Path, samples: np.ndarray, rate_hz: int = 16_000, subtype: str = "PCM_16") -> Path:
+def wav(
+    path: Path, samples: np.ndarray, rate_hz: int = 16_000, subtype: str = "PCM_16"
+) -> Path:
     sf.write(path, samples, rate_hz, subtype=subtype)
     return path
 
@@ -38,7 +40,9 @@ def bad_audio(tmp_path: Path, kind: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["missing", "empty", "text", "header", "nothing", "nan", "folder"])
+@pytest.mark.parametrize(
+    "kind", ["missing", "empty", "text", "header", "nothing", "nan", "folder"]
+)
 def test_unusable_audio(whisper_hailo: Command, tmp_path: Path, kind: str) -> None:
     path = bad_audio(tmp_path, kind)
     result = whisper_hailo("transcribe", "--model", "micro", path)
@@ -64,7 +68,9 @@ def test_inputs_of_one_name_get_outputs_of_their_own(
     twin, out = tmp_path / "copies" / DEMO.name, tmp_path / "out"
     twin.parent.mkdir()
     shutil.copy(DEMO, twin)
-    result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", out, DEMO, twin)
+    result = whisper_hailo(
+        "transcribe", "--model", "micro", "--output-dir", out, DEMO, twin
+    )
     assert result.returncode == 0, result.stderr
     first, second = (path.read_text("utf-8") for path in sorted(out.rglob("*.txt")))
     assert first == second != ""
@@ -114,7 +120,9 @@ def test_long_recordings_in_flat_memory(
 ) -> None:
     whisper_hailo("transcribe", "--model", "micro", DEMO)  # the model is converted
     words = ["transcribe", "--model", "micro", "--json"]
-    minute_mib, _ = peak_mib(environment, *words, long_recording(tmp_path / "minute.wav", 60))
+    minute_mib, _ = peak_mib(
+        environment, *words, long_recording(tmp_path / "minute.wav", 60)
+    )
     long = long_recording(tmp_path / "long.wav", 900)
     long_mib, output = peak_mib(environment, *words, long)
     printed = json.loads(output)

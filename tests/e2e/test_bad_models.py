@@ -33,7 +33,9 @@ def test_weights_that_are_no_numbers(
     save_file(arrays, checkpoint / "model.safetensors")
     result = whisper_hailo("transcribe", "--model", checkpoint, *words, "--json", DEMO)
     assert result.returncode == 4
-    assert "array model.decoder.layers.0.fc1.weight has values up to" in one_line(result)
+    assert "array model.decoder.layers.0.fc1.weight has values up to" in one_line(
+        result
+    )
     assert "Warning" not in result.stderr
 
 
@@ -144,9 +146,14 @@ def broken_checkpoint(tmp_path: Path, kind: str) -> Path:
         ("other", "bert"),
     ],
 )
-def test_broken_checkpoints(whisper_hailo: Command, tmp_path: Path, kind: str, said: str) -> None:
+def test_broken_checkpoints(
+    whisper_hailo: Command, tmp_path: Path, kind: str, said: str
+) -> None:
     checkpoint, out = broken_checkpoint(tmp_path, kind), tmp_path / "out"
-    for words in (["convert", checkpoint, out], ["transcribe", "--model", checkpoint, DEMO]):
+    for words in (
+        ["convert", checkpoint, out],
+        ["transcribe", "--model", checkpoint, DEMO],
+    ):
         result = whisper_hailo(*words)
         assert result.returncode == 4, result.stderr
         assert said in one_line(result)
@@ -168,20 +175,29 @@ def test_a_truncated_graph_in_a_model_directory(
     assert "model.json" in one_line(result)
 
 
-def test_a_damaged_cache_heals_with_one_line(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_a_damaged_cache_heals_with_one_line(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     """A byte, and a megabyte of zeros: sizes stay, words would not."""
     env = {"WHISPER_HAILO_CACHE": str(tmp_path / "cache")}
     command = ("transcribe", "--model", "micro", "--quantize", "int8", DEMO)
     words = whisper_hailo(*command, env=env).stdout
-    (model,) = (path for path in (tmp_path / "cache" / "models").iterdir() if path.is_dir())
-    for name, damage in (("decoder.onnx.data", bytes(1 << 20)), ("model.json", b"\xff")):
+    (model,) = (
+        path for path in (tmp_path / "cache" / "models").iterdir() if path.is_dir()
+    )
+    for name, damage in (
+        ("decoder.onnx.data", bytes(1 << 20)),
+        ("model.json", b"\xff"),
+    ):
         with (model / name).open("r+b") as file:
             file.seek(100)
             file.write(damage)
         healed = whisper_hailo(*command, env=env)
         assert healed.returncode == 0
         assert healed.stdout == words
-        (line,) = (x for x in healed.stderr.splitlines() if x.startswith("converting again"))
+        (line,) = (
+            x for x in healed.stderr.splitlines() if x.startswith("converting again")
+        )
         assert name in line
         assert "converting" not in whisper_hailo(*command, env=env).stderr
 
@@ -201,7 +217,12 @@ def test_a_damaged_model_directory_is_an_error(
 
 @pytest.mark.parametrize(
     "content",
-    [b"[" * 200_000, b"\xff\xfe", b'{"model": {"vocab": {"a": 1e999}}}', b'{"a":' * 9999],
+    [
+        b"[" * 200_000,
+        b"\xff\xfe",
+        b'{"model": {"vocab": {"a": 1e999}}}',
+        b'{"a":' * 9999,
+    ],
 )
 def test_a_tokenizer_that_is_nonsense(
     whisper_hailo: Command, tmp_path: Path, content: bytes

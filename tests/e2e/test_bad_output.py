@@ -14,27 +14,46 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import DEMO, DEMO_LINES, DEMO_TEXT, PATIENCE_S, Command, one_line
+from tests.e2e.conftest import (
+    DEMO,
+    DEMO_LINES,
+    DEMO_TEXT,
+    PATIENCE_S,
+    Command,
+    one_line,
+)
 
 
-def test_an_output_never_replaces_an_input(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_an_output_never_replaces_an_input(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     recording = tmp_path / "recording.txt"  # what is audio is told by its content
     shutil.copy(DEMO, recording)
     before = recording.read_bytes()
-    result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", tmp_path, recording)
+    result = whisper_hailo(
+        "transcribe", "--model", "micro", "--output-dir", tmp_path, recording
+    )
     assert result.returncode == 2
     assert "would replace the input" in one_line(result)
     assert recording.read_bytes() == before
 
 
-def test_odd_file_names_and_narrow_terminals(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_odd_file_names_and_narrow_terminals(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     names = [os.fsdecode(b"\xff\xfe.flac"), "日本語 ñ.flac", "two\nlines.flac"]
     files = [tmp_path / name for name in names]
     for file in files:
         shutil.copy(DEMO, file)
-    for env in ({"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "utf-8"}):
+    for env in (
+        {"LC_ALL": "C"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "utf-8"},
+    ):
         for words in ([], ["--json"]):
-            result = whisper_hailo("transcribe", "--model", "micro", *words, *files, env=env)
+            result = whisper_hailo(
+                "transcribe", "--model", "micro", *words, *files, env=env
+            )
             assert result.returncode == 0, result.stderr
 
             assert result.stdout.count(DEMO_TEXT.split()[-1]) >= len(files)
@@ -46,12 +65,14 @@ def test_odd_file_names_and_narrow_terminals(whisper_hailo: Command, tmp_path: P
 
 def test_closed_streams(environment: dict[str, str], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = (
-        f"{sys.executable} -m whisper_hailo transcribe --model micro --output-dir {out} {DEMO}"
-    )
+    program = f"{sys.executable} -m whisper_hailo transcribe --model micro"
+    command = f"{program} --output-dir {out} {DEMO}"
     for closed in (">&-", "2>&-", ">&- 2>&-", "<&-"):
         done = subprocess.run(
-            ["sh", "-c", f"{command} {closed}"], env=environment, check=False, timeout=PATIENCE_S
+            ["sh", "-c", f"{command} {closed}"],
+            env=environment,
+            check=False,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == 0, closed
         assert (out / "demo.txt").read_text(encoding="utf-8").strip() == DEMO_LINES
@@ -85,7 +106,13 @@ def test_a_terminated_conversion_leaves_nothing(
 def test_a_full_disk_behind_standard_output(whisper_hailo: Command) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         result = whisper_hailo(
-            "transcribe", "--model", "micro", DEMO, capture_output=False, stdout=full, stderr=-1
+            "transcribe",
+            "--model",
+            "micro",
+            DEMO,
+            capture_output=False,
+            stdout=full,
+            stderr=-1,
         )
     assert result.returncode == 7
     assert "No space left on device" in one_line(result)
@@ -99,7 +126,9 @@ def small_files_only() -> None:
 def test_a_full_disk_while_converting_leaves_nothing(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
-    result = whisper_hailo("convert", "micro", tmp_path / "out", preexec_fn=small_files_only)
+    result = whisper_hailo(
+        "convert", "micro", tmp_path / "out", preexec_fn=small_files_only
+    )
     assert result.returncode == 7
     assert "File too large" in one_line(result)
     assert not list(tmp_path.iterdir())
@@ -128,7 +157,13 @@ def test_a_reader_that_goes_away_is_no_error(whisper_hailo: Command) -> None:
     os.close(reading)
     with os.fdopen(writing, "w") as pipe:
         result = whisper_hailo(
-            "transcribe", "--model", "micro", DEMO, capture_output=False, stdout=pipe, stderr=-1
+            "transcribe",
+            "--model",
+            "micro",
+            DEMO,
+            capture_output=False,
+            stdout=pipe,
+            stderr=-1,
         )
     assert result.returncode == 0
     # What runs is told, and no error.
@@ -186,7 +221,9 @@ def test_help_that_nobody_reads(
     )  # fmt: skip
     *told, last = done.stderr.splitlines()
     assert last == str(code)
-    expected = "whisper-hailo: cannot write to standard output (No space left on device); "
+    expected = (
+        "whisper-hailo: cannot write to standard output (No space left on device); "
+    )
     assert told == ([expected + "free some space"] if code else [])
 
 

@@ -35,7 +35,9 @@ def archive(folder: Path) -> Path:
 
 
 def results(folder: Path) -> dict[str, bytes]:
-    found = [path for name in ("transcripts", "srt") for path in (folder / name).rglob("*.*")]
+    found = [
+        path for name in ("transcripts", "srt") for path in (folder / name).rglob("*.*")
+    ]
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
@@ -45,7 +47,9 @@ def straight(
 ) -> tuple[Path, dict[str, bytes]]:
     folder = tmp_path_factory.mktemp("straight")
     source = archive(folder / "archive")
-    run = whisper_hailo("batch", source, *OPTIONS, "-o", folder / "job", "--workers", 1, "-q")
+    run = whisper_hailo(
+        "batch", source, *OPTIONS, "-o", folder / "job", "--workers", 1, "-q"
+    )
     assert (run.returncode, run.stdout) == (3, "")
     return source, results(folder / "job")
 
@@ -58,11 +62,15 @@ def test_each_recording_is_transcribed_and_others_are_listed(
     records = {record["id"]: record for record in map(json.loads, lines)}
     assert list(records) == sorted(path.name for path in source.iterdir())
     clip = CLIPS[3]
-    alone = whisper_hailo("transcribe", clip, "--model", "micro", "--language", "en", "-q")
+    alone = whisper_hailo(
+        "transcribe", clip, "--model", "micro", "--language", "en", "-q"
+    )
     assert records[clip.name]["text"] == " ".join(alone.stdout.split("\n")).strip()
     assert "-->" in written[f"srt/{clip.name}.srt"].decode()
     job = source.parent / "job"
-    failures = [json.loads(line) for line in (job / "failures.jsonl").read_text().splitlines()]
+    failures = [
+        json.loads(line) for line in (job / "failures.jsonl").read_text().splitlines()
+    ]
     assert [(one["id"], one["error"]["kind"]) for one in failures] == [
         ("empty.flac", "AudioError"),
         ("poison.wav", "AudioError"),
@@ -70,11 +78,19 @@ def test_each_recording_is_transcribed_and_others_are_listed(
     status = whisper_hailo("batch", "status", job)
     assert status.stdout.startswith("28 of 30 items done, 2 failed, 0 left\n")
     told = json.loads(whisper_hailo("batch", "status", job, "--json").stdout)
-    assert (told["items"], told["remaining"], told["failures"]) == (30, 0, {"AudioError": 2})
+    assert (told["items"], told["remaining"], told["failures"]) == (
+        30,
+        0,
+        {"AudioError": 2},
+    )
     # What failed is a manifest of its own.
-    again = whisper_hailo("batch", job / "failures.jsonl", *OPTIONS, "-o", tmp_path / "again", "-q")
+    again = whisper_hailo(
+        "batch", job / "failures.jsonl", *OPTIONS, "-o", tmp_path / "again", "-q"
+    )
     assert again.returncode == 3
-    told = json.loads(whisper_hailo("batch", "status", tmp_path / "again", "--json").stdout)
+    told = json.loads(
+        whisper_hailo("batch", "status", tmp_path / "again", "--json").stdout
+    )
     assert (told["items"], told["failed"]) == (2, 2)
 
 
@@ -93,13 +109,19 @@ def test_a_recording_that_is_not_cut_says_what_transcribe_says(
     assert whisper_hailo("batch", manifest, *words, *job).returncode == 0
     files = ("-f", "json", "-o", tmp_path / "texts", "--batch-size", 1)
     assert whisper_hailo("transcribe", *recordings, *words, *files).returncode == 0
-    written = (tmp_path / "job" / "transcripts" / "part-00000.jsonl").read_text().splitlines()
+    written = (
+        (tmp_path / "job" / "transcripts" / "part-00000.jsonl").read_text().splitlines()
+    )
     for path, line in zip(recordings, written, strict=True):
         said = json.loads(line)
         straight = json.loads((tmp_path / "texts" / f"{path.stem}.json").read_text())
-        spoken = [(one["start"], one["end"], one["text"]) for one in straight["segments"]]
+        spoken = [
+            (one["start"], one["end"], one["text"]) for one in straight["segments"]
+        ]
         assert said["text"] == straight["text"]
-        assert [(one["start"], one["end"], one["text"]) for one in said["segments"]] == spoken
+        assert [
+            (one["start"], one["end"], one["text"]) for one in said["segments"]
+        ] == spoken
     assert said["duration"] > 60
 
 
@@ -141,7 +163,9 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
     (line,) = full.stderr.splitlines()
     assert "free some space" in line
     assert "run the same command again" in line
-    assert not [name for name in results(tmp_path / "job") if name.startswith("transcripts")]
+    assert not [
+        name for name in results(tmp_path / "job") if name.startswith("transcripts")
+    ]
     again = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert again.returncode == 3, again.stderr
     assert results(tmp_path / "job") == written
@@ -152,14 +176,30 @@ def _children(pid: int) -> list[int]:
     return [int(word) for word in path.read_text().split()] if path.exists() else []
 
 
-def test_what_cannot_be_done_is_one_line(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_one_line(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     for words, code, message in (
         (("batch", tmp_path), 2, "--output-dir is missing"),
-        (("batch", tmp_path, "-o", tmp_path / "o", "-m", "micro"), 3, "names no recordings"),
+        (
+            ("batch", tmp_path, "-o", tmp_path / "o", "-m", "micro"),
+            3,
+            "names no recordings",
+        ),
         (("batch", "status", tmp_path), 2, "holds no job"),
-        (("batch", "a", "b", "-o", tmp_path / "o", "-m", "micro"), 3, "a does not exist"),
-        (("batch", tmp_path, "-o", "o", "--address", "x"), 2, "--address needs --engine ray"),
+        (
+            ("batch", "a", "b", "-o", tmp_path / "o", "-m", "micro"),
+            3,
+            "a does not exist",
+        ),
+        (
+            ("batch", tmp_path, "-o", "o", "--address", "x"),
+            2,
+            "--address needs --engine ray",
+        ),
         (("batch", tmp_path, "-o", "o", "--workers", 0), 2, "--workers is 0"),
     ):
         result = whisper_hailo(*words)
-        assert (result.returncode, message in one_line(result)) == (code, True), result.stderr
+        assert (result.returncode, message in one_line(result)) == (code, True), (
+            result.stderr
+        )

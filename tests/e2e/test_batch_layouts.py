@@ -22,18 +22,24 @@ SHORTEST_S, LONGEST_S = 0.01, 6.0
 OPTIONS = {
     "greedy": DecodingOptions(),
     "beam": DecodingOptions(search=SearchOptions(beam_size=3)),
-    "sampled": DecodingOptions(search=SearchOptions(temperatures=(0.7,), best_of=2, seed=3)),
+    "sampled": DecodingOptions(
+        search=SearchOptions(temperatures=(0.7,), best_of=2, seed=3)
+    ),
     "timed": DecodingOptions(timestamps=True),
     "prompted": DecodingOptions(
         prompts=PromptOptions(initial_prompt="Vienna", hotwords="peninsula")
     ),
-    "conditioned": DecodingOptions(prompts=PromptOptions(condition_on_previous_text=True)),
+    "conditioned": DecodingOptions(
+        prompts=PromptOptions(condition_on_previous_text=True)
+    ),
 }
 
 
 @pytest.fixture(scope="module")
 def micro() -> Iterator[Transcriber]:
-    with Transcriber.from_model("micro", quantize="none", window_s=3, threads=1) as transcriber:
+    with Transcriber.from_model(
+        "micro", quantize="none", window_s=3, threads=1
+    ) as transcriber:
         yield transcriber
 
 
@@ -52,7 +58,9 @@ def cuts(draw: st.DrawFn) -> list[tuple[float, float]]:
 
 def exactly(transcript: Transcript) -> list[Segment]:
     """Segments without what another order of sums rounds differently."""
-    return [replace(s, avg_logprob=0.0, no_speech_prob=0.0) for s in transcript.segments]
+    return [
+        replace(s, avg_logprob=0.0, no_speech_prob=0.0) for s in transcript.segments
+    ]
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -71,12 +79,17 @@ def test_a_batch_says_what_each_recording_says_alone(  # noqa: PLR0917
     batch_size: int,
     strategy: str,
 ) -> None:
-    options, long = replace(OPTIONS[name], max_new_tokens=12), LongOptions(strategy=strategy)
+    options, long = (
+        replace(OPTIONS[name], max_new_tokens=12),
+        LongOptions(strategy=strategy),
+    )
     recordings = []
     for begin, length_s in layout:
         at = int(begin * speech.size)
         recordings.append(speech[at : at + int(length_s * 16_000)])
-    together = micro.transcribe_many(recordings, options, long=long, batch_size=batch_size)
+    together = micro.transcribe_many(
+        recordings, options, long=long, batch_size=batch_size
+    )
     for recording, batched in zip(recordings, together, strict=True):
         assert isinstance(batched, Transcript)
         alone = micro.transcribe(recording, options, long=long)

@@ -31,14 +31,22 @@ def transcriber() -> Iterator[Transcriber]:
 @pytest.fixture(scope="module")
 def clips() -> list[FloatArray]:
     """Voices of all kinds, one of them longer than a window."""
-    names = [p for folder in ("noisy", "german") for p in sorted((DATA / folder).glob("*.ogg"))[:4]]
+    names = [
+        p
+        for folder in ("noisy", "german")
+        for p in sorted((DATA / folder).glob("*.ogg"))[:4]
+    ]
     names += sorted((DATA / "long").glob("*.ogg"))[:1]
     return [soundfile.read(path, dtype="float32")[0] for path in names]
 
 
 @pytest.mark.parametrize(
     "search",
-    [SearchOptions(), SearchOptions(beam_size=3), SearchOptions(temperatures=(0.4,), best_of=2)],
+    [
+        SearchOptions(),
+        SearchOptions(beam_size=3),
+        SearchOptions(temperatures=(0.4,), best_of=2),
+    ],
     ids=["greedy", "beam", "sampled"],
 )
 def test_batches_in_float32_give_the_same_text(
@@ -49,7 +57,10 @@ def test_batches_in_float32_give_the_same_text(
     for audio, batched in zip(clips, together, strict=True):
         assert isinstance(batched, Transcript)
         assert batched.text == transcriber.transcribe(audio, options).text
-    assert sum(len(each.text.split()) for each in together if isinstance(each, Transcript)) > 40
+    assert (
+        sum(len(each.text.split()) for each in together if isinstance(each, Transcript))
+        > 40
+    )
 
 
 @pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
@@ -61,8 +72,12 @@ def test_drafts_differ_only_where_a_near_tie_is_counted(
     with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
         for audio in clips:
             with counted_near_ties(quantize) as ties:
-                plain = hearing.transcribe_running(PartialBuffer(audio[:144_000]), options)
-                draft = plain.tokens[:3] + plain.tokens[4:]  # right, but for a token that was lost
+                plain = hearing.transcribe_running(
+                    PartialBuffer(audio[:144_000]), options
+                )
+                draft = (
+                    plain.tokens[:3] + plain.tokens[4:]
+                )  # right, but for a token that was lost
                 drafted = hearing.transcribe_running(
                     PartialBuffer(audio[:144_000], Draft(draft)), options
                 )
@@ -106,7 +121,9 @@ def test_sums_that_a_beam_compares_move_less_than_the_tolerance(
         assert encoder is not None
         assert isinstance(decoder, CachedDecoder)
         texts = [
-            hearing.transcribe_running(PartialBuffer(audio[:144_000]), DecodingOptions()).tokens
+            hearing.transcribe_running(
+                PartialBuffer(audio[:144_000]), DecodingOptions()
+            ).tokens
             for audio in clips
         ]
         said = np.array(

@@ -28,7 +28,9 @@ def pcm() -> bytes:
     return samples.tobytes()
 
 
-def test_a_file_becomes_lines_events_and_subtitles(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_a_file_becomes_lines_events_and_subtitles(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     srt, txt, jsonl = tmp_path / "a.srt", tmp_path / "a.txt", tmp_path / "a.jsonl"
     result = whisper_hailo(
         "caption", *QUICK, "--output", srt, "--output", txt, "--events", jsonl, DEMO
@@ -37,12 +39,15 @@ def test_a_file_becomes_lines_events_and_subtitles(whisper_hailo: Command, tmp_p
     run, *events = [json.loads(line) for line in jsonl.read_text().splitlines()]
     assert run["event"] == "run"
     final = [event for event in events if event["event"] == "completed"]
-    assert result.stdout.splitlines() == [event["text"] for event in final if event["text"]]
+    assert result.stdout.splitlines() == [
+        event["text"] for event in final if event["text"]
+    ]
     assert srt.read_text().count(" --> ") == len(result.stdout.splitlines())
     assert txt.read_text() == result.stdout
     *_, heard, cost, felt = result.stderr.splitlines()
     assert re.fullmatch(
-        r"\d+ words \(English\) in \d+ segments: [\d.]+ s of speech in [\d.]+ s of sound", heard
+        r"\d+ words \(English\) in \d+ segments: [\d.]+ s of speech in [\d.]+ s of sound",
+        heard,
     )
     assert re.fullmatch(
         r"computed in [\d.]+ s, [\d.]+ times as fast as it was said, in \d+ MiB", cost
@@ -62,10 +67,14 @@ def test_verbose_logs_every_event(whisper_hailo: Command) -> None:
     assert told == [event["event"] for event in events]
     said = {word["text"] for event in events for word in event.get("words", [])}
     assert said
-    assert not any(word in result.stderr for word in said if len(word) > 4), "it is not logged"
+    assert not any(word in result.stderr for word in said if len(word) > 4), (
+        "it is not logged"
+    )
 
 
-def test_verbose_ends_with_all_figures_and_quiet_with_none(whisper_hailo: Command) -> None:
+def test_verbose_ends_with_all_figures_and_quiet_with_none(
+    whisper_hailo: Command,
+) -> None:
     verbose = whisper_hailo("caption", *QUICK, "-v", DEMO)
     assert "full_segments" in verbose.stderr
     assert "decoder cached-int8: with a cache on the CPU" in verbose.stderr
@@ -120,7 +129,14 @@ def test_files_hold_what_was_completed_when_program_is_killed(
     environment: dict[str, str], tmp_path: Path, ending: str
 ) -> None:
     text, jsonl = tmp_path / f"a.{ending}", tmp_path / "a.jsonl"
-    command = [sys.executable, "-m", "whisper_hailo", "caption", *map(str, QUICK), "--real-time"]
+    command = [
+        sys.executable,
+        "-m",
+        "whisper_hailo",
+        "caption",
+        *map(str, QUICK),
+        "--real-time",
+    ]
     with subprocess.Popen(
         [*command, "--json", "--events", str(jsonl), "--output", str(text), str(DEMO)],
         env=environment,
@@ -134,19 +150,29 @@ def test_files_hold_what_was_completed_when_program_is_killed(
             shown.append(json.loads(process.stdout.readline()))
         process.kill()
     assert process.returncode == -signal.SIGKILL
-    events = [json.loads(line) for line in jsonl.read_text(encoding="utf-8").splitlines()]
+    events = [
+        json.loads(line) for line in jsonl.read_text(encoding="utf-8").splitlines()
+    ]
     assert events[1 : len(shown) + 1] == shown, "behind the line of the run"
-    final = [event["text"] for event in events if event["event"] == "completed" and event["text"]]
+    final = [
+        event["text"]
+        for event in events
+        if event["event"] == "completed" and event["text"]
+    ]
     lines = text.read_text(encoding="utf-8").splitlines()
     kept = lines if ending == "txt" else [line for line in lines if line in final]
     assert final[: len(kept)] == kept
-    assert len(kept) >= sum(bool(event.get("text")) for event in shown if "words" in event)
+    assert len(kept) >= sum(
+        bool(event.get("text")) for event in shown if "words" in event
+    )
 
 
 def test_words_are_shown_as_others_and_masked_everywhere(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
-    (tmp_path / "names").write_text("saturday morning => SUNDAY\nthursday => T*******\n")
+    (tmp_path / "names").write_text(
+        "saturday morning => SUNDAY\nthursday => T*******\n"
+    )
     srt, words = tmp_path / "a.srt", ("--replace", tmp_path / "names")
     result = whisper_hailo("caption", *QUICK, *words, "--json", "--output", srt, DEMO)
     assert result.returncode == 0, result.stderr
@@ -162,7 +188,15 @@ def test_recording_after_kill_has_same_captions(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:
     flac = tmp_path / "a.flac"
-    words = ["caption", *map(str, QUICK), "--real-time", "--json", "--record", str(flac), str(DEMO)]
+    words = [
+        "caption",
+        *map(str, QUICK),
+        "--real-time",
+        "--json",
+        "--record",
+        str(flac),
+        str(DEMO),
+    ]
     with subprocess.Popen(
         [sys.executable, "-m", "whisper_hailo", *words],
         env=environment,
@@ -197,7 +231,11 @@ def test_a_run_leaves_the_captions_of_the_one_before(
     assert whisper_hailo(*command).returncode == 0
     assert srt.read_text() == before[0] == (tmp_path / "a-2.srt").read_text()
     assert jsonl.read_text().startswith(before[0 + 1])
-    runs = [line for line in jsonl.read_text().splitlines() if line.startswith('{"event": "run"')]
+    runs = [
+        line
+        for line in jsonl.read_text().splitlines()
+        if line.startswith('{"event": "run"')
+    ]
     assert len(set(runs)) == 2
 
 
@@ -215,7 +253,9 @@ def test_what_is_translated_is_shown_in_both_languages(
     (final,) = [event for event in events if event["event"] == "completed"]
     assert final["text"] == "Ich lerne seit dreißig Jahren Deutsch."
     assert final["translation"] == "I have been learning German for thirty years."
-    assert not any("translation" in event for event in events if event["event"] == "partial")
+    assert not any(
+        "translation" in event for event in events if event["event"] == "partial"
+    )
     assert result.stdout.splitlines() == [final["text"], final["translation"]]
     shown = vtt.read_text(encoding="utf-8")
     starts = re.findall(r"(.*) --> ", shown)

@@ -85,7 +85,10 @@ def test_the_microphone_of_the_browser_is_captioned(
     samples, rate_hz = soundfile.read(DEMO)
     soundfile.write(tmp_path / "said.wav", samples, rate_hz)
     flags = (*FAKE, f"--use-file-for-fake-audio-capture={tmp_path / 'said.wav'}")
-    with captions(environment, "--mic", "browser") as address, browser(*flags) as chromium:
+    with (
+        captions(environment, "--mic", "browser") as address,
+        browser(*flags) as chromium,
+    ):
         page = opened(chromium, address)
         assert page.get_by_role("status").inner_text() == "No microphone is on"
         button = page.get_by_role("button", name="Microphone")
@@ -104,7 +107,10 @@ def test_the_microphone_of_the_browser_is_captioned(
 def test_what_was_said_to_a_page_that_was_refused_is_never_sent(
     environment: dict[str, str],
 ) -> None:
-    with captions(environment, "--mic", "browser") as address, browser(*FAKE) as chromium:
+    with (
+        captions(environment, "--mic", "browser") as address,
+        browser(*FAKE) as chromium,
+    ):
         first, second = (opened(chromium, address, COUNT_PIECES) for _ in range(2))
         first.get_by_role("button", name="Microphone").click()
         first.wait_for_selector("html.sent-1")
@@ -116,7 +122,9 @@ def test_what_was_said_to_a_page_that_was_refused_is_never_sent(
         assert first.get_by_role("status").inner_text().startswith("Listening")
         first.get_by_role("button", name="Microphone").click()
         second.wait_for_selector("html.sent-30")
-        made, before, sent = second.evaluate("[pieces.made, pieces.madeBefore, pieces.sent]")
+        made, before, sent = second.evaluate(
+            "[pieces.made, pieces.madeBefore, pieces.sent]"
+        )
         assert second.get_by_role("status").inner_text().startswith("Listening")
     assert before > 60
     assert sent <= made - before
@@ -135,10 +143,16 @@ def test_speech_while_away_is_sent_unless_another_was_heard(
         else:
             sockets.append((route, route.connect_to_server()))
 
-    with captions(environment, "--mic", "browser") as address, browser(*FAKE) as chromium:
+    with (
+        captions(environment, "--mic", "browser") as address,
+        browser(*FAKE) as chromium,
+    ):
         context = chromium.new_context()
         context.route_web_socket(re.compile("/audio"), through)
-        first, second = opened(context, address, COUNT_PIECES), opened(chromium, address)
+        first, second = (
+            opened(context, address, COUNT_PIECES),
+            opened(chromium, address),
+        )
         first.get_by_role("button", name="Microphone").click()
         first.wait_for_selector("html.sent-1")
         away = True
@@ -159,7 +173,9 @@ def test_speech_while_away_is_sent_unless_another_was_heard(
             assert sent_since - sent >= kept
 
 
-def test_a_microphone_that_is_allowed_after_the_end_is_let_go(environment: dict[str, str]) -> None:
+def test_a_microphone_that_is_allowed_after_the_end_is_let_go(
+    environment: dict[str, str],
+) -> None:
     with browser(*FAKE) as chromium:
         page = chromium.new_page()
         page.set_default_timeout(WAIT_MS)
@@ -170,7 +186,13 @@ def test_a_microphone_that_is_allowed_after_the_end_is_let_go(environment: dict[
             page.wait_for_selector("html.asked")
         page.wait_for_selector("#state[data-kind=ended]")
         page.evaluate("allow(), new Promise(setTimeout)")
-        assert page.evaluate("media.getTracks().map((track) => track.readyState)") == ["ended"]
-        assert page.get_by_role("status").inner_text().startswith("The captions have ended")
+        assert page.evaluate("media.getTracks().map((track) => track.readyState)") == [
+            "ended"
+        ]
+        assert (
+            page.get_by_role("status")
+            .inner_text()
+            .startswith("The captions have ended")
+        )
         button = page.get_by_role("button", name="Microphone")
         assert button.get_attribute("aria-pressed") == "false"

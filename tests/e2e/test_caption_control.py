@@ -39,7 +39,15 @@ def test_token_holder_pauses_and_marks_and_token_is_secret(
     reading, writing = os.pipe()
     with subprocess.Popen(
         [
-            *(sys.executable, "-m", "whisper_hailo", "caption", "--model", "micro", "-v"),
+            *(
+                sys.executable,
+                "-m",
+                "whisper_hailo",
+                "caption",
+                "--model",
+                "micro",
+                "-v",
+            ),
             *("--threads", "1", "--web", "--web-port", "0", "--web-token", TOKEN),
             *("--events", str(jsonl), "-"),
         ],
@@ -79,6 +87,9 @@ def test_token_holder_pauses_and_marks_and_token_is_secret(
     assert process.returncode == 0, told
     assert TOKEN not in told
     assert TOKEN not in out
-    events = {event["event"]: event for event in map(json.loads, jsonl.read_text().splitlines())}
+    events = {
+        event["event"]: event
+        for event in map(json.loads, jsonl.read_text().splitlines())
+    }
     assert events["marker"]["label"] == "Question 1"
     assert events["settings"]["settings"]["language"] == "de"

@@ -27,7 +27,9 @@ def test_a_full_disk_ends_no_captions_and_is_told_at_the_end(
     words = ("caption", "--model", "micro", "--min-partial", 0)
     result = whisper_hailo(*words, option, target, DEMO)
     assert result.returncode == 7
-    assert re.search(r"No space left on device.*\d+ events are not in it", one_line(result))
+    assert re.search(
+        r"No space left on device.*\d+ events are not in it", one_line(result)
+    )
     assert "captions go on, and it is tried again" in result.stderr
     assert result.stdout == whisper_hailo(*words, DEMO).stdout
     told = re.search(r"\d+ words (\(English\) )?in \d+ segments", result.stderr)
@@ -42,7 +44,14 @@ def test_standard_output_may_fail_while_captions_go_on(
     srt = tmp_path / "a.srt"
     with FULL.open("wb") as full:
         result = whisper_hailo(
-            "caption", *QUICK, "--output", srt, DEMO, capture_output=False, stdout=full, stderr=-1
+            "caption",
+            *QUICK,
+            "--output",
+            srt,
+            DEMO,
+            capture_output=False,
+            stdout=full,
+            stderr=-1,
         )
     assert result.returncode == 7
     assert "No space left on device" in one_line(result)
@@ -51,7 +60,14 @@ def test_standard_output_may_fail_while_captions_go_on(
     os.close(reading)
     with os.fdopen(writing, "wb") as gone:
         result = whisper_hailo(
-            "caption", *QUICK, "--output", srt, DEMO, capture_output=False, stdout=gone, stderr=-1
+            "caption",
+            *QUICK,
+            "--output",
+            srt,
+            DEMO,
+            capture_output=False,
+            stdout=gone,
+            stderr=-1,
         )
     assert result.returncode == 0
     assert "the reader of standard output has gone" in result.stderr
@@ -78,14 +94,18 @@ def test_captions_replace_no_recording_and_need_a_source(
     assert recording.read_bytes() == DEMO.read_bytes()
     captions = "1\n00:00:00,000 --> 00:00:01,000\nof before\n\n"
     srt.write_text(captions)
-    without = whisper_hailo("caption", *QUICK, "--output", srt, tmp_path / "nothere.wav")
+    without = whisper_hailo(
+        "caption", *QUICK, "--output", srt, tmp_path / "nothere.wav"
+    )
     assert without.returncode == 3
     assert "does not exist" in one_line(without)
     assert srt.read_text() == captions
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rec.flac", "t.srt"]
 
 
-def test_a_pipe_that_nobody_writes_to_is_given_up(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_a_pipe_that_nobody_writes_to_is_given_up(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     os.mkfifo(tmp_path / "pipe")
     result = whisper_hailo("caption", *QUICK, tmp_path / "pipe")
     assert result.returncode == 3

@@ -33,7 +33,9 @@ what else a run may differ by."""
 
 
 def status(address: str, asked_for: str) -> int:
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE_S)
+    connection = http.client.HTTPConnection(
+        urlsplit(address).netloc, timeout=PATIENCE_S
+    )
     with closing(connection):
         connection.request("GET", "/", headers={"Host": asked_for})
         return connection.getresponse().status
@@ -45,9 +47,13 @@ def figures(out: str) -> dict[str, Any]:
     return told
 
 
-def test_a_pipe_waits_and_takes_no_more_memory_than_the_backlog(whisper_hailo: Command) -> None:
+def test_a_pipe_waits_and_takes_no_more_memory_than_the_backlog(
+    whisper_hailo: Command,
+) -> None:
     n_bytes = 5 * round(QUEUE_S) * SAMPLE_RATE_HZ * 2
-    short = whisper_hailo("caption", *QUICK, "--json", "-", input=bytes(64_000), text=False)
+    short = whisper_hailo(
+        "caption", *QUICK, "--json", "-", input=bytes(64_000), text=False
+    )
     with subprocess.Popen(
         ["head", "-c", str(n_bytes), "/dev/zero"], stdout=subprocess.PIPE
     ) as zero:
@@ -65,17 +71,25 @@ def test_flooding_browser_takes_no_memory_and_hears_of_loss(
 ) -> None:
     from websockets.sync.client import connect
 
-    short = whisper_hailo("caption", *QUICK, "--json", "-", input=bytes(64_000), text=False)
+    short = whisper_hailo(
+        "caption", *QUICK, "--json", "-", input=bytes(64_000), text=False
+    )
     speech, said = spoken(), tmp_path / "out"
     with (
-        said.open("wb") as file,  # a pipe that nobody reads would be full, and captions wait for it
+        said.open(
+            "wb"
+        ) as file,  # a pipe that nobody reads would be full, and captions wait for it
         serving(environment, "--json", "--mic", "browser", stdout=file.fileno()) as (
             process,
             address,
         ),
-        connect(_socket(address, "events"), max_size=None, ping_interval=None) as events,
+        connect(
+            _socket(address, "events"), max_size=None, ping_interval=None
+        ) as events,
         # Whoever floods waits for nothing else, pongs among it.
-        connect(_socket(address, "audio"), compression=None, ping_interval=None) as microphone,
+        connect(
+            _socket(address, "audio"), compression=None, ping_interval=None
+        ) as microphone,
     ):
         lost: dict[str, Any] = {}
         # Speech, since silence may be heard as fast as it is sent.
@@ -128,12 +142,17 @@ def test_page_is_alive_beside_more_connections_than_descriptors(
     if own < 600:
         pytest.skip(f"only {own} descriptors for the clients; ulimit -n 1024")
     browser = ("--mic", "browser")
-    with serving(environment, *browser, descriptors=128) as (process, address), ExitStack() as many:
+    with (
+        serving(environment, *browser, descriptors=128) as (process, address),
+        ExitStack() as many,
+    ):
         events, place = address.replace("http", "ws") + "events", urlsplit(address)
         with connect(events) as before:
             assert json.loads(before.recv())["event"] == "hello"
             for index in range(300):
-                client = socket.create_connection((place.hostname, place.port), PATIENCE_S)
+                client = socket.create_connection(
+                    (place.hostname, place.port), PATIENCE_S
+                )
                 many.enter_context(client)
                 client.sendall(b"GET / HTTP/1.1\r\n" if index % 2 else b"")
                 if index % 50 == 49:
@@ -149,7 +168,9 @@ def test_page_is_alive_beside_more_connections_than_descriptors(
     assert len(set(of_page)) == len(of_page)
 
 
-def test_an_empty_host_is_refused_before_a_model_is_loaded(whisper_hailo: Command) -> None:
+def test_an_empty_host_is_refused_before_a_model_is_loaded(
+    whisper_hailo: Command,
+) -> None:
     result = whisper_hailo(
         "caption", "--model", "nowhere", "--mic", "browser", "--web", "--web-host", ""
     )
@@ -157,10 +178,17 @@ def test_an_empty_host_is_refused_before_a_model_is_loaded(whisper_hailo: Comman
     assert "--web-host is empty" in one_line(result)
 
 
-def test_names_by_which_the_page_may_be_asked_for_are_listed(environment: dict[str, str]) -> None:
+def test_names_by_which_the_page_may_be_asked_for_are_listed(
+    environment: dict[str, str],
+) -> None:
     names = ("--web-allow-host", "captions.example", "--web-allow-host", "10.0.0.7")
     with serving(environment, "--mic", "browser", *names) as (_, address):
-        for name in ("captions.example", "Captions.Example.:80", "10.0.0.7", "localhost"):
+        for name in (
+            "captions.example",
+            "Captions.Example.:80",
+            "10.0.0.7",
+            "localhost",
+        ):
             assert status(address, name) == 200
         assert status(address, "evil.example") == 421
         assert status(address, "10.0.0.8") == 421

@@ -71,7 +71,9 @@ def texts(page: Any) -> list[str]:
     return [" ".join(text.split()) for text in found]
 
 
-def test_pages_that_scroll_smoothly_and_come_late_follow(chromium: Any, view: WebView) -> None:
+def test_pages_that_scroll_smoothly_and_come_late_follow(
+    chromium: Any, view: WebView
+) -> None:
     """Smooth scrolling tells of every place between as if a reader had gone there."""
     first = opened(chromium, view.address, NOTE_SCROLLS, **SMOOTH)
     first.wait_for_selector("#state[data-kind=on]")
@@ -90,11 +92,15 @@ def test_pages_that_scroll_smoothly_and_come_late_follow(chromium: Any, view: We
         page.close()
 
 
-def test_a_scroll_that_no_reader_made_ends_nothing(chromium: Any, view: WebView) -> None:
+def test_a_scroll_that_no_reader_made_ends_nothing(
+    chromium: Any, view: WebView
+) -> None:
     index = give(view, 3 * SENTENCES)
     page = opened(chromium, view.address, reduced_motion="reduce", viewport=WIDE)
     page.wait_for_function(IS_AT_END)
-    page.evaluate("document.getElementById('log').scrollTo({ top: 0, behavior: 'instant' })")
+    page.evaluate(
+        "document.getElementById('log').scrollTo({ top: 0, behavior: 'instant' })"
+    )
     view.put(said(index, SENTENCES[0]))
     page.wait_for_function(IS_AT_END)
     assert page.locator("#newest").is_hidden()
@@ -102,9 +108,15 @@ def test_a_scroll_that_no_reader_made_ends_nothing(chromium: Any, view: WebView)
 
 
 @pytest.mark.parametrize("by", ["wheel", "key", "finger"])
-def test_who_scrolls_back_reads_in_peace_and_returns(chromium: Any, view: WebView, by: str) -> None:
+def test_who_scrolls_back_reads_in_peace_and_returns(
+    chromium: Any, view: WebView, by: str
+) -> None:
     index = give(view, 6 * SENTENCES)
-    options = {"viewport": WIDE, "reduced_motion": "reduce", "has_touch": by == "finger"}
+    options = {
+        "viewport": WIDE,
+        "reduced_motion": "reduce",
+        "has_touch": by == "finger",
+    }
     page = opened(chromium, view.address, **options)
     page.wait_for_function(IS_AT_END)
     page.evaluate(NOTE_REST)
@@ -139,7 +151,9 @@ def _go_back(page: Any, by: str) -> None:
             kind = "touchStart" if y == 300 else "touchMove"
             finger = {"type": kind, "touchPoints": [{"x": 900, "y": y}]}
             devtools.send("Input.dispatchTouchEvent", finger)
-        devtools.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        devtools.send(
+            "Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []}
+        )
 
 
 def test_who_scrolls_to_the_end_follows_again(chromium: Any, view: WebView) -> None:
@@ -175,11 +189,17 @@ def test_a_page_lives_through_a_restart_and_keeps_what_it_showed(chromium: Any) 
         view.put(said(0, SENTENCES[2]))
         page.wait_for_selector("#state[data-kind=on]")
         page.wait_for_selector(".note + p .segment")
-        assert texts(page) == [SENTENCES[0], "The captions were restarted", SENTENCES[2]]
+        assert texts(page) == [
+            SENTENCES[0],
+            "The captions were restarted",
+            SENTENCES[2],
+        ]
     page.close()
 
 
-def test_what_was_said_while_a_page_was_away_comes_once(chromium: Any, view: WebView) -> None:
+def test_what_was_said_while_a_page_was_away_comes_once(
+    chromium: Any, view: WebView
+) -> None:
     sockets: list[Any] = []
 
     def through(route: Any) -> None:
@@ -222,7 +242,9 @@ def test_page_that_is_open_for_long_keeps_newest_and_its_place(
     page.wait_for_function(IS_AT_END)
     last = page.locator(".segment").last.bounding_box()
     log = page.locator("#log").bounding_box()
-    assert last["y"] + 2 * last["height"] > log["y"] + log["height"], "nothing is below it"
+    assert last["y"] + 2 * last["height"] > log["y"] + log["height"], (
+        "nothing is below it"
+    )
     page.close()
 
 

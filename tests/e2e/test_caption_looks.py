@@ -68,7 +68,9 @@ def test_only_whole_lines_are_seen_and_the_newest_is_the_last(
 def _has_whole_lines(chromium: Any, address: str, size: tuple[int, int]) -> None:
     """With all controls that there may be."""
     width, height = size
-    page = opened(chromium, address, viewport={"width": width, "height": height}, **STILL)
+    page = opened(
+        chromium, address, viewport={"width": width, "height": height}, **STILL
+    )
     page.wait_for_selector("#running .tentative")
     controls = page.locator("#controls").bounding_box()
     assert page.locator("#controls button:visible").count() == 6
@@ -78,12 +80,16 @@ def _has_whole_lines(chromium: Any, address: str, size: tuple[int, int]) -> None
             page.keyboard.press(key)
         found = page.evaluate(LINES)
         n_lines = found["room"] / found["line"]
-        assert found["page"] == [width, height], "there is nothing to scroll the page to"
+        assert found["page"] == [width, height], (
+            "there is nothing to scroll the page to"
+        )
         assert found["top"] >= found["header"]
         assert n_lines == pytest.approx(round(n_lines), abs=0.01)
         assert n_lines >= 4
         above = found["scrolled"] / found["line"]
-        assert above == pytest.approx(round(above), abs=0.01), "the line at the top is whole"
+        assert above == pytest.approx(round(above), abs=0.01), (
+            "the line at the top is whole"
+        )
         assert max(found["middles"]) > n_lines - 1
         if not key:
             assert len({round(middle % 1, 2) for middle in found["middles"]}) == 1
@@ -96,12 +102,18 @@ def test_settled_and_unsettled_text_are_told_apart_quietly(
 ) -> None:
     view.put(saying(give(view), "And now the joke", "that nobody"))
     viewport = {"width": 1280, "height": 720}
-    page = opened(chromium, view.address, viewport=viewport, color_scheme=scheme, **STILL)
+    page = opened(
+        chromium, view.address, viewport=viewport, color_scheme=scheme, **STILL
+    )
     page.wait_for_selector("#running .tentative")
-    assert page.evaluate(STYLE, ["#log", "fontSize"]) == "60px", "a twelfth of the screen"
+    assert page.evaluate(STYLE, ["#log", "fontSize"]) == "60px", (
+        "a twelfth of the screen"
+    )
     for selector in (".segment", "#running .tentative", "#state"):
         assert contrast(page, selector) >= 7.0
-    settled, unsettled = (contrast(page, name) for name in (".segment", "#running .tentative"))
+    settled, unsettled = (
+        contrast(page, name) for name in (".segment", "#running .tentative")
+    )
     assert settled / unsettled >= 2.9
     for name in ("textDecorationLine", "fontStyle"):
         assert page.evaluate(STYLE, ["#running .tentative", name]) in ("none", "normal")
@@ -110,7 +122,13 @@ def test_settled_and_unsettled_text_are_told_apart_quietly(
 
 def test_nothing_moves_when_a_text_is_settled(chromium: Any, view: WebView) -> None:
     index = give(view)
-    view.put(saying(index, "And now the joke that everybody", "has been waiting for all the time"))
+    view.put(
+        saying(
+            index,
+            "And now the joke that everybody",
+            "has been waiting for all the time",
+        )
+    )
     page = opened(chromium, view.address, **STILL)
     page.wait_for_selector("#running .tentative")
     before = page.evaluate(BOXES, ".segment, #running")
@@ -123,14 +141,17 @@ def test_nothing_moves_when_a_text_is_settled(chromium: Any, view: WebView) -> N
     page.close()
 
 
-def test_lines_do_not_come_and_go_with_unsettled_words(chromium: Any, view: WebView) -> None:
+def test_lines_do_not_come_and_go_with_unsettled_words(
+    chromium: Any, view: WebView
+) -> None:
     index = give(view)
     page = opened(chromium, view.address, **STILL)
     tops = []
     for n_words in (1, 40, 2):
         view.put(saying(index, "", " ".join(["guess"] * n_words) + f" {n_words}"))
         page.wait_for_function(
-            "(n) => document.getElementById('running')?.textContent.endsWith(' ' + n)", arg=n_words
+            "(n) => document.getElementById('running')?.textContent.endsWith(' ' + n)",
+            arg=n_words,
         )
         tops.append(page.evaluate("document.getElementById('log').scrollTop"))
     assert tops[0] < tops[1] == tops[2]
@@ -139,13 +160,20 @@ def test_lines_do_not_come_and_go_with_unsettled_words(chromium: Any, view: WebV
 
 def test_marks_of_doubt_are_on_request(chromium: Any, view: WebView) -> None:
     chances = (0.95, 0.7, 0.3)
-    view.put(said(0, "", words=[CaptionWord(f" {chance}", chance) for chance in chances]))
+    view.put(
+        said(0, "", words=[CaptionWord(f" {chance}", chance) for chance in chances])
+    )
     page = opened(chromium, view.address)
     page.wait_for_selector(".segment")
     assert page.evaluate(STYLE, [".doubtful", "textDecorationLine"]) == "none"
     page.keyboard.press("c")
-    styles = [page.evaluate(STYLE, [f".segment .{name}", "textDecorationStyle"]) for name in MARKED]
-    assert styles == ["dotted", "dashed"], "not by colour alone, and not as a checker of spelling"
+    styles = [
+        page.evaluate(STYLE, [f".segment .{name}", "textDecorationStyle"])
+        for name in MARKED
+    ]
+    assert styles == ["dotted", "dashed"], (
+        "not by colour alone, and not as a checker of spelling"
+    )
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
         assert min(contrast(page, f".segment .{name}") for name in MARKED) >= 7.0
@@ -184,9 +212,18 @@ def test_axe_finds_nothing(chromium: Any, state: str, scheme: str) -> None:
     )
     with stage(browser=BrowserSource() if state == "microphone" else None) as view:
         if state not in ("first", "microphone"):
-            view.put(saying(give(view, 4 * SENTENCES), "And now the joke", "that nobody"))
+            view.put(
+                saying(give(view, 4 * SENTENCES), "And now the joke", "that nobody")
+            )
         if state == "away":
-            view.put(Away(start_s=9.0, why="the microphone was unplugged", heard_s=9.0, at_s=9.0))
+            view.put(
+                Away(
+                    start_s=9.0,
+                    why="the microphone was unplugged",
+                    heard_s=9.0,
+                    at_s=9.0,
+                )
+            )
         place = view.address_to_control if state == "control" else view.address
         place += "?overlay=1" if state == "overlay" else ""
         page = opened(chromium, place, color_scheme=scheme, **STILL)
@@ -205,17 +242,23 @@ def test_axe_finds_nothing(chromium: Any, state: str, scheme: str) -> None:
         page.close()
 
 
-def test_what_is_told_by_colours_is_seen_without_them(chromium: Any, view: WebView) -> None:
+def test_what_is_told_by_colours_is_seen_without_them(
+    chromium: Any, view: WebView
+) -> None:
     view.put(saying(give(view), "And now the joke", "that nobody"))
     page = opened(chromium, view.address, forced_colors="active")
     page.wait_for_selector("#running .tentative")
-    assert page.evaluate(STYLE, ["#running .tentative", "textDecorationLine"]) == "underline"
+    assert (
+        page.evaluate(STYLE, ["#running .tentative", "textDecorationLine"])
+        == "underline"
+    )
     view.put_audio(np.full(2000, 0.5, np.float32))
     page.wait_for_function(
         "() => document.querySelector('#level span').style.transform !== 'scaleX(0)'"
     )
     bar, ground = (
-        page.evaluate(STYLE, [name, "backgroundColor"]) for name in ("#level span", "body")
+        page.evaluate(STYLE, [name, "backgroundColor"])
+        for name in ("#level span", "body")
     )
     assert bar != ground
     page.close()

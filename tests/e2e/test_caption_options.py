@@ -45,7 +45,9 @@ def test_first_screen_says_what_to_press_until_somebody_speaks(chromium: Any) ->
             page = opened(chromium, view.address)
             page.wait_for_selector("#state:not([data-text=connecting])")
             assert page.locator("#first p:visible").first.inner_text().startswith(first)
-            assert page.get_by_role("button", name="Microphone").count() == (source is not None)
+            assert page.get_by_role("button", name="Microphone").count() == (
+                source is not None
+            )
             state = "Listening" if source is None else "No microphone is on"
             assert page.get_by_role("status").inner_text() == state
             view.put(saying(0, "Good"))
@@ -98,13 +100,16 @@ def test_wrong_memory_of_a_browser_does_no_harm(chromium: Any, view: WebView) ->
         page.close()
 
 
-def test_the_page_says_everything_in_each_of_its_languages(chromium: Any, view: WebView) -> None:
+def test_the_page_says_everything_in_each_of_its_languages(
+    chromium: Any, view: WebView
+) -> None:
     page = opened(chromium, view.address)
     texts = page.evaluate("async () => (await import('/texts.js')).TEXTS")
     assert sorted(texts) == ["de", "en"]
     assert texts["de"].keys() == texts["en"].keys()
     assert all(
-        texts["de"][key].count("{}") == said.count("{}") for key, said in texts["en"].items()
+        texts["de"][key].count("{}") == said.count("{}")
+        for key, said in texts["en"].items()
     )
     used = page.evaluate(
         "() => [...document.querySelectorAll('[data-text], [data-label]')]"
@@ -143,7 +148,9 @@ def test_what_was_said_is_saved_as_text_and_subtitles(
     chromium: Any, view: WebView, tmp_path: Path
 ) -> None:
     view.put(said(0, SENTENCES[0]))
-    view.put(said(1, "Is 1 < 2 & 3?", words=[CaptionWord(f" {word}") for word in EQUATION]))
+    view.put(
+        said(1, "Is 1 < 2 & 3?", words=[CaptionWord(f" {word}") for word in EQUATION])
+    )
     page = opened(chromium, view.address, timezone_id="UTC")
     page.wait_for_selector(".segment >> nth=1")
     page.keyboard.press("o")
@@ -173,7 +180,9 @@ def _saved(page: Any, kind: str, folder: Path) -> str:
     with page.expect_download() as told:
         page.get_by_role("button", name=kind).click()
     download = told.value
-    assert re.fullmatch(rf"captions-\d{{4}}-\d\d-\d\d-\d{{4}}\.{kind}", download.suggested_filename)
+    assert re.fullmatch(
+        rf"captions-\d{{4}}-\d\d-\d\d-\d{{4}}\.{kind}", download.suggested_filename
+    )
     download.save_as(folder / kind)
     return (folder / kind).read_bytes().decode()
 
@@ -191,9 +200,9 @@ def test_what_was_said_is_copied(chromium: Any, view: WebView, clipboard: str) -
     page.wait_for_selector("#state[data-text=copied]")
     reader = opened(context, view.address)
     copied = reader.evaluate("() => navigator.clipboard.readText()").splitlines()
-    assert [line[-len(text) :] for line, text in zip(copied, SENTENCES, strict=False)] == [
-        *SENTENCES[:2]
-    ]
+    assert [
+        line[-len(text) :] for line, text in zip(copied, SENTENCES, strict=False)
+    ] == [*SENTENCES[:2]]
     assert all(re.match(r"\d+:00:0[04]", line) for line in copied)
     context.close()
 
@@ -218,7 +227,9 @@ def test_on_the_whole_screen_controls_come_and_go(chromium: Any, view: WebView) 
     page.goto(view.address)
     page.wait_for_selector(".segment")
     page.get_by_role("button", name="Full screen").click()
-    page.wait_for_function("() => document.fullscreenElement === document.documentElement")
+    page.wait_for_function(
+        "() => document.fullscreenElement === document.documentElement"
+    )
     page.evaluate("() => document.activeElement.blur()")
     page.clock.run_for(3_100)
     page.wait_for_selector("header", state="hidden")
@@ -226,12 +237,16 @@ def test_on_the_whole_screen_controls_come_and_go(chromium: Any, view: WebView) 
     page.wait_for_selector("header", state="visible")
     page.clock.run_for(3_100)
     page.wait_for_selector("header", state="hidden")
-    view.put(Away(start_s=9.0, why="the microphone was unplugged", heard_s=9.0, at_s=9.0))
+    view.put(
+        Away(start_s=9.0, why="the microphone was unplugged", heard_s=9.0, at_s=9.0)
+    )
     page.wait_for_selector("header", state="visible")
     page.close()
 
 
-def test_the_screen_is_kept_on_and_asked_for_again(chromium: Any, view: WebView) -> None:
+def test_the_screen_is_kept_on_and_asked_for_again(
+    chromium: Any, view: WebView
+) -> None:
     page = opened(chromium, view.address, NOTE_LOCKS)
     page.wait_for_function("() => locks.length === 1")
     page.evaluate("() => locks[0].release()")
@@ -248,7 +263,9 @@ def framing(page_of_captions: str, folder: Path) -> Iterator[str]:
     """Origin of another server, whose page shows that of captions in a frame."""
     text = f'<!doctype html><title>Dashboard</title><iframe src="{page_of_captions}"></iframe>'
     (folder / "index.html").write_text(text, encoding="utf-8")
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    handler = functools.partial(
+        http.server.SimpleHTTPRequestHandler, directory=str(folder)
+    )
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -261,7 +278,9 @@ def framing(page_of_captions: str, folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("may", [True, False])
-def test_the_page_is_framed_by_those_who_may(chromium: Any, tmp_path: Path, may: bool) -> None:
+def test_the_page_is_framed_by_those_who_may(
+    chromium: Any, tmp_path: Path, may: bool
+) -> None:
     with stage() as first:
         port = int(first.address.rstrip("/").rpartition(":")[2])
     with framing(f"http://127.0.0.1:{port}/", tmp_path) as origin:

@@ -43,7 +43,9 @@ def test_over_a_picture_are_two_lines_and_nothing_else(
     viewport = {"width": size[0], "height": size[1]}
     page = opened(chromium, view.address + "?overlay=1", viewport=viewport, **STILL)
     page.wait_for_selector("#running .tentative")
-    line = page.evaluate("parseFloat(getComputedStyle(document.getElementById('log')).lineHeight)")
+    line = page.evaluate(
+        "parseFloat(getComputedStyle(document.getElementById('log')).lineHeight)"
+    )
     lines = page.locator("#log").bounding_box()
     assert lines["height"] == pytest.approx(2 * line, abs=0.5)
     assert line >= min(size) / 16
@@ -75,7 +77,9 @@ def test_text_goes_when_nobody_speaks(chromium: Any, view: WebView) -> None:
     page.close()
 
 
-def test_paragraphs_begin_at_one_side_and_their_bars_meet(chromium: Any, view: WebView) -> None:
+def test_paragraphs_begin_at_one_side_and_their_bars_meet(
+    chromium: Any, view: WebView
+) -> None:
     view.put(said(0, "Good evening.", 0.0))
     view.put(said(1, "Welcome to all.", 10.0))
     page = opened(chromium, view.address + "?overlay=1", **STILL)

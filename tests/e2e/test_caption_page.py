@@ -37,7 +37,9 @@ SHOWN = """
 def finals(events: Path) -> dict[int, str]:
     """Final texts, of all segments that have one."""
     lines = events.read_text(encoding="utf-8").splitlines(keepends=True)
-    told = [json.loads(line) for line in lines if line.endswith("\n")]  # the last is being written
+    told = [
+        json.loads(line) for line in lines if line.endswith("\n")
+    ]  # the last is being written
     return {
         event["segment_id"]: event["text"]
         for event in told
@@ -57,7 +59,9 @@ def test_captions_are_seen_read_out_and_survive_lost_connection(
 
     words = ("--real-time", "--events", events, DEMO)
     with serving(environment | LOOPS, *words) as (_, address), browser() as chromium:
-        context = chromium.new_context(viewport={"width": 1280, "height": 720}, locale="en-GB")
+        context = chromium.new_context(
+            viewport={"width": 1280, "height": 720}, locale="en-GB"
+        )
         context.route_web_socket(re.compile("/events"), through)
         page = opened(context, address)
         page.wait_for_selector(".segment")
@@ -104,7 +108,10 @@ def _answers_the_keyboard(page: Any) -> None:
     page.keyboard.press("-")
     assert size() == pytest.approx(before, abs=1)
     page.keyboard.press("Tab")
-    assert page.evaluate("() => document.activeElement.textContent") == "Skip to the captions"
+    assert (
+        page.evaluate("() => document.activeElement.textContent")
+        == "Skip to the captions"
+    )
     for name in ("Smaller", "Larger", "Full screen", "Options"):
         page.keyboard.press("Tab")
         assert page.evaluate("() => document.activeElement.textContent.trim()") == name

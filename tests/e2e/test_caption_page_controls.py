@@ -19,7 +19,9 @@ from whisper_hailo.live.statistics import CaptionStatistics
 TOKEN = "a-token-for-this-test"  # noqa: S105 - of no server but these
 
 
-def test_captions_are_paused_marked_and_cleared_for_everybody(environment: dict[str, str]) -> None:
+def test_captions_are_paused_marked_and_cleared_for_everybody(
+    environment: dict[str, str],
+) -> None:
     words = ("--real-time", "--web-token", TOKEN, DEMO)
     with serving(environment | LOOPS, *words) as (_, address), browser() as chromium:
         speaker = opened(chromium, f"{address}?token={TOKEN}", locale="en-GB")
@@ -28,8 +30,14 @@ def test_captions_are_paused_marked_and_cleared_for_everybody(environment: dict[
         pause = speaker.get_by_role("button", name="Pause")
         pause.click()
         listener.wait_for_selector("#state[data-text=paused]")
-        assert listener.get_by_role("status").inner_text() == "Pause: nichts wird untertitelt"
-        assert speaker.get_by_role("button", name="Resume").get_attribute("aria-pressed") == "true"
+        assert (
+            listener.get_by_role("status").inner_text()
+            == "Pause: nichts wird untertitelt"
+        )
+        assert (
+            speaker.get_by_role("button", name="Resume").get_attribute("aria-pressed")
+            == "true"
+        )
         late = opened(chromium, f"{address}?token={TOKEN}", locale="en-GB")
         late.get_by_role("button", name="Resume").click()
         listener.wait_for_selector("#state[data-kind=on]")
@@ -44,7 +52,9 @@ def _marks_changes_and_clears(speaker: Any, listener: Any) -> None:
     speaker.get_by_label("Name of the mark").fill("Question 3")
     speaker.get_by_role("button", name="Mark this place").click()
     listener.wait_for_selector(".note[data-text=marker]")
-    assert listener.locator(".note[data-text=marker]").inner_text() == "Marke Question 3"
+    assert (
+        listener.locator(".note[data-text=marker]").inner_text() == "Marke Question 3"
+    )
     speaker.get_by_label("Name of the mark").fill("Question 4")
     speaker.keyboard.press("Enter")
     listener.wait_for_selector(".note[data-text=marker] >> nth=1")

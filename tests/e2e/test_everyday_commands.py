@@ -36,7 +36,9 @@ def m4a(tmp_path_factory: pytest.TempPathFactory) -> Path:
     samples = load_audio(DEMO).astype(np.float32)[None]
     with av.open(str(path), "w", format="mp4") as container:
         stream = container.add_stream("aac", rate=16_000, layout="mono")
-        to_stream = av.AudioResampler(format=stream.format.name, layout="mono", rate=16_000)
+        to_stream = av.AudioResampler(
+            format=stream.format.name, layout="mono", rate=16_000
+        )
         for start in range(0, samples.shape[1], 1024):
             frame = av.AudioFrame.from_ndarray(
                 samples[:, start : start + 1024].copy(), format="flt", layout="mono"
@@ -65,27 +67,39 @@ def test_caption_file_writes_subtitles(whisper_hailo: Command, tmp_path: Path) -
     result = whisper_hailo("caption", DEMO, *MODEL, "--output", subtitles)
     assert result.returncode == 0, result.stderr
     lines = subtitles.read_text(encoding="utf-8").splitlines()
-    spoken = [line for line in lines if line and "-->" not in line and not line.isdigit()]
+    spoken = [
+        line for line in lines if line and "-->" not in line and not line.isdigit()
+    ]
     assert likeness(" ".join(spoken)) > ALIKE
 
 
-def test_convert_makes_a_model_that_transcribes(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_convert_makes_a_model_that_transcribes(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     converted = whisper_hailo("convert", "micro", tmp_path / "model")
     assert converted.returncode == 0, converted.stderr
-    result = whisper_hailo("transcribe", DEMO, "--model", tmp_path / "model", "--threads", "1")
+    result = whisper_hailo(
+        "transcribe", DEMO, "--model", tmp_path / "model", "--threads", "1"
+    )
     assert result.returncode == 0, result.stderr
     assert " ".join(result.stdout.split()) == DEMO_TEXT
 
 
-def test_batch_writes_a_record_of_each_recording(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_batch_writes_a_record_of_each_recording(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     archive = tmp_path / "archive"
     archive.mkdir()
     for name in ("a.flac", "b.flac"):
         shutil.copy(DEMO, archive / name)
-    result = whisper_hailo("batch", archive, *MODEL, "-o", tmp_path / "job", "--workers", "1")
+    result = whisper_hailo(
+        "batch", archive, *MODEL, "-o", tmp_path / "job", "--workers", "1"
+    )
     assert result.returncode == 0, result.stderr
     parts = sorted((tmp_path / "job" / "transcripts").glob("part-*.jsonl"))
-    records = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+    records = [
+        json.loads(line) for part in parts for line in part.read_text().splitlines()
+    ]
     assert {record["id"]: record["text"].strip() for record in records} == {
         "a.flac": DEMO_TEXT,
         "b.flac": DEMO_TEXT,
@@ -93,7 +107,9 @@ def test_batch_writes_a_record_of_each_recording(whisper_hailo: Command, tmp_pat
 
 
 def test_serve_answers_every_protocol(environment: dict[str, str]) -> None:
-    with serve(environment, "--http", "127.0.0.1:0", "--wyoming", "tcp://127.0.0.1:0") as served:
+    with serve(
+        environment, "--http", "127.0.0.1:0", "--wyoming", "tcp://127.0.0.1:0"
+    ) as served:
         http = served.wait_for(r"serving at (http\S+)")
         wyoming = served.wait_for(r"serving at (tcp\S+)")
         answers = {

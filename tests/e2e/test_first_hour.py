@@ -58,9 +58,14 @@ def test_what_is_typed_in_the_first_hour_is_done(
             path.unlink()
 
 
-def test_what_is_typed_in_python_in_the_first_hour_is_done(talks: dict[str, str]) -> None:
+def test_what_is_typed_in_python_in_the_first_hour_is_done(
+    talks: dict[str, str],
+) -> None:
     rows = FIRST_HOUR["faster-whisper"]
-    script = ["from whisper_hailo import Transcriber", "from_model = Transcriber.from_model"]
+    script = [
+        "from whisper_hailo import Transcriber",
+        "from_model = Transcriber.from_model",
+    ]
     for task, typed, _ in rows:
         model, *calls = [code.strip("`") for code in typed.split("`, `")]
         script.append(f"with {model} as one:")
@@ -72,6 +77,8 @@ def test_what_is_typed_in_python_in_the_first_hour_is_done(talks: dict[str, str]
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     for task, typed, _ in rows:
-        heard = " ".join(line for line in result.stdout.splitlines() if line.startswith(task))
+        heard = " ".join(
+            line for line in result.stdout.splitlines() if line.startswith(task)
+        )
         for word in expected(typed):
             assert word in heard, f"{typed}: {heard}"

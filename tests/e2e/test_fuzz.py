@@ -20,7 +20,9 @@ N_CASES = len(planted.KINDS)
 
 
 def _kinds(seed: int) -> list[str]:
-    made = (load("planted").make(draw("planted", seed, n), Path()) for n in range(N_CASES))
+    made = (
+        load("planted").make(draw("planted", seed, n), Path()) for n in range(N_CASES)
+    )
     return [content.decode() for _, content in made]
 
 
@@ -37,11 +39,15 @@ def test_every_planted_fault_is_found_and_can_be_seen_again(
     assert lane.main([*words, "--cases", str(N_CASES), "--jobs", "2"]) == 1
     lines = (tmp_path / "failures.jsonl").read_text(encoding="utf-8").splitlines()
     found = {one["end"]: one["outcome"] for one in map(json.loads, lines)}
-    assert found == {n: kind for n, kind in enumerate(kinds) if kind not in ("ok", "refused")}
+    assert found == {
+        n: kind for n, kind in enumerate(kinds) if kind not in ("ok", "refused")
+    }
     case = f"planted:{SEED}:{kinds.index('internal')}"
     assert f"python -m tests.fuzz --case {case}" in capsys.readouterr().out
     assert lane.main(["--case", case, "--folder", str(tmp_path)]) == 1
-    assert "KeyError: 'planted'" in (tmp_path / "failures.jsonl").read_text(encoding="utf-8")
+    assert "KeyError: 'planted'" in (tmp_path / "failures.jsonl").read_text(
+        encoding="utf-8"
+    )
     case = f"planted:{SEED}:{kinds.index('ok')}"
     assert lane.main(["--case", case, "--folder", str(tmp_path)]) == 0
 

@@ -17,7 +17,9 @@ def model(micro_hailo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shutil.copytree(micro_hailo, tmp_path_factory.mktemp("hailo") / "micro")
 
 
-def test_the_model_directory_still_transcribes(whisper_hailo: Command, model: Path) -> None:
+def test_the_model_directory_still_transcribes(
+    whisper_hailo: Command, model: Path
+) -> None:
     plain = whisper_hailo("transcribe", "--model", "micro", DEMO)
     result = whisper_hailo("transcribe", "--model", model, DEMO)
     assert result.stdout.strip()
@@ -33,19 +35,30 @@ def test_the_hosts_arrays_are_there(model: Path) -> None:
 
 def test_inspect_lists_the_forms(whisper_hailo: Command, model: Path) -> None:
     facts = json.loads(whisper_hailo("inspect", model).stdout)
-    assert set(facts["hailo"]) == {"hailo/encoder-10s.onnx", "hailo/decoder-10s-32.onnx"}
+    assert set(facts["hailo"]) == {
+        "hailo/encoder-10s.onnx",
+        "hailo/decoder-10s-32.onnx",
+    }
     assert facts["hailo"]["hailo/decoder-10s-32.onnx"]["length"] == 32
     assert {record["state"] for record in facts["files"].values()} == {"ok"}
 
 
-def test_check_passes_our_forms_and_blocks_the_others(whisper_hailo: Command, model: Path) -> None:
+def test_check_passes_our_forms_and_blocks_the_others(
+    whisper_hailo: Command, model: Path
+) -> None:
     for name in ("encoder-10s", "decoder-10s-32"):
-        result = whisper_hailo("check", model / "hailo" / f"{name}.onnx", "--arch", "hailo8l")
+        result = whisper_hailo(
+            "check", model / "hailo" / f"{name}.onnx", "--arch", "hailo8l"
+        )
         assert result.returncode == 0, result.stdout
         assert "nothing found that blocks" in result.stdout
-    result = whisper_hailo("check", "--json", model / "encoder.onnx", "--arch", "hailo8")
+    result = whisper_hailo(
+        "check", "--json", model / "encoder.onnx", "--arch", "hailo8"
+    )
     assert result.returncode == 4
-    assert "conv1d" in {finding["rule"] for finding in json.loads(result.stdout)["findings"]}
+    assert "conv1d" in {
+        finding["rule"] for finding in json.loads(result.stdout)["findings"]
+    }
     result = whisper_hailo("check", model / "decoder.onnx", "--arch", "hailo8")
     assert result.returncode == 4
     assert "[table-lookup]" in result.stdout
@@ -56,7 +69,10 @@ def test_check_passes_our_forms_and_blocks_the_others(whisper_hailo: Command, mo
     [
         (["--hailo", "--window", "2.5"], "--window is 2.5, expected a whole number"),
         (["--hailo", "--window", "0"], "--window is 0"),
-        (["--hailo", "--window", "31"], "expected a whole number of seconds from 1 to 30"),
+        (
+            ["--hailo", "--window", "31"],
+            "expected a whole number of seconds from 1 to 30",
+        ),
         (["--hailo", "--decoder-length", "449"], "expected 1 to 448"),
         (["--window", "5"], "--window needs --hailo"),
         (["--decoder-length", "8"], "--decoder-length needs --hailo"),
@@ -76,7 +92,10 @@ def test_check_refuses_what_is_no_graph(
 ) -> None:
     short = tmp_path / "short.onnx"
     short.write_bytes((model / "hailo" / "encoder-10s.onnx").read_bytes()[:9999])
-    for path, expected in ((short, "cut short"), (tmp_path / "none.onnx", "does not exist")):
+    for path, expected in (
+        (short, "cut short"),
+        (tmp_path / "none.onnx", "does not exist"),
+    ):
         result = whisper_hailo("check", path, "--arch", "hailo8")
         assert result.returncode == 4
         assert expected in one_line(result)

@@ -61,7 +61,9 @@ def test_voice_detection_hears_no_words_in_music_and_silence(
     assert "no speech in 620.0 s" in result.stderr
 
 
-def test_an_offset_changes_nothing_and_clipping_little(transcriber: Transcriber) -> None:
+def test_an_offset_changes_nothing_and_clipping_little(
+    transcriber: Transcriber,
+) -> None:
     audio = speech(DEMO)
     clean = transcriber.transcribe(audio).text.split()
     louder = np.clip(2 * audio / np.abs(audio).max(), -1, 1)
@@ -79,19 +81,30 @@ def test_languages_that_change_in_the_middle(index: int) -> None:
 
 def check_languages_of_windows(transcriber: Transcriber, index: int) -> None:
     options = DecodingOptions(language="auto", detect_each_window=True)
-    parts = [speech(sorted((DATA / name).glob("*.ogg"))[index]) for name in ("german", "seen")]
+    parts = [
+        speech(sorted((DATA / name).glob("*.ogg"))[index])
+        for name in ("german", "seen")
+    ]
     padded = [np.pad(part, (0, 9 * 16_000 - part.size)) for part in parts]
     whole = transcriber.transcribe(np.concatenate(padded), options, long=WHOLE_WINDOWS)
-    alone = [transcriber.transcribe(part, options, long=WHOLE_WINDOWS) for part in padded]
+    alone = [
+        transcriber.transcribe(part, options, long=WHOLE_WINDOWS) for part in padded
+    ]
     assert [t.language for t in alone] == ["de", "en"]
     assert whole.language == "de"
-    assert [s.language for s in whole.segments] == [s.language for t in alone for s in t.segments]
+    assert [s.language for s in whole.segments] == [
+        s.language for t in alone for s in t.segments
+    ]
     assert whole.text == " ".join(t.text for t in alone)
 
 
-def test_words_of_any_script_are_taken_and_long_prompts_cut(whisper_hailo: Command) -> None:
+def test_words_of_any_script_are_taken_and_long_prompts_cut(
+    whisper_hailo: Command,
+) -> None:
     long = "a word " * 1000
-    result = whisper_hailo(*MICRO, "--hotwords", "😀 ก ข", "--initial-prompt", long, DEMO, DEMO)
+    result = whisper_hailo(
+        *MICRO, "--hotwords", "😀 ก ข", "--initial-prompt", long, DEMO, DEMO
+    )
     assert result.returncode == 0, result.stderr
     assert result.stderr.count("--initial-prompt has ") == 1
     assert "its end is used" in result.stderr

@@ -33,7 +33,9 @@ def hefs(model: Path) -> tuple[Path, Path]:
 def _clean(machine: Path) -> list[dict[str, object]]:
     """Runs of the chip; no rule of the binding was broken."""
     assert not (machine / "violations.log").exists()
-    return [json.loads(line) for line in (machine / "runs.log").read_text().splitlines()]
+    return [
+        json.loads(line) for line in (machine / "runs.log").read_text().splitlines()
+    ]
 
 
 def _words(text: str) -> set[str]:
@@ -54,7 +56,12 @@ def test_encoder_on_the_chip_decoder_on_the_cpu(
 
 @pytest.mark.parametrize("chip", ["hailo8l", "hailo8", "hailo10h"])
 def test_both_halves_on_the_chip(
-    *, whisper_hailo: Command, model: Path, hefs: tuple[Path, Path], tmp_path: Path, chip: str
+    *,
+    whisper_hailo: Command,
+    model: Path,
+    hefs: tuple[Path, Path],
+    tmp_path: Path,
+    chip: str,
 ) -> None:
     machine = tmp_path / "machine"
     env = with_chip(machine, {}, chip=chip, version="4.23.0")
@@ -62,11 +69,15 @@ def test_both_halves_on_the_chip(
     if chip == "hailo10h":
         env = with_chip(machine, {}, chip=chip, version="5.1.1")
         both = tmp_path / "both.hef"
-        both.write_bytes(hef(chip, [decoder_network(model, "chip"), encoder_network(model)]))
+        both.write_bytes(
+            hef(chip, [decoder_network(model, "chip"), encoder_network(model)])
+        )
         pair = both, both
     speech = sorted((SPEECH / "unseen").glob("*.ogg"))[0]
     words = ("transcribe", "--model", model, speech)
-    fixed = whisper_hailo(*words, "--encoder-backend", "onnx", "--decoder-backend", "fixed")
+    fixed = whisper_hailo(
+        *words, "--encoder-backend", "onnx", "--decoder-backend", "fixed"
+    )
     result = whisper_hailo(*words, "--encoder", pair[0], "--decoder", pair[1], env=env)
     assert result.returncode == 0, result.stderr
     assert _words(result.stdout)
@@ -78,7 +89,10 @@ def test_encoder_of_file_of_both_halves_gives_text_of_its_graph(
     whisper_hailo: Command, model: Path, tmp_path: Path
 ) -> None:
     """As the vendor publishes them: the encoder by its name."""
-    networks = [decoder_network(model, "chip", "m_decoder"), encoder_network(model, "m_encoder")]
+    networks = [
+        decoder_network(model, "chip", "m_decoder"),
+        encoder_network(model, "m_encoder"),
+    ]
     both = tmp_path / "Whisper-Micro.hef"
     resources = {"embeddings.bin": bytes(4096), "hailo-config.json": b"{}"}
     both.write_bytes(hef("hailo10h", networks, version=3, resources=resources))
@@ -106,8 +120,19 @@ def test_auto_takes_the_chip_when_there_is_a_hef(
     (own / "hailo/hailo8l").mkdir()
     (own / "hailo/hailo8l/e.hef").write_bytes(hefs[0].read_bytes())
     facts = json.loads((own / "model.json").read_text())
-    record = {"part": "encoder", "arch": "hailo8l", "file": "hailo/hailo8l/e.hef", "bytes": 1}
-    hashes = ("sha256", "graph_sha256", "script_sha256", "calibration_sha256", "compiler_version")
+    record = {
+        "part": "encoder",
+        "arch": "hailo8l",
+        "file": "hailo/hailo8l/e.hef",
+        "bytes": 1,
+    }
+    hashes = (
+        "sha256",
+        "graph_sha256",
+        "script_sha256",
+        "calibration_sha256",
+        "compiler_version",
+    )
     facts["hefs"] = [{**record, **dict.fromkeys(hashes, "x")}]
     (own / "model.json").write_text(json.dumps(facts))
     chosen = whisper_hailo("transcribe", "-v", "--model", own, DEMO, env=env)
@@ -122,8 +147,16 @@ def test_auto_takes_the_chip_when_there_is_a_hef(
     ("facts", "code", "expected"),
     [
         ({"devices": 0}, 6, "no Hailo chip is there"),
-        ({"faults": {"open": {"0": "busy"}}}, 6, "another program holds the Hailo chip"),
-        ({"chip": "hailo10h", "version": "5.1.1"}, 6, "is compiled for hailo8l, this chip is a ha"),
+        (
+            {"faults": {"open": {"0": "busy"}}},
+            6,
+            "another program holds the Hailo chip",
+        ),
+        (
+            {"chip": "hailo10h", "version": "5.1.1"},
+            6,
+            "is compiled for hailo8l, this chip is a ha",
+        ),
         ({"faults": {"load": {"0": "broken"}}}, 4, "refuses"),
         ({"import": "library"}, 6, "of version 4.20.0, the library libhailort"),
         ({"import": "numpy"}, 6, "pip install 'numpy<2'"),
@@ -154,7 +187,10 @@ def test_no_binding_is_one_line(
     assert "sudo apt install hailo-all" in one_line(result)
     cut = tmp_path / "cut.hef"
     cut.write_bytes(hefs[0].read_bytes()[:5000])
-    for words in (("transcribe", "--model", model, "--encoder", cut, DEMO), ("inspect", cut)):
+    for words in (
+        ("transcribe", "--model", model, "--encoder", cut, DEMO),
+        ("inspect", cut),
+    ):
         result = whisper_hailo(*words)
         assert result.returncode == 4
         assert "its header says" in one_line(result)
@@ -215,7 +251,14 @@ def test_one_chip_for_several_processes(
     """All shared ones get their text; one that wants it alone is told that it is busy."""
     env = with_chip(tmp_path, environment, service=True)
     speech = sorted((SPEECH / "unseen").glob("*.ogg"))[:3]
-    command = [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", str(model)]
+    command = [
+        sys.executable,
+        "-m",
+        "whisper_hailo",
+        "transcribe",
+        "--model",
+        str(model),
+    ]
     command += ["--encoder", str(hefs[0])]
     hold = tmp_path / "hold"
     hold.touch()
@@ -231,7 +274,9 @@ def test_one_chip_for_several_processes(
     ]
     try:
         while not (tmp_path / "held").exists():
-            assert all(process.poll() is None for process in shared), "one ended too soon"
+            assert all(process.poll() is None for process in shared), (
+                "one ended too soon"
+            )
             time.sleep(0.05)
         alone = subprocess.run(
             [*command, str(DEMO)],
@@ -282,13 +327,24 @@ def test_an_interrupt_gives_the_chip_back(
     import signal
 
     env = with_chip(tmp_path, environment, faults={"run": {"*": "timeout"}})
-    command = [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", str(model)]
+    command = [
+        sys.executable,
+        "-m",
+        "whisper_hailo",
+        "transcribe",
+        "--model",
+        str(model),
+    ]
     command += ["--encoder", str(hefs[0]), str(DEMO)]
-    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=env, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         while "decoder cached" not in (line := process.stderr.readline()):
             assert line, "it ended before it began"
-        while not (tmp_path / "faults.log").exists():  # the run has begun, and does not end
+        while not (
+            tmp_path / "faults.log"
+        ).exists():  # the run has begun, and does not end
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)

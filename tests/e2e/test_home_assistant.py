@@ -90,11 +90,18 @@ def test_an_assist_pipeline_hears_it(
 ) -> None:
     with home.talk() as talk:
         events = talk.run(talk.pipeline(ENGINE, language), pcm(path))
-    assert [event["type"] for event in events] == ["run-start", "stt-start", "stt-end", "run-end"]
+    assert [event["type"] for event in events] == [
+        "run-start",
+        "stt-start",
+        "stt-end",
+        "run-end",
+    ]
     assert events[2]["data"]["stt_output"]["text"] == texts[language]
 
 
-def test_spoken_command_ends_by_itself(home: HomeAssistant, installed: Installation) -> None:
+def test_spoken_command_ends_by_itself(
+    home: HomeAssistant, installed: Installation
+) -> None:
     with home.talk() as talk:
         events = talk.speak(talk.pipeline(ENGINE, "en"), pcm(PHRASE))
     kinds = [event["type"] for event in events]
@@ -107,7 +114,9 @@ def test_spoken_command_ends_by_itself(home: HomeAssistant, installed: Installat
 
 def test_ten_at_once_are_heard(home: HomeAssistant, texts: dict[str, str]) -> None:
     with home.talk() as talk:
-        pipelines = {language: talk.pipeline(ENGINE, language) for language in ("en", "de")}
+        pipelines = {
+            language: talk.pipeline(ENGINE, language) for language in ("en", "de")
+        }
 
     def one(number: int) -> str:
         language, path = (("en", DEMO), ("de", GERMAN))[number % 2]

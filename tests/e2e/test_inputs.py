@@ -25,7 +25,9 @@ MICRO = ("transcribe", "--model", "micro")
 @pytest.fixture(scope="module")
 def surround(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight channels in a container that only FFmpeg reads."""
-    return write_media(tmp_path_factory.mktemp("media") / "7.1.mkv", "flac", 48_000, layout="7.1")
+    return write_media(
+        tmp_path_factory.mktemp("media") / "7.1.mkv", "flac", 48_000, layout="7.1"
+    )
 
 
 def as_nobody_special(*command: object) -> list[str]:
@@ -33,8 +35,14 @@ def as_nobody_special(*command: object) -> list[str]:
     if os.geteuid() != 0:
         return [*map(str, command)]
     if shutil.which("setpriv") is None:
-        pytest.skip("the superuser may look everywhere, and there is no setpriv to drop that right")
-    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *map(str, command)]
+        pytest.skip(
+            "the superuser may look everywhere, and there is no setpriv to drop that right"
+        )
+    return [
+        "setpriv",
+        "--bounding-set=-dac_override,-dac_read_search",
+        *map(str, command),
+    ]
 
 
 @pytest.fixture
@@ -56,7 +64,13 @@ def test_every_input_is_tried(
     (tmp_path / "empty").mkdir()
     os.mkfifo(tmp_path / "never.wav")
     (tmp_path / "noise.m4a").write_bytes(b"\0\0\0\x18ftypM4A " + bytes(range(256)) * 40)
-    bad = ["x" * 300 + ".wav", "", "\x1b[31mred\n.wav", tmp_path / "empty", tmp_path / "noise.m4a"]
+    bad = [
+        "x" * 300 + ".wav",
+        "",
+        "\x1b[31mred\n.wav",
+        tmp_path / "empty",
+        tmp_path / "noise.m4a",
+    ]
     words = [*bad, tmp_path / "never.wav", surround, DEMO]
     result = whisper_hailo(*MICRO, "--json", "--batch-size", batch_size, *words)
     assert result.returncode == 3
@@ -64,7 +78,11 @@ def test_every_input_is_tried(
     assert [line["audio"] for line in printed] == [str(word) for word in words]
     assert [line.get("exit_code") for line in printed] == [3] * 6 + [None] * 2
     assert printed[-1]["text"] == DEMO_TEXT
-    told = [line for line in result.stderr.splitlines() if line.startswith("whisper-hailo: ")]
+    told = [
+        line
+        for line in result.stderr.splitlines()
+        if line.startswith("whisper-hailo: ")
+    ]
     assert len(told) == 6
     assert max(map(len, told)) <= 500
     assert "File name too long" in told[0]
@@ -87,10 +105,14 @@ def test_a_closed_folder_is_named_and_the_rest_is_heard(
         assert result.returncode == 3, result.stderr
         line = one_line(result)
         assert f"{closed} cannot be looked into (Permission denied)" in line
-        assert result.stdout.count(DEMO_TEXT.split()[-1]) == (1 if folder == closed else 2)
+        assert result.stdout.count(DEMO_TEXT.split()[-1]) == (
+            1 if folder == closed else 2
+        )
 
 
-def test_channels_of_a_stream_that_changes_them(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_channels_of_a_stream_that_changes_them(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     parts = [
         write_media(tmp_path / f"{layout}.aac", "aac", 16_000, layout=layout)
         for layout in ("stereo", "mono")
@@ -119,16 +141,22 @@ def test_channels_from_standard_input_do_not_disturb_each_other(
     assert "breaks off" not in redirected.stderr
 
 
-def test_a_recording_is_not_replaced_by_its_text(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_a_recording_is_not_replaced_by_its_text(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     """Nor is anything else that only has the name of a result."""
     shutil.copy(DEMO, tmp_path / "demo.flac")
     shutil.copy(DEMO, tmp_path / "other.flac")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "demo.json").write_text('{"settings": 1}')
     words = ("--output-dir", tmp_path / "out", "--format", "json")
-    result = whisper_hailo(*MICRO, *words, tmp_path / "demo.flac", tmp_path / "other.flac")
+    result = whisper_hailo(
+        *MICRO, *words, tmp_path / "demo.flac", tmp_path / "other.flac"
+    )
     assert result.returncode == 7
-    assert "demo.json exists and does not look like a JSON transcript" in one_line(result)
+    assert "demo.json exists and does not look like a JSON transcript" in one_line(
+        result
+    )
     assert (tmp_path / "out" / "demo.json").read_text() == '{"settings": 1}'
     other = (tmp_path / "out" / "other.json").read_text()
     assert json.loads(other)["text"] == DEMO_TEXT
@@ -140,7 +168,14 @@ def test_a_recording_is_not_replaced_by_its_text(whisper_hailo: Command, tmp_pat
 def test_a_killed_run_leaves_nothing_after_the_next(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-m", "whisper_hailo", "convert", "micro", str(tmp_path / "out")]
+    command = [
+        sys.executable,
+        "-m",
+        "whisper_hailo",
+        "convert",
+        "micro",
+        str(tmp_path / "out"),
+    ]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     while not list(tmp_path.glob(".out.writing.*/*")):
         assert process.poll() is None

@@ -25,12 +25,16 @@ def english_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ASSETS / "micro", checkpoint)
     generation = checkpoint / "generation_config.json"
     config = json.loads(generation.read_text(encoding="utf-8"))
-    generation.write_text(json.dumps({**config, "is_multilingual": False}), encoding="utf-8")
+    generation.write_text(
+        json.dumps({**config, "is_multilingual": False}), encoding="utf-8"
+    )
     return checkpoint
 
 
 def test_detection_tells_all_probabilities(whisper_hailo: Command) -> None:
-    printed = json.loads(whisper_hailo(*FIRST, "micro", "--language", "auto", DEMO).stdout)
+    printed = json.loads(
+        whisper_hailo(*FIRST, "micro", "--language", "auto", DEMO).stdout
+    )
     probabilities = printed["language_probs"]
     assert printed["language"] == next(iter(probabilities)) == "en"
     assert len(probabilities) == 99
@@ -40,7 +44,10 @@ def test_detection_tells_all_probabilities(whisper_hailo: Command) -> None:
 
 
 def test_a_language_has_a_name_and_a_code(whisper_hailo: Command) -> None:
-    runs = [whisper_hailo(*FIRST, "micro", "--language", n, GERMAN) for n in ("de", "German")]
+    runs = [
+        whisper_hailo(*FIRST, "micro", "--language", n, GERMAN)
+        for n in ("de", "German")
+    ]
     code, name = (json.loads(run.stdout) for run in runs)
     assert code["language"] == name["language"] == "de"
     assert code["text"] == name["text"]

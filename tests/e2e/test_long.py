@@ -29,7 +29,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def texts(folder: Path) -> dict[str, str]:
-    return {str(p.relative_to(folder)): p.read_text() for p in sorted(folder.rglob("*.txt"))}
+    return {
+        str(p.relative_to(folder)): p.read_text() for p in sorted(folder.rglob("*.txt"))
+    }
 
 
 def test_batches_equal_single_windows_and_runs_resume(
@@ -37,7 +39,12 @@ def test_batches_equal_single_windows_and_runs_resume(
 ) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
     assert whisper_hailo(*MICRO, "--output-dir", alone, tree).returncode == 0
-    assert whisper_hailo(*MICRO, "--output-dir", together, "--batch-size", 4, tree).returncode == 0
+    assert (
+        whisper_hailo(
+            *MICRO, "--output-dir", together, "--batch-size", 4, tree
+        ).returncode
+        == 0
+    )
     straight = texts(alone)
     assert len(straight) == 6
     assert any(name.startswith("b/c/") for name in straight)
@@ -58,12 +65,18 @@ def test_standard_input(whisper_hailo: Command) -> None:
     assert json.loads(piped.stdout)["text"] == DEMO_TEXT
 
 
-def test_channels_are_speakers_on_one_timeline(whisper_hailo: Command, tmp_path: Path) -> None:
-    first, second = (soundfile.read(p, dtype="float32")[0] for p in sorted(SEEN.glob("*.ogg"))[:2])
+def test_channels_are_speakers_on_one_timeline(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    first, second = (
+        soundfile.read(p, dtype="float32")[0] for p in sorted(SEEN.glob("*.ogg"))[:2]
+    )
     both = np.zeros((first.size + second.size, 2), np.float32)
     both[: first.size, 0], both[first.size :, 1] = first, second
     soundfile.write(tmp_path / "call.wav", both, 16_000)
-    result = whisper_hailo(*MICRO, "--channels", "split", "--json", tmp_path / "call.wav")
+    result = whisper_hailo(
+        *MICRO, "--channels", "split", "--json", tmp_path / "call.wav"
+    )
     segments = json.loads(result.stdout)["segments"]
     assert {segment["speaker"] for segment in segments} == {0, 1}
     starts = [segment["start"] for segment in segments]
@@ -74,10 +87,14 @@ def test_channels_are_speakers_on_one_timeline(whisper_hailo: Command, tmp_path:
 
 
 def test_word_times_rise_and_stay_inside(whisper_hailo: Command) -> None:
-    printed = json.loads(whisper_hailo(*MICRO, "--word-timestamps", "--json", DEMO).stdout)
+    printed = json.loads(
+        whisper_hailo(*MICRO, "--word-timestamps", "--json", DEMO).stdout
+    )
     words = [word for segment in printed["segments"] for word in segment["words"]]
     assert "".join(word["word"] for word in words).split() == printed["text"].split()
-    assert all(0 <= word["start"] <= word["end"] <= printed["duration"] for word in words)
+    assert all(
+        0 <= word["start"] <= word["end"] <= printed["duration"] for word in words
+    )
     assert all(0 <= word["probability"] <= 1 for word in words)
 
 
@@ -89,7 +106,9 @@ def test_clips_behind_the_end_are_told(whisper_hailo: Command) -> None:
 
 
 @pytest.mark.parametrize("kind", ["blink", "silence", "clipped", "offset"])
-def test_odd_sounds_are_heard_out(whisper_hailo: Command, tmp_path: Path, kind: str) -> None:
+def test_odd_sounds_are_heard_out(
+    whisper_hailo: Command, tmp_path: Path, kind: str
+) -> None:
     speech = soundfile.read(DEMO, dtype="float32")[0]
     audio = {
         "blink": speech[:160],
@@ -103,7 +122,9 @@ def test_odd_sounds_are_heard_out(whisper_hailo: Command, tmp_path: Path, kind: 
     assert json.loads(result.stdout)["duration"] == pytest.approx(audio.size / 16_000)
 
 
-def test_padding_grid_has_a_row_for_each_setting(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_padding_grid_has_a_row_for_each_setting(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     chart = tmp_path / "padding.svg"
     result = whisper_hailo(
         "compare", "padding", SEEN, "--grid", "--model", "micro", "--limit", 2, "--chart", chart,

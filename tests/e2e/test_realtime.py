@@ -16,11 +16,15 @@ from tests.e2e.served import serve
 from whisper_hailo.audio import load_audio
 from whisper_hailo_lab.clip_archives import unpack_clips
 
-openai = pytest.importorskip("openai", reason="openai is not installed: requirements/dev.txt")
+openai = pytest.importorskip(
+    "openai", reason="openai is not installed: requirements/dev.txt"
+)
 pytest.importorskip("fastapi", reason="the server extra is not installed")
 
 # OpenAI's client holds a connection of `websockets` as that package would not have it any more.
-pytestmark = pytest.mark.filterwarnings(r"ignore:connect\(\) must be used:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    r"ignore:connect\(\) must be used:DeprecationWarning"
+)
 
 KEY = "a key of this test"
 GERMAN = sorted((unpack_clips() / "german").glob("*.ogg"))[0]
@@ -42,7 +46,10 @@ def pieces(path: Any) -> list[str]:
     """A recording as clients send it: a fifth of a second at a time."""
     samples = soxr.resample(load_audio(path), 16_000, 24_000)
     raw = (np.clip(samples, -1, 1) * 32767).round().astype("<i2").tobytes()
-    return [base64.b64encode(raw[at : at + 9_600]).decode() for at in range(0, len(raw), 9_600)]
+    return [
+        base64.b64encode(raw[at : at + 9_600]).decode()
+        for at in range(0, len(raw), 9_600)
+    ]
 
 
 def settings(turns: Any, **of_input: Any) -> dict[str, Any]:
@@ -147,7 +154,8 @@ def test_several_clients_get_their_own_text_beside_recordings(server: str) -> No
     async def ask() -> list[str]:
         async with openai.AsyncOpenAI(base_url=f"{server}/v1", api_key=KEY) as client:
             recordings = [
-                client.audio.transcriptions.create(file=DEMO, model="whisper-1") for _ in range(4)
+                client.audio.transcriptions.create(file=DEMO, model="whisper-1")
+                for _ in range(4)
             ]
             streams = [talked(client, path) for path in (DEMO, GERMAN) * 3]
             texts = await asyncio.gather(*streams, *recordings)

@@ -20,7 +20,16 @@ from whisper_hailo_lab.clip_archives import unpack_clips
 
 SEEN = unpack_clips() / "seen"
 N_CLIPS = 6
-MICRO = ("transcribe", "--model", "micro", "--threads", 1, "--format", "all", "--word-timestamps")
+MICRO = (
+    "transcribe",
+    "--model",
+    "micro",
+    "--threads",
+    1,
+    "--format",
+    "all",
+    "--word-timestamps",
+)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +108,11 @@ def test_a_killed_run_goes_on_to_the_tree_of_a_straight_one(  # noqa: PLR0917
 
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_part_of_a_tree_is_there_the_rest_is_filled_in(
-    whisper_hailo: Command, clips: Path, straight: dict[str, str], tmp_path: Path, seed: int
+    whisper_hailo: Command,
+    clips: Path,
+    straight: dict[str, str],
+    tmp_path: Path,
+    seed: int,
 ) -> None:
     kept = np.random.default_rng(seed).random(len(straight)) < 0.7
     for (name, text), is_kept in zip(straight.items(), kept, strict=True):
@@ -111,7 +124,8 @@ def test_whatever_part_of_a_tree_is_there_the_rest_is_filled_in(
     assert tree(tmp_path) == straight
     stems = {str(Path(name).with_suffix("")) for name in straight}
     whole = sum(
-        all(kept[i] for i, name in enumerate(straight) if name.startswith(stem)) for stem in stems
+        all(kept[i] for i, name in enumerate(straight) if name.startswith(stem))
+        for stem in stems
     )
     assert result.stderr.count("wrote ") == (N_CLIPS - whole) * len(FORMATS)
 
@@ -137,14 +151,20 @@ def test_batches_of_a_killed_run_say_the_same_in_other_company(
 def minutes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of many windows."""
     path = tmp_path_factory.mktemp("minutes") / "talk.wav"
-    clips = [soundfile.read(clip, dtype="float32")[0] for clip in sorted(SEEN.glob("*.ogg"))]
+    clips = [
+        soundfile.read(clip, dtype="float32")[0] for clip in sorted(SEEN.glob("*.ogg"))
+    ]
     soundfile.write(path, np.resize(np.concatenate(clips), 150 * 16_000), 16_000)
     return path
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
 def test_long_recording_is_gone_on_with_where_it_was_interrupted(
-    environment: dict[str, str], whisper_hailo: Command, minutes: Path, tmp_path: Path, ending: int
+    environment: dict[str, str],
+    whisper_hailo: Command,
+    minutes: Path,
+    tmp_path: Path,
+    ending: int,
 ) -> None:
     words = (*MICRO[:-1], "--output-dir", tmp_path, minutes)
     process = subprocess.Popen(
@@ -172,7 +192,9 @@ def test_long_recording_is_gone_on_with_where_it_was_interrupted(
         assert found[f"talk.{fmt}"] == found[f"straight/talk.{fmt}"]
 
 
-def test_text_is_printed_while_it_comes(environment: dict[str, str], minutes: Path) -> None:
+def test_text_is_printed_while_it_comes(
+    environment: dict[str, str], minutes: Path
+) -> None:
     words = ("transcribe", "--model", "micro", "--timestamps", minutes)
     process = subprocess.Popen(
         [sys.executable, "-m", "whisper_hailo", *map(str, words)],

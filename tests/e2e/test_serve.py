@@ -20,7 +20,9 @@ import pytest
 from tests.e2e.conftest import DEMO, DEMO_TEXT, Command, one_line
 from tests.e2e.served import serve
 
-openai = pytest.importorskip("openai", reason="openai is not installed: requirements/dev.txt")
+openai = pytest.importorskip(
+    "openai", reason="openai is not installed: requirements/dev.txt"
+)
 pytest.importorskip("fastapi", reason="the server extra is not installed")
 
 from whisper_hailo_lab.clip_archives import unpack_clips  # noqa: E402
@@ -62,13 +64,17 @@ def test_the_official_client_gets_what_the_command_prints(
     answer = client.audio.transcriptions.create(
         file=LONG, model="whisper-1", response_format=layout
     )
-    if layout == "text":  # the command has a line for each segment, OpenAI's API one in all
+    if (
+        layout == "text"
+    ):  # the command has a line for each segment, OpenAI's API one in all
         printed = printed.removesuffix("\n").replace("\n", " ") + "\n"
     assert answer == printed
 
 
 def test_json_and_verbose_json_are_read_by_it(client: openai.OpenAI) -> None:
-    short = client.audio.transcriptions.create(file=DEMO, model="micro", include=["logprobs"])
+    short = client.audio.transcriptions.create(
+        file=DEMO, model="micro", include=["logprobs"]
+    )
     assert short.text == DEMO_TEXT
     assert "".join(entry.token for entry in short.logprobs).strip() == DEMO_TEXT
     verbose = client.audio.transcriptions.create(
@@ -92,7 +98,9 @@ def test_json_and_verbose_json_are_read_by_it(client: openai.OpenAI) -> None:
 
 def test_a_stream_is_read_as_it_comes(client: openai.OpenAI) -> None:
     whole = client.audio.transcriptions.create(file=LONG, model="whisper-1")
-    events = list(client.audio.transcriptions.create(file=LONG, model="whisper-1", stream=True))
+    events = list(
+        client.audio.transcriptions.create(file=LONG, model="whisper-1", stream=True)
+    )
     assert len(events) > 2
     assert "".join(event.delta for event in events[:-1]) == whole.text
     assert events[-1].text == whole.text
@@ -103,7 +111,8 @@ def test_several_at_once_get_their_own(server: str) -> None:
         async with openai.AsyncOpenAI(base_url=f"{server}/v1", api_key=KEY) as client:
             files = [DEMO, GERMAN, LONG] * 3
             asked = (
-                client.audio.transcriptions.create(file=file, model="whisper-1") for file in files
+                client.audio.transcriptions.create(file=file, model="whisper-1")
+                for file in files
             )
             streamed = await client.audio.transcriptions.create(
                 file=DEMO, model="whisper-1", stream=True
@@ -123,9 +132,13 @@ def test_errors_are_the_clients_own_classes(client: openai.OpenAI, server: str) 
     with pytest.raises(openai.NotFoundError, match="not served"):
         client.audio.transcriptions.create(file=DEMO, model="another")
     with pytest.raises(openai.BadRequestError, match="not readable audio"):
-        client.audio.transcriptions.create(file=("a.wav", b"no sound at all"), model="micro")
+        client.audio.transcriptions.create(
+            file=("a.wav", b"no sound at all"), model="micro"
+        )
     with (
-        openai.OpenAI(base_url=f"{server}/v1", api_key="guessed", max_retries=0) as stranger,
+        openai.OpenAI(
+            base_url=f"{server}/v1", api_key="guessed", max_retries=0
+        ) as stranger,
         pytest.raises(openai.AuthenticationError),
     ):
         stranger.audio.transcriptions.create(file=DEMO, model="micro")
@@ -146,8 +159,12 @@ def test_curl_asks_as_in_the_documents(server: str) -> None:
 def test_told_to_end_it_finishes_what_is_under_way(environment: dict[str, str]) -> None:
     with serve(environment, "--http", "127.0.0.1:0", "--log-text") as served:
         address = served.wait_for(r"serving at (http\S+)")
-        with openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client:
-            stream = client.audio.transcriptions.create(file=LONG, model="whisper-1", stream=True)
+        with openai.OpenAI(
+            base_url=f"{address}/v1", api_key="none", max_retries=0
+        ) as client:
+            stream = client.audio.transcriptions.create(
+                file=LONG, model="whisper-1", stream=True
+            )
             first = next(iter(stream))
             served.process.terminate()
             served.wait_for("(ending)")
@@ -185,7 +202,9 @@ def test_an_address_that_is_taken_is_told_in_one_line(whisper_hailo: Command) ->
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         result = whisper_hailo("serve", "--model", "no-such-model", "--http", address)
     assert result.returncode == 2
-    assert f"cannot listen at http://{address}" in one_line(result), "before a model is looked for"
+    assert f"cannot listen at http://{address}" in one_line(result), (
+        "before a model is looked for"
+    )
 
 
 def test_it_speaks_tls(environment: dict[str, str], tmp_path: Path) -> None:
@@ -200,12 +219,23 @@ def test_it_speaks_tls(environment: dict[str, str], tmp_path: Path) -> None:
     )  # fmt: skip
     keys = tmp_path / "keys"
     keys.write_text(KEY)
-    words = ("--http", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--api-key-file", keys)
+    words = (
+        "--http",
+        "127.0.0.1:0",
+        "--tls-cert",
+        cert,
+        "--tls-key",
+        key,
+        "--api-key-file",
+        keys,
+    )
     with serve(environment, *words) as served:
         port = int(served.wait_for(r"serving at https://127.0.0.1:(\d+)"))
         trusted = ssl.create_default_context(cafile=cert)
         with closing(HTTPSConnection("localhost", port, context=trusted)) as connection:
-            connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {KEY}"})
+            connection.request(
+                "GET", "/v1/models", headers={"Authorization": f"Bearer {KEY}"}
+            )
             answer = connection.getresponse()
             assert answer.status == 200
             assert json.load(answer)["data"][0]["id"] == "micro"
@@ -235,17 +265,29 @@ def test_a_certificate_that_is_none_is_told_in_one_line(
 def test_three_apis_of_one_process_say_what_the_command_prints(
     environment: dict[str, str],
 ) -> None:
-    with serve(environment, "--http", "127.0.0.1:0", "--wyoming", "tcp://127.0.0.1:0") as served:
+    with serve(
+        environment, "--http", "127.0.0.1:0", "--wyoming", "tcp://127.0.0.1:0"
+    ) as served:
         http = served.wait_for(r"serving at (http\S+)")
         by_wyoming = wyoming_client(served.wait_for(r"serving at (tcp\S+)"))
-        assert openai_client(http)() == by_wyoming() == realtime_client(http)() == DEMO_TEXT
+        assert (
+            openai_client(http)()
+            == by_wyoming()
+            == realtime_client(http)()
+            == DEMO_TEXT
+        )
         assert served.end() == 0
 
 
-def test_options_come_from_the_environment(environment: dict[str, str], tmp_path: Path) -> None:
+def test_options_come_from_the_environment(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     config = tmp_path / "serve.toml"
     config.write_text('wyoming = "tcp://127.0.0.1:0"\nalias = ["house"]\n')
-    given = {"WHISPER_HAILO_SERVE_CONFIG": str(config), "WHISPER_HAILO_SERVE_HTTP": "127.0.0.1:0"}
+    given = {
+        "WHISPER_HAILO_SERVE_CONFIG": str(config),
+        "WHISPER_HAILO_SERVE_HTTP": "127.0.0.1:0",
+    }
     with serve({**environment, **given}) as served:
         address = urlsplit(served.wait_for(r"serving at (http\S+)"))
         served.wait_for(r"serving at (tcp\S+)")

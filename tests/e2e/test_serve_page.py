@@ -116,7 +116,10 @@ def test_recording_is_seen_as_it_comes_and_kept_like_the_command(
         assert download.value.suggested_filename == written.name
         if ending == "json":
             texts = [
-                [segment["text"] for segment in json.loads(path.read_text())["segments"]]
+                [
+                    segment["text"]
+                    for segment in json.loads(path.read_text())["segments"]
+                ]
                 for path in (kept, written)
             ]
             assert texts[0] == texts[1]
@@ -151,19 +154,25 @@ def test_several_are_dropped_and_one_is_stopped(address: str, chromium: Any) -> 
     text = " ".join(page.locator("[aria-label='first.flac'] li span").all_inner_texts())
     assert text == DEMO_TEXT
     assert contrast(page, ".state.wrong") >= 7.0
-    page.locator("[aria-label='third.flac']").get_by_role("button", name="Remove").click()
+    page.locator("[aria-label='third.flac']").get_by_role(
+        "button", name="Remove"
+    ).click()
     assert page.locator("article").count() == 2
     page.close()
 
 
-def test_what_is_said_into_the_microphone_is_transcribed(address: str, chromium: Any) -> None:
+def test_what_is_said_into_the_microphone_is_transcribed(
+    address: str, chromium: Any
+) -> None:
     page = ready(chromium, address, viewport=PHONE)
     button = page.get_by_role("button", name=re.compile("Record$"))
     button.click()
     page.wait_for_selector("#record[aria-pressed=true]")
     page.wait_for_function(NINE_SECONDS)
     picture(page, "recording")
-    assert contrast(page, "#record", "#record") >= 7.0, "pressed, and the pointer still on it"
+    assert contrast(page, "#record", "#record") >= 7.0, (
+        "pressed, and the pointer still on it"
+    )
     button.click()
     page.wait_for_selector(DONE)
     picture(page, "recorded")
@@ -174,7 +183,9 @@ def test_what_is_said_into_the_microphone_is_transcribed(address: str, chromium:
     page.close()
 
 
-def test_a_server_with_keys_is_asked_with_one(environment: dict[str, str], chromium: Any) -> None:
+def test_a_server_with_keys_is_asked_with_one(
+    environment: dict[str, str], chromium: Any
+) -> None:
     with serve(environment, "--http", "127.0.0.1:0", "--api-key", KEY) as served:
         page = ready(chromium, served.wait_for(r"serving at (http\S+)"))
         page.get_by_label("Choose recordings").set_input_files(DEMO)
@@ -197,7 +208,15 @@ def test_it_fits_and_is_readable(
     page.wait_for_selector(DONE)
     picture(page, f"{size['width']}-{scheme}")
     assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
-    for selector in ("h1", "#model", "#drop span", "li span", "time", ".state", "a[href=docs]"):
+    for selector in (
+        "h1",
+        "#model",
+        "#drop span",
+        "li span",
+        "time",
+        ".state",
+        "a[href=docs]",
+    ):
         assert contrast(page, selector) >= 7.0, selector
     small = page.evaluate(
         """[...document.querySelectorAll("button, select, body > header a")]
@@ -214,9 +233,18 @@ def test_it_is_used_by_keys_alone(address: str, chromium: Any) -> None:
     for _ in range(6):
         page.keyboard.press("Tab")
         seen.append(
-            page.evaluate("document.activeElement.id || document.activeElement.textContent")
+            page.evaluate(
+                "document.activeElement.id || document.activeElement.textContent"
+            )
         )
-    assert seen == ["Skip to the transcripts", "API", "files", "language", "task", "record"]
+    assert seen == [
+        "Skip to the transcripts",
+        "API",
+        "files",
+        "language",
+        "task",
+        "record",
+    ]
     page.evaluate(TELL_WHEN_ASKED)
     page.locator("#files").focus()
     page.keyboard.press("Enter")
@@ -226,7 +254,9 @@ def test_it_is_used_by_keys_alone(address: str, chromium: Any) -> None:
     page.locator("#record").focus()
     for name in ("Remove", *FORMATS):
         page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.tagName") == "OL":  # a list that scrolls
+        if (
+            page.evaluate("document.activeElement.tagName") == "OL"
+        ):  # a list that scrolls
             page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == name
     page.locator("[data-action=remove]").focus()

@@ -17,14 +17,20 @@ from tests.e2e.conftest import PATIENCE_S, ROOT
 from tests.e2e.served import serve
 
 SYSTEMD = ROOT / "packaging" / "systemd"
-CAPTION, SERVE = SYSTEMD / "whisper-hailo-caption.service", SYSTEMD / "whisper-hailo-serve.service"
+CAPTION, SERVE = (
+    SYSTEMD / "whisper-hailo-caption.service",
+    SYSTEMD / "whisper-hailo-serve.service",
+)
 
 
 def analyze(*words: object) -> str:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
     done = subprocess.run(
-        ["systemd-analyze", *map(str, words)], capture_output=True, text=True, check=False
+        ["systemd-analyze", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.stdout + done.stderr
 
@@ -56,7 +62,10 @@ def test_unit_is_exposed_as_little_as_chip_and_port_allow(unit: Path) -> None:
     ids=["caption", "serve"],
 )
 def test_the_options_of_the_unit_are_the_command_s(
-    environment: dict[str, str], unit: Path, more: tuple[str, ...], codes: tuple[int, ...]
+    environment: dict[str, str],
+    unit: Path,
+    more: tuple[str, ...],
+    codes: tuple[int, ...],
 ) -> None:
     text = unit.read_text(encoding="utf-8").replace("\\\n", " ")
     found = re.search(r"^ExecStart=\S+ (.*)$", text, re.MULTILINE)
@@ -68,7 +77,9 @@ def test_the_options_of_the_unit_are_the_command_s(
     assert "No such option" not in done.stderr
     assert done.returncode in codes, done.stderr
     if unit is SERVE:
-        assert "none.toml" in done.stderr  # nothing was wrong with what stands before it
+        assert (
+            "none.toml" in done.stderr
+        )  # nothing was wrong with what stands before it
 
 
 def test_options_of_the_serve_unit_are_settings(environment: dict[str, str]) -> None:
@@ -105,7 +116,16 @@ def test_service_manager_is_told_that_captions_run_live_and_end(
         manager.settimeout(PATIENCE_S)
         own = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "300000"}
         with subprocess.Popen(
-            [sys.executable, "-m", "whisper_hailo", "caption", "--model", "micro", "--json", "-"],
+            [
+                sys.executable,
+                "-m",
+                "whisper_hailo",
+                "caption",
+                "--model",
+                "micro",
+                "--json",
+                "-",
+            ],
             env=environment | own,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

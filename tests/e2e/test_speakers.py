@@ -21,7 +21,8 @@ SWITCHES_S = (5.0, 11.0, 17.0)
 """Where the other person of the talk takes over."""
 
 needs_models = pytest.mark.skipif(
-    not (MODELS / SEGMENTATION.names[0]).is_file() or not (MODELS / EMBEDDING.names[0]).is_file(),
+    not (MODELS / SEGMENTATION.names[0]).is_file()
+    or not (MODELS / EMBEDDING.names[0]).is_file(),
     reason=f"no speaker models: name their folder in {FOLDER_VARIABLE}",
 )
 
@@ -40,7 +41,9 @@ def talk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_models
-def test_transcribe_speakers_tells_two_people_apart(whisper_hailo: Command, talk: Path) -> None:
+def test_transcribe_speakers_tells_two_people_apart(
+    whisper_hailo: Command, talk: Path
+) -> None:
     options = ("--speakers", "--speaker-models", MODELS, "--json")
     result = whisper_hailo("transcribe", "--model", "micro", *options, talk)
     assert result.returncode == 0
@@ -50,7 +53,9 @@ def test_transcribe_speakers_tells_two_people_apart(whisper_hailo: Command, talk
     n_right = 0
     for word in words:
         middle_s = (word["start"] + word["end"]) / 2
-        n_right += word["speaker"] == sum(middle_s > time_s for time_s in SWITCHES_S) % 2
+        n_right += (
+            word["speaker"] == sum(middle_s > time_s for time_s in SWITCHES_S) % 2
+        )
     assert n_right >= 0.9 * len(words)
 
 
@@ -58,9 +63,21 @@ def test_transcribe_speakers_tells_two_people_apart(whisper_hailo: Command, talk
 def test_transcribe_speakers_are_voices_in_subtitles(
     whisper_hailo: Command, talk: Path, tmp_path: Path
 ) -> None:
-    options = ("--speakers", "2", "--speaker-names", "Kennedy,Anna", "--speaker-models", MODELS)
+    options = (
+        "--speakers",
+        "2",
+        "--speaker-names",
+        "Kennedy,Anna",
+        "--speaker-models",
+        MODELS,
+    )
     outputs = ("--format", "vtt,srt", "--output-dir", tmp_path)
-    assert whisper_hailo("transcribe", "--model", "micro", *options, *outputs, talk).returncode == 0
+    assert (
+        whisper_hailo(
+            "transcribe", "--model", "micro", *options, *outputs, talk
+        ).returncode
+        == 0
+    )
     assert "<v Kennedy>" in (tmp_path / "talk.vtt").read_text()
     assert "\nAnna: " in (tmp_path / "talk.srt").read_text()
 

@@ -38,8 +38,12 @@ def test_the_demo_gives_the_right_words(whisper_hailo: Command) -> None:
     assert result.stdout.strip() == DEMO_LINES
 
 
-def test_json_says_where_the_time_went_and_with_which_settings(whisper_hailo: Command) -> None:
-    result = whisper_hailo("transcribe", "--model", "micro", "--json", "--threads", 1, DEMO, "-v")
+def test_json_says_where_the_time_went_and_with_which_settings(
+    whisper_hailo: Command,
+) -> None:
+    result = whisper_hailo(
+        "transcribe", "--model", "micro", "--json", "--threads", 1, DEMO, "-v"
+    )
     printed = json.loads(result.stdout)
     assert printed["text"] == DEMO_TEXT
     assert printed["audio"] == str(DEMO)
@@ -83,14 +87,22 @@ def test_other_decoders_and_presets_give_the_same_words(
     assert result.stdout.strip() == DEMO_LINES
 
 
-def test_thirty_second_window_takes_whole_recording_at_once(whisper_hailo: Command) -> None:
+def test_thirty_second_window_takes_whole_recording_at_once(
+    whisper_hailo: Command,
+) -> None:
     clips = [CLIPS / f"seen-0{n:02d}" for n in range(12)]
     files = [clip.with_suffix(".ogg") for clip in clips]
-    result = whisper_hailo("transcribe", "--model", "micro", "--json", "--window", 30, *files)
+    result = whisper_hailo(
+        "transcribe", "--model", "micro", "--json", "--window", 30, *files
+    )
     printed = [json.loads(line) for line in result.stdout.splitlines()]
     assert all(line["settings"]["margin_s"] == 0 for line in printed)
-    assert all(len({part["seek"] for part in line["segments"]}) == 1 for line in printed)
-    references = [clip.with_suffix(".txt").read_text(encoding="utf-8") for clip in clips]
+    assert all(
+        len({part["seek"] for part in line["segments"]}) == 1 for line in printed
+    )
+    references = [
+        clip.with_suffix(".txt").read_text(encoding="utf-8") for clip in clips
+    ]
     texts = [line["text"] for line in printed]
     # Half as much again as the data card says of the whole set: a dozen clips are few.
     assert score_texts(zip(references, texts, strict=True)).words.rate <= 0.27, texts
@@ -120,7 +132,9 @@ def test_every_common_form_of_a_recording(  # noqa: PLR0917
 
     samples = soxr.resample(demo[0], demo[1], rate_hz)
     file = tmp_path / name
-    sf.write(file, np.repeat(samples[:, None], channels, axis=1), rate_hz, subtype=subtype)
+    sf.write(
+        file, np.repeat(samples[:, None], channels, axis=1), rate_hz, subtype=subtype
+    )
     result = whisper_hailo("transcribe", "--model", "micro", file)
     assert result.returncode == 0, result.stderr
     heard, said = result.stdout.split(), DEMO_TEXT.split()
@@ -143,7 +157,9 @@ def test_files_are_written_complete_and_named_after_their_input(
     assert verbose["segments"][0]["id"] == 0
 
 
-def test_one_bad_file_does_not_stop_the_others(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_one_bad_file_does_not_stop_the_others(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     bad = tmp_path / "bad.wav"
     bad.write_bytes(b"this is no audio at all")
     result = whisper_hailo("transcribe", "--model", "micro", "--json", bad, DEMO)
@@ -155,7 +171,9 @@ def test_one_bad_file_does_not_stop_the_others(whisper_hailo: Command, tmp_path:
 
 
 def test_language_is_detected_on_request(whisper_hailo: Command) -> None:
-    result = whisper_hailo("transcribe", "--model", "micro", "--language", "auto", "--json", DEMO)
+    result = whisper_hailo(
+        "transcribe", "--model", "micro", "--language", "auto", "--json", DEMO
+    )
     assert json.loads(result.stdout)["language"] == "en"
 
 

@@ -37,7 +37,9 @@ def main(words: list[str]) -> int:
         seen = run_seed(base, target, int(seed), numbers)
         return _tell(base, seen, int(seed), keep=options.keep, always=True)
     if options.input:
-        return _tell(base, run_inputs(base, options.target[0], options.input), always=True)
+        return _tell(
+            base, run_inputs(base, options.target[0], options.input), always=True
+        )
     n_failed = 0
     for target in options.target:
         seen = run_inputs(base, target, sorted(map(str, (CORPUS / target).glob("*.z"))))
@@ -61,13 +63,28 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--target", nargs="+", default=list(NAMES), choices=[*NAMES, "planted"])
     add("--cases", type=int, default=12_500, help="of each target")
-    add("--seconds", type=float, default=3600, help="of all targets; what is left is not run")
+    add(
+        "--seconds",
+        type=float,
+        default=3600,
+        help="of all targets; what is left is not run",
+    )
     add("--seed", type=int, default=0)
     add("--first", type=int, default=0, help="number of the first case")
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2))
-    add("--chunk", type=int, default=CHUNK, help="inputs of one process: many show what leaks")
+    add(
+        "--chunk",
+        type=int,
+        default=CHUNK,
+        help="inputs of one process: many show what leaks",
+    )
     add("--case", metavar="TARGET:SEED:NUMBER", help="run this one again")
-    add("--input", nargs="+", metavar="FILE", help="run kept inputs again, of one --target")
+    add(
+        "--input",
+        nargs="+",
+        metavar="FILE",
+        help="run kept inputs again, of one --target",
+    )
     add("--keep", action="store_true", help="put what fails into the corpus")
     add("--folder", default=str(ROOT / "build" / "fuzz"), help="of all that is written")
     return parser
@@ -89,7 +106,9 @@ def _tell(
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for one in seen.results if always else failed:
         groups.setdefault((one["outcome"], _sort(one["said"])), []).append(one)
-    for (outcome, said), ones in sorted(groups.items(), key=lambda item: -len(item[1]))[:MOST_TOLD]:
+    for (outcome, said), ones in sorted(groups.items(), key=lambda item: -len(item[1]))[
+        :MOST_TOLD
+    ]:
         print(f"  {len(ones)} x {outcome}: {said}")
         print(f"      {ones[0].get('again', ones[0]['end'])}")
     counts = Counter(seen.counts)
@@ -101,8 +120,16 @@ def _tell(
         f"{seen.wall_s:.0f} s in all",
         flush=True,
     )
-    summary = {"target": seen.target, "seed": seed, "counts": counts, "peak_mib": seen.peak_mib}
-    summary |= {"grown_mib": seen.grown_mib, "grown_descriptors": seen.grown_descriptors}
+    summary = {
+        "target": seen.target,
+        "seed": seed,
+        "counts": counts,
+        "peak_mib": seen.peak_mib,
+    }
+    summary |= {
+        "grown_mib": seen.grown_mib,
+        "grown_descriptors": seen.grown_descriptors,
+    }
     with (base / "summary.jsonl").open("a", encoding="utf-8") as file:
         times = {"slowest_s": round(seen.slowest_s, 2), "wall_s": round(seen.wall_s, 1)}
         file.write(json.dumps(summary | times) + "\n")

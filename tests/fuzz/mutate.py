@@ -7,7 +7,19 @@ import json
 from random import Random
 from typing import Any, Final
 
-_EDGES: Final = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
+_EDGES: Final = (
+    0,
+    1,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+)
 
 MOST: Final = 8 << 20
 """Characters of a JSON text: a long list of long lists would be the memory that is measured."""
@@ -59,7 +71,9 @@ def _edit(rng: Random, out: bytearray, at: int) -> None:
     elif kind == 4:
         out[at:at] = out[at : at + length] * rng.choice((1, 2, 20))
     elif kind == 5:
-        out[at:at] = bytes([rng.choice((0, 0xFF, 0x80, 0x22, 0x7B))]) * rng.choice((1, 4, 64, 4096))
+        out[at:at] = bytes([rng.choice((0, 0xFF, 0x80, 0x22, 0x7B))]) * rng.choice(
+            (1, 4, 64, 4096)
+        )
     elif kind == 6:
         if rng.random() < 0.3:
             del out[at:]
@@ -101,14 +115,20 @@ def _changed(rng: Random, value: Any) -> Any:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and rng.random() < 0.4:
         return value + rng.choice((-1, 1, 2, -value, value, 1000))
-    return copy.deepcopy(rng.choice(NASTY))  # or a later change would change the next input
+    return copy.deepcopy(
+        rng.choice(NASTY)
+    )  # or a later change would change the next input
 
 
 def _dumped(value: Any) -> str:
     if isinstance(value, str) and value.startswith(RAW):
         return value.removeprefix(RAW)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(k)}:{_dumped(v)}" for k, v in value.items()) + "}"
+        return (
+            "{"
+            + ",".join(f"{json.dumps(k)}:{_dumped(v)}" for k, v in value.items())
+            + "}"
+        )
     if isinstance(value, list):
         return "[" + ",".join(map(_dumped, value)) + "]"
     return json.dumps(value, ensure_ascii=False)

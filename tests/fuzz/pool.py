@@ -83,7 +83,13 @@ class Worker:
         self._start()
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", "tests.fuzz.worker", self._words[0], str(self._base)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.fuzz.worker",
+            self._words[0],
+            str(self._base),
+        ]
         self._process = subprocess.Popen(
             [*command, *self._words[1:]], stdout=subprocess.PIPE, cwd=ROOT, bufsize=0
         )
@@ -152,7 +158,9 @@ class Worker:
             return None
         if self._current is None:
             told = f"told to: {self._why}" if self._why != CRASH else "by itself"
-            raise RuntimeError(f"worker {self._words} ended with {code}, {told}; run it by hand")
+            raise RuntimeError(
+                f"worker {self._words} ended with {code}, {told}; run it by hand"
+            )
         name = signal.Signals(-code).name if code < 0 else f"code {code}"
         told = {"end": self._current, "outcome": self._why, "said": f"ended by {name}"}
         self._seen.note(told, time.monotonic() - self._since)
@@ -188,7 +196,9 @@ def run_seed(
     """Cases of a seed, in chunks of a process, until they are done or time is up."""
     seen, begun = Seen(target), time.monotonic()
     deadline = begun + seconds
-    _together([Worker(base, [target, str(seed), "0", "0"], seen)])  # makes the good inputs
+    _together(
+        [Worker(base, [target, str(seed), "0", "0"], seen)]
+    )  # makes the good inputs
     chunks = iter(range(numbers.start, numbers.stop, chunk))
 
     def more() -> Worker | None:
@@ -232,7 +242,12 @@ def _together(
 def _busy_s(pid: int) -> float:
     """Processor time of a process so far."""
     try:
-        words = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        words = (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="utf-8")
+            .rpartition(")")[2]
+            .split()
+        )
     except OSError:
         return 0.0
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")

@@ -19,7 +19,13 @@ NAMES: Final = (
 )  # fmt: skip
 
 OK, REFUSED = "ok", "refused"
-INTERNAL, TRACE, MEMORY, HANG, CRASH = "internal", "traceback", "memory", "hang", "crash"
+INTERNAL, TRACE, MEMORY, HANG, CRASH = (
+    "internal",
+    "traceback",
+    "memory",
+    "hang",
+    "crash",
+)
 FAILURES: Final = (INTERNAL, TRACE, MEMORY, HANG, CRASH)
 
 MOST_MIB: Final = 400
@@ -104,5 +110,7 @@ def _said(error: BaseException) -> str:
     """The error and the last lines of ours that it went through."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if f"{os.sep}whisper_hailo{os.sep}" in f.filename][-2:]
-    where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(own))
+    where = " < ".join(
+        f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(own)
+    )
     return f"{type(error).__name__}: {str(error)[:300]} at {where or 'the target'}"

@@ -18,7 +18,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.target import MEMORY, MOST_MIB, TRACE, Input, Result, Target, draw, judge, load
+from tests.fuzz.target import (
+    MEMORY,
+    MOST_MIB,
+    TRACE,
+    Input,
+    Result,
+    Target,
+    draw,
+    judge,
+    load,
+)
 
 _LIMITS = {
     resource.RLIMIT_NOFILE: 256,
@@ -38,7 +48,10 @@ def main(words: list[str]) -> None:
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
-    out, err = os.fdopen(os.dup(1), "w", buffering=1), os.fdopen(os.dup(2), "w", buffering=1)
+    out, err = (
+        os.fdopen(os.dup(1), "w", buffering=1),
+        os.fdopen(os.dup(2), "w", buffering=1),
+    )
     noise = tempfile.TemporaryFile()  # noqa: SIM115 - until the process ends
     os.dup2(noise.fileno(), 1)
     os.dup2(noise.fileno(), 2)
@@ -73,10 +86,14 @@ def _inputs(
 
 def read_input(path: Path) -> Input:
     """A kept input: `<hash>-<name>.z`."""
-    return path.name.partition("-")[2].removesuffix(".z"), zlib.decompress(path.read_bytes())
+    return path.name.partition("-")[2].removesuffix(".z"), zlib.decompress(
+        path.read_bytes()
+    )
 
 
-def _run(target: Target, folder: Path, base: Path, one: Input, noise: Any) -> tuple[Result, int]:
+def _run(
+    target: Target, folder: Path, base: Path, one: Input, noise: Any
+) -> tuple[Result, int]:
     folder.mkdir()
     os.chdir(folder)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew

@@ -50,7 +50,9 @@ def under(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> R
     def installed(tag: str) -> Path:
         return vendor.install(tag, tmp_path_factory.mktemp(tag))
 
-    def run(tag: str, *words: object, **facts: object) -> subprocess.CompletedProcess[str]:
+    def run(
+        tag: str, *words: object, **facts: object
+    ) -> subprocess.CompletedProcess[str]:
         chip = {"chip": "hailo10h"} if tag in vendor.LATER else {"pybind": "new"}
         env = vendor.environment(tag, installed(tag), **{**chip, **facts})
         return whisper_hailo(*words, env=env)

@@ -14,7 +14,9 @@ from whisper_hailo.backends.hailo.faults import STATUS_NAMES
 from whisper_hailo.backends.hailo.hef_file import ARCHES
 
 if not REPOSITORY:
-    pytest.skip("HAILORT_GIT names no git copy of hailo-ai/hailort", allow_module_level=True)
+    pytest.skip(
+        "HAILORT_GIT names no git copy of hailo-ai/hailort", allow_module_level=True
+    )
 
 TAGS = pytest.mark.parametrize("tag", [*EARLIER, *LATER])
 PROTO = "hailort/libhailort/hef.proto"
@@ -36,7 +38,9 @@ def test_statuses_all_exist_in_the_newest() -> None:
 def test_pybind11_and_numpy(tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Since 2.12 it knows NumPy 2."""
     monkeypatch.setattr(sys, "version_info", (3, 11, 2))
-    pinned = re.search(r"Version 2\.(\d+)", text(tag, "hailort/cmake/external/pybind11.cmake"))
+    pinned = re.search(
+        r"Version 2\.(\d+)", text(tag, "hailort/cmake/external/pybind11.cmake")
+    )
     assert pinned is not None
     assert knows_numpy_2(tag) == (int(pinned.group(1)) >= 12)
 
@@ -64,7 +68,9 @@ def test_our_hefs_have_the_fields_of_theirs(tag: str) -> None:
     def compare(ours: str, name: str) -> None:
         seen.add(ours)
         for field, number, kind, repeated in fields(ours):
-            if number not in theirs[name]:  # files within files came later, their checksums with 5
+            if (
+                number not in theirs[name]
+            ):  # files within files came later, their checksums with 5
                 assert tag in EARLIER
                 assert field in {"resources", "xxhash"}
                 continue
@@ -82,7 +88,9 @@ def test_our_hefs_have_the_fields_of_theirs(tag: str) -> None:
 def _same(ours: str, theirs: str) -> bool:
     """Numbers of enumerations are whole numbers."""
     names = {"u32": "uint32", "u64": "uint64", "str": "string"}
-    return theirs == names.get(ours, ours) or (ours == "u32" and theirs.startswith("Proto"))
+    return theirs == names.get(ours, ours) or (
+        ours == "u32" and theirs.startswith("Proto")
+    )
 
 
 def _messages(proto: str) -> dict[str, dict[int, tuple[str, bool]]]:
@@ -92,5 +100,7 @@ def _messages(proto: str) -> dict[str, dict[int, tuple[str, bool]]]:
     found = {}
     for name, body in re.findall(r"message (\w+) \{(.*?)\}", code, re.DOTALL):
         entries = re.findall(r"(repeated\s+)?([\w.]+)\s+\w+ = (\d+);", body)
-        found[name] = {int(number): (kind, bool(several)) for several, kind, number in entries}
+        found[name] = {
+            int(number): (kind, bool(several)) for several, kind, number in entries
+        }
     return found

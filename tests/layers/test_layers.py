@@ -16,7 +16,9 @@ from tests.standin.make_hef import decoder_network, encoder_network, hef
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 if not REPOSITORY:
-    pytest.skip("HAILORT_GIT names no git copy of hailo-ai/hailort", allow_module_level=True)
+    pytest.skip(
+        "HAILORT_GIT names no git copy of hailo-ai/hailort", allow_module_level=True
+    )
 
 SPEECH = sorted((unpack_clips() / "unseen").glob("*.ogg"))[0]
 
@@ -35,9 +37,14 @@ def test_an_encoder_on_the_chip_gives_the_text_of_the_cpu(
     assert result.stdout == files.text
 
 
-def test_both_halves_on_chip_give_same_text_on_either_kind(files: Files, under: Run) -> None:
+def test_both_halves_on_chip_give_same_text_on_either_kind(
+    files: Files, under: Run
+) -> None:
     texts = []
-    for tag, (encoder, decoder) in ((EARLIER[-1], files.earlier), (LATER[-1], files.later)):
+    for tag, (encoder, decoder) in (
+        (EARLIER[-1], files.earlier),
+        (LATER[-1], files.later),
+    ):
         halves = ("--encoder", encoder, "--decoder", decoder)
         result = under(tag, "transcribe", "--model", files.model, *halves, SPEECH)
         assert result.returncode == 0, result.stderr
@@ -94,12 +101,32 @@ def test_a_binding_that_does_not_know_numpy_2(
 @pytest.mark.parametrize(
     ("tag", "fail", "expected"),
     [
-        ("v4.23.0", {"scan": "HAILO_DRIVER_OPERATION_FAILED"}, "HAILO_DRIVER_OPERATION_FAILED"),
-        ("v4.23.0", {"vdevice": "HAILO_INVALID_DRIVER_VERSION"}, "install all of one release"),
-        ("v4.23.0", {"vdevice": "HAILO_OUT_OF_PHYSICAL_DEVICES"}, "another program holds"),
-        ("v4.20.0", {"configure": "HAILO_INVALID_HEF"}, "for another chip or for a newer HailoRT"),
+        (
+            "v4.23.0",
+            {"scan": "HAILO_DRIVER_OPERATION_FAILED"},
+            "HAILO_DRIVER_OPERATION_FAILED",
+        ),
+        (
+            "v4.23.0",
+            {"vdevice": "HAILO_INVALID_DRIVER_VERSION"},
+            "install all of one release",
+        ),
+        (
+            "v4.23.0",
+            {"vdevice": "HAILO_OUT_OF_PHYSICAL_DEVICES"},
+            "another program holds",
+        ),
+        (
+            "v4.20.0",
+            {"configure": "HAILO_INVALID_HEF"},
+            "for another chip or for a newer HailoRT",
+        ),
         ("v4.21.0", {"load": "HAILO_HEF_FILE_CORRUPTED"}, "HAILO_HEF_FILE_CORRUPTED"),
-        ("v4.21.0", {"configure": "HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE"}, "this chip is another"),
+        (
+            "v4.21.0",
+            {"configure": "HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE"},
+            "this chip is another",
+        ),
         ("v5.2.0", {"vdevice": "HAILO_DEVICE_IN_USE"}, "another program holds"),
         ("v5.2.0", {"vdevice": "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE"}, "try again"),
     ],
@@ -130,7 +157,9 @@ def test_a_chip_that_is_lost_is_opened_again(
 
 
 @pytest.mark.parametrize("tag", ["v4.23.0", "v5.2.0"])
-def test_a_driver_that_hangs_when_it_is_released(files: Files, under: Run, tag: str) -> None:
+def test_a_driver_that_hangs_when_it_is_released(
+    files: Files, under: Run, tag: str
+) -> None:
     """The text is out, and the program ends all the same."""
     result = under(tag, *_words(files, tag), hang=["release"])
     assert (result.returncode, result.stdout) == (6, files.text)
@@ -138,6 +167,8 @@ def test_a_driver_that_hangs_when_it_is_released(files: Files, under: Run, tag: 
 
 
 def test_auto_without_a_chip_that_answers(files: Files, under: Run) -> None:
-    result = under("v4.23.0", "transcribe", "-v", "--model", files.model, DEMO, hang=["scan"])
+    result = under(
+        "v4.23.0", "transcribe", "-v", "--model", files.model, DEMO, hang=["scan"]
+    )
     assert (result.returncode, result.stdout) == (0, files.text)
     assert "on the CPU, looking for chips did not end within 20 s" in result.stderr

@@ -46,15 +46,22 @@ def install(tag: str, folder: Path) -> Path:
     for path in _OURS:
         shutil.copy(path, folder)
     for name in ("netaddr", "netifaces"):  # for Ethernet boards
-        (folder / f"{name}.py").write_text("def __getattr__(name):\n    return object\n")
+        (folder / f"{name}.py").write_text(
+            "def __getattr__(name):\n    return object\n"
+        )
     return folder
 
 
 def environment(tag: str, folder: Path, **facts: object) -> dict[str, str]:
     """Variables of a process under an installed layer; see `extension/layer_facts.py`."""
     of_release = {"version": tag.removeprefix("v"), "statuses": statuses(tag)}
-    return {"PYTHONPATH": str(folder), "LAYER_FACTS": json.dumps({**of_release, **facts})}
+    return {
+        "PYTHONPATH": str(folder),
+        "LAYER_FACTS": json.dumps({**of_release, **facts}),
+    }
 
 
 def _git(*words: str) -> bytes:
-    return subprocess.run(["git", "-C", REPOSITORY, *words], capture_output=True, check=True).stdout
+    return subprocess.run(
+        ["git", "-C", REPOSITORY, *words], capture_output=True, check=True
+    ).stdout

@@ -60,9 +60,19 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment outside of the checkout, with the locks and the wheel."""
     home = tmp_path_factory.mktemp("home") / "environment"
     venv.create(home, with_pip=True)
-    pip = [home / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    locks = [word for name in LOCKS for word in ("-r", ROOT / "requirements" / f"{name}.txt")]
-    index = {name: value for name, value in os.environ.items() if name != "PIP_NO_INDEX"}
+    pip = [
+        home / "bin" / "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]
+    locks = [
+        word for name in LOCKS for word in ("-r", ROOT / "requirements" / f"{name}.txt")
+    ]
+    index = {
+        name: value for name, value in os.environ.items() if name != "PIP_NO_INDEX"
+    }
     subprocess.run([*pip, "--require-hashes", *locks], check=True, cwd=home, env=index)
     subprocess.run([*pip, "--no-index", the("whl")], check=True, cwd=home)
     return home
@@ -70,7 +80,10 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def own(environment: Path) -> dict[str, str]:
     """Variables of a user who has nothing but this environment."""
-    return {"PATH": f"{environment / 'bin'}:{os.environ['PATH']}", "HOME": str(environment)}
+    return {
+        "PATH": f"{environment / 'bin'}:{os.environ['PATH']}",
+        "HOME": str(environment),
+    }
 
 
 def run(environment: Path, *words: str) -> str:
@@ -89,10 +102,16 @@ def test_wheel_has_program_its_model_and_its_pages_and_no_tests(
     (info,) = (name for name in roots if name.endswith(".dist-info"))
     (data,) = (name for name in roots if name.endswith(".data"))
     assert roots == {"whisper_hailo", info, data}
-    assert {f"whisper_hailo/assets/{name}.flac" for name in ("demo", "jfk")} <= wheel.keys()
+    assert {
+        f"whisper_hailo/assets/{name}.flac" for name in ("demo", "jfk")
+    } <= wheel.keys()
     assert "whisper_hailo/py.typed" in wheel
     assert f"{info}/licenses/LICENSE" in wheel
-    share = {name.removeprefix(f"{data}/data/share/") for name in wheel if name.startswith(data)}
+    share = {
+        name.removeprefix(f"{data}/data/share/")
+        for name in wheel
+        if name.startswith(data)
+    }
     assert share == {
         "man/man1/whisper-hailo.1",
         "bash-completion/completions/whisper-hailo",
@@ -102,9 +121,17 @@ def test_wheel_has_program_its_model_and_its_pages_and_no_tests(
 
 
 @pytest.mark.parametrize("suffix", ["whl", "gz"])
-def test_nothing_strays_into_the_packages(suffix: str, request: pytest.FixtureRequest) -> None:
-    names: dict[str, int] = request.getfixturevalue({"whl": "wheel", "gz": "sdist"}[suffix])
-    stray = [name for name in names if "__pycache__" in name or name.startswith(("tests/", "."))]
+def test_nothing_strays_into_the_packages(
+    suffix: str, request: pytest.FixtureRequest
+) -> None:
+    names: dict[str, int] = request.getfixturevalue(
+        {"whl": "wheel", "gz": "sdist"}[suffix]
+    )
+    stray = [
+        name
+        for name in names
+        if "__pycache__" in name or name.startswith(("tests/", "."))
+    ]
     assert [name for name in stray if name != ".gitignore"] == []
     assert [name for name, size in names.items() if size > LARGEST_MIB << 20] == []
     assert the(suffix).stat().st_size < MOST_MIB << 20
@@ -115,23 +142,33 @@ def test_the_sdist_gives_the_same_wheel(tmp_path: Path) -> None:
         file.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
     words = ["-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again"]
-    subprocess.run([sys.executable, *words], cwd=source, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, *words], cwd=source, check=True, capture_output=True
+    )
     built = the("whl")
     assert (tmp_path / "again" / built.name).read_bytes() == built.read_bytes()
 
 
-@pytest.mark.parametrize(("name", "module"), [("tools", "compile.py"), ("lab", "cli/evaluate.py")])
+@pytest.mark.parametrize(
+    ("name", "module"), [("tools", "compile.py"), ("lab", "cli/evaluate.py")]
+)
 def test_wheel_of_another_distribution_has_it_alone(name: str, module: str) -> None:
     with zipfile.ZipFile(other(name)) as file:
         names = file.namelist()
-    assert {path.split("/")[0].partition("-")[0] for path in names} == {f"whisper_hailo_{name}"}
+    assert {path.split("/")[0].partition("-")[0] for path in names} == {
+        f"whisper_hailo_{name}"
+    }
     assert f"whisper_hailo_{name}/{module}" in names
-    assert [path for path in names if "__pycache__" in path or path.endswith(".toml")] == []
+    assert [
+        path for path in names if "__pycache__" in path or path.endswith(".toml")
+    ] == []
 
 
 def test_the_wheel_transcribes_in_an_empty_environment(environment: Path) -> None:
     assert run(environment, "--version").startswith("whisper-hailo ")
-    (demo,) = environment.glob("lib/python3*/site-packages/whisper_hailo/assets/demo.flac")
+    (demo,) = environment.glob(
+        "lib/python3*/site-packages/whisper_hailo/assets/demo.flac"
+    )
     text = run(environment, "transcribe", "--model", "micro", "-q", str(demo))
     assert text.split() == demo.with_suffix(".txt").read_text(encoding="utf-8").split()
 
@@ -160,7 +197,9 @@ def test_three_wheels_install_together(environment: Path) -> None:
     pip = environment / "bin" / "pip"
     # With their dependencies: each wheel must find the others, and nothing else, that it needs.
     wheels = [other(name) for name in OTHERS]
-    subprocess.run([pip, "install", "--quiet", "--no-index", *wheels], check=True, cwd=environment)
+    subprocess.run(
+        [pip, "install", "--quiet", "--no-index", *wheels], check=True, cwd=environment
+    )
     subprocess.run([pip, "check"], check=True, cwd=environment)
     listed = run(environment, "--help")
     for heading, commands in OTHERS.values():
@@ -169,7 +208,9 @@ def test_three_wheels_install_together(environment: Path) -> None:
             assert f"whisper-hailo {command}" in run(environment, command, "--help")
 
 
-def test_the_pages_of_the_manual_and_shells_are_where_they_look(environment: Path) -> None:
+def test_the_pages_of_the_manual_and_shells_are_where_they_look(
+    environment: Path,
+) -> None:
     page = environment / "share" / "man" / "man1" / "whisper-hailo.1"
     assert page.read_text(encoding="utf-8").startswith(".TH WHISPER")
     words = ["bash", "-c", 'source "$1"; complete -p whisper-hailo', "bash"]
@@ -180,7 +221,14 @@ def test_the_pages_of_the_manual_and_shells_are_where_they_look(environment: Pat
 
 @pytest.fixture
 def server(environment: Path) -> Iterator[int]:
-    words = ["whisper-hailo", "serve", "--model", "micro", "--http", f"127.0.0.1:{PORT}"]
+    words = [
+        "whisper-hailo",
+        "serve",
+        "--model",
+        "micro",
+        "--http",
+        f"127.0.0.1:{PORT}",
+    ]
     process = subprocess.Popen(words, cwd=environment, env=own(environment))
     yield PORT
     process.terminate()

@@ -80,7 +80,13 @@ LARGE_V3_TURBO = {
 }
 """Large-v3-turbo's true dimensions: its encoder alone passes 2 GB in float32."""
 
-ENGLISH = {**TINY, "vocab_size": 51864, "d_model": 64, "encoder_layers": 1, "decoder_layers": 1}
+ENGLISH = {
+    **TINY,
+    "vocab_size": 51864,
+    "d_model": 64,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+}
 ENGLISH |= {"encoder_attention_heads": 1, "decoder_attention_heads": 1}
 """An English-only vocabulary at reduced width."""
 

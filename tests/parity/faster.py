@@ -28,7 +28,9 @@ GREEDY = {
 def load(folder: Path) -> WhisperModel:
     """The checkpoint in float32, converted into a folder."""
     write_ctranslate2(CHECKPOINT, folder / "micro")
-    return WhisperModel(str(folder / "micro"), device="cpu", compute_type="float32", cpu_threads=1)
+    return WhisperModel(
+        str(folder / "micro"), device="cpu", compute_type="float32", cpu_threads=1
+    )
 
 
 def said(model: WhisperModel, audio: Any, **options: Any) -> list[Any]:
@@ -44,7 +46,9 @@ def hear_as_ours(patch: pytest.MonkeyPatch) -> None:
     """
     encode, heard_last = WhisperModel.encode, [np.zeros(0, np.float32)]
 
-    def numbered(_: FeatureExtractor, waveform: Any, padding: int = 160, **__: Any) -> Any:
+    def numbered(
+        _: FeatureExtractor, waveform: Any, padding: int = 160, **__: Any
+    ) -> Any:
         heard_last[:] = [waveform]
         n_frames = (waveform.size + padding) // 160
         return np.tile(np.arange(n_frames, dtype=np.float32), (80, 1))

@@ -23,7 +23,8 @@ from whisper_hailo_lab.formats.ggml import openai_name
 ROOT = Path(__file__).parents[2]
 CHECKPOINT = Path(
     os.environ.get(
-        "WHISPER_HAILO_PARITY_MODEL", ROOT / "src" / "whisper_hailo" / "assets" / "micro"
+        "WHISPER_HAILO_PARITY_MODEL",
+        ROOT / "src" / "whisper_hailo" / "assets" / "micro",
     )
 )
 
@@ -91,10 +92,14 @@ def distance(
     """
     eot = get_tokenizer(multilingual=True).eot
     pairs = itertools.zip_longest(*texts, fillvalue=eot)
-    shared = [one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)]
+    shared = [
+        one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)
+    ]
     one, other = ((*text, eot)[len(shared)] for text in texts)
     with torch.no_grad():
-        logits = model.decoder(torch.tensor([[*prompt, *shared]]), model.encoder(mel[None]))[0, -1]
+        logits = model.decoder(
+            torch.tensor([[*prompt, *shared]]), model.encoder(mel[None])
+        )[0, -1]
     return abs(float(logits[one] - logits[other]))
 
 

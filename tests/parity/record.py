@@ -39,9 +39,13 @@ def openai_whisper() -> dict[str, Any]:
     torch.set_num_threads(1)
     model = openai.load()
     return {
-        "windows": {name: _decoded(model, case) for name, case in cases.WINDOWS.items()},
+        "windows": {
+            name: _decoded(model, case) for name, case in cases.WINDOWS.items()
+        },
         "languages": [_languages(model, *clip) for clip in cases.LANGUAGES],
-        "minutes": {name: _transcribed(model, case) for name, case in cases.MINUTES.items()},
+        "minutes": {
+            name: _transcribed(model, case) for name, case in cases.MINUTES.items()
+        },
     }
 
 
@@ -66,7 +70,9 @@ def _decoded(model: Any, case: cases.Window) -> dict[str, Any]:
 
 
 def _languages(model: Any, folder: str, number: int) -> dict[str, float]:
-    _, found = whisper.detect_language(model, openai.mel_of(speech.window(folder, number)))
+    _, found = whisper.detect_language(
+        model, openai.mel_of(speech.window(folder, number))
+    )
     likely = [(code, p) for code, p in found.items() if p >= LIKELY]
     return dict(sorted(likely, key=lambda pair: -pair[1]))
 
@@ -123,7 +129,9 @@ def faster_whisper() -> dict[str, Any]:
         }
 
 
-def _said(model: Any, case: cases.Window | cases.Minute, **options: Any) -> list[dict[str, Any]]:
+def _said(
+    model: Any, case: cases.Window | cases.Minute, **options: Any
+) -> list[dict[str, Any]]:
     options |= cases.SEARCHES[case.search][1]
     return [
         {
@@ -141,7 +149,12 @@ def _said(model: Any, case: cases.Window | cases.Minute, **options: Any) -> list
 
 
 def _word(text: str, start_s: float, end_s: float, probability: float) -> list[Any]:
-    return [text, round(float(start_s), 2), round(float(end_s), 2), round(float(probability), 4)]
+    return [
+        text,
+        round(float(start_s), 2),
+        round(float(end_s), 2),
+        round(float(probability), 4),
+    ]
 
 
 def transformers() -> dict[str, Any]:
@@ -162,7 +175,9 @@ def transformers() -> dict[str, Any]:
         tokens = np.concatenate([_prefix(model.generation_config, case), new], axis=1)
         features = reference.encode(model, mel)
         logits = reference.logits(model, tokens, features, None)[0]
-        columns = np.random.RandomState(number).choice(logits.shape[1], N_COLUMNS, replace=False)
+        columns = np.random.RandomState(number).choice(
+            logits.shape[1], N_COLUMNS, replace=False
+        )
         found |= {
             f"{name}: tokens": tokens[0],
             f"{name}: features": features[0, ::EVERY],

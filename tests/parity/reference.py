@@ -9,7 +9,9 @@ from transformers import WhisperForConditionalGeneration
 
 
 @torch.no_grad()
-def encode(model: WhisperForConditionalGeneration, mel: NDArray[np.float32]) -> NDArray[np.float32]:
+def encode(
+    model: WhisperForConditionalGeneration, mel: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Encoder features `(batch, n_frames / 2, d_model)` of `mel (batch, n_mels, n_frames)`.
 
     Transformers' own forward takes 30 s and nothing else, so its layers are called one by one.
@@ -44,6 +46,8 @@ def logits(
     return result
 
 
-def relative_difference(got: NDArray[np.float32], expected: NDArray[np.float32]) -> float:
+def relative_difference(
+    got: NDArray[np.float32], expected: NDArray[np.float32]
+) -> float:
     """Largest difference over max(1, largest reference value)."""
     return float(np.abs(got - expected).max() / max(1.0, float(np.abs(expected).max())))

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("faster_whisper", reason="parity with faster-whisper needs it")
-pytest.importorskip("torch", reason="the parity tests' clips come with a model of torch's")
+pytest.importorskip(
+    "torch", reason="the parity tests' clips come with a model of torch's"
+)
 
 from tests.parity import faster, openai
 from tests.parity.faster import said
@@ -63,14 +65,21 @@ def windows(n_clips: int = N_CLIPS) -> list[Any]:
 def heard(ours: Transcriber, audio: Any, **options: Any) -> Transcript:
     strategy = "seek" if options.get("timestamps") else "consecutive"
     plan = replace(WHOLE_WINDOWS, strategy=strategy)
-    return ours.transcribe(audio, DecodingOptions(thresholds=NO_THRESHOLDS, **options), long=plan)
+    return ours.transcribe(
+        audio, DecodingOptions(thresholds=NO_THRESHOLDS, **options), long=plan
+    )
 
 
 @pytest.mark.parametrize("timestamps", [False, True], ids=["text", "timestamps"])
 @pytest.mark.parametrize("beam_size", [1, 5], ids=["greedy", "beam"])
 @pytest.mark.parametrize("prompt", [None, PROMPT], ids=["plain", "prompt"])
 def test_the_same_text(
-    ours: Transcriber, theirs: Any, *, timestamps: bool, beam_size: int, prompt: str | None
+    ours: Transcriber,
+    theirs: Any,
+    *,
+    timestamps: bool,
+    beam_size: int,
+    prompt: str | None,
 ) -> None:
     for audio in windows():
         expected = said(
@@ -82,8 +91,13 @@ def test_the_same_text(
             prompts=PromptOptions(initial_prompt=prompt),
         )  # fmt: skip
         if timestamps:
-            assert got.text == " ".join(segment.text.strip() for segment in expected).strip()
-            assert [s.start_s for s in got.segments] == pytest.approx([s.start for s in expected])
+            assert (
+                got.text
+                == " ".join(segment.text.strip() for segment in expected).strip()
+            )
+            assert [s.start_s for s in got.segments] == pytest.approx(
+                [s.start for s in expected]
+            )
         else:
             # Where micro writes times unasked, they seek by them; ours takes the window as one.
             begin = ours.tokenizer.special.timestamp_begin
@@ -96,14 +110,20 @@ def test_the_same_text(
 def test_words_begin_where_theirs_do(ours: Transcriber, theirs: Any) -> None:
     n_words = 0
     for audio in windows(8):
-        expected = [w for s in said(theirs, audio, word_timestamps=True) for w in s.words]
+        expected = [
+            w for s in said(theirs, audio, word_timestamps=True) for w in s.words
+        ]
         got = [
             word
-            for segment in heard(ours, audio, timestamps=True, word_timestamps=True).segments
+            for segment in heard(
+                ours, audio, timestamps=True, word_timestamps=True
+            ).segments
             for word in segment.words
         ]
         assert [word.text for word in got] == [word.word for word in expected]
-        starts = np.array([[a.start_s, b.start] for a, b in zip(got, expected, strict=True)])
+        starts = np.array(
+            [[a.start_s, b.start] for a, b in zip(got, expected, strict=True)]
+        )
         assert np.abs(starts[:, 0] - starts[:, 1]).max(initial=0.0) <= WORD_S
         n_words += len(got)
     assert n_words > 40
@@ -121,7 +141,9 @@ class CTranslate2Beam:
     Over ten minutes one of 168 segments differs by that: a phrase that micro says twice.
     """
 
-    def __init__(self, eot: int, eot_boost: float, beam_size: int, patience: float) -> None:
+    def __init__(
+        self, eot: int, eot_boost: float, beam_size: int, patience: float
+    ) -> None:
         assert eot_boost == 0.0
         self.eot, self.size = eot, beam_size
         self.wanted = max(1, round(beam_size * patience))
@@ -135,17 +157,25 @@ class CTranslate2Beam:
         candidates = sorted(
             (
                 (
-                    hypothesis.extended(token, float(row.logits[token]) - row.logsumexp, self.eot),
+                    hypothesis.extended(
+                        token, float(row.logits[token]) - row.logsumexp, self.eot
+                    ),
                     index,
                 )
-                for index, (hypothesis, row) in enumerate(zip(self.live, ruled, strict=True))
-                for token in map(int, np.argpartition(-row.logits, 2 * self.size)[: 2 * self.size])
+                for index, (hypothesis, row) in enumerate(
+                    zip(self.live, ruled, strict=True)
+                )
+                for token in map(
+                    int, np.argpartition(-row.logits, 2 * self.size)[: 2 * self.size]
+                )
                 if row.logits[token] > -np.inf
             ),
             key=lambda candidate: -candidate[0].sum_logprob,
         )[: 2 * self.size]
         self.finished += [one for one, _ in candidates[: self.size] if one.done]
-        kept = [candidate for candidate in candidates if not candidate[0].done][: self.size]
+        kept = [candidate for candidate in candidates if not candidate[0].done][
+            : self.size
+        ]
         self.live = [one for one, _ in kept]
         return [source for _, source in kept] if self.running else []
 
@@ -172,7 +202,9 @@ def test_minutes_by_timestamps(
     their_rule: bool,
 ) -> None:
     if their_rule:
-        monkeypatch.setattr("whisper_hailo.decoding.search.loop.BeamChoice", CTranslate2Beam)
+        monkeypatch.setattr(
+            "whisper_hailo.decoding.search.loop.BeamChoice", CTranslate2Beam
+        )
     audio = speech.minutes(duration_s)
     expected = [
         segment
@@ -191,12 +223,16 @@ def test_minutes_by_timestamps(
         spelled = [(w.text, w.start_s) for s in got.segments for w in s.words]
         reference = [(w.word, w.start) for s in expected for w in s.words]
         assert [text for text, _ in spelled] == [text for text, _ in reference]
-        assert [at for _, at in spelled] == pytest.approx([at for _, at in reference], abs=WORD_S)
+        assert [at for _, at in spelled] == pytest.approx(
+            [at for _, at in reference], abs=WORD_S
+        )
 
 
 def test_the_same_language(ours: Transcriber, theirs: Any) -> None:
     for audio in windows(3):
         language, probability, _ = theirs.detect_language(audio)
-        got = ours.transcribe(audio, DecodingOptions(language="auto"), long=WHOLE_WINDOWS)
+        got = ours.transcribe(
+            audio, DecodingOptions(language="auto"), long=WHOLE_WINDOWS
+        )
         assert got.language == language
         assert got.language_probs[language] == pytest.approx(probability, abs=1e-4)

@@ -29,17 +29,24 @@ def windows() -> list[FloatArray]:
 
 
 def _extractor(n_mels: int) -> Any:
-    transformers = pytest.importorskip("transformers", reason="parity needs transformers")
+    transformers = pytest.importorskip(
+        "transformers", reason="parity needs transformers"
+    )
     return transformers.WhisperFeatureExtractor(feature_size=n_mels)
 
 
 @MEL_BINS
 def test_filters_of_transformers(n_mels: int) -> None:
-    assert np.abs(mel_filters(n_mels) - _extractor(n_mels).mel_filters.T).max() < FILTER_TOLERANCE
+    assert (
+        np.abs(mel_filters(n_mels) - _extractor(n_mels).mel_filters.T).max()
+        < FILTER_TOLERANCE
+    )
 
 
 @MEL_BINS
-def test_log_mel_of_transformers_in_numpy(n_mels: int, windows: list[FloatArray]) -> None:
+def test_log_mel_of_transformers_in_numpy(
+    n_mels: int, windows: list[FloatArray]
+) -> None:
     extractor = _extractor(n_mels)
     for audio in windows:
         (expected,) = extractor._np_extract_fbank_features(audio[None], "cpu")
@@ -47,7 +54,9 @@ def test_log_mel_of_transformers_in_numpy(n_mels: int, windows: list[FloatArray]
 
 
 @MEL_BINS
-def test_log_mel_of_transformers_in_torch(n_mels: int, windows: list[FloatArray]) -> None:
+def test_log_mel_of_transformers_in_torch(
+    n_mels: int, windows: list[FloatArray]
+) -> None:
     pytest.importorskip("torch", reason="parity needs torch")
     extractor = _extractor(n_mels)
     for audio in windows:
@@ -63,7 +72,9 @@ def test_filters_of_openai_whisper(n_mels: int) -> None:
     if path is None and spec is not None and spec.origin is not None:
         path = str(Path(spec.origin).parent / "assets" / "mel_filters.npz")
     if path is None:
-        pytest.skip("openai-whisper is not installed and OPENAI_WHISPER_MEL_FILTERS is not set")
+        pytest.skip(
+            "openai-whisper is not installed and OPENAI_WHISPER_MEL_FILTERS is not set"
+        )
     with np.load(path) as published:
         difference = np.abs(mel_filters(n_mels) - published[f"mel_{n_mels}"]).max()
     assert difference < FILTER_TOLERANCE

@@ -28,7 +28,9 @@ SHOWN = 5e-5
 
 @pytest.mark.parametrize("name", ["openai_whisper", "faster_whisper"])
 def test_texts_and_times_are_what_they_say(name: str) -> None:
-    kept, today = (list(leaves(tree)) for tree in (cases.golden(name), getattr(record, name)()))
+    kept, today = (
+        list(leaves(tree)) for tree in (cases.golden(name), getattr(record, name)())
+    )
     assert [path for path, _ in kept] == [path for path, _ in today]
     for (path, expected), (_, got) in zip(kept, today, strict=True):
         if isinstance(expected, float):
@@ -37,7 +39,9 @@ def test_texts_and_times_are_what_they_say(name: str) -> None:
             assert got == expected, path
 
 
-def leaves(tree: Any, path: tuple[object, ...] = ()) -> Iterator[tuple[tuple[object, ...], Any]]:
+def leaves(
+    tree: Any, path: tuple[object, ...] = ()
+) -> Iterator[tuple[tuple[object, ...], Any]]:
     """Whatever is no list and no dictionary, with the way to it."""
     if isinstance(tree, dict | list):
         for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
@@ -53,4 +57,6 @@ def test_features_and_logits_are_what_it_computes(name: str) -> None:
         assert sorted(kept) == sorted(today)
         for key, expected in kept.items():
             largest = np.abs(expected).max()
-            np.testing.assert_allclose(today[key], expected, rtol=0, atol=ROUNDING * largest)
+            np.testing.assert_allclose(
+                today[key], expected, rtol=0, atol=ROUNDING * largest
+            )

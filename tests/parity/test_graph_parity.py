@@ -24,7 +24,9 @@ from whisper_hailo.core.spec import ModelSpec
 torch = pytest.importorskip("torch", reason="parity with Transformers needs torch")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # theirs, not ours
-    pytest.importorskip("transformers", reason="parity with Transformers needs transformers")
+    pytest.importorskip(
+        "transformers", reason="parity with Transformers needs transformers"
+    )
     from tests.parity import checkpoints, reference
 
 if TYPE_CHECKING:
@@ -62,7 +64,9 @@ def make_pair(tmp_path: Path) -> MakePair:
     ) -> Pair:
         model = checkpoints.save_random(tmp_path / "checkpoint", config, **save)
         out = tmp_path / "model"
-        spec = convert_checkpoint(tmp_path / "checkpoint", out, options or ConvertOptions("none"))
+        spec = convert_checkpoint(
+            tmp_path / "checkpoint", out, options or ConvertOptions("none")
+        )
         return Pair(model, out, spec)
 
     return make
@@ -93,7 +97,9 @@ def _check_greedy(pair: Pair, features: NDArray[np.float32], tolerance: float) -
     """40 greedy steps for each pad target, real zero rows on Transformers' side."""
     for pad_to in PADS:
         tokens, got = _greedy(pair, features, pad_to)
-        expected = reference.logits(pair.torch_model, np.array([tokens]), features, pad_to)
+        expected = reference.logits(
+            pair.torch_model, np.array([tokens]), features, pad_to
+        )
         difference = reference.relative_difference(got, expected[0, 2:])
         assert difference < tolerance, f"pad target {pad_to}: {difference}"
 
@@ -108,7 +114,9 @@ def test_encoder_of_any_length(make_pair: MakePair, n_frames: int) -> None:
     assert reference.relative_difference(got, expected) < FEATURES
     if n_frames == 3000:
         with torch.no_grad():
-            own = pair.torch_model.model.encoder(torch.from_numpy(mel)).last_hidden_state
+            own = pair.torch_model.model.encoder(
+                torch.from_numpy(mel)
+            ).last_hidden_state
         assert reference.relative_difference(got, own.numpy()) < FEATURES
 
 
@@ -122,7 +130,9 @@ def test_encoder_of_any_length(make_pair: MakePair, n_frames: int) -> None:
     ],
     ids=["small", "tiny", "english", "turbo"],
 )
-def test_end_to_end(make_pair: MakePair, config: dict[str, object], n_frames: int) -> None:
+def test_end_to_end(
+    make_pair: MakePair, config: dict[str, object], n_frames: int
+) -> None:
     """Encoder and 40 greedy steps; each side uses its own features."""
     pair = make_pair(config)
     mel = _mel(pair.spec, n_frames)
@@ -136,27 +146,40 @@ def test_end_to_end(make_pair: MakePair, config: dict[str, object], n_frames: in
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_checkpoints(make_pair: MakePair, dtype: str) -> None:
     pair = make_pair(checkpoints.SMALL, dtype=getattr(torch, dtype))
-    _check_greedy(pair, reference.encode(pair.torch_model, _mel(pair.spec, 500)), LOGITS)
+    _check_greedy(
+        pair, reference.encode(pair.torch_model, _mel(pair.spec, 500)), LOGITS
+    )
 
 
 def test_sharded_checkpoint(make_pair: MakePair) -> None:
     pair = make_pair(checkpoints.SMALL, max_shard_size="1MB")
     assert len(pair.spec.source.sha256) > 4
-    _check_greedy(pair, reference.encode(pair.torch_model, _mel(pair.spec, 500)), LOGITS)
+    _check_greedy(
+        pair, reference.encode(pair.torch_model, _mel(pair.spec, 500)), LOGITS
+    )
 
 
 def test_untied_projection(make_pair: MakePair) -> None:
     pair = make_pair({**checkpoints.SMALL, "tie_word_embeddings": False})
-    weights = pair.torch_model.proj_out.weight, pair.torch_model.model.decoder.embed_tokens.weight
+    weights = (
+        pair.torch_model.proj_out.weight,
+        pair.torch_model.model.decoder.embed_tokens.weight,
+    )
     assert not torch.equal(*weights)
-    _check_greedy(pair, reference.encode(pair.torch_model, _mel(pair.spec, 500)), LOGITS)
+    _check_greedy(
+        pair, reference.encode(pair.torch_model, _mel(pair.spec, 500)), LOGITS
+    )
 
 
 def test_prefill_batches_and_left_padding(make_pair: MakePair) -> None:
     """One batch of two true lengths, two prompt lengths and two pad targets."""
     pair = make_pair(checkpoints.SMALL)
     features = reference.encode(pair.torch_model, _mel(pair.spec, 800, batch=2))
-    prompts, lengths, pads = ([1, 2, 3, 4, 5], [6, 7]), np.array([400, 123]), (1500, 700)
+    prompts, lengths, pads = (
+        ([1, 2, 3, 4, 5], [6, 7]),
+        np.array([400, 123]),
+        (1500, 700),
+    )
     continuation = [[10, 11, 12], [20, 21, 22]]
     with CachedDecoder(pair.directory, pair.spec, threads=2) as decoder:
         state = decoder.start(features, tuple(Padding(pad) for pad in pads), lengths)
@@ -178,8 +201,12 @@ def test_prefill_batches_and_left_padding(make_pair: MakePair) -> None:
         assert reference.relative_difference(got, expected) < LOGITS
 
 
-@pytest.mark.parametrize(("quantize", "tolerance"), [("int8", INT8_LOGITS), ("int4", INT4_LOGITS)])
-def test_quantised_decoder(make_pair: MakePair, quantize: str, tolerance: float) -> None:
+@pytest.mark.parametrize(
+    ("quantize", "tolerance"), [("int8", INT8_LOGITS), ("int4", INT4_LOGITS)]
+)
+def test_quantised_decoder(
+    make_pair: MakePair, quantize: str, tolerance: float
+) -> None:
     pair = make_pair(checkpoints.TINY, ConvertOptions(quantize=quantize))
     features = reference.encode(pair.torch_model, _mel(pair.spec, 500))
     _check_greedy(pair, features, tolerance)
@@ -187,7 +214,9 @@ def test_quantised_decoder(make_pair: MakePair, quantize: str, tolerance: float)
 
 @pytest.mark.parametrize("half", [False, True])
 def test_quantised_encoder(make_pair: MakePair, half: bool) -> None:
-    pair = make_pair(checkpoints.SMALL, ConvertOptions("none", encoder_quantize="int8", half=half))
+    pair = make_pair(
+        checkpoints.SMALL, ConvertOptions("none", encoder_quantize="int8", half=half)
+    )
     mel = _mel(pair.spec, 1000)
     with OnnxEncoder(pair.directory, pair.spec, threads=2) as encoder:
         got = encoder.encode(mel)

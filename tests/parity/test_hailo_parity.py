@@ -29,7 +29,9 @@ from whisper_hailo.core.spec import ModelSpec
 torch = pytest.importorskip("torch", reason="parity with Transformers needs torch")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # theirs, not ours
-    pytest.importorskip("transformers", reason="parity with Transformers needs transformers")
+    pytest.importorskip(
+        "transformers", reason="parity with Transformers needs transformers"
+    )
     from tests.parity import checkpoints, reference
 
 if TYPE_CHECKING:
@@ -72,18 +74,25 @@ class Pair:
 
     def session(self, part: int) -> onnxruntime.InferenceSession:
         path = self.directory / self.spec.hailo[part].file
-        return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(
+            str(path), providers=["CPUExecutionProvider"]
+        )
 
 
 @pytest.fixture(
-    scope="module", params=[*CONFIGS, *(pytest.param(name, marks=NOT_ASKED_FOR) for name in FULL)]
+    scope="module",
+    params=[*CONFIGS, *(pytest.param(name, marks=NOT_ASKED_FOR) for name in FULL)],
 )
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+def pair(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Pair:
     config, options = (CONFIGS | FULL)[request.param]
     directory = tmp_path_factory.mktemp(request.param)
     model = checkpoints.save_random(directory / "checkpoint", config)
     out = directory / "model"
-    spec = convert_checkpoint(directory / "checkpoint", out, ConvertOptions("none", hailo=options))
+    spec = convert_checkpoint(
+        directory / "checkpoint", out, ConvertOptions("none", hailo=options)
+    )
     return Pair(model, out, spec)
 
 
@@ -106,7 +115,9 @@ def _cached(
     with CachedDecoder(pair.directory, pair.spec, threads=2) as decoder:
         state = decoder.start(features, (Padding(None),))
         for position in range(tokens.shape[1]):
-            out, state = decoder.step(tokens[:, position : position + 1], state, np.array([0]))
+            out, state = decoder.step(
+                tokens[:, position : position + 1], state, np.array([0])
+            )
             rows.append(out.logits[:, 0].copy())
     return rows
 
@@ -115,7 +126,9 @@ def test_decoder(pair: Pair) -> None:
     """Against the cached decoder and against Transformers, at every position."""
     shapes = pair.spec.hailo[1].inputs
     rng = np.random.default_rng(1)
-    mel = rng.standard_normal((1, pair.spec.dims.n_mels, 2 * shapes["encoder_hidden_states"][1]))
+    mel = rng.standard_normal(
+        (1, pair.spec.dims.n_mels, 2 * shapes["encoder_hidden_states"][1])
+    )
     features = reference.encode(pair.torch_model, mel.astype(np.float32))
     tokens = rng.integers(0, pair.spec.dims.n_vocab, shapes["decoder_input_ids"])
     feed = {"decoder_input_ids": tokens, "encoder_hidden_states": features}
@@ -126,6 +139,8 @@ def test_decoder(pair: Pair) -> None:
     ]
     expected = reference.logits(pair.torch_model, tokens, features, None)
     difference = reference.relative_difference(got, expected)
-    sys.stdout.write(f"logits: {max(cached):.1e} from cached, {difference:.1e} from Transformers\n")
+    sys.stdout.write(
+        f"logits: {max(cached):.1e} from cached, {difference:.1e} from Transformers\n"
+    )
     assert max(cached) < TOLERANCE, f"position {int(np.argmax(cached))}"
     assert difference < TOLERANCE

@@ -30,7 +30,9 @@ pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # theirs, not ours
     pytest.importorskip("numba", reason="OpenAI Whisper's alignment needs numba")
-    whisper = pytest.importorskip("whisper", reason="parity with OpenAI Whisper needs it")
+    whisper = pytest.importorskip(
+        "whisper", reason="parity with OpenAI Whisper needs it"
+    )
     from tests.parity import openai
 
 pytestmark = openai.THEIR_WARNINGS
@@ -50,8 +52,12 @@ def same_mel(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both programs draw the likeliest token, for their generators cannot draw the same."""
-    monkeypatch.setattr(sys.modules["whisper.decoding"], "Categorical", openai.Likeliest)
-    monkeypatch.setattr(SampledChoice, "draw_token", lambda _, logits, __: int(logits.argmax()))
+    monkeypatch.setattr(
+        sys.modules["whisper.decoding"], "Categorical", openai.Likeliest
+    )
+    monkeypatch.setattr(
+        SampledChoice, "draw_token", lambda _, logits, __: int(logits.argmax())
+    )
 
 
 @pytest.fixture
@@ -109,8 +115,13 @@ def minutes() -> Iterator[Any]:
     """Any two of past, words and search meet in a minute; longer ones have all three."""
     for past, words, beam_size in itertools.product(PASTS, (False, True), (1, 5)):
         if openai.LONG_S > 60 or (words == (beam_size == 5)) == (past != "conditioned"):
-            name = ("words" if words else "segments", "beam" if beam_size > 1 else "greedy")
-            yield pytest.param(*PASTS[past], words, beam_size, id="-".join((past, *name)))
+            name = (
+                "words" if words else "segments",
+                "beam" if beam_size > 1 else "greedy",
+            )
+            yield pytest.param(
+                *PASTS[past], words, beam_size, id="-".join((past, *name))
+            )
 
 
 @pytest.mark.usefixtures("same_mel", "knows_times", "no_chance", "their_fallback")
@@ -130,7 +141,9 @@ def test_minutes_by_timestamps(
 ) -> None:
     options = DecodingOptions(
         timestamps=True,
-        prompts=PromptOptions(condition_on_previous_text=conditioned, initial_prompt=PROMPT),
+        prompts=PromptOptions(
+            condition_on_previous_text=conditioned, initial_prompt=PROMPT
+        ),
         word_timestamps=words,
         search=SearchOptions(
             beam_size=beam_size, retry_beam_size=1, temperatures=temperatures, best_of=1
@@ -162,11 +175,19 @@ def tokens_of_other_windows(
     for segment in expected["segments"]:
         if segment["text"].strip():
             yours[segment["seek"]] += tuple(segment["tokens"])
-    return {at: (mine[at], yours[at]) for at in sorted(mine | yours) if mine[at] != yours[at]}
+    return {
+        at: (mine[at], yours[at])
+        for at in sorted(mine | yours)
+        if mine[at] != yours[at]
+    }
 
 
 def the_same_segments(
-    got: Transcript, expected: dict[str, Any], *, words: bool, but_of: Collection[int] = ()
+    got: Transcript,
+    expected: dict[str, Any],
+    *,
+    words: bool,
+    but_of: Collection[int] = (),
 ) -> None:
     reference = [
         segment
@@ -178,14 +199,20 @@ def the_same_segments(
     assert [s.start_s for s in segments] == pytest.approx(
         [s["start"] for s in reference], abs=WORD_S
     )
-    assert [round(s.window_start_s * 100) for s in segments] == [s["seek"] for s in reference]
+    assert [round(s.window_start_s * 100) for s in segments] == [
+        s["seek"] for s in reference
+    ]
     assert [s.temperature for s in segments] == [s["temperature"] for s in reference]
     if words:
         starts = [word.start_s for segment in segments for word in segment.words]
-        reference_starts = [word["start"] for segment in reference for word in segment["words"]]
+        reference_starts = [
+            word["start"] for segment in reference for word in segment["words"]
+        ]
         assert starts == pytest.approx(reference_starts, abs=WORD_S)
         spelled = [word.text for segment in segments for word in segment.words]
-        assert spelled == [word["word"] for segment in reference for word in segment["words"]]
+        assert spelled == [
+            word["word"] for segment in reference for word in segment["words"]
+        ]
 
 
 @pytest.mark.usefixtures("same_mel")
@@ -198,5 +225,7 @@ def test_minutes_without_timestamps(ours: Transcriber, theirs: Any) -> None:
     found: dict[int, list[str]] = defaultdict(list)
     for segment in got.segments:  # sentences of each window
         found[round(segment.window_start_s * 100)].append(segment.text)
-    reference = {s["seek"]: s["text"].strip() for s in expected["segments"] if s["text"].strip()}
+    reference = {
+        s["seek"]: s["text"].strip() for s in expected["segments"] if s["text"].strip()
+    }
     assert {frame: " ".join(texts) for frame, texts in found.items()} == reference

@@ -21,7 +21,9 @@ torch = pytest.importorskip("torch", reason="parity with OpenAI Whisper needs to
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # theirs, not ours
     pytest.importorskip("numba", reason="OpenAI Whisper's alignment needs numba")
-    whisper = pytest.importorskip("whisper", reason="parity with OpenAI Whisper needs it")
+    whisper = pytest.importorskip(
+        "whisper", reason="parity with OpenAI Whisper needs it"
+    )
     from tests.parity import openai
 
 pytestmark = openai.THEIR_WARNINGS
@@ -80,7 +82,9 @@ def test_the_same_tokens(
         timestamps=timestamps,
         search=mine,
         thresholds=NO_THRESHOLDS,
-        prompts=PromptOptions(initial_prompt=prompts.get("prompt"), prefix=prompts.get("prefix")),
+        prompts=PromptOptions(
+            initial_prompt=prompts.get("prompt"), prefix=prompts.get("prefix")
+        ),
     )
     reference = whisper.DecodingOptions(
         language="en", without_timestamps=not timestamps, fp16=False, **prompts, **yours
@@ -99,8 +103,12 @@ def test_the_same_tokens(
             assert whole[: len(only(got))] == only(got)
         segment = got.segments[0]
         assert segment.avg_logprob == pytest.approx(expected.avg_logprob, abs=LOGPROB)
-        assert segment.no_speech_prob == pytest.approx(expected.no_speech_prob, abs=1e-4)
-        assert segment.compression_ratio == pytest.approx(expected.compression_ratio, abs=1e-6)
+        assert segment.no_speech_prob == pytest.approx(
+            expected.no_speech_prob, abs=1e-4
+        )
+        assert segment.compression_ratio == pytest.approx(
+            expected.compression_ratio, abs=1e-6
+        )
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -110,4 +110,6 @@ LANGUAGES: Final = (("seen", 0), ("german", 0), ("german", 1))
 
 def golden(name: str) -> Any:
     """A reference's answers, as they were recorded."""
-    return json.loads((Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads(
+        (Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8")
+    )

@@ -27,10 +27,16 @@ def with_compiler(env: dict[str, str] | None = None, **wishes: str) -> dict[str,
         wishes: `version`, `fail` (`stage:how`) of the stand-in.
     """
     named = {f"STANDIN_{name.upper()}": value for name, value in wishes.items()}
-    return {**(dict(os.environ) if env is None else env), "PYTHONPATH": str(FOLDER), **named}
+    return {
+        **(dict(os.environ) if env is None else env),
+        "PYTHONPATH": str(FOLDER),
+        **named,
+    }
 
 
-def with_chip(machine: Path, env: dict[str, str] | None = None, **facts: object) -> dict[str, str]:
+def with_chip(
+    machine: Path, env: dict[str, str] | None = None, **facts: object
+) -> dict[str, str]:
     """An environment in which the stand-in for Hailo's binding is installed.
 
     Args:
@@ -66,4 +72,6 @@ def chip_here(patch: pytest.MonkeyPatch) -> Iterator[Any]:
     finally:
         for name in [name for name in sys.modules if name.split(".")[0] == BINDING]:
             _IMPORTED[name] = sys.modules.pop(name)
-        _IMPORTED.pop(f"{BINDING}.genai", None)  # it asks for a version when it is imported
+        _IMPORTED.pop(
+            f"{BINDING}.genai", None
+        )  # it asks for a version when it is imported

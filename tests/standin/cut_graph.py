@@ -23,7 +23,11 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
 def cut(
-    path: Path, name: str, starts: list[str], ends: list[str], extra: tuple[str, ...] = ()
+    path: Path,
+    name: str,
+    starts: list[str],
+    ends: list[str],
+    extra: tuple[str, ...] = (),
 ) -> Network:
     """Cut a graph as the compiler does.
 
@@ -49,7 +53,10 @@ def cut(
             for i, entry in enumerate(entries)
         },
         "outputs": {
-            f"{name}/{_layer(i, len(results))}": {"tensor": value, "shape": shapes[value]}
+            f"{name}/{_layer(i, len(results))}": {
+                "tensor": value,
+                "shape": shapes[value],
+            }
             for i, value in enumerate(results)
         },
     }
@@ -67,13 +74,21 @@ def hef(
     """A HEF with these networks; the same networks and weights give the same bytes."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
-        facts = {"arch": arch, "networks": {name: network for name, network, _ in networks}}
+        facts = {
+            "arch": arch,
+            "networks": {name: network for name, network, _ in networks},
+        }
         archive.writestr(zipfile.ZipInfo("facts.json", _LONG_AGO), json.dumps(facts))
         for i, (_, _, graph) in enumerate(networks):
             archive.writestr(zipfile.ZipInfo(f"{i}.onnx", _LONG_AGO), graph)
-    nets = [Net(name, _shapes(f["inputs"]), _shapes(f["outputs"])) for name, f, _ in networks]
+    nets = [
+        Net(name, _shapes(f["inputs"]), _shapes(f["outputs"]))
+        for name, f, _ in networks
+    ]
     compiler = "3.33.0" if arch.startswith("hailo8") else "5.1.0"
-    wish = Wish(nets, arch, version, compiler, mapping=content.getvalue(), weights=weights)
+    wish = Wish(
+        nets, arch, version, compiler, mapping=content.getvalue(), weights=weights
+    )
     wish.resources = resources or {}
     return hef_bytes(wish)
 

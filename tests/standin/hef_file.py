@@ -126,7 +126,9 @@ def hef_bytes(wish: Wish) -> bytes:
         _fill(hef.network_groups.add(), net, wish)
     offset = len(wish.weights) - PADDING
     for name, content in wish.resources.items():
-        hef.resources.add(name=name, offset=offset, size=len(content), xxhash=_xxh3(content))
+        hef.resources.add(
+            name=name, offset=offset, size=len(content), xxhash=_xxh3(content)
+        )
         offset += len(content)
     more = b"".join(wish.resources.values())
     return with_header(hef.SerializeToString(), wish.version, wish.weights, more)
@@ -137,7 +139,9 @@ def with_header(proto: bytes, version: int, weights: bytes, more: bytes = b"") -
     body = proto if version == 0 else proto + weights + more
     common = struct.pack(">III", MAGIC, version, len(proto))
     if version == 0:
-        return common + bytes(4) + hashlib.md5(body, usedforsecurity=False).digest() + body
+        return (
+            common + bytes(4) + hashlib.md5(body, usedforsecurity=False).digest() + body
+        )
     if version == 1:
         return common + struct.pack(">IQI", zlib.crc32(body), len(weights), 0) + body
     if version == 2:
@@ -168,19 +172,25 @@ def fields(message: str) -> list[tuple[str, int, str, bool]]:
 @cache
 def classes() -> dict[str, Any]:
     """Message classes of the format."""
-    file = descriptor_pb2.FileDescriptorProto(name="standin_hef.proto", package="standin")
+    file = descriptor_pb2.FileDescriptorProto(
+        name="standin_hef.proto", package="standin"
+    )
     file.syntax = "proto3"
     for name in MESSAGES:
         message = file.message_type.add(name=name)
         for key, number, kind, repeated in fields(name):
-            entry = message.field.add(name=key, number=number, label=3 if repeated else 1)
+            entry = message.field.add(
+                name=key, number=number, label=3 if repeated else 1
+            )
             entry.type = KINDS.get(kind, 11)
             if kind not in KINDS:
                 entry.type_name = f".standin.{kind}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"standin.{name}"))
+        name: message_factory.GetMessageClass(
+            pool.FindMessageTypeByName(f"standin.{name}")
+        )
         for name in MESSAGES
     }
 
@@ -205,7 +215,9 @@ def _network(place: Any, net: Net, wish: Wish) -> None:
     place.metadata.name = net.name
     place.metadata.transposed = wish.transposed == "network"
     place.networks_names.append(net.name)
-    place.fused.names.extend(net.outputs)  # which count for nothing, as `has` is not set
+    place.fused.names.extend(
+        net.outputs
+    )  # which count for nothing, as `has` is not set
     if not wish.ops:
         place.sorted_outputs_order.extend(net.outputs)
     for index in range(net.contexts):

@@ -36,7 +36,9 @@ def encoder_network(model: Path, name: str = "micro-whisper-encoder-10s") -> Net
 
 
 def decoder_network(
-    model: Path, positions: str = "host", name: str = "micro-whisper-decoder-fixed-sequence"
+    model: Path,
+    positions: str = "host",
+    name: str = "micro-whisper-decoder-fixed-sequence",
 ) -> Network:
     """The decoder up to the four chunks, from behind the embedding or from the tokens' rows."""
     form = _form(model, "decoder")

@@ -10,7 +10,10 @@ from hypothesis import HealthCheck, settings
 
 # Neither the machine's speed nor chance decides whether a property holds.
 settings.register_profile(
-    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "steady",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("steady")
 

@@ -19,7 +19,9 @@ def tone(rate_hz: int, seconds: float = 1.0, hz: float = 440.0) -> NDArray[np.fl
     return 0.5 * np.sin(2 * np.pi * hz * np.arange(round(rate_hz * seconds)) / rate_hz)
 
 
-def write(path: Path, samples: NDArray[Any], rate_hz: int = 16_000, **kwargs: str) -> Path:
+def write(
+    path: Path, samples: NDArray[Any], rate_hz: int = 16_000, **kwargs: str
+) -> Path:
     soundfile.write(path, samples, rate_hz, **kwargs)
     return path
 
@@ -38,7 +40,12 @@ def noisy_speech(seconds: float) -> NDArray[np.float64]:
 
 
 def write_media(
-    path: Path, codec: str, rate_hz: int, *, seconds: float = 3.0, layout: str = "stereo"
+    path: Path,
+    codec: str,
+    rate_hz: int,
+    *,
+    seconds: float = 3.0,
+    layout: str = "stereo",
 ) -> Path:
     """A tone on all channels, encoded by FFmpeg."""
     av = pytest.importorskip("av", reason="needs the media extra")
@@ -52,7 +59,9 @@ def write_media(
             part = samples[:, start * n_channels : (start + 1024) * n_channels]
             frame = av.AudioFrame.from_ndarray(part, format="flt", layout=layout)
             frame.sample_rate, frame.pts = rate_hz, start
-            container.mux([packet for f in fit.resample(frame) for packet in stream.encode(f)])
+            container.mux(
+                [packet for f in fit.resample(frame) for packet in stream.encode(f)]
+            )
         container.mux(stream.encode(None))
     return path
 

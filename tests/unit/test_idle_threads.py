@@ -23,7 +23,9 @@ program.main()
 def test_numpy_threads_rest_before_numpy_is_imported(chosen: str) -> None:
     """The user has the last word."""
     chosen_by_user = {"OPENBLAS_THREAD_TIMEOUT": chosen} if chosen else {}
-    inherited = {name: value for name, value in os.environ.items() if "OPENBLAS" not in name}
+    inherited = {
+        name: value for name, value in os.environ.items() if "OPENBLAS" not in name
+    }
     found = subprocess.run(
         [sys.executable, "-c", CODE], env=inherited | chosen_by_user, capture_output=True,
         text=True, check=True,

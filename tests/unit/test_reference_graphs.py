@@ -48,7 +48,9 @@ def test_encoder(tmp_path: Path, golden: Golden) -> None:
         assert _difference(encoder.encode(golden["mel"]), golden["features"]) < FEATURES
 
 
-@pytest.mark.parametrize(("quantize", "tolerance"), [("none", LOGITS), ("int8", INT8_LOGITS)])
+@pytest.mark.parametrize(
+    ("quantize", "tolerance"), [("none", LOGITS), ("int8", INT8_LOGITS)]
+)
 def test_decoder_step_by_step(
     tmp_path: Path, golden: Golden, quantize: str, tolerance: float
 ) -> None:

@@ -38,7 +38,9 @@ Heard = Callable[[cases.Window | cases.Minute], Transcript]
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[Transcriber]:
-    with Transcriber.from_model("micro", quantize="none", window_s=30, threads=1) as transcriber:
+    with Transcriber.from_model(
+        "micro", quantize="none", window_s=30, threads=1
+    ) as transcriber:
         yield transcriber
 
 
@@ -52,7 +54,9 @@ def heard(ours: Transcriber) -> Heard:
         strategy = "seek" if isinstance(case, cases.Minute) else "consecutive"
         with counted_near_ties("none") as ties:
             transcript = ours.transcribe(
-                case.audio(), case.options(), long=replace(WHOLE_WINDOWS, strategy=strategy)
+                case.audio(),
+                case.options(),
+                long=replace(WHOLE_WINDOWS, strategy=strategy),
             )
         assert not ties, "another processor may choose otherwise"
         return transcript
@@ -64,11 +68,17 @@ def heard(ours: Transcriber) -> Heard:
 def test_a_window_is_decoded_as_by_openai_whisper(heard: Heard, name: str) -> None:
     expected = cases.golden("openai_whisper")["windows"][name]
     segments = heard(cases.WINDOWS[name]).segments
-    assert [token for segment in segments for token in segment.tokens] == expected["tokens"]
+    assert [token for segment in segments for token in segment.tokens] == expected[
+        "tokens"
+    ]
     assert " ".join(segment.text for segment in segments) == expected["text"]
     for segment in segments:
-        assert segment.avg_logprob == pytest.approx(expected["avg_logprob"], abs=ROUNDING)
-        assert segment.no_speech_prob == pytest.approx(expected["no_speech_prob"], abs=ROUNDING)
+        assert segment.avg_logprob == pytest.approx(
+            expected["avg_logprob"], abs=ROUNDING
+        )
+        assert segment.no_speech_prob == pytest.approx(
+            expected["no_speech_prob"], abs=ROUNDING
+        )
         assert segment.compression_ratio == pytest.approx(expected["compression_ratio"])
 
 
@@ -84,12 +94,18 @@ def test_a_window_is_decoded_as_by_faster_whisper(heard: Heard, name: str) -> No
 
 
 @pytest.mark.parametrize("clip", range(len(cases.LANGUAGES)))
-def test_languages_are_as_likely_as_for_openai_whisper(ours: Transcriber, clip: int) -> None:
+def test_languages_are_as_likely_as_for_openai_whisper(
+    ours: Transcriber, clip: int
+) -> None:
     expected = cases.golden("openai_whisper")["languages"][clip]
     audio = speech.window(*cases.LANGUAGES[clip])
-    got = ours.transcribe(audio, DecodingOptions(language="auto", max_new_tokens=1)).language_probs
+    got = ours.transcribe(
+        audio, DecodingOptions(language="auto", max_new_tokens=1)
+    ).language_probs
     assert next(iter(got)) == next(iter(expected))
-    assert {code: got[code] for code in expected} == pytest.approx(expected, abs=ROUNDING)
+    assert {code: got[code] for code in expected} == pytest.approx(
+        expected, abs=ROUNDING
+    )
 
 
 @pytest.mark.slow
@@ -101,10 +117,14 @@ def test_languages_are_as_likely_as_for_openai_whisper(ours: Transcriber, clip: 
         for name in cases.golden(reference)["minutes"]
     ],
 )
-def test_segments_and_words_of_a_minute_are_theirs(heard: Heard, reference: str, name: str) -> None:
+def test_segments_and_words_of_a_minute_are_theirs(
+    heard: Heard, reference: str, name: str
+) -> None:
     expected = cases.golden(reference)["minutes"][name]
     segments = heard(cases.MINUTES[name]).segments
-    assert [segment.text for segment in segments] == [one["text"].strip() for one in expected]
+    assert [segment.text for segment in segments] == [
+        one["text"].strip() for one in expected
+    ]
     assert times(segments) == times_of(expected)
     if reference == "openai_whisper":
         starts = [segment.window_start_s for segment in segments]
@@ -115,15 +135,20 @@ def test_segments_and_words_of_a_minute_are_theirs(heard: Heard, reference: str,
     assert [word.text for word in words] == [text for text, *_ in theirs]
     for index, got in enumerate(("start_s", "end_s"), start=1):
         found = [getattr(word, got) for word in words]
-        assert found == pytest.approx([word[index] for word in theirs], abs=HALF_A_HUNDREDTH_S)
+        assert found == pytest.approx(
+            [word[index] for word in theirs], abs=HALF_A_HUNDREDTH_S
+        )
     probabilities = [word.probability for word in words]
-    assert probabilities == pytest.approx([word[3] for word in theirs], abs=SHOWN + ROUNDING)
+    assert probabilities == pytest.approx(
+        [word[3] for word in theirs], abs=SHOWN + ROUNDING
+    )
 
 
 def times(segments: Any) -> Any:
     """Starts and ends, compared as hundredths of a second."""
     return pytest.approx(
-        np.array([(segment.start_s, segment.end_s) for segment in segments]), abs=HALF_A_HUNDREDTH_S
+        np.array([(segment.start_s, segment.end_s) for segment in segments]),
+        abs=HALF_A_HUNDREDTH_S,
     )
 
 
@@ -152,7 +177,9 @@ def test_features_and_logits_are_those_of_transformers(
     features = encoder.encode(log_mel(cases.WINDOWS[name].audio())[None])
     close(features[0, :: features.shape[1] // len(kind["features"])], kind["features"])
     state = decoder.start(features, (Padding(None),))
-    output, _ = decoder.step(kind["tokens"][None], state, np.arange(kind["tokens"].size))
+    output, _ = decoder.step(
+        kind["tokens"][None], state, np.arange(kind["tokens"].size)
+    )
     logits = output.logits[0]
     close(logits[:, kind["columns"]], kind["logits"])
     close(logits.max(axis=-1), kind["largest"])

@@ -27,7 +27,9 @@ class OpenAiWhisper(WholeModel):
         return {"engine": "torch", "fp16": False} | self._options()
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
-        result = self._model.transcribe(audio, language=language, fp16=False, **self._options())
+        result = self._model.transcribe(
+            audio, language=language, fp16=False, **self._options()
+        )
         return SystemResult(
             text=str(result["text"]).strip(),
             n_tokens=sum(len(segment["tokens"]) for segment in result["segments"]),

@@ -10,7 +10,12 @@ from pathlib import Path
 
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-GRAPHS = ("encoder_model", "decoder_model", "decoder_with_past_model", "decoder_model_merged")
+GRAPHS = (
+    "encoder_model",
+    "decoder_model",
+    "decoder_with_past_model",
+    "decoder_model_merged",
+)
 
 
 def main() -> None:

@@ -23,7 +23,9 @@ def main() -> None:
         segments = found["merged_segments"] if found else []
         result = {
             "name": Path(path).stem,
-            "turns": [[item["start"], item["end"], str(item["speaker"])] for item in segments],
+            "turns": [
+                [item["start"], item["end"], str(item["speaker"])] for item in segments
+            ],
             "audio_s": info.frames / info.samplerate,
             "processor_s": taken_s,
             "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

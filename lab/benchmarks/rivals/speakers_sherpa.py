@@ -16,11 +16,17 @@ def main() -> None:
     threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
     config = sherpa_onnx.OfflineSpeakerDiarizationConfig(
         segmentation=sherpa_onnx.OfflineSpeakerSegmentationModelConfig(
-            pyannote=sherpa_onnx.OfflineSpeakerSegmentationPyannoteModelConfig(model=segmentation),
+            pyannote=sherpa_onnx.OfflineSpeakerSegmentationPyannoteModelConfig(
+                model=segmentation
+            ),
             num_threads=threads,
         ),
-        embedding=sherpa_onnx.SpeakerEmbeddingExtractorConfig(model=embedding, num_threads=threads),
-        clustering=sherpa_onnx.FastClusteringConfig(num_clusters=-1, threshold=float(threshold)),
+        embedding=sherpa_onnx.SpeakerEmbeddingExtractorConfig(
+            model=embedding, num_threads=threads
+        ),
+        clustering=sherpa_onnx.FastClusteringConfig(
+            num_clusters=-1, threshold=float(threshold)
+        ),
     )
     diarization = sherpa_onnx.OfflineSpeakerDiarization(config)
     for path in paths:

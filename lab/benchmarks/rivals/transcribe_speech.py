@@ -67,7 +67,9 @@ def open_openai_whisper(chosen: argparse.Namespace) -> Transcribe:
             without_timestamps=not chosen.timestamps,
             beam_size=None if chosen.beam == 1 else chosen.beam,
         )
-        return result["language"], [(s["start"], s["end"], s["text"]) for s in result["segments"]]
+        return result["language"], [
+            (s["start"], s["end"], s["text"]) for s in result["segments"]
+        ]
 
     return transcribe
 
@@ -89,7 +91,9 @@ def open_whisper_cpp(chosen: argparse.Namespace) -> Transcribe:
 
     def transcribe(audio: FloatArray, language: str | None) -> tuple[str, Segments]:
         # What it detects with a model that knows one language has no meaning.
-        found = "en" if is_english else language or model.auto_detect_language(audio)[0][0]
+        found = (
+            "en" if is_english else language or model.auto_detect_language(audio)[0][0]
+        )
         segments = model.transcribe(audio, language=found)
         return found, [(s.t0 / 100, s.t1 / 100, f" {s.text}") for s in segments]
 
@@ -126,7 +130,9 @@ def main() -> None:
     model = Path(chosen.model).name.removesuffix(".pt").removesuffix(".ggml")
     model = model.removeprefix("ct2-").removeprefix("openai-")
     times = "timestamps" if chosen.timestamps else "text"
-    name = f"{chosen.system}-{model}-{compute}_beam{chosen.beam}_{chosen.language}_{times}"
+    name = (
+        f"{chosen.system}-{model}-{compute}_beam{chosen.beam}_{chosen.language}_{times}"
+    )
     path = chosen.out / f"{name}.jsonl"
     known = {line.key for line in read_transcripts(path)} if path.is_file() else set()
     transcribe = SYSTEMS[chosen.system](chosen)

@@ -14,7 +14,12 @@ from transformers import (
 
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.harness.worker import answer_orders
-from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult, WholeModel
+from whisper_hailo_lab.systems.protocol import (
+    ComponentWatch,
+    Loading,
+    SystemResult,
+    WholeModel,
+)
 
 WINDOW = 30 * 16_000
 
@@ -40,7 +45,9 @@ class Transformers(WholeModel):
         if case.threads:
             torch.set_num_threads(case.threads)
         self._extractor = WhisperFeatureExtractor.from_pretrained(path)
-        self._tokenizer = PreTrainedTokenizerFast(tokenizer_file=f"{path}/tokenizer.json")
+        self._tokenizer = PreTrainedTokenizerFast(
+            tokenizer_file=f"{path}/tokenizer.json"
+        )
         self._model = watch(
             "model",
             lambda: WhisperForConditionalGeneration.from_pretrained(
@@ -51,7 +58,12 @@ class Transformers(WholeModel):
         return {"engine": "torch"} | self._options()
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
-        texts, n_tokens, mel_ms, eot = [], 0, 0.0, self._model.generation_config.eos_token_id
+        texts, n_tokens, mel_ms, eot = (
+            [],
+            0,
+            0.0,
+            self._model.generation_config.eos_token_id,
+        )
         self._encode_ms = 0.0
         begin = perf_counter()
         for start in range(0, len(audio), WINDOW):

@@ -61,7 +61,9 @@ def read_manifest(folder: Path = CLIPS) -> list[dict[str, Any]]:
 def pack_clips(folder: Path) -> None:
     """Replace each subfolder by an archive of its name."""
     for path in sorted(path for path in folder.iterdir() if path.is_dir()):
-        with zipfile.ZipFile(path.with_suffix(".zip"), "w", zipfile.ZIP_STORED) as archive:
+        with zipfile.ZipFile(
+            path.with_suffix(".zip"), "w", zipfile.ZIP_STORED
+        ) as archive:
             for file in sorted(path.iterdir()):
                 entry = zipfile.ZipInfo(file.name, _NEVER)
                 entry.external_attr = 0o644 << 16

@@ -143,7 +143,9 @@ def resample_rates(
             f"level is {level} and n_resamples {n_resamples}, "
             "expected a level between 0 and 1 and one resample or more"
         )
-    errors = np.array([[score.errors for score in side] for side in sides], dtype=np.int64)
+    errors = np.array(
+        [[score.errors for score in side] for side in sides], dtype=np.int64
+    )
     counts = np.array([score.reference_count for score in sides[0]], dtype=np.int64)
     rng = np.random.default_rng(seed)
     files = rng.integers(0, max(1, counts.size), (n_resamples, counts.size))
@@ -156,7 +158,9 @@ def resample_rates(
     return rates
 
 
-def percentile_interval(values: NDArray[np.float64], level: float) -> tuple[float, float]:
+def percentile_interval(
+    values: NDArray[np.float64], level: float
+) -> tuple[float, float]:
     """Return the bounds of the central interval that holds `level` of the values."""
     low, high = np.quantile(values, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     return float(low), float(high)

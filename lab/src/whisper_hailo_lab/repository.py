@@ -46,5 +46,7 @@ def stand_in_chip() -> Any:  # noqa: ANN401 - a program of the tests
 def stand_in_hefs(model: Path, folder: Path) -> tuple[Path, Path]:
     """Write encoder and decoder HEF of a model directory for the stand-in."""
     sys.path[:0] = [str(ROOT)]
-    hefs: tuple[Path, Path] = import_module("tests.standin.make_hef").write_hefs(model, folder)
+    hefs: tuple[Path, Path] = import_module("tests.standin.make_hef").write_hefs(
+        model, folder
+    )
     return hefs

@@ -89,7 +89,9 @@ class Evaluation:
     ) -> tuple[float, float]:
         """Return the confidence interval of the corpus WER; see `confidence_interval`."""
         scores = [file.words for file in self.files]
-        return confidence_interval(scores, level=level, n_resamples=n_resamples, seed=seed)
+        return confidence_interval(
+            scores, level=level, n_resamples=n_resamples, seed=seed
+        )
 
 
 def score_texts(
@@ -103,7 +105,8 @@ def score_texts(
         language: language code such as `en`; `simple` is the same for all.
     """
     files = tuple(
-        score_file(reference, hypothesis, form, language) for reference, hypothesis in pairs
+        score_file(reference, hypothesis, form, language)
+        for reference, hypothesis in pairs
     )
     return Evaluation(form=form, language=language, files=files)
 

@@ -107,7 +107,8 @@ def format_difference(rate: float, interval: Sequence[float]) -> str:
 def format_score(score: Score) -> str:
     """Return a rate with its counts: `5.0 % (2 S 1 D 0 I of 60)`."""
     return fill_template(
-        "{rate:.1%} ({substitutions} S {deletions} D {insertions} I of {reference_count})", score
+        "{rate:.1%} ({substitutions} S {deletions} D {insertions} I of {reference_count})",
+        score,
     )
 
 

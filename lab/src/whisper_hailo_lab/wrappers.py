@@ -96,7 +96,9 @@ class DecoderWrapper(Closing):
         first: IntArray | None = None,
         alignment: bool = False,
     ) -> tuple[StepOutput, Any]:
-        return self._decoder.step(tokens, state, positions, first=first, alignment=alignment)
+        return self._decoder.step(
+            tokens, state, positions, first=first, alignment=alignment
+        )
 
     def batch_size(self, state: Any) -> int:  # noqa: ANN401
         """Return the number of rows of a state."""

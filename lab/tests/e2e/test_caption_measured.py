@@ -44,13 +44,17 @@ def test_compare_captions(whisper_hailo: Command, tmp_path: Path) -> None:
     assert {path.suffix for path in page.rglob("captions.*")} == {".svg", ".png"}
 
 
-def test_compare_captions_without_a_recording_is_one_line(whisper_hailo: Command) -> None:
+def test_compare_captions_without_a_recording_is_one_line(
+    whisper_hailo: Command,
+) -> None:
     result = whisper_hailo("compare", "captions", "--model", "micro")
     assert result.returncode == 2
     assert "compare captions needs a recording" in one_line(result)
 
 
-def benchmark(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+def benchmark(
+    environment: dict[str, str], *words: str
+) -> subprocess.CompletedProcess[str]:
     """`python -m whisper_hailo_lab.captions` with these words."""
     command = [sys.executable, "-m", "whisper_hailo_lab.captions", *words]
     return subprocess.run(
@@ -64,7 +68,9 @@ def benchmark(environment: dict[str, str], *words: str) -> subprocess.CompletedP
     )
 
 
-def test_faults_lose_and_double_nothing(environment: dict[str, str], tmp_path: Path) -> None:
+def test_faults_lose_and_double_nothing(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     out = tmp_path / "result.json"
     command = ["hour", "same", "--minutes", "0.3", "--loops", "4", "--buffers", "6"]
     command += ["--out", str(out)]

@@ -13,13 +13,23 @@ from tests.e2e.conftest import PATIENCE_S
 
 @pytest.mark.parametrize("streams", [1, 3])
 def test_faults_at_random_points(environment: dict[str, str], streams: int) -> None:
-    command = [sys.executable, "-m", "whisper_hailo_lab.experiments.device_faults", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "whisper_hailo_lab.experiments.device_faults",
+        "--json",
+    ]
     # So many that some recording of each stream has its turn between them.
     n_faults = 12 * streams
     command += ["--faults", str(n_faults), "--seed", "7", "--streams", str(streams)]
     env = {**environment, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     facts = json.loads(done.stdout)

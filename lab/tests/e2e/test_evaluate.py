@@ -14,7 +14,9 @@ from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.table import SYSTEMS
 
 CLIPS = unpack_clips() / "seen"
-SAME_WEIGHTS = [name for name in SYSTEMS if name not in {"ours", "moonshine", "speech2text"}]
+SAME_WEIGHTS = [
+    name for name in SYSTEMS if name not in {"ours", "moonshine", "speech2text"}
+]
 
 
 @pytest.fixture
@@ -46,7 +48,9 @@ def test_figures_of_a_folder(whisper_hailo: Command, folder: Path) -> None:
     assert (folder / "report" / "charts" / "latency.png").stat().st_size > 10_000
 
 
-def test_a_file_that_fails_is_counted_and_told(whisper_hailo: Command, folder: Path) -> None:
+def test_a_file_that_fails_is_counted_and_told(
+    whisper_hailo: Command, folder: Path
+) -> None:
     (folder / "broken.wav").write_bytes(b"no sound")
     (folder / "broken.txt").write_text("words", encoding="utf-8")
     result = whisper_hailo("evaluate", folder, "--model", "micro")
@@ -64,7 +68,9 @@ def test_a_sample_of_librispeech(whisper_hailo: Command, tmp_path: Path) -> None
         lines.append(f"84-121-{number} {path.with_suffix('.txt').read_text().upper()}")
     (chapter / "84-121.trans.txt").write_text("".join(lines), encoding="utf-8")
     out = tmp_path / "samples"
-    result = whisper_hailo("prepare", tmp_path / "dev-clean", out, "--count", 2, "--seed", 1)
+    result = whisper_hailo(
+        "prepare", tmp_path / "dev-clean", out, "--count", 2, "--seed", 1
+    )
     assert result.returncode == 0, result.stderr
     assert "2 of 3 recordings, seed 1" in result.stdout
     assert len(list(out.glob("*.ogg"))) == len(list(out.glob("*.txt"))) == 2
@@ -74,7 +80,10 @@ def test_a_sample_of_librispeech(whisper_hailo: Command, tmp_path: Path) -> None
     ("words", "message"),
     [
         (("evaluate", "/nowhere"), "is no folder and no manifest"),
-        (("evaluate", CLIPS, "--system", "theirs"), "--system is 'theirs', expected one of: ours"),
+        (
+            ("evaluate", CLIPS, "--system", "theirs"),
+            "--system is 'theirs', expected one of: ours",
+        ),
         (("compare", "colour"), "cannot compare 'colour', expected one of: cache"),
         (("compare", "cache"), "compare cache needs a folder"),
         (("report", "/nowhere"), "cannot be read"),

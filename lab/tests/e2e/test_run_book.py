@@ -20,14 +20,18 @@ STUDY_ROWS = 10
 
 
 @pytest.fixture
-def book(environment: dict[str, str], micro_hailo: Path, tmp_path: Path) -> zipfile.ZipFile:
+def book(
+    environment: dict[str, str], micro_hailo: Path, tmp_path: Path
+) -> zipfile.ZipFile:
     """What is sent in."""
     encoder, decoder = write_hefs(micro_hailo, tmp_path / "hefs")
     words = {
         "librispeech": unpack_clips() / "seen", "count": 2, "model": "micro", "threads": 1,
         "out": tmp_path / "book", "encoder": encoder, "decoder": decoder, "assets": micro_hailo,
     }  # fmt: skip
-    options = [part for name, value in words.items() for part in (f"--{name}", str(value))]
+    options = [
+        part for name, value in words.items() for part in (f"--{name}", str(value))
+    ]
     env = with_chip(tmp_path / "machine", {**environment, "RIVALS": ""})
     env["BIN"] = str(Path(sys.executable).parent)
     env["HOME"] = str(tmp_path)  # all that is measured lies below it
@@ -41,27 +45,41 @@ def book(environment: dict[str, str], micro_hailo: Path, tmp_path: Path) -> zipf
     return zipfile.ZipFile(tmp_path / "book/run-book.zip")
 
 
-def test_a_board_is_measured_into_one_file(book: zipfile.ZipFile, tmp_path: Path) -> None:
-    read = {name: book.read(name).decode() for name in book.namelist() if name[-4:] != ".png"}
+def test_a_board_is_measured_into_one_file(
+    book: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    read = {
+        name: book.read(name).decode()
+        for name in book.namelist()
+        if name[-4:] != ".png"
+    }
     steps = read["steps.txt"].splitlines()
     assert [step.partition(":")[0] for step in steps] == [
         "machine", "recordings", "chip", "matrix", "long sentence", "short sentence", "captions",
         "fidelity",
     ]  # fmt: skip
     assert [step for step in steps if not step.endswith(", 0 failed")] == []
-    assert any(check["name"] == "Hailo chip" for check in json.loads(read["doctor.json"])["checks"])
+    assert any(
+        check["name"] == "Hailo chip"
+        for check in json.loads(read["doctor.json"])["checks"]
+    )
 
     records = [json.loads(line) for line in read["run.jsonl"].splitlines()]
     cases = {record["case"] for record in records if record["kind"] == "file"}
     assert len(cases) == STUDY_ROWS
-    assert {"ours HEF encoder + HEF decoder, study", "ours HEF encoder + INT8, study"} <= cases
+    assert {
+        "ours HEF encoder + HEF decoder, study",
+        "ours HEF encoder + INT8, study",
+    } <= cases
     assert all(label in read["report/index.html"] for label in cases)
 
     for name in ("jfk", "short"):
         for kind in ("hef-int8", "hef-hef", "10s-int8", "30s-int8"):
             timing = json.loads(read[f"{name}-{kind}.json"])
             assert timing["iterations"] == 10
-            assert timing["settings"]["encoder"].startswith("hef-") is kind.startswith("hef-")
+            assert timing["settings"]["encoder"].startswith("hef-") is kind.startswith(
+                "hef-"
+            )
             assert timing["stages_ms"]["encode"]["median"] > 0
     last = json.loads(read["captions.jsonl"].splitlines()[-1])
     assert last["event"] == "statistics"

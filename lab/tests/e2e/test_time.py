@@ -14,7 +14,14 @@ def test_json_has_every_stage_and_the_memory(whisper_hailo: Command) -> None:
     printed = json.loads(result.stdout)
     assert printed["text"] == DEMO_TEXT
     stages = printed["stages_ms"]
-    for name in ("mel", "encode", "cross K/V", "first token", "further tokens", "total"):
+    for name in (
+        "mel",
+        "encode",
+        "cross K/V",
+        "first token",
+        "further tokens",
+        "total",
+    ):
         assert stages[name]["n"] == 2
         assert set(stages[name]) == {"mean", "std", "min", "max", "median", "n"}
     assert stages["per token"]["n"] == sum(map(len, printed["token_ms"])) > 20

@@ -15,7 +15,9 @@ from whisper_hailo_lab.runs.records import (
 )
 
 MACHINE = Machine("Test CPU", 2, 8, "x86_64", system="Linux 6.1")
-HEADER = RunHeader("2026-01-02T03:04:05+00:00", MACHINE, {"python": "3.11.7"}, "clips", "ab12", 3)
+HEADER = RunHeader(
+    "2026-01-02T03:04:05+00:00", MACHINE, {"python": "3.11.7"}, "clips", "ab12", 3
+)
 OURS = CaseRecord(
     "whisper-hailo, matched", "ours", "matched", "micro", 1,
     settings={"quantize": "int8"},
@@ -36,7 +38,9 @@ RIVAL = CaseRecord(
 )  # fmt: skip
 
 
-def heard(case: str, key: str, reference: str, hypothesis: str, total_ms: float) -> FileResult:
+def heard(
+    case: str, key: str, reference: str, hypothesis: str, total_ms: float
+) -> FileResult:
     """Two seconds of audio, a tenth of the time in the encoder."""
     return FileResult(
         case, key, "en", 2.0, reference, hypothesis,
@@ -53,7 +57,9 @@ OURS_FILES = (
 )
 RIVAL_FILES = (
     heard(RIVAL.name, "a", "One two three four.", "One two four.", 100.0),
-    replace(heard(RIVAL.name, "b", "Five six.", " ".join(["six"] * 60), 400.0), runaway=True),
+    replace(
+        heard(RIVAL.name, "b", "Five six.", " ".join(["six"] * 60), 400.0), runaway=True
+    ),
     heard(RIVAL.name, "quiet", "", "Thank you.", 100.0),
 )
 CACHE = ComparisonRecord(

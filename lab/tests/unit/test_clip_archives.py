@@ -5,19 +5,29 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from whisper_hailo_lab.clip_archives import MANIFEST, pack_clips, read_manifest, unpack_clips
+from whisper_hailo_lab.clip_archives import (
+    MANIFEST,
+    pack_clips,
+    read_manifest,
+    unpack_clips,
+)
 
 
 def write_clips(folder: Path) -> Path:
     (folder / "seen").mkdir(parents=True)
     (folder / "seen" / "seen-001.txt").write_text("two", encoding="utf-8")
     (folder / "seen" / "seen-000.txt").write_text("one", encoding="utf-8")
-    (folder / MANIFEST).write_text('{"id": "seen-000"}\n{"id": "seen-001"}\n', encoding="utf-8")
+    (folder / MANIFEST).write_text(
+        '{"id": "seen-000"}\n{"id": "seen-001"}\n', encoding="utf-8"
+    )
     return folder
 
 
 def test_packed_clips_of_another_day_are_equal_bytes(tmp_path: Path) -> None:
-    today, yesterday = write_clips(tmp_path / "today"), write_clips(tmp_path / "yesterday")
+    today, yesterday = (
+        write_clips(tmp_path / "today"),
+        write_clips(tmp_path / "yesterday"),
+    )
     os.utime(yesterday / "seen" / "seen-000.txt", (0, 0))
     for folder in (today, yesterday):
         pack_clips(folder)
@@ -29,7 +39,9 @@ def test_unpacked_clips_are_those_that_were_packed(tmp_path: Path) -> None:
     packed = write_clips(tmp_path / "packed")
     pack_clips(packed)
     unpacked = unpack_clips(packed, tmp_path / "out")
-    texts = {path.name: path.read_text(encoding="utf-8") for path in unpacked.rglob("*.*")}
+    texts = {
+        path.name: path.read_text(encoding="utf-8") for path in unpacked.rglob("*.*")
+    }
     assert texts == {"seen-000.txt": "one", "seen-001.txt": "two"}
     unpack_clips.cache_clear()
     assert unpack_clips(packed, tmp_path / "out") == unpacked
@@ -39,6 +51,9 @@ def test_unpacked_clips_are_those_that_were_packed(tmp_path: Path) -> None:
 def test_manifest_names_every_clip_and_its_text() -> None:
     folder = unpack_clips()
     entries = read_manifest()
-    texts = {path.stem: path.read_text(encoding="utf-8").strip() for path in folder.rglob("*.txt")}
+    texts = {
+        path.stem: path.read_text(encoding="utf-8").strip()
+        for path in folder.rglob("*.txt")
+    }
     assert texts == {entry["id"]: entry["text"] for entry in entries}
     assert {path.stem for path in folder.rglob("*.ogg")} == texts.keys()

@@ -16,7 +16,9 @@ def test_run_program_returns_the_exit_code() -> None:
     assert run_program(lambda: 1) == 1
 
 
-def test_run_program_prints_an_error_as_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_program_prints_an_error_as_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def fails() -> None:
         raise ModelError("no such model; convert it")
 

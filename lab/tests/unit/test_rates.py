@@ -18,14 +18,27 @@ from whisper_hailo_lab.rates import (
     resample_rates,
 )
 from whisper_hailo_lab.runs.summary import paired_ratio, stage_ms, summarise_case
-from whisper_hailo_lab.score import Evaluation, FileScore, normalise_text, score_file, score_texts
+from whisper_hailo_lab.score import (
+    Evaluation,
+    FileScore,
+    normalise_text,
+    score_file,
+    score_texts,
+)
 
 
 def drawn(
-    errors: list[list[int]], counts: list[int], level: float, n_resamples: int, seed: int
+    errors: list[list[int]],
+    counts: list[int],
+    level: float,
+    n_resamples: int,
+    seed: int,
 ) -> NDArray[np.float64]:
     sides = [
-        [Score(insertions=wrong, hits=count) for wrong, count in zip(side, counts, strict=True)]
+        [
+            Score(insertions=wrong, hits=count)
+            for wrong, count in zip(side, counts, strict=True)
+        ]
         for side in errors
     ]
     return resample_rates(sides, level, n_resamples, seed)
@@ -38,7 +51,9 @@ def test_every_draw_is_a_corpus_rate_of_as_many_files() -> None:
     found = {(round(a, 6), round(b, 6)) for a, b in rates.T}
     assert found == {(0.5, 1.0), (0.3, 0.0), (round(4 / 12, 6), round(2 / 12, 6))}
     mixed = np.mean(np.isclose(rates[0], 4 / 12))
-    assert mixed == pytest.approx(0.5, abs=0.1)  # each file is drawn as often as the other
+    assert mixed == pytest.approx(
+        0.5, abs=0.1
+    )  # each file is drawn as often as the other
 
 
 def test_draws_without_a_reference_are_left_out() -> None:
@@ -50,8 +65,12 @@ def test_draws_without_a_reference_are_left_out() -> None:
     assert set(single[0]) == {1.0, 3.0}, "one word of a reference is enough"
 
 
-@pytest.mark.parametrize(("level", "low", "high"), [(0.5, 25.0, 75.0), (0.9, 5.0, 95.0)])
-def test_an_interval_holds_its_share_in_the_middle(level: float, low: float, high: float) -> None:
+@pytest.mark.parametrize(
+    ("level", "low", "high"), [(0.5, 25.0, 75.0), (0.9, 5.0, 95.0)]
+)
+def test_an_interval_holds_its_share_in_the_middle(
+    level: float, low: float, high: float
+) -> None:
     assert percentile_interval(np.arange(101.0), level) == pytest.approx((low, high))
 
 
@@ -61,7 +80,9 @@ def test_interval_leaves_out_95_percent_of_a_thousand_draws() -> None:
     assert confidence_interval(scores) == told
     assert confidence_interval(scores, seed=1) != told
     evaluation = Evaluation(
-        "simple", "en", tuple(score_file("a b c d", "a b x", "simple") for _ in range(3))
+        "simple",
+        "en",
+        tuple(score_file("a b c d", "a b x", "simple") for _ in range(3)),
     )
     assert evaluation.wer_interval() == (0.5, 0.5)
 
@@ -74,7 +95,9 @@ def test_hidden_parts_are_the_same_for_differences_and_rates() -> None:
     assert difference_interval(scores, others, seed=1) != told
     words = [Score(substitutions=n % 7, hits=3 * n + 7) for n in range(40)]
     files = tuple(FileScore("", "", one, Score()) for one in words)
-    assert Evaluation("simple", "en", files).wer_interval() == confidence_interval(words)
+    assert Evaluation("simple", "en", files).wer_interval() == confidence_interval(
+        words
+    )
 
 
 def test_without_files_there_is_nothing_to_draw() -> None:
@@ -107,7 +130,10 @@ def test_no_interval_without_a_level_or_a_draw(level: float, n_resamples: int) -
 
 
 def test_one_draw_is_an_interval_of_its_rate() -> None:
-    assert confidence_interval([Score(substitutions=1, hits=3)], n_resamples=1) == (0.25, 0.25)
+    assert confidence_interval([Score(substitutions=1, hits=3)], n_resamples=1) == (
+        0.25,
+        0.25,
+    )
 
 
 def test_words_and_characters_that_are_missing_or_too_many() -> None:
@@ -128,7 +154,10 @@ def test_words_and_characters_that_are_missing_or_too_many() -> None:
 def test_every_file_keeps_its_texts_and_the_evaluation_its_form() -> None:
     found = score_texts([("Ein Haus.", "ein Haus")], "normalised", "de")
     assert (found.form, found.language) == ("normalised", "de")
-    assert (found.files[0].reference, found.files[0].hypothesis) == ("Ein Haus.", "ein Haus")
+    assert (found.files[0].reference, found.files[0].hypothesis) == (
+        "Ein Haus.",
+        "ein Haus",
+    )
     assert found.words.rate == 0.0
 
 
@@ -169,7 +198,9 @@ def test_files_that_failed_or_took_no_time_have_no_ratio() -> None:
     assert paired_ratio(OURS_FILES, untold, "encoder") is None
 
 
-@pytest.mark.parametrize(("what", "ms"), [("total", 10.0), ("encoder", 3.0), ("decoder", 6.0)])
+@pytest.mark.parametrize(
+    ("what", "ms"), [("total", 10.0), ("encoder", 3.0), ("decoder", 6.0)]
+)
 def test_the_decoder_s_time_counts_cross_keys_and_values(what: str, ms: float) -> None:
     assert stage_ms(OURS_FILES[0], what) == pytest.approx(ms)
     assert stage_ms(replace(OURS_FILES[0], stages_ms={}), what) == (

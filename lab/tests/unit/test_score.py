@@ -39,7 +39,10 @@ def distance(expected: list[str], heard: list[str]) -> int:
     for i, left in enumerate(expected, 1):
         previous, row[0] = row[0], i
         for j, right in enumerate(heard, 1):
-            previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, previous + (left != right))
+            previous, row[j] = (
+                row[j],
+                min(row[j] + 1, row[j - 1] + 1, previous + (left != right)),
+            )
     return row[-1]
 
 
@@ -47,7 +50,9 @@ def test_counts_of_each_kind() -> None:
     words = score_file("one two three four", "one too three four five", "simple").words
     assert words == Score(substitutions=1, deletions=0, insertions=1, hits=3)
     assert (words.errors, words.reference_count, words.rate) == (2, 4, 0.5)
-    assert score_file("one two three", "one three", "simple").words == Score(deletions=1, hits=2)
+    assert score_file("one two three", "one three", "simple").words == Score(
+        deletions=1, hits=2
+    )
 
 
 def test_characters_count_blanks() -> None:
@@ -58,7 +63,9 @@ def test_characters_count_blanks() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(expected=WORDS, heard=WORDS)
-def test_words_agree_with_the_edit_distance(expected: list[str], heard: list[str]) -> None:
+def test_words_agree_with_the_edit_distance(
+    expected: list[str], heard: list[str]
+) -> None:
     words = score_file(" ".join(expected), " ".join(heard), "simple").words
     assert words.errors == distance(expected, heard)
     assert words.reference_count == len(expected)
@@ -66,16 +73,23 @@ def test_words_agree_with_the_edit_distance(expected: list[str], heard: list[str
 
 
 def test_simple_keeps_punctuation_and_normalised_does_not() -> None:
-    pair = ("Mr. Smith's colour, um, costs twenty-five dollars!", "mister smith's color costs $25")
+    pair = (
+        "Mr. Smith's colour, um, costs twenty-five dollars!",
+        "mister smith's color costs $25",
+    )
     assert score_file(*pair, "normalised").words.errors == 0
     assert score_file(*pair, "simple").words.errors == 5
     assert normalise_text("  Hello, World!\n", "simple") == "hello, world!"
     wide = score_file("one  two", "one two", "simple")
-    assert (wide.words.errors, wide.characters.deletions) == (0, 1), "blanks are characters"
+    assert (wide.words.errors, wide.characters.deletions) == (0, 1), (
+        "blanks are characters"
+    )
 
 
 def test_line_ends_and_tabs_part_words() -> None:
-    assert score_file("one\ntwo\tthree", "one two  three", "simple").words == Score(hits=3)
+    assert score_file("one\ntwo\tthree", "one two  three", "simple").words == Score(
+        hits=3
+    )
 
 
 def test_other_languages_use_the_basic_normaliser() -> None:
@@ -106,7 +120,9 @@ def test_empty_hypothesis() -> None:
 
 
 def test_corpus_adds_counts_and_mean_averages_rates() -> None:
-    result = score_texts([("a b c d", "a b c d"), ("a b", "a x"), ("", "hm hm hm")], "simple")
+    result = score_texts(
+        [("a b c d", "a b c d"), ("a b", "a x"), ("", "hm hm hm")], "simple"
+    )
     assert result.words == Score(substitutions=1, insertions=3, hits=5)
     assert result.words.rate == pytest.approx(4 / 6)
     assert result.mean_wer == pytest.approx((0 + 1 / 2) / 2)
@@ -175,7 +191,9 @@ def test_unknown_form_is_refused() -> None:
 
 
 @pytest.mark.parametrize("package", ["jiwer", "whisper_normalizer"])
-def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_names_the_extra(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     module.load_normaliser.cache_clear()
     for form in ("normalised", "simple"):
@@ -186,7 +204,9 @@ def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.Mon
 def test_loading_the_normaliser_warns_of_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))  # Warnings come when compiling.
+    monkeypatch.setattr(
+        sys, "pycache_prefix", str(tmp_path)
+    )  # Warnings come when compiling.
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     for name in [name for name in sys.modules if name.startswith("whisper_normalizer")]:
         monkeypatch.delitem(sys.modules, name)
@@ -199,7 +219,8 @@ def test_loading_the_normaliser_warns_of_nothing(
 
 
 TEXTS = st.lists(
-    st.sampled_from(["a", "bc", "bc,", "it's", "42", "four", "um", "...", "A"]), max_size=10
+    st.sampled_from(["a", "bc", "bc,", "it's", "42", "four", "um", "...", "A"]),
+    max_size=10,
 ).map(" ".join)
 
 
@@ -225,7 +246,10 @@ def test_counts_and_rates_are_jiwers(expected: str, heard: str) -> None:
 @given(pairs=st.lists(st.tuples(TEXTS.filter(bool), TEXTS), min_size=1, max_size=5))
 def test_the_corpus_rate_is_jiwers_over_all_files(pairs: list[tuple[str, str]]) -> None:
     result = score_texts(pairs, "simple")
-    references, hypotheses = [r.lower() for r, _ in pairs], [h.lower() for _, h in pairs]
+    references, hypotheses = (
+        [r.lower() for r, _ in pairs],
+        [h.lower() for _, h in pairs],
+    )
     assert result.words.rate == pytest.approx(jiwer.wer(references, hypotheses))
     assert result.characters.rate == pytest.approx(jiwer.cer(references, hypotheses))
 
@@ -238,7 +262,9 @@ def test_the_studys_arithmetic() -> None:
         ("HELLO", "Hello? Hello?"),  # 2 of 1: a rate above 100 %
     ]
     result = score_texts(pairs, "simple")
-    assert [file.words.rate for file in result.files] == pytest.approx([1 / 6, 1 / 4, 2.0])
+    assert [file.words.rate for file in result.files] == pytest.approx(
+        [1 / 6, 1 / 4, 2.0]
+    )
     assert result.mean_wer == pytest.approx((1 / 6 + 1 / 4 + 2.0) / 3)
     assert result.mean_cer == pytest.approx((1 / 28 + 1 / 17 + 8 / 5) / 3)
     assert score_texts(pairs).words == Score(insertions=1, hits=11)
@@ -304,7 +330,14 @@ NORMALISED = {
 
 @pytest.mark.parametrize(
     "facts",
-    [NUMBERS, DIGITS_BY_NAME, ORDINALS_AND_YEARS, MONEY_AND_SHARES, SPELLING, NORMALISED],
+    [
+        NUMBERS,
+        DIGITS_BY_NAME,
+        ORDINALS_AND_YEARS,
+        MONEY_AND_SHARES,
+        SPELLING,
+        NORMALISED,
+    ],
     ids=["numbers", "digits", "ordinals", "money", "spelling", "texts"],
 )
 def test_english(facts: dict[str, str]) -> None:
@@ -318,5 +351,9 @@ def test_a_normalised_text_stays_as_it_is() -> None:
 
 
 def test_other_languages_lose_marks_and_brackets_alone() -> None:
-    facts = {"Äpfel & Öl!": "äpfel öl", "<unk> Straße (leise)": "straße", "It's 3,5": "it s 3 5"}
+    facts = {
+        "Äpfel & Öl!": "äpfel öl",
+        "<unk> Straße (leise)": "straße",
+        "It's 3,5": "it s 3 5",
+    }
     assert {text: normalise_text(text, "normalised", "de") for text in facts} == facts

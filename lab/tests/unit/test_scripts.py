@@ -21,7 +21,9 @@ NAMED = re.compile(
 )
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "script", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_script_names_files_that_exist(script: Path) -> None:
     named = set(NAMED.findall(script.read_text(encoding="utf-8")))
     assert [name for name in named if not (ROOT / name).exists()] == []
@@ -29,6 +31,10 @@ def test_script_names_files_that_exist(script: Path) -> None:
 
 def test_lab_without_a_name_lists_the_experiments() -> None:
     done = subprocess.run(
-        [LAB / "scripts" / "lab"], capture_output=True, text=True, check=True, timeout=60
+        [LAB / "scripts" / "lab"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     assert "fuzz-guided" in done.stdout

@@ -29,7 +29,9 @@ def test_table_as_plain_text_is_aligned() -> None:
 
 
 def test_make_table_fills_templates_and_calls_functions() -> None:
-    table = make_table([3, 4], (("n", str), ("square", lambda n: f"{n * n}"), ("half", "{real:g}")))
+    table = make_table(
+        [3, 4], (("n", str), ("square", lambda n: f"{n * n}"), ("half", "{real:g}"))
+    )
     assert table == Table(("n", "square", "half"), (("3", "9", "3"), ("4", "16", "4")))
     assert make_table([], (("n", str),)).rows == ()
 

@@ -47,7 +47,10 @@ class Espeak:
         self._library.espeak_SetSynthCallback(self._callback)
 
     def _take(
-        self, samples: "ctypes._Pointer[c_short]", n_samples: int, events: "ctypes._Pointer[_Event]"
+        self,
+        samples: "ctypes._Pointer[c_short]",
+        n_samples: int,
+        events: "ctypes._Pointer[_Event]",
     ) -> int:
         """Keeps what the library hands out while it speaks."""
         number = 0
@@ -64,10 +67,14 @@ class Espeak:
         self._chunks, self._events = [], []
         if self._library.espeak_SetVoiceByName(voice.name.encode()) != 0:
             raise RuntimeError(f"espeak-ng has no voice {voice.name!r}")
-        self._library.espeak_SetParameter(_RATE, round(WORDS_PER_MINUTE * voice.rate), 0)
+        self._library.espeak_SetParameter(
+            _RATE, round(WORDS_PER_MINUTE * voice.rate), 0
+        )
         self._library.espeak_SetParameter(_PITCH, voice.pitch, 0)
         data = text.encode() + b"\0"
-        self._library.espeak_Synth(data, len(data), 0, _POSITION_CHARACTER, 0, _UTF8, None, None)
+        self._library.espeak_Synth(
+            data, len(data), 0, _POSITION_CHARACTER, 0, _UTF8, None, None
+        )
         samples = np.concatenate(self._chunks or [np.zeros(0, np.int16)])
         return Sound(samples, self._rate_hz, self._words(text))
 
@@ -94,12 +101,19 @@ class Espeak:
                 return ()
         words: list[Word] = []
         for number, (together, event) in enumerate(groups):
-            limit = groups[number + 1][1] if number + 1 < len(groups) else len(self._events)
+            limit = (
+                groups[number + 1][1] if number + 1 < len(groups) else len(self._events)
+            )
             later = self._events[event + 1 : limit + 1]
-            ends = [k for kind, _, k in later if kind == _EVENT_END] or [k for *_, k in later[-1:]]
+            ends = [k for kind, _, k in later if kind == _EVENT_END] or [
+                k for *_, k in later[-1:]
+            ]
             if not ends:
                 return ()
-            start_s, end_s = self._events[event][2] / self._rate_hz, ends[0] / self._rate_hz
+            start_s, end_s = (
+                self._events[event][2] / self._rate_hz,
+                ends[0] / self._rate_hz,
+            )
             words += shared(together, start_s, end_s)
         return tuple(words)
 

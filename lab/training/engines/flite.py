@@ -77,7 +77,9 @@ class Flite:
         try:
             wave = library.utt_wave(utterance).contents
             samples = np.ctypeslib.as_array(wave.samples, (wave.num_samples,)).copy()
-            return Sound(samples, wave.sample_rate, matched(text, self._words(utterance)))
+            return Sound(
+                samples, wave.sample_rate, matched(text, self._words(utterance))
+            )
         finally:
             library.delete_utterance(utterance)
 

@@ -32,7 +32,9 @@ def open_engine(name: str) -> Engine:
         return _KINDS[name]()
     except (OSError, RuntimeError) as error:
         message = f"{name} does not start ({error}); install {PACKAGES[name]}"
-        raise RuntimeError(f"{message}, or leave it out with --without {name}") from error
+        raise RuntimeError(
+            f"{message}, or leave it out with --without {name}"
+        ) from error
 
 
 def missing_engines(wanted: tuple[str, ...]) -> dict[str, str]:
@@ -41,7 +43,10 @@ def missing_engines(wanted: tuple[str, ...]) -> dict[str, str]:
         "espeak": find_library("espeak-ng") is not None,
         "flite": all(
             find_library(name)
-            for name in ("flite", *(f"flite_cmu_us_{v}" for v in ("kal16", "awb", "rms", "slt")))
+            for name in (
+                "flite",
+                *(f"flite_cmu_us_{v}" for v in ("kal16", "awb", "rms", "slt")),
+            )
         ),
         "festival": shutil.which("festival") is not None and _festival_is_whole(),
     }

@@ -47,8 +47,17 @@ RULES: dict[str, list[str]] = {
         "{tens} pounds",
     ],
     "currency": ["dollars", "euros", "pounds", "francs", "cents"],
-    "fullname": ["{name} {surname}", "Mister {surname}", "Missus {surname}", "Doctor {surname}"],
-    "address": ["{number} {street} Street", "{number} {street} Road", "{street} Avenue"],
+    "fullname": [
+        "{name} {surname}",
+        "Mister {surname}",
+        "Missus {surname}",
+        "Doctor {surname}",
+    ],
+    "address": [
+        "{number} {street} Street",
+        "{number} {street} Road",
+        "{street} Avenue",
+    ],
     "letter": ["A B C", "X Y Z", "D F G", "K L M", "P Q R", "T V W", "H J N"],
     "clause": [
         "{one} {act_past} {manner}",
@@ -158,7 +167,15 @@ TOPICS: dict[str, list[str]] = {
         "{adj} {plural}, {adj} {plural}.",
         "With a {noun} in one hand and a {noun} in the other, {one} {act_past}.",
     ],
-    "word": ["{noun}.", "{adj}.", "{manner}.", "{city}.", "{name}?", "{food}.", "{plural}."],
+    "word": [
+        "{noun}.",
+        "{adj}.",
+        "{manner}.",
+        "{city}.",
+        "{name}?",
+        "{food}.",
+        "{plural}.",
+    ],
     "long": [
         "{clause}, and {clause}.",
         "{clause}, but {clause}.",
@@ -175,4 +192,11 @@ TOPICS: dict[str, list[str]] = {
 
 RULES["camera_place"] = ["front door", "{room}", "driveway", "back yard"]
 
-WEIGHTS = {"talk": 1.2, "things": 1.5, "word": 0.5, "long": 2.0, "life": 1.5, "numbers more": 1.5}
+WEIGHTS = {
+    "talk": 1.2,
+    "things": 1.5,
+    "word": 0.5,
+    "long": 2.0,
+    "life": 1.5,
+    "numbers more": 1.5,
+}

@@ -9,12 +9,28 @@ RULES: dict[str, list[str]] = {
     "thing_dat": ["dem {m_thing}", "der {f_thing}", "dem {n_thing}"],
     "a_thing_nom": ["ein {m_thing}", "eine {f_thing}", "ein {n_thing}"],
     "a_thing_acc": ["einen {m_thing}", "eine {f_thing}", "ein {n_thing}"],
-    "my_thing_nom": ["mein {m_thing}", "meine {f_thing}", "dein {n_thing}", "deine {f_thing}"],
-    "my_thing_acc": ["meinen {m_thing}", "meine {f_thing}", "dein {n_thing}", "unser {n_thing}"],
+    "my_thing_nom": [
+        "mein {m_thing}",
+        "meine {f_thing}",
+        "dein {n_thing}",
+        "deine {f_thing}",
+    ],
+    "my_thing_acc": [
+        "meinen {m_thing}",
+        "meine {f_thing}",
+        "dein {n_thing}",
+        "unser {n_thing}",
+    ],
     "animal_nom": ["der {m_animal}", "die {f_animal}", "das {n_animal}"],
     "animal_acc": ["den {m_animal}", "die {f_animal}", "das {n_animal}"],
     "place_nom": ["der {m_place}", "die {f_place}", "das {n_place}"],
-    "in_place": ["im {m_place}", "in der {f_place}", "im {n_place}", "in {city}", "in {land}"],
+    "in_place": [
+        "im {m_place}",
+        "in der {f_place}",
+        "im {n_place}",
+        "in {city}",
+        "in {land}",
+    ],
     "who": [
         "{name}",
         "der {m_person}",
@@ -24,7 +40,14 @@ RULES: dict[str, list[str]] = {
         "unser {m_family}",
         "niemand",
     ],
-    "number": ["{digit}", "{teen}", "{tens}", "{compound}", "{digit}hundert", "{digit}tausend"],
+    "number": [
+        "{digit}",
+        "{teen}",
+        "{tens}",
+        "{compound}",
+        "{digit}hundert",
+        "{digit}tausend",
+    ],
     "clock": ["{hour} Uhr", "halb {hour}", "Viertel nach {hour}", "Viertel vor {hour}"],
     "date": ["am {weekday}", "am {ordinal}n {month}", "im {month}"],
     "clause": [
@@ -115,7 +138,14 @@ TOPICS: dict[str, list[str]] = {
         "{clause}, {clause}, und {clause}.",
         "Zuerst {verb_er} {who} {thing_acc}, dann {verb_er} {who} {thing_acc}, und {clause}.",
     ],
-    "talk": ["{reaction}.", "{reaction}, {name}.", "{weekday}.", "{adj}.", "{name}?", "{city}."],
+    "talk": [
+        "{reaction}.",
+        "{reaction}, {name}.",
+        "{weekday}.",
+        "{adj}.",
+        "{name}?",
+        "{city}.",
+    ],
 }
 
 WEIGHTS = {"things": 1.4, "people": 1.2, "long": 0.8, "talk": 0.6}

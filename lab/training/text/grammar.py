@@ -55,12 +55,19 @@ class Grammar:
 
     def _expand(self, text: str, rng: Random) -> str:
         while match := _SLOT.search(text):
-            text = text[: match.start()] + rng.choice(self._slots[match[1]]) + text[match.end() :]
+            text = (
+                text[: match.start()]
+                + rng.choice(self._slots[match[1]])
+                + text[match.end() :]
+            )
         return text
 
     def sentence(self, rng: Random) -> str:
         """Returns one sentence of 1 to `max_words` words, cased and punctuated."""
-        if self._lexicon.scrambled_share and rng.random() < self._lexicon.scrambled_share:
+        if (
+            self._lexicon.scrambled_share
+            and rng.random() < self._lexicon.scrambled_share
+        ):
             return self._scrambled(rng)
         templates, weights = zip(*self._templates, strict=True)
         while True:
@@ -89,12 +96,23 @@ class Grammar:
         """Returns the words as they are written within a sentence: first words are left out."""
         cased: set[str] = set()
         for entries in self._slots.values():
-            single = [entry for entry in entries if " " not in entry and "{" not in entry]
+            single = [
+                entry for entry in entries if " " not in entry and "{" not in entry
+            ]
             cased |= {entry for entry in single if len(entry) > 1}
-            cased |= {word for entry in entries for word in _inner_words(entry) if "{" not in entry}
-        cased |= {word for template, _ in self._templates for word in _inner_words(template)}
+            cased |= {
+                word
+                for entry in entries
+                for word in _inner_words(entry)
+                if "{" not in entry
+            }
+        cased |= {
+            word for template, _ in self._templates for word in _inner_words(template)
+        }
         lowered = {word for word in cased if word[0].islower()}
-        return {word for word in cased if word[0].islower() or word.lower() not in lowered}
+        return {
+            word for word in cased if word[0].islower() or word.lower() not in lowered
+        }
 
 
 def _inner_words(text: str) -> list[str]:

@@ -5,7 +5,12 @@
 
 from dataclasses import dataclass
 
-from lab.training.text import english_templates, english_words, german_templates, german_words
+from lab.training.text import (
+    english_templates,
+    english_words,
+    german_templates,
+    german_words,
+)
 from lab.training.text import templates as first_templates
 from lab.training.text import words as first_words
 

@@ -16,7 +16,16 @@ PAIRS: dict[str, list[tuple[str, str]]] = {
     ],
     "name": [
         (name, name)
-        for name in ["Anna", "Peter", "Emma", "Jonas", "Sophie", "Lukas", "Clara", "Emil"]
+        for name in [
+            "Anna",
+            "Peter",
+            "Emma",
+            "Jonas",
+            "Sophie",
+            "Lukas",
+            "Clara",
+            "Emil",
+        ]
     ],
     "day": [
         ("Montag", "Monday"),

@@ -36,7 +36,9 @@ class Plan:
 def grammar_of(language: str, scrambled: float | None = None) -> Grammar:
     """Returns the grammar of `en` or `de`, with its own share of scrambled sentences or this."""
     lexicon = {"en": ENGLISH, "de": GERMAN}[language]
-    return Grammar(lexicon if scrambled is None else replace(lexicon, scrambled_share=scrambled))
+    return Grammar(
+        lexicon if scrambled is None else replace(lexicon, scrambled_share=scrambled)
+    )
 
 
 def filled(german: str, english: str, rng: Random) -> tuple[str, str]:
@@ -96,10 +98,15 @@ def draw_plan(
         (n_sentences,) = rng.choices(list(_N_SENTENCES), list(_N_SENTENCES.values()))
         if kind == "phrases":
             pairs = [draw_phrase(rng, split) for _ in range(n_sentences)]
-            plan = Plan("de", tuple(de for de, _ in pairs), tuple(en for _, en in pairs))
+            plan = Plan(
+                "de", tuple(de for de, _ in pairs), tuple(en for _, en in pairs)
+            )
         else:
             grammar = grammar_of(kind, scrambled)
-            plan = Plan(kind, tuple(draw_sentence(grammar, rng, split) for _ in range(n_sentences)))
+            plan = Plan(
+                kind,
+                tuple(draw_sentence(grammar, rng, split) for _ in range(n_sentences)),
+            )
         if sum(len(text.split()) for text in plan.sentences) <= MAX_WORDS:
             return plan
 
@@ -109,7 +116,11 @@ def words_of(language: str) -> set[str]:
     words = grammar_of(language).words()
     if language == "de":
         # What templates glue together: `dreihundert`, `zweitausend`, `ersten`.
-        words |= {digit + end for digit in GERMAN.slots["digit"] for end in ("hundert", "tausend")}
+        words |= {
+            digit + end
+            for digit in GERMAN.slots["digit"]
+            for end in ("hundert", "tausend")
+        }
         words |= {ordinal + "n" for ordinal in GERMAN.slots["ordinal"]}
         for german, _ in all_phrases():
             words |= set(canonical(german).split())

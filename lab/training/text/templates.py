@@ -5,7 +5,16 @@
 
 RULES: dict[str, list[str]] = {
     "number": ["{digit}", "{teen}", "{tens}", "{tens}-{digit}", "{digit} hundred"],
-    "many": ["two", "three", "four", "five", "six", "{teen}", "{tens}", "{tens}-{digit}"],
+    "many": [
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "{teen}",
+        "{tens}",
+        "{tens}-{digit}",
+    ],
     "year": ["nineteen {tens}-{digit}", "two thousand and {digit}", "twenty {teen}"],
     "clock": [
         "{hour} o'clock",
@@ -23,8 +32,20 @@ RULES: dict[str, list[str]] = {
         "{weekday}",
         "{weekday}, {month} {ordinal}",
     ],
-    "where": ["in {city}", "at the {place}", "in the {room}", "near the {nature}", "in {country}"],
-    "who": ["{name}", "{owner} {family}", "the {person}", "{name} and {name}", "the old {person}"],
+    "where": [
+        "in {city}",
+        "at the {place}",
+        "in the {room}",
+        "near the {nature}",
+        "in {country}",
+    ],
+    "who": [
+        "{name}",
+        "{owner} {family}",
+        "the {person}",
+        "{name} and {name}",
+        "the old {person}",
+    ],
     "one": [
         "{name}",
         "{owner} {family}",
@@ -44,7 +65,13 @@ RULES: dict[str, list[str]] = {
         "some {food}",
         "{owner} {clothes}",
     ],
-    "eat": ["{food}", "{fruit}", "{food} and {food}", "some {fruit}", "{food} with {food}"],
+    "eat": [
+        "{food}",
+        "{fruit}",
+        "{food} and {food}",
+        "some {fruit}",
+        "{food} with {food}",
+    ],
     "please": ["", "", ", please"],
     "item": [
         "{food}",

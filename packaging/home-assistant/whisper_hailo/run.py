@@ -41,7 +41,10 @@ def announce(port: int = WYOMING_PORT, supervisor: str = SUPERVISOR) -> None:
             time.sleep(0.5)
             continue
         break
-    told = {"service": "wyoming", "config": {"uri": f"tcp://{socket.gethostname()}:{port}"}}
+    told = {
+        "service": "wyoming",
+        "config": {"uri": f"tcp://{socket.gethostname()}:{port}"},
+    }
     headers = {
         "Authorization": f"Bearer {os.environ['SUPERVISOR_TOKEN']}",
         "Content-Type": "application/json",
@@ -57,7 +60,9 @@ def main() -> None:
         try:
             announce()
         except OSError as error:
-            sys.exit(f"Home Assistant was not told of the server ({error}); add it by hand")
+            sys.exit(
+                f"Home Assistant was not told of the server ({error}); add it by hand"
+            )
         os._exit(0)
     os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
 

@@ -71,7 +71,9 @@ def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
     options = {"format_whitelist": _FORMATS, **probed}
     container = av.open(file, "r", options=options, **_tag_options(av.__version__))
     # A track of an unknown codec has no context, and so no rate.
-    tracks = [track for track in container.streams.audio if track.codec_context is not None]
+    tracks = [
+        track for track in container.streams.audio if track.codec_context is not None
+    ]
     track = next((track for track in tracks if track.rate), None)
     if track is None:
         raise ValueError("no readable audio track")
@@ -147,7 +149,9 @@ def _read_samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - class
         resampler = av.AudioResampler(format="flt", layout=layout, rate=rate_hz)
         for _, frame in group:
             yield from _sample_blocks(resampler.resample(frame), frame_bytes)
-        yield from _sample_blocks(resampler.resample(None), frame_bytes)  # what it held back
+        yield from _sample_blocks(
+            resampler.resample(None), frame_bytes
+        )  # what it held back
 
 
 def _sample_blocks(frames: Any, frame_bytes: int) -> Blocks:  # noqa: ANN401 - classes without types
@@ -268,13 +272,18 @@ def _decode_file(file: SharedFile, send: Callable[[bytes, bytes], None]) -> None
     """Open the file with the first library that can, and send its samples."""
     reasons = []
     lacks_ffmpeg = False
-    for name, open_with in (("FFmpeg", open_media), ("libsndfile", _open_with_libsndfile)):
+    for name, open_with in (
+        ("FFmpeg", open_media),
+        ("libsndfile", _open_with_libsndfile),
+    ):
         try:
             header, blocks = open_with(file)
         except ImportError:
             if name == "FFmpeg":
                 lacks_ffmpeg = True
-        except Exception as error:  # these libraries raise many kinds, all about the file
+        except (
+            Exception
+        ) as error:  # these libraries raise many kinds, all about the file
             reasons.append(f"{name}: {_find_reason(error)}")
             file.seek(0)
         else:
@@ -315,8 +324,12 @@ def _lower_limit(kind: int, most: int) -> None:
 
 def main() -> None:
     """Decode standard input to standard output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends this process
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly when the parent has gone
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is the parent's, which ends this process
+    signal.signal(
+        signal.SIGPIPE, signal.SIG_DFL
+    )  # end quietly when the parent has gone
     _lower_limit(resource.RLIMIT_DATA, _MOST_MEMORY)
     _lower_limit(resource.RLIMIT_CORE, 0)  # a crash is expected, and leaves no file
     patience_s = float(sys.argv[1])

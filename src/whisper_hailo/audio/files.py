@@ -43,12 +43,23 @@ LOOK_BYTES: Final = 64 << 20
 """How much of a pipe is copied before it must be recognisable as a recording. Some recordings have
 pictures before their sound."""
 
-_INDEX_LAST: Final = (b"FORM", b"caff", b"ftyp", b"free", b"mdat", b"moov", b"skip", b"wide")
+_INDEX_LAST: Final = (
+    b"FORM",
+    b"caff",
+    b"ftyp",
+    b"free",
+    b"mdat",
+    b"moov",
+    b"skip",
+    b"wide",
+)
 """First bytes of AIFF and CAF, and those after a length of MP4: the start alone cannot be opened,
 since the index may stand at the end."""
 
 
-def open_file(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
+def open_file(
+    source: str | Path | BinaryIO, label: str, resources: ExitStack
+) -> BinaryIO:
     """Open a path, or wrap an open binary file, which stays the caller's.
 
     Returns a raw file at its start, not empty, with its own read position; `label` is for messages.
@@ -60,7 +71,9 @@ def open_file(source: str | Path | BinaryIO, label: str, resources: ExitStack) -
     return file
 
 
-def open_seekable(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
+def open_seekable(
+    source: str | Path | BinaryIO, label: str, resources: ExitStack
+) -> BinaryIO:
     """Return a file that can be read several times: the opened one, or a copy."""
     if isinstance(source, str | Path):
         file = resources.enter_context(_open_path(source, label))
@@ -173,12 +186,16 @@ def _check_size(copy: io.FileIO, size: int, label: str) -> None:
 def _more_space() -> str:
     # `tempfile` does not know the folder if it could write to none.
     folder = tempfile.tempdir or "the temporary folder"
-    return f"free some space in {folder}, set TMPDIR to a folder with more, or give a file"
+    return (
+        f"free some space in {folder}, set TMPDIR to a folder with more, or give a file"
+    )
 
 
 def _expect_content(file: BinaryIO | io.FileIO, label: str) -> None:
     if file.seek(0, os.SEEK_END) == 0:
-        raise AudioError(f"{label} is empty (0 bytes), expected an audio file; record it again")
+        raise AudioError(
+            f"{label} is empty (0 bytes), expected an audio file; record it again"
+        )
     file.seek(0)
 
 
@@ -206,7 +223,9 @@ def _open_path(path: str | Path, label: str) -> io.FileIO:
     try:
         return io.FileIO(path, opener=opener)
     except ValueError:  # a null byte is in it
-        raise AudioError(f"{display_path(str(path))} is no file name; check the path") from None
+        raise AudioError(
+            f"{display_path(str(path))} is no file name; check the path"
+        ) from None
     except OSError as error:
         reason = _OPEN_FAULTS.get(type(error))
         if reason is None:

@@ -28,7 +28,9 @@ class FlacBytes:
         self._encoder = soundfile.SoundFile(
             self, "w", SAMPLE_RATE_HZ, 1, format="FLAC", subtype="PCM_16"
         )
-        self._encoder.date = datetime.now().astimezone().isoformat(timespec="milliseconds")
+        self._encoder.date = (
+            datetime.now().astimezone().isoformat(timespec="milliseconds")
+        )
 
     def add(self, samples: NDArray[np.int16]) -> None:
         """Encode `(n_samples,)`; up to 4095 of them are buffered."""

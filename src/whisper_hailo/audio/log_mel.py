@@ -46,7 +46,9 @@ def mel_filters(n_mels: int) -> NDArray[np.float64]:
     `(n_mels, 201)` float64, read-only; Whisper has 80 (up to large-v2) or 128 (large-v3 and turbo).
     """
     if n_mels < 1:
-        raise ShapeError(f"{n_mels} mel bins asked for; give 80 or 128, as the model's config says")
+        raise ShapeError(
+            f"{n_mels} mel bins asked for; give 80 or 128, as the model's config says"
+        )
     nyquist_hz = SAMPLE_RATE_HZ / 2
     break_mel = _MEL_BREAK_HZ / _MEL_LINEAR_HZ
     top_mel = break_mel + np.log(nyquist_hz / _MEL_BREAK_HZ) / _MEL_LOG_STEP

@@ -115,7 +115,9 @@ def _open_plain(
                 with quiet():
                     block = sound.read(READ_FRAMES, dtype="float32", always_2d=True)
             except soundfile.SoundFileError as error:
-                raise BrokenOffError(getattr(error, "error_string", str(error))) from error
+                raise BrokenOffError(
+                    getattr(error, "error_string", str(error))
+                ) from error
             if block.shape[0] == 0:
                 return
             yield block
@@ -176,7 +178,9 @@ def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> AudioReade
             raise _refusal_error(json.loads(payload), label)
         resources.push(cleanup.pop_all())
     rate_hz, n_channels, n_frames = json.loads(payload)
-    return AudioReader(rate_hz, n_channels, n_frames, _foreign_blocks(process, n_channels))
+    return AudioReader(
+        rate_hz, n_channels, n_frames, _foreign_blocks(process, n_channels)
+    )
 
 
 def _refusal_error(refusal: Mapping[str, Any], label: str) -> AudioError:
@@ -185,10 +189,14 @@ def _refusal_error(refusal: Mapping[str, Any], label: str) -> AudioError:
     if refusal["lacks_ffmpeg"]:
         install = install_command("media")
         expected = f"a whole WAV, FLAC, OGG or MP3 file; for m4a, mp4, webm and the like: {install}"
-    return AudioError(f"{label} is not readable audio ({refusal['why']}), expected {expected}")
+    return AudioError(
+        f"{label} is not readable audio ({refusal['why']}), expected {expected}"
+    )
 
 
-def _foreign_blocks(process: subprocess.Popen[bytes], n_channels: int) -> Iterator[FloatArray]:
+def _foreign_blocks(
+    process: subprocess.Popen[bytes], n_channels: int
+) -> Iterator[FloatArray]:
     while True:
         kind, payload = _read_message(process)
         if kind == decode.AUDIO:

@@ -24,7 +24,12 @@ import numpy as np
 
 from whisper_hailo.audio.files import open_file, open_seekable
 from whisper_hailo.audio.mixing import ChannelMixer
-from whisper_hailo.audio.readers import AudioReader, BrokenOffError, open_reader, open_samples
+from whisper_hailo.audio.readers import (
+    AudioReader,
+    BrokenOffError,
+    open_reader,
+    open_samples,
+)
 from whisper_hailo.core.errors import AudioError, OptionError, display_path
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Timings, Transcript
@@ -40,7 +45,9 @@ class Resampler:
 
     def __init__(self, rate_hz: int) -> None:
         if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
-            raise OptionError(f"--rate is {rate_hz} Hz, expected {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz")
+            raise OptionError(
+                f"--rate is {rate_hz} Hz, expected {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz"
+            )
         self._stream = None
         if rate_hz != SAMPLE_RATE_HZ:
             import soxr
@@ -101,7 +108,11 @@ class AudioStream(Closing):
     """
 
     def __init__(
-        self, reader: AudioReader, name: str, resources: ExitStack, channel: int | None = None
+        self,
+        reader: AudioReader,
+        name: str,
+        resources: ExitStack,
+        channel: int | None = None,
     ) -> None:
         self.name = name
         self.n_channels = reader.n_channels
@@ -134,7 +145,9 @@ class AudioStream(Closing):
             AudioError: no samples, a sample that is not a number or absurdly large, or read before.
         """
         if self._is_started:
-            raise AudioError(f"{self._label} was read already; open it again to read it again")
+            raise AudioError(
+                f"{self._label} was read already; open it again to read it again"
+            )
         self._is_started = True
         block = np.empty(n_samples, dtype=np.float32)
         n_filled = 0
@@ -147,7 +160,9 @@ class AudioStream(Closing):
                 n_used += n_new
                 if n_filled == n_samples:
                     yield block
-                    block = np.empty(n_samples, dtype=np.float32)  # the reader keeps the last one
+                    block = np.empty(
+                        n_samples, dtype=np.float32
+                    )  # the reader keeps the last one
                     n_filled = 0
         if n_filled:
             yield block[:n_filled]
@@ -206,7 +221,9 @@ class AudioStream(Closing):
             )
 
     def _check_samples(self, block: FloatArray, n_before: int) -> None:
-        is_bad = ~(np.abs(block) <= _MAX_AMPLITUDE)  # so NaN is bad too: no comparison holds
+        is_bad = ~(
+            np.abs(block) <= _MAX_AMPLITUDE
+        )  # so NaN is bad too: no comparison holds
         if not is_bad.any():
             return
         frame, channel = np.argwhere(is_bad)[0]
@@ -249,7 +266,9 @@ def open_audio(source: AudioSource, name: str | None = None) -> AudioStream:
     with ExitStack() as resources:
         if isinstance(source, Samples):
             name = name or "array"
-            reader = open_samples(source.samples, display_path(name), source.sample_rate_hz)
+            reader = open_samples(
+                source.samples, display_path(name), source.sample_rate_hz
+            )
         elif isinstance(source, str | Path) or hasattr(source, "read"):
             name = name or audio_name(source)
             label = display_path(name)
@@ -310,10 +329,14 @@ def merge_channels(transcripts: Sequence[Transcript]) -> Transcript:
     ]
     segments.sort(key=lambda segment: (segment.start_s, segment.end_s))
     timings = {
-        field.name: sum(getattr(transcript.timings, field.name) for transcript in transcripts)
+        field.name: sum(
+            getattr(transcript.timings, field.name) for transcript in transcripts
+        )
         for field in fields(Timings)
     }
-    timings["load_ms"] = first.timings.load_ms  # the model was loaded once for all channels
+    timings["load_ms"] = (
+        first.timings.load_ms
+    )  # the model was loaded once for all channels
     return replace(
         first,
         duration_s=max(transcript.duration_s for transcript in transcripts),

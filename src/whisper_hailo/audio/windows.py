@@ -44,7 +44,10 @@ class WindowPlan:
 
     @classmethod
     def make(
-        cls, dims: Dimensions, window_s: float | None = None, margin_s: float | None = None
+        cls,
+        dims: Dimensions,
+        window_s: float | None = None,
+        margin_s: float | None = None,
     ) -> WindowPlan:
         """Fill in the defaults and check them against the model.
 

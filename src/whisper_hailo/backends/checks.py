@@ -35,13 +35,19 @@ def check_mel(mel: FloatArray, spec: ModelSpec, takes: int | None = None) -> Non
         )
 
 
-def check_features(features: FloatArray, n_positions: IntArray | None, spec: ModelSpec) -> IntArray:
+def check_features(
+    features: FloatArray, n_positions: IntArray | None, spec: ModelSpec
+) -> IntArray:
     """Check a batch of audio features; return the true number of positions of each row.
 
     Raises:
         ShapeError: they do not fit.
     """
-    if features.ndim != 3 or features.shape[2] != spec.dims.d_model or features.shape[1] == 0:
+    if (
+        features.ndim != 3
+        or features.shape[2] != spec.dims.d_model
+        or features.shape[1] == 0
+    ):
         raise ShapeError(
             f"audio features have shape {features.shape}, this decoder takes "
             f"(batch, n_audio_ctx, {spec.dims.d_model}); encoder and decoder must be of one model"

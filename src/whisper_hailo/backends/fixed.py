@@ -13,7 +13,12 @@ import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_positions, check_step
 from whisper_hailo.backends.model_files import has_content
-from whisper_hailo.backends.onnx_file import Signature, can_be, precision, read_signature
+from whisper_hailo.backends.onnx_file import (
+    Signature,
+    can_be,
+    precision,
+    read_signature,
+)
 from whisper_hailo.backends.padding import pad_with_zeros
 from whisper_hailo.backends.session import OneGraph
 from whisper_hailo.backends.step_output import output_of_logits
@@ -124,7 +129,9 @@ class FixedDecoder(Closing):
         history = np.concatenate([state.tokens, tokens], axis=1)
         state = FixedState(state.audio_features, history, first)
         inputs = np.zeros((state.batch, self.runner.length), np.int64)
-        for row, start in enumerate(first.tolist()):  # real tokens from position 0, then zeros
+        for row, start in enumerate(
+            first.tolist()
+        ):  # real tokens from position 0, then zeros
             inputs[row, : state.n_tokens - start] = history[row, start:]
         logits = self.runner.run(inputs, state.audio_features)
         n_before = state.n_tokens - tokens.shape[1]
@@ -138,7 +145,9 @@ class FixedDecoder(Closing):
         return state.batch
 
     def select(self, state: FixedState, rows: IntArray) -> FixedState:
-        return FixedState(state.audio_features[rows], state.tokens[rows], state.first[rows])
+        return FixedState(
+            state.audio_features[rows], state.tokens[rows], state.first[rows]
+        )
 
     def rewind(self, state: FixedState, n_tokens: int) -> FixedState:
         first = state.first if n_tokens else np.zeros_like(state.first)
@@ -186,7 +195,9 @@ class OnnxFixedRunner(OneGraph):
             ids = tokens[row : row + 1].astype(self._ids_port.dtype, copy=False)
             features = audio_features[row : row + 1]
             features = features.astype(self._features_port.dtype, copy=False)
-            parts.append(self.compute(self._logits, {self._ids: ids, self._features: features}))
+            parts.append(
+                self.compute(self._logits, {self._ids: ids, self._features: features})
+            )
         return np.concatenate(parts).astype(np.float32, copy=False)
 
 
@@ -236,9 +247,13 @@ def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
     except MismatchError as error:
         raise error_of(f"{display_path(record_path)}: {error}") from error
     if record.graph_sha256 != spec.record(form.file).sha256:
-        raise error_of(f"{graph_name} was made from another graph than {display_path(form.file)}")
+        raise error_of(
+            f"{graph_name} was made from another graph than {display_path(form.file)}"
+        )
     if not has_content(path, record.sha256):
-        raise error_of(f"{graph_name} is damaged: not what {display_path(record_path.name)} says")
+        raise error_of(
+            f"{graph_name} is damaged: not what {display_path(record_path.name)} says"
+        )
     return record.plan
 
 

@@ -35,7 +35,9 @@ def has_content(path: Path, expected: str) -> bool:
 
 
 def _write_note(key: str, note: list[Any]) -> None:
-    notes = _read_notes()  # again: other processes may have written while this one hashed
+    notes = (
+        _read_notes()
+    )  # again: other processes may have written while this one hashed
     notes.pop(key, None)  # the latest is last
     notes[key] = note
     latest = dict(list(notes.items())[-MOST_NOTES:])

@@ -56,7 +56,10 @@ class Moonshine(Closing):
     def open(self) -> Self:
         try:
             import moonshine_voice
-        except (ImportError, OSError) as error:  # OSError: its library does not fit this system
+        except (
+            ImportError,
+            OSError,
+        ) as error:  # OSError: its library does not fit this system
             raise OptionError(
                 f"moonshine-voice is not installed ({error}); {install_command('moonshine')}"
             ) from error
@@ -87,7 +90,9 @@ class Moonshine(Closing):
         if self.size.endswith("streaming"):
             transcript = self._continue_stream(audio)
         else:
-            transcript = self.model.transcribe_without_streaming(audio.tolist(), SAMPLE_RATE_HZ)
+            transcript = self.model.transcribe_without_streaming(
+                audio.tolist(), SAMPLE_RATE_HZ
+            )
         return " ".join(line.text.strip() for line in transcript.lines).strip()
 
     def _continue_stream(self, audio: FloatArray) -> Any:  # noqa: ANN401 - a package without types

@@ -31,7 +31,13 @@ from whisper_hailo.backends.state import (
     shared_windows,
 )
 from whisper_hailo.core.errors import ShapeError
-from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
+from whisper_hailo.core.protocols import (
+    Closing,
+    Limits,
+    Padding,
+    SilenceKeys,
+    StepOutput,
+)
 from whisper_hailo.core.spec import (
     AUDIO_BLOCK,
     CROSS_KV_FILE,
@@ -77,7 +83,10 @@ class OnnxEncoder(OneGraph):
         windows = np.ascontiguousarray(mel, dtype=np.float32)
         # One by one: a window fills the processor by itself, needs less memory, and its rounding to
         # 8 bits does not depend on its neighbours.
-        parts = [self.compute("audio_features", {"mel": window[np.newaxis]}) for window in windows]
+        parts = [
+            self.compute("audio_features", {"mel": window[np.newaxis]})
+            for window in windows
+        ]
         features: FloatArray = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return features
 
@@ -145,7 +154,12 @@ class CachedDecoder(Closing):
             self._threads,
             DECODER_FILE,
             inputs={*_STEP_INPUTS, *cross_names, *cache_names("past", n_layers)},
-            outputs={"logits", "logsumexp", *queries, *cache_names("present", n_layers)},
+            outputs={
+                "logits",
+                "logsumexp",
+                *queries,
+                *cache_names("present", n_layers),
+            },
         )
         return self
 
@@ -172,7 +186,9 @@ class CachedDecoder(Closing):
             n_filling = -n_rows % AUDIO_BLOCK  # zero rows fill up the last block
             n_zero_rows = _FEWEST_ZERO_ROWS + n_filling
             features = np.pad(features, ((0, 0), (0, n_zero_rows - 1), (0, 0)))
-        empty = np.zeros((batch, dims.n_decoder_heads, 0, dims.cache_head_size), np.float32)
+        empty = np.zeros(
+            (batch, dims.n_decoder_heads, 0, dims.cache_head_size), np.float32
+        )
         return CachedState(
             cache=Cache((empty,) * (2 * dims.n_decoder_layers), dims.n_text_ctx),
             cross=self._compute_cross(np.ascontiguousarray(features, dtype=np.float32)),
@@ -233,7 +249,12 @@ class CachedDecoder(Closing):
         return self._run(tokens, after, positions, alignment=alignment), after
 
     def _run(
-        self, tokens: IntArray, state: CachedState, positions: IntArray, *, alignment: bool
+        self,
+        tokens: IntArray,
+        state: CachedState,
+        positions: IntArray,
+        *,
+        alignment: bool,
     ) -> StepOutput:
         """Run the graph, which fills the last places of a state with these tokens."""
         inputs = self._inputs.make(tokens, state)
@@ -255,14 +276,21 @@ class CachedDecoder(Closing):
         weights = self._align(tokens, state, queries)
         return StepOutput(logits, logsumexp, weights)
 
-    def _query_shapes(self, tokens: IntArray, state: CachedState) -> dict[str, tuple[int, ...]]:
+    def _query_shapes(
+        self, tokens: IntArray, state: CachedState
+    ) -> dict[str, tuple[int, ...]]:
         """Return the outputs that are queries of the layers with alignment heads."""
         batch, n_new = tokens.shape
         dims = self.spec.dims
         shape: tuple[int, ...] = (batch, n_new, dims.d_model)
         if state.cross.shares:
             n_queries = state.rows_per_window * n_new
-            shape = (state.cross.n_windows, n_queries, dims.n_decoder_heads, dims.head_size)
+            shape = (
+                state.cross.n_windows,
+                n_queries,
+                dims.n_decoder_heads,
+                dims.head_size,
+            )
         return {f"query_{layer}": shape for layer in self._alignment_heads}
 
     def _align(

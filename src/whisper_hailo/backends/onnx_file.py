@@ -16,7 +16,13 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto
+    from onnx import (
+        GraphProto,
+        ModelProto,
+        NodeProto,
+        OperatorSetIdProto,
+        ValueInfoProto,
+    )
 
 
 _NEWEST_OPSET: Final = 1000
@@ -41,7 +47,9 @@ def read_graph_bytes(path: Path) -> bytes:
             problem = "does not exist"
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
-    raise ModelError(f"{display_path(path)} {problem}; give an ONNX file, such as one in hailo/")
+    raise ModelError(
+        f"{display_path(path)} {problem}; give an ONNX file, such as one in hailo/"
+    )
 
 
 def parse_message(encoded: bytes, name: str) -> ModelProto:
@@ -63,8 +71,13 @@ def parse_message(encoded: bytes, name: str) -> ModelProto:
     for text in _all_names(model.graph):
         # The library hands over bytes in place of text that is no UTF-8.
         if not isinstance(text, str):
-            raise ModelError(f"{name} has a name that is no text ({text[:40]!r}); {EXPORT_AGAIN}")
-    opsets = {_domain_of(entry): min(entry.version, _NEWEST_OPSET) for entry in model.opset_import}
+            raise ModelError(
+                f"{name} has a name that is no text ({text[:40]!r}); {EXPORT_AGAIN}"
+            )
+    opsets = {
+        _domain_of(entry): min(entry.version, _NEWEST_OPSET)
+        for entry in model.opset_import
+    }
     for node in model.graph.node:
         # Readers of a graph take a node's required inputs without asking whether they are there.
         if _is_short(node, opsets):
@@ -148,10 +161,16 @@ def read_signature(path: Path) -> Signature:
     try:
         weights = {weight.name for weight in graph.initializer}
         inputs = {  # old exporters list the weights, too
-            value.name: _read_port(value) for value in graph.input if value.name not in weights
+            value.name: _read_port(value)
+            for value in graph.input
+            if value.name not in weights
         }
         outputs = {value.name: _read_port(value) for value in graph.output}
-    except (ValueError, KeyError, TypeError) as error:  # types that ONNX does not know, too
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+    ) as error:  # types that ONNX does not know, too
         raise ModelError(
             f"{display_path(path)} has an input or output that cannot be used ({error}); "
             f"{EXPORT_AGAIN}"
@@ -211,7 +230,9 @@ def move_weights_into_branches(path: Path) -> bytes:
             for weight in graph.initializer
             if weight.data_type == onnx.TensorProto.INT8
         }
-        for name in _read_names(graph):  # a weight that the outer graph reads has to stay there
+        for name in _read_names(
+            graph
+        ):  # a weight that the outer graph reads has to stay there
             movable.pop(name, None)
         moved: set[str] = set()
         for branch in _branches(graph):
@@ -315,7 +336,9 @@ def _find_window(signature: Signature, port: Port, spec: ModelSpec) -> int:
             "n_frames); encoder and --model must be of one model"
         )
     n_frames = port.shape[-1]
-    if isinstance(n_frames, str):  # such exports were traced with the whole position table
+    if isinstance(
+        n_frames, str
+    ):  # such exports were traced with the whole position table
         n_frames = most
     if not 0 < n_frames <= most or n_frames % FRAMES_PER_POSITION:
         raise ModelError(
@@ -338,9 +361,13 @@ def _features_output(signature: Signature, spec: ModelSpec, n_frames: int) -> st
     n_positions = n_frames // FRAMES_PER_POSITION
     d_model = spec.dims.d_model
     for name, port in signature.outputs.items():
-        if len(port.shape) in {3, 4} and all(map(can_be, port.shape[-2:], (n_positions, d_model))):
+        if len(port.shape) in {3, 4} and all(
+            map(can_be, port.shape[-2:], (n_positions, d_model))
+        ):
             return name
-    outputs = ", ".join(f"{name} {port.shape}" for name, port in signature.outputs.items())
+    outputs = ", ".join(
+        f"{name} {port.shape}" for name, port in signature.outputs.items()
+    )
     raise ModelError(
         f"{display_path(signature.path)} gives {outputs}, {spec.name} has a width of {d_model}: "
         f"expected (batch, {n_positions}, {d_model}); encoder and --model must be of one model"

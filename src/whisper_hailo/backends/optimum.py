@@ -33,7 +33,13 @@ from whisper_hailo.backends.session import (
 from whisper_hailo.backends.silence import measure_silence_keys
 from whisper_hailo.backends.step_output import output_of_logits
 from whisper_hailo.core.errors import ModelError, ShapeError, display_path
-from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
+from whisper_hailo.core.protocols import (
+    Closing,
+    Limits,
+    Padding,
+    SilenceKeys,
+    StepOutput,
+)
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
@@ -125,17 +131,25 @@ def _check_names(first: Signature, later: Signature, spec: ModelSpec) -> None:
                 "with its cache"
             )
     if FEATURES not in first.inputs or "logits" not in first.outputs:
-        raise ModelError(f"{display_path(first.path)} lacks {FEATURES} or logits; {_AGAIN}")
+        raise ModelError(
+            f"{display_path(first.path)} lacks {FEATURES} or logits; {_AGAIN}"
+        )
 
 
 def _cache_names(source: str, n_layers: int) -> set[str]:
     """Return names such as `0.decoder.key`, without the prefix."""
-    return {f"{layer}.{source}.{part}" for layer in range(n_layers) for part in ("key", "value")}
+    return {
+        f"{layer}.{source}.{part}"
+        for layer in range(n_layers)
+        for part in ("key", "value")
+    }
 
 
 def _check_inputs(signature: Signature) -> None:
     unknown = [
-        name for name in signature.inputs if name not in _INPUTS and not name.startswith(PAST)
+        name
+        for name in signature.inputs
+        if name not in _INPUTS and not name.startswith(PAST)
     ]
     if unknown or not IDS & signature.inputs.keys():
         problem = f"input {unknown[0]}" if unknown else "no token ids"
@@ -213,7 +227,9 @@ class OptimumDecoder(Closing):
         weights = precision(self._first.path, self._first.inputs[FEATURES].dtype)
         kind = "merged-" if self._is_merged else ""
         self.name = f"optimum-{kind}{weights}"
-        quantization = {"fp32": "none", "fp16": "fp16"}.get(weights, f"exported {weights}")
+        quantization = {"fp32": "none", "fp16": "fp16"}.get(
+            weights, f"exported {weights}"
+        )
         self.spec = replace(spec, quantization=quantization)
         self._threads = threads
         self._sessions: dict[Path, onnxruntime.InferenceSession] = {}
@@ -226,7 +242,9 @@ class OptimumDecoder(Closing):
         except ModelError as error:
             logger.warning("padding with zeros, not with silence: %s", error)
             return None
-        if encoder.n_frames != self.spec.dims.max_frames:  # the measurement needs the full context
+        if (
+            encoder.n_frames != self.spec.dims.max_frames
+        ):  # the measurement needs the full context
             return None
         with encoder:
             return measure_silence_keys(encoder)
@@ -236,7 +254,9 @@ class OptimumDecoder(Closing):
         moves_weights = self._is_merged and self._first.signed_codes and saturates()
         for path in {self._first.path, self._later.path} - self._sessions.keys():
             source = move_weights_into_branches(path) if moves_weights else path
-            self._sessions[path] = open_graph(source, str(path), self._threads, EXPORT_AGAIN)
+            self._sessions[path] = open_graph(
+                source, str(path), self._threads, EXPORT_AGAIN
+            )
         return self
 
     def close(self) -> None:
@@ -274,7 +294,9 @@ class OptimumDecoder(Closing):
         else:
             columns = []
             for index in range(tokens.shape[1]):
-                column, state = self._run(self._later, tokens[:, index : index + 1], state)
+                column, state = self._run(
+                    self._later, tokens[:, index : index + 1], state
+                )
                 columns.append(column)
             logits = np.concatenate(columns, axis=1)
         return output_of_logits(logits[:, positions]), state
@@ -324,9 +346,13 @@ class OptimumDecoder(Closing):
             array = np.arange(state.n_tokens, n_tokens).astype(port.dtype)
             if len(port.shape) > 1:
                 array = np.tile(array, (batch, 1))
-        elif name.startswith(PAST):  # needed by a merged graph, unused by its first branch
+        elif name.startswith(
+            PAST
+        ):  # needed by a merged graph, unused by its first branch
             dims = self.spec.dims
-            array = np.zeros((batch, dims.n_decoder_heads, 0, dims.head_size), port.dtype)
+            array = np.zeros(
+                (batch, dims.n_decoder_heads, 0, dims.head_size), port.dtype
+            )
         elif name in TEXT_MASKS:
             array = np.ones((batch, n_tokens), port.dtype)
         elif name == FEATURES:

@@ -68,8 +68,12 @@ class EngineOptions:
     decoder: Path | None = flag(
         None, "ONNX graph, HEF, or Optimum directory.", ENGINE, shown="the model's"
     )
-    encoder_backend: str = flag(AUTO, "Encoder backend", ENGINE, choices=ENCODER_BACKENDS)
-    decoder_backend: str = flag(AUTO, "Decoder backend", ENGINE, choices=DECODER_BACKENDS)
+    encoder_backend: str = flag(
+        AUTO, "Encoder backend", ENGINE, choices=ENCODER_BACKENDS
+    )
+    decoder_backend: str = flag(
+        AUTO, "Decoder backend", ENGINE, choices=DECODER_BACKENDS
+    )
     decoder_assets: Path | None = flag(
         None, "Arrays for the host of a HEF decoder.", ENGINE, metavar="DIR"
     )

@@ -21,7 +21,9 @@ def pad_features(
         ShapeError: the rows are not equally long with their padding.
     """
     counts = n_positions.tolist()
-    targets = {n + padding.n_added(n) for padding, n in zip(paddings, counts, strict=True)}
+    targets = {
+        n + padding.n_added(n) for padding, n in zip(paddings, counts, strict=True)
+    }
     if len(targets) != 1:
         raise ShapeError(
             f"windows of one batch have {sorted(targets)} positions with their padding, this "
@@ -35,7 +37,9 @@ def pad_features(
     return padded
 
 
-def pad_with_zeros(features: FloatArray, n_positions: IntArray, target: int) -> FloatArray:
+def pad_with_zeros(
+    features: FloatArray, n_positions: IntArray, target: int
+) -> FloatArray:
     """Return `(batch, target, d_model)` float32, C-contiguous: true positions, then zero rows.
 
     `n_positions`, `(batch,)` int64, are those of each row, at most `target`.

@@ -50,7 +50,9 @@ def _make_encoder(request: BackendRequest, backend: str, path: Path | None) -> E
     return ForeignEncoder(path, spec, request.threads, name)
 
 
-def _make_decoder(request: BackendRequest, backend: str, path: Path | None) -> AnyDecoder:
+def _make_decoder(
+    request: BackendRequest, backend: str, path: Path | None
+) -> AnyDecoder:
     """Make a decoder of a file or directory, or of the model directory's own; `open` loads it."""
     spec = request.spec
     if backend == "cached":
@@ -71,7 +73,11 @@ def _make_decoder(request: BackendRequest, backend: str, path: Path | None) -> A
                 "--decoder-backend optimum needs --decoder DIR, a directory of its export"
             )
         return OptimumDecoder(path, spec, request.threads)
-    from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner, find_emulated
+    from whisper_hailo.backends.fixed import (
+        FixedDecoder,
+        OnnxFixedRunner,
+        find_emulated,
+    )
 
     if backend == "hailo":
         from whisper_hailo.backends.hailo.hef_catalog import needed_hef
@@ -199,7 +205,9 @@ def _choose_encoder(
         return "onnx", path, f"on the CPU, {chip}"
     from whisper_hailo.backends.hailo.hef_catalog import fitting_encoder
 
-    hef, reason = fitting_encoder(request.directory, request.spec, arch, window_s, n_positions)
+    hef, reason = fitting_encoder(
+        request.directory, request.spec, arch, window_s, n_positions
+    )
     if hef is None:
         return "onnx", path, f"on the CPU, {chip}, but {reason}"
     return "hailo", hef, f"on {chip}"
@@ -208,11 +216,17 @@ def _choose_encoder(
 def _choose_decoder(request: BackendRequest) -> tuple[str, Path | None, str]:
     backend = request.options.decoder_backend
     runs_graphs = backend in {AUTO, "cached", "optimum"}
-    path = _graph_path(request, request.options.decoder, DECODER_FILE, runs_graphs=runs_graphs)
+    path = _graph_path(
+        request, request.options.decoder, DECODER_FILE, runs_graphs=runs_graphs
+    )
     if backend != AUTO:
         return backend, path, "as asked for"
     if path is None:
-        return "cached", None, "with a cache on the CPU, quicker than any without on a chip"
+        return (
+            "cached",
+            None,
+            "with a cache on the CPU, quicker than any without on a chip",
+        )
     return decoder_backend(path), path, f"{path} is given"
 
 
@@ -249,7 +263,9 @@ def is_model_directory(path: Path) -> bool:
     return (path / SPEC_FILE).is_file()
 
 
-def _model_directory(request: BackendRequest, path: Path | None) -> tuple[Path, ModelSpec]:
+def _model_directory(
+    request: BackendRequest, path: Path | None
+) -> tuple[Path, ModelSpec]:
     """Return a model directory given as encoder or decoder, if it is of the run's model.
 
     Without one it is the run's own.

@@ -46,9 +46,13 @@ class running:  # noqa: N801 - used as a function
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: object, error: BaseException | None, trace: object
+    ) -> None:
         if isinstance(error, Exception):
-            raise ModelError(f"{self._name} failed ({reason_of(error)}); {self._advice}") from error
+            raise ModelError(
+                f"{self._name} failed ({reason_of(error)}); {self._advice}"
+            ) from error
 
 
 def reason_of(error: BaseException) -> str:
@@ -132,14 +136,19 @@ def open_graph(
     if not int8_safe_without_vnni and saturates():
         options.add_session_config_entry(*EXACT_PRODUCTS)
     try:
-        return onnxruntime.InferenceSession(source, sess_options=options, providers=PROVIDERS)
+        return onnxruntime.InferenceSession(
+            source, sess_options=options, providers=PROVIDERS
+        )
     except Exception as error:  # the runtime has a dozen unrelated exception classes
         version = onnxruntime.__version__
         if is_old_runtime(version):  # pip may have been forced to keep it
             advice += (
-                f", or upgrade onnxruntime: {version} is installed, {OLDEST_RUNTIME} is needed"
+                f", or upgrade onnxruntime: {version} is installed, "
+                f"{OLDEST_RUNTIME} is needed"
             )
-        raise ModelError(f"{name} cannot be loaded ({reason_of(error)}); {advice}") from error
+        raise ModelError(
+            f"{name} cannot be loaded ({reason_of(error)}); {advice}"
+        ) from error
 
 
 EXACT_PRODUCTS: Final = ("session.x64quantprecision", "1")
@@ -167,7 +176,9 @@ def saturates() -> bool:
     model = parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17]>
         pair (uint8[4, 4] codes) => (int32[4, 16] sums) <int8[4, 16] weights = {{{weights}}}>
         {{ sums = MatMulInteger(codes, weights) }}""")
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=PROVIDERS)
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=PROVIDERS
+    )
     (sums,) = session.run(None, {"codes": np.full((4, 4), code, np.uint8)})
     return bool((sums != 4 * code * weight).any())
 

@@ -90,12 +90,16 @@ _FEWEST_PLACES = 64
 
 def cache_names(kind: str, n_layers: int) -> tuple[str, ...]:
     """Return inputs `past_key_0, past_value_0, past_key_1 ...`, or outputs `present_key_0 ...`."""
-    return tuple(f"{kind}_{part}_{i}" for i in range(n_layers) for part in ("key", "value"))
+    return tuple(
+        f"{kind}_{part}_{i}" for i in range(n_layers) for part in ("key", "value")
+    )
 
 
 def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 - a C++ class
     """Let the runtime write an output into a contiguous array, which must outlive the run."""
-    address = array.__array_interface__["data"][0]  # array.ctypes makes objects, each time
+    address = array.__array_interface__["data"][
+        0
+    ]  # array.ctypes makes objects, each time
     io.bind_output(
         name,
         "cpu",
@@ -128,7 +132,9 @@ class Binding:
         for name, array in fixed.items():
             self.io.bind_cpu_input(name, array)
 
-    def prepare(self, inputs: Named, outputs: dict[str, tuple[int, ...]]) -> list[FloatArray]:
+    def prepare(
+        self, inputs: Named, outputs: dict[str, tuple[int, ...]]
+    ) -> list[FloatArray]:
         """Bind the new arrays of a step; return arrays that the run fills, until the next one.
 
         `outputs` are their shapes by name. An input of the same size is copied to where the last
@@ -185,7 +191,9 @@ class Cache:
         if self.binding is None or self.binding.session is not session:
             n_layers = len(self.arrays) // 2
             past = dict(zip(cache_names("past", n_layers), self.arrays, strict=True))
-            present = dict(zip(cache_names("present", n_layers), self.arrays, strict=True))
+            present = dict(
+                zip(cache_names("present", n_layers), self.arrays, strict=True)
+            )
             self.binding = Binding(session, past | cross.arrays, present)
         return self.binding
 
@@ -314,7 +322,10 @@ def _general_inputs(tokens: IntArray, state: CachedState) -> dict[str, AnyArray]
 
 
 def cross_bias(
-    paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int, n_zero: int = 1
+    paddings: tuple[Padding, ...],
+    n_positions: IntArray,
+    n_audio_ctx: int,
+    n_zero: int = 1,
 ) -> FloatArray:
     """Return the cross-attention mask: the audio of each row, and how much silence follows it.
 
@@ -324,7 +335,10 @@ def cross_bias(
     silence keys, the zero rows have ln P between them.
     """
     audio = np.where(np.arange(n_audio_ctx) < n_positions[:, None], 0.0, -np.inf)
-    n_added = [padding.n_added(int(n)) for padding, n in zip(paddings, n_positions, strict=True)]
+    n_added = [
+        padding.n_added(int(n))
+        for padding, n in zip(paddings, n_positions, strict=True)
+    ]
     with np.errstate(divide="ignore"):  # no padding is ln 0, -inf
         level = np.log(np.array(n_added, np.float64))[:, None]
     zero_rows = np.zeros((len(paddings), n_zero))

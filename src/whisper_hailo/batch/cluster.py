@@ -38,7 +38,10 @@ WORKERS_PER_READER: Final = 4
 """Reading takes a seventh of the time of transcribing with the fastest model. It reserves no core:
 where actors have taken all of them it would never start."""
 
-_INIT_OPTIONS: Final[dict[str, Any]] = {"logging_level": logging.ERROR, "log_to_driver": False}
+_INIT_OPTIONS: Final[dict[str, Any]] = {
+    "logging_level": logging.ERROR,
+    "log_to_driver": False,
+}
 _MAX_BLOCKS: Final = 2000
 _CONNECT_S: Final = 10.0
 
@@ -83,7 +86,9 @@ def _build_dataset(
     context.enable_progress_bars = False
     context.max_errored_blocks = 0
     context.memory_usage_poll_interval_s = None
-    context.target_max_block_size = 1  # each task goes alone: a block of many would keep one actor
+    context.target_max_block_size = (
+        1  # each task goes alone: a block of many would keep one actor
+    )
     # An actor that waits for a reader is kept: in another one its model would be loaded again.
     context.autoscaling_config.actor_pool_util_downscaling_threshold = -1.0
     groups = ray.data.from_items(rows, override_num_blocks=min(len(rows), _MAX_BLOCKS))
@@ -98,7 +103,9 @@ def _build_dataset(
         type("Transcribing", (TranscriptionActor,), {"setup": pickle.dumps(setup)}),
         batch_size=1,
         batch_format="numpy",
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=n_workers, initial_size=n_workers),
+        compute=ray.data.ActorPoolStrategy(
+            min_size=1, max_size=n_workers, initial_size=n_workers
+        ),
         num_cpus=0 if n_chips else 1,
         resources={CHIP: 1} if n_chips else None,
     )

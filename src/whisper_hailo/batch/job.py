@@ -21,7 +21,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Self
 
-from whisper_hailo.batch.ledger import ADVICE, LEDGER_FILE, Ledger, name_key, pack, to_json
+from whisper_hailo.batch.ledger import (
+    ADVICE,
+    LEDGER_FILE,
+    Ledger,
+    name_key,
+    pack,
+    to_json,
+)
 from whisper_hailo.batch.manifest import Candidate, Item
 from whisper_hailo.batch.tasks import GROUP_ITEMS, Failure, Group, Outcome, PieceResult
 from whisper_hailo.core.atomic_files import exclusive_lock, wrap_os_error, write_file
@@ -152,7 +159,9 @@ class BatchJob(Closing):
                 raise OptionError(f"{folder} holds no job; name a manifest or a folder")
             self._n_known = self.n_done
             self._begin_s = monotonic()
-            self.record = RunRecord(datetime.now(UTC).isoformat(timespec="microseconds"))
+            self.record = RunRecord(
+                datetime.now(UTC).isoformat(timespec="microseconds")
+            )
             self._write_due(0, self.n_items - 1)
             self._stack = opened.pop_all()
         return self
@@ -161,7 +170,9 @@ class BatchJob(Closing):
         """Store what the runs of the job share; its formats are those of all runs."""
         identity = f"{self._settings.identity} {to_json(self._settings.layout)}"
         formats: Sequence[str] = ()
-        for job_identity, stored in self._ledger.query("SELECT identity, formats FROM job"):
+        for job_identity, stored in self._ledger.query(
+            "SELECT identity, formats FROM job"
+        ):
             if job_identity != identity:
                 raise OptionError(
                     f"{display_path(self._folder)} holds a job of another model, other options "
@@ -170,7 +181,9 @@ class BatchJob(Closing):
             formats = stored.split()
         self._formats = tuple(dict.fromkeys((*formats, *self._settings.formats)))
         self._ledger.query("DELETE FROM job")
-        self._ledger.query("INSERT INTO job VALUES (?, ?)", identity, " ".join(self._formats))
+        self._ledger.query(
+            "INSERT INTO job VALUES (?, ?)", identity, " ".join(self._formats)
+        )
 
     def _add_items(self, candidates: Iterable[Candidate]) -> None:
         """Add new recordings, in groups of their own: tasks are cut from whole groups."""
@@ -215,7 +228,9 @@ class BatchJob(Closing):
         with Ledger(self._folder, read_only=True) as ledger:
             pending = "SELECT DISTINCT grp FROM items WHERE result IS NULL ORDER BY grp"
             for (group,) in ledger.query(pending):
-                items = ledger.query("SELECT item FROM items WHERE grp = ? ORDER BY number", group)
+                items = ledger.query(
+                    "SELECT item FROM items WHERE grp = ? ORDER BY number", group
+                )
                 tasks = ledger.query("SELECT task FROM tasks WHERE grp = ?", group)
                 yield Group(
                     group,
@@ -232,7 +247,9 @@ class BatchJob(Closing):
             audio_s=round(self.record.audio_s + outcome.audio_s, 3),
             tasks=self.record.tasks + 1,
             worker_s=round(self.record.worker_s + outcome.took_s, 3),
-            untranscribed_s=round(self.record.untranscribed_s + outcome.untranscribed_s, 3),
+            untranscribed_s=round(
+                self.record.untranscribed_s + outcome.untranscribed_s, 3
+            ),
         )
         with self._ledger.transaction():
             task = (outcome.group, outcome.index)
@@ -240,7 +257,8 @@ class BatchJob(Closing):
                 return
             query("INSERT INTO tasks VALUES (?, ?)", *task)
             ((first, last),) = query(
-                "SELECT min(number), max(number) FROM items WHERE grp = ?", outcome.group
+                "SELECT min(number), max(number) FROM items WHERE grp = ?",
+                outcome.group,
             )
             for result in outcome.results:
                 query(
@@ -251,7 +269,10 @@ class BatchJob(Closing):
                     pack(result),
                 )
             n_done = self._join_pieces(first, last)
-            query("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)", *astuple(record))
+            query(
+                "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)",
+                *astuple(record),
+            )
         self.record = record
         self.n_done += n_done
         if n_done:
@@ -268,8 +289,12 @@ class BatchJob(Closing):
         )
         for (number,) in complete:
             # Pieces of one task were stored in their order.
-            rows = query("SELECT result FROM pieces WHERE item = ? ORDER BY task, rowid", number)
-            result = join_pieces([self._ledger.unpack(PieceResult, data) for (data,) in rows])
+            rows = query(
+                "SELECT result FROM pieces WHERE item = ? ORDER BY task, rowid", number
+            )
+            result = join_pieces(
+                [self._ledger.unpack(PieceResult, data) for (data,) in rows]
+            )
             result = self._add_speakers(number, result)
             query(
                 "UPDATE items SET result = ?, failure = ? WHERE number = ?",
@@ -287,12 +312,16 @@ class BatchJob(Closing):
         """
         if self._find_speakers is None or result.failure is not None:
             return result
-        ((stored,),) = self._ledger.query("SELECT item FROM items WHERE number = ?", number)
+        ((stored,),) = self._ledger.query(
+            "SELECT item FROM items WHERE number = ?", number
+        )
         try:
             speakers = self._find_speakers(self._ledger.unpack(Item, stored).audio)
         except AudioError as error:  # the file has gone since it was transcribed
             return replace(result, segments=(), failure=Failure.of(error))
-        parts = [part for segment in result.segments for part in speakers.attribute(segment)]
+        parts = [
+            part for segment in result.segments for part in speakers.attribute(segment)
+        ]
         return replace(result, segments=tuple(parts))
 
     def _write_due(self, first: int, last: int) -> None:
@@ -328,17 +357,25 @@ class BatchJob(Closing):
         for stored, data in rows:
             item = self._ledger.unpack(Item, stored)
             result = self._ledger.unpack(PieceResult, data)
-            record: dict[str, Any] = {"version": JSON_VERSION, "id": item.id, "audio": item.audio}
+            record: dict[str, Any] = {
+                "version": JSON_VERSION,
+                "id": item.id,
+                "audio": item.audio,
+            }
             if result.failure is not None:
                 record["error"] = asdict(result.failure)
             else:
                 transcript = self._make_transcript(item, result)
-                written = transcript if self._settings.has_words else drop_words(transcript)
+                written = (
+                    transcript if self._settings.has_words else drop_words(transcript)
+                )
                 record |= verbose_json(written)
                 for fmt in self._formats:
                     path = self._folder / fmt / f"{item.id}.{fmt}"
                     content = written if fmt == JSON else transcript
-                    write_file(path, render(content, fmt, self._settings.layout), ADVICE)
+                    write_file(
+                        path, render(content, fmt, self._settings.layout), ADVICE
+                    )
             lines.append(_json_line(record | {"metadata": item.metadata}))
         path = self._folder / TRANSCRIPTS / f"part-{part:05}.jsonl"
         write_file(path, "".join(lines), ADVICE)
@@ -388,7 +425,10 @@ class BatchJob(Closing):
 
 
 def _json_line(record: dict[str, Any]) -> str:
-    return escape_surrogates(json.dumps(record, ensure_ascii=False, allow_nan=False)) + "\n"
+    return (
+        escape_surrogates(json.dumps(record, ensure_ascii=False, allow_nan=False))
+        + "\n"
+    )
 
 
 def join_pieces(pieces: Sequence[PieceResult]) -> PieceResult:
@@ -405,7 +445,9 @@ def join_pieces(pieces: Sequence[PieceResult]) -> PieceResult:
     ((language, _),) = letters.most_common(1)
     segments = tuple(segment for piece in pieces for segment in piece.segments)
     untranscribed = tuple(speech for piece in pieces for speech in piece.untranscribed)
-    return replace(pieces[-1], language=language, segments=segments, untranscribed=untranscribed)
+    return replace(
+        pieces[-1], language=language, segments=segments, untranscribed=untranscribed
+    )
 
 
 def read_status(folder: Path) -> Status:

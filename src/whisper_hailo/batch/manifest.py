@@ -90,14 +90,18 @@ def _read_folder(folder: Path) -> Iterator[Candidate]:
     name = folder.absolute().name
     for path in list_files(folder, refuse):
         if path.suffix.lower() in AUDIO_SUFFIXES:
-            yield Candidate(Item(path.relative_to(folder).as_posix(), str(path.absolute())), name)
+            yield Candidate(
+                Item(path.relative_to(folder).as_posix(), str(path.absolute())), name
+            )
 
 
 def _read_manifest(path: Path) -> Iterator[Candidate]:
     try:
         text = read_text(path)
     except FileNotFoundError:
-        raise AudioError(f"{display_path(path)} does not exist; check the path") from None
+        raise AudioError(
+            f"{display_path(path)} does not exist; check the path"
+        ) from None
     except (OSError, ValueError) as error:
         raise AudioError(
             f"{display_path(path)} cannot be read ({error}), expected lines of JSON; check the path"
@@ -128,7 +132,9 @@ def _parse_item(raw: Any, folder: Path) -> Item:  # noqa: ANN401 - any JSON
     if name not in fields:
         raise MismatchError("audio is missing")
     audio = decode(str, fields.pop(name), name)
-    fields.pop("error", None)  # `failures.jsonl` of a job may be the manifest of another
+    fields.pop(
+        "error", None
+    )  # `failures.jsonl` of a job may be the manifest of another
     language = decode(str | None, fields.pop("language", None), "language")  # type: ignore[arg-type]
     item_id = decode(str, fields.pop("id", audio), "id")
     metadata = decode(dict[str, Any], fields.pop("metadata", {}), "metadata")
@@ -154,5 +160,7 @@ def _check_id(item_id: str) -> str:
         longest = 0
     fits = len(name) <= _MAX_ID and 0 < longest <= _MAX_PART_BYTES
     if not fits or ".." in path.parts or "\0" in name:
-        raise MismatchError(f"id is {display_path(item_id)}, which no file can be called")
+        raise MismatchError(
+            f"id is {display_path(item_id)}, which no file can be called"
+        )
     return name

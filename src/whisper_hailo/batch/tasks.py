@@ -16,7 +16,12 @@ from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.batch.manifest import Item
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, UntranscribedSpeech
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    FloatArray,
+    Segment,
+    UntranscribedSpeech,
+)
 
 GROUP_ITEMS: Final = 16
 """Items read in sequence, and so the most recordings that are decoded together."""
@@ -183,7 +188,9 @@ def cut_pieces(stream: AudioStream) -> Iterator[tuple[float, FloatArray, bool]]:
             n_samples = find_quiet_cut(samples[:MAX_PIECE_SAMPLES])
             yield start / SAMPLE_RATE_HZ, samples[:n_samples], False
             start += n_samples
-            samples = samples[n_samples:].copy()  # a view would keep the whole array alive
+            samples = samples[
+                n_samples:
+            ].copy()  # a view would keep the whole array alive
     yield start / SAMPLE_RATE_HZ, samples, True
 
 

@@ -83,11 +83,15 @@ def transcribe_task(transcriber: Transcriber, setup: Setup, task: Task) -> Outco
 def _make_result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
     if isinstance(outcome, Exception):
         # An error of the model or the device is none of this recording: the job ends.
-        if isinstance(outcome, WhisperHailoError) and not isinstance(outcome, AudioError):
+        if isinstance(outcome, WhisperHailoError) and not isinstance(
+            outcome, AudioError
+        ):
             raise outcome
         return _make_failure(piece, Failure.of(outcome))
     end_s = piece.start_s + piece.n_samples / SAMPLE_RATE_HZ
-    segments = tuple(shift_segment(segment, piece.start_s) for segment in outcome.segments)
+    segments = tuple(
+        shift_segment(segment, piece.start_s) for segment in outcome.segments
+    )
     untranscribed = tuple(
         replace(
             speech,
@@ -96,7 +100,9 @@ def _make_result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
         )
         for speech in outcome.untranscribed
     )
-    return PieceResult(piece.item, piece.n_pieces, end_s, outcome.language, segments, untranscribed)
+    return PieceResult(
+        piece.item, piece.n_pieces, end_s, outcome.language, segments, untranscribed
+    )
 
 
 def _make_failure(piece: Piece, failure: Failure | None) -> PieceResult:
@@ -144,7 +150,9 @@ class Child:
         # Not a fork: sessions of the runtime do not survive one.
         context = multiprocessing.get_context("spawn")
         self._pipe, worker_pipe = context.Pipe()
-        self._process = context.Process(target=run_worker, args=(worker_pipe, setup), daemon=True)
+        self._process = context.Process(
+            target=run_worker, args=(worker_pipe, setup), daemon=True
+        )
         # Only this process handles Ctrl-C: the worker inherits that the signal is blocked.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self._process.start()
@@ -221,7 +229,9 @@ class Worker:
         if len(task.pieces) > 1:
             return self._do_each(task)
         failure = Failure("Crash", f"{_TRIES} workers died of it ({cause}); report it")
-        return Outcome(task.group, task.index, (_make_failure(task.pieces[0], failure),))
+        return Outcome(
+            task.group, task.index, (_make_failure(task.pieces[0], failure),)
+        )
 
     def _do_each(self, task: Task) -> Outcome:
         """Transcribe the pieces of a task one by one, so that only the one that kills fails."""
@@ -235,7 +245,9 @@ class Worker:
         )
 
 
-def run_locally(setup: Setup, groups: Iterable[Group], n_workers: int) -> Iterator[Outcome]:
+def run_locally(
+    setup: Setup, groups: Iterable[Group], n_workers: int
+) -> Iterator[Outcome]:
     """Yield the outcomes of all tasks of some groups, as they come."""
     tasks = (task for group in groups for task in read_tasks(group))
     reading = Lock()
@@ -262,7 +274,9 @@ def run_locally(setup: Setup, groups: Iterable[Group], n_workers: int) -> Iterat
         except BaseException as error:
             finished.put(error)
 
-    n_threads = n_workers + 1  # one reads the next task while the workers of all others compute
+    n_threads = (
+        n_workers + 1
+    )  # one reads the next task while the workers of all others compute
     for _ in range(n_threads):
         Thread(target=work, daemon=True).start()
     try:

@@ -15,7 +15,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from whisper_hailo.checkpoint.config import INDEX_FILE, MERGE, PICKLES, SINGLE_FILE, read_config
+from whisper_hailo.checkpoint.config import (
+    INDEX_FILE,
+    MERGE,
+    PICKLES,
+    SINGLE_FILE,
+    read_config,
+)
 from whisper_hailo.checkpoint.ctranslate2 import (
     MODEL_FILE,
     is_ctranslate2,
@@ -65,7 +71,9 @@ def expected_shapes(dims: Dimensions, encoder_ffn: int, decoder_ffn: int) -> Sha
 
 def _attention_shapes(name: str, d: int) -> Shapes:
     """Return one attention block with the norm before it; keys have no bias."""
-    shapes: Shapes = {f"{name}.{part}_proj.weight": (d, d) for part in ("q", "k", "v", "out")}
+    shapes: Shapes = {
+        f"{name}.{part}_proj.weight": (d, d) for part in ("q", "k", "v", "out")
+    }
     shapes |= {f"{name}.{part}_proj.bias": (d,) for part in ("q", "v", "out")}
     return shapes | _norm_shapes(f"{name}_layer_norm", d)
 
@@ -134,7 +142,9 @@ class Checkpoint:
                 "fetch the checkpoint again, all its safetensors files"
             )
         # A config of fewer layers would convert, to a model that talks nonsense.
-        surplus = [name for name in self._arrays if ".layers." in name and name not in shapes]
+        surplus = [
+            name for name in self._arrays if ".layers." in name and name not in shapes
+        ]
         if surplus:
             raise self._error(
                 f"array {min(surplus)} has no place in the {config.dims.n_encoder_layers} encoder "
@@ -142,7 +152,9 @@ class Checkpoint:
                 f"config are of different models, or an adapter is not merged: {MERGE}"
             )
 
-    def _check_array(self, name: str, array: StoredArray, shape: tuple[int, ...]) -> None:
+    def _check_array(
+        self, name: str, array: StoredArray, shape: tuple[int, ...]
+    ) -> None:
         if array.dtype not in DTYPES and array.scale is None:
             raise self._error(
                 f"array {name} is {array.dtype}, expected one of {', '.join(DTYPES)}; "
@@ -202,7 +214,9 @@ class Checkpoint:
             return True
         # Some checkpoints store the same array under both names.
         strips = zip(self._strips(_PROJECTION), self._strips(_EMBEDDING), strict=True)
-        return all(np.array_equal(projection, embedding) for projection, embedding in strips)
+        return all(
+            np.array_equal(projection, embedding) for projection, embedding in strips
+        )
 
     def generation_config(self) -> dict[str, Any]:
         """Return `generation_config.json`, or CTranslate2's counterpart; may be empty."""
@@ -248,7 +262,9 @@ def _find_arrays(directory: Path) -> tuple[Path, ...]:
 def _find_shards(directory: Path, index: Path) -> tuple[Path, ...]:
     """Return the files that an index names."""
     try:
-        shards = decode(dict[str, str], read_json_object(index).get("weight_map"), "weight_map")
+        shards = decode(
+            dict[str, str], read_json_object(index).get("weight_map"), "weight_map"
+        )
         names = sorted(set(shards.values()))
         if not names:
             raise MismatchError("weight_map names 'nothing'")

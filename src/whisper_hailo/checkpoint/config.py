@@ -19,7 +19,12 @@ LARGEST_FFN = 1 << 18
 ENGLISH_N_VOCAB = 51_864
 """Vocabulary size of `.en` checkpoints; used only where no config says if one is multilingual."""
 
-PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
+PICKLES = (
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+    "model.pt",
+    "model.ckpt",
+)
 
 _REQUIRED: Final = {
     "model_type": "whisper",
@@ -45,7 +50,8 @@ _WIDTHS: Final = ("encoder_ffn_dim", "decoder_ffn_dim")
 
 ADAPTER: Final = "adapter_config.json"
 MERGE: Final = (
-    "load it with its model in peft, then merge_and_unload() and save_pretrained(DIR), and give DIR"
+    "load it with its model in peft, then merge_and_unload() and save_pretrained(DIR), "
+    "and give DIR"
 )
 """Advice for adapters."""
 
@@ -86,7 +92,9 @@ def read_config(directory: Path) -> Config:
         )
     if not path.is_file():
         if (directory / ADAPTER).is_file():
-            raise ModelError(f"{directory_name} is an adapter (LoRA) without a model; {MERGE}")
+            raise ModelError(
+                f"{directory_name} is an adapter (LoRA) without a model; {MERGE}"
+            )
         raise ModelError(
             f"{directory_name} is no checkpoint: it has no config.json; give a directory saved by "
             "Transformers' save_pretrained"
@@ -103,11 +111,17 @@ def read_config(directory: Path) -> Config:
                 "Whisper checkpoints can be converted"
             )
     try:
-        sizes = {field: decode(int, raw.get(name), name) for field, name in _SIZES.items()}
-        encoder_ffn, decoder_ffn = (decode(int, raw.get(name), name) for name in _WIDTHS)
+        sizes = {
+            field: decode(int, raw.get(name), name) for field, name in _SIZES.items()
+        }
+        encoder_ffn, decoder_ffn = (
+            decode(int, raw.get(name), name) for name in _WIDTHS
+        )
         return Config(Dimensions(**sizes), encoder_ffn, decoder_ffn)
     except MismatchError as error:
-        raise ModelError(f"{display_path(path)}: {error}; fetch the file again") from error
+        raise ModelError(
+            f"{display_path(path)}: {error}; fetch the file again"
+        ) from error
     except ModelError as error:
         raise ModelError(f"{display_path(path)}: {error}") from error
 
@@ -127,7 +141,9 @@ def alignment_heads(generation: dict[str, Any], dims: Dimensions) -> Pairs:
     try:
         listed = decode(Pairs, generation.get(name) or [], name)
     except MismatchError as error:
-        raise ModelError(f"generation_config.json: {error}; fetch the file again") from error
+        raise ModelError(
+            f"generation_config.json: {error}; fetch the file again"
+        ) from error
     layers = range(dims.n_decoder_layers)
     heads = range(dims.n_decoder_heads)
     if listed and all(layer in layers and head in heads for layer, head in listed):

@@ -20,7 +20,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
-from whisper_hailo.checkpoint.config import ENGLISH_N_VOCAB, INDEX_FILE, SINGLE_FILE, Config
+from whisper_hailo.checkpoint.config import (
+    ENGLISH_N_VOCAB,
+    INDEX_FILE,
+    SINGLE_FILE,
+    Config,
+)
 from whisper_hailo.checkpoint.weights import DTYPES, STORED_DTYPES, StoredArray
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import Dimensions
@@ -47,9 +52,15 @@ _MOST_VARIABLES: Final = 1 << 14
 _MOST_AXES: Final = 3
 """Those of a convolution's kernels."""
 
-_LAYER: Final = re.compile(r"(encoder|decoder)/layer_(\d{1,3})/(.+)/(weight|bias|gamma|beta)")
+_LAYER: Final = re.compile(
+    r"(encoder|decoder)/layer_(\d{1,3})/(.+)/(weight|bias|gamma|beta)"
+)
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
-    "self_attention/linear_0": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "self_attention/linear_0": (
+        "self_attn.q_proj",
+        "self_attn.k_proj",
+        "self_attn.v_proj",
+    ),
     "self_attention/linear_1": ("self_attn.out_proj",),
     "self_attention/layer_norm": ("self_attn_layer_norm",),
     "attention/linear_0": ("encoder_attn.q_proj",),
@@ -62,7 +73,12 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
 }
 """CTranslate2's name of a layer's part, and the names of the modules that it joins."""
 
-_ENDINGS: Final = {"weight": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
+_ENDINGS: Final = {
+    "weight": "weight",
+    "bias": "bias",
+    "gamma": "weight",
+    "beta": "bias",
+}
 _OUTSIDE_LAYERS: Final = {
     "encoder/conv1/weight": "encoder.conv1.weight",
     "encoder/conv1/bias": "encoder.conv1.bias",
@@ -88,7 +104,9 @@ _ATTRIBUTES: Final = {
 def is_ctranslate2(directory: Path) -> bool:
     """Return whether a directory has its arrays in CTranslate2's format."""
     # Where there are safetensors files, too, they are the original.
-    if os.path.isfile(directory / SINGLE_FILE) or os.path.isfile(directory / INDEX_FILE):
+    if os.path.isfile(directory / SINGLE_FILE) or os.path.isfile(
+        directory / INDEX_FILE
+    ):
         return False
     return os.path.isfile(directory / MODEL_FILE)
 
@@ -113,7 +131,9 @@ def open_ctranslate2(directory: Path) -> tuple[Config, dict[str, StoredArray]]:
         arrays = dict(_rename_arrays(variables))
         embedding = arrays.get("decoder.embed_tokens.weight")
         projection = arrays.get("proj_out.weight")
-        if projection is not None and projection == embedding:  # an alias of it: they are tied
+        if (
+            projection is not None and projection == embedding
+        ):  # an alias of it: they are tied
             del arrays["proj_out.weight"]
         return _derive_config(variables, arrays), arrays
     except OSError as error:
@@ -145,7 +165,9 @@ class _Reader:
         for _ in range(self._count("variables")):
             array = self._variable()
             if array.name in stored:
-                raise _FormatError(f"has two variables {array.name}; fetch the file again")
+                raise _FormatError(
+                    f"has two variables {array.name}; fetch the file again"
+                )
             stored[array.name] = array
         names = {name: name for name in stored if not name.endswith(SCALE_SUFFIX)}
         for _ in range(self._count("aliases")):
@@ -231,7 +253,9 @@ def _with_scale(array: StoredArray, stored: dict[str, StoredArray]) -> StoredArr
     return replace(array, scale=scale)
 
 
-def _rename_arrays(variables: dict[str, StoredArray]) -> Iterator[tuple[str, StoredArray]]:
+def _rename_arrays(
+    variables: dict[str, StoredArray],
+) -> Iterator[tuple[str, StoredArray]]:
     """Yield the arrays by Hugging Face's names."""
     for name, array in variables.items():
         if not array.shape:
@@ -271,7 +295,9 @@ def _split_array(name: str, array: StoredArray) -> Iterator[tuple[str, StoredArr
             yield f"{part}.layers.{int(layer)}.{module}.{_ENDINGS[kind]}", rows
 
 
-def _derive_config(variables: dict[str, StoredArray], arrays: dict[str, StoredArray]) -> Config:
+def _derive_config(
+    variables: dict[str, StoredArray], arrays: dict[str, StoredArray]
+) -> Config:
     """Derive the sizes from shapes."""
 
     def size(name: str, axis: int) -> int:
@@ -284,7 +310,9 @@ def _derive_config(variables: dict[str, StoredArray], arrays: dict[str, StoredAr
         return shape[axis]
 
     def n_layers(part: str) -> int:
-        return len({key.split(".")[2] for key in arrays if key.startswith(f"{part}.layers.")})
+        return len(
+            {key.split(".")[2] for key in arrays if key.startswith(f"{part}.layers.")}
+        )
 
     try:
         dims = Dimensions(
@@ -341,7 +369,9 @@ def read_settings(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         stored = decode(_Stored, read_json_object(path))
     except MismatchError as error:
-        raise ModelError(f"{display_path(path)}: {error}; fetch the file again") from error
+        raise ModelError(
+            f"{display_path(path)}: {error}; fetch the file again"
+        ) from error
     config, _ = open_ctranslate2(directory)
     n_vocab = config.dims.n_vocab
     is_multilingual = n_vocab > ENGLISH_N_VOCAB

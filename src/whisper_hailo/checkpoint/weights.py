@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from whisper_hailo.core.errors import ModelError, display_path
-from whisper_hailo.core.strict_json import LARGEST_BYTES, MismatchError, decode, parse_json
+from whisper_hailo.core.strict_json import (
+    LARGEST_BYTES,
+    MismatchError,
+    decode,
+    parse_json,
+)
 
 AnyArray: TypeAlias = NDArray[Any]
 
@@ -49,7 +54,9 @@ class Weight:
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
     def map(
-        self, change: Callable[[AnyArray], AnyArray], shape: tuple[int, ...] | None = None
+        self,
+        change: Callable[[AnyArray], AnyArray],
+        shape: tuple[int, ...] | None = None,
     ) -> Weight:
         """Return a weight that `change` makes of this one's array.
 
@@ -180,7 +187,9 @@ class StoredArray:
                 f"{display_path(self.path)} cannot be read ({error.strerror or error})"
             ) from error
         if array.size != count:  # its header was checked when it was opened
-            raise ModelError(f"{display_path(self.path)} has become shorter; fetch the file again")
+            raise ModelError(
+                f"{display_path(self.path)} has become shorter; fetch the file again"
+            )
         return array.reshape(self.shape)
 
 
@@ -202,7 +211,9 @@ def stored_arrays(path: Path) -> dict[str, StoredArray]:
         entries = decode(dict[str, Any], raw, "its header")
         entries.pop("__metadata__", None)
         stored = decode(dict[str, _Entry], entries, "its header")
-        with safe_open(path, framework="np"):  # checks that header and length of the file agree
+        with safe_open(
+            path, framework="np"
+        ):  # checks that header and length of the file agree
             pass
     except (SafetensorError, OSError, MismatchError) as error:
         raise ModelError(
@@ -213,7 +224,9 @@ def stored_arrays(path: Path) -> dict[str, StoredArray]:
     arrays = {}
     for name, entry in stored.items():
         start, _ = entry.data_offsets
-        arrays[name] = StoredArray(path, name, entry.dtype, entry.shape, header_end + start)
+        arrays[name] = StoredArray(
+            path, name, entry.dtype, entry.shape, header_end + start
+        )
     return arrays
 
 

@@ -13,7 +13,13 @@ from typing import Any, Final
 
 import click
 
-from whisper_hailo.cli.command import ENV_PREFIX, Command, command_of, given_options, write_options
+from whisper_hailo.cli.command import (
+    ENV_PREFIX,
+    Command,
+    command_of,
+    given_options,
+    write_options,
+)
 from whisper_hailo.cli.messages import (
     Verbosity,
     configure_logging,
@@ -40,7 +46,9 @@ GROUPS: Final = {
 }
 """Commands of the manual in the order of the help; those of other packages follow."""
 
-COMMAND_GROUPS: Final = {name: group for group, names in GROUPS.items() for name in names}
+COMMAND_GROUPS: Final = {
+    name: group for group, names in GROUPS.items() for name in names
+}
 """Each of these commands with its group."""
 
 TOOLS: Final = frozenset(GROUPS["Hailo tools"])
@@ -75,7 +83,9 @@ class Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
         return load_command(cmd_name)
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         """Write the commands by group, then the options."""
         names = self.list_commands(ctx)
         width = max(map(len, names))
@@ -100,9 +110,14 @@ def _group_of(name: str) -> str:
 @cache
 def find_added_commands() -> dict[str, tuple[str, str]]:
     """Return modules and functions of the commands that other packages add."""
-    from importlib.metadata import entry_points  # a third of the start of a quick command
+    from importlib.metadata import (
+        entry_points,
+    )  # a third of the start of a quick command
 
-    return {entry.name: (entry.module, entry.attr) for entry in entry_points(group=ENTRY_POINTS)}
+    return {
+        entry.name: (entry.module, entry.attr)
+        for entry in entry_points(group=ENTRY_POINTS)
+    }
 
 
 @cache
@@ -181,7 +196,9 @@ def run(arguments: list[str]) -> int:
         if instruction is not None:
             from click.shell_completion import shell_complete
 
-            return shell_complete(PROGRAM_GROUP, {}, PROGRAM, COMPLETION_VARIABLE, instruction)
+            return shell_complete(
+                PROGRAM_GROUP, {}, PROGRAM, COMPLETION_VARIABLE, instruction
+            )
         with PROGRAM_GROUP.make_context(PROGRAM, list(arguments)) as context:
             code = int(PROGRAM_GROUP.invoke(context) or 0)
     except click.exceptions.Exit as end:  # after --help or --version
@@ -191,7 +208,10 @@ def run(arguments: list[str]) -> int:
         return ExitCode.USAGE
     except ReaderGoneError:
         return ExitCode.OK
-    except (KeyboardInterrupt, Exception) as error:  # the last resort of the whole program
+    except (
+        KeyboardInterrupt,
+        Exception,
+    ) as error:  # the last resort of the whole program
         if not was_interrupted(error):
             return report_error(error)
         code = ExitCode.INTERRUPTED
@@ -212,7 +232,10 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
         names = [*COMMAND_GROUPS, *find_added_commands()]
         similar = get_close_matches(error.command_name, names, 1)
         return f"{text} Did you mean {similar[0]!r}?" if similar else text
-    if isinstance(error, click.MissingParameter) and getattr(error.param, "name", "") == "audio":
+    if (
+        isinstance(error, click.MissingParameter)
+        and getattr(error.param, "name", "") == "audio"
+    ):
         text = "no recording is named, expected files, folders, or - for a pipe"
     if any(word.startswith("-") and os.path.exists(word) for word in arguments):
         return f"{text}; put -- before names that start with -"

@@ -47,7 +47,9 @@ _FILES = "Files"
 class SourceOptions:
     """Audio source: a microphone, a file, raw samples or an address."""
 
-    mic: str | None = flag(None, "Microphone: number, name, default or browser.", metavar="DEVICE")
+    mic: str | None = flag(
+        None, "Microphone: number, name, default or browser.", metavar="DEVICE"
+    )
     list_devices: bool = flag(False, "List microphones and exit.")
     real_time: bool = flag(False, "Play a FILE in real time.", _SOURCE)
     rate: int = flag(16_000, "Sample rate of raw PCM.", _SOURCE, metavar="HZ")
@@ -70,7 +72,9 @@ class SourceOptions:
         is_microphone = self.mic not in (None, "browser")
         refuse_unused(self, is_file, "a FILE", "real_time")
         refuse_unused(self, audio == "-", "-, raw PCM", "rate")
-        refuse_unused(self, is_address or is_microphone, "--mic or a URL", "wait_for_source")
+        refuse_unused(
+            self, is_address or is_microphone, "--mic or a URL", "wait_for_source"
+        )
         if audio is None and is_microphone:
             require_extra("live", "--mic", "sounddevice")
         from whisper_hailo.audio.files import find_fault
@@ -87,7 +91,9 @@ class SourceOptions:
         microphone.
         """
         if (audio is None) == (self.mic is None):
-            raise OptionError("give one of: a FILE, - for raw PCM, an address, or --mic DEVICE")
+            raise OptionError(
+                "give one of: a FILE, - for raw PCM, an address, or --mic DEVICE"
+            )
         if audio is None:
             return self._make_microphone(str(self.mic))
         from whisper_hailo.live.sources.file import FileSource, PcmSource
@@ -95,7 +101,9 @@ class SourceOptions:
 
         if audio == "-":
             if sys.stdin is None or sys.stdin.isatty():
-                raise OptionError("standard input is a terminal; pipe raw 16-bit mono samples in")
+                raise OptionError(
+                    "standard input is a terminal; pipe raw 16-bit mono samples in"
+                )
             return PcmSource(sys.stdin.fileno(), self.rate)
         if "://" in audio:
             from whisper_hailo.live.sources.network import NetworkSource
@@ -134,7 +142,9 @@ class CaptionModel(ModelOptions):
 class ShowOptions:
     """Where captions go: terminal, files, page."""
 
-    events: Path | None = flag(None, "Write all events to this file.", metavar="F.jsonl")
+    events: Path | None = flag(
+        None, "Write all events to this file.", metavar="F.jsonl"
+    )
     output: tuple[Path, ...] = flag(
         (), "Write .srt, .vtt or .txt; may be repeated.", short="-o", metavar="FILE"
     )
@@ -147,9 +157,13 @@ class ShowOptions:
         metavar="FILE",
     )
     colour: bool = flag(False, "Shade words by confidence.", also=("--color",))
-    as_json: bool = flag(False, "Print events and statistics as JSON Lines.", name="--json")
+    as_json: bool = flag(
+        False, "Print events and statistics as JSON Lines.", name="--json"
+    )
     web: bool = flag(False, "Serve a page with large captions.")
-    web_host: str = flag("127.0.0.1", "Address to listen on; 0.0.0.0 is every interface.", _PAGE)
+    web_host: str = flag(
+        "127.0.0.1", "Address to listen on; 0.0.0.0 is every interface.", _PAGE
+    )
     web_port: int = flag(8765, "Port to listen on; 0 takes a free one.", _PAGE)
     web_allow_host: tuple[str, ...] = flag(
         (), "Additional host name of the page.", _PAGE, metavar="NAME"
@@ -181,10 +195,14 @@ class ShowOptions:
     def expect_use(self, mic: str | None, layout: PartialOptions[Layout]) -> None:
         """Refuse options that have no effect without another."""
         if mic == "browser" and not self.web:
-            raise OptionError("--mic browser needs --web, the page that it records in; give both")
+            raise OptionError(
+                "--mic browser needs --web, the page that it records in; give both"
+            )
         has_files = bool(self.events or self.output or self.record)
         refuse_unused(self, has_files, "--events, --output or --record", "daily")
-        page_fields = [field.name for field in fields(self) if field.name.startswith("web_")]
+        page_fields = [
+            field.name for field in fields(self) if field.name.startswith("web_")
+        ]
         refuse_unused(self, self.web, "--web", *page_fields)
         refuse_unused(self, not self.as_json, "a terminal, not --json", "colour")
         has_cues = any(path.suffix.lower() in (".srt", ".vtt") for path in self.output)
@@ -204,7 +222,11 @@ class ShowOptions:
         Raises:
             OptionError: a file would replace the captioned one, or two have one name.
         """
-        from whisper_hailo.live.outputs.files import CaptionFile, EventFile, FlacRecording
+        from whisper_hailo.live.outputs.files import (
+            CaptionFile,
+            EventFile,
+            FlacRecording,
+        )
 
         files: list[EventFile | CaptionFile] = []
         if self.events is not None:
@@ -243,7 +265,9 @@ class ShowOptions:
             names=self.web_allow_host,
             framed_by=self.web_frame,
             token=self.web_token,
-            tls=make_tls_context(self.web_cert, self.web_key, "--web-cert and --web-key"),
+            tls=make_tls_context(
+                self.web_cert, self.web_key, "--web-cert and --web-key"
+            ),
         )
 
 
@@ -270,7 +294,9 @@ DECODING: Final = (
 Each segment is decoded alone, so no text goes before it, and once, so nothing is retried.
 """
 
-_MOONSHINE: Final = frozenset(("moonshine", *(field.name for field in fields(CaptionOptions)))) - {
+_MOONSHINE: Final = frozenset(
+    ("moonshine", *(field.name for field in fields(CaptionOptions)))
+) - {
     "drafts",
     "hold_back_s",
 }
@@ -282,7 +308,9 @@ def refuse_whisper_options(*given: PartialOptions[Any]) -> None:
     for options in given:
         for field in options.given_fields():
             if field.name not in _MOONSHINE:
-                raise OptionError(f"Moonshine cannot honour {option_name(field)}; leave it out")
+                raise OptionError(
+                    f"Moonshine cannot honour {option_name(field)}; leave it out"
+                )
 
 
 def open_recognizer(
@@ -301,7 +329,9 @@ def open_recognizer(
     recognizer: SpeechRecognizer
     if model.moonshine is None:
         transcriber = model.transcriber(ChipPriority.LIVE)
-        decoding = given.apply_to(recognizers.caption_defaults(transcriber.default_anti_repetition))
+        decoding = given.apply_to(
+            recognizers.caption_defaults(transcriber.default_anti_repetition)
+        )
         decoding = _expect_hotwords(transcriber, decoding, hotwords)
         recognizer = recognizers.WhisperRecognizer(transcriber, decoding)
         for reason in transcriber.reasons:

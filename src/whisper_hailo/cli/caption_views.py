@@ -58,7 +58,9 @@ class TerminalView:
             for line in self._break_lines(_clean_words(event.words)):
                 text = _join_words(line).rstrip()
                 lines.append(_colour_words(line) if self._has_colour else text)
-            translated = [CaptionWord(f" {word}") for word in (event.translation or "").split()]
+            translated = [
+                CaptionWord(f" {word}") for word in (event.translation or "").split()
+            ]
             for line in self._break_lines(_clean_words(translated)):
                 text = _join_words(line)
                 lines.append(f"{_DIM}{text}{_RESET}" if self._is_terminal else text)
@@ -162,7 +164,9 @@ def print_statistics(statistics: CaptionStatistics, *, as_json: bool) -> None:
 def summarise(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
     """Yield three lines: the words, the cost, and the latency."""
     languages = [
-        language_name(code) for code, n_words in words_in.most_common() if code and n_words
+        language_name(code)
+        for code, n_words in words_in.most_common()
+        if code and n_words
     ]
     language = f" ({', '.join(languages)})" if languages else ""
     yield (
@@ -200,7 +204,11 @@ class LatencyWarning:
     def put(self, event: Event) -> None:
         """Check how late a final text came."""
         behind_s = self._statistics.behind_s
-        if isinstance(event, Completed) and behind_s > BEHIND_S and not self._has_warned:
+        if (
+            isinstance(event, Completed)
+            and behind_s > BEHIND_S
+            and not self._has_warned
+        ):
             self._has_warned = True
             logger.warning(
                 "captions are %.0f s behind what is said: this computer cannot keep up; use a "

@@ -15,7 +15,13 @@ import click
 from click.core import ParameterSource
 
 from whisper_hailo.cli.messages import PRODUCT_LOGGER, Verbosity, set_verbosity
-from whisper_hailo.cli.options import Argument, FieldSubset, Option, argument_of, options_of
+from whisper_hailo.cli.options import (
+    Argument,
+    FieldSubset,
+    Option,
+    argument_of,
+    options_of,
+)
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.flags import CHIP, ENGINE, Flag, option_key
@@ -55,7 +61,9 @@ class Command(click.Command):
             args = normalize_argv(args, self)
         return super().parse_args(ctx, args)
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         write_options(self.get_params(ctx), formatter, rare=SHOWS_RARE in ctx.meta)
 
 
@@ -94,9 +102,13 @@ def command_of(name: str, function: Callable[..., Any]) -> Command:
         verbosity = from_command_line(Verbosity, given)
         if verbosity.values:  # else what was given before the command's name counts
             set_verbosity(verbosity.build())
-        package = function.__module__.partition(".")[0]  # other packages log as much as ours
+        package = function.__module__.partition(".")[
+            0
+        ]  # other packages log as much as ours
         logging.getLogger(package).setLevel(logging.getLogger(PRODUCT_LOGGER).level)
-        arguments = {key: parameter.read(given) for key, parameter in parameters.items()}
+        arguments = {
+            key: parameter.read(given) for key, parameter in parameters.items()
+        }
         return function(**arguments)
 
     return Command(name, params=options, callback=run, help=inspect.getdoc(function))
@@ -124,7 +136,9 @@ def _parameter_of(key: str, hint: Any, default: Any) -> _Parameter:  # noqa: ANN
     return _single_parameter(key, hint, note, default)
 
 
-def _dataclass_parameter(kind: type[Any], only: tuple[str, ...], *, is_partial: bool) -> _Parameter:
+def _dataclass_parameter(
+    kind: type[Any], only: tuple[str, ...], *, is_partial: bool
+) -> _Parameter:
     """Return the options of a dataclass; it is built, unless the function takes what was given."""
 
     def read(given: dict[str, Any]) -> Any:  # noqa: ANN401 - of any kind
@@ -169,7 +183,9 @@ def _options_about_options() -> Iterable[Option]:
     yield _eager_option("--config", config, Path, load_settings)
 
 
-def _eager_option(long: str, flag: Flag, hint: type[Any], callback: Callable[..., None]) -> Option:
+def _eager_option(
+    long: str, flag: Flag, hint: type[Any], callback: Callable[..., None]
+) -> Option:
     """Return an option that is no argument of the function: its callback does its work."""
     option = Option(long, flag, hint)
     option.callback = callback
@@ -178,14 +194,18 @@ def _eager_option(long: str, flag: Flag, hint: type[Any], callback: Callable[...
     return option
 
 
-def _show_all(context: click.Context, _: click.Parameter, is_given: bool | None) -> None:
+def _show_all(
+    context: click.Context, _: click.Parameter, is_given: bool | None
+) -> None:
     if is_given and not context.resilient_parsing:
         context.meta[SHOWS_RARE] = True
         emit(context.get_help() + "\n")
         context.exit()
 
 
-def load_settings(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+def load_settings(
+    context: click.Context, _: click.Parameter, path: Path | None
+) -> None:
     """Make the values of a TOML file the defaults; the callback of `--config`.
 
     A key is the name of an option, with hyphens or underscores.
@@ -203,7 +223,11 @@ def load_settings(context: click.Context, _: click.Parameter, path: Path | None)
         option = options.get(option_key(name))
         if option is None:
             similar = get_close_matches(option_key(name), options, 1)
-            hint = f"did you mean {similar[0].replace('_', '-')}?" if similar else "see --help-all"
+            hint = (
+                f"did you mean {similar[0].replace('_', '-')}?"
+                if similar
+                else "see --help-all"
+            )
             raise OptionError(
                 f"{display_path(path)}: {display_path(name)} is no key of {context.command.name}; "
                 f"{hint}"

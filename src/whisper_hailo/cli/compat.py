@@ -83,7 +83,9 @@ def _refused(names: str, advice: str) -> CompatOption:
 
 def _switch(names: str, ours: str) -> CompatOption:
     """Return a switch that stands for our arguments; none: it changes nothing here."""
-    return CompatOption(tuple(names.split()), values={"true": ours, "false": ""}, is_switch=True)
+    return CompatOption(
+        tuple(names.split()), values={"true": ours, "false": ""}, is_switch=True
+    )
 
 
 def _refused_switch(names: str, advice: str) -> CompatOption:
@@ -96,7 +98,11 @@ _OF_WHISPER_PROGRAMS: Final = (  # OpenAI's command, faster-whisper, whisper-ctr
     _mapped(
         "--device",
         "leave it out: a Hailo chip is taken where there is one, the CPU elsewhere; or give cpu",
-        {"auto": "", "cpu": "--encoder-backend onnx", "hailo": "--encoder-backend hailo"},
+        {
+            "auto": "",
+            "cpu": "--encoder-backend onnx",
+            "hailo": "--encoder-backend hailo",
+        },
     ),
     _mapped(
         "--compute-type",
@@ -128,10 +134,14 @@ _OF_WHISPER_PROGRAMS: Final = (  # OpenAI's command, faster-whisper, whisper-ctr
         "leave it out: silence gives no text",
         {"none": ""},
     ),
-    _refused("--prepend-punctuations --append-punctuations", "leave it out: marks join words"),
+    _refused(
+        "--prepend-punctuations --append-punctuations", "leave it out: marks join words"
+    ),
 )
 
-_OTHER_FORMATS: Final = f"there are {', '.join(FORMATS)}: give --format and --output-dir"
+_OTHER_FORMATS: Final = (
+    f"there are {', '.join(FORMATS)}: give --format and --output-dir"
+)
 
 _OF_WHISPER_CPP: Final = (
     _alias("-tp", "--temperature"),
@@ -154,10 +164,17 @@ _OF_WHISPER_CPP: Final = (
     _switch("--output-vtt -ovtt", "--output-dir . --format vtt"),
     _switch("--output-json -oj", "--output-dir . --format json"),
     _refused_switch(
-        "--output-csv -ocsv --output-lrc -olrc --output-words -owts -ojf", _OTHER_FORMATS
+        "--output-csv -ocsv --output-lrc -olrc --output-words -owts -ojf",
+        _OTHER_FORMATS,
     ),
-    _refused("--output-file -of", "give --output-dir DIR: files are named after their recordings"),
-    _refused("--offset-t -ot --duration -d --offset-n -on", "give --clip-timestamps START,END"),
+    _refused(
+        "--output-file -of",
+        "give --output-dir DIR: files are named after their recordings",
+    ),
+    _refused(
+        "--offset-t -ot --duration -d --offset-n -on",
+        "give --clip-timestamps START,END",
+    ),
     _mapped("--max-context -mc", f"give {_CONTEXT}", {"0": "", "-1": _CONTEXT}),
     _mapped("--processors -p", "give --batch-size N", {"1": ""}),
     _ignored("--word-thold -wt --freq-thold -fth --font-path -fp --vad-model -vm"),
@@ -165,10 +182,15 @@ _OF_WHISPER_CPP: Final = (
     _ignored("--vad-samples-overlap -vo"),
     _refused("--ov-e-device -oved", "give --encoder-backend"),
     _refused_switch("--detect-language -dl --multilingual", "give --language auto"),
-    _refused_switch("--log-score -ls --print-special -ps", "give --format json: it has all tokens"),
+    _refused_switch(
+        "--log-score -ls --print-special -ps", "give --format json: it has all tokens"
+    ),
     _switch("--tinydiarize -tdrz", "--speakers"),
     _refused("--dtw -dtw", "give --word-timestamps"),
-    _refused("--entropy-thold -et", "give --compression-ratio-threshold X, above which text loops"),
+    _refused(
+        "--entropy-thold -et",
+        "give --compression-ratio-threshold X, above which text loops",
+    ),
     _refused("--audio-ctx -ac --device-id -dev --hf-token --grammar", "leave it out"),
 )
 
@@ -259,7 +281,10 @@ def _take_value(option: CompatOption, name: str, rest: deque[str]) -> str:
 
 
 def _refuse_lacking(
-    arguments: Iterable[str], name: str, ours: Mapping[str, click.Option], command: click.Command
+    arguments: Iterable[str],
+    name: str,
+    ours: Mapping[str, click.Option],
+    command: click.Command,
 ) -> None:
     """Refuse another program's option where this command lacks the one that it stands for."""
     for argument in arguments:

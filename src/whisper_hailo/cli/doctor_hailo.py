@@ -94,8 +94,15 @@ _USERS: Final = {
 def hailo_checks() -> list[Check]:
     """Run all checks of the chip; none stops the others."""
     binding, version = _check_binding()
-    traces = (probe.pci_devices(), probe.drivers(), probe.device_nodes(), library_versions())
-    if not version and not any(traces):  # no Hailo in this machine: three lines are enough
+    traces = (
+        probe.pci_devices(),
+        probe.drivers(),
+        probe.device_nodes(),
+        library_versions(),
+    )
+    if not version and not any(
+        traces
+    ):  # no Hailo in this machine: three lines are enough
         return [binding, _check_nodes(), check_throttling()]
     return [
         binding,
@@ -118,7 +125,9 @@ def _check_binding() -> tuple[Check, str]:
         version = binding_version(load_binding())
     except NoBindingError:
         if system_binding() is not None:
-            return finding(name, "installed but invisible to this environment", MAKE_VENV), ""
+            return finding(
+                name, "installed but invisible to this environment", MAKE_VENV
+            ), ""
         return finding(name, "not installed", f"the CPU is used; {_INSTALL}"), ""
     except DeviceError as error:
         return _failed_check(name, error), ""
@@ -143,7 +152,9 @@ def _check_users() -> Iterator[Check]:
     """Check for other programs on the chip, and how to run beside them."""
     for pid, name in probe.chip_users().items():
         usual = f"add --share to both programs, or end it: sudo kill {pid}"
-        yield finding("Hailo in use", f"{name} (process {pid})", _USERS.get(name, usual))
+        yield finding(
+            "Hailo in use", f"{name} (process {pid})", _USERS.get(name, usual)
+        )
 
 
 def _check_library(binding: str) -> Check:
@@ -154,7 +165,9 @@ def _check_library(binding: str) -> Check:
         return finding(name, "none", f"it comes with the binding: {_INSTALL}")
     text = ", ".join(versions)
     if binding and binding not in versions:
-        return finding(name, f"{text}, binding {binding}", _same_release(_needed_major()))
+        return finding(
+            name, f"{text}, binding {binding}", _same_release(_needed_major())
+        )
     if len(versions) > 1:
         advice = "several libraries conflict: keep the one of the driver's release"
         return finding(name, text, advice)
@@ -169,11 +182,17 @@ def _check_driver(binding: str) -> Check:
     text = ", ".join(texts) or "not loaded"
     if probe.is_home_assistant_os() and _needed_major() == _HAILORT_5:
         text += "; Home Assistant OS has none for a Hailo-10H"
-        return finding(name, text, "use Raspberry Pi OS with this board, or --encoder-backend onnx")
+        return finding(
+            name, text, "use Raspberry Pi OS with this board, or --encoder-backend onnx"
+        )
     if not drivers:
-        return finding(name, text, f"without a chip nothing is missing; {_INSTALL}, then reboot")
+        return finding(
+            name, text, f"without a chip nothing is missing; {_INSTALL}, then reboot"
+        )
     if len(drivers) > 1:
-        advice = "two drivers fight for one chip: blacklist the other one (docs/hailo.md)"
+        advice = (
+            "two drivers fight for one chip: blacklist the other one (docs/hailo.md)"
+        )
         return finding(name, text, advice)
     needed = _DRIVERS.get(major(binding) or 0)
     if needed is not None and needed not in drivers:
@@ -205,13 +224,19 @@ def _check_nodes() -> Check:
 def _check_links() -> Iterator[Check]:
     """Check each chip on the bus: a slow link costs time at runs of several contexts."""
     for device in probe.pci_devices():
-        speed = "unknown speed" if device.speed_gts is None else f"{device.speed_gts:g} GT/s"
+        speed = (
+            "unknown speed"
+            if device.speed_gts is None
+            else f"{device.speed_gts:g} GT/s"
+        )
         is_slow = device.speed_gts is not None and device.speed_gts < _GEN3_GTS
         can_be_faster = (device.best_gts or _GEN3_GTS) >= _GEN3_GTS
         advice = ""
         if is_slow and can_be_faster:
             advice = "for PCIe Gen 3 add dtparam=pciex1_gen=3 to /boot/firmware/config.txt, reboot"
-        text = f"{device.kind} at {device.address}, {speed}, {device.width or '?'} lanes"
+        text = (
+            f"{device.kind} at {device.address}, {speed}, {device.width or '?'} lanes"
+        )
         yield finding("PCIe link", text, advice)
 
 
@@ -244,7 +269,9 @@ def _advise_firmware(firmware: str) -> str:
     match = re.match(r"\d+\.\d+\.\d+", firmware)
     if match is None or not drivers or match.group() in drivers:
         return ""
-    package = _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_needed_major()][1]
+    package = (
+        _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_needed_major()][1]
+    )
     return (
         f"the driver is {', '.join(drivers)} and loads the firmware at start, reinstall "
         f"that: sudo apt install --reinstall {package} && sudo reboot"
@@ -313,10 +340,14 @@ def check_hefs() -> list[Check]:
         try:
             hef = read_hef(path, verify=False)
         except HefError as error:
-            checks.append(finding("HEF files", f"{name} is broken", f"fetch it again: {error}"))
+            checks.append(
+                finding("HEF files", f"{name} is broken", f"fetch it again: {error}")
+            )
         else:
             facts = [hef.arch, f"compiler {hef.compiler_version}"]
-            facts += [f"{group.name} ({group.contexts} contexts)" for group in hef.groups]
+            facts += [
+                f"{group.name} ({group.contexts} contexts)" for group in hef.groups
+            ]
             checks.append(finding("HEF files", f"{name}: {', '.join(facts)}"))
     if checks:
         return checks

@@ -15,7 +15,12 @@ from typing import BinaryIO, Final, TypeAlias
 
 from whisper_hailo.audio import AUDIO_SUFFIXES, MEDIA_SUFFIXES
 from whisper_hailo.audio.files import find_fault
-from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError, display_path
+from whisper_hailo.core.errors import (
+    AudioError,
+    OptionError,
+    WhisperHailoError,
+    display_path,
+)
 from whisper_hailo.core.overwrite import FileId, file_id
 from whisper_hailo.core.paths import expand_user, list_files
 from whisper_hailo.core.process import install_command
@@ -113,13 +118,17 @@ def _choose_stem(item: _FoundInput, owners: Mapping[Path, _InputKey]) -> Path:
     return next(stem for stem in candidates if owners.get(stem, item.key) == item.key)
 
 
-def _candidate_stems(item: _FoundInput, owners: Mapping[Path, _InputKey]) -> Iterator[Path]:
+def _candidate_stems(
+    item: _FoundInput, owners: Mapping[Path, _InputKey]
+) -> Iterator[Path]:
     """Yield candidate stems of a recording, best first, without an end."""
     plain = item.entry.stem
     suffix = "" if item.entry.path is None else item.entry.path.suffix
     with_suffix = plain.with_name(plain.name + suffix)
     yield plain
-    owner_root, _ = owners[plain]  # asked for a second stem only if another recording has this
+    owner_root, _ = owners[
+        plain
+    ]  # asked for a second stem only if another recording has this
     if owner_root == item.root:
         yield with_suffix
     folder = item.root.absolute().name
@@ -134,10 +143,16 @@ def _age_key(path: Path | None) -> tuple[int, int]:
     """Sort by the time of the last copy or move, then by kind."""
     changed_ns = 0
     if path is not None:
-        with suppress(OSError, ValueError):  # no such file, or no name that a file can have
+        with suppress(
+            OSError, ValueError
+        ):  # no such file, or no name that a file can have
             changed_ns = os.stat(path).st_ctime_ns
     suffix = "" if path is None else path.suffix.lower()
-    kind = AUDIO_SUFFIXES.index(suffix) if suffix in AUDIO_SUFFIXES else len(AUDIO_SUFFIXES)
+    kind = (
+        AUDIO_SUFFIXES.index(suffix)
+        if suffix in AUDIO_SUFFIXES
+        else len(AUDIO_SUFFIXES)
+    )
     return changed_ns, kind
 
 
@@ -148,7 +163,9 @@ def _expand_argument(word: str) -> Iterator[_FoundInput]:
     if word == STDIN:
         fault: AudioError | None = None
         if sys.stdin is None:
-            fault = AudioError("standard input is closed; pipe a recording into it, or name a file")
+            fault = AudioError(
+                "standard input is closed; pipe a recording into it, or name a file"
+            )
         yield _FoundInput(Path(), Input("stdin", None, Path("stdin"), fault))
     elif os.path.isdir(word):  # a `Path` fails on names that are too long
         for entry in _find_recordings(path):
@@ -170,7 +187,9 @@ def _find_recordings(folder: Path) -> Iterator[Input]:
         add_fault(path, f"cannot be looked into ({reason})")
 
     recordings = [
-        path for path in list_files(folder, add_unreadable) if path.suffix.lower() in AUDIO_SUFFIXES
+        path
+        for path in list_files(folder, add_unreadable)
+        if path.suffix.lower() in AUDIO_SUFFIXES
     ]
     if not recordings and not faults:
         add_fault(folder, "holds no audio files")
@@ -200,4 +219,6 @@ def check_input(entry: Input) -> Input:
 
 
 def _input_error(name: str, reason: str) -> AudioError:
-    return AudioError(f"{display_path(name)} {reason}; check the name and its permissions")
+    return AudioError(
+        f"{display_path(name)} {reason}; check the name and its permissions"
+    )

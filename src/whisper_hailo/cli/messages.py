@@ -10,7 +10,12 @@ import traceback
 from dataclasses import dataclass
 from typing import Final
 
-from whisper_hailo.core.errors import ExitCode, OptionError, WhisperHailoError, display_path
+from whisper_hailo.core.errors import (
+    ExitCode,
+    OptionError,
+    WhisperHailoError,
+    display_path,
+)
 from whisper_hailo.core.flags import flag
 
 DEBUG_VARIABLE: Final = "WHISPER_HAILO_DEBUG"
@@ -23,7 +28,13 @@ _PREFIX: Final = "whisper-hailo: "
 PRODUCT_LOGGER: Final = "whisper_hailo"
 """The logger of the product."""
 
-_PATH_ERRORS: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EILSEQ)
+_PATH_ERRORS: Final = (
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EILSEQ,
+)
 """Errors that a path causes, whichever command it was given to: no fault of this program."""
 
 
@@ -31,7 +42,11 @@ def report_error(error: BaseException) -> ExitCode:
     """Print an error, unexpected ones with advice; return its exit code."""
     explained = _explain_error(error)
     print_error(_message_of(explained))
-    code = explained.exit_code if isinstance(explained, WhisperHailoError) else ExitCode.INTERNAL
+    code = (
+        explained.exit_code
+        if isinstance(explained, WhisperHailoError)
+        else ExitCode.INTERNAL
+    )
     if code == ExitCode.INTERNAL and os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
     return code
@@ -44,7 +59,11 @@ def describe_error(error: BaseException) -> str:
 
 def _explain_error(error: BaseException) -> BaseException:
     """Return an error that says what to do in place of a system error that a user can cause."""
-    if isinstance(error, OSError) and error.filename is not None and error.errno in _PATH_ERRORS:
+    if (
+        isinstance(error, OSError)
+        and error.filename is not None
+        and error.errno in _PATH_ERRORS
+    ):
         name = display_path(os.fsdecode(error.filename))
         return OptionError(f"{name} cannot be used ({error.strerror}); check the path")
     if isinstance(error, FileNotFoundError) and error.filename is None:
@@ -118,7 +137,9 @@ class Verbosity:
     """How much goes to standard error."""
 
     verbose: bool = flag(False, "Log details, such as the engine.", short="-v")
-    quiet: bool = flag(False, "Only warnings and errors.", short="-q", also=("-np", "--no-prints"))
+    quiet: bool = flag(
+        False, "Only warnings and errors.", short="-q", also=("-np", "--no-prints")
+    )
 
     def __post_init__(self) -> None:
         if self.verbose and self.quiet:
@@ -135,7 +156,9 @@ def configure_logging() -> None:
 def set_verbosity(verbosity: Verbosity) -> None:
     """Set the log level."""
     usual = logging.WARNING if verbosity.quiet else logging.INFO
-    logging.getLogger(PRODUCT_LOGGER).setLevel(logging.DEBUG if verbosity.verbose else usual)
+    logging.getLogger(PRODUCT_LOGGER).setLevel(
+        logging.DEBUG if verbosity.verbose else usual
+    )
 
 
 def is_verbose() -> bool:

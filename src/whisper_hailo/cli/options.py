@@ -21,7 +21,12 @@ from whisper_hailo.core.partial_options import (
 from whisper_hailo.core.paths import expand_user
 
 _METAVARS: Final = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
-_EXPECTED: Final = {int: "a whole number", float: "a number", str: "text", Path: "a path"}
+_EXPECTED: Final = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    Path: "a path",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,9 @@ class Value(click.ParamType[Any]):
         from click.shell_completion import CompletionItem
 
         return [
-            CompletionItem(choice) for choice in self._flag.choices if choice.startswith(incomplete)
+            CompletionItem(choice)
+            for choice in self._flag.choices
+            if choice.startswith(incomplete)
         ]
 
 
@@ -108,12 +115,16 @@ class Option(click.Option):
         required: bool = False,
     ) -> None:
         kind = _item_type(hint)
-        is_switch = flag.parse is None and (kind is bool or group_type(kind) is not None)
+        is_switch = flag.parse is None and (
+            kind is bool or group_type(kind) is not None
+        )
         self.topic = flag.topic
         self.can_be_switched_off = is_switch and bool(default or flag.shown)
         self.optional = flag.optional
         self.is_joined = flag.is_joined
-        names = [option_key(long)]  # of the value, and of the variable in the environment
+        names = [
+            option_key(long)
+        ]  # of the value, and of the variable in the environment
         names.append(f"{long}/--no-{long[2:]}" if is_switch else long)
         if flag.short:
             names.append(flag.short)
@@ -124,7 +135,8 @@ class Option(click.Option):
             is_flag=is_switch or None,
             multiple=_is_list(hint) and flag.parse is None,
             required=required,
-            metavar=flag.metavar or ("NAME" if flag.choices else _METAVARS.get(kind, "X")),
+            metavar=flag.metavar
+            or ("NAME" if flag.choices else _METAVARS.get(kind, "X")),
             help=_format_help(flag, default),
             hidden=flag.rare,
             **_unset_default(required),
@@ -153,7 +165,13 @@ def options_of(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[Option]:
             yield from options_of(group, fields_below(field, only))
 
 
-def argument_of(name: str, hint: Any, note: Argument, *, required: bool) -> click.Argument:  # noqa: ANN401
+def argument_of(
+    name: str,
+    hint: Any,  # noqa: ANN401 - a type
+    note: Argument,
+    *,
+    required: bool,
+) -> click.Argument:
     """Return the Click argument of a positional parameter."""
     return click.Argument(
         [name],

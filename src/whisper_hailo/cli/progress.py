@@ -94,7 +94,9 @@ class Progress(StatusLine):
     def __call__(self, done_s: float, duration_s: float | None) -> None:
         """Report the seconds done, of how many if that is known."""
         now_s = monotonic()
-        if done_s <= self._known_s:  # windows of an earlier run pass at once: time begins after
+        if (
+            done_s <= self._known_s
+        ):  # windows of an earlier run pass at once: time begins after
             self._begin_s = now_s
         if (duration_s or done_s) < MIN_DURATION_S:
             return

@@ -26,7 +26,12 @@ from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.overwrite import file_id, refuse_foreign
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.text.formats import FORMATS, JSON, TextWriter, render
-from whisper_hailo.text.transcript_json import as_json, drop_words, failure_json, timings_json
+from whisper_hailo.text.transcript_json import (
+    as_json,
+    drop_words,
+    failure_json,
+    timings_json,
+)
 from whisper_hailo.transcription.run import Segments
 from whisper_hailo.transcription.window_cache import SIGNATURE, WindowCache
 
@@ -123,7 +128,9 @@ class Sink:
             return None
         has_prefix = len(self.inputs) > 1 and fmt == "txt"
         prefix = f"{display_path(entry.name)}: " if has_prefix else ""
-        return SegmentPrinter(TextWriter(fmt, self.output.layout, timed=self.timed), prefix)
+        return SegmentPrinter(
+            TextWriter(fmt, self.output.layout, timed=self.timed), prefix
+        )
 
     def has_results(self, entry: Input) -> bool:
         """Return whether all results of an input exist; writes are atomic."""

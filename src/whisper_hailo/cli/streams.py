@@ -98,7 +98,9 @@ class _RetryQueue:
         try:
             self._write_waiting()
         except BrokenPipeError:
-            logger.warning("the reader of standard output has gone; captions go on elsewhere")
+            logger.warning(
+                "the reader of standard output has gone; captions go on elsewhere"
+            )
             self._is_reader_gone = True
             self.waiting.clear()
         except OSError as error:

@@ -23,7 +23,12 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     rising_temperatures,
 )
-from whisper_hailo.text.formats import ALL_FORMATS, FORMATS, find_format, has_readable_cues
+from whisper_hailo.text.formats import (
+    ALL_FORMATS,
+    FORMATS,
+    find_format,
+    has_readable_cues,
+)
 from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
@@ -36,13 +41,21 @@ logger = logging.getLogger(__name__)
 class ModelOptions:
     """The model and how it runs."""
 
-    model: str = flag("tiny", "Model name, hub id or directory.", short="-m", metavar="NAME")
+    model: str = flag(
+        "tiny", "Model name, hub id or directory.", short="-m", metavar="NAME"
+    )
     revision: str | None = flag(
         None, "Hub commit, tag or branch.", WINDOW, metavar="NAME", shown="main"
     )
-    convert: ConvertOptions = option_group(ConvertOptions, "quantize", "encoder_quantize")
+    convert: ConvertOptions = option_group(
+        ConvertOptions, "quantize", "encoder_quantize"
+    )
     window: float | None = flag(
-        None, "Encoder window in seconds.", WINDOW, metavar="S", shown="20, or the encoder's own"
+        None,
+        "Encoder window in seconds.",
+        WINDOW,
+        metavar="S",
+        shown="20, or the encoder's own",
     )
     margin_s: float | None = flag(
         None,
@@ -56,7 +69,9 @@ class ModelOptions:
     threads: int = flag(0, "Threads per operator; 0: automatic.", short="-t")
 
     def __post_init__(self) -> None:
-        require_valid(self, "threads", 0 <= self.threads <= MOST_THREADS, f"0 to {MOST_THREADS}")
+        require_valid(
+            self, "threads", 0 <= self.threads <= MOST_THREADS, f"0 to {MOST_THREADS}"
+        )
         # 20 ms are one encoder position, 30 s are what Whisper was trained on.
         is_valid = self.window is None or 0.02 <= self.window <= 30.0
         require_valid(self, "window", is_valid, "0.02 s to 30 s")
@@ -64,7 +79,9 @@ class ModelOptions:
     def expect_language(self, options: DecodingOptions) -> None:
         """Refuse unknown languages, and others than English for `.en` models."""
         for language in options.languages:
-            if len(language) <= 3:  # codes have two or three letters; only the model knows them
+            if (
+                len(language) <= 3
+            ):  # codes have two or three letters; only the model knows them
                 continue
             similar = similar_language(language, KNOWN_LANGUAGES)
             example = f", such as {similar}" if similar else ""
@@ -108,7 +125,9 @@ class ModelOptions:
 class Fallback:
     """The first temperature, and the step of each retry."""
 
-    temperature: float = flag(0.0, "Sampling temperature; 0 is greedy or beam search.", SEARCH)
+    temperature: float = flag(
+        0.0, "Sampling temperature; 0 is greedy or beam search.", SEARCH
+    )
     fallback: float | None = flag(
         None,
         "Retry doubtful text at temperatures raised by this, up to 1; 0 is off.",
@@ -120,7 +139,10 @@ class Fallback:
     )
 
     def apply(
-        self, given: PartialOptions[DecodingOptions], default: DecodingOptions, step: float
+        self,
+        given: PartialOptions[DecodingOptions],
+        default: DecodingOptions,
+        step: float,
     ) -> DecodingOptions:
         """Return a decoder's defaults with the given options and these temperatures.
 
@@ -129,7 +151,9 @@ class Fallback:
         if self.fallback is not None:
             step = self.fallback
         if step != 0 and not 0.01 <= step <= HOTTEST:
-            raise OptionError(f"--fallback is {step:g}, expected 0 (off) or a step of 0.01 to 1")
+            raise OptionError(
+                f"--fallback is {step:g}, expected 0 (off) or a step of 0.01 to 1"
+            )
         search = SearchOptions(rising_temperatures(self.temperature, step))
         return given.apply_to(replace(default, search=search))
 
@@ -137,7 +161,9 @@ class Fallback:
 def log_engine(transcriber: Transcriber) -> None:
     """Log encoder and decoder in one line, or why they were chosen."""
     if transcriber.reasons and not is_verbose():
-        logger.info(", ".join(reason.partition(":")[0] for reason in transcriber.reasons))
+        logger.info(
+            ", ".join(reason.partition(":")[0] for reason in transcriber.reasons)
+        )
     for reason in transcriber.reasons:
         logger.debug(reason)
 
@@ -151,7 +177,11 @@ class OutputOptions:
         metavar="LIST", shown="txt",
     )  # fmt: skip
     output_dir: Path | None = flag(
-        None, "Write files to this folder.", short="-o", also=("--output",), metavar="DIR"
+        None,
+        "Write files to this folder.",
+        short="-o",
+        also=("--output",),
+        metavar="DIR",
     )
     skip_existing: bool = flag(
         False, "Skip finished, resume interrupted recordings.", also=("--resume",)
@@ -169,7 +199,9 @@ class OutputOptions:
                 find_format(name)  # refuses an unknown one
         if self.output_dir is None and len(self.formats) > 1:
             names = " ".join(self._format_names)
-            raise OptionError(f"--format {names} writes several files; give --output-dir")
+            raise OptionError(
+                f"--format {names} writes several files; give --output-dir"
+            )
         if self.output_dir is None and self.skip_existing:
             raise OptionError("--skip-existing needs --output-dir; give both")
 

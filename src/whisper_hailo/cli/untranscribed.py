@@ -21,9 +21,9 @@ _REASONS: Final = {
 
 def warn_untranscribed(transcript: Transcript, name: str) -> None:
     """Print a line for each stretch of speech without text, the longest ones if there are many."""
-    longest = sorted(transcript.untranscribed, key=lambda speech: speech.start_s - speech.end_s)[
-        :_MOST_LINES
-    ]
+    longest = sorted(
+        transcript.untranscribed, key=lambda speech: speech.start_s - speech.end_s
+    )[:_MOST_LINES]
     for speech in sorted(longest, key=lambda speech: speech.start_s):
         print_line(f"{name}: {describe_untranscribed(speech)}")
     n_more = len(transcript.untranscribed) - len(longest)
@@ -39,5 +39,7 @@ def describe_untranscribed(speech: UntranscribedSpeech) -> str:
     reason = _REASONS[speech.reason]
     advice = ""
     if speech.language:
-        advice = f"; it may be {language_name(speech.language)}: try --detect-each-window"
+        advice = (
+            f"; it may be {language_name(speech.language)}: try --detect-each-window"
+        )
     return f"no text for speech from {times}: {reason}{advice}"

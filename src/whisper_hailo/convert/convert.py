@@ -17,7 +17,11 @@ import numpy as np
 from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.backends.session import open_graph, running
-from whisper_hailo.backends.silence import bundled_clips, measure_silence_keys, save_silence_keys
+from whisper_hailo.backends.silence import (
+    bundled_clips,
+    measure_silence_keys,
+    save_silence_keys,
+)
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import INDEX_FILE, alignment_heads
 from whisper_hailo.checkpoint.tokens import read_special_tokens, write_tokenizer
@@ -66,7 +70,11 @@ ENCODER_ARITHMETIC = {**DECODER_ARITHMETIC, "int8": Arithmetic.TENSOR_8}
 
 
 def convert_checkpoint(
-    checkpoint: Path, out: Path, options: ConvertOptions, *, source: ModelSource | None = None
+    checkpoint: Path,
+    out: Path,
+    options: ConvertOptions,
+    *,
+    source: ModelSource | None = None,
 ) -> ModelSpec:
     """Convert a checkpoint of Hugging Face or CTranslate2 to a model directory.
 
@@ -111,7 +119,9 @@ def _write_all(
     spec = ModelSpec(
         name=source.name.split("/")[-1].removeprefix("whisper-"),
         dims=dims,
-        tokens=read_special_tokens(checkpoint.directory, tokenizer if has_tokenizer else None),
+        tokens=read_special_tokens(
+            checkpoint.directory, tokenizer if has_tokenizer else None
+        ),
         quantization=options.decoder_form,
         encoder_quantization=options.encoder_form,
         half=options.in_half,
@@ -169,7 +179,9 @@ def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job
         peaks = None
         if encoder_arithmetic is Arithmetic.TENSOR_8:
             peaks = measure_peaks(checkpoint, work)
-        graph = encoder_graph(checkpoint, encoder_arithmetic, half=spec.half, peaks=peaks)
+        graph = encoder_graph(
+            checkpoint, encoder_arithmetic, half=spec.half, peaks=peaks
+        )
         return write_graph(graph, work / ENCODER_FILE)
 
     def write_cross_kv() -> dict[str, FileRecord]:
@@ -251,7 +263,9 @@ def _replace_directory(work: Path, out: Path, old: Path) -> None:
 def _check_free(out: Path, checkpoint: Path) -> None:
     """Refuse to replace anything but an empty directory or a whole earlier conversion."""
     if out == Path.cwd():
-        raise OutputError(f"{display_path(out)} is the current directory; give a directory in it")
+        raise OutputError(
+            f"{display_path(out)} is the current directory; give a directory in it"
+        )
     if checkpoint.is_relative_to(out):
         raise OutputError(
             f"{display_path(out)} holds the checkpoint itself; give another directory"
@@ -260,7 +274,9 @@ def _check_free(out: Path, checkpoint: Path) -> None:
         if not out.exists():
             return
         if not out.is_dir():
-            raise OutputError(f"{display_path(out)} is a file; give a directory to be made")
+            raise OutputError(
+                f"{display_path(out)} is a file; give a directory to be made"
+            )
         foreign = _foreign_file(out)
     except OSError as error:
         raise OutputError(

@@ -21,7 +21,12 @@ from whisper_hailo.backends.hailo.known_windows import (
     describe_windows,
 )
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.weights import Weight, ready_weight, stacked_weight, transposed_weight
+from whisper_hailo.checkpoint.weights import (
+    Weight,
+    ready_weight,
+    stacked_weight,
+    transposed_weight,
+)
 from whisper_hailo.convert.graphs.layers import (
     NORM_EPSILON,
     gelu,
@@ -144,14 +149,21 @@ def hailo_forms(
     def write_arrays() -> dict[str, FileRecord]:
         arrays = {
             decoder.assets["token_embedding"]: checkpoint.weight(EMBEDDING),
-            decoder.assets["position_rows"]: checkpoint.rows(POSITIONS, 0, sizes.length),
+            decoder.assets["position_rows"]: checkpoint.rows(
+                POSITIONS, 0, sizes.length
+            ),
         }
-        return {name: _write_array(array, directory / name) for name, array in arrays.items()}
+        return {
+            name: _write_array(array, directory / name)
+            for name, array in arrays.items()
+        }
 
     return (encoder, decoder), [write_decoder, write_arrays, write_encoder]
 
 
-def _write_form(graph: Graph, directory: Path, form: HailoForm) -> dict[str, FileRecord]:
+def _write_form(
+    graph: Graph, directory: Path, form: HailoForm
+) -> dict[str, FileRecord]:
     records = write_graph(graph, directory / form.file)
     return {f"{FOLDER}/{name}": record for name, record in records.items()}
 
@@ -248,7 +260,12 @@ def _write_convolution(
     kernel = stored.map(lambda array: array.reshape(shape), shape)
     inputs = (x, b.weight(f"{name}.weight", kernel), b.stored(f"{name}.bias"))
     return b.op(
-        "Conv", inputs, name, kernel_shape=[1, width], pads=[0, 1, 0, 1], strides=[1, stride]
+        "Conv",
+        inputs,
+        name,
+        kernel_shape=[1, width],
+        pads=[0, 1, 0, 1],
+        strides=[1, stride],
     )
 
 
@@ -284,10 +301,14 @@ def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
         x = _feed_forward(b, x, name)
     hidden = _write_norm(b, x, "decoder.hidden", "decoder.layer_norm")
     chunks = []
-    for node_name, (start, stop) in zip(END_NODES, vocabulary_chunks(dims.n_vocab), strict=True):
+    for node_name, (start, stop) in zip(
+        END_NODES, vocabulary_chunks(dims.n_vocab), strict=True
+    ):
         rows = checkpoint.rows(checkpoint.projection_name, start, stop)
         matrix = b.weight(f"{LOGITS}.{start}.weight", transposed_weight(rows))
-        chunks.append(b.op("MatMul", (hidden, matrix), f"{LOGITS}.{start}", name=node_name))
+        chunks.append(
+            b.op("MatMul", (hidden, matrix), f"{LOGITS}.{start}", name=node_name)
+        )
     b.op("Concat", chunks, LOGITS, name="/Concat", axis=2)
     b.output(LOGITS, FLOAT, (1, length, dims.n_vocab))
     return b.build()
@@ -370,7 +391,9 @@ def _cross_attention(
     query = _write_product(b, normed, f"{name}.q_proj")
     key = _write_product(b, features, f"{name}.k_proj", bias=False)
     value = _write_product(b, features, f"{name}.v_proj")
-    attended = _write_attention(b, name, (query, key, value), lengths, b.dims.n_decoder_heads)
+    attended = _write_attention(
+        b, name, (query, key, value), lengths, b.dims.n_decoder_heads
+    )
     change = _write_product(b, attended, f"{name}.out_proj")
     return b.op("Add", (x, change), f"{name}.residual")
 

@@ -30,9 +30,13 @@ def describe(path: Path) -> dict[str, Any]:
     """
     # Read as a HEF, both would be called broken.
     if not path.exists():
-        raise HefError(f"{display_path(path)} does not exist; give a model directory or a HEF")
+        raise HefError(
+            f"{display_path(path)} does not exist; give a model directory or a HEF"
+        )
     if path.suffix == ".onnx":
-        raise HefError(f"{display_path(path)} is an ONNX file; give a model directory or a HEF")
+        raise HefError(
+            f"{display_path(path)} is an ONNX file; give a model directory or a HEF"
+        )
     return describe_model(path) if os.path.isdir(path) else describe_hef(path)
 
 
@@ -46,7 +50,9 @@ def describe_hef(path: Path) -> dict[str, Any]:
         "compiled_for": hef.arch,
         "runs_on": sorted(chip for chip, takes in RUNS_ON.items() if hef.arch in takes),
         "compiler_version": hef.compiler_version or "not stated",
-        "networks": {group.name: _describe_group(group, hef.arch) for group in hef.groups},
+        "networks": {
+            group.name: _describe_group(group, hef.arch) for group in hef.groups
+        },
     }
 
 
@@ -94,7 +100,11 @@ def describe_model(directory: Path) -> dict[str, Any]:
         "name": spec.name,
         "source": asdict(spec.source),
         "dimensions": asdict(spec.dims),
-        "windows_s": {"shortest": step_s, "longest": spec.dims.max_window_s, "step": step_s},
+        "windows_s": {
+            "shortest": step_s,
+            "longest": spec.dims.max_window_s,
+            "step": step_s,
+        },
         "languages": len(spec.tokens.languages) or 1,
         "quantization": spec.quantization,
         "encoder_quantization": spec.encoder_quantization,

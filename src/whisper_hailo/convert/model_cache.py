@@ -72,7 +72,9 @@ def resolve_model(
     if _find_problem(target, stamp) is None:
         return target
     with exclusive_lock(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
-        problem = _find_problem(target, stamp)  # again: another process may have converted it
+        problem = _find_problem(
+            target, stamp
+        )  # again: another process may have converted it
         if problem is not None:
             if problem:
                 logger.warning("converting again: %s", problem)
@@ -82,7 +84,11 @@ def resolve_model(
 
 
 def _convert_into_cache(
-    checkpoint: Path, source: ModelSource, options: ConvertOptions, target: Path, stamp: bytes
+    checkpoint: Path,
+    source: ModelSource,
+    options: ConvertOptions,
+    target: Path,
+    stamp: bytes,
 ) -> None:
     # Here, since it imports onnx, which is slow and rarely needed.
     from whisper_hailo.convert.convert import convert_checkpoint
@@ -114,13 +120,17 @@ def models_folder() -> Path:
     return cache_root() / "models"
 
 
-def _folder_name(parsed: CheckpointName, options: ConvertOptions, revision: str | None) -> str:
+def _folder_name(
+    parsed: CheckpointName, options: ConvertOptions, revision: str | None
+) -> str:
     """Return the name of one conversion: readable, short, and one per origin and options.
 
     The options are resolved: a folder may come to another processor.
     """
     origin = parsed.hub_id if parsed.path is None else os.path.realpath(parsed.path)
-    key = hashlib.sha256(os.fsencode(f"{origin}\n{revision}\n{options}")).hexdigest()[:12]
+    key = hashlib.sha256(os.fsencode(f"{origin}\n{revision}\n{options}")).hexdigest()[
+        :12
+    ]
     label = re.sub(r"[^\w.-]", "_", parsed.label, flags=re.ASCII)[:40]
     return f"{label}-{options.quantize}-{key}"
 
@@ -193,14 +203,19 @@ class CachedModel:
         """
         _remove_folder(self.directory)
         source = self.spec.source
-        is_used = any(model.spec.source.name == source.name for model in cached_models())
+        is_used = any(
+            model.spec.source.name == source.name for model in cached_models()
+        )
         if source.package is not None and source.name in PACKAGED and not is_used:
             _remove_folder(checkpoint_folder(source.name))
 
 
 def _remove_folder(folder: Path) -> None:
     lock = folder.with_name(folder.name + ".lock")
-    with exclusive_lock(lock, ANOTHER_CACHE), wrap_os_error(folder, "check its permissions"):
+    with (
+        exclusive_lock(lock, ANOTHER_CACHE),
+        wrap_os_error(folder, "check its permissions"),
+    ):
         stamp_file(folder).unlink(missing_ok=True)
         if folder.is_dir():
             shutil.rmtree(folder)
@@ -230,11 +245,16 @@ def cached_as(name: str) -> list[CachedModel]:
     matches = [
         model
         for model in models
-        if model.directory.name == name or names & {model.spec.source.name, model.spec.name}
+        if model.directory.name == name
+        or names & {model.spec.source.name, model.spec.name}
     ]
     if not matches:
-        present = ", ".join(dict.fromkeys(model.spec.name for model in models)) or "none"
-        raise ModelError(f"{display_path(name)} is not in the cache; there are: {present}")
+        present = (
+            ", ".join(dict.fromkeys(model.spec.name for model in models)) or "none"
+        )
+        raise ModelError(
+            f"{display_path(name)} is not in the cache; there are: {present}"
+        )
     return matches
 
 
@@ -265,7 +285,9 @@ def is_described(path: Path) -> bool:
         return False
     if is_ctranslate2(path) or is_model_directory(path):
         return False
-    return not any((path / name).exists() for name in (SINGLE_FILE, INDEX_FILE, *PICKLES))
+    return not any(
+        (path / name).exists() for name in (SINGLE_FILE, INDEX_FILE, *PICKLES)
+    )
 
 
 def describe(path: Path, tokenizer: Path | None = None) -> ModelSpec:

@@ -61,11 +61,19 @@ class ConvertOptions:
     """
 
     quantize: str = flag(AUTO_QUANTIZE, "Weights", choices=_CHOICES)
-    encoder_quantize: str = flag(AUTO_QUANTIZE, "Encoder weights", WINDOW, choices=_CHOICES)
-    tokenizer: Path | None = flag(None, "tokenizer.json to use instead.", metavar="FILE")
-    hailo: HailoOptions | None = flag(None, "Also write the graphs that the Hailo compiler takes.")
+    encoder_quantize: str = flag(
+        AUTO_QUANTIZE, "Encoder weights", WINDOW, choices=_CHOICES
+    )
+    tokenizer: Path | None = flag(
+        None, "tokenizer.json to use instead.", metavar="FILE"
+    )
+    hailo: HailoOptions | None = flag(
+        None, "Also write the graphs that the Hailo compiler takes."
+    )
     half: bool | None = flag(
-        None, "Float16 in quantised encoders.", shown="where this processor computes in it"
+        None,
+        "Float16 in quantised encoders.",
+        shown="where this processor computes in it",
     )
 
     def __post_init__(self) -> None:

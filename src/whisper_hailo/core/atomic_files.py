@@ -15,7 +15,9 @@ from whisper_hailo.core.errors import OutputError, display_path
 
 
 def write_file(
-    path: Path, content: str | bytes, advice: str = "free some space or give another place"
+    path: Path,
+    content: str | bytes,
+    advice: str = "free some space or give another place",
 ) -> None:
     """Write a file atomically and durably, text as UTF-8; its folder is created.
 
@@ -52,7 +54,9 @@ def scratch_file(folder: Path) -> AbstractContextManager[Path]:
     Leftovers of killed programs in the folder are removed, too.
     """
     sweep_once(folder)
-    return _create_locked(folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False))
+    return _create_locked(
+        folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False)
+    )
 
 
 def scratch_directory(folder: Path, prefix: str) -> AbstractContextManager[Path]:
@@ -65,10 +69,14 @@ def scratch_path(folder: Path, prefix: str) -> Path:
     return folder / f"{prefix}{secrets.token_hex(8)}"
 
 
-def sweep(folder: Path, prefix: str, keep: Callable[[Path], bool] | None = None) -> None:
+def sweep(
+    folder: Path, prefix: str, keep: Callable[[Path], bool] | None = None
+) -> None:
     """Remove leftovers of killed programs; what cannot be locked or removed, or is kept, stays."""
     with suppress(OSError):  # the folder may be missing, or not ours to read
-        leftovers = [Path(entry) for entry in os.scandir(folder) if entry.name.startswith(prefix)]
+        leftovers = [
+            Path(entry) for entry in os.scandir(folder) if entry.name.startswith(prefix)
+        ]
         for path in leftovers:
             with suppress(OSError):  # another program may sweep, too
                 if keep is None or not keep(path):
@@ -93,7 +101,9 @@ def sweep_once(folder: Path) -> None:
 
 
 @contextmanager
-def _create_locked(folder: Path, prefix: str, make: Callable[[Path], None]) -> Iterator[Path]:
+def _create_locked(
+    folder: Path, prefix: str, make: Callable[[Path], None]
+) -> Iterator[Path]:
     """Create and lock a path; retry if another program's sweep removed it in between.
 
     The removal is registered before the path exists: a signal may come at any time.
@@ -125,7 +135,9 @@ def _remove(path: Path) -> None:
 
 def _lock(descriptor: int, *, blocking: bool) -> bool:
     """Lock an open file or directory; return whether it is locked."""
-    from filelock import lock_descriptor  # slow to import, and not needed by every start
+    from filelock import (
+        lock_descriptor,
+    )  # slow to import, and not needed by every start
 
     return lock_descriptor(descriptor, blocking=blocking)
 
@@ -134,7 +146,9 @@ def require_writable_folder(folder: Path, advice: str) -> None:
     """Refuse a folder that cannot be written, before there is something to write."""
     path = folder.absolute()
     while not os.path.lexists(path):
-        path = path.parent  # the folder will be created: its first parent that exists decides
+        path = (
+            path.parent
+        )  # the folder will be created: its first parent that exists decides
     if not path.is_dir():
         reason = f"{display_path(path)} is no folder"
     elif not os.access(path, os.W_OK | os.X_OK):
@@ -151,7 +165,9 @@ def wrap_os_error(path: Path, advice: str, verb: str = "write") -> Iterator[None
         yield
     except OSError as error:
         reason = error.strerror or error
-        raise OutputError(f"cannot {verb} {display_path(path)} ({reason}); {advice}") from error
+        raise OutputError(
+            f"cannot {verb} {display_path(path)} ({reason}); {advice}"
+        ) from error
 
 
 @contextmanager

@@ -75,7 +75,9 @@ class Flag:
 
 def flag(default: T, help: str, topic: str = "", **details: Any) -> T:  # noqa: A002, ANN401
     """Return a dataclass field with a flag; `details` are further attributes of `Flag`."""
-    return dataclasses.field(default=default, metadata={_FLAG: Flag(help, topic, **details)})
+    return dataclasses.field(
+        default=default, metadata={_FLAG: Flag(help, topic, **details)}
+    )
 
 
 def required_flag(help: str, **details: Any) -> Any:  # noqa: A002, ANN401
@@ -149,7 +151,9 @@ def require_valid(options: Any, name: str, is_valid: bool, expected: str) -> Non
         given = "blank"
     else:
         given = repr(value)
-    raise OptionError(f"{option_name(field_named(options, name))} is {given}, expected {expected}")
+    raise OptionError(
+        f"{option_name(field_named(options, name))} is {given}, expected {expected}"
+    )
 
 
 def refuse_unused(options: Any, is_used: bool, needed: str, *names: str) -> None:  # noqa: ANN401
@@ -179,7 +183,9 @@ def require_choice(field: Field[Any], value: object) -> None:
         return
     if isinstance(value, str) and value not in flag.choices:
         choices = ", ".join(flag.choices)
-        raise OptionError(f"{option_name(field)} is {value!r}, expected one of: {choices}")
+        raise OptionError(
+            f"{option_name(field)} is {value!r}, expected one of: {choices}"
+        )
 
 
 def number_or_none(text: str) -> float | None:

@@ -118,7 +118,9 @@ _NAMES: Final = {
 }
 """Names of each language by its code: the usual English one first, then others, then its own."""
 
-CODES_BY_NAME: Final = {name.casefold(): code for code, names in _NAMES.items() for name in names}
+CODES_BY_NAME: Final = {
+    name.casefold(): code for code, names in _NAMES.items() for name in names
+}
 """Codes of Whisper's languages by their names, in lower case."""
 
 KNOWN_LANGUAGES: Final = frozenset(_NAMES)
@@ -142,7 +144,8 @@ def _strip_accents(name: str) -> str:
     letters = [
         letter
         for letter in unicodedata.normalize("NFKD", name)
-        if letter == " " or (letter.isalnum() and unicodedata.category(letter) != _MODIFIER)
+        if letter == " "
+        or (letter.isalnum() and unicodedata.category(letter) != _MODIFIER)
     ]
     return "".join(letters)
 
@@ -171,7 +174,10 @@ def language_code(language: str) -> str:
     if not _TAG.fullmatch(tag):
         return language
     parts = tag.split("-")
-    for prefix in ("-".join(parts[:2]), parts[0]):  # `zh-yue` is not Chinese with a region
+    for prefix in (
+        "-".join(parts[:2]),
+        parts[0],
+    ):  # `zh-yue` is not Chinese with a region
         if prefix in _OTHER_CODES:
             return _OTHER_CODES[prefix]
         if prefix in KNOWN_LANGUAGES:

@@ -14,7 +14,16 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, Final, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Final,
+    Generic,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import (
@@ -57,7 +66,9 @@ class PartialOptions(Generic[T]):
         for field in fields(self.kind):  # type: ignore[arg-type]
             if is_required(field) and field.name not in self.values:
                 raise OptionError(f"{option_name(field)} is missing; see --help")
-        defaults = {name: default_of(field_named(self.kind, name)) for name in self.groups}
+        defaults = {
+            name: default_of(field_named(self.kind, name)) for name in self.groups
+        }
         return self.kind(**self._changes(defaults))
 
     def apply_to(self, base: T) -> T:
@@ -93,7 +104,9 @@ class PartialOptions(Generic[T]):
             return self.apply_to(base)
         given = next(self.given_fields(), None)
         if given is not None:
-            raise OptionError(f"{option_name(given)} needs {option_name(holder)}; give both")
+            raise OptionError(
+                f"{option_name(given)} needs {option_name(holder)}; give both"
+            )
         return None
 
 
@@ -109,7 +122,9 @@ def from_command_line(
             values[field.name] = parsed[key]
         group = group_type(hint)
         if group is not None:
-            groups[field.name] = from_command_line(group, parsed, fields_below(field, only))
+            groups[field.name] = from_command_line(
+                group, parsed, fields_below(field, only)
+            )
     return PartialOptions(kind, values, groups)
 
 
@@ -126,10 +141,14 @@ def from_keywords(
     for field, hint in option_fields(kind, only):
         for keyword in keywords_of(field):
             if keyword in keywords:
-                values[field.name] = _convert(field, hint, keyword, keywords.pop(keyword))
+                values[field.name] = _convert(
+                    field, hint, keyword, keywords.pop(keyword)
+                )
         group = group_type(hint)
         if group is not None:
-            groups[field.name] = from_keywords(group, keywords, fields_below(field, only))
+            groups[field.name] = from_keywords(
+                group, keywords, fields_below(field, only)
+            )
     return PartialOptions(kind, values, groups)
 
 
@@ -139,7 +158,9 @@ def refuse_unknown(
     """Refuse keywords that no dataclass took; `peers` has advice for those of other programs."""
     for keyword in keywords:
         if keyword in peers:
-            raise OptionError(f"{keyword} is an option of another program; {peers[keyword]}")
+            raise OptionError(
+                f"{keyword} is an option of another program; {peers[keyword]}"
+            )
         known: set[str] = set()
         for kind in kinds:
             known.update(keyword_names(kind))
@@ -161,7 +182,9 @@ _hints_of: Final = cache(get_type_hints)
 """Types of fields by name; Python takes 5 ms a call."""
 
 
-def option_fields(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[tuple[Field[Any], Any]]:
+def option_fields(
+    kind: type[Any], only: tuple[str, ...] = ()
+) -> Iterator[tuple[Field[Any], Any]]:
     """Yield the fields of a dataclass, or `only` some, with their types.
 
     `prompts.hotwords` in `only` names a field of the group `prompts`.
@@ -202,7 +225,9 @@ def default_of(field: Field[Any]) -> Any:  # noqa: ANN401 - of any field
 
 def _convert(field: Field[Any], hint: Any, keyword: str, value: Any) -> Any:  # noqa: ANN401 - of any field
     """Return the value of a keyword, converted to the type of its field."""
-    from whisper_hailo.core.strict_json import MismatchError  # a command line needs none of it
+    from whisper_hailo.core.strict_json import (
+        MismatchError,
+    )  # a command line needs none of it
 
     can_be_none = inner_type(hint) is not hint
     if type(value).__module__ == "numpy" and value.ndim == 0:
@@ -216,7 +241,11 @@ def _convert(field: Field[Any], hint: Any, keyword: str, value: Any) -> Any:  # 
             return value
     flag = flag_of(field)
     try:
-        if flag is not None and flag.parse is not None and isinstance(value, str | list | tuple):
+        if (
+            flag is not None
+            and flag.parse is not None
+            and isinstance(value, str | list | tuple)
+        ):
             require_choice(field, value)
             text = value if isinstance(value, str) else ",".join(map(str, value))
             return flag.parse(text)

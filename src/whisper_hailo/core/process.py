@@ -132,7 +132,9 @@ MOST_THREADS: Final = 256
 def check_threads(threads: int) -> int:
     """Return a number of threads, or raise `OptionError`."""
     if not isinstance(threads, int) or not 0 <= threads <= MOST_THREADS:
-        raise OptionError(f"threads is {threads!r}, expected 0 (automatic) to {MOST_THREADS}")
+        raise OptionError(
+            f"threads is {threads!r}, expected 0 (automatic) to {MOST_THREADS}"
+        )
     return threads
 
 
@@ -168,7 +170,9 @@ class Supervisor:
     """
 
     def __init__(
-        self, environment: Mapping[str, str] = os.environ, now: Callable[[], float] = time.monotonic
+        self,
+        environment: Mapping[str, str] = os.environ,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
         own_pid = str(os.getpid())

@@ -10,7 +10,12 @@ from typing import Any, Final
 
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.paths import check_file_name
-from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, read_bounded
+from whisper_hailo.core.strict_json import (
+    MismatchError,
+    decode,
+    parse_json,
+    read_bounded,
+)
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 ARCHES: Final = ("hailo8", "hailo8l", "hailo10h")
@@ -140,10 +145,14 @@ class Dimensions:
         for name, largest in _LARGEST.items():
             value = getattr(self, name)
             if not 1 <= value <= largest:
-                raise ModelError(f"{name} is {value}, expected a whole number from 1 to {largest}")
+                raise ModelError(
+                    f"{name} is {value}, expected a whole number from 1 to {largest}"
+                )
         for heads in (self.n_encoder_heads, self.n_decoder_heads):
             if self.d_model % heads:
-                raise ModelError(f"d_model {self.d_model} cannot be split into {heads} heads")
+                raise ModelError(
+                    f"d_model {self.d_model} cannot be split into {heads} heads"
+                )
 
     @property
     def head_size(self) -> int:
@@ -281,7 +290,9 @@ class ModelSpec:
             has_layer = 0 <= layer < self.dims.n_decoder_layers
             has_head = 0 <= head < self.dims.n_decoder_heads
             if not (has_layer and has_head):
-                raise ModelError(f"alignment head {layer}, {head} is not one of this decoder's")
+                raise ModelError(
+                    f"alignment head {layer}, {head} is not one of this decoder's"
+                )
         names = [*self.files]
         for form in self.hailo:
             names += [form.file, *form.assets.values()]

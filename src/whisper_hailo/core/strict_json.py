@@ -32,7 +32,12 @@ DEEPEST: Final = 64
 LARGEST_NUMBER: Final = 2**63 - 1
 """What NumPy and ONNX hold."""
 
-_PLAIN: Final = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_PLAIN: Final = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+}
 _CONTAINERS: Final = {dict: "an object", list: "a list", NoneType: "null"}
 
 
@@ -82,11 +87,15 @@ def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON
         if raw.count(b"[") + raw.count(b"{") > MOST_CONTAINERS:
             raise ValueError(f"more than {MOST_CONTAINERS} lists and objects")
         text = raw.decode("utf-8")
-        value = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite)
+        value = json.loads(
+            text, parse_constant=_parse_finite, parse_float=_parse_finite
+        )
         if _is_deep(value):
             raise RecursionError
     except RecursionError as error:
-        raise MismatchError(f"not readable JSON (over {DEEPEST} levels deep)") from error
+        raise MismatchError(
+            f"not readable JSON (over {DEEPEST} levels deep)"
+        ) from error
     except ValueError as error:
         raise MismatchError(f"not readable JSON ({error})") from error
     return value
@@ -146,11 +155,15 @@ def decode(kind: type[T], value: Any, where: str = "") -> T:  # noqa: ANN401 - a
 def _decode_plain(kind: type, value: object, where: str) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         if abs(value) > LARGEST_NUMBER:
-            raise MismatchError(f"{where} is a number of {value.bit_length()} bits, expected 63")
+            raise MismatchError(
+                f"{where} is a number of {value.bit_length()} bits, expected 63"
+            )
         if kind is float:
             return float(value)
     elif kind is int:
-        raise _mismatch(kind, value, where)  # `True` is an `int` in Python, but not in JSON
+        raise _mismatch(
+            kind, value, where
+        )  # `True` is an `int` in Python, but not in JSON
     return _require_type(kind, value, where)
 
 

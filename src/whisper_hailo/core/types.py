@@ -187,12 +187,16 @@ class Transcript:
         for segment in self.segments:
             language = segment.language or self.language
             n_letters[language] = n_letters.get(language, 0) + len(segment.text)
-        return tuple(sorted(n_letters, key=n_letters.__getitem__, reverse=True)) or (self.language,)
+        return tuple(sorted(n_letters, key=n_letters.__getitem__, reverse=True)) or (
+            self.language,
+        )
 
     @property
     def text(self) -> str:
         """The text of all segments."""
-        return self.blank.join(segment.text for segment in self.segments if segment.text)
+        return self.blank.join(
+            segment.text for segment in self.segments if segment.text
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,5 +137,7 @@ class Decoded:
             return True
         if thresholds.no_speech is None or self.no_speech_prob <= thresholds.no_speech:
             return False
-        is_unlikely = thresholds.logprob is None or self.avg_logprob <= thresholds.logprob
+        is_unlikely = (
+            thresholds.logprob is None or self.avg_logprob <= thresholds.logprob
+        )
         return self.ends_at_once or is_unlikely

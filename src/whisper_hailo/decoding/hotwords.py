@@ -71,7 +71,9 @@ def build_hotword_trie(text: str, tokenizer: Tokenizer) -> HotwordTrie:
     for phrase in phrases:
         spellings[phrase] = None
         spellings[phrase[:1].upper() + phrase[1:]] = None
-    return HotwordTrie([tokenizer.encode_plain("--hotwords", text) for text in spellings])
+    return HotwordTrie(
+        [tokenizer.encode_plain("--hotwords", text) for text in spellings]
+    )
 
 
 def split_hotwords(text: str) -> list[str]:

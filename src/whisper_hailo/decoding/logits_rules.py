@@ -34,7 +34,9 @@ def begin_with_timestamp(
     return logits
 
 
-def keep_pairs(logits: FloatArray, generated: Sequence[int], begin: int, eot: int) -> FloatArray:
+def keep_pairs(
+    logits: FloatArray, generated: Sequence[int], begin: int, eot: int
+) -> FloatArray:
     """Require text after a pair; after a single timestamp its partner or the end.
 
     The first timestamp of a window counts as the second half of a pair.
@@ -121,7 +123,9 @@ def penalise_repetition(
     if penalty == 1.0:
         return logits
     ids = np.fromiter(generated, dtype=np.int64)
-    picked = logits[ids]  # before any is changed: an id that comes again is set to the same
+    picked = logits[
+        ids
+    ]  # before any is changed: an id that comes again is set to the same
     logits[ids] = np.where(picked > 0, picked / penalty, picked * penalty)
     return logits
 
@@ -200,7 +204,9 @@ class LogitsRules:
         blank = special.begin_suppress if limits.suppress_blank else ()
         # Each id once, in both: their parts of the sum are added up.
         self._never = np.array(never, dtype=np.int64)
-        self._never_first = np.array(list(dict.fromkeys((*never, *blank))), dtype=np.int64)
+        self._never_first = np.array(
+            list(dict.fromkeys((*never, *blank))), dtype=np.int64
+        )
         self._forbidding: list[Rule] = []
         """Rules that forbid ids: which ones is known only when they were applied."""
         if limits.no_repeat_ngram:
@@ -211,7 +217,9 @@ class LogitsRules:
             timestamps = TimestampRules(
                 special.timestamp_begin,
                 special.eot,
-                latest=None if latest_s is None else round(latest_s / SECONDS_PER_TIMESTAMP),
+                latest=None
+                if latest_s is None
+                else round(latest_s / SECONDS_PER_TIMESTAMP),
                 last=round(end_s / SECONDS_PER_TIMESTAMP),
             )
             self._forbidding.append(timestamps.apply)
@@ -223,7 +231,9 @@ class LogitsRules:
         if hotwords is not None:
             self._weighting.append(hotwords.add_bonus)
 
-    def apply(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> FilteredLogits:
+    def apply(
+        self, raw: FloatArray, logsumexp: float, generated: Sequence[int]
+    ) -> FilteredLogits:
         """Apply all rules to a copy of one row `(n_vocab,)` float32, whose log-sum-exp is given."""
         never = self._never if generated else self._never_first
         logits = raw.copy()
@@ -280,7 +290,9 @@ def _suppressed(special: SpecialTokens, limits: TokenLimits) -> list[int]:
     return sorted({*listed, *(token for token in control if token is not None)})
 
 
-def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) -> float:
+def allowed_logsumexp(
+    logits: FloatArray, masked: FloatArray, logsumexp: float
+) -> float:
     """Return the log-sum-exp of `(n_vocab,)` logits without those `masked`, each of them once.
 
     Few ids are masked at most steps: subtracting them from the known sum needs no exponentials of

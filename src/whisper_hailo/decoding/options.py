@@ -43,7 +43,9 @@ TIMES: Final = "Times"
 
 def rising_temperatures(first: float, step: float) -> tuple[float, ...]:
     """Return `first` and temperatures above it by `step` up to 1; a step of 0 gives one."""
-    if not step or not 0.0 <= first <= HOTTEST:  # what is no temperature is refused by its name
+    if (
+        not step or not 0.0 <= first <= HOTTEST
+    ):  # what is no temperature is refused by its name
         return (first,)
     n_steps = int((HOTTEST - first) / step + 1e-6)  # 0.6 / 0.2 is 2.9999999999999996
     return (first, *(round(first + n * step, 3) for n in range(1, n_steps + 1)))
@@ -61,9 +63,14 @@ class SearchOptions:
     retry_beam_size: int = setting(
         5, "Hypotheses where greedy text is unsure; 1 is off.", SEARCH, metavar="N"
     )
-    patience: float = setting(1.0, "Beam search patience; above 1 it searches longer.", SEARCH)
+    patience: float = setting(
+        1.0, "Beam search patience; above 1 it searches longer.", SEARCH
+    )
     length_penalty: float | None = setting(
-        None, "Length penalty of hypotheses, 0 to 1.", SEARCH, shown="mean log probability"
+        None,
+        "Length penalty of hypotheses, 0 to 1.",
+        SEARCH,
+        shown="mean log probability",
     )
     best_of: int = flag(5, "Samples per window.", SEARCH)
     seed: int = setting(0, "Seed for sampling.", SEARCH)
@@ -73,13 +80,19 @@ class SearchOptions:
             raise OptionError("--temperature is empty, expected numbers from 0 to 2")
         wrong = [f"{t:g}" for t in self.temperatures if not 0.0 <= t <= 2.0]
         if wrong:
-            raise OptionError(f"--temperature is {', '.join(wrong)}, expected numbers from 0 to 2")
+            raise OptionError(
+                f"--temperature is {', '.join(wrong)}, expected numbers from 0 to 2"
+            )
         for name in ("beam_size", "retry_beam_size", "best_of"):
             is_count = 1 <= getattr(self, name) <= _MOST_HYPOTHESES
             require_valid(self, name, is_count, f"1 to {_MOST_HYPOTHESES} hypotheses")
-        require_valid(self, "patience", 0.0 < self.patience <= 100.0, "more than 0, at most 100")
+        require_valid(
+            self, "patience", 0.0 < self.patience <= 100.0, "more than 0, at most 100"
+        )
         alpha = self.length_penalty
-        require_valid(self, "length_penalty", alpha is None or 0.0 <= alpha <= 1.0, "0 to 1")
+        require_valid(
+            self, "length_penalty", alpha is None or 0.0 <= alpha <= 1.0, "0 to 1"
+        )
         require_valid(self, "seed", self.seed >= 0, "0 or more")
 
 
@@ -164,7 +177,9 @@ class TokenLimits:
 
     def __post_init__(self) -> None:
         is_length = self.no_repeat_ngram >= 0
-        require_valid(self, "no_repeat_ngram", is_length, "0 (off) or a number of tokens")
+        require_valid(
+            self, "no_repeat_ngram", is_length, "0 (off) or a number of tokens"
+        )
         rate = self.max_per_second
         is_rate = rate is None or (math.isfinite(rate) and rate > 0)
         require_valid(self, "max_per_second", is_rate, "more than 0")
@@ -177,10 +192,18 @@ class PromptOptions:
     initial_prompt: str | None = flag(
         None, "Text to show before the recording.", metavar="TEXT", also=("--prompt",)
     )
-    prefix: str | None = setting(None, "Start the first window's text with this.", PROMPTS)
-    hotwords: str | None = flag(None, "Words to expect, comma-separated.", metavar="WORDS")
-    condition_on_previous_text: bool = flag(False, "Show each window the text before it.", PROMPTS)
-    carry_initial_prompt: bool = setting(False, "Show --initial-prompt to every window.", PROMPTS)
+    prefix: str | None = setting(
+        None, "Start the first window's text with this.", PROMPTS
+    )
+    hotwords: str | None = flag(
+        None, "Words to expect, comma-separated.", metavar="WORDS"
+    )
+    condition_on_previous_text: bool = flag(
+        False, "Show each window the text before it.", PROMPTS
+    )
+    carry_initial_prompt: bool = setting(
+        False, "Show --initial-prompt to every window.", PROMPTS
+    )
 
     def __post_init__(self) -> None:
         for name in ("initial_prompt", "prefix", "hotwords"):
@@ -212,7 +235,10 @@ class AntiRepetition:
     """
 
     pad_to: int | None = setting(
-        None, "Padding target in encoder positions; 0: none.", REPETITION, shown="preset's"
+        None,
+        "Padding target in encoder positions; 0: none.",
+        REPETITION,
+        shown="preset's",
     )
     pad_with: str = setting(
         SILENCE,
@@ -225,12 +251,17 @@ class AntiRepetition:
         1.0, "Penalty on repeated tokens; 1 is off.", REPETITION, shown="preset's"
     )
     eot_boost: float = setting(
-        0.0, "Logits by which end of text is preferred; 0 is off.", REPETITION, shown="preset's"
+        0.0,
+        "Logits by which end of text is preferred; 0 is off.",
+        REPETITION,
+        shown="preset's",
     )
 
     def __post_init__(self) -> None:
         is_target = self.pad_to is None or self.pad_to >= 0
-        require_valid(self, "pad_to", is_target, "0 (none) or a number of encoder positions")
+        require_valid(
+            self, "pad_to", is_target, "0 (none) or a number of encoder positions"
+        )
         require_choices(self)
         most = _MOST_ANTI_REPETITION
         is_penalty = 1.0 <= self.repetition_penalty <= most
@@ -312,7 +343,9 @@ class DecodingOptions:
         metavar="S",
         parse=number_or_none,
     )
-    detect_each_window: bool = flag(False, "Detect the language of every window.", "Language")
+    detect_each_window: bool = flag(
+        False, "Detect the language of every window.", "Language"
+    )
     search: SearchOptions = option_group(SearchOptions)
     thresholds: Thresholds = option_group(Thresholds)
     limits: TokenLimits = option_group(TokenLimits)
@@ -320,13 +353,19 @@ class DecodingOptions:
     word_timestamps: bool = flag(False, "Write word timestamps.")
 
     def __post_init__(self) -> None:
-        given = self.language if isinstance(self.language, str) else ",".join(self.language)
+        given = (
+            self.language if isinstance(self.language, str) else ",".join(self.language)
+        )
         object.__setattr__(self, "language", ",".join(language_codes(given)))
-        is_mixed = AUTO_LANGUAGE in self.language.split(",") and self.language != AUTO_LANGUAGE
+        is_mixed = (
+            AUTO_LANGUAGE in self.language.split(",") and self.language != AUTO_LANGUAGE
+        )
         require_valid(self, "language", not is_mixed, "languages, or auto alone")
         require_choices(self)
         budget = self.max_new_tokens
-        require_valid(self, "max_new_tokens", budget is None or budget >= 1, "1 or more")
+        require_valid(
+            self, "max_new_tokens", budget is None or budget >= 1, "1 or more"
+        )
         latest_s = self.max_initial_timestamp_s
         is_time = latest_s is None or (math.isfinite(latest_s) and latest_s >= 0)
         require_valid(self, "max_initial_timestamp_s", is_time, "seconds, 0 or more")
@@ -348,7 +387,9 @@ class DecodingOptions:
         """True if every window has a language of its own."""
         return self.detect_each_window or len(self.languages) > 1
 
-    def budget(self, dims: Dimensions, n_prefix: int, content_s: float | None = None) -> int:
+    def budget(
+        self, dims: Dimensions, n_prefix: int, content_s: float | None = None
+    ) -> int:
         """Return the new tokens allowed after `n_prefix` tokens in `content_s` of audio."""
         n_tokens = self.max_new_tokens or dims.n_text_ctx // 2
         if self.limits.max_per_second is not None and content_s is not None:

@@ -35,10 +35,14 @@ def detect_languages(
     logits = output.logits[:, 0, ids].astype(np.float64)
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     probs = weights / weights.sum(axis=1, keepdims=True)
-    return tuple(_rank(dict(zip(special.languages, row, strict=True))) for row in probs.tolist())
+    return tuple(
+        _rank(dict(zip(special.languages, row, strict=True))) for row in probs.tolist()
+    )
 
 
-def restrict_languages(probs: dict[str, float], languages: Sequence[str]) -> dict[str, float]:
+def restrict_languages(
+    probs: dict[str, float], languages: Sequence[str]
+) -> dict[str, float]:
     """Return probabilities among some languages, likeliest first; none of them: all stay."""
     known = [language for language in languages if language in probs]
     if not known:
@@ -66,7 +70,9 @@ def replace_language(
 def _warn_once(n_tokens: int, room: int) -> None:
     """Warn once: a prompt maker is built for the check and again for each recording."""
     logger.warning(
-        "--initial-prompt has %d tokens, this model takes %d; its end is used", n_tokens, room
+        "--initial-prompt has %d tokens, this model takes %d; its end is used",
+        n_tokens,
+        room,
     )
 
 
@@ -78,14 +84,18 @@ class PromptMaker:
     prefix takes at most a quarter.
     """
 
-    def __init__(self, tokenizer: Tokenizer, dims: Dimensions, options: DecodingOptions) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, dims: Dimensions, options: DecodingOptions
+    ) -> None:
         self._tokenizer = tokenizer
         self._options = options
         self._room = dims.n_text_ctx // 2 - 1
         prompts = options.prompts
         self.initial: tuple[int, ...] = ()
         if prompts.initial_prompt is not None:
-            self.initial = tokenizer.encode_plain("--initial-prompt", prompts.initial_prompt)
+            self.initial = tokenizer.encode_plain(
+                "--initial-prompt", prompts.initial_prompt
+            )
         self._prefix: tuple[int, ...] = ()
         if prompts.prefix is not None:
             self._prefix = tokenizer.encode_plain("--prefix", prompts.prefix)
@@ -113,7 +123,9 @@ class PromptMaker:
         earlier = self._earlier_text(previous)
         if earlier and sot_prev is not None:
             ids += [sot_prev, *earlier]
-        ids += self._tokenizer.prefix(language, options.task, timestamps=options.timestamps)
+        ids += self._tokenizer.prefix(
+            language, options.task, timestamps=options.timestamps
+        )
         if is_first:
             ids += self._prefix
         return tuple(ids)

@@ -162,7 +162,9 @@ def align_words(
         return []
     eot = tokenizer.special.eot
     fed = np.array([[*prefix, *text, eot]], dtype=np.int64)
-    before = len(prefix) - 1  # the decoder looks for a token in the row of the one before it
+    before = (
+        len(prefix) - 1
+    )  # the decoder looks for a token in the row of the one before it
     n_looks = len(text) if probabilities else 0
     looks = np.arange(before, before + n_looks, dtype=np.int64)
     output, _ = decoder.step(fed, state, looks, alignment=True)
@@ -212,7 +214,9 @@ _SOUND_S: Final = 0.1
 """Less speech is a click, or the first sound of the next word."""
 
 
-def trim_pauses(words: Sequence[Word], audio: FloatArray, detector: SpeechDetector) -> list[Word]:
+def trim_pauses(
+    words: Sequence[Word], audio: FloatArray, detector: SpeechDetector
+) -> list[Word]:
     """Return a window's aligned words without the pauses that they were stretched over.
 
     Mostly the word after a pause has it, so a word is the last stretch of speech in its time. A
@@ -253,7 +257,9 @@ def _length_s(timed: Word | _Stretch) -> float:
     return timed.end_s - timed.start_s
 
 
-def _speech_within(word: Word, audio: FloatArray, detector: SpeechDetector) -> list[_Stretch]:
+def _speech_within(
+    word: Word, audio: FloatArray, detector: SpeechDetector
+) -> list[_Stretch]:
     """Return the speech within a word; less than a pause at its ends belongs to it."""
     first = max(0, round(word.start_s * SAMPLE_RATE_HZ) // FRAME_SAMPLES - _LEAD_FRAMES)
     end = round(word.end_s * SAMPLE_RATE_HZ)

@@ -98,7 +98,9 @@ def join_punctuation(
 
 def _add_text(word: Word, first: Word, second: Word) -> Word:
     """Return a word with the text and tokens of two."""
-    return replace(word, text=first.text + second.text, tokens=first.tokens + second.tokens)
+    return replace(
+        word, text=first.text + second.text, tokens=first.tokens + second.tokens
+    )
 
 
 _SENTENCE_ENDS: Final = (".", "?", "!", "。", "？", "！", "…")  # noqa: RUF001 - full-width marks
@@ -158,7 +160,11 @@ def ends_sentence(text: str) -> bool:
     """Return whether a word or text ends with a sentence's mark, not that of a title or initial."""
     bare = text.strip().rstrip(_CLOSING)
     is_initial = len(bare) == len("A.") and bare[0].isupper()
-    return bare.endswith(_SENTENCE_ENDS) and bare.casefold() not in _TITLES and not is_initial
+    return (
+        bare.endswith(_SENTENCE_ENDS)
+        and bare.casefold() not in _TITLES
+        and not is_initial
+    )
 
 
 def _cannot_begin(text: str) -> bool:

@@ -69,11 +69,17 @@ class Listener(socket.socket):
     def _translate_errors(self, port: int) -> Iterator[None]:
         try:
             yield
-        except (OSError, ValueError, TypeError) as error:  # the last two: not even a name
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+        ) as error:  # the last two: not even a name
             self.close()
             reason = getattr(error, "strerror", None) or error
             address = url(self._scheme, self.host, port)
-            raise OptionError(f"cannot listen at {address} ({reason}); {self._advice}") from error
+            raise OptionError(
+                f"cannot listen at {address} ({reason}); {self._advice}"
+            ) from error
 
 
 def find_own_address(host: str) -> str | None:
@@ -204,7 +210,10 @@ class Hosts:
     """
 
     def __init__(
-        self, listens_at: str, listed: Iterable[str] = (), option: str = "--web-allow-host"
+        self,
+        listens_at: str,
+        listed: Iterable[str] = (),
+        option: str = "--web-allow-host",
     ) -> None:
         if not listens_at.strip():
             raise OptionError(
@@ -252,7 +261,9 @@ class Hosts:
                 since browsers let them read the answers of these only.
         """
         try:
-            ((host, port),) = [Authority.parse(value) for value in _header_values(scope, b"host")]
+            ((host, port),) = [
+                Authority.parse(value) for value in _header_values(scope, b"host")
+            ]
         except ValueError:  # none, several, or not a host
             return BAD_REQUEST, "a request has one Host, such as localhost:8765"
         if not scope["path"].startswith("/"):
@@ -264,7 +275,9 @@ class Hosts:
                 f"this server does not answer to the name {host!r}; start it with "
                 f"{self._option} {host}, or use the address of its machine"
             )
-        origins = _header_values(scope, b"origin")  # programs other than browsers have none
+        origins = _header_values(
+            scope, b"origin"
+        )  # programs other than browsers have none
         if any_page is None:
             any_page = scope["type"] != "websocket"
         if any_page or not origins:

@@ -47,14 +47,18 @@ _PEER_CLOSED: Final = frozenset({7, 8, 9, 11})
 class ConnectionLimiter:
     """Counts connections, in all and per client."""
 
-    def __init__(self, most: int | None = None, proxies: Collection[Network] = ()) -> None:
+    def __init__(
+        self, most: int | None = None, proxies: Collection[Network] = ()
+    ) -> None:
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = most or MOST
         if descriptors != resource.RLIM_INFINITY:
             affordable = descriptors // _DESCRIPTORS_EACH
             self._most = max(1, min(self._most, affordable))
         self._proxies = proxies
-        self.backlog = max(1, self._most // 4)  # connections that may be accepted in one go
+        self.backlog = max(
+            1, self._most // 4
+        )  # connections that may be accepted in one go
         self._clients: dict[Connection, str | None] = {}  # those idle longest first
 
     def __len__(self) -> int:
@@ -67,7 +71,9 @@ class ConnectionLimiter:
         stand for many.
         """
         client = self._client_of(peer)
-        same_client = [other for other, owner in self._clients.items() if owner == client]
+        same_client = [
+            other for other, owner in self._clients.items() if owner == client
+        ]
         most_of_client = max(1, self._most // 2)
         candidates: list[Connection] = []  # of which one must make room
         if client is not None and len(same_client) >= most_of_client:
@@ -124,11 +130,16 @@ class Connection(asyncio.Protocol):
     inner: asyncio.Protocol
 
     def __init__(
-        self, limiter: ConnectionLimiter, tls: ssl.SSLContext | None = None, refusal: bytes = _FULL
+        self,
+        limiter: ConnectionLimiter,
+        tls: ssl.SSLContext | None = None,
+        refusal: bytes = _FULL,
     ) -> None:
         self.is_idle = True
         self.is_stuck = False
-        self._refusal = refusal if tls is None else b""  # sent when all places are taken
+        self._refusal = (
+            refusal if tls is None else b""
+        )  # sent when all places are taken
         self._limiter = limiter
         self._tls = tls
         self._transport: Any = None
@@ -176,7 +187,9 @@ class Connection(asyncio.Protocol):
         if self._tls is None:
             self._start(transport)
         else:
-            self._handshake = asyncio.ensure_future(self._start_tls(transport, self._tls))
+            self._handshake = asyncio.ensure_future(
+                self._start_tls(transport, self._tls)
+            )
 
     async def _start_tls(self, transport: Any, tls: ssl.SSLContext) -> None:  # noqa: ANN401 - any of asyncio's
         loop = asyncio.get_running_loop()

@@ -65,7 +65,9 @@ class HttpProtocol(H11Protocol):
         if cycle is None or not cycle.response_started or cycle.response_complete:
             self.transport.write(_BAD)
         if cycle is not None:
-            cycle.disconnected = True  # the application is told, and what it sends is dropped
+            cycle.disconnected = (
+                True  # the application is told, and what it sends is dropped
+            )
             cycle.message_event.set()
         self.transport.close()
 
@@ -79,7 +81,9 @@ class WebSocket(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:  # noqa: ANN401 - of ASGI
         """Send a message of ASGI; an accepted connection is busy."""
         if self.transport.is_closing() or self.close_sent:
-            self.handshake_complete = True  # otherwise uvicorn reports a handshake without an end
+            self.handshake_complete = (
+                True  # otherwise uvicorn reports a handshake without an end
+            )
             raise ClientDisconnected
         if message["type"] == "websocket.accept":
             self.transport.set_busy()  # type: ignore[attr-defined]

@@ -66,8 +66,12 @@ class Captioner:
     ) -> None:
         options = options or CaptionOptions()
         self._settle_s = options.settle_s
-        self._partial_interval = round(options.min_partial_s * SAMPLE_RATE_HZ)  # 0: no partials
-        self._max_segment = round(options.longest_s(recognizer.content_s) * SAMPLE_RATE_HZ)
+        self._partial_interval = round(
+            options.min_partial_s * SAMPLE_RATE_HZ
+        )  # 0: no partials
+        self._max_segment = round(
+            options.longest_s(recognizer.content_s) * SAMPLE_RATE_HZ
+        )
         self._segmenter = Segmenter(detector, options)
         self._clock = StreamClock(now)
         self._incomplete = np.empty(0, np.float32)  # the beginning of the next frame
@@ -88,7 +92,9 @@ class Captioner:
         """The settings that users change while captions run, by name."""
         return {"language": self._listener.next_recognizer.language}
 
-    def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
+    def feed(
+        self, audio: FloatArray, captured_s: float | None = None
+    ) -> Iterator[Event]:
         """Take audio of any length; make at most one partial, of all of it.
 
         Args:
@@ -180,7 +186,9 @@ class Captioner:
             yield self._start_segment()
         elif change == "ended":
             yield from self._end_segment("silence")
-        elif self._running is not None and self._segmenter.n_samples >= self._max_segment:
+        elif (
+            self._running is not None and self._segmenter.n_samples >= self._max_segment
+        ):
             yield from self._cut_segment(self._running)
 
     def _start_segment(self, carried: Draft | None = None) -> Started:
@@ -247,7 +255,9 @@ class Captioner:
         self._count_skipped(running, n_samples)
         failure: DeviceError | None = None
         try:
-            result = self._listener.transcribe_all(running, self._segmenter.audio[:n_samples])
+            result = self._listener.transcribe_all(
+                running, self._segmenter.audio[:n_samples]
+            )
             words = running.text.finish(result)
         except DeviceError as error:
             failure = error
@@ -273,8 +283,12 @@ class Captioner:
     def _cut_segment(self, running: RunningSegment) -> Iterator[Event]:
         """Complete the first part of a segment that is too long and go on with the rest."""
         words: tuple[BufferWord, ...] = ()
-        with suppress(DeviceError):  # without the times of words it is cut where it is quiet
-            words = self._listener.transcribe_words(running, self._segmenter.audio).words
+        with suppress(
+            DeviceError
+        ):  # without the times of words it is cut where it is quiet
+            words = self._listener.transcribe_words(
+                running, self._segmenter.audio
+            ).words
         place = find_cut(self._segmenter, words, running.text.settled_s)
         yield from self._complete(running, place, "length")
         self._segmenter.cut_segment(place)
@@ -301,14 +315,18 @@ class Captioner:
         if latency_s is not None and not is_cut:
             self.statistics.first_latency_s.append(latency_s)
 
-    def _note_completed(self, running: RunningSegment, event: Completed, n_samples: int) -> None:
+    def _note_completed(
+        self, running: RunningSegment, event: Completed, n_samples: int
+    ) -> None:
         self._note_first_text(running, event.text)
         latency_s = self._clock.since(self._segmenter.last_speech)
         ends_speech = event.reason in ("silence", "end")
         if latency_s is not None and ends_speech:
             self.statistics.final_latency_s.append(latency_s)
         since_s = self._clock.since(running.start + n_samples)
-        self.statistics.note_completed(event, n_samples, running.text.n_corrected, since_s)
+        self.statistics.note_completed(
+            event, n_samples, running.text.n_corrected, since_s
+        )
 
     def _moment(self, start_s: float) -> Moment:
         """Return the times of an event that begins at `start_s` of the stream."""
@@ -324,6 +342,8 @@ def _caption_words(
         return None if seconds is None else min(start_s + seconds, end_s)
 
     return tuple(
-        CaptionWord(word.text, word.probability, in_stream(word.start_s), in_stream(word.end_s))
+        CaptionWord(
+            word.text, word.probability, in_stream(word.start_s), in_stream(word.end_s)
+        )
         for word in words
     )

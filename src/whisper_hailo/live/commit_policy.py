@@ -70,7 +70,9 @@ class RunningText:
         """All words as recognised last."""
         return (*self.committed, *(item.word for item in self.tentative))
 
-    def update(self, result: BufferText, length_s: float, *, may_commit: bool = True) -> None:
+    def update(
+        self, result: BufferText, length_s: float, *, may_commit: bool = True
+    ) -> None:
         """Take a hypothesis of the first `length_s` of the segment.
 
         While the language is not sure, nothing may be committed.
@@ -167,7 +169,9 @@ def words_behind(
     return ()
 
 
-def _count_matching(committed: Sequence[BufferWord], words: Sequence[BufferWord]) -> int:
+def _count_matching(
+    committed: Sequence[BufferWord], words: Sequence[BufferWord]
+) -> int:
     """Count the words of a hypothesis that the committed ones stand for, by edit distance.
 
     For recognisers that take no draft and may have changed committed words.

@@ -203,7 +203,9 @@ def _round_numbers(value: Any) -> Any:  # noqa: ANN401 - of JSON
         fields = {name: _round_numbers(part) for name, part in value.items()}
         # `probability: null` says that the recogniser gives none.
         return {
-            name: part for name, part in fields.items() if part is not None or name == "probability"
+            name: part
+            for name, part in fields.items()
+            if part is not None or name == "probability"
         }
     if isinstance(value, tuple):
         return tuple(map(_round_numbers, value))
@@ -225,12 +227,16 @@ class StreamClock:
     `now` is a monotonic clock in seconds, `wall` has the seconds since 1970.
     """
 
-    def __init__(self, now: Callable[[], float], wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, now: Callable[[], float], wall: Callable[[], float] = time.time
+    ) -> None:
         self.now = now
         self._wall = wall
         self._began_s = now()
         self._began_wall_s = wall()
-        self._captured_s: float | None = None  # when the stream's sample 0 would have been
+        self._captured_s: float | None = (
+            None  # when the stream's sample 0 would have been
+        )
 
     @property
     def is_live(self) -> bool:

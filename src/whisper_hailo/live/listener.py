@@ -78,7 +78,9 @@ class FinishedSegment:
     end: int
     text: BufferText
 
-    def join(self, running: RunningSegment, audio: FloatArray, most_s: float) -> FloatArray | None:
+    def join(
+        self, running: RunningSegment, audio: FloatArray, most_s: float
+    ) -> FloatArray | None:
         """Return its audio and that of the segment behind it; `None` where it is no context."""
         gap = running.start - self.end
         if not 0 <= gap <= _CONTEXT_GAP_S * SAMPLE_RATE_HZ:
@@ -102,7 +104,10 @@ class SegmentListener:
     """
 
     def __init__(
-        self, recognizer: SpeechRecognizer, options: CaptionOptions, statistics: CaptionStatistics
+        self,
+        recognizer: SpeechRecognizer,
+        options: CaptionOptions,
+        statistics: CaptionStatistics,
     ) -> None:
         self.next_recognizer = recognizer
         self._recognizer = recognizer
@@ -118,19 +123,33 @@ class SegmentListener:
             self._language = None
             self._previous = None
 
-    def transcribe_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+    def transcribe_partial(
+        self, running: RunningSegment, audio: FloatArray
+    ) -> BufferText:
         """Return the text so far of a segment that goes on."""
-        language = running.language if running.is_language_sure else self._expect_language(audio)
-        result = self._transcribe(
-            running, audio, language, hold_back_s=self._options.hold_back_s, word_timestamps=False
+        language = (
+            running.language
+            if running.is_language_sure
+            else self._expect_language(audio)
         )
-        running.is_language_sure = _is_enough(audio) or self._recognizer.language != AUTO_LANGUAGE
+        result = self._transcribe(
+            running,
+            audio,
+            language,
+            hold_back_s=self._options.hold_back_s,
+            word_timestamps=False,
+        )
+        running.is_language_sure = (
+            _is_enough(audio) or self._recognizer.language != AUTO_LANGUAGE
+        )
         self._statistics.n_partials += 1
         self._statistics.partial_passes += result.passes
         self._statistics.partial_decode_ms += result.timings.decode_ms
         return result
 
-    def transcribe_words(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+    def transcribe_words(
+        self, running: RunningSegment, audio: FloatArray
+    ) -> BufferText:
         """Return the text to the end of the audio, with word times where there are some."""
         return self._transcribe(running, audio, self._expect_language(audio))
 
@@ -152,7 +171,9 @@ class SegmentListener:
         self._previous = FinishedSegment(audio, running.start + audio.size, result)
         return result
 
-    def _transcribe_final(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+    def _transcribe_final(
+        self, running: RunningSegment, audio: FloatArray
+    ) -> BufferText:
         """Return the final text of a segment, heard behind the previous one if that is context."""
         previous = self._previous
         if previous is not None:
@@ -171,14 +192,22 @@ class SegmentListener:
         before = previous.text.tokens
         draft = running.draft
         joined_draft = Draft(
-            before + draft.tokens, len(before) + draft.n_fixed, goes_on=draft.n_fixed == 0
+            before + draft.tokens,
+            len(before) + draft.n_fixed,
+            goes_on=draft.n_fixed == 0,
         )
-        result = self._transcribe(running, joined, previous.text.language, draft=joined_draft)
+        result = self._transcribe(
+            running, joined, previous.text.language, draft=joined_draft
+        )
         words = words_behind(result.words, previous.text.words)
-        if words and words[0].text.strip(MARKS) == "":  # ends the text before, which is final
+        if (
+            words and words[0].text.strip(MARKS) == ""
+        ):  # ends the text before, which is final
             words = words[1:]
         offset_s = (running.start - previous.end + previous.audio.size) / SAMPLE_RATE_HZ
-        return replace(result, words=tuple(_shift_word(word, offset_s) for word in words))
+        return replace(
+            result, words=tuple(_shift_word(word, offset_s) for word in words)
+        )
 
     def _expect_language(self, audio: FloatArray) -> str | None:
         """Return the language of short speech, that of the speech before; `None` to detect it."""
@@ -197,7 +226,9 @@ class SegmentListener:
         draft = draft or running.draft
         if not self._options.drafts:
             draft = replace(draft, tokens=draft.tokens[: draft.n_fixed])
-        buffer = PartialBuffer(audio, draft, word_timestamps, hold_back_s, self._language)
+        buffer = PartialBuffer(
+            audio, draft, word_timestamps, hold_back_s, self._language
+        )
         begin_s = perf_counter()
         try:
             result = self._recognizer.transcribe(buffer, language)

@@ -38,12 +38,18 @@ class CaptionOptions:
         OptionError: a value is out of range.
     """
 
-    vad_threshold: float = flag(SPEECH_THRESHOLD, "Speech probability threshold.", "Segments")
-    min_silence_s: float = _seconds_flag(0.5, "Silence that ends a segment.", "--min-silence")
+    vad_threshold: float = flag(
+        SPEECH_THRESHOLD, "Speech probability threshold.", "Segments"
+    )
+    min_silence_s: float = _seconds_flag(
+        0.5, "Silence that ends a segment.", "--min-silence"
+    )
     min_speech_s: float = _seconds_flag(
         0.1, "Ignore speech shorter than this.", "--min-speech", rare=True
     )
-    pre_roll_s: float = _seconds_flag(0.4, "Audio kept before speech.", "--pre-roll", rare=True)
+    pre_roll_s: float = _seconds_flag(
+        0.4, "Audio kept before speech.", "--pre-roll", rare=True
+    )
     min_partial_s: float = _seconds_flag(
         0.5, "New audio per partial; 0: no partials.", "--min-partial"
     )
@@ -55,13 +61,22 @@ class CaptionOptions:
         rare=True,
     )
     settle_s: float = _seconds_flag(
-        2.0, "Commit a word when hypotheses this far apart agree.", "--settle", rare=True
+        2.0,
+        "Commit a word when hypotheses this far apart agree.",
+        "--settle",
+        rare=True,
     )
     hold_back_s: float = _seconds_flag(
-        0.2, "End a partial where it guesses at the last S seconds.", "--hold-back", rare=True
+        0.2,
+        "End a partial where it guesses at the last S seconds.",
+        "--hold-back",
+        rare=True,
     )
     drafts: bool = flag(
-        True, "Verify the previous text instead of decoding again.", "Segments", rare=True
+        True,
+        "Verify the previous text instead of decoding again.",
+        "Segments",
+        rare=True,
     )
 
     def __post_init__(self) -> None:
@@ -70,7 +85,13 @@ class CaptionOptions:
         frame_s = frames_to_seconds(1)
         fits = frame_s <= self.min_silence_s <= _MAX_S
         require_valid(self, "min_silence_s", fits, f"{frame_s:g} to {_MAX_S:g} s")
-        for name in ("min_speech_s", "pre_roll_s", "min_partial_s", "settle_s", "hold_back_s"):
+        for name in (
+            "min_speech_s",
+            "pre_roll_s",
+            "min_partial_s",
+            "settle_s",
+            "hold_back_s",
+        ):
             fits = 0.0 <= getattr(self, name) <= _MAX_S
             require_valid(self, name, fits, f"0 to {_MAX_S:g} s")
         fits = self.max_segment_s is None or 1.0 <= self.max_segment_s < math.inf

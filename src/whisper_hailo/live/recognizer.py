@@ -76,7 +76,9 @@ class SpeechRecognizer(Protocol):
         """
         ...
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         """Transcribe a buffer; without a `language` in the recogniser's own.
 
         A buffer with word times is a whole segment, and is translated, too, where that was asked
@@ -101,7 +103,9 @@ class WhisperRecognizer:
                 "leave out --beam-size and --temperature"
             )
         if options.timestamps:
-            raise OptionError("live captions take their times from the stream; no --timestamps")
+            raise OptionError(
+                "live captions take their times from the stream; no --timestamps"
+            )
         transcriber.check(options)
         self._transcriber = transcriber
         self._is_translated = options.task == "translate"
@@ -119,7 +123,9 @@ class WhisperRecognizer:
         task = "translate" if self._is_translated else "transcribe"
         return self._with_options(replace(options, task=task))
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         options = self._options
         if language is not None:
             options = options_for_language(options, language)
@@ -130,7 +136,9 @@ class WhisperRecognizer:
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
         translate = self._is_translated and buffer.word_timestamps
-        return self._transcriber.transcribe_running(buffer, options, translate=translate)
+        return self._transcriber.transcribe_running(
+            buffer, options, translate=translate
+        )
 
 
 def warm_up(recognizer: SpeechRecognizer) -> None:
@@ -153,7 +161,9 @@ class MoonshineRecognizer(Closing):
 
     language = "en"
 
-    def __init__(self, source: str = SIZES[0], content_s: float = MOONSHINE_SEGMENT_S) -> None:
+    def __init__(
+        self, source: str = SIZES[0], content_s: float = MOONSHINE_SEGMENT_S
+    ) -> None:
         if content_s >= MAX_S:
             raise OptionError(
                 f"--max-segment is {content_s:g} s, Moonshine takes less than {MAX_S:g} s"
@@ -164,7 +174,9 @@ class MoonshineRecognizer(Closing):
 
     def with_language(self, language: str) -> MoonshineRecognizer:
         if language != self.language:
-            raise OptionError(f"the language is {language!r}, Moonshine knows English only (en)")
+            raise OptionError(
+                f"the language is {language!r}, Moonshine knows English only (en)"
+            )
         return self
 
     def open(self) -> Self:
@@ -174,7 +186,9 @@ class MoonshineRecognizer(Closing):
     def close(self) -> None:
         self._model.close()
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         del language  # it knows one only
         clock = StageClock()
         with clock.stage("total"), clock.stage("decode"):

@@ -154,7 +154,9 @@ def _count_frames(seconds: float) -> int:
     return int(np.ceil(round(seconds * SAMPLE_RATE_HZ / FRAME_SAMPLES, 6)))
 
 
-def find_cut(segmenter: Segmenter, words: Sequence[BufferWord], settled_s: float) -> int:
+def find_cut(
+    segmenter: Segmenter, words: Sequence[BufferWord], settled_s: float
+) -> int:
     """Return the best place to cut the running segment: at least 1 sample, fewer than there are.
 
     It lies behind every committed word, all said by `settled_s`, and in the segment's second half:
@@ -167,8 +169,12 @@ def find_cut(segmenter: Segmenter, words: Sequence[BufferWord], settled_s: float
     gaps = []
     for word, next_word in pairwise(words):
         if word.end_s is not None and next_word.start_s is not None:
-            begin = max(first, round((word.end_s - _WORD_TIME_ERROR_S) * SAMPLE_RATE_HZ))
-            end = min(last, round((next_word.start_s + _WORD_TIME_ERROR_S) * SAMPLE_RATE_HZ))
+            begin = max(
+                first, round((word.end_s - _WORD_TIME_ERROR_S) * SAMPLE_RATE_HZ)
+            )
+            end = min(
+                last, round((next_word.start_s + _WORD_TIME_ERROR_S) * SAMPLE_RATE_HZ)
+            )
             if begin < end:
                 gaps.append((begin, end))
     if not gaps:

@@ -17,7 +17,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, WhisperHailoError
+from whisper_hailo.core.errors import (
+    AudioError,
+    DeviceError,
+    OptionError,
+    WhisperHailoError,
+)
 from whisper_hailo.http.addresses import Hosts, normalize_address
 from whisper_hailo.serve.errors import (
     BadKeyError,
@@ -93,9 +98,13 @@ class AccessMiddleware:
                 await refuse(scope, error, self.metrics)(scope, receive, send)
                 return
             scope[RESERVATION] = reservation
-            if scope.get("method") == "HEAD":  # uvicorn leaves out the body of the answer
+            if (
+                scope.get("method") == "HEAD"
+            ):  # uvicorn leaves out the body of the answer
                 scope = {**scope, "method": "GET"}
-            await self.app(scope, _limit_body(receive, self.max_bytes, reservation), send)
+            await self.app(
+                scope, _limit_body(receive, self.max_bytes, reservation), send
+            )
 
     def _check_access(self, scope: Scope) -> None:
         """Refuse a request, or note its client in the scope."""
@@ -129,7 +138,9 @@ class AccessMiddleware:
             BadKeyError: the key is none of ours.
         """
         # All keys are compared, so that the time does not tell which one was nearly right.
-        matches = [hmac.compare_digest(key.encode(), sent_key.encode()) for key in self.keys]
+        matches = [
+            hmac.compare_digest(key.encode(), sent_key.encode()) for key in self.keys
+        ]
         if not any(matches):
             raise BadKeyError(
                 "the API key is missing or wrong; send it as Authorization: Bearer KEY"
@@ -187,7 +198,9 @@ def _limit_body(receive: Receive, max_bytes: int, reservation: Reservation) -> R
             ) from None
         except RejectedError as error:
             # FastAPI would answer any other error with 400: it cannot parse the body.
-            raise HTTPException(error.status, str(error), _error_headers(error)) from None
+            raise HTTPException(
+                error.status, str(error), _error_headers(error)
+            ) from None
         return message
 
     return receive_limited
@@ -227,7 +240,9 @@ def error_body(error: Exception, param: str | None = None) -> dict[str, Any]:
         kind = "server_error"
     else:
         kind = "invalid_request_error"
-    message = str(error.detail) if isinstance(error, HTTPException) else sanitize_error(error)
+    message = (
+        str(error.detail) if isinstance(error, HTTPException) else sanitize_error(error)
+    )
     code = error.code if isinstance(error, RejectedError) else None
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 

@@ -35,8 +35,12 @@ async def announce_wyoming(name: str, host: str, port: int) -> AsyncIterator[Non
 
     try:
         addresses = list({str(info[4][0]) for info in socket.getaddrinfo(host, port)})
-        is_everywhere = any(ipaddress.ip_address(address).is_unspecified for address in addresses)
-        zeroconf = AsyncZeroconf(interfaces=InterfaceChoice.All if is_everywhere else addresses)
+        is_everywhere = any(
+            ipaddress.ip_address(address).is_unspecified for address in addresses
+        )
+        zeroconf = AsyncZeroconf(
+            interfaces=InterfaceChoice.All if is_everywhere else addresses
+        )
     except OSError as error:
         raise OptionError(
             f"--zeroconf cannot use the network ({error.strerror}); leave it out, and give Home "

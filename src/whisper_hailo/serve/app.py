@@ -31,7 +31,9 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
 """Nothing is sent anywhere, whatever the environment says."""
 
 
-def make_app(service: TranscriptionService, host: str, safety: SafetyOptions) -> ASGIApp:
+def make_app(
+    service: TranscriptionService, host: str, safety: SafetyOptions
+) -> ASGIApp:
     """Return the application of a service that is served at an address or a name."""
     app = FastAPI(
         title="whisper-hailo",
@@ -40,7 +42,10 @@ def make_app(service: TranscriptionService, host: str, safety: SafetyOptions) ->
         docs_url=None,  # FastAPI's own page loads scripts from a foreign server
         redoc_url=None,
         telemetry=_NO_TELEMETRY,
-        responses={"4XX": {"description": "Refused"}, "5XX": {"description": "Not possible now"}},
+        responses={
+            "4XX": {"description": "Refused"},
+            "5XX": {"description": "Not possible now"},
+        },
     )
     keys = safety.keys()
     answer_failures(app, service.metrics)

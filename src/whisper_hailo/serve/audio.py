@@ -60,7 +60,9 @@ class SampleStream:
     Samples have 16 bits, or are bytes whose values are in `table`, `(256,)` float32.
     """
 
-    def __init__(self, rate_hz: int, n_channels: int = 1, table: FloatArray | None = None) -> None:
+    def __init__(
+        self, rate_hz: int, n_channels: int = 1, table: FloatArray | None = None
+    ) -> None:
         self._table = table
         self._n_channels = n_channels
         self._frame_bytes = n_channels * (2 if table is None else 1)
@@ -76,7 +78,9 @@ class SampleStream:
         if self._table is not None:
             samples = self._table[np.frombuffer(raw[:n_bytes], np.uint8)]
         else:
-            samples = np.frombuffer(raw[:n_bytes], "<i2").astype(np.float32) / FULL_SCALE
+            samples = (
+                np.frombuffer(raw[:n_bytes], "<i2").astype(np.float32) / FULL_SCALE
+            )
         if self._n_channels > 1:
             samples = samples.reshape(-1, self._n_channels).mean(axis=1)
         return self._resampler.push(samples)
@@ -170,7 +174,9 @@ def check_duration(seconds: float, max_s: float) -> None:
         )
 
 
-def _make_wave_file(samples: BinaryIO, pcm: PcmFormat, resources: ExitStack) -> BinaryIO:
+def _make_wave_file(
+    samples: BinaryIO, pcm: PcmFormat, resources: ExitStack
+) -> BinaryIO:
     """Return little-endian samples as a WAV file; a part of a frame at the end is dropped.
 
     Raises:

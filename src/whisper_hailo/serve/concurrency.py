@@ -25,7 +25,9 @@ async def run_until_disconnect(disconnect: Awaitable[None], work: Awaitable[T]) 
     working = asyncio.ensure_future(work)
     disconnecting = asyncio.ensure_future(disconnect)
     try:
-        await asyncio.wait({working, disconnecting}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {working, disconnecting}, return_when=asyncio.FIRST_COMPLETED
+        )
         if not working.done():
             raise ClientDisconnectedError
         return working.result()
@@ -47,7 +49,9 @@ async def run_on_thread(
     can be released; `on_cancel` may make it end sooner.
     """
     loop = asyncio.get_running_loop()
-    work = asyncio.ensure_future(loop.run_in_executor(threads, partial(function, *arguments)))
+    work = asyncio.ensure_future(
+        loop.run_in_executor(threads, partial(function, *arguments))
+    )
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -63,7 +67,9 @@ async def iterate_on_thread(
 ) -> AsyncIterator[T]:
     """Yield what an iterator computes on a thread, as it comes; see `run_on_thread`."""
     while True:
-        item: Any = await run_on_thread(next, items, _END, on_cancel=on_cancel, threads=threads)
+        item: Any = await run_on_thread(
+            next, items, _END, on_cancel=on_cancel, threads=threads
+        )
         if item is _END:
             return
         yield item

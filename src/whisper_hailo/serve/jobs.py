@@ -321,4 +321,6 @@ class JobQueue(WindowSource):
     @property
     def n_waiting(self) -> int:
         """Unfinished requests whose first window was not drawn yet."""
-        return sum(not (job.recording.begun_s or job.is_partial) for job in self.unfinished)
+        return sum(
+            not (job.recording.begun_s or job.is_partial) for job in self.unfinished
+        )

@@ -25,7 +25,11 @@ class LiveRecognizer(WhisperRecognizer):
     """
 
     def __init__(
-        self, model: ServedModel, options: DecodingOptions, caller: Caller, deadline_s: float
+        self,
+        model: ServedModel,
+        options: DecodingOptions,
+        caller: Caller,
+        deadline_s: float,
     ) -> None:
         super().__init__(model.transcriber, options)
         self.model = model

@@ -72,7 +72,9 @@ class RateLimit(logging.Filter):
 def rate_limited_network_log() -> Iterator[None]:
     """Limit what the event loop and its servers log of connections."""
 
-    def log_exception(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def log_exception(
+        _loop: asyncio.AbstractEventLoop, context: dict[str, Any]
+    ) -> None:
         _network.error(context["message"], exc_info=context.get("exception"))
 
     loop = asyncio.get_running_loop()
@@ -98,7 +100,11 @@ _MAX_VALUE_CHARACTERS: Final = 240
 
 
 def log_request(
-    caller: Caller, error: Exception | None, *, level: int = logging.INFO, **fields: object
+    caller: Caller,
+    error: Exception | None,
+    *,
+    level: int = logging.INFO,
+    **fields: object,
 ) -> None:
     """Log a request that is over; faults of our own and of the device have a traceback."""
     is_expected = error is None or isinstance(error, WhisperHailoError)
@@ -111,7 +117,9 @@ def log_refusal(caller: Caller, error: Exception, **fields: object) -> None:
     """Log a request that was refused before it was a job; a number of lines a minute."""
     is_fault = fields["status"] == 500
     fields = _caller_fields(caller, error) | fields
-    safe_fields: dict[str, object] = {name: _escape_value(value) for name, value in fields.items()}
+    safe_fields: dict[str, object] = {
+        name: _escape_value(value) for name, value in fields.items()
+    }
     _log_fields(refusals, logging.INFO, safe_fields, error if is_fault else None)
 
 

@@ -8,7 +8,13 @@ from functools import partial
 from math import nan
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
 
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.errors import outcome_of
@@ -26,27 +32,42 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        shared: dict[str, Any] = {"namespace": "whisper_hailo", "registry": self.registry}
+        shared: dict[str, Any] = {
+            "namespace": "whisper_hailo",
+            "registry": self.registry,
+        }
         counter: Callable[..., Counter] = partial(Counter, **shared)
         self._make_gauge = cast("Callable[..., Gauge]", partial(Gauge, **shared))
-        histogram: Callable[..., Histogram] = partial(Histogram, buckets=_SECONDS, **shared)
-        self._requests = counter("requests", "Requests by API and outcome.", ("api", "outcome"))
+        histogram: Callable[..., Histogram] = partial(
+            Histogram, buckets=_SECONDS, **shared
+        )
+        self._requests = counter(
+            "requests", "Requests by API and outcome.", ("api", "outcome")
+        )
         self._errors = counter("errors", "Failures by kind.", ("kind",))
         self._audio = counter("audio_seconds", "Audio transcribed.")
         self._untranscribed = counter(
             "untranscribed_seconds", "Speech that got no text, by reason.", ("reason",)
         )
         self._stage = counter("stage_seconds", "Time by stage.", ("stage",))
-        self._partials = counter("looks", "Partials of live streams, by outcome.", ("outcome",))
+        self._partials = counter(
+            "looks", "Partials of live streams, by outcome.", ("outcome",)
+        )
         self._wait = histogram(
             "wait_seconds", "From the request to its first window.", ("priority",)
         )
         self._took = histogram("request_seconds", "From the request to its last word.")
-        self._rtfx = self._make_gauge("rtfx", "Audio seconds per second of the last request.")
-        self._state = self._make_gauge("state", "1 for the state of a model.", ("model", "state"))
+        self._rtfx = self._make_gauge(
+            "rtfx", "Audio seconds per second of the last request."
+        )
+        self._state = self._make_gauge(
+            "state", "1 for the state of a model.", ("model", "state")
+        )
         self._queues: list[JobQueue] = []
         self._watch_sum("unfinished", "Unfinished requests.", "n_unfinished")
-        self._watch_sum("queue_depth", "Requests that wait for their first window.", "n_waiting")
+        self._watch_sum(
+            "queue_depth", "Requests that wait for their first window.", "n_waiting"
+        )
         self._watch_sum("live_streams", "Live streams under way.", "n_live")
         self._chips: list[Callable[[], float | None]] = []
 
@@ -106,7 +127,9 @@ class Metrics:
             self._took.observe(took_s)
             self._audio.inc(outcome.duration_s)
             for speech in outcome.untranscribed:
-                self._untranscribed.labels(speech.reason).inc(speech.end_s - speech.start_s)
+                self._untranscribed.labels(speech.reason).inc(
+                    speech.end_s - speech.start_s
+                )
             self._rtfx.set(outcome.duration_s / max(took_s, 1e-6))
 
     def record_item(self, api: str, seconds: float, failure: Exception | None) -> None:

@@ -49,7 +49,12 @@ class Address:
             port = parts.port
         except ValueError:
             raise ValueError(expected) from None
-        if parts.scheme != "tcp" or not parts.hostname or port is None or parts.path.strip("/"):
+        if (
+            parts.scheme != "tcp"
+            or not parts.hostname
+            or port is None
+            or parts.path.strip("/")
+        ):
             raise ValueError(expected)
         return cls(parts.hostname, port)
 
@@ -78,9 +83,15 @@ class ListenOptions:
         metavar="tcp://HOST:PORT",
         parse=Address.parse,
     )
-    endpointing: bool = flag(True, "Find the end of a spoken command (Wyoming).", rare=True)
-    zeroconf: str | None = flag(None, "Announce Wyoming under this name (mDNS).", metavar="NAME")
-    alias: tuple[str, ...] = flag((), "Another name of the first model.", metavar="NAME")
+    endpointing: bool = flag(
+        True, "Find the end of a spoken command (Wyoming).", rare=True
+    )
+    zeroconf: str | None = flag(
+        None, "Announce Wyoming under this name (mDNS).", metavar="NAME"
+    )
+    alias: tuple[str, ...] = flag(
+        (), "Another name of the first model.", metavar="NAME"
+    )
     drain_s: float = flag(
         30.0,
         "Time to finish requests when the server ends.",
@@ -149,13 +160,17 @@ class LimitOptions:
         for name in ("queue", "queue_each", "live", "max_upload_mib", "max_stored_mib"):
             self._require_count(name)
         self._require_count("connections")
-        require_valid(self, "batch_size", 1 <= self.batch_size <= _MAX_BATCH_SIZE, "1 to 256")
+        require_valid(
+            self, "batch_size", 1 <= self.batch_size <= _MAX_BATCH_SIZE, "1 to 256"
+        )
         require_valid(self, "rate", self.rate >= 0, "0 (any) or a number of requests")
         for name in ("max_audio_s", "deadline_s"):
             is_valid = 0 < getattr(self, name) <= _WEEK_S
             require_valid(self, name, is_valid, "seconds, more than 0")
         if self.max_memory_mib is not None:
-            require_valid(self, "max_memory_mib", self.max_memory_mib >= 1, "MiB, 1 or more")
+            require_valid(
+                self, "max_memory_mib", self.max_memory_mib >= 1, "MiB, 1 or more"
+            )
         if self.release_after_s is not None:
             is_valid = self.release_after_s > 0
             require_valid(self, "release_after_s", is_valid, "seconds, more than 0")
@@ -176,7 +191,9 @@ class SafetyOptions:
     A key in `api_key` is seen by everyone who can list processes; those of a file are not.
     """
 
-    api_key: tuple[str, ...] = flag((), "API key that HTTP needs.", SAFETY, metavar="KEY")
+    api_key: tuple[str, ...] = flag(
+        (), "API key that HTTP needs.", SAFETY, metavar="KEY"
+    )
     api_key_file: Path | None = flag(
         None, "File of API keys, one per line.", SAFETY, metavar="FILE"
     )
@@ -189,8 +206,12 @@ class SafetyOptions:
     trusted_proxy: tuple[str, ...] = flag(
         (), "Trust X-Forwarded-... headers of this proxy.", SAFETY, metavar="ADDRESS"
     )
-    tls_cert: Path | None = flag(None, "Certificate (PEM); serves HTTPS.", SAFETY, metavar="FILE")
-    tls_key: Path | None = flag(None, "Key of the certificate (PEM).", SAFETY, metavar="FILE")
+    tls_cert: Path | None = flag(
+        None, "Certificate (PEM); serves HTTPS.", SAFETY, metavar="FILE"
+    )
+    tls_key: Path | None = flag(
+        None, "Key of the certificate (PEM).", SAFETY, metavar="FILE"
+    )
 
     def __post_init__(self) -> None:
         self.proxies  # noqa: B018 - raises for what is no address
@@ -212,7 +233,9 @@ class SafetyOptions:
     def proxies(self) -> tuple[Network, ...]:
         """Networks of trusted proxies."""
         try:
-            return tuple(ipaddress.ip_network(address) for address in self.trusted_proxy)
+            return tuple(
+                ipaddress.ip_network(address) for address in self.trusted_proxy
+            )
         except ValueError as error:
             raise OptionError(
                 f"--trusted-proxy: {error}; expected an address or a network such as 172.18.0.0/16"

@@ -28,7 +28,9 @@ class Quota:
     """
 
     def __init__(
-        self, limits: LimitOptions | None = None, now: Callable[[], float] = time.monotonic
+        self,
+        limits: LimitOptions | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limits = limits or LimitOptions()
         self._now = now
@@ -59,7 +61,9 @@ class Quota:
         if len(self._buckets) > _MAX_CLIENTS:
             self._buckets.popitem(last=False)
         if not is_allowed:
-            raise TooManyError(f"more than {per_minute} requests in a minute; wait a little")
+            raise TooManyError(
+                f"more than {per_minute} requests in a minute; wait a little"
+            )
 
     @contextmanager
     def hold_request(self, client: str) -> Iterator[Reservation]:
@@ -71,7 +75,9 @@ class Quota:
         """
         limits = self.limits
         with (
-            self._hold_place(self._n_requests, client, limits.queue, limits.queue_each, "requests"),
+            self._hold_place(
+                self._n_requests, client, limits.queue, limits.queue_each, "requests"
+            ),
             Reservation(self) as reservation,
         ):
             yield reservation
@@ -85,7 +91,9 @@ class Quota:
         """
         max_streams = self.limits.live
         max_each = (max_streams + 1) // 2
-        return self._hold_place(self._n_live, client, max_streams, max_each, "live streams")
+        return self._hold_place(
+            self._n_live, client, max_streams, max_each, "live streams"
+        )
 
     @contextmanager
     def _hold_place(
@@ -95,7 +103,9 @@ class Quota:
             if self.is_closed:
                 raise BusyError(ENDING)
             if counts.total() >= max_all:
-                raise BusyError(f"all {max_all} places for {kind} are taken; try again soon")
+                raise BusyError(
+                    f"all {max_all} places for {kind} are taken; try again soon"
+                )
             if counts[client] >= max_each:
                 raise TooManyError(
                     f"you already have {max_each} {kind} in progress; wait until one is done"

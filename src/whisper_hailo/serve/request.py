@@ -140,7 +140,9 @@ class RequestDefaults:
         prompts = self.options.prompts
         if choices.prompt and choices.prompt.strip():
             # The model takes the end of a prompt; its beginning is not worth the tokenization.
-            prompts = replace(prompts, initial_prompt=choices.prompt[-MAX_PROMPT_CHARACTERS:])
+            prompts = replace(
+                prompts, initial_prompt=choices.prompt[-MAX_PROMPT_CHARACTERS:]
+            )
         if choices.hotwords and choices.hotwords.strip():
             if len(choices.hotwords) > MAX_HOTWORD_CHARACTERS:
                 raise OptionError(

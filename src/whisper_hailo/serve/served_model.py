@@ -38,7 +38,9 @@ _WARM_UPS: Final = 3
 """Later runs take no longer than those behind these."""
 
 _TEMPERATURE: Final = "temperature_c"  # attribute of an encoder on a chip
-_CLOSE_TIMEOUT_S: Final = 60.0  # a decoder that hangs does not keep the program for longer
+_CLOSE_TIMEOUT_S: Final = (
+    60.0  # a decoder that hangs does not keep the program for longer
+)
 
 
 class ModelState(Enum):
@@ -151,7 +153,11 @@ class ServedModel(Closing):
         return job
 
     def transcribe_partial(
-        self, buffer: PartialBuffer, options: DecodingOptions, caller: Caller, emit: EventCallback
+        self,
+        buffer: PartialBuffer,
+        options: DecodingOptions,
+        caller: Caller,
+        emit: EventCallback,
     ) -> Job:
         """Transcribe live audio, before all other requests.
 
@@ -159,13 +165,19 @@ class ServedModel(Closing):
             BusyError: the server ends.
         """
         run = self._make_run(options, self.defaults.long)
-        make_recording = partial(PartialRecording, on_segment=emit, request=run.request(buffer))
-        recording = run.recording_of(make_recording, buffer.audio, priority=Priority.LIVE)
+        make_recording = partial(
+            PartialRecording, on_segment=emit, request=run.request(buffer)
+        )
+        recording = run.recording_of(
+            make_recording, buffer.audio, priority=Priority.LIVE
+        )
         job = Job(recording, caller, emit, run, time.monotonic(), is_partial=True)
         self.queue.put(job)
         return job
 
-    def _make_run(self, options: DecodingOptions, long: LongOptions) -> TranscriptionRun:
+    def _make_run(
+        self, options: DecodingOptions, long: LongOptions
+    ) -> TranscriptionRun:
         return TranscriptionRun(self.transcriber, options, long, self._batch_size)
 
     def cancel(self, job: Job) -> None:
@@ -232,10 +244,14 @@ class ServedModel(Closing):
 
     def _warm_up(self) -> None:
         """Transcribe quiet noise, so that the first request does not wait for memory."""
-        noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
+        noise = (
+            np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
+        )
         begin_s = time.monotonic()
         for _ in range(_WARM_UPS):
-            self.transcriber.transcribe(noise, self.defaults.options, long=self.defaults.long)
+            self.transcriber.transcribe(
+                noise, self.defaults.options, long=self.defaults.long
+            )
         logger.info("%s is warm after %.2f s", self.name, time.monotonic() - begin_s)
 
     def _decode_jobs(self) -> None:
@@ -271,7 +287,11 @@ class ServedModel(Closing):
         job.emit(outcome or failure)  # type: ignore[arg-type]  # it is one of these
 
     def _log_end(
-        self, caller: Caller, failure: Exception | None, level: int, fields: dict[str, object]
+        self,
+        caller: Caller,
+        failure: Exception | None,
+        level: int,
+        fields: dict[str, object],
     ) -> None:
         if not self._log_text:
             fields.pop("text", None)

@@ -50,7 +50,9 @@ def bind_addresses(listen: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
         def bind(address: Address | None, scheme: str) -> Listener | None:
             if address is None:
                 return None
-            return stack.enter_context(Listener(address.host, address.port, scheme, advice))
+            return stack.enter_context(
+                Listener(address.host, address.port, scheme, advice)
+            )
 
         http = bind(listen.http, "https" if tls else "http")
         wyoming = bind(listen.wyoming, "tcp")
@@ -78,7 +80,9 @@ async def run_server(
                 _open_http(service, listeners.http, safety, limiter, stack)
                 serving(listeners.http.url)
             else:
-                logger.info("only Wyoming is served; --http HOST:PORT adds OpenAI's API")
+                logger.info(
+                    "only Wyoming is served; --http HOST:PORT adds OpenAI's API"
+                )
             if listeners.wyoming is not None:
                 await _open_wyoming(service, listeners.wyoming, listen, limiter, stack)
                 serving(listeners.wyoming.url)
@@ -118,7 +122,9 @@ def _end_by_signals(service: TranscriptionService, drain_s: float) -> Iterator[N
             loop.remove_signal_handler(number)
 
 
-async def _notify_watchdog(service: TranscriptionService, supervisor: Supervisor) -> None:
+async def _notify_watchdog(
+    service: TranscriptionService, supervisor: Supervisor
+) -> None:
     """Tell the service manager that the server is ready, then that it is alive.
 
     A model whose thread has died is not alive: the service manager starts the server again.

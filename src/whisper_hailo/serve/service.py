@@ -28,7 +28,9 @@ from whisper_hailo.speakers.finder import SpeakerFinder
 from whisper_hailo.transcription.transcriber import Transcriber
 
 WHISPER_1: Final = "whisper-1"
-_OPENAI_MODEL: Final = re.compile(r"gpt-4o(-mini)?-transcribe(-diarize)?(-\d{4}-\d\d-\d\d)?")
+_OPENAI_MODEL: Final = re.compile(
+    r"gpt-4o(-mini)?-transcribe(-diarize)?(-\d{4}-\d\d-\d\d)?"
+)
 
 
 class TranscriptionService(Closing):
@@ -57,7 +59,9 @@ class TranscriptionService(Closing):
         self.listed = {model.name: model for model in self.models}
         if len(self.listed) < len(self.models):
             names = ", ".join(model.name for model in self.models)
-            raise OptionError(f"--model is given twice for one name ({names}); leave one out")
+            raise OptionError(
+                f"--model is given twice for one name ({names}); leave one out"
+            )
         for alias in (WHISPER_1, *aliases):
             self.listed.setdefault(alias, self.default)
         self._models_by_name: dict[str, ServedModel] = {}
@@ -88,7 +92,9 @@ class TranscriptionService(Closing):
         if _OPENAI_MODEL.fullmatch(name):
             return self.default
         names = ", ".join(self.listed)
-        raise UnknownModelError(f"model {name[:80]!r} is not served, expected one of: {names}")
+        raise UnknownModelError(
+            f"model {name[:80]!r} is not served, expected one of: {names}"
+        )
 
     def open(self) -> Self:
         """Load the default model; the others are loaded when they are first asked for."""
@@ -148,7 +154,12 @@ class TranscriptionService(Closing):
         return LiveRecognizer(model, options, caller, self.limits.deadline_s)
 
     def submit(
-        self, audio: FloatArray, choices: Choices, caller: Caller, *, is_early: bool = False
+        self,
+        audio: FloatArray,
+        choices: Choices,
+        caller: Caller,
+        *,
+        is_early: bool = False,
     ) -> Ticket:
         """Transcribe `(n_samples,)` at 16 kHz; after all else if more may be said (`is_early`).
 
@@ -201,4 +212,6 @@ def make_service(
         )
         memory.check_limit(model)
         served.append(model)
-    return TranscriptionService(served, metrics, limits, listen.alias, listen.speaker_models)
+    return TranscriptionService(
+        served, metrics, limits, listen.alias, listen.speaker_models
+    )

@@ -32,7 +32,9 @@ SAMPLE_S: Final = (2.0, 10.0)
 _ROUNDING_S: Final = 0.1
 """Encoders add some milliseconds to a sample."""
 
-_DATA_URL: Final = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w.=+-]+)*;base64,", re.ASCII)
+_DATA_URL: Final = re.compile(
+    r"data:[\w.+-]+/[\w.+-]+(?:;[\w.=+-]+)*;base64,", re.ASCII
+)
 
 _BLOCK_SAMPLES: Final = 10 * SAMPLE_RATE_HZ
 
@@ -50,7 +52,9 @@ class KnownSpeakers:
     samples: tuple[bytes, ...] = ()
 
 
-def parse_known_speakers(names: Sequence[str], references: Sequence[str]) -> KnownSpeakers:
+def parse_known_speakers(
+    names: Sequence[str], references: Sequence[str]
+) -> KnownSpeakers:
     """Return the known speakers of a request, whose samples are data URLs.
 
     Raises:
@@ -62,8 +66,12 @@ def parse_known_speakers(names: Sequence[str], references: Sequence[str]) -> Kno
             f"expected as many of each, {MAX_KNOWN_SPEAKERS} at most"
         )
     if not all(name.strip() for name in names):
-        raise OptionError("known_speaker_names has a blank name, expected such as customer")
-    return KnownSpeakers(tuple(names), tuple(_decode_data_url(url) for url in references))
+        raise OptionError(
+            "known_speaker_names has a blank name, expected such as customer"
+        )
+    return KnownSpeakers(
+        tuple(names), tuple(_decode_data_url(url) for url in references)
+    )
 
 
 def _decode_data_url(url: str) -> bytes:

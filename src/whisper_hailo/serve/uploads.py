@@ -76,9 +76,13 @@ class UploadRoute(APIRoute):
 class _UploadRequest(Request):
     async def _get_form(self, **_limits: object) -> FormData:
         """Return the form, of which Starlette would keep 1000 MiB in memory."""
-        is_multipart = self.headers.get("content-type", "").startswith("multipart/form-data")
+        is_multipart = self.headers.get("content-type", "").startswith(
+            "multipart/form-data"
+        )
         if self._form is not None or not is_multipart:
-            return await super()._get_form(max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES)
+            return await super()._get_form(
+                max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES
+            )
         try:
             async with aclosing(self.stream()) as stream:
                 self._form = await _BoundedParser(self.headers, stream).parse()
@@ -180,10 +184,16 @@ class UploadHandler:
         self, request: Request, file: UploadFile, choices: Choices, known: KnownSpeakers
     ) -> Transcript:
         """Return the transcript of an upload, with the speaker of each segment."""
-        ticket, speakers = await self.submit_with_speakers(request, file, choices, known)
+        ticket, speakers = await self.submit_with_speakers(
+            request, file, choices, known
+        )
         with ticket:
             transcript = await _run_while_connected(request, ticket.result())
-        parts = [part for segment in transcript.segments for part in speakers.attribute(segment)]
+        parts = [
+            part
+            for segment in transcript.segments
+            for part in speakers.attribute(segment)
+        ]
         return replace(transcript, segments=tuple(parts))
 
     async def transcribe(
@@ -197,7 +207,9 @@ class UploadHandler:
         max_s: float | None = None,
     ) -> Transcript:
         """Return the transcript of an upload; see `submit`."""
-        ticket = await self.submit(request, file, choices, pcm=pcm, priority=priority, max_s=max_s)
+        ticket = await self.submit(
+            request, file, choices, pcm=pcm, priority=priority, max_s=max_s
+        )
         with ticket:
             return await _run_while_connected(request, ticket.result())
 

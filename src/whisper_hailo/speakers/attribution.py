@@ -110,11 +110,15 @@ class SpeakerAttribution:
         shortest_s = min(distances_s)
         previous = self._previous
         # Words can have no length, and two people can be equally near.
-        if previous is not None and (shortest_s > _NEAR_S or distances_s[previous] == shortest_s):
+        if previous is not None and (
+            shortest_s > _NEAR_S or distances_s[previous] == shortest_s
+        ):
             return previous
         return distances_s.index(shortest_s)
 
-    def _move_to_sentence_ends(self, words: Sequence[Word], speakers: list[int]) -> list[int]:
+    def _move_to_sentence_ends(
+        self, words: Sequence[Word], speakers: list[int]
+    ) -> list[int]:
         """Return the speakers with changes moved to a sentence's end one or two words away.
 
         Whisper writes the end of a sentence where somebody stops; its times are less exact. The
@@ -122,17 +126,25 @@ class SpeakerAttribution:
         """
         moved = list(speakers)
         for change in range(1, len(speakers)):
-            if speakers[change] == speakers[change - 1] or self._is_sentence_end(words, change):
+            if speakers[change] == speakers[change - 1] or self._is_sentence_end(
+                words, change
+            ):
                 continue
             for shift in (1, -1, 2, -2):
                 target = change + shift
-                if not 0 <= target <= len(words) or not self._is_sentence_end(words, target):
+                if not 0 <= target <= len(words) or not self._is_sentence_end(
+                    words, target
+                ):
                     continue
-                target_s = words[target].start_s if target < len(words) else words[-1].end_s
+                target_s = (
+                    words[target].start_s if target < len(words) else words[-1].end_s
+                )
                 if abs(target_s - words[change].start_s) > _SLIP_S:
                     continue
                 for index in range(min(change, target), max(change, target)):
-                    moved[index] = speakers[change - 1] if shift > 0 else speakers[change]
+                    moved[index] = (
+                        speakers[change - 1] if shift > 0 else speakers[change]
+                    )
                 break
         self._ends_sentence = _ends_sentence(words[-1])
         return moved

@@ -128,7 +128,9 @@ def cluster_prints(
     parts: list[Clusters] = []
     for start in range(0, len(prints), _BLOCK):
         block = slice(start, start + _BLOCK)
-        clusters = start_clusters(prints[block], seconds[block], windows[block], voices[block])
+        clusters = start_clusters(
+            prints[block], seconds[block], windows[block], voices[block]
+        )
         if len(prints) > _BLOCK:
             clusters = _join_above(clusters, _SURELY_ONE)
         parts.append(clusters)
@@ -144,7 +146,9 @@ def cluster_prints(
     return normalize(clusters.sums[order[is_person]].astype(np.float32))
 
 
-def _choose_merges(clusters: Clusters, merges: Sequence[_Merge], count: SpeakerCount) -> int:
+def _choose_merges(
+    clusters: Clusters, merges: Sequence[_Merge], count: SpeakerCount
+) -> int:
     """Return how many merges to make so that the number of people is within its bounds.
 
     As many as are above the threshold. More while there are too many people. Where there are too
@@ -217,8 +221,12 @@ def _similarities(
     similarities: NDArray[np.float64] = centroids @ centroids[index]
     similarities /= reliability * reliability[index]
     shorter = np.minimum(clusters.seconds, clusters.seconds[index])
-    similarities -= _OTHER_VOICE_PENALTY * np.minimum(1.0, clusters.apart[index] / shorter)
-    similarities += _SAME_VOICE_BONUS * np.minimum(1.0, clusters.together[index] / shorter)
+    similarities -= _OTHER_VOICE_PENALTY * np.minimum(
+        1.0, clusters.apart[index] / shorter
+    )
+    similarities += _SAME_VOICE_BONUS * np.minimum(
+        1.0, clusters.together[index] / shorter
+    )
     similarities[is_gone] = -np.inf
     similarities[index] = -np.inf
     return similarities

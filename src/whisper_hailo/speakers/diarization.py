@@ -110,7 +110,9 @@ class SpeakerDiarizer(Closing):
             activity = self._segmentation.segment(window)
             activities.append(activity)
             begin, end = middle_frames(is_first=index == 0, is_last=is_last)
-            for piece, voice_print in self._print_pieces(window, activity, index, begin, end):
+            for piece, voice_print in self._print_pieces(
+                window, activity, index, begin, end
+            ):
                 pieces.append(piece)
                 prints.append(voice_print)
         table = np.array(prints, np.float32).reshape(-1, PRINT_SIZE)
@@ -123,11 +125,18 @@ class SpeakerDiarizer(Closing):
         begin, end = middle_frames(is_first=True, is_last=True)
         printed = self._print_pieces(window, activity, 0, begin, end)
         weighted = [voice_print * piece.seconds for piece, voice_print in printed]
-        total = np.sum(weighted, axis=0) if weighted else np.zeros(PRINT_SIZE, np.float32)
+        total = (
+            np.sum(weighted, axis=0) if weighted else np.zeros(PRINT_SIZE, np.float32)
+        )
         return normalize(total.astype(np.float32))
 
     def _print_pieces(
-        self, window: FloatArray, activity: WindowActivity, index: int, begin: int, end: int
+        self,
+        window: FloatArray,
+        activity: WindowActivity,
+        index: int,
+        begin: int,
+        end: int,
     ) -> list[tuple[Piece, FloatArray]]:
         """Return the pieces of some frames of a window, with their prints."""
         pieces = cut_pieces(activity, index, begin, end)

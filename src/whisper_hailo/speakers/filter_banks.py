@@ -45,7 +45,9 @@ def log_filter_banks(audio: FloatArray) -> FloatArray:
     banks = np.empty((n_frames, N_BINS), np.float32)
     if not n_frames:
         return banks
-    windows = np.lib.stride_tricks.sliding_window_view(audio, FRAME_SAMPLES)[::HOP_SAMPLES]
+    windows = np.lib.stride_tricks.sliding_window_view(audio, FRAME_SAMPLES)[
+        ::HOP_SAMPLES
+    ]
     filters = mel_filters()
     for start in range(0, n_frames, _BLOCK_FRAMES):
         frames = windows[start : start + _BLOCK_FRAMES].astype(np.float64)

@@ -41,7 +41,9 @@ class SpeakerFinder(Closing):
                 self._diarizer = SpeakerDiarizer.from_files(files, self._threads).open()
             return self._diarizer
 
-    def find(self, blocks: Iterable[FloatArray], options: SpeakerOptions) -> SpeakerAttribution:
+    def find(
+        self, blocks: Iterable[FloatArray], options: SpeakerOptions
+    ) -> SpeakerAttribution:
         """Return what gives segments to the speakers of a recording.
 
         Args:

@@ -64,7 +64,9 @@ def middle_frames(is_first: bool, is_last: bool) -> tuple[int, int]:
     return begin, end
 
 
-def cut_pieces(activity: WindowActivity, window: int, begin: int, end: int) -> list[Piece]:
+def cut_pieces(
+    activity: WindowActivity, window: int, begin: int, end: int
+) -> list[Piece]:
     """Return the pieces in frames `begin` to `end` of a window.
 
     A piece ends where another voice speaks alone, or no voice does for half a second.

@@ -70,7 +70,9 @@ class WindowActivity:
     @classmethod
     def silent(cls) -> WindowActivity:
         """Return the activity of a window in which nobody speaks."""
-        return cls(np.zeros((N_FRAMES, N_VOICES), np.uint8), np.full(N_FRAMES, -1, np.int8))
+        return cls(
+            np.zeros((N_FRAMES, N_VOICES), np.uint8), np.full(N_FRAMES, -1, np.int8)
+        )
 
 
 class SegmentationModel(SpeakerGraph):
@@ -108,7 +110,9 @@ def decode_powerset(logits: FloatArray) -> WindowActivity:
     likeliest = probabilities.argmax(axis=1)
     is_alone = (likeliest >= 1) & (likeliest <= N_VOICES)
     alone = np.where(is_alone, likeliest - 1, -1)
-    return WindowActivity(np.rint(255 * activity).astype(np.uint8), alone.astype(np.int8))
+    return WindowActivity(
+        np.rint(255 * activity).astype(np.uint8), alone.astype(np.int8)
+    )
 
 
 def frame_start_s(frame: int) -> float:

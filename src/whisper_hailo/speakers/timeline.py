@@ -71,7 +71,8 @@ def activity_of_speakers(
         shares += weights
         n_ready = N_FRAMES if index == len(activities) - 1 else HOP_FRAMES
         active[start : start + n_ready] = _choose_speakers(
-            sums[:n_ready] / shares[:n_ready, np.newaxis], totals[:n_ready] / shares[:n_ready]
+            sums[:n_ready] / shares[:n_ready, np.newaxis],
+            totals[:n_ready] / shares[:n_ready],
         )
         sums = _shift(sums)
         totals = _shift(totals)
@@ -92,7 +93,9 @@ def _name_frames(
     frames = np.arange(N_FRAMES)
     after = np.searchsorted(named_frames, frames).clip(0, named_frames.size - 1)
     before = np.maximum(after - 1, 0)
-    is_after_nearer = np.abs(named_frames[after] - frames) <= np.abs(named_frames[before] - frames)
+    is_after_nearer = np.abs(named_frames[after] - frames) <= np.abs(
+        named_frames[before] - frames
+    )
     nearest = np.where(is_after_nearer, named_frames[after], named_frames[before])
     return np.asarray(people[nearest])
 
@@ -106,8 +109,12 @@ def _choose_speakers(activity: FloatArray, total: FloatArray) -> NDArray[np.bool
     """
     n_active = np.floor(total + 0.5)
     # The rank of each person in a frame: the inverse of the order by activity.
-    ranks = np.argsort(np.argsort(-activity, axis=1, kind="stable"), axis=1, kind="stable")
-    speaks: NDArray[np.bool_] = (ranks < n_active[:, np.newaxis]) & (activity >= _LEAST_ACTIVITY)
+    ranks = np.argsort(
+        np.argsort(-activity, axis=1, kind="stable"), axis=1, kind="stable"
+    )
+    speaks: NDArray[np.bool_] = (ranks < n_active[:, np.newaxis]) & (
+        activity >= _LEAST_ACTIVITY
+    )
     return speaks
 
 
@@ -143,7 +150,9 @@ def turns_of_activity(
             order.append(column)
     turns = [
         SpeakerTurn(
-            round(frame_start_s(begin), 3), round(frame_start_s(end), 3), order.index(column)
+            round(frame_start_s(begin), 3),
+            round(frame_start_s(end), 3),
+            order.index(column),
         )
         for begin, end, column in spans
     ]
@@ -159,4 +168,8 @@ def _join_spans(active: NDArray[np.bool_]) -> list[tuple[int, int]]:
             joined[-1] = (joined[-1][0], end)
         else:
             joined.append((begin, end))
-    return [(begin, end) for begin, end in joined if (end - begin) * FRAME_S >= _SHORTEST_TURN_S]
+    return [
+        (begin, end)
+        for begin, end in joined
+        if (end - begin) * FRAME_S >= _SHORTEST_TURN_S
+    ]

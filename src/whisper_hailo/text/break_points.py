@@ -70,8 +70,12 @@ class Unit:
 
 def split_units(words: Sequence[Word], language: str) -> list[Unit]:
     """Split the words of one speaker into units, with times that never run backwards."""
-    pieces = [(word.text, word.start_s, word.end_s) for word in words if word.text.strip()]
-    if language in UNSPACED_LANGUAGES and _is_latin("".join(piece for piece, _, _ in pieces)):
+    pieces = [
+        (word.text, word.start_s, word.end_s) for word in words if word.text.strip()
+    ]
+    if language in UNSPACED_LANGUAGES and _is_latin(
+        "".join(piece for piece, _, _ in pieces)
+    ):
         language = "en"  # a translation: Whisper's are English
     if language in UNSPACED_LANGUAGES:
         pieces = _split_phrases(pieces, language)
@@ -83,9 +87,14 @@ def split_units(words: Sequence[Word], language: str) -> list[Unit]:
         cost = SENTENCE
         if index + 1 < len(pieces):
             cost = find_break_cost(
-                text, pieces[index + 1][0], function_words, begins_sentence=begins_sentence
+                text,
+                pieces[index + 1][0],
+                function_words,
+                begins_sentence=begins_sentence,
             )
-            if language in UNSPACED_LANGUAGES and _is_pause_mark(text, pieces[index + 1][0]):
+            if language in UNSPACED_LANGUAGES and _is_pause_mark(
+                text, pieces[index + 1][0]
+            ):
                 cost = min(cost, CONJUNCTION)
         # Word times of neighbouring windows may cross by a few hundredths of a second.
         start_s = max(start_s, previous_end_s)  # noqa: PLW2901
@@ -96,7 +105,11 @@ def split_units(words: Sequence[Word], language: str) -> list[Unit]:
 
 
 def find_break_cost(
-    left: str, right: str, function_words: FunctionWords, *, begins_sentence: bool = False
+    left: str,
+    right: str,
+    function_words: FunctionWords,
+    *,
+    begins_sentence: bool = False,
 ) -> float:
     """Return the cost of a break between two words.
 
@@ -107,7 +120,9 @@ def find_break_cost(
         return BOUND if _is_abbreviation(bare, right) else SENTENCE
     if bare.endswith(_CLAUSE_ENDS):
         return CLAUSE
-    return _find_cost_by_words(left, right, function_words, begins_sentence=begins_sentence)
+    return _find_cost_by_words(
+        left, right, function_words, begins_sentence=begins_sentence
+    )
 
 
 def _find_cost_by_words(
@@ -116,7 +131,9 @@ def _find_cost_by_words(
     """Return the cost of a break between two words without punctuation between them."""
     left_word = _to_plain(left)
     right_word = _to_plain(right)
-    leads_on = left_word in function_words.binders or left_word in function_words.prepositions
+    leads_on = (
+        left_word in function_words.binders or left_word in function_words.prepositions
+    )
     if leads_on or left_word in function_words.conjunctions:
         return BOUND
     if right_word in function_words.conjunctions:
@@ -188,7 +205,10 @@ def _split_phrases(
     times: list[tuple[float, float]] = []
     for piece, start_s, end_s in pieces:
         step_s = (end_s - start_s) / len(piece)
-        times += [(start_s + step_s * n, start_s + step_s * (n + 1)) for n in range(len(piece))]
+        times += [
+            (start_s + step_s * n, start_s + step_s * (n + 1))
+            for n in range(len(piece))
+        ]
     phrases = []
     first = 0
     for end in _find_phrase_ends(text, language):
@@ -199,7 +219,9 @@ def _split_phrases(
 
 def _find_phrase_ends(text: str, language: str) -> list[int]:
     """Return where phrases end, never within a number or a Latin word."""
-    variant = "zh-hant" if language in ("zh", "yue") and _is_traditional(text) else language
+    variant = (
+        "zh-hant" if language in ("zh", "yue") and _is_traditional(text) else language
+    )
     parser = _load_parser(variant)
     if parser is None:
         ends = list(range(1, len(text) + 1))
@@ -243,8 +265,12 @@ def may_split(text: str, index: int) -> bool:
     is_within_syllable = "\u0e40" <= before <= "\u0e44" or "\u0e2f" <= after <= "\u0e33"
     is_closing = after in _CLOSING.strip() or after in "。、，！？；：…ー"  # noqa: RUF001 - full-width
     is_opening = before in _OPENING.strip()
-    is_within_word = bool(_KEEPS_TOGETHER.match(before) and _KEEPS_TOGETHER.match(after))
-    return not (is_mark or is_within_syllable or is_closing or is_opening or is_within_word)
+    is_within_word = bool(
+        _KEEPS_TOGETHER.match(before) and _KEEPS_TOGETHER.match(after)
+    )
+    return not (
+        is_mark or is_within_syllable or is_closing or is_opening or is_within_word
+    )
 
 
 @cache

@@ -86,7 +86,11 @@ KOREAN: Final = CueLimits(16, 12.0, 2)
 def find_limits(text: str) -> CueLimits:
     """Return the limits of the script that most letters of a text are written in."""
     letters = [character for character in text if character.isalpha()]
-    wide = [letter for letter in letters if unicodedata.east_asian_width(letter) in {"W", "F"}]
+    wide = [
+        letter
+        for letter in letters
+        if unicodedata.east_asian_width(letter) in {"W", "F"}
+    ]
     if 2 * len(wide) <= len(letters):
         return LATIN
     names = [unicodedata.name(letter, "") for letter in wide]
@@ -156,12 +160,16 @@ def find_cues(
 class _CueCosts:
     """Costs of the cues that a stretch of speech could have."""
 
-    def __init__(self, units: Sequence[Unit], limits: CueLimits, next_start_s: float) -> None:
+    def __init__(
+        self, units: Sequence[Unit], limits: CueLimits, next_start_s: float
+    ) -> None:
         self._units = units
         self._limits = limits
         self._starts_s = [*(unit.start_s for unit in units), next_start_s]
         # A line's width is a difference of these, less the space that it begins with.
-        self._ends = list(accumulate((limits.width(unit.text) for unit in units), initial=0.0))
+        self._ends = list(
+            accumulate((limits.width(unit.text) for unit in units), initial=0.0)
+        )
         self._spaces = [
             limits.width(unit.text) - limits.width(unit.text.lstrip()) for unit in units
         ]
@@ -188,7 +196,9 @@ class _CueCosts:
         """Return the lines of a cue."""
         _, split = self._best_split(first, end)
         parts = [(first, end)] if split is None else [(first, split), (split, end)]
-        return ["".join(unit.text for unit in self._units[a:b]).strip() for a, b in parts]
+        return [
+            "".join(unit.text for unit in self._units[a:b]).strip() for a, b in parts
+        ]
 
     def _width(self, first: int, end: int) -> float:
         return self._ends[end] - self._ends[first] - self._spaces[first]
@@ -225,7 +235,9 @@ class _CueCosts:
     def _hurry_cost(self, first: int, end: int) -> float:
         """Return the cost of the time that readers lack."""
         shown_s = min(MAX_CUE_S, self._starts_s[end] - self._starts_s[first])
-        needed_s = max(MIN_CUE_S, self._width(first, end) / self._limits.chars_per_second)
+        needed_s = max(
+            MIN_CUE_S, self._width(first, end) / self._limits.chars_per_second
+        )
         return _HURRY_COST * max(0.0, needed_s / max(shown_s, 0.1) - 1.0)
 
     def _end_cost(self, first: int, end: int) -> float:
@@ -235,9 +247,14 @@ class _CueCosts:
         relief = _PAUSE_RELIEF * min(1.0, max(0.0, pause_s))
         cost = _BREAK_WEIGHT * max(0.0, units[end - 1].break_cost - relief)
         is_whole = units[end - 1].break_cost <= CLAUSE
-        hangs = any(unit.break_cost == SENTENCE for unit in units[max(first, end - 3) : end - 1])
+        hangs = any(
+            unit.break_cost == SENTENCE for unit in units[max(first, end - 3) : end - 1]
+        )
         if hangs and not is_whole:
             cost += _ORPHAN_COST
-        if self._width(first, end) < _ORPHAN_WIDTH / self._limits.columns and not is_whole:
+        if (
+            self._width(first, end) < _ORPHAN_WIDTH / self._limits.columns
+            and not is_whole
+        ):
             cost += _ORPHAN_COST
         return cost

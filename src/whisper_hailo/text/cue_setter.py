@@ -43,7 +43,9 @@ class CueSetter:
         self._words: list[Word] = []
         self._speaker: Speaker | None = None
         self._language = ""
-        self._check_s = _MAX_WAIT_S  # of waiting speech: when it is looked through for sentences
+        self._check_s = (
+            _MAX_WAIT_S  # of waiting speech: when it is looked through for sentences
+        )
         self._previous_end_s = -math.inf
 
     def write(self, segment: Segment) -> Iterator[Cue]:

@@ -150,7 +150,9 @@ _JSON: Final = DocumentFormat(
     format_transcript=format_json,
 )
 
-FORMATS: Final[dict[str, Format]] = {entry.name: entry for entry in (_TXT, _SRT, _VTT, _TSV, _JSON)}
+FORMATS: Final[dict[str, Format]] = {
+    entry.name: entry for entry in (_TXT, _SRT, _VTT, _TSV, _JSON)
+}
 """All formats by name, in the order in which messages list them."""
 
 SUBTITLES: Final = frozenset({_SRT.name, _VTT.name})
@@ -215,7 +217,9 @@ class TextWriter:
         if isinstance(self._format, CueFormat):
             yield from self._format_cues(self._format, self._cues.write(segment))
             return
-        format_segment = format_timed_text if self._is_timed else self._format.format_segment
+        format_segment = (
+            format_timed_text if self._is_timed else self._format.format_segment
+        )
         part = format_segment(segment)
         if part:
             yield self._with_heading(part)

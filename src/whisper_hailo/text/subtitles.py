@@ -263,7 +263,9 @@ class CueWriter:
         self._width += len(text.lstrip("\n"))
         self._n_words += 1
 
-    def _make_cues(self, words: Sequence[Word], speaker: Speaker | None) -> Iterator[Cue]:
+    def _make_cues(
+        self, words: Sequence[Word], speaker: Speaker | None
+    ) -> Iterator[Cue]:
         """Yield the text once, or repeatedly with each word underlined in its time."""
         text = _join_words(words)
         start_s = words[0].start_s

@@ -13,7 +13,12 @@ from typing import Any, Final, Protocol
 from whisper_hailo.core.errors import OptionError, TokenizerError, display_path
 from whisper_hailo.core.languages import similar_language
 from whisper_hailo.core.spec import SpecialTokens
-from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, read_bounded
+from whisper_hailo.core.strict_json import (
+    MismatchError,
+    decode,
+    parse_json,
+    read_bounded,
+)
 
 TASKS = ("transcribe", "translate")
 TOKENIZER_FILE = "tokenizer.json"
@@ -101,7 +106,9 @@ class QuickBackend:
             decoder_type = config["decoder"]["type"]
             if model_type != "BPE" or decoder_type != "ByteLevel":
                 return None
-            content = {token["content"]: token["id"] for token in config["added_tokens"]}
+            content = {
+                token["content"]: token["id"] for token in config["added_tokens"]
+            }
             added = decode(dict[str, int], content)
             if min(added.values(), default=first_added) < first_added:
                 return None
@@ -184,7 +191,10 @@ class Tokenizer:
         backend: Backend | None = QuickBackend.read(path, first_added=special.eot)
         if backend is None:
             backend = read_tokenizer(path)
-        control_tokens = {"<|startoftranscript|>": special.sot, "<|endoftext|>": special.eot}
+        control_tokens = {
+            "<|startoftranscript|>": special.sot,
+            "<|endoftext|>": special.eot,
+        }
         for name, expected in control_tokens.items():
             token = backend.token_to_id(name)
             if token is not None and token != expected:
@@ -222,7 +232,9 @@ class Tokenizer:
         text_only = [token for token in tokens if token < self.special.eot]
         return self.backend.decode(text_only)
 
-    def prefix(self, language: str, task: str, *, timestamps: bool = False) -> tuple[int, ...]:
+    def prefix(
+        self, language: str, task: str, *, timestamps: bool = False
+    ) -> tuple[int, ...]:
         """Return the forced ids that start every transcript.
 
         Raises:
@@ -231,10 +243,15 @@ class Tokenizer:
         special = self.special
         prefix = [special.sot]
         if special.languages:
-            task_ids = {"transcribe": special.transcribe, "translate": special.translate}
+            task_ids = {
+                "transcribe": special.transcribe,
+                "translate": special.translate,
+            }
             task_id = task_ids.get(task)
             if task_id is None:
-                raise OptionError(f"unknown task {task!r}; expected one of: {', '.join(TASKS)}")
+                raise OptionError(
+                    f"unknown task {task!r}; expected one of: {', '.join(TASKS)}"
+                )
             prefix += [self._language_id(language), task_id]
         elif language != "en" or task != "transcribe":
             raise OptionError(
@@ -254,7 +271,9 @@ class Tokenizer:
         choices = f": {', '.join(codes)}"
         if len(codes) > _FEW_LANGUAGES:
             choices = f" {len(codes)}, by name or code, such as German (de)"
-        raise OptionError(f"unknown language {language!r}; {question}this model knows{choices}")
+        raise OptionError(
+            f"unknown language {language!r}; {question}this model knows{choices}"
+        )
 
 
 def read_tokenizer(path: Path) -> Backend:

@@ -36,7 +36,9 @@ def verbose_json(transcript: Transcript) -> dict[str, Any]:
             for index, segment in enumerate(transcript.segments)
         ],
         "languages": list(transcript.languages),
-        "untranscribed": [_untranscribed_json(speech) for speech in transcript.untranscribed],
+        "untranscribed": [
+            _untranscribed_json(speech) for speech in transcript.untranscribed
+        ],
     }
 
 
@@ -82,7 +84,12 @@ def json_schema() -> dict[str, Any]:
 
 def failure_json(audio: str, error: str, exit_code: int) -> dict[str, Any]:
     """Return the JSON of an input that failed."""
-    return {"version": JSON_VERSION, "audio": audio, "error": error, "exit_code": exit_code}
+    return {
+        "version": JSON_VERSION,
+        "audio": audio,
+        "error": error,
+        "exit_code": exit_code,
+    }
 
 
 def _untranscribed_json(speech: UntranscribedSpeech) -> dict[str, Any]:

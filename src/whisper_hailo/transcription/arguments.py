@@ -172,9 +172,13 @@ def with_sample_rate(audio: AudioSource, sample_rate: int | None) -> AudioSource
     if sample_rate is None:
         return audio
     if not isinstance(audio, np.ndarray):
-        raise OptionError("sample_rate belongs to an array; a file says its own, leave it out")
+        raise OptionError(
+            "sample_rate belongs to an array; a file says its own, leave it out"
+        )
     if sample_rate == SAMPLE_RATE_HZ:
         return audio
     if not isinstance(sample_rate, int):
-        raise OptionError(f"sample_rate is {sample_rate!r}, expected a whole number of Hz")
+        raise OptionError(
+            f"sample_rate is {sample_rate!r}, expected a whole number of Hz"
+        )
     return Samples(audio, sample_rate)

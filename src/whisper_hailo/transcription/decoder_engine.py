@@ -17,11 +17,19 @@ from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.hotwords import build_hotword_trie
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
-from whisper_hailo.decoding.prompt import PromptMaker, detect_languages, restrict_languages
+from whisper_hailo.decoding.prompt import (
+    PromptMaker,
+    detect_languages,
+    restrict_languages,
+)
 from whisper_hailo.decoding.search.fallback import DecodedTask, decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.decoding.word_timestamps import align_words, trim_pauses, words_into_segments
+from whisper_hailo.decoding.word_timestamps import (
+    align_words,
+    trim_pauses,
+    words_into_segments,
+)
 from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.endings import trim_endings
@@ -33,7 +41,12 @@ from whisper_hailo.transcription.missed_speech import (
 from whisper_hailo.transcription.own_language import OwnLanguages
 from whisper_hailo.transcription.segments import assemble_segments, spread_words
 from whisper_hailo.transcription.untranscribed import find_untranscribed
-from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import (
+    Context,
+    Encoded,
+    WindowRequest,
+    WindowResult,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +59,11 @@ class DecoderEngine:
     """
 
     def __init__(
-        self, decoder: AnyDecoder, tokenizer: Tokenizer, options: DecodingOptions, window_s: float
+        self,
+        decoder: AnyDecoder,
+        tokenizer: Tokenizer,
+        options: DecodingOptions,
+        window_s: float,
     ) -> None:
         if options.word_timestamps and not decoder.limits.aligns:
             raise OptionError(
@@ -56,7 +73,9 @@ class DecoderEngine:
         self._decoder = decoder
         self._tokenizer = tokenizer
         self._options = options
-        self._padding = options.anti_repetition.padding(decoder.spec.dims, decoder.silence_keys)
+        self._padding = options.anti_repetition.padding(
+            decoder.spec.dims, decoder.silence_keys
+        )
         self._prompts = PromptMaker(tokenizer, decoder.spec.dims, options)
         hotwords = options.prompts.hotwords
         # Language and other prompts are each row's own, in its context.
@@ -108,7 +127,9 @@ class DecoderEngine:
             )
             completed = yield from self.complete(state, requests, attempts)
             results: list[WindowResult] = []
-            for row, (request, attempt) in enumerate(zip(requests, attempts, strict=True)):
+            for row, (request, attempt) in enumerate(
+                zip(requests, attempts, strict=True)
+            ):
                 _log_bounds(request, completed[row])
                 result = assemble_segments(
                     request.window,
@@ -120,7 +141,9 @@ class DecoderEngine:
                 result = self._add_words(state, row, request, result)
                 if request.draft is None:  # live audio ends where its speech does
                     result = trim_endings(result, lambda: self._detector)
-                results.append(self._add_untranscribed(request, result, own.likely.get(row, "")))
+                results.append(
+                    self._add_untranscribed(request, result, own.likely.get(row, ""))
+                )
             return results
 
     def _own_languages(
@@ -131,9 +154,12 @@ class DecoderEngine:
     ) -> OwnLanguages:
         """Return the finder of languages of single windows; a given language is never changed."""
         may_change = [
-            request.context.detects and not request.has_own_language for request in requests
+            request.context.detects and not request.has_own_language
+            for request in requests
         ]
-        return OwnLanguages(self._decoder, self._tokenizer.special, state, tasks, may_change)
+        return OwnLanguages(
+            self._decoder, self._tokenizer.special, state, tasks, may_change
+        )
 
     def _add_untranscribed(
         self, request: WindowRequest, result: WindowResult, likely_language: str
@@ -144,7 +170,9 @@ class DecoderEngine:
         speech = find_untranscribed(result, likely_language, lambda: self._detector)
         return replace(result, untranscribed=speech)
 
-    def _find_languages(self, state: DecoderState, requests: Sequence[WindowRequest]) -> list[str]:
+    def _find_languages(
+        self, state: DecoderState, requests: Sequence[WindowRequest]
+    ) -> list[str]:
         """Return the language of each window, detected once per recording or for each window."""
         if not any(request.detects_language for request in requests):
             return [request.context.language for request in requests]
@@ -217,7 +245,9 @@ class DecoderEngine:
                     break
                 draft = Draft(settled, n_fixed=len(settled), goes_on=True)
                 (continued,) = yield from self._loop.decode_tokens(
-                    self._select(state, row), [replace(attempt.task, draft=draft)], beam_size=1
+                    self._select(state, row),
+                    [replace(attempt.task, draft=draft)],
+                    beam_size=1,
                 )
                 longer = join_continuation(
                     results[row], continued, len(settled), self._tokenizer, thresholds
@@ -234,7 +264,11 @@ class DecoderEngine:
         return self._decoder.select(state, np.array([row], dtype=np.int64))
 
     def _add_words(
-        self, state: DecoderState, row: int, request: WindowRequest, result: WindowResult
+        self,
+        state: DecoderState,
+        row: int,
+        request: WindowRequest,
+        result: WindowResult,
     ) -> WindowResult:
         """Return a window's result with the words that are needed."""
         window = request.window
@@ -252,16 +286,27 @@ class DecoderEngine:
         else:
             segments = spread_words(result.segments, self._tokenizer)
         if is_untimed:
-            segments = [part for segment in segments for part in split_into_sentences(segment)]
+            segments = [
+                part for segment in segments for part in split_into_sentences(segment)
+            ]
         return replace(result, segments=tuple(segments))
 
     def _time_words(
-        self, state: DecoderState, row: int, request: WindowRequest, result: WindowResult
+        self,
+        state: DecoderState,
+        row: int,
+        request: WindowRequest,
+        result: WindowResult,
     ) -> list[Segment]:
         """Return a window's segments with aligned words."""
         window = request.window
         eot = self._tokenizer.special.eot
-        text = [token for segment in result.segments for token in segment.tokens if token < eot]
+        text = [
+            token
+            for segment in result.segments
+            for token in segment.tokens
+            if token < eot
+        ]
         words = self._align(state, row, text, result)
         if self._options.word_timestamps and not window.is_sought:
             words = trim_pauses(words, window.audio, self._detector)
@@ -300,4 +345,6 @@ def _log_bounds(request: WindowRequest, decoded: Decoded) -> None:
         reason = f"text is cut at its bound of {len(decoded.tokens)} tokens"
     else:
         return
-    logger.debug("%.1f to %.1f s: %s", request.window.start_s, request.window.end_s, reason)
+    logger.debug(
+        "%.1f to %.1f s: %s", request.window.start_s, request.window.end_s, reason
+    )

@@ -41,7 +41,9 @@ _QUIET: Final = 0.25
 """Of the loudest frame, in amplitude: 12 dB below it speech has paused, even in a noisy room."""
 
 
-def trim_endings(result: WindowResult, detector: Callable[[], SpeechDetector]) -> WindowResult:
+def trim_endings(
+    result: WindowResult, detector: Callable[[], SpeechDetector]
+) -> WindowResult:
     """Return a window's result whose segments end with their speech.
 
     Segments with words are left alone, since these have times of their own; so are windows without
@@ -63,7 +65,10 @@ def trim_endings(result: WindowResult, detector: Callable[[], SpeechDetector]) -
 
 
 def find_speech_end(
-    audio: FloatArray, start_s: float, end_s: float, detector: Callable[[], SpeechDetector]
+    audio: FloatArray,
+    start_s: float,
+    end_s: float,
+    detector: Callable[[], SpeechDetector],
 ) -> float:
     """Return where the speech from `start_s` to `end_s` of `(n_samples,)` ends, in seconds.
 
@@ -87,7 +92,9 @@ def find_speech_end(
     for index in range(heard, len(frames)):
         if model.probability(gain * frames[index]) >= CERTAIN_THRESHOLD - HYSTERESIS:
             last_speech = index
-    if last_speech is None:  # the detector hears nothing that it could know the pause by
+    if (
+        last_speech is None
+    ):  # the detector hears nothing that it could know the pause by
         return end_s
     speech_end_s = first_s + frames_to_seconds(last_speech + 1) + _TAIL_S
     if end_s - speech_end_s < _MIN_PAUSE_S - _TAIL_S:

@@ -76,7 +76,11 @@ def _find_onset(tail: FloatArray, detector: SpeechDetector) -> float | None:
 
 
 def join_continuation(
-    decoded: Decoded, continued: Decoded, n_settled: int, tokenizer: Tokenizer, limits: Thresholds
+    decoded: Decoded,
+    continued: Decoded,
+    n_settled: int,
+    tokenizer: Tokenizer,
+    limits: Thresholds,
 ) -> Decoded | None:
     """Return a window's tokens with those behind the `n_settled` first; `None` if they are no text.
 
@@ -84,7 +88,9 @@ def join_continuation(
     """
     rest = continued.tokens[n_settled:]
     text = tokenizer.decode(rest).strip()
-    rest_alone = replace(continued, tokens=rest, compression_ratio=compression_ratio(text))
+    rest_alone = replace(
+        continued, tokens=rest, compression_ratio=compression_ratio(text)
+    )
     if not text or continued.runaway or is_doubtful(rest_alone, limits):
         return None
     n_before = len(decoded.tokens)

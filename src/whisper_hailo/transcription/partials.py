@@ -38,7 +38,9 @@ class PartialBuffer:
 
     def request(self, context: Context, n_samples: int) -> WindowRequest:
         """Return its window."""
-        context.n_windows = 1  # no recording begins here: what is for its first window is not
+        context.n_windows = (
+            1  # no recording begins here: what is for its first window is not
+        )
         if context.language == AUTO_LANGUAGE and self.previous_language is not None:
             context.language_probs = {self.previous_language: 1.0}
             context.n_detections = 1
@@ -108,7 +110,11 @@ def join_words(
             start_s=piece.start_s if is_timed else None,
             end_s=piece.end_s if is_timed else None,
         )
-        if words and not piece.text.startswith(" ") and language not in UNSPACED_LANGUAGES:
+        if (
+            words
+            and not piece.text.startswith(" ")
+            and language not in UNSPACED_LANGUAGES
+        ):
             words[-1] = _join(words[-1], word)
         else:
             words.append(word)

@@ -53,7 +53,9 @@ _ENCODER_COPIES: Final = 16
 """Arrays as large as the audio features that the encoder and its queue hold at once."""
 _FLOAT_BYTES: Final = 4
 
-USUAL_OPTIONS: Final = DecodingOptions(timestamps=True, search=SearchOptions(DEFAULT_TEMPERATURES))
+USUAL_OPTIONS: Final = DecodingOptions(
+    timestamps=True, search=SearchOptions(DEFAULT_TEMPERATURES)
+)
 """Defaults with a decoder that has a cache; with times no clause of several sentences is lost."""
 
 
@@ -156,7 +158,9 @@ class Pipeline:
         """Refuse options that the decoder or the tokenizer cannot honour."""
         special = self.tokenizer.special
         if options.timestamps and special.timestamp_begin is None:
-            raise OptionError("this model has no timestamp tokens; leave out --timestamps")
+            raise OptionError(
+                "this model has no timestamp tokens; leave out --timestamps"
+            )
         n_positions = self.decoder.limits.n_positions
         pad_to = options.anti_repetition.pad_to or 0
         if n_positions is not None and pad_to > n_positions:
@@ -165,16 +169,22 @@ class Pipeline:
                 "and cannot be padded further; set --repetition-penalty"
             )
         n_vocab = self.decoder.spec.dims.n_vocab
-        unknown = [token for token in options.limits.suppress or () if not 0 <= token < n_vocab]
+        unknown = [
+            token for token in options.limits.suppress or () if not 0 <= token < n_vocab
+        ]
         if unknown:
             raise OptionError(
                 f"--suppress-tokens has {unknown[0]}, this model's ids are 0 to {n_vocab - 1}; "
                 "leave it out"
             )
         for language in options.languages or (next(iter(special.languages), "en"),):
-            self.tokenizer.prefix(language, options.task)  # refuses what the model does not speak
+            self.tokenizer.prefix(
+                language, options.task
+            )  # refuses what the model does not speak
 
-    def resolve_long(self, options: DecodingOptions, long: LongOptions | None) -> LongOptions:
+    def resolve_long(
+        self, options: DecodingOptions, long: LongOptions | None
+    ) -> LongOptions:
         """Return how recordings are cut, with the defaults of this model.
 
         Windows overlap where words can be aligned. They are encoded only as far as their audio
@@ -193,8 +203,14 @@ class Pipeline:
             )
         if trim_window is None:
             is_default = options.anti_repetition.pad_to is None
-            has_silence_keys = is_default and options.anti_repetition.pad_with == SILENCE
-            trim_window = n_frames is None and has_silence_keys and self.decoder.limits.free_padding
+            has_silence_keys = (
+                is_default and options.anti_repetition.pad_with == SILENCE
+            )
+            trim_window = (
+                n_frames is None
+                and has_silence_keys
+                and self.decoder.limits.free_padding
+            )
         return replace(long, strategy=strategy, trim_window=trim_window)
 
     def identity(
@@ -223,7 +239,11 @@ class Pipeline:
         """Return the settings that results record."""
         spec = self.decoder.spec
         anti_repetition = options.anti_repetition
-        pad_to = self.decoder.limits.n_positions or anti_repetition.padding(spec.dims).pad_to or 0
+        pad_to = (
+            self.decoder.limits.n_positions
+            or anti_repetition.padding(spec.dims).pad_to
+            or 0
+        )
         long = self.resolve_long(options, long)
         return Settings(
             model=spec.name,

@@ -28,7 +28,10 @@ from whisper_hailo.speakers.attribution import SpeakerAttribution
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.options import LongOptions
-from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, OverlapPlanner
+from whisper_hailo.transcription.longform.overlap import (
+    DEFAULT_OVERLAP_S,
+    OverlapPlanner,
+)
 from whisper_hailo.transcription.longform.planner import WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlanner
 from whisper_hailo.transcription.longform.speech import SpeechPlanner
@@ -47,7 +50,9 @@ def make_planner(
     sequential = options.prompts.condition_on_previous_text
     if long.strategy == "vad":
         detector = make_detector()
-        return SpeechPlanner(buffer, long.clips, plan, long, detector, sequential=sequential)
+        return SpeechPlanner(
+            buffer, long.clips, plan, long, detector, sequential=sequential
+        )
     gate = None
     if long.skip_silence:
         gate = SpeechGate(make_detector(), long.vad_threshold)
@@ -59,7 +64,9 @@ def make_planner(
         overlap_s = DEFAULT_OVERLAP_S
     else:
         overlap_s = long.overlap_s
-    return OverlapPlanner(buffer, long.clips, plan, overlap_s, gate=gate, sequential=sequential)
+    return OverlapPlanner(
+        buffer, long.clips, plan, overlap_s, gate=gate, sequential=sequential
+    )
 
 
 SpeakerSearch: TypeAlias = Callable[[Iterable[FloatArray]], SpeakerAttribution]
@@ -170,7 +177,9 @@ class Recording(Closing):
     def sequential(self) -> bool:
         """True while the next window depends on the result of the previous one."""
         is_detecting = self.context.language == AUTO_LANGUAGE
-        return self.context.sequential or (is_detecting and not self.context.detects_each)
+        return self.context.sequential or (
+            is_detecting and not self.context.detects_each
+        )
 
     @property
     def done(self) -> bool:

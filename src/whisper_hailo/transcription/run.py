@@ -14,7 +14,12 @@ from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer, partial_text
 from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.recording import FairShare, Recording, SpeakerSearch
-from whisper_hailo.transcription.schedule import Progress, RecordingList, Schedule, WindowSource
+from whisper_hailo.transcription.schedule import (
+    Progress,
+    RecordingList,
+    Schedule,
+    WindowSource,
+)
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 from whisper_hailo.transcription.window_cache import WindowCache
 
@@ -68,7 +73,9 @@ class TranscriptionRun:
 
     def request(self, running: PartialBuffer) -> WindowRequest:
         """Return the window of live audio."""
-        return running.request(self.stages.engine.context(), self._pipeline.plan.content_samples)
+        return running.request(
+            self.stages.engine.context(), self._pipeline.plan.content_samples
+        )
 
     def text(self, result: WindowResult) -> BufferText:
         """Return the text of a window of live audio."""
@@ -95,7 +102,9 @@ class TranscriptionRun:
             task=self._options.task,
             segments=tuple(recording.segments),
             timings=replace(context.clock.timings(), load_ms=self._pipeline.load_ms),
-            settings=self._pipeline.settings(self._options, self._long, self._batch_size),
+            settings=self._pipeline.settings(
+                self._options, self._long, self._batch_size
+            ),
             language_probs=context.language_probs,
             untranscribed=recording.untranscribed,
         )
@@ -136,7 +145,9 @@ class Segments(Iterator[Segment]):
         return self._run.transcript(self._recording)
 
 
-def _yield_segments(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
+def _yield_segments(
+    run: TranscriptionRun, recording: Recording
+) -> Generator[Segment, None, None]:
     """Yield the segments; no method of `Segments`, which ends with its last reference."""
     n_given = 0
     for _ in run.schedule(RecordingList([recording])).run_windows():

@@ -15,7 +15,11 @@ from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.stages import LazyFuture, Prefetch, Stages
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
-from whisper_hailo.transcription.window_cache import CachedWindow, WindowCache, window_key
+from whisper_hailo.transcription.window_cache import (
+    CachedWindow,
+    WindowCache,
+    window_key,
+)
 
 PATIENCE: Final = 8
 """Consecutive batches after which waiting work goes before more urgent work."""
@@ -170,11 +174,15 @@ class Schedule:
 
     def __post_init__(self) -> None:
         stages = self.stages
-        self._prefetch = Prefetch(stages.encode, stages.start, enabled=self.encode_ahead)
+        self._prefetch = Prefetch(
+            stages.encode, stages.start, enabled=self.encode_ahead
+        )
         self._active: list[Recording] = []
         self._queue: list[_Batch] = []  # encoded ahead, to be decoded
         self._running: list[_Batch] = []  # interrupted by others that overtook them
-        self._drawn: dict[Recording, WindowRequest] = {}  # windows that no batch has yet
+        self._drawn: dict[
+            Recording, WindowRequest
+        ] = {}  # windows that no batch has yet
         self._turns = PriorityScheduler()
 
     def run(self) -> Iterator[Recording]:
@@ -262,12 +270,16 @@ class Schedule:
         least_urgent = priority if for_equals else priority - 1
         if self._queue and self._queue[0].priority <= least_urgent:
             # No window follows one that is under way.
-            under_way = {recording for batch in self._running for recording in batch.recordings}
+            under_way = {
+                recording for batch in self._running for recording in batch.recordings
+            }
             if under_way.isdisjoint(self._queue[0].recordings):
                 return self._queue.pop(0)
         return self._next_batch(partial(_may_overtake, priority, for_equals))
 
-    def _next_batch(self, goes_first: Callable[[Recording], bool] | None = None) -> _Batch | None:
+    def _next_batch(
+        self, goes_first: Callable[[Recording], bool] | None = None
+    ) -> _Batch | None:
         """Return a new batch; with `goes_first`, only of open recordings for which it is true.
 
         It has windows of the open recordings in turns, then of new ones.
@@ -317,11 +329,15 @@ class Schedule:
             windows.append(window)
         return windows
 
-    def _remember(self, requests: Sequence[WindowRequest], results: Sequence[WindowResult]) -> None:
+    def _remember(
+        self, requests: Sequence[WindowRequest], results: Sequence[WindowResult]
+    ) -> None:
         """Put the results of a decoded batch into the cache, if there is one."""
         if self.cache is not None:
             pairs = zip(requests, results, strict=True)
-            self.cache.remember([CachedWindow.of(request, result) for request, result in pairs])
+            self.cache.remember(
+                [CachedWindow.of(request, result) for request, result in pairs]
+            )
 
     def _engine(self, recording: Recording) -> DecoderEngine:
         return recording.engine or self.stages.engine
@@ -362,7 +378,9 @@ class Schedule:
             for recording in self._active
             if recording.failure is not None or recording.done
         ]
-        self._active = [recording for recording in self._active if recording not in done]
+        self._active = [
+            recording for recording in self._active if recording not in done
+        ]
         for recording in done:
             self._drawn.pop(recording, None)
             with recording.failing():
@@ -384,7 +402,9 @@ class Schedule:
                     results = [window.again(request) for window, request in pairs]
                 else:
                     encoded = batch.encoded.result()
-                    steps = self._engine(recordings[0]).decode_windows(encoded, requests)
+                    steps = self._engine(recordings[0]).decode_windows(
+                        encoded, requests
+                    )
                     n_steps = 0
                     while True:
                         try:
@@ -392,7 +412,9 @@ class Schedule:
                         except StopIteration as end:
                             results = end.value
                             break
-                        n_steps = yield from self._overtake(batch, encoded.clock, n_steps)
+                        n_steps = yield from self._overtake(
+                            batch, encoded.clock, n_steps
+                        )
                         _raise_if_abandoned(recordings)
                     clock.add(encoded.clock)
                     self._remember(requests, results)

@@ -34,7 +34,11 @@ class Split(NamedTuple):
 
 
 def split_at_timestamps(
-    tokens: Sequence[int], begin: int | None, content_s: float, *, keeps_rest: bool = False
+    tokens: Sequence[int],
+    begin: int | None,
+    content_s: float,
+    *,
+    keeps_rest: bool = False,
 ) -> Split:
     """Split where one segment's end meets the next one's start.
 
@@ -78,7 +82,11 @@ def _find_seams(is_time: Sequence[bool]) -> list[int]:
 
 
 def assemble_segments(
-    window: Window, decoded: Decoded, language: str, tokenizer: Tokenizer, options: DecodingOptions
+    window: Window,
+    decoded: Decoded,
+    language: str,
+    tokenizer: Tokenizer,
+    options: DecodingOptions,
 ) -> WindowResult:
     """Return a window's result, its tokens split at their timestamps.
 
@@ -171,9 +179,12 @@ def spread_words(segments: Sequence[Segment], tokenizer: Tokenizer) -> list[Segm
     for segment in segments:
         text = [token for token in segment.tokens if token < eot]
         pieces = split_words(tokenizer, text, segment.language)
-        timed = spread_times([word for word, _ in pieces], segment.start_s, segment.end_s)
+        timed = spread_times(
+            [word for word, _ in pieces], segment.start_s, segment.end_s
+        )
         words = [
-            replace(word, tokens=tokens) for word, (_, tokens) in zip(timed, pieces, strict=True)
+            replace(word, tokens=tokens)
+            for word, (_, tokens) in zip(timed, pieces, strict=True)
         ]
         spread.append(replace(segment, words=tuple(words)))
     return spread

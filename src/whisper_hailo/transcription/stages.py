@@ -36,7 +36,9 @@ class Stages:
         Trimmed windows are encoded one by one: none depends on the longest of its batch.
         """
         clock = StageClock()
-        sizes = {self.plan.samples_for(request.window.audio.size) for request in requests}
+        sizes = {
+            self.plan.samples_for(request.window.audio.size) for request in requests
+        }
         if len(sizes) == 1:
             return Encoded(self._encode(requests, clock), clock)
         features = [self._encode([request], clock)[0] for request in requests]
@@ -47,7 +49,9 @@ class Stages:
             padded[index, : len(rows)] = rows
         return Encoded(padded, clock, n_positions=n_positions)
 
-    def _encode(self, requests: Sequence[WindowRequest], clock: StageClock) -> FloatArray:
+    def _encode(
+        self, requests: Sequence[WindowRequest], clock: StageClock
+    ) -> FloatArray:
         """Return `(n_requests, n_audio_ctx, d_model)` audio features."""
         mel = self._mel(requests, clock)
         with clock.stage("encode"):
@@ -112,7 +116,11 @@ class Prefetch(Closing):
         self._last: LazyFuture | None = None
 
     def begin(
-        self, requests: Sequence[WindowRequest], *, now: bool = False, apart: bool = False
+        self,
+        requests: Sequence[WindowRequest],
+        *,
+        now: bool = False,
+        apart: bool = False,
     ) -> LazyFuture:
         """Start one call; in a thread, with `now`, without waiting for another call.
 

@@ -105,17 +105,25 @@ class Transcriber(Pipeline, Closing):
             OptionError: unknown options, or ones that do not fit the model.
             ShapeError, DeviceError: encoder and decoder do not fit the model or each other.
         """
-        convert, engine, threads = merge_model_kwargs(convert, engine, threads, keywords)
-        directory, spec = find_model(model, convert, revision=revision, tokenizer=engine.tokenizer)
+        convert, engine, threads = merge_model_kwargs(
+            convert, engine, threads, keywords
+        )
+        directory, spec = find_model(
+            model, convert, revision=revision, tokenizer=engine.tokenizer
+        )
         chosen = select(directory, spec, engine, threads, window_s)
         tokenizer = directory / TOKENIZER_FILE
-        if TOKENIZER_FILE in spec.files:  # a directory of another program lists no files
+        if (
+            TOKENIZER_FILE in spec.files
+        ):  # a directory of another program lists no files
             tokenizer = model_file(directory, spec, TOKENIZER_FILE)
         return cls(
             chosen.encoder,
             chosen.decoder,
             Tokenizer.load(engine.tokenizer or tokenizer, spec.tokens),
-            WindowPlan.make(spec.dims, engine_window_s(chosen, spec, window_s), margin_s),
+            WindowPlan.make(
+                spec.dims, engine_window_s(chosen, spec, window_s), margin_s
+            ),
             threads=threads,
             reasons=chosen.reasons,
         )
@@ -185,7 +193,9 @@ class Transcriber(Pipeline, Closing):
         """
         run, recordings = self._make_run(audio, options, progress, keywords)
         return (
-            run.transcript(recording) if recording.failure is None else recording.failure
+            run.transcript(recording)
+            if recording.failure is None
+            else recording.failure
             for recording in transcribe_in_order(recordings, run.schedule)
         )
 
@@ -207,7 +217,9 @@ class Transcriber(Pipeline, Closing):
         )
         find_speakers: SpeakerSearch | None = None
         if speakers.speakers is not None:
-            find_speakers = partial(self._speaker_finder(speakers).find, options=speakers)
+            find_speakers = partial(
+                self._speaker_finder(speakers).find, options=speakers
+            )
             # Without word times whole segments are given to speakers.
             has_words = options.word_timestamps or self.decoder.limits.aligns
             options = replace(options, word_timestamps=has_words)
@@ -220,7 +232,9 @@ class Transcriber(Pipeline, Closing):
             cache=cache,
             find_speakers=find_speakers,
         )
-        recordings = (run.recording(with_sample_rate(source, sample_rate)) for source in audio)
+        recordings = (
+            run.recording(with_sample_rate(source, sample_rate)) for source in audio
+        )
         return run, recordings
 
     def _speaker_finder(self, options: SpeakerOptions) -> SpeakerFinder:
@@ -264,7 +278,9 @@ class Transcriber(Pipeline, Closing):
         return replace(text, timings=clock.timings())
 
 
-def _decode_running(run: TranscriptionRun, encoded: Encoded, request: WindowRequest) -> BufferText:
+def _decode_running(
+    run: TranscriptionRun, encoded: Encoded, request: WindowRequest
+) -> BufferText:
     """Return the text of one encoded window of live audio."""
     (result,) = run_steps(run.stages.engine.decode_windows(encoded, [request]))
     return run.text(result)

@@ -22,7 +22,12 @@ from whisper_hailo.audio.vad import (
     split_frames,
 )
 from whisper_hailo.audio.windows import Window
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, UntranscribedSpeech
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    FloatArray,
+    Segment,
+    UntranscribedSpeech,
+)
 from whisper_hailo.transcription.window import WindowResult
 
 UNLIKELY: Final = "unlikely"
@@ -61,7 +66,9 @@ def find_untranscribed(
     for first, end in _find_uncovered(window, result.segments):
         for start_s, end_s in _find_speech(window.audio, first, end, detector):
             located_s = window.locate(start_s, is_start=True)
-            stretches.append(UntranscribedSpeech(located_s, window.locate(end_s), reason, language))
+            stretches.append(
+                UntranscribedSpeech(located_s, window.locate(end_s), reason, language)
+            )
     return tuple(stretches)
 
 
@@ -81,7 +88,9 @@ def subtract_text(
             else:
                 rest.append(replace(stretch, start_s=start_s, end_s=end_s))
     return tuple(
-        replace(stretch, start_s=round(stretch.start_s, 2), end_s=round(stretch.end_s, 2))
+        replace(
+            stretch, start_s=round(stretch.start_s, 2), end_s=round(stretch.end_s, 2)
+        )
         for stretch in rest
         if stretch.end_s - stretch.start_s >= MIN_SPEECH_S
     )
@@ -104,7 +113,9 @@ def _subtract(
         yield position_s, end_s
 
 
-def _find_uncovered(window: Window, segments: Sequence[Segment]) -> Iterator[tuple[int, int]]:
+def _find_uncovered(
+    window: Window, segments: Sequence[Segment]
+) -> Iterator[tuple[int, int]]:
     """Yield ranges of frames, long enough for speech, that no segment covers."""
     n_frames = window.audio.size // FRAME_SAMPLES
     is_covered = np.zeros(n_frames + 1, dtype=bool)
@@ -112,7 +123,8 @@ def _find_uncovered(window: Window, segments: Sequence[Segment]) -> Iterator[tup
     for frame in range(n_frames):
         time_s = window.locate(frames_to_seconds(frame), is_start=True)
         is_covered[frame] = any(
-            segment.start_s - MARGIN_S <= time_s <= segment.end_s + MARGIN_S for segment in segments
+            segment.start_s - MARGIN_S <= time_s <= segment.end_s + MARGIN_S
+            for segment in segments
         )
     first = 0
     for frame in np.flatnonzero(is_covered).tolist():
@@ -133,7 +145,9 @@ def _find_speech(
     frames = split_frames(quiet_gain(audio) * part)
     probabilities = [model.probability(frame) for frame in frames]
     silence = round(_JOIN_S * SAMPLE_RATE_HZ / FRAME_SAMPLES)
-    for speech in speech_stretches(probabilities, CERTAIN_THRESHOLD, silence, len(frames) + 1):
+    for speech in speech_stretches(
+        probabilities, CERTAIN_THRESHOLD, silence, len(frames) + 1
+    ):
         start_s = frames_to_seconds(first + speech.start)
         end_s = frames_to_seconds(first + speech.end)
         if end_s - start_s >= MIN_SPEECH_S:
@@ -143,6 +157,7 @@ def _find_speech(
 def _loudest_second(audio: FloatArray) -> float:
     """Return the largest root mean square of the seconds of `(n_samples,)`."""
     seconds = [
-        audio[start : start + SAMPLE_RATE_HZ] for start in range(0, audio.size, SAMPLE_RATE_HZ)
+        audio[start : start + SAMPLE_RATE_HZ]
+        for start in range(0, audio.size, SAMPLE_RATE_HZ)
     ]
     return max((float(np.sqrt(np.mean(second**2))) for second in seconds), default=0.0)

@@ -9,7 +9,13 @@ from typing import Final
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, IntArray, Segment, UntranscribedSpeech, Word
+from whisper_hailo.core.types import (
+    FloatArray,
+    IntArray,
+    Segment,
+    UntranscribedSpeech,
+    Word,
+)
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.verify_draft import Draft
@@ -74,7 +80,8 @@ class Context:
             n = self.n_detections
             earlier = self.language_probs
             mean = {
-                code: (n * earlier.get(code, 0.0) + prob) / (n + 1) for code, prob in probs.items()
+                code: (n * earlier.get(code, 0.0) + prob) / (n + 1)
+                for code, prob in probs.items()
             }
         self.language_probs = dict(sorted(mean.items(), key=lambda item: -item[1]))
         self.n_detections += 1
@@ -90,7 +97,10 @@ class Context:
         return next(iter(self.language_probs))
 
     def remember(
-        self, result: WindowResult, final: Sequence[Segment], pending: Sequence[Segment] = ()
+        self,
+        result: WindowResult,
+        final: Sequence[Segment],
+        pending: Sequence[Segment] = (),
     ) -> None:
         """Update by a window's result, its final segments, and those that are held back."""
         if self.detects and result.silent and not self.has_text:
@@ -102,7 +112,9 @@ class Context:
             self.has_text = True
         ends_s = [segment.words[-1].end_s for segment in final if segment.words]
         if not result.segments and result.end_s is not None:
-            ends_s.append(result.end_s)  # times without text: there, as OpenAI Whisper has it
+            ends_s.append(
+                result.end_s
+            )  # times without text: there, as OpenAI Whisper has it
         self.last_speech_s = max([self.last_speech_s, *ends_s])
         if self.conditions:
             self._remember_text(result, final, pending)
@@ -203,7 +215,9 @@ class WindowResult:
 
         A window without text but with a time leads there, as in OpenAI Whisper.
         """
-        if self.end_s is not None and not any(segment.words for segment in self.segments):
+        if self.end_s is not None and not any(
+            segment.words for segment in self.segments
+        ):
             return self.end_s
         for segment in reversed(self.segments):
             if segment.words:

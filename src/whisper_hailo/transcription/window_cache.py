@@ -98,7 +98,9 @@ def window_key(request: WindowRequest) -> str:
 _VERSION: Final = 2
 _ADVICE: Final = "free some space or choose another output"
 
-SIGNATURE: Final = Signature("the window cache of an interrupted run", rb'\{"unfinished": ')
+SIGNATURE: Final = Signature(
+    "the window cache of an interrupted run", rb'\{"unfinished": '
+)
 
 
 class WindowCache(Closing):
@@ -115,7 +117,9 @@ class WindowCache(Closing):
 
     def __init__(self, path: Path, settings: str, *, go_on: bool) -> None:
         self._path = path
-        self._header = json.dumps({"unfinished": settings, "version": _VERSION}).encode() + b"\n"
+        self._header = (
+            json.dumps({"unfinished": settings, "version": _VERSION}).encode() + b"\n"
+        )
         self._go_on = go_on
         self._windows: dict[str, CachedWindow] = {}
         self._file: BinaryIO | None = None
@@ -149,7 +153,11 @@ class WindowCache(Closing):
     @property
     def known_s(self) -> float:
         """Where the last known segment ends, in seconds; 0 if there is none."""
-        ends_s = [segment.end_s for window in self._windows.values() for segment in window.segments]
+        ends_s = [
+            segment.end_s
+            for window in self._windows.values()
+            for segment in window.segments
+        ]
         return max(ends_s, default=0.0)
 
     @property

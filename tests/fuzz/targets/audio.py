@@ -15,7 +15,16 @@ from whisper_hailo.audio.stream import split_channels
 
 SECONDS, BLOCK = 0.06, 16_000
 SOUNDFILE = {
-    "wav": ("PCM_16", "PCM_U8", "PCM_24", "FLOAT", "DOUBLE", "ALAW", "IMA_ADPCM", "GSM610"),
+    "wav": (
+        "PCM_16",
+        "PCM_U8",
+        "PCM_24",
+        "FLOAT",
+        "DOUBLE",
+        "ALAW",
+        "IMA_ADPCM",
+        "GSM610",
+    ),
     "flac": ("PCM_16",),
     "ogg": ("VORBIS", "OPUS"),
     "mp3": ("MPEG_LAYER_III",),
@@ -49,7 +58,9 @@ class Fuzzed:
             return
         folder.mkdir()
         times = np.arange(int(SECONDS * 48_000)) / 48_000
-        tone = np.round(np.sin(2 * np.pi * 440 * times) * 8) / 16  # packs well, for the corpus
+        tone = (
+            np.round(np.sin(2 * np.pi * 440 * times) * 8) / 16
+        )  # packs well, for the corpus
         for n_channels, layout in CHANNELS.items():
             sound = np.tile(tone[:, None], n_channels).astype(np.float32)
             _write_all(folder, sound, layout)
@@ -89,7 +100,9 @@ def _write_all(folder: Path, sound: np.ndarray, layout: str) -> None:
         for subtype in subtypes:
             path = folder / f"{subtype.lower()}-{n_channels}.{kind}"
             try:
-                soundfile.write(path, sound, 48_000, subtype=subtype, format=kind.upper())
+                soundfile.write(
+                    path, sound, 48_000, subtype=subtype, format=kind.upper()
+                )
             except (soundfile.LibsndfileError, ValueError):
                 path.unlink(missing_ok=True)
     for kind, container, codec in FFMPEG:
@@ -100,7 +113,9 @@ def _write_all(folder: Path, sound: np.ndarray, layout: str) -> None:
             path.unlink(missing_ok=True)
 
 
-def _encode(path: Path, container: str, codec: str, sound: np.ndarray, layout: str) -> None:
+def _encode(
+    path: Path, container: str, codec: str, sound: np.ndarray, layout: str
+) -> None:
     """Through FFmpeg, by PyAV."""
     import av
 

@@ -17,7 +17,12 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.model_cache import describe
 from whisper_hailo.convert.options import ConvertOptions
 
-JSON = ("config.json", "generation_config.json", "tokenizer.json", "model.safetensors.index.json")
+JSON = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "model.safetensors.index.json",
+)
 OLD = ("vocab.json", "merges.txt", "added_tokens.json")
 SHARD = "model-00001-of-00002.safetensors"
 CTRANSLATE2 = "model.bin"
@@ -37,7 +42,9 @@ class Fuzzed:
             old.mkdir()
             raw = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
             added = {token["content"]: token["id"] for token in raw["added_tokens"]}
-            (old / "vocab.json").write_text(json.dumps(raw["model"]["vocab"]), encoding="utf-8")
+            (old / "vocab.json").write_text(
+                json.dumps(raw["model"]["vocab"]), encoding="utf-8"
+            )
             (old / "merges.txt").write_text("#version: 0.2\n! !\n", encoding="utf-8")
             (old / "added_tokens.json").write_text(json.dumps(added), encoding="utf-8")
 
@@ -68,10 +75,14 @@ class Fuzzed:
             for weights in checkpoint.glob("*.safetensors*"):
                 weights.unlink()
             (checkpoint / CTRANSLATE2).write_bytes(_ctranslate2(base))
-            (checkpoint / "config.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
+            (checkpoint / "config.json").write_text(
+                json.dumps(SETTINGS), encoding="utf-8"
+            )
         (checkpoint / name.rpartition("__")[2]).write_bytes(content)
         kinds = ("none", "int8", "int4")
-        options = ConvertOptions(kinds[len(content) % 3], encoder_quantize=kinds[len(content) % 2])
+        options = ConvertOptions(
+            kinds[len(content) % 3], encoder_quantize=kinds[len(content) % 2]
+        )
         if len(content) % 7 == 0 and not (checkpoint / CTRANSLATE2).exists():
             for weights in checkpoint.glob("*.safetensors*"):
                 weights.unlink()
@@ -95,7 +106,9 @@ def _near_a_name(rng: Random, data: bytes) -> bytes:
     start = max(0, data.rfind(b"/", 0, rng.randrange(len(data))) - 16)
     if rng.random() < 0.3:
         return mutated_bytes(rng, data)
-    return data[:start] + mutated_bytes(rng, data[start : start + 64]) + data[start + 64 :]
+    return (
+        data[:start] + mutated_bytes(rng, data[start : start + 64]) + data[start + 64 :]
+    )
 
 
 def _safetensors(rng: Random, data: bytes) -> bytes:
@@ -105,4 +118,8 @@ def _safetensors(rng: Random, data: bytes) -> bytes:
         return mutated_bytes(rng, data)
     header = data[LENGTH_BYTES : LENGTH_BYTES + length]
     header = mutated_json(rng, json.loads(header))
-    return len(header).to_bytes(LENGTH_BYTES, "little") + header + data[LENGTH_BYTES + length :]
+    return (
+        len(header).to_bytes(LENGTH_BYTES, "little")
+        + header
+        + data[LENGTH_BYTES + length :]
+    )

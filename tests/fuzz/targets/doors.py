@@ -23,7 +23,10 @@ SOUND: Final = bytes(3200)
 EVENTS: Final[tuple[dict[str, Any], ...]] = (
     {"type": "describe"},
     {"type": "ping", "data": {"text": "there?"}},
-    {"type": "transcribe", "data": {"language": "de", "name": "toy", "transcript_names": ["x"]}},
+    {
+        "type": "transcribe",
+        "data": {"language": "de", "name": "toy", "transcript_names": ["x"]},
+    },
     {"type": "audio-start", "data": {"rate": 16_000, "width": 2, "channels": 1}},
     {
         "type": "audio-chunk",
@@ -101,7 +104,9 @@ class Deaf:
         self.default = DeafWorker()
         self.models, self.listed = [self.default], {"toy": self.default}
         self.ending = asyncio.Event()
-        self.limits = LimitOptions(max_upload_mib=1, max_audio_s=10.0, max_stored_mib=64)
+        self.limits = LimitOptions(
+            max_upload_mib=1, max_audio_s=10.0, max_stored_mib=64
+        )
         self.quota = Quota(self.limits)
         self.metrics = Metrics()
         self.state = ModelState.READY
@@ -126,10 +131,14 @@ class Deaf:
         events = EventChannel()
         events.emit(segment)
         events.emit(
-            Transcript("audio", seconds, "en", "transcribe", (segment,), Timings(), settings)
+            Transcript(
+                "audio", seconds, "en", "transcribe", (segment,), Timings(), settings
+            )
         )
         no_job: Any = None
-        return Ticket(self.default, no_job, events, duration_s=seconds, deadline_s=PATIENCE_S)
+        return Ticket(
+            self.default, no_job, events, duration_s=seconds, deadline_s=PATIENCE_S
+        )
 
     def is_idle(self) -> bool:
         """There is always other work."""
@@ -188,7 +197,9 @@ class Fuzzed:
         self._failures: list[BaseException] = []
         self._engine.metrics.count_failure = self._failures.append  # type: ignore[method-assign]
         opened = threading.Event()
-        threading.Thread(target=asyncio.run, args=(self._serve(opened),), daemon=True).start()
+        threading.Thread(
+            target=asyncio.run, args=(self._serve(opened),), daemon=True
+        ).start()
         opened.wait()
 
     async def _serve(self, opened: threading.Event) -> None:
@@ -203,7 +214,10 @@ class Fuzzed:
         limiter = ConnectionLimiter()
         listener, other = (Listener("127.0.0.1", 0, "tcp", "") for _ in range(2))
         await WyomingServer(self._engine, limiter).serve(other)
-        self._ports = {"wyoming": other.getsockname()[1], "http": listener.getsockname()[1]}
+        self._ports = {
+            "wyoming": other.getsockname()[1],
+            "http": listener.getsockname()[1],
+        }
         app = make_app(self._engine, "127.0.0.1", SafetyOptions())
         listener.listen()  # who connects before it serves waits
         opened.set()
@@ -225,20 +239,26 @@ class Fuzzed:
         last = LAST[door]
         door = "http" if door == "realtime" else door
         self._failures.clear()
-        with socket.create_connection(("127.0.0.1", self._ports[door]), PATIENCE_S) as talk:
+        with socket.create_connection(
+            ("127.0.0.1", self._ports[door]), PATIENCE_S
+        ) as talk:
             talk.settimeout(LISTENS_S)
             with suppress(OSError):
                 talk.sendall(said.encode("latin-1") + last)
                 while (heard := talk.recv(1 << 16)) and b'"over"' not in heard:
                     pass
         if door == "http":
-            self._expect("http", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"200 OK")
+            self._expect(
+                "http", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"200 OK"
+            )
         else:
             self._expect("wyoming", b'{"type": "describe"}\n', b'"info"')
         self._expect_no_faults()
 
     def _expect(self, door: str, said: bytes, answer: bytes) -> None:
-        with socket.create_connection(("127.0.0.1", self._ports[door]), PATIENCE_S) as talk:
+        with socket.create_connection(
+            ("127.0.0.1", self._ports[door]), PATIENCE_S
+        ) as talk:
             talk.sendall(said)
             heard = talk.recv(1 << 10)
         if answer not in heard:
@@ -251,7 +271,9 @@ class Fuzzed:
         from whisper_hailo.core.errors import WhisperHailoError
 
         for error in self._failures:
-            if not isinstance(error, WhisperHailoError | HTTPException | RequestValidationError):
+            if not isinstance(
+                error, WhisperHailoError | HTTPException | RequestValidationError
+            ):
                 raise error
 
 
@@ -259,7 +281,11 @@ def _events(rng: Random) -> bytes:
     said = b""
     for _ in range(rng.choice((1, 2, 3, 6))):
         event = rng.choice(EVENTS)
-        head = mutated_json(rng, event) if rng.random() < 0.5 else json.dumps(event).encode()
+        head = (
+            mutated_json(rng, event)
+            if rng.random() < 0.5
+            else json.dumps(event).encode()
+        )
         said += head + b"\n" + (SOUND if "payload_length" in event else b"")
     return said
 
@@ -273,14 +299,20 @@ def _frames(rng: Random) -> bytes:
     ).encode()
     for _ in range(rng.choice((1, 2, 4, 8))):
         message = rng.choice(MESSAGES)
-        text = mutated_json(rng, message) if rng.random() < 0.5 else json.dumps(message).encode()
+        text = (
+            mutated_json(rng, message)
+            if rng.random() < 0.5
+            else json.dumps(message).encode()
+        )
         said += _frame(rng, text)
     return said + (b"\x88\x80\0\0\0\0" if rng.random() < 0.5 else b"")
 
 
 def _frame(rng: Random, data: bytes) -> bytes:
     """One that a client may send, mostly; its mask changes nothing."""
-    head = rng.choice((0x81, 0x81, 0x81, 0x81, 0x81, 0x82, 0x01, 0x80, 0x89, 0x8A, 0xC1, 0x83))
+    head = rng.choice(
+        (0x81, 0x81, 0x81, 0x81, 0x81, 0x82, 0x01, 0x80, 0x89, 0x8A, 0xC1, 0x83)
+    )
     if len(data) < 126:
         size = bytes([0x80 | len(data)])
     elif len(data) < 1 << 16:
@@ -298,7 +330,9 @@ def _request(rng: Random) -> bytes:
         file.writeframes(SOUND)
     path = rng.choice(PATHS)
     file_field = "audio_file" if path.startswith(("/asr", "/detect")) else "file"
-    content = mutated_bytes(rng, sound.getvalue()) if rng.random() < 0.5 else sound.getvalue()
+    content = (
+        mutated_bytes(rng, sound.getvalue()) if rng.random() < 0.5 else sound.getvalue()
+    )
     parts = [f'name="{file_field}"; filename="a.wav"\r\n\r\n'.encode() + content]
     for _ in range(rng.choice((0, 1, 2, 4))):
         field, value = rng.choice(FIELDS), rng.choice(VALUES)

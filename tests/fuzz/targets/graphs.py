@@ -34,7 +34,9 @@ class Fuzzed:
         """Half as bytes, half as a message that is still one."""
         name = rng.choice(OWN)
         data = (toy_model(base) / name).read_bytes()
-        content = mutated_bytes(rng, data) if rng.random() < 0.4 else _changed(rng, data)
+        content = (
+            mutated_bytes(rng, data) if rng.random() < 0.4 else _changed(rng, data)
+        )
         return Path(name).name, content
 
     def run(self, folder: Path, base: Path, name: str, content: bytes) -> None:
@@ -74,8 +76,12 @@ def _changed(rng: Random, data: bytes) -> bytes:
         elif kind == 1 and node.attribute:
             _change_attribute(rng, rng.choice(node.attribute))
         elif kind == 2 and node.input:
-            names = [name for other in graph.node for name in (*other.input, *other.output)]
-            node.input[rng.randrange(len(node.input))] = rng.choice((*names, "", "nowhere"))
+            names = [
+                name for other in graph.node for name in (*other.input, *other.output)
+            ]
+            node.input[rng.randrange(len(node.input))] = rng.choice(
+                (*names, "", "nowhere")
+            )
         elif kind == 3:
             graph.node.remove(node)
         elif kind == 4:
@@ -84,7 +90,9 @@ def _changed(rng: Random, data: bytes) -> bytes:
             value = rng.choice((*graph.input, *graph.output))
             dims = value.type.tensor_type.shape.dim
             if dims:
-                rng.choice(dims).dim_value = rng.choice((-1, 0, 1, 2, 3, 199, 2**31, 2**62))
+                rng.choice(dims).dim_value = rng.choice(
+                    (-1, 0, 1, 2, 3, 199, 2**31, 2**62)
+                )
         elif kind == 6 and graph.initializer:
             _change_tensor(rng, rng.choice(graph.initializer))
         else:
@@ -104,13 +112,19 @@ def _change_attribute(rng: Random, attribute: onnx.AttributeProto) -> None:
 def _change_tensor(rng: Random, tensor: onnx.TensorProto) -> None:
     kind = rng.randrange(4)
     if kind == 0 and tensor.dims:
-        tensor.dims[rng.randrange(len(tensor.dims))] = rng.choice((-1, 0, 1, 7, 2**31, 2**62))
+        tensor.dims[rng.randrange(len(tensor.dims))] = rng.choice(
+            (-1, 0, 1, 7, 2**31, 2**62)
+        )
     elif kind == 1:
         tensor.data_type = rng.choice((0, 1, 2, 7, 8, 9, 10, 11, 16, 22, 99))
     elif kind == 2:
         tensor.raw_data = mutated_bytes(rng, tensor.raw_data)
     else:
         tensor.data_location = onnx.TensorProto.EXTERNAL
-        place = rng.choice(("../x", "/etc/hostname", "", "x", "encoder-2s.onnx", "a\0b"))
+        place = rng.choice(
+            ("../x", "/etc/hostname", "", "x", "encoder-2s.onnx", "a\0b")
+        )
         tensor.external_data.add(key="location", value=place)
-        tensor.external_data.add(key="offset", value=rng.choice(("0", "-1", "x", str(2**63))))
+        tensor.external_data.add(
+            key="offset", value=rng.choice(("0", "-1", "x", str(2**63)))
+        )

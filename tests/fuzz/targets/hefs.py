@@ -16,7 +16,9 @@ from whisper_hailo.convert.inspect import describe_hef
 from whisper_hailo.core.errors import HefError
 from whisper_hailo.core.spec import ModelSpec
 
-ENCODER = Net("e", {"e/input_layer1": (1, 200, 80)}, {"e/layer_norm": (1, 100, 64)}, contexts=2)
+ENCODER = Net(
+    "e", {"e/input_layer1": (1, 200, 80)}, {"e/layer_norm": (1, 100, 64)}, contexts=2
+)
 DECODER = Net(
     "d",
     {"d/input_layer2": (16, 1, 64), "d/input_layer1": (1, 100, 64)},
@@ -30,7 +32,9 @@ class Fuzzed:
     def __init__(self) -> None:
         self._good = [
             (
-                hef_bytes(Wish([*nets], arch, version, ops=ops, mux=mux, transposed=turned)),
+                hef_bytes(
+                    Wish([*nets], arch, version, ops=ops, mux=mux, transposed=turned)
+                ),
                 version,
             )
             for nets in ((ENCODER,), (DECODER,), (ENCODER, DECODER))

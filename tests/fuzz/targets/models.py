@@ -35,7 +35,9 @@ class Fuzzed:
     def make(self, rng: Random, base: Path) -> Input:
         """Half of them the description, the others any file."""
         model = toy_model(base)
-        files = sorted(json.loads((model / SPEC_FILE).read_text(encoding="utf-8"))["files"])
+        files = sorted(
+            json.loads((model / SPEC_FILE).read_text(encoding="utf-8"))["files"]
+        )
         name = SPEC_FILE if rng.random() < 0.6 else rng.choice(files)
         data = (model / name).read_bytes()
         if name.endswith(".json") and rng.random() < 0.8:

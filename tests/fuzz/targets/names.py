@@ -26,7 +26,16 @@ PARTS = (
 COMMANDS = (
     ("transcribe", "--model", "MODEL", "NAME"),
     ("transcribe", "--model", "NAME", "SOUND"),
-    ("transcribe", "--model", "MODEL", "--output-dir", "NAME", "--format", "all", "SOUND"),
+    (
+        "transcribe",
+        "--model",
+        "MODEL",
+        "--output-dir",
+        "NAME",
+        "--format",
+        "all",
+        "SOUND",
+    ),
     ("transcribe", "--model", "MODEL", "--encoder", "NAME", "SOUND"),
     ("transcribe", "--model", "MODEL", "--decoder", "NAME", "SOUND"),
     ("inspect", "NAME"),

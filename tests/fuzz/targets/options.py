@@ -10,9 +10,24 @@ from typing import Any, Final
 from tests.fuzz.target import Input, command
 from tests.fuzz.targets import names
 
-LEFT_OUT: Final = ("fetch-hef", "doctor", "calibrate", "emulate", "compare", "serve", "batch")
+LEFT_OUT: Final = (
+    "fetch-hef",
+    "doctor",
+    "calibrate",
+    "emulate",
+    "compare",
+    "serve",
+    "batch",
+)
 """They ask the network, look at the machine, take minutes, do not end, or start processes."""
-NEVER: Final = ("--web", "--web-host", "--web-port", "--microphone", "--list-devices", "--threads")
+NEVER: Final = (
+    "--web",
+    "--web-host",
+    "--web-port",
+    "--microphone",
+    "--list-devices",
+    "--threads",
+)
 """They listen, wait for sounds, or take what the machine has."""
 
 VALUES: Final = (
@@ -64,7 +79,10 @@ class Fuzzed:
 
     def run(self, folder: Path, base: Path, name: str, content: bytes) -> None:
         """Run the command."""
-        stands_for = {"MODEL": str(base / "toy" / "model"), "SOUND": str(base / "sound.wav")}
+        stands_for = {
+            "MODEL": str(base / "toy" / "model"),
+            "SOUND": str(base / "sound.wav"),
+        }
         command(*(stands_for.get(word, word) for word in json.loads(content)))
 
 

@@ -77,7 +77,9 @@ class Fuzzed:
         from whisper_hailo.serve.routes.captions.access import PageAddress
         from whisper_hailo.serve.routes.captions.view import WebView
 
-        view = WebView(CaptionStatistics, PageAddress(port=0), browser=BrowserSource()).open()
+        view = WebView(
+            CaptionStatistics, PageAddress(port=0), browser=BrowserSource()
+        ).open()
         self._port = int(view.address.rsplit(":", 1)[1].strip("/"))
         for path in ("/events", "/audio"):
             with socket.create_connection(("127.0.0.1", self._port)) as talk:
@@ -87,12 +89,16 @@ class Fuzzed:
     def make(self, rng: Random, base: Path) -> Input:
         """Pieces as a list of Latin-1 texts: a request, and frames behind it."""
         request = (
-            _upgrade(rng.choice(("/events", "/audio"))) if rng.random() < 0.6 else _request(rng)
+            _upgrade(rng.choice(("/events", "/audio")))
+            if rng.random() < 0.6
+            else _request(rng)
         )
         if rng.random() < 0.4:
             request = mutated_bytes(rng, request)
         frames = [_frame(rng) for _ in range(rng.choice((0, 1, 2, 5)))]
-        return "talk.json", json.dumps([p.decode("latin-1") for p in (request, *frames)]).encode()
+        return "talk.json", json.dumps(
+            [p.decode("latin-1") for p in (request, *frames)]
+        ).encode()
 
     def run(self, folder: Path, base: Path, name: str, content: bytes) -> None:
         """Say it, and look whether the page is still served."""
@@ -131,9 +137,19 @@ def _request(rng: Random) -> bytes:
 def _frame(rng: Random) -> bytes:
     """A WebSocket frame: any operation, honest or not about its length."""
     payload = rng.choice(
-        (b"", b"x", b"\xff\xff", b"\x03\xe8bye", b"\x00\x01", bytes(3201), bytes(70_000))
+        (
+            b"",
+            b"x",
+            b"\xff\xff",
+            b"\x03\xe8bye",
+            b"\x00\x01",
+            bytes(3201),
+            bytes(70_000),
+        )
     )
-    head = rng.choice((0x80, 0, 0x80, 0xF0)) | rng.choice((0, 1, 2, 2, 2, 8, 9, 10, 3, 15))
+    head = rng.choice((0x80, 0, 0x80, 0xF0)) | rng.choice(
+        (0, 1, 2, 2, 2, 8, 9, 10, 3, 15)
+    )
     length = len(payload) + rng.choice((0, 0, 0, 0, 1, -1, 2**40))
     mask = 0x80 if rng.random() < 0.9 else 0
     if length < 126:

@@ -22,7 +22,9 @@ FIRST_NAMED = 160
 
 def tokenizer_json() -> dict[str, Any]:
     """A byte-level vocabulary of the toy's size, laid out as the library writes it."""
-    vocab = {letter: number for number, letter in enumerate([*BYTES_BY_LETTER][:FIRST_NAMED])}
+    vocab = {
+        letter: number for number, letter in enumerate([*BYTES_BY_LETTER][:FIRST_NAMED])
+    }
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     added = [
         {"id": FIRST_NAMED + number, "content": name, **flags, "special": True}
@@ -56,7 +58,9 @@ def write_toy_checkpoint(folder: Path) -> Path:
     """A multilingual checkpoint of two shards; weights of few values, so that copies pack well."""
     sot, eot = FIRST_NAMED + 1, FIRST_NAMED
     config = config_of(TOY) | {"decoder_start_token_id": sot, "eos_token_id": eot}
-    arrays = {k: np.round(v * 4).astype(np.float32) / 4 for k, v in random_arrays().items()}
+    arrays = {
+        k: np.round(v * 4).astype(np.float32) / 4 for k, v in random_arrays().items()
+    }
     write_checkpoint(folder, arrays, config=config, n_shards=2)
     generation = {
         "decoder_start_token_id": sot,
@@ -70,7 +74,9 @@ def write_toy_checkpoint(folder: Path) -> Path:
         "begin_suppress_tokens": [3, eot],
         "alignment_heads": [[0, 1], [1, 0]],
     }
-    (folder / "generation_config.json").write_text(json.dumps(generation), encoding="utf-8")
+    (folder / "generation_config.json").write_text(
+        json.dumps(generation), encoding="utf-8"
+    )
     text = json.dumps(tokenizer_json(), separators=(",", ":"))
     (folder / "tokenizer.json").write_text(text, encoding="utf-8")
     return folder
@@ -86,6 +92,8 @@ def toy_model(base: Path) -> Path:
     """The model directory, with forms for the chip."""
     folder = base / "toy" / "model"
     if not folder.is_dir():
-        options = ConvertOptions("int8", hailo=HailoOptions(window_s=2, decoder_length=16))
+        options = ConvertOptions(
+            "int8", hailo=HailoOptions(window_s=2, decoder_length=16)
+        )
         convert_checkpoint(toy_checkpoint(base), folder, options)
     return folder

@@ -108,7 +108,9 @@ class Device:
     def identify(self) -> Any:
         numbers = [int(number) for number in __version__.split(".")]
         version = dict(zip(("major", "minor", "revision"), numbers, strict=True))
-        words = dict.fromkeys(("board_name", "serial_number", "part_number", "product_name"), "")
+        words = dict.fromkeys(
+            ("board_name", "serial_number", "part_number", "product_name"), ""
+        )
         others = ("protocol_version", "logger_version", "is_release")
         return SimpleNamespace(
             fw_version=SimpleNamespace(**version),
@@ -119,7 +121,9 @@ class Device:
         )
 
     def get_chip_temperature(self) -> Any:
-        return SimpleNamespace(ts0_temperature=48.5, ts1_temperature=49.0, sample_count=1)
+        return SimpleNamespace(
+            ts0_temperature=48.5, ts1_temperature=49.0, sample_count=1
+        )
 
     def release(self) -> None:
         pass

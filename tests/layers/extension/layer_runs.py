@@ -65,7 +65,9 @@ class _Stream:
 class InferModel:
     def __init__(self, arch: str, facts: dict[str, Any], graph: bytes) -> None:
         self.facts, self.graph, self._arch = facts, graph, arch
-        self._inputs = {name: _Stream(name, one["shape"]) for name, one in facts["inputs"].items()}
+        self._inputs = {
+            name: _Stream(name, one["shape"]) for name, one in facts["inputs"].items()
+        }
         self._outputs = {
             name: _Stream(name, one["shape"]) for name, one in facts["outputs"].items()
         }
@@ -120,8 +122,12 @@ class _Bound:
 
 class _Bindings:
     def __init__(self, model: InferModel) -> None:
-        self._inputs = {stream.name(): _Bound(stream.frame()) for stream in model.inputs()}
-        self._outputs = {stream.name(): _Bound(stream.frame()) for stream in model.outputs()}
+        self._inputs = {
+            stream.name(): _Bound(stream.frame()) for stream in model.inputs()
+        }
+        self._outputs = {
+            stream.name(): _Bound(stream.frame()) for stream in model.outputs()
+        }
 
     def input(self, name: str) -> Any:
         return _named(self._inputs, name)
@@ -213,8 +219,13 @@ class ConfiguredInferModel:
             array = bound[name].array.reshape(stream["shape"])
             turned = array.transpose(2, 0, 1) if stream["turn"] else array
             feeds[stream["tensor"]] = np.ascontiguousarray(turned).reshape(stream["as"])
-        names = {stream["tensor"]: name for name, stream in self._model.facts["outputs"].items()}
-        for name, value in zip(names.values(), self._session.run(list(names), feeds), strict=True):
+        names = {
+            stream["tensor"]: name
+            for name, stream in self._model.facts["outputs"].items()
+        }
+        for name, value in zip(
+            names.values(), self._session.run(list(names), feeds), strict=True
+        ):
             bound[name].array[...] = value.reshape(bound[name].array.shape)
 
 

@@ -21,7 +21,12 @@ class FormatType:
     FLOAT32 = 3
 
 
-_BYTES = {FormatType.AUTO: 1, FormatType.UINT8: 1, FormatType.UINT16: 2, FormatType.FLOAT32: 4}
+_BYTES = {
+    FormatType.AUTO: 1,
+    FormatType.UINT8: 1,
+    FormatType.UINT16: 2,
+    FormatType.FLOAT32: 4,
+}
 
 
 class Stream:
@@ -89,7 +94,9 @@ class Bindings:
     def hand_over(self) -> None:
         """What is there now is what will be computed."""
         if self._given:
-            MACHINE.violated("bindings are handed over again before their run has ended")
+            MACHINE.violated(
+                "bindings are handed over again before their run has ended"
+            )
         self._given = self._sums()
         self._mark(in_flight=True)
 
@@ -107,7 +114,9 @@ class Bindings:
         return {name: zlib.crc32(bound.buffer) for name, bound in self._inputs.items()}
 
     def execute(self, graph: Graph) -> None:
-        arrays = {name: bound.buffer.view(np.float32) for name, bound in self._inputs.items()}
+        arrays = {
+            name: bound.buffer.view(np.float32) for name, bound in self._inputs.items()
+        }
         for name, value in graph.run(arrays).items():
             target = self._outputs[name].buffer
             target[...] = value.reshape(target.shape)

@@ -44,10 +44,14 @@ class Graph:
         feeds = {}
         for name, stream in self._facts["inputs"].items():
             array = arrays[name].reshape(stream["shape"])
-            if stream["turn"]:  # the chip's height, width, channels to the graph's channels first
+            if stream[
+                "turn"
+            ]:  # the chip's height, width, channels to the graph's channels first
                 array = array.transpose(2, 0, 1)
             feeds[stream["tensor"]] = np.ascontiguousarray(array).reshape(stream["as"])
-        names = {stream["tensor"]: name for name, stream in self._facts["outputs"].items()}
+        names = {
+            stream["tensor"]: name for name, stream in self._facts["outputs"].items()
+        }
         values = self._session.run(list(names), feeds)
         return dict(zip(names.values(), values, strict=True))
 

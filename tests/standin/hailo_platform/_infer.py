@@ -55,7 +55,9 @@ class InferModel:
             raise failure(fault)
         if fault == "wrong" or not self._fits:
             known = MACHINE.knows_incompatible
-            raise failure("HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE" if known else "HAILO_INVALID_HEF")
+            raise failure(
+                "HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE" if known else "HAILO_INVALID_HEF"
+            )
         if self.configured:
             MACHINE.violated("a model is configured twice")
         self.configured = True
@@ -96,7 +98,9 @@ class ConfiguredInferModel:
     def get_async_queue_size(self) -> int:
         return QUEUE_SIZE
 
-    def wait_for_async_ready(self, timeout_ms: int = 1000, frames_count: int = 1) -> None:
+    def wait_for_async_ready(
+        self, timeout_ms: int = 1000, frames_count: int = 1
+    ) -> None:
         self._check()
         self._no_callback("wait_for_async_ready")
         with self._ready:
@@ -178,7 +182,9 @@ class ConfiguredInferModel:
             MACHINE.latency()
             for binding in job.bindings:
                 binding.execute(self.model.graph)
-            MACHINE.ran(priority=self.priority, network=next(iter(self.model.graph.outputs)))
+            MACHINE.ran(
+                priority=self.priority, network=next(iter(self.model.graph.outputs))
+            )
         finally:
             MACHINE.over(handle)
         return None
@@ -199,7 +205,9 @@ class ConfiguredInferModel:
 
 
 class Job:
-    def __init__(self, bindings: list[Bindings], callback: Any, fault: str | None) -> None:
+    def __init__(
+        self, bindings: list[Bindings], callback: Any, fault: str | None
+    ) -> None:
         self.bindings = bindings
         self.callback = callback
         self.fault = fault

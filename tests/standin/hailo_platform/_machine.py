@@ -49,7 +49,9 @@ class Machine:
         self.folder = Path(folder) if folder else None
         given = {}
         if self.folder is not None and (self.folder / "machine.json").is_file():
-            given = json.loads((self.folder / "machine.json").read_text(encoding="utf-8"))
+            given = json.loads(
+                (self.folder / "machine.json").read_text(encoding="utf-8")
+            )
         self.set(**{**_DEFAULTS, **given})
         self.plan: Callable[[str, int], str | None] | None = None
         self.violations: list[str] = []
@@ -163,7 +165,9 @@ class Machine:
         """Wait for the chip's one core; of several networks that wait the most urgent is next."""
         with self._core:
             self._waiting.append(priority)
-            self._core.wait_for(lambda: not self._busy and priority == max(self._waiting))
+            self._core.wait_for(
+                lambda: not self._busy and priority == max(self._waiting)
+            )
             self._waiting.remove(priority)
             self._busy = True
             self.order.append(priority)
@@ -193,7 +197,10 @@ class Machine:
         assert self.folder is not None
         for other in self.folder.glob("waits-*"):
             _, priority, pid = other.name.split("-")
-            if int(priority) > int(mark.split("-")[1]) and Path(f"/proc/{pid}").exists():
+            if (
+                int(priority) > int(mark.split("-")[1])
+                and Path(f"/proc/{pid}").exists()
+            ):
                 return False
         return True
 

@@ -42,7 +42,10 @@ class HEF:
     def get_input_vstream_infos(self, name: str | None = None) -> list[Any]:
         facts, _ = self._networks[name or next(iter(self._networks))]
         streams = facts["inputs"].items()
-        return [SimpleNamespace(name=key, shape=tuple(value["shape"])) for key, value in streams]
+        return [
+            SimpleNamespace(name=key, shape=tuple(value["shape"]))
+            for key, value in streams
+        ]
 
 
 class VDevice:
@@ -64,7 +67,9 @@ class VDevice:
             raise failure(fault)
         if MACHINE.away or not MACHINE.facts["devices"]:
             raise failure("HAILO_OUT_OF_PHYSICAL_DEVICES")
-        if any(not (self._shares() and other._shares()) for other in MACHINE.open_devices):
+        if any(
+            not (self._shares() and other._shares()) for other in MACHINE.open_devices
+        ):
             raise failure("HAILO_OUT_OF_PHYSICAL_DEVICES")
         self._lock_handle = MACHINE.take(shared=self._shares())
         if self._lock_handle is None:
@@ -141,7 +146,10 @@ class VDevice:
 
     def _shares(self) -> bool:
         if MACHINE.legacy:
-            return bool(self.params.multi_process_service) and self.params.group_id == "SHARED"
+            return (
+                bool(self.params.multi_process_service)
+                and self.params.group_id == "SHARED"
+            )
         return bool(self.params.group_id != "UNIQUE")
 
 

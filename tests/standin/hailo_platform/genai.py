@@ -11,7 +11,11 @@ from hailo_platform._machine import MACHINE
 from hailo_platform._vdevice import VDevice
 from hailo_platform.pyhailort.pyhailort import HailoRTException, bare, failure
 
-if MACHINE.legacy or tuple(int(part) for part in MACHINE.version.split(".")) < (5, 1, 1):
+if MACHINE.legacy or tuple(int(part) for part in MACHINE.version.split(".")) < (
+    5,
+    1,
+    1,
+):
     raise ImportError("cannot import name 'Speech2Text'")
 
 
@@ -70,7 +74,11 @@ class Speech2Text:
             raise failure("HAILO_TIMEOUT")
         if fault in {"lost", "abort"}:
             self._vdevice.lost = fault == "lost"
-            raise failure("HAILO_COMMUNICATION_CLOSED" if fault == "lost" else "HAILO_STREAM_ABORT")
+            raise failure(
+                "HAILO_COMMUNICATION_CLOSED"
+                if fault == "lost"
+                else "HAILO_STREAM_ABORT"
+            )
         if audio_data.dtype != np.float32 or audio_data.ndim != 1:
             raise HailoRTException("audio_data must be 1-D float32")
         if audio_data.min() < -1 or audio_data.max() >= 1:

@@ -61,7 +61,9 @@ class ClientRunner:
         _maybe_fail("parse")
         if not net_name.isidentifier():
             raise ClientRunnerError(f"net name {net_name!r}")
-        self._state["hn"] = parse(Path(model), net_name, start_node_names, end_node_names)
+        self._state["hn"] = parse(
+            Path(model), net_name, start_node_names, end_node_names
+        )
         network = cut(Path(model), net_name, start_node_names, end_node_names)
         _, self._state["streams"], self._graph = network
         self._state["stage"] = "parsed"
@@ -87,7 +89,9 @@ class ClientRunner:
         for command, arguments in self._state["commands"]:
             for key in ("calibset_size", "dataset_size"):
                 if int(arguments.get(key, 0)) > n_windows:
-                    raise ClientRunnerError(f"{command}: {key} is over the {n_windows} entries")
+                    raise ClientRunnerError(
+                        f"{command}: {key} is over the {n_windows} entries"
+                    )
         _say("[info] Starting Quantization-Aware Fine-Tuning")
         _maybe_fail("optimize")
         outputs = [name for name in self._layers() if fnmatch(name, "*/output_layer*")]
@@ -116,12 +120,16 @@ class ClientRunner:
         _maybe_fail(f"save-{stage}", Path(har_path))
         with zipfile.ZipFile(har_path, "w") as archive:
             info = zipfile.ZipInfo("state.json")
-            archive.writestr(info, json.dumps(self._state))  # the order of outputs means something
+            archive.writestr(
+                info, json.dumps(self._state)
+            )  # the order of outputs means something
             archive.writestr(zipfile.ZipInfo("graph.onnx"), self._graph)
 
     def _expect(self, stage: str) -> None:
         if self._state["stage"] != stage:
-            raise ClientRunnerError(f"network is {self._state['stage']}, expected {stage}")
+            raise ClientRunnerError(
+                f"network is {self._state['stage']}, expected {stage}"
+            )
 
     def _layers(self) -> dict[str, Any]:
         return dict(self._state["hn"]["layers"])
@@ -135,14 +143,20 @@ class ClientRunner:
             for name, layer in self._layers().items()
             if layer["type"] == "input_layer"
         }
-        given = data if isinstance(data, dict) else dict.fromkeys(list(inputs)[:1], data)
+        given = (
+            data if isinstance(data, dict) else dict.fromkeys(list(inputs)[:1], data)
+        )
         if set(given) != set(inputs):
-            raise ClientRunnerError(f"calibration for {set(given)}, inputs are {set(inputs)}")
+            raise ClientRunnerError(
+                f"calibration for {set(given)}, inputs are {set(inputs)}"
+            )
         for name, array in given.items():
             if not isinstance(array, np.ndarray) or array.dtype != np.float32:
                 raise ClientRunnerError(f"{name} is no float32 array")
             if array.shape[1:] != inputs[name]:
-                raise ClientRunnerError(f"{name} is {array.shape}, expected {inputs[name]}")
+                raise ClientRunnerError(
+                    f"{name} is {array.shape}, expected {inputs[name]}"
+                )
         return min(len(array) for array in given.values())
 
 

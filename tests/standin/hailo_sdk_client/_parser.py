@@ -9,12 +9,18 @@ from typing import Any
 import onnx
 from onnx import shape_inference
 
-_KINDS = {"Softmax": "softmax", "LayerNormalization": "normalization", "ReduceMean": "reduce_mean"}
+_KINDS = {
+    "Softmax": "softmax",
+    "LayerNormalization": "normalization",
+    "ReduceMean": "reduce_mean",
+}
 
 
 def parse(path: Path, net: str, starts: list[str], ends: list[str]) -> dict[str, Any]:
     """The part of the graph from `starts` to `ends`."""
-    model = shape_inference.infer_shapes(onnx.load(path), strict_mode=True, data_prop=True)
+    model = shape_inference.infer_shapes(
+        onnx.load(path), strict_mode=True, data_prop=True
+    )
     graph = model.graph
     nodes = {node.name: node for node in graph.node}
     weights = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
@@ -22,11 +28,16 @@ def parse(path: Path, net: str, starts: list[str], ends: list[str]) -> dict[str,
         value.name: [axis.dim_value for axis in value.type.tensor_type.shape.dim]
         for value in (*graph.input, *graph.output, *graph.value_info)
     }
-    entries = [_entry(name, nodes, [value.name for value in graph.input]) for name in starts]
+    entries = [
+        _entry(name, nodes, [value.name for value in graph.input]) for name in starts
+    ]
     layers: dict[str, dict[str, Any]] = {}
     for i, value in enumerate(entries):
         shape = _on_chip(shapes[value])
-        layers[f"{net}/input_layer{i + 1}"] = {"type": "input_layer", "output_shapes": [shape]}
+        layers[f"{net}/input_layer{i + 1}"] = {
+            "type": "input_layer",
+            "output_shapes": [shape],
+        }
     counts: Counter[str] = Counter()
     reached = set(entries)
     for node in graph.node:
@@ -55,7 +66,9 @@ def _on_chip(shape: list[int]) -> list[int]:
     return [-1, 1, shape[1], shape[2]]
 
 
-def _layer(node: Any, dynamic: list[str], weights: dict[str, Any]) -> tuple[str | None, Any]:
+def _layer(
+    node: Any, dynamic: list[str], weights: dict[str, Any]
+) -> tuple[str | None, Any]:
     if node.op_type == "Conv":
         n_out, n_in, height, width = weights[node.input[1]]
         return "conv", {"kernel_shape": [height, width, n_in, n_out]}

@@ -27,7 +27,9 @@ def decoded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: Asked) -> De
             said = files.enter_context((tmp_path / "said").open("w+"))
             patch.setattr(sys, "stdin", files.enter_context(path.open()))
             patch.setattr(sys, "stdout", said)
-            patch.setattr(sys, "stderr", files.enter_context((tmp_path / "printed").open("w+")))
+            patch.setattr(
+                sys, "stderr", files.enter_context((tmp_path / "printed").open("w+"))
+            )
             patch.setattr(sys, "argv", ["decode.py", str(PATIENCE_S)])
             decode.main()
             os.write(said.fileno(), b"what libsndfile prints")

@@ -91,7 +91,9 @@ class Stand:
         self.track.duration = self.track.time_base = self.track.start_time = None
         self.track.metadata = {}
         streams = Streams(audio=[self.track], video=[])
-        self.container = Made(duration=None, start_time=None, streams=streams, decode=self._decode)
+        self.container = Made(
+            duration=None, start_time=None, streams=streams, decode=self._decode
+        )
         self.container.format = Made(name="mov,mp4,m4a,3gp,3g2,mj2")
         self._blocks = blocks
         patch.setitem(sys.modules, "av", self)
@@ -104,7 +106,9 @@ class Stand:
         kind = Made(name="flt")
         for block in self._blocks:
             frame = Made(format=kind, layout=kind, sample_rate=16_000)
-            yield Made(**vars(frame), samples=len(block) // 4, planes=[block + b"padding"])
+            yield Made(
+                **vars(frame), samples=len(block) // 4, planes=[block + b"padding"]
+            )
 
     def AudioResampler(self, **_: object) -> Any:  # noqa: N802 - PyAV's name
         return Made(resample=lambda frame: [frame])

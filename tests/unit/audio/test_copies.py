@@ -88,7 +88,9 @@ def test_64_mib_may_have_the_last_of_a_disk(disk: Made) -> None:
         append(Long(64 << 20), iter([b"x"]))
 
 
-def test_where_to_free_space_is_told(disk: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_to_free_space_is_told(
+    disk: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     disk.f_bavail = 0
     for folder, place in (("/somewhere", "/somewhere"), (None, "the temporary folder")):
         monkeypatch.setattr(tempfile, "tempdir", folder)

@@ -17,7 +17,15 @@ import pytest
 import soundfile
 from numpy.typing import NDArray
 
-from tests.unit.audio.decoder import PATIENCE_S, Asked, Decode, Stand, messages, refused, sound
+from tests.unit.audio.decoder import (
+    PATIENCE_S,
+    Asked,
+    Decode,
+    Stand,
+    messages,
+    refused,
+    sound,
+)
 from tests.unit.sounds import tone, write
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.audio.stream import ChannelOf
@@ -28,7 +36,11 @@ NOISE = np.random.default_rng(3).uniform(-0.5, 0.5, (1001, 8)).astype(np.float32
 
 
 def encoded(
-    path: Path, codec: str, samples: NDArray[np.float32], layout: str, rate_hz: int = 16_000
+    path: Path,
+    codec: str,
+    samples: NDArray[np.float32],
+    layout: str,
+    rate_hz: int = 16_000,
 ) -> Path:
     """A file by FFmpeg."""
     av = pytest.importorskip("av", reason="needs the media extra")
@@ -36,7 +48,9 @@ def encoded(
         container.metadata["title"] = "twenty to ten"
         stream = container.add_stream(codec, rate=rate_hz, layout=layout)
         fit = av.AudioResampler(format=stream.format.name, layout=layout, rate=rate_hz)
-        frame = av.AudioFrame.from_ndarray(samples.reshape(1, -1), format="flt", layout=layout)
+        frame = av.AudioFrame.from_ndarray(
+            samples.reshape(1, -1), format="flt", layout=layout
+        )
         frame.sample_rate, frame.pts = rate_hz, 0
         packets = [packet for f in fit.resample(frame) for packet in stream.encode(f)]
         container.mux(packets + stream.encode(None))
@@ -109,8 +123,12 @@ def test_parts_of_other_channels_and_rates_come_as_first_ones(
         assert (np.abs(np.fft.rfft(part, axis=0)).argmax(axis=0) * 5 == 440).all()
 
 
-def test_an_index_at_the_end_of_a_long_file_is_found(tmp_path: Path, decoded: Decode) -> None:
-    samples = np.random.default_rng(9).uniform(-0.5, 0.5, (100_000, 1)).astype(np.float32)
+def test_an_index_at_the_end_of_a_long_file_is_found(
+    tmp_path: Path, decoded: Decode
+) -> None:
+    samples = (
+        np.random.default_rng(9).uniform(-0.5, 0.5, (100_000, 1)).astype(np.float32)
+    )
     path = encoded(tmp_path / "a.m4a", "alac", samples, "mono")
     assert path.read_bytes().index(b"moov") > 128 << 10
     header, heard = sound(decoded(path))
@@ -138,11 +156,16 @@ def test_tags_that_are_no_text_change_nothing(tmp_path: Path, decoded: Decode) -
     np.testing.assert_array_equal(sound(decoded(path))[1], NOISE[:, :1])
 
 
-def test_a_refusal_has_the_short_words_of_both_libraries(tmp_path: Path, decoded: Decode) -> None:
+def test_a_refusal_has_the_short_words_of_both_libraries(
+    tmp_path: Path, decoded: Decode
+) -> None:
     pytest.importorskip("av", reason="needs the media extra")
     (tmp_path / "a").write_text("hello " * 100)
     refusal = refused(decoded(tmp_path / "a"))
-    assert [part.split(": ")[0] for part in refusal["why"].split("; ")] == ["FFmpeg", "libsndfile"]
+    assert [part.split(": ")[0] for part in refusal["why"].split("; ")] == [
+        "FFmpeg",
+        "libsndfile",
+    ]
     assert not refusal["lacks_ffmpeg"]
 
 
@@ -162,7 +185,9 @@ def test_libraries_that_are_missing_have_no_words(
     refusal: dict[str, object],
 ) -> None:
     monkeypatch.setitem(
-        sys.modules, "av", Made(__version__="19.0.2", open=raising(ValueError("broken")))
+        sys.modules,
+        "av",
+        Made(__version__="19.0.2", open=raising(ValueError("broken"))),
     )
     for name in missing:
         monkeypatch.setitem(sys.modules, name, None)
@@ -183,7 +208,10 @@ def raising(error: Exception) -> Callable[..., None]:
         (ValueError(" no such plane.\n"), "no such plane"),
         (ValueError(".hidden"), ".hidden"),
         (OSError(5, "Input/output error"), "Input/output error"),
-        (soundfile.LibsndfileError(2, "Error opening <object at 0x7f>: "), "System error"),
+        (
+            soundfile.LibsndfileError(2, "Error opening <object at 0x7f>: "),
+            "System error",
+        ),
         (AssertionError(), "AssertionError"),
     ],
 )
@@ -194,7 +222,9 @@ def test_what_a_library_raises_is_told_as_shortly_as_it_can(
     error: Exception,
     words: str,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "av", Made(__version__="19.0.2", open=raising(error)))
+    monkeypatch.setitem(
+        sys.modules, "av", Made(__version__="19.0.2", open=raising(error))
+    )
     monkeypatch.setitem(sys.modules, "soundfile", None)
     (tmp_path / "a").write_bytes(bytes(100))
     assert refused(decoded(tmp_path / "a"))["why"] == f"FFmpeg: {words}"
@@ -231,7 +261,9 @@ def test_the_first_track_that_can_be_read_is_taken(
     assert sound(decoded(tmp_path / "a"))[0][:2] == [16_000, 1]
     for tracks in ([], [unknown], [silent]):
         stand.container.streams.audio[:] = tracks
-        assert "FFmpeg: no readable audio track" in refused(decoded(tmp_path / "a"))["why"]
+        assert (
+            "FFmpeg: no readable audio track" in refused(decoded(tmp_path / "a"))["why"]
+        )
 
 
 def test_a_crash_costs_few_samples_and_no_message_is_small(
@@ -289,7 +321,10 @@ def test_ctrl_c_and_closed_readers_are_taken_as_meant(
 ) -> None:
     (tmp_path / "a").write_bytes(bytes(100))
     decoded(tmp_path / "a")
-    assert asked.signals == {signal.SIGINT: signal.SIG_IGN, signal.SIGPIPE: signal.SIG_DFL}
+    assert asked.signals == {
+        signal.SIGINT: signal.SIG_IGN,
+        signal.SIGPIPE: signal.SIG_DFL,
+    }
 
 
 @pytest.mark.parametrize(
@@ -302,7 +337,10 @@ def test_it_takes_a_gib_at_most_and_no_more_than_it_may(
     asked.hard = hard
     (tmp_path / "a").write_bytes(bytes(100))
     decoded(tmp_path / "a")
-    assert asked.limits == {resource.RLIMIT_DATA: (most, most), resource.RLIMIT_CORE: (0, 0)}
+    assert asked.limits == {
+        resource.RLIMIT_DATA: (most, most),
+        resource.RLIMIT_CORE: (0, 0),
+    }
 
 
 RATE_HZ = 48_000
@@ -332,10 +370,14 @@ def write_film(
     """Tracks of a tone, each in such seconds, beside pictures that begin at 0."""
     av = pytest.importorskip("av", reason="needs the media extra")
     with av.open(str(path), "w", options=options) as container:
-        streams = [container.add_stream(codec, rate=RATE_HZ, layout="mono") for _ in tracks]
+        streams = [
+            container.add_stream(codec, rate=RATE_HZ, layout="mono") for _ in tracks
+        ]
         packets = []
         if picture:
-            video = container.add_stream(picture, rate=10, width=64, height=48, pix_fmt="yuv420p")
+            video = container.add_stream(
+                picture, rate=10, width=64, height=48, pix_fmt="yuv420p"
+            )
             for index in range(round(10 * pictures_s)):
                 image = av.VideoFrame(64, 48, "yuv420p")
                 for plane in image.planes:
@@ -347,7 +389,9 @@ def write_film(
             for start_s, end_s in spans:
                 packets += muxed(av, stream, start_s, end_s)
             packets += stream.encode(None)
-        for packet in sorted(packets, key=lambda one: float((one.dts or 0) * one.time_base)):
+        for packet in sorted(
+            packets, key=lambda one: float((one.dts or 0) * one.time_base)
+        ):
             container.mux(packet)
     return path
 
@@ -355,14 +399,18 @@ def write_film(
 def muxed(av: Any, stream: Any, start_s: float, end_s: float) -> list[Any]:
     """Packets of a span."""
     samples = tone(RATE_HZ, end_s - start_s).astype(np.float32)
-    fit = av.AudioResampler(format=stream.format.name, layout="mono", rate=RATE_HZ, frame_size=960)
+    fit = av.AudioResampler(
+        format=stream.format.name, layout="mono", rate=RATE_HZ, frame_size=960
+    )
     packets: list[Any] = []
     for start in range(0, samples.size, FRAME):
         part = samples[None, start : start + FRAME]
         frame = av.AudioFrame.from_ndarray(part, format="flt", layout="mono")
         frame.sample_rate, frame.time_base = RATE_HZ, Fraction(1, RATE_HZ)
         frame.pts = round(start_s * RATE_HZ) + start
-        packets += [packet for one in fit.resample(frame) for packet in stream.encode(one)]
+        packets += [
+            packet for one in fit.resample(frame) for packet in stream.encode(one)
+        ]
     return packets
 
 
@@ -380,7 +428,11 @@ def near(*spans: tuple[float, float]) -> list[Any]:
 
 @pytest.mark.parametrize(("name", "codec", "picture"), FILMS)
 def test_late_track_keeps_its_times(
-    tmp_path: Path, name: str, codec: str, picture: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    name: str,
+    codec: str,
+    picture: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     path = write_film(tmp_path / name, codec, picture, [[(5.0, 8.0)]])
     audio = load_audio(path)
@@ -406,7 +458,11 @@ def test_track_later_than_ffmpeg_looks_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "codec", "picture"), FILMS[:4])
 def test_gap_in_a_track_is_silence(
-    tmp_path: Path, name: str, codec: str, picture: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    name: str,
+    codec: str,
+    picture: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     path = write_film(tmp_path / name, codec, picture, [[(0.0, 2.4), (5.04, 7.2)]])
     assert loud(load_audio(path)) == near((0.0, 2.4), (5.04, 7.2))
@@ -415,7 +471,11 @@ def test_gap_in_a_track_is_silence(
 
 @pytest.mark.parametrize(("name", "codec", "picture"), FILMS[:4])
 def test_longer_second_track_is_no_truncation(
-    tmp_path: Path, name: str, codec: str, picture: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    name: str,
+    codec: str,
+    picture: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     tracks = [[(0.0, 3.0)], [(0.0, 20.0)]]
     for pictures in (None, picture):
@@ -452,7 +512,14 @@ def frames(*times_s: float | None) -> list[Any]:
     kind = Made(name="flt")
     planes = [b"\1\0\0\0" * 16_000]
     return [
-        Made(format=kind, layout=kind, sample_rate=16_000, samples=16_000, planes=planes, time=time)
+        Made(
+            format=kind,
+            layout=kind,
+            sample_rate=16_000,
+            samples=16_000,
+            planes=planes,
+            time=time,
+        )
         for time in times_s
     ]
 
@@ -464,14 +531,22 @@ def frames(*times_s: float | None) -> list[Any]:
         (("mov", 0.0, 9.0), (0.0, 1.5, 2.5), (0, 1.5, 2.5)),
         (("mov", 3.0, 9.0), (3.0, 4.0, 6.0), (0, 1, 3)),
         (("mov", 0.0, 9.0), (0.0, None, 4.0), (0, 1, 4)),
-        (("mov", 0.0, 9.0), (0.0, 1.0, 0.0), (0, 1, 2)),  # what lies before is heard all the same
+        (
+            ("mov", 0.0, 9.0),
+            (0.0, 1.0, 0.0),
+            (0, 1, 2),
+        ),  # what lies before is heard all the same
         (("mov", 0.0, 9.0), (0.0, 1e9, 1e9 + 3), (0, 1, 4)),  # a broken timestamp
         (("mov", 0.0, 1e9), (0.0, 1e8), (0, 1)),
         (("mov", 0.0, None), (0.0, 4000.0), (0, 1)),
         (("mov", 0.0, None), (0.0, 30.0), (0, 30)),
         (("mov", None, 9.0), (0.0, 5.0), (0, 1)),  # no timestamps, but guesses
         (("mpegts", 9e4, 99.0), (9e4 + 12, 9e4 + 13), (12, 13)),
-        (("mpegts", 0.0, 99.0), (0.0, 10.0, 22.0, 29.0), (0, 10, 11, 18)),  # another clock
+        (
+            ("mpegts", 0.0, 99.0),
+            (0.0, 10.0, 22.0, 29.0),
+            (0, 10, 11, 18),
+        ),  # another clock
     ],
 )
 def test_timestamps_place_frames(
@@ -491,7 +566,9 @@ def test_timestamps_place_frames(
     stand.container.decode = lambda _: iter(frames(*times_s))
     _, samples = sound(decoded(tmp_path / "a"))
     steps = np.flatnonzero(np.diff(samples[:, 0] > 0, prepend=False, append=False))
-    expected = [edge for start in starts_s for edge in (start * 16_000, (start + 1) * 16_000)]
+    expected = [
+        edge for start in starts_s for edge in (start * 16_000, (start + 1) * 16_000)
+    ]
     assert samples.size == expected[-1]
     assert set(steps) <= {round(edge) for edge in expected}
     assert (samples > 0).sum() == 16_000 * len(times_s)
@@ -504,6 +581,10 @@ def test_broken_duration_tag_is_ignored(
     stand = Stand(monkeypatch)
     stand.container.format.name = "matroska,webm"
     stand.container.duration, stand.container.start_time = 9_000_000, 1_000_000
-    for tag, n_frames in (("00:00:05.5", 72_000), ("5.5", 128_000), ("99:00:00", 128_000)):
+    for tag, n_frames in (
+        ("00:00:05.5", 72_000),
+        ("5.5", 128_000),
+        ("99:00:00", 128_000),
+    ):
         stand.track.metadata = {"DURATION": tag}
         assert sound(decoded(tmp_path / "a"))[0] == [16_000, 1, n_frames]

@@ -29,7 +29,9 @@ def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "pipe"
 
 
-def feed(pipe: Path, content: bytes, *, leave: threading.Event | None = None) -> threading.Thread:
+def feed(
+    pipe: Path, content: bytes, *, leave: threading.Event | None = None
+) -> threading.Thread:
     """Write to a pipe as another program does, which leaves when it is told to."""
 
     def write_all() -> None:
@@ -58,7 +60,9 @@ def test_a_writer_that_stops_writing_is_given_up(pipe: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("suffix", ["wav", "mkv"])
-def test_what_comes_through_a_pipe_is_a_recording(pipe: Path, tmp_path: Path, suffix: str) -> None:
+def test_what_comes_through_a_pipe_is_a_recording(
+    pipe: Path, tmp_path: Path, suffix: str
+) -> None:
     whole = tmp_path / f"a.{suffix}"
     if suffix == "wav":
         write(whole, tone(16_000))
@@ -70,7 +74,9 @@ def test_what_comes_through_a_pipe_is_a_recording(pipe: Path, tmp_path: Path, su
 
 
 def test_channels_of_what_comes_once(pipe: Path, tmp_path: Path) -> None:
-    samples = np.random.default_rng(6).uniform(-0.5, 0.5, (16_000, 2)).astype(np.float32)
+    samples = (
+        np.random.default_rng(6).uniform(-0.5, 0.5, (16_000, 2)).astype(np.float32)
+    )
     content = write(tmp_path / "a.wav", samples, subtype="FLOAT").read_bytes()
     thread = feed(pipe, content)
     with split_channels(pipe) as channels:
@@ -159,7 +165,9 @@ def test_no_temporary_folder_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_full_temporary_folder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: io.FileIO("/dev/full", "r+b"))
+    monkeypatch.setattr(
+        tempfile, "TemporaryFile", lambda **_: io.FileIO("/dev/full", "r+b")
+    )
     monkeypatch.setattr(files, "SPARED_BYTES", 0)
     told = refusal(cast(BinaryIO, Endless()))
     assert "(No space left on device)" in told
@@ -209,7 +217,9 @@ def test_devices_without_an_end_are_refused(device: str) -> None:
         ("x" * 300, "cannot be opened (File name too long)"),
     ],
 )
-def test_names_are_shown_so_that_one_sees_them(tmp_path: Path, name: str, shown: str) -> None:
+def test_names_are_shown_so_that_one_sees_them(
+    tmp_path: Path, name: str, shown: str
+) -> None:
     path = f"{tmp_path}/{name}" if name else name
     assert shown in refusal(path)
 
@@ -277,7 +287,9 @@ def test_other_file_objects_are_read_from_their_own_position() -> None:
     source.read(2)
     with ExitStack() as resources:
         files_ = [open_file(source, "a", resources) for _ in range(2)]
-        left, right = (io.BufferedReader(cast(io.RawIOBase, file), 4) for file in files_)
+        left, right = (
+            io.BufferedReader(cast(io.RawIOBase, file), 4) for file in files_
+        )
         assert [left.read(3), right.read(2), left.read(9), right.read(9)] == [
             *(b"abc", b"ab", b"def", b"cdef")
         ]

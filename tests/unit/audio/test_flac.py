@@ -46,7 +46,9 @@ def encoded(n_piece: int, n_between: int = 1) -> bytes:
     return file.complete()
 
 
-@pytest.mark.parametrize(("n_piece", "n_between"), [(512, 1), (512, 7), (10_000, 1), (50_000, 2)])
+@pytest.mark.parametrize(
+    ("n_piece", "n_between"), [(512, 1), (512, 7), (10_000, 1), (50_000, 2)]
+)
 def test_what_was_added_can_be_read(n_piece: int, n_between: int) -> None:
     file = io.BytesIO(encoded(n_piece, n_between))
     info = soundfile.info(file)
@@ -74,7 +76,9 @@ def test_nothing_is_fresh_once_it_is_written() -> None:
         file.take()
         assert not file.flac.fresh
         file.flac.add(NOISE[:4_096])
-        assert 4_096 < len(file.flac.fresh) < 2 * 4_096 + 200, "noise of 16 bits, a block of it"
+        assert 4_096 < len(file.flac.fresh) < 2 * 4_096 + 200, (
+            "noise of 16 bits, a block of it"
+        )
     assert file.flac.patches == []
 
 
@@ -107,4 +111,6 @@ def test_the_date_is_when_it_began_to_a_millisecond(tmp_path: Path) -> None:
     (tmp_path / "a.flac").write_bytes(content)
     with soundfile.SoundFile(tmp_path / "a.flac") as file:
         assert before - 0.001 <= datetime.fromisoformat(file.date).timestamp() <= after
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", file.date)
+        assert re.fullmatch(
+            r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", file.date
+        )

@@ -84,7 +84,10 @@ def test_playlists_open_no_other_file(tmp_path: Path, content: str) -> None:
 
 
 def test_text_is_no_audio_for_ffmpeg_either(tmp_path: Path) -> None:
-    for name in ("a.txt", "a.wav"):  # By its extension the first could be a video of ANSI art.
+    for name in (
+        "a.txt",
+        "a.wav",
+    ):  # By its extension the first could be a video of ANSI art.
         (tmp_path / name).write_text("hello " * 5_000)
         assert "is not readable audio" in refusal(tmp_path / name)
 
@@ -114,7 +117,9 @@ def test_eight_channels_and_more(
         audio = np.concatenate(list(stream.blocks(16_000)))
     assert len(audio) / 16_000 == pytest.approx(3.0, abs=0.1)
     assert strongest_hz(audio) == 440
-    assert audio[16_000:32_000].std() > 0.3  # a channel for low sounds only may hold none
+    assert (
+        audio[16_000:32_000].std() > 0.3
+    )  # a channel for low sounds only may hold none
     assert strongest_hz(load_audio(ChannelOf(path, n_channels - 2))) == 440
 
 
@@ -128,8 +133,13 @@ def test_sixteen_channels(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layouts", [("stereo", "mono"), ("mono", "stereo")])
-def test_channels_that_change_in_the_middle(tmp_path: Path, layouts: tuple[str, str]) -> None:
-    parts = [write_media(tmp_path / f"{one}.aac", "aac", 16_000, layout=one) for one in layouts]
+def test_channels_that_change_in_the_middle(
+    tmp_path: Path, layouts: tuple[str, str]
+) -> None:
+    parts = [
+        write_media(tmp_path / f"{one}.aac", "aac", 16_000, layout=one)
+        for one in layouts
+    ]
     chained = tmp_path / "chained.aac"
     chained.write_bytes(b"".join(part.read_bytes() for part in parts))
     with open_audio(chained) as stream:
@@ -268,7 +278,9 @@ def test_a_file_that_is_left_early_leaves_no_process(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_readers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
     path = write_media(tmp_path / "a.m4a", "aac", 16_000)
-    samples = np.random.default_rng(5).uniform(-0.5, 0.5, (48_000, 2)).astype(np.float32)
+    samples = (
+        np.random.default_rng(5).uniform(-0.5, 0.5, (48_000, 2)).astype(np.float32)
+    )
     plain = write(tmp_path / "a.wav", samples, subtype="FLOAT")
     for whole in (path, plain):
         expected = load_audio(whole)
@@ -276,14 +288,20 @@ def test_two_readers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> No
             for file in (on_disk, io.BytesIO(whole.read_bytes())):
                 with open_audio(file) as left, open_audio(file) as right:
                     pairs = list(zip(left.blocks(777), right.blocks(777), strict=True))
-                np.testing.assert_array_equal(np.concatenate([a for a, _ in pairs]), expected)
-                np.testing.assert_array_equal(np.concatenate([b for _, b in pairs]), expected)
+                np.testing.assert_array_equal(
+                    np.concatenate([a for a, _ in pairs]), expected
+                )
+                np.testing.assert_array_equal(
+                    np.concatenate([b for _, b in pairs]), expected
+                )
 
 
 def test_no_process_to_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.m4a").write_bytes(bytes(100))
     monkeypatch.setattr("sys.executable", str(tmp_path / "nothing"))
-    assert "needs a process to be decoded in, and none can be had" in refusal(tmp_path / "a.m4a")
+    assert "needs a process to be decoded in, and none can be had" in refusal(
+        tmp_path / "a.m4a"
+    )
 
 
 def test_ctrl_c_is_not_for_the_decoder(
@@ -358,20 +376,30 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
         def start(said: bytes, code: int = 0) -> tuple[AudioReader, Process, ExitStack]:
             process, resources = Process(said, code), ExitStack()
             monkeypatch.setattr(subprocess, "Popen", process)
-            return open_foreign(cast(BinaryIO, file), "a.m4a", resources), process, resources
+            return (
+                open_foreign(cast(BinaryIO, file), "a.m4a", resources),
+                process,
+                resources,
+            )
 
         yield start
 
 
 def test_header_and_samples(opened: Any) -> None:
     reader, process, resources = opened(HEADER + b"".join(AUDIO) + message(b"E", b""))
-    assert (reader.sample_rate_hz, reader.n_channels, reader.n_frames) == (44_100, 2, None)
+    assert (reader.sample_rate_hz, reader.n_channels, reader.n_frames) == (
+        44_100,
+        2,
+        None,
+    )
     blocks = list(reader.blocks)
     assert [block.shape for block in blocks] == [(20, 2), (30, 2)]
     np.testing.assert_array_equal(np.concatenate(blocks), SAMPLES)
     assert process.events == []
     resources.close()
-    assert process.events == ["killed", "waited for"], "one that is not done would go on else"
+    assert process.events == ["killed", "waited for"], (
+        "one that is not done would go on else"
+    )
 
 
 def test_decoder_program_has_ten_seconds_for_a_sample(opened: Any) -> None:
@@ -413,7 +441,9 @@ def test_a_decoder_that_ends_anywhere_breaks_the_file_off_there(
             assert str(refused.value).startswith(f"a.m4a cannot be opened ({told})")
             continue
         blocks = opened(said[:cut], code)[0].blocks
-        for n_frames in [n for n, end in zip((20, 30), ends[1:], strict=True) if end <= cut]:
+        for n_frames in [
+            n for n, end in zip((20, 30), ends[1:], strict=True) if end <= cut
+        ]:
             assert len(next(blocks)) == n_frames
         with pytest.raises(BrokenOffError) as broken:
             next(blocks)

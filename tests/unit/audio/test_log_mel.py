@@ -42,10 +42,20 @@ def signal(kind: str, n_samples: int = 24_000) -> FloatArray:
     return signals[kind].astype(np.float32)
 
 
-KINDS = ["noise", "silence", "tone", "tone then hiss", "offset", "impulse", "beyond one"]
+KINDS = [
+    "noise",
+    "silence",
+    "tone",
+    "tone then hiss",
+    "offset",
+    "impulse",
+    "beyond one",
+]
 
 
-@pytest.mark.parametrize(("kind", "n_mels"), [*((kind, 80) for kind in KINDS), ("noise", 128)])
+@pytest.mark.parametrize(
+    ("kind", "n_mels"), [*((kind, 80) for kind in KINDS), ("noise", 128)]
+)
 def test_equals_the_formula_in_double(kind: str, n_mels: int) -> None:
     audio = signal(kind)
     difference = np.abs(log_mel(audio, n_mels) - formula(audio, n_mels)).max()
@@ -126,8 +136,16 @@ def test_other_arrays_are_refused(audio: FloatArray, words: str) -> None:
 
 # (row, first bin, last bin, largest weight) of the filterbanks that OpenAI publishes as float32.
 PUBLISHED = {
-    80: [(0, 1, 1, 0.024862595), (40, 42, 44, 0.014735566), (79, 186, 199, 0.0031647119)],
-    128: [(1, 1, 1, 0.030392565), (64, 42, 43, 0.018091518), (127, 191, 199, 0.0050416016)],
+    80: [
+        (0, 1, 1, 0.024862595),
+        (40, 42, 44, 0.014735566),
+        (79, 186, 199, 0.0031647119),
+    ],
+    128: [
+        (1, 1, 1, 0.030392565),
+        (64, 42, 43, 0.018091518),
+        (127, 191, 199, 0.0050416016),
+    ],
 }
 
 

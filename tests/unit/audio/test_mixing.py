@@ -23,7 +23,9 @@ def mix_blocks(*channels: FloatArray) -> FloatArray:
     mixer = ChannelMixer("a.wav")
     samples = np.stack(channels, axis=1)
     starts = range(0, len(samples), 8192)
-    return np.concatenate([mixer.mix(samples[start : start + 8192]) for start in starts])
+    return np.concatenate(
+        [mixer.mix(samples[start : start + 8192]) for start in starts]
+    )
 
 
 @pytest.mark.parametrize("gain", [-1.0, -0.9, -0.75])

@@ -29,9 +29,30 @@ MPEG = [b"ID3\x03", *(bytes([0xFF, second]) for second in range(0xE0, 0x100))]
 PLAIN = [b"RIFF", b"RIFX", b"RF64", b"riff", b"fLaC", b"OggS", b".snd"]
 FORMS = [b"FORM\x12\x34\x56\x78" + kind for kind in (b"AIFF", b"AIFC")]
 OTHERS = [
-    *(b"caff", b"\0\0\0\x18ftypM4A ", b"\x1aE\xdf\xa3", b"ID", b"ID4", b"\xff", b"\xff\xdf"),
-    *(b"\xfe\xe0", b"\0\xff\xfb", b"FORM\x12\x34\x56\x788SVX", b"CAT \x12\x34\x56\x78AIFF"),
-    *(b"FORMAIFF", b"FORM\x12\x34\x56\x78", b"12345678RIFF", b"rifx", b"\0fLaC", b"snd", b"zz"),
+    *(
+        b"caff",
+        b"\0\0\0\x18ftypM4A ",
+        b"\x1aE\xdf\xa3",
+        b"ID",
+        b"ID4",
+        b"\xff",
+        b"\xff\xdf",
+    ),
+    *(
+        b"\xfe\xe0",
+        b"\0\xff\xfb",
+        b"FORM\x12\x34\x56\x788SVX",
+        b"CAT \x12\x34\x56\x78AIFF",
+    ),
+    *(
+        b"FORMAIFF",
+        b"FORM\x12\x34\x56\x78",
+        b"12345678RIFF",
+        b"rifx",
+        b"\0fLaC",
+        b"snd",
+        b"zz",
+    ),
 ]
 
 
@@ -46,7 +67,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
         raise soundfile.LibsndfileError(1)
 
     monkeypatch.setattr(soundfile, "SoundFile", open_it)
-    monkeypatch.setattr(readers, "open_foreign", lambda file, label, _: (file.tell(), label))
+    monkeypatch.setattr(
+        readers, "open_foreign", lambda file, label, _: (file.tell(), label)
+    )
     return calls
 
 
@@ -88,7 +111,9 @@ def test_plain_formats_need_no_other_process(
     for source in (path, io.BytesIO(path.read_bytes())):
         heard = load_audio(source)
         assert heard.shape == (8_000,)
-        np.testing.assert_allclose(heard[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=0.05)
+        np.testing.assert_allclose(
+            heard[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=0.05
+        )
 
 
 def descriptors() -> int:
@@ -96,7 +121,9 @@ def descriptors() -> int:
 
 
 @pytest.mark.parametrize("suffix", ["wav", "mp3"])
-def test_what_was_opened_is_closed_and_what_is_callers_is_not(tmp_path: Path, suffix: str) -> None:
+def test_what_was_opened_is_closed_and_what_is_callers_is_not(
+    tmp_path: Path, suffix: str
+) -> None:
     path = write(tmp_path / f"a.{suffix}", tone(16_000, 0.5))
     load_audio(path)
     before = descriptors()
@@ -122,7 +149,9 @@ def test_a_reader_that_is_closed_leaves_the_file_open(tmp_path: Path) -> None:
                 assert sum(len(block) for block in read.blocks) == 8_000
 
 
-@pytest.mark.parametrize(("suffix", "cut"), [("flac", 0.5), ("flac", 0.9), ("mp3", 0.5)])
+@pytest.mark.parametrize(
+    ("suffix", "cut"), [("flac", 0.5), ("flac", 0.9), ("mp3", 0.5)]
+)
 def test_a_broken_file_gives_each_sample_once_and_in_its_place(
     tmp_path: Path, suffix: str, cut: float
 ) -> None:
@@ -137,7 +166,11 @@ def test_a_broken_file_gives_each_sample_once_and_in_its_place(
 
 
 def test_a_file_with_a_single_sample_in_a_last_block_has_it(tmp_path: Path) -> None:
-    samples = np.random.default_rng(1).uniform(-0.5, 0.5, (2 * 8_192 + 1, 1)).astype(np.float32)
+    samples = (
+        np.random.default_rng(1)
+        .uniform(-0.5, 0.5, (2 * 8_192 + 1, 1))
+        .astype(np.float32)
+    )
     path = write(tmp_path / "a.wav", samples, subtype="FLOAT")
     np.testing.assert_array_equal(load_audio(path), samples[:, 0])
     path = write(tmp_path / "one.wav", samples[:1], subtype="FLOAT")
@@ -190,7 +223,11 @@ def test_samples_in_memory_are_not_copied() -> None:
 
 
 def test_samples_of_other_shapes_and_kinds_are_refused() -> None:
-    for samples in (np.zeros((), np.float32), np.zeros((5, 1), np.float32), np.zeros(5, np.int16)):
+    for samples in (
+        np.zeros((), np.float32),
+        np.zeros((5, 1), np.float32),
+        np.zeros(5, np.int16),
+    ):
         assert f"array has shape {samples.shape} and dtype" in refusal(samples)
 
 
@@ -198,10 +235,14 @@ RATE_HZ = 16_000
 TAGS = b"LIST" + struct.pack("<I", 16) + b"INFOICMT" + struct.pack("<I", 4) + b"abc\0"
 
 
-def content(length: int | None, *, riff: int | None = None, before: bytes = b"") -> bytes:
+def content(
+    length: int | None, *, riff: int | None = None, before: bytes = b""
+) -> bytes:
     """A WAV file of half a second with such lengths in its header; `None` leaves the right one."""
     written = io.BytesIO()
-    soundfile.write(written, tone(RATE_HZ, 0.5), RATE_HZ, format="WAV", subtype="PCM_16")
+    soundfile.write(
+        written, tone(RATE_HZ, 0.5), RATE_HZ, format="WAV", subtype="PCM_16"
+    )
     raw = bytearray(written.getvalue())
     at = raw.index(b"data")
     if length is not None:
@@ -244,9 +285,14 @@ def test_a_length_beyond_the_end_is_up_to_the_end(length: int) -> None:
 
 
 @pytest.mark.parametrize("before", [b"", TAGS])
-@pytest.mark.parametrize("kind", [{}, {"format": "RF64"}, {"format": "WAVEX"}, {"subtype": "ULAW"}])
+@pytest.mark.parametrize(
+    "kind", [{}, {"format": "RF64"}, {"format": "WAVEX"}, {"subtype": "ULAW"}]
+)
 def test_half_a_file_warns(
-    before: bytes, kind: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    before: bytes,
+    kind: dict[str, str],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     written = io.BytesIO()
     options = {"format": "WAV", "subtype": "PCM_16", **kind}
@@ -258,7 +304,9 @@ def test_half_a_file_warns(
     (tmp_path / "a.wav").write_bytes(raw[: len(raw) // 2])
     with open_audio(tmp_path / "a.wav") as stream:
         assert stream.duration_s == 4.0
-        assert sum(map(len, stream.blocks(RATE_HZ))) == pytest.approx(2 * RATE_HZ, abs=100)
+        assert sum(map(len, stream.blocks(RATE_HZ))) == pytest.approx(
+            2 * RATE_HZ, abs=100
+        )
     assert "a.wav breaks off after 2.0 s of 4.0 s (truncated)" in caplog.text
 
 
@@ -278,7 +326,9 @@ def test_header_of_half_the_samples_reads_all_and_warns(
     assert "2.0 s" in caplog.text
 
 
-def test_header_of_all_samples_leaves_long_tags_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_header_of_all_samples_leaves_long_tags_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     pictures = b"id3 " + struct.pack("<I", 400_001) + bytes(400_002)
     for behind in (pictures, pictures[:-1], TAGS + pictures):
         np.testing.assert_array_equal(
@@ -288,7 +338,9 @@ def test_header_of_all_samples_leaves_long_tags_out(caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.parametrize("length", [0, 0x7FFFF000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
-def test_lengths_of_streams_promise_nothing(length: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_lengths_of_streams_promise_nothing(
+    length: int, caplog: pytest.LogCaptureFixture
+) -> None:
     with open_audio(io.BytesIO(content(length))) as stream:
         assert sum(map(len, stream.blocks(RATE_HZ))) == RATE_HZ // 2
     assert not caplog.text
@@ -322,7 +374,9 @@ def test_a_length_that_is_right_leaves_out_what_stands_behind(before: bytes) -> 
 def test_64_kib_of_chunks_before_the_samples_are_looked_at() -> None:
     def with_data_at(place: int) -> io.BytesIO:
         size = place - WHOLE.index(b"data") - 8
-        return io.BytesIO(content(0, before=b"junk" + struct.pack("<I", size) + bytes(size)))
+        return io.BytesIO(
+            content(0, before=b"junk" + struct.pack("<I", size) + bytes(size))
+        )
 
     assert load_audio(with_data_at((64 << 10) - 2)).size == RATE_HZ // 2
     with pytest.raises(AudioError, match="no samples"):
@@ -330,7 +384,9 @@ def test_64_kib_of_chunks_before_the_samples_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("n_bytes", [1, 2, 3, 5, 7, 64])
-def test_the_length_is_another_however_it_is_read(place_of: PlaceOf, n_bytes: int) -> None:
+def test_the_length_is_another_however_it_is_read(
+    place_of: PlaceOf, n_bytes: int
+) -> None:
     """And all other bytes are those of the file."""
     at = WHOLE.index(b"data") + 4
     wanted = WHOLE[:at] + b"\xff" * 4 + WHOLE[at + 4 :]
@@ -386,9 +442,17 @@ def test_empty(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "suffix",
-    ["wav", *(pytest.param(name, marks=pytest.mark.slow) for name in ("flac", "ogg", "mp3"))],
+    [
+        "wav",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("flac", "ogg", "mp3")
+        ),
+    ],
 )
-def test_truncated_header(tmp_path: Path, suffix: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_truncated_header(
+    tmp_path: Path, suffix: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     whole = write(tmp_path / f"whole.{suffix}", tone(16_000)).read_bytes()
     path = tmp_path / f"a.{suffix}"
     path.write_bytes(whole[:20])
@@ -405,7 +469,9 @@ def test_truncated_header(tmp_path: Path, suffix: str, capfd: pytest.CaptureFixt
         pytest.param(b"\0", marks=pytest.mark.slow),
     ],
 )
-def test_not_audio(tmp_path: Path, start: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+def test_not_audio(
+    tmp_path: Path, start: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.bin"
     noise = np.random.default_rng(2).integers(0, 128, 100_000, dtype=np.uint8)
     path.write_bytes(start + noise.tobytes())
@@ -481,7 +547,9 @@ def test_half_a_file_gives_what_is_there_and_a_warning(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_whole_file_warns_of_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_whole_file_warns_of_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     for suffix in ("wav", "flac", "ogg", "mp3"):
         load_audio(write(tmp_path / f"a.{suffix}", noisy_speech(2.0), 44_100))
     assert caplog.text == ""
@@ -550,7 +618,10 @@ def test_three_hours_take_no_more_memory_than_ten_seconds(tmp_path: Path) -> Non
 
 def test_importing_audio_loads_no_codec() -> None:
     code = (
-        "import sys, whisper_hailo.audio; print(*{'soundfile', 'soxr', 'av'} & sys.modules.keys())"
+        "import sys, whisper_hailo.audio; "
+        "print(*{'soundfile', 'soxr', 'av'} & sys.modules.keys())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == ""

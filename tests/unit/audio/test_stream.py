@@ -48,7 +48,9 @@ DATA = Path(__file__).parents[2] / "data"
         ("mp3", {"format": "MP3", "subtype": "MPEG_LAYER_III"}, 0.99),
     ],
 )
-def test_formats(tmp_path: Path, suffix: str, kwargs: dict[str, str], closeness: float) -> None:
+def test_formats(
+    tmp_path: Path, suffix: str, kwargs: dict[str, str], closeness: float
+) -> None:
     path = write(tmp_path / f"a.{suffix}", tone(16_000), **kwargs)
     audio = load_audio(path)
     assert audio.dtype == np.float32
@@ -56,16 +58,22 @@ def test_formats(tmp_path: Path, suffix: str, kwargs: dict[str, str], closeness:
     assert similarity(audio, tone(16_000)) > closeness
 
 
-@pytest.mark.parametrize("rate_hz", [8_000, 11_025, 22_050, 44_100, 48_000, 96_000, 192_000])
+@pytest.mark.parametrize(
+    "rate_hz", [8_000, 11_025, 22_050, 44_100, 48_000, 96_000, 192_000]
+)
 def test_rates(tmp_path: Path, rate_hz: int) -> None:
-    audio = load_audio(write(tmp_path / "a.wav", tone(rate_hz, 0.5), rate_hz, subtype="FLOAT"))
+    audio = load_audio(
+        write(tmp_path / "a.wav", tone(rate_hz, 0.5), rate_hz, subtype="FLOAT")
+    )
     assert abs(len(audio) - 8_000) <= 1
     middle = slice(1_000, 7_000)  # The resampler's filter rings at both ends.
     assert np.abs(audio[middle] - tone(16_000, 0.5)[middle]).max() < 1e-3
 
 
 def test_resampling_keeps_what_is_too_high_out(tmp_path: Path) -> None:
-    audio = load_audio(write(tmp_path / "a.wav", tone(48_000, 0.5, hz=12_000.0), 48_000))
+    audio = load_audio(
+        write(tmp_path / "a.wav", tone(48_000, 0.5, hz=12_000.0), 48_000)
+    )
     assert np.abs(audio[1_000:7_000]).max() < 1e-3
 
 
@@ -96,7 +104,9 @@ def test_no_empty_block_at_the_end(tmp_path: Path) -> None:
 def test_block_size_does_not_change_the_samples(tmp_path: Path) -> None:
     path = write(tmp_path / "a.flac", tone(44_100, 1.3), 44_100)
     with open_audio(path) as stream:
-        np.testing.assert_array_equal(np.concatenate(list(stream.blocks(777))), load_audio(path))
+        np.testing.assert_array_equal(
+            np.concatenate(list(stream.blocks(777))), load_audio(path)
+        )
 
 
 @pytest.mark.parametrize("suffix", ["wav", "flac", "ogg", "mp3"])
@@ -226,7 +236,9 @@ def test_the_loudest_samples_are_32_bit_numbers() -> None:
     """Of programs that leave integers in float files."""
     block, louder = zeros(8, 2), np.nextafter(np.float32(2.0**31), np.float32(np.inf))
     block[3] = [2.0**31, -(2.0**31)]
-    expected = np.where(np.arange(8) == 3, 2.0**31, 0.0)  # they cancel: the first one is taken
+    expected = np.where(
+        np.arange(8) == 3, 2.0**31, 0.0
+    )  # they cancel: the first one is taken
     np.testing.assert_array_equal(heard(block, n_channels=2), expected)
     for value in (louder, -louder, np.float32(np.nan)):
         block[5] = [2.0**31, value]
@@ -240,21 +252,37 @@ def test_the_loudest_samples_are_32_bit_numbers() -> None:
     [
         (8_000, 16_000, "", ""),  # half a second is an estimate's error
         (7_999, 16_000, "", "a.wav breaks off after 0.5 s of 1.0 s (truncated);"),
-        (15_999, 16_000, "no plane", "a.wav breaks off after 1.0 s of 1.0 s (no plane);"),
-        (16_000, None, "no plane", "a.wav breaks off after 1.0 s (no plane); what came before"),
+        (
+            15_999,
+            16_000,
+            "no plane",
+            "a.wav breaks off after 1.0 s of 1.0 s (no plane);",
+        ),
+        (
+            16_000,
+            None,
+            "no plane",
+            "a.wav breaks off after 1.0 s (no plane); what came before",
+        ),
         (20_000, 16_000, "", ""),
         (16_000, None, "", ""),
     ],
 )
 def test_what_breaks_off_is_used_and_told(
-    caplog: pytest.LogCaptureFixture, n_frames: int, n_said: int | None, broken: str, told: str
+    caplog: pytest.LogCaptureFixture,
+    n_frames: int,
+    n_said: int | None,
+    broken: str,
+    told: str,
 ) -> None:
     with caplog.at_level(logging.WARNING):
         assert heard(zeros(n_frames), n_frames=n_said, broken=broken).size == n_frames
     assert caplog.messages == [] if not told else caplog.messages[0].startswith(told)
 
 
-def test_a_single_sample_before_a_break_is_used(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_single_sample_before_a_break_is_used(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     assert heard(zeros(1), broken="no plane").size == 1
     assert "(no plane)" in caplog.text
 
@@ -266,7 +294,9 @@ def test_nothing_that_can_be_decoded_is_told_with_its_reason() -> None:
 
 def test_less_than_a_sample_of_ours_is_one() -> None:
     """Five at 768 kHz last a tenth of one."""
-    np.testing.assert_array_equal(heard(np.full((5, 1), 0.25), sample_rate_hz=768_000), [0.25])
+    np.testing.assert_array_equal(
+        heard(np.full((5, 1), 0.25), sample_rate_hz=768_000), [0.25]
+    )
     np.testing.assert_array_equal(heard(np.full((1, 1), 0.25)), [0.25])
 
 
@@ -276,12 +306,18 @@ def test_nothing_is_heard_of_where_a_block_ends(rate_hz: int) -> None:
     whole = heard(sound, sample_rate_hz=rate_hz)
     cut = heard(*np.array_split(sound, 7), sample_rate_hz=rate_hz)
     np.testing.assert_allclose(cut, whole, atol=1e-6)
-    np.testing.assert_allclose(whole[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4)
+    np.testing.assert_allclose(
+        whole[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("n_channels", [1, 2, 8])
 def test_a_channel_that_there_is_not(tmp_path: Path, n_channels: int) -> None:
-    samples = np.random.default_rng(1).uniform(-0.5, 0.5, (100, n_channels)).astype(np.float32)
+    samples = (
+        np.random.default_rng(1)
+        .uniform(-0.5, 0.5, (100, n_channels))
+        .astype(np.float32)
+    )
     path = write(tmp_path / "a.wav", samples, subtype="FLOAT")
     np.testing.assert_array_equal(
         load_audio(ChannelOf(path, n_channels - 1)), samples[:, n_channels - 1]
@@ -325,7 +361,9 @@ def test_samples_of_another_rate_last_as_long() -> None:
         assert opened.duration_s == 0.5
         sound = np.concatenate(list(opened.blocks(16_000)))
     assert sound.size == 8_000
-    np.testing.assert_allclose(sound[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4)
+    np.testing.assert_allclose(
+        sound[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("source", [None, 3, ["a.wav"], b"RIFF"])
@@ -335,7 +373,9 @@ def test_what_is_no_source_is_told(source: Any) -> None:
 
 def resampled(audio: FloatArray, rate_hz: int, n_piece: int) -> FloatArray:
     resampler = Resampler(rate_hz)
-    pieces = [resampler.push(audio[at : at + n_piece]) for at in range(0, audio.size, n_piece)]
+    pieces = [
+        resampler.push(audio[at : at + n_piece]) for at in range(0, audio.size, n_piece)
+    ]
     return np.concatenate([*pieces, resampler.finish()])
 
 
@@ -345,7 +385,9 @@ def test_pieces_are_heard_as_one_sound(rate_hz: int, n_piece: int) -> None:
     heard = resampled(tone(rate_hz, 0.5).astype(np.float32), rate_hz, n_piece)
     assert heard.dtype == np.float32
     assert abs(heard.size - 8_000) <= 1
-    np.testing.assert_allclose(heard[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4)
+    np.testing.assert_allclose(
+        heard[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4
+    )
 
 
 def test_it_filters_as_well_as_soxr_can_in_its_high_quality() -> None:
@@ -381,7 +423,9 @@ def said(start_s: float, end_s: float, text: str) -> Segment:
     return Segment(start_s, end_s, text, (), -0.1, 0.0)
 
 
-def transcript(*segments: Segment, duration_s: float = 9.0, ms: float = 5.0) -> Transcript:
+def transcript(
+    *segments: Segment, duration_s: float = 9.0, ms: float = 5.0
+) -> Transcript:
     return Transcript(
         audio="call.wav",
         duration_s=duration_s,
@@ -395,7 +439,9 @@ def transcript(*segments: Segment, duration_s: float = 9.0, ms: float = 5.0) -> 
 
 def test_speakers_take_turns_in_order_of_time() -> None:
     caller = transcript(said(0.0, 1.0, "hello"), said(4.0, 5.0, "fine"), duration_s=5.0)
-    callee = transcript(said(2.0, 3.0, "how are you"), said(4.0, 4.5, "ah"), duration_s=9.5, ms=7.0)
+    callee = transcript(
+        said(2.0, 3.0, "how are you"), said(4.0, 4.5, "ah"), duration_s=9.5, ms=7.0
+    )
     both = merge_channels([caller, callee])
     assert [(one.text, one.speaker) for one in both.segments] == [
         ("hello", 0),
@@ -412,15 +458,25 @@ def test_what_begins_first_comes_first_however_long_it_goes_on() -> None:
     caller = transcript(said(1.0, 8.0, "once upon a time"), said(8.5, 9.0, "the end"))
     callee = transcript(said(0.5, 0.7, "go on"), said(3.0, 3.2, "mhm"))
     both = merge_channels([caller, callee])
-    assert [one.text for one in both.segments] == ["go on", "once upon a time", "mhm", "the end"]
+    assert [one.text for one in both.segments] == [
+        "go on",
+        "once upon a time",
+        "mhm",
+        "the end",
+    ]
 
 
 def test_any_number_of_channels_is_one_recording() -> None:
     parts = [
-        transcript(said(at, at + 1.0, "a"), duration_s=at + 1, ms=at) for at in (1.0, 2.0, 4.0)
+        transcript(said(at, at + 1.0, "a"), duration_s=at + 1, ms=at)
+        for at in (1.0, 2.0, 4.0)
     ]
     whole = merge_channels(parts)
-    assert [(one.start_s, one.speaker) for one in whole.segments] == [(1.0, 0), (2.0, 1), (4.0, 2)]
+    assert [(one.start_s, one.speaker) for one in whole.segments] == [
+        (1.0, 0),
+        (2.0, 1),
+        (4.0, 2),
+    ]
     assert whole.duration_s == 5.0
     assert (whole.timings.decode_ms, whole.timings.total_ms) == (7.0, 14.0)
 
@@ -430,7 +486,9 @@ def test_what_is_said_of_whole_file_is_said_by_its_first_channel() -> None:
     second = replace(first, language="de", timings=Timings(load_ms=3.0, mel_ms=1.0))
     both = merge_channels([first, second])
     assert (both.audio, both.language, both.settings) == ("call.wav", "en", SETTINGS)
-    assert both.timings == Timings(load_ms=100.0, mel_ms=1.0, decode_ms=5.0, total_ms=10.0)
+    assert both.timings == Timings(
+        load_ms=100.0, mel_ms=1.0, decode_ms=5.0, total_ms=10.0
+    )
     alone = merge_channels([first])
     assert alone == replace(first, segments=(replace(first.segments[0], speaker=0),))
 
@@ -441,11 +499,15 @@ def test_each_channel_is_its_own_sound() -> None:
 
     sounds = [np.full(1600, level, np.float32) for level in (0.25, -0.5, 0.125)]
     file = Named()
-    soundfile.write(file, np.stack(sounds, axis=1), 16_000, format="WAV", subtype="FLOAT")
+    soundfile.write(
+        file, np.stack(sounds, axis=1), 16_000, format="WAV", subtype="FLOAT"
+    )
     file.seek(0)
     file.name = "<stdin>"
     with split_channels(file) as channels:
-        assert [(one.channel, one.name) for one in channels] == [(n, "stdin") for n in range(3)]
+        assert [(one.channel, one.name) for one in channels] == [
+            (n, "stdin") for n in range(3)
+        ]
         heard = []
         for channel in channels:
             with open_audio(channel) as stream:

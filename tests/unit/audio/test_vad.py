@@ -38,7 +38,9 @@ PLAN = WindowPlan(10.0, 1.0)
 
 def windows(audio: FloatArray) -> list[Window]:
     feed = AudioBuffer(iter(np.array_split(audio, 7)))
-    return list(SpeechPlanner(feed, WHOLE, PLAN, LongOptions(), make_detector()).windows())
+    return list(
+        SpeechPlanner(feed, WHOLE, PLAN, LongOptions(), make_detector()).windows()
+    )
 
 
 def said() -> tuple[FloatArray, list[tuple[float, float]]]:
@@ -79,12 +81,22 @@ def test_quiet_words_are_found_like_loud_ones(level: float) -> None:
     for one, other in zip(quiet, loud, strict=True):
         assert one.start_s == pytest.approx(other.start_s, abs=0.3)
         assert one.content_s == pytest.approx(other.content_s, abs=1.0)
-        assert np.abs(one.audio).max() < 2 * level  # what Whisper hears is left as it was
+        assert (
+            np.abs(one.audio).max() < 2 * level
+        )  # what Whisper hears is left as it was
 
 
 def test_quiet_gain_leaves_loud_audio_and_zeros_alone() -> None:
-    for peak, gain in ((0.0, 1.0), (1e-4, 1000.0), (0.049, 0.1 / 0.049), (0.05, 1.0), (0.9, 1.0)):
-        assert quiet_gain(np.array([0, -peak, peak / 2], np.float32)) == pytest.approx(gain)
+    for peak, gain in (
+        (0.0, 1.0),
+        (1e-4, 1000.0),
+        (0.049, 0.1 / 0.049),
+        (0.05, 1.0),
+        (0.9, 1.0),
+    ):
+        assert quiet_gain(np.array([0, -peak, peak / 2], np.float32)) == pytest.approx(
+            gain
+        )
     assert quiet_gain(np.empty(0, np.float32)) == 1.0
 
 
@@ -131,11 +143,15 @@ sys.stdout.write(f"{threads} {len(os.listdir('/proc/self/task'))}")
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted where Linux lists them")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="threads are counted where Linux lists them"
+)
 def test_detector_starts_no_threads_and_leaves_environment_alone() -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "4"}
     run = [sys.executable, "-c", ONE_THREAD]
-    found = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        run, env=environment, capture_output=True, text=True, check=True
+    )
     before, after = found.stdout.split()
     assert before == after
 
@@ -149,7 +165,9 @@ def onset(*probabilities: list[float]) -> int | None:
 
 
 @pytest.mark.parametrize(("n_frames", "expected"), [(7, None), (8, 3), (50, 3)])
-def test_quarter_of_a_second_of_speech_is_an_onset(n_frames: int, expected: int | None) -> None:
+def test_quarter_of_a_second_of_speech_is_an_onset(
+    n_frames: int, expected: int | None
+) -> None:
     assert onset([SILENCE] * 3, [SPEECH] * n_frames, [SILENCE] * 60) == expected
 
 
@@ -161,7 +179,9 @@ def test_clicks_half_a_second_apart_are_no_onset(n_frames: int) -> None:
 @pytest.mark.parametrize(("gap", "expected"), [(15, 2), (16, 22)])
 def test_gaps_of_half_a_second_begin_anew(gap: int, expected: int) -> None:
     """Speech of 4 frames, a gap, and speech that is long enough by itself."""
-    assert onset([SILENCE] * 2, [SPEECH] * 4, [SILENCE] * gap, [SPEECH] * 20) == expected
+    assert (
+        onset([SILENCE] * 2, [SPEECH] * 4, [SILENCE] * gap, [SPEECH] * 20) == expected
+    )
 
 
 def test_speech_goes_on_below_threshold_until_hysteresis_ends_it() -> None:
@@ -203,7 +223,9 @@ S, Q, N = 0.9, 0.4, 0.1
 
 
 def found(*frames: float, silence: int = 3, longest: int = 99) -> list[tuple[int, int]]:
-    return [(one.start, one.end) for one in speech_stretches(frames, 0.5, silence, longest)]
+    return [
+        (one.start, one.end) for one in speech_stretches(frames, 0.5, silence, longest)
+    ]
 
 
 def test_speech_begins_at_the_threshold() -> None:
@@ -246,7 +268,19 @@ def test_long_speech_is_cut_where_least_likely_in_second_half() -> None:
 def test_nothing_of_its_first_half_is_cut_off_long_speech() -> None:
     frames = [S, S, S, 0.4, S, S, 0.7, S, S, N, N, N]
     assert found(*frames, longest=8) == [(0, 7), (7, 9)]
-    odd = [S, S, S, 0.4, 0.6, S, S, S, N, N, N]  # of seven frames the second half has four
+    odd = [
+        S,
+        S,
+        S,
+        0.4,
+        0.6,
+        S,
+        S,
+        S,
+        N,
+        N,
+        N,
+    ]  # of seven frames the second half has four
     assert found(*odd, longest=7) == [(0, 4), (4, 8)]
 
 

@@ -32,7 +32,9 @@ def test_very_short_windows_keep_half_for_audio() -> None:
     assert WindowPlan.make(TINY, 1.0).margin_s == 0.5
 
 
-@pytest.mark.parametrize("window_s", [0.0, 1e-9, 0.01, -1.0, 30.02, 1e9, 5.001, float("nan")])
+@pytest.mark.parametrize(
+    "window_s", [0.0, 1e-9, 0.01, -1.0, 30.02, 1e9, 5.001, float("nan")]
+)
 def test_impossible_windows_are_refused(window_s: float) -> None:
     with pytest.raises(OptionError, match="--window is"):
         WindowPlan.make(TINY, window_s)
@@ -61,7 +63,9 @@ def test_impossible_margins_are_refused(margin_s: float) -> None:
 
 def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
     pieces = (PackedPiece(0.0, 10.0, 2.0), PackedPiece(2.0, 50.0, 3.0))
-    three = Window(np.zeros(96_000, np.float32), 10.0, (*pieces, PackedPiece(5.0, 70.0, 1.0)))
+    three = Window(
+        np.zeros(96_000, np.float32), 10.0, (*pieces, PackedPiece(5.0, 70.0, 1.0))
+    )
     assert (three.locate(4.5), three.locate(5.5), three.end_s) == (52.5, 70.5, 71.0)
     window = Window(np.zeros(80_000, np.float32), 10.0, pieces)
     assert [window.locate(0.0, is_start=one) for one in (True, False)] == [10.0, 10.0]
@@ -69,11 +73,14 @@ def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
     assert (window.locate(2.0), window.locate(2.0, is_start=True)) == (12.0, 50.0)
     assert (window.locate(4.5), window.end_s) == (52.5, 53.0)
     behind = [window.locate(5.5, is_start=one) for one in (True, False)]
-    assert behind == [53.0, 53.0], "a word that was found behind all of it is at its end"
+    assert behind == [53.0, 53.0], (
+        "a word that was found behind all of it is at its end"
+    )
 
 
 @pytest.mark.parametrize(
-    ("audio_s", "trimmed_s"), [(0.01, 3.0), (1.0, 3.0), (1.01, 4.0), (7.0, 9.0), (8.5, 10.0)]
+    ("audio_s", "trimmed_s"),
+    [(0.01, 3.0), (1.0, 3.0), (1.01, 4.0), (7.0, 9.0), (8.5, 10.0)],
 )
 def test_trimmed_windows_are_whole_seconds(audio_s: float, trimmed_s: float) -> None:
     n_samples = round(audio_s * SAMPLE_RATE_HZ)

@@ -23,7 +23,11 @@ def add_what_it_is_told(model: ModelProto) -> None:
     _rename_output(model, "logits", so_far)
     for name, dtype, shape, weight in TOLD:
         graph.input.append(helper.make_tensor_value_info(name, dtype, shape))
-        parts = {"rows": np.array([0, 1, -1]), "axis": np.array([2]), "weight": np.float32(weight)}
+        parts = {
+            "rows": np.array([0, 1, -1]),
+            "axis": np.array([2]),
+            "weight": np.float32(weight),
+        }
         graph.initializer.extend(
             numpy_helper.from_array(np.asarray(array), f"{name}.{part}")
             for part, array in parts.items()
@@ -49,8 +53,12 @@ def in_float16(model: ModelProto, names: Collection[str]) -> None:
             value.type.tensor_type.elem_type = half
     for name in {value.name for value in graph.input} & set(names):
         for node in graph.node:
-            node.input[:] = [f"{name}.full" if taken == name else taken for taken in node.input]
-        graph.node.insert(0, helper.make_node("Cast", [name], [f"{name}.full"], to=full))
+            node.input[:] = [
+                f"{name}.full" if taken == name else taken for taken in node.input
+            ]
+        graph.node.insert(
+            0, helper.make_node("Cast", [name], [f"{name}.full"], to=full)
+        )
     for name in {value.name for value in graph.output} & set(names):
         _rename_output(model, name, f"{name}.full")
         graph.node.append(helper.make_node("Cast", [f"{name}.full"], [name], to=half))

@@ -23,7 +23,9 @@ def values_of_codes(codes: NDArray[np.uint8], scale: FloatArray) -> FloatArray:
 
 
 def features_of(*shape: int, seed: int = 0) -> FloatArray:
-    array: FloatArray = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    array: FloatArray = (
+        np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    )
     return array
 
 

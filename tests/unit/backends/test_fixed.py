@@ -101,7 +101,9 @@ def test_fixed_decoder_ignores_features_behind_the_window(
     features, tokens = _features(2, N_POSITIONS), _ids(2, 3)
     lengths, looks = np.array([60, N_POSITIONS]), np.arange(3)
     got, _ = fixed.step(tokens, fixed.start(features, (FULL, FULL), lengths), looks)
-    expected, _ = decoder.step(tokens, decoder.start(features, (FULL, FULL), lengths), looks)
+    expected, _ = decoder.step(
+        tokens, decoder.start(features, (FULL, FULL), lengths), looks
+    )
     np.testing.assert_allclose(got.logits, expected.logits, atol=ATOL)
 
 
@@ -109,25 +111,36 @@ def test_fixed_decoder_refuses_what_is_beyond_its_limits(fixed: FixedDecoder) ->
     assert fixed.limits == Limits(n_positions=100, free_padding=False, aligns=False)
     assert (fixed.spec.dims.n_audio_ctx, fixed.spec.dims.n_text_ctx) == (100, 16)
     with pytest.raises(
-        ShapeError, match="decoder takes 100 positions, encoder gives 150; convert with --window 3"
+        ShapeError,
+        match="decoder takes 100 positions, encoder gives 150; convert with --window 3",
     ):
         fixed.start(_features(1, 150), (FULL,))
     with pytest.raises(ShapeError, match="encoder gives 120; convert with --window 3"):
         fixed.start(_features(1, 120), (FULL,))  # 2.4 s, and windows are whole seconds
-    for paddings in ((Padding(150), FULL), (FULL, Padding(150)), (Padding(None), Padding(150))):
+    for paddings in (
+        (Padding(150), FULL),
+        (FULL, Padding(150)),
+        (Padding(None), Padding(150)),
+    ):
         with pytest.raises(ShapeError, match="cannot be padded to 150"):
             fixed.start(_features(2, 100), paddings)
     state = fixed.start(_features(1, 100), (FULL,))
-    with pytest.raises(ShapeError, match="17 tokens, this decoder's text context holds 16"):
+    with pytest.raises(
+        ShapeError, match="17 tokens, this decoder's text context holds 16"
+    ):
         fixed.step(_ids(1, 17), state, np.array([0]))
 
 
 def test_logsumexp_of_large_logits() -> None:
     logits = np.array([[[1000.0, 1000.0], [-1000.0, -np.inf]]], np.float32)
-    np.testing.assert_allclose(logsumexp(logits), [[1000 + np.log(2), -1000]], rtol=1e-6)
+    np.testing.assert_allclose(
+        logsumexp(logits), [[1000 + np.log(2), -1000]], rtol=1e-6
+    )
 
 
-def test_fixed_decoder_not_open_is_refused(hailo_directory: Path, spec: ModelSpec) -> None:
+def test_fixed_decoder_not_open_is_refused(
+    hailo_directory: Path, spec: ModelSpec
+) -> None:
     graph = hailo_directory / "hailo" / "decoder-2s-16.onnx"
     decoder = FixedDecoder(OnnxFixedRunner(graph, spec), spec)
     state = decoder.start(_features(1, 100), (FULL,))
@@ -139,13 +152,20 @@ def test_fixed_decoder_not_open_is_refused(hailo_directory: Path, spec: ModelSpe
     ("axis", "message"),
     [
         ((0, 4096), "has 4096 text and"),
-        ((1, 100_000), "and 100000 encoder positions, .*; decoder and --model must be of one"),
+        (
+            (1, 100_000),
+            "and 100000 encoder positions, .*; decoder and --model must be of one",
+        ),
         ((1, 0), "and 0 encoder positions"),
         ((1, -1), r"cannot be used \(an axis of -1\)"),
     ],
 )
 def test_fixed_runner_refuses_impossible_sizes(
-    hailo_directory: Path, spec: ModelSpec, tmp_path: Path, axis: tuple[int, int], message: str
+    hailo_directory: Path,
+    spec: ModelSpec,
+    tmp_path: Path,
+    axis: tuple[int, int],
+    message: str,
 ) -> None:
     """Whoever makes features for it would make that many."""
     (graph,) = hailo_directory.glob("hailo/decoder-*.onnx")
@@ -189,14 +209,22 @@ def test_fixed_runner_of_another_model_is_refused(
     port = model.graph.input[1] if part == "input" else model.graph.output[0]
     port.type.tensor_type.shape.dim[2].dim_value = size
     (tmp_path / "decoder.onnx").write_bytes(model.SerializeToString())
-    with pytest.raises(ModelError, match=f"{message}, .* decoder and --model must be of one"):
+    with pytest.raises(
+        ModelError, match=f"{message}, .* decoder and --model must be of one"
+    ):
         OnnxFixedRunner(tmp_path / "decoder.onnx", spec)
 
 
-@pytest.mark.parametrize(("length", "n_positions"), [(65, 100), (1, 100), (16, 151), (16, 0)])
+@pytest.mark.parametrize(
+    ("length", "n_positions"), [(65, 100), (1, 100), (16, 151), (16, 0)]
+)
 def test_fixed_decoder_longer_than_the_model_is_refused(
     spec: ModelSpec, length: int, n_positions: int
 ) -> None:
-    runner: Any = SimpleNamespace(name="hef-hailo8", length=length, n_positions=n_positions)
-    with pytest.raises(ShapeError, match="has 64 and 150; decoder and --model must be of one"):
+    runner: Any = SimpleNamespace(
+        name="hef-hailo8", length=length, n_positions=n_positions
+    )
+    with pytest.raises(
+        ShapeError, match="has 64 and 150; decoder and --model must be of one"
+    ):
         FixedDecoder(runner, spec)

@@ -39,7 +39,9 @@ def emulated(hailo_directory: Path, tmp_path_factory: pytest.TempPathFactory) ->
     }
     np.savez(folder / "d.npz", **rows)
     for part, name in (("encoder", "e.npy"), ("decoder", "d.npz")):
-        options = EmulateOptions(part=part, plan="adds16", calibration=folder / name, threads=1)
+        options = EmulateOptions(
+            part=part, plan="adds16", calibration=folder / name, threads=1
+        )
         emulate_part(out, options)
     return out
 
@@ -69,13 +71,17 @@ def test_emulated_encoder_computes_its_graph(emulated: Path) -> None:
             emulated / "hailo" / file, providers=["CPUExecutionProvider"]
         )
         expected = session.run(None, {"x.1": mel[:1, :, np.newaxis]})[0]
-        noise[file] = np.sum(np.square(features[:1] - expected)) / np.sum(np.square(expected))
+        noise[file] = np.sum(np.square(features[:1] - expected)) / np.sum(
+            np.square(expected)
+        )
     assert noise["encoder-2s-emulated.onnx"] < 1e-4
     assert 1e-4 < noise["encoder-2s.onnx"] < 0.1
 
 
 @pytest.mark.parametrize("shape", [(1, 80, 198), (1, 80, 300), (1, 40, 200), (80, 200)])
-def test_fixed_sizes_refuse_other_windows(emulated: Path, shape: tuple[int, ...]) -> None:
+def test_fixed_sizes_refuse_other_windows(
+    emulated: Path, shape: tuple[int, ...]
+) -> None:
     with (
         emulated_encoder(emulated, ModelSpec.load(emulated)) as encoder,
         pytest.raises(ShapeError),
@@ -102,7 +108,11 @@ def test_emulated_decoder_is_fixed_with_noise(emulated: Path) -> None:
     exact = OnnxFixedRunner(emulated / "hailo" / "decoder-2s-16.onnx", spec, threads=1)
     with runner, exact:
         got, expected = runner.run(tokens, features), exact.run(tokens, features)
-        assert (runner.name, runner.length, runner.n_positions) == ("emulated-adds16", 16, 100)
+        assert (runner.name, runner.length, runner.n_positions) == (
+            "emulated-adds16",
+            16,
+            100,
+        )
     noise = np.sum(np.square(got - expected)) / np.sum(np.square(expected))
     assert 1e-7 < noise < 0.1
 
@@ -113,7 +123,9 @@ def test_find_emulated_missing_or_outdated_is_refused(
     with pytest.raises(ModelError, match=r"no Hailo-form .*--hailo"):
         emulated_encoder(model_directory, ModelSpec.load(model_directory))
     spec = ModelSpec.load(hailo_directory)
-    with pytest.raises(ModelError, match=r"whisper-hailo emulate MODEL_DIR .* --part encoder"):
+    with pytest.raises(
+        ModelError, match=r"whisper-hailo emulate MODEL_DIR .* --part encoder"
+    ):
         emulated_encoder(hailo_directory, spec)
     with pytest.raises(ModelError, match=r"--part decoder"):
         emulated_runner(hailo_directory, spec)
@@ -131,7 +143,9 @@ def test_find_emulated_missing_or_outdated_is_refused(
         emulated_encoder(copy, spec)
     record_path.write_text(json.dumps(record))
     (copy / "hailo" / "encoder-2s-emulated.onnx").write_bytes(b"nothing")
-    with pytest.raises(ModelError, match=r"is damaged: not what encoder-2s-emulated\.json says"):
+    with pytest.raises(
+        ModelError, match=r"is damaged: not what encoder-2s-emulated\.json says"
+    ):
         emulated_encoder(copy, spec)
     nothing = hashlib.sha256(b"nothing").hexdigest()
     record_path.write_text(json.dumps(record | {"sha256": nothing}))

@@ -43,7 +43,9 @@ def test_check_all_finds_zeros_in_weights(copy: Path, name: str) -> None:
     spec = ModelSpec.load(copy)
     _zeros(copy / name)
     engine = OnnxEncoder if name == "encoder.onnx" else CachedDecoder
-    with pytest.raises(ModelError, match=rf"{name} is damaged: .*copy the model directory again"):
+    with pytest.raises(
+        ModelError, match=rf"{name} is damaged: .*copy the model directory again"
+    ):
         engine(copy, spec).open()
     with pytest.raises(ModelError, match="is damaged"):
         check_all(copy, spec)
@@ -63,7 +65,10 @@ def test_model_spec_with_files_elsewhere_is_refused(copy: Path, tmp_path: Path) 
         (copy / SPEC_FILE).write_text(json.dumps(raw), encoding="utf-8")
         with pytest.raises(ModelError, match="outside the model directory"):
             ModelSpec.load(copy)
-    raw["hailo"][0] |= {"file": "hailo/a.onnx", "assets": {"position_rows": "../rows.npy"}}
+    raw["hailo"][0] |= {
+        "file": "hailo/a.onnx",
+        "assets": {"position_rows": "../rows.npy"},
+    }
     (copy / SPEC_FILE).write_text(json.dumps(raw), encoding="utf-8")
     with pytest.raises(ModelError, match="outside the model directory"):
         ModelSpec.load(copy)

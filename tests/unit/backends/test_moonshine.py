@@ -25,7 +25,9 @@ def made(moonshine: Moonshine) -> Any:
     return moonshine.model
 
 
-def test_moonshine_streams_new_audio_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_moonshine_streams_new_audio_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     stand_in.install(monkeypatch)
     folder = stand_in.write_weights(tmp_path / "small-streaming-en" / "quantized")
     said, other = sound(32_000), sound(8_000)[::-1].copy()
@@ -34,14 +36,22 @@ def test_moonshine_streams_new_audio_only(monkeypatch: pytest.MonkeyPatch, tmp_p
         texts = [moonshine.transcribe(said[:n]) for n in (3_200, 8_000, 8_000, 32_000)]
         assert [text.split()[-1] for text in texts] == ["t1", "t4", "t4", "t19"]
         assert made(moonshine).given == [3_200, 4_800, 24_000]
-        assert moonshine.transcribe(other).split()[-1] == "t4", "another sound begins anew"
-        assert moonshine.transcribe(other[:4_800]).split()[-1] == "t2", "so does a shorter one"
+        assert moonshine.transcribe(other).split()[-1] == "t4", (
+            "another sound begins anew"
+        )
+        assert moonshine.transcribe(other[:4_800]).split()[-1] == "t2", (
+            "so does a shorter one"
+        )
         longer = sound(9_600) / 2
-        assert moonshine.transcribe(longer).split()[-1] == "t5", "and one that goes on otherwise"
+        assert moonshine.transcribe(longer).split()[-1] == "t5", (
+            "and one that goes on otherwise"
+        )
         assert made(moonshine).n_streams == 4
         longer[:] = other[:1].repeat(9_600)
         moonshine.transcribe(longer)
-        assert made(moonshine).n_streams == 5, "what its caller writes over is another, too"
+        assert made(moonshine).n_streams == 5, (
+            "what its caller writes over is another, too"
+        )
         package = made(moonshine)
     assert package.closed
 
@@ -65,16 +75,24 @@ def test_moonshine_takes_weights_from_the_package(
             assert made(moonshine).streams == size.endswith("streaming")
 
 
-def test_moonshine_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_moonshine_missing_parts_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     stand_in.install(monkeypatch)
-    with pytest.raises(HubError, match=r"Moonshine tiny \(Max retries exceeded with url\)"):
+    with pytest.raises(
+        HubError, match=r"Moonshine tiny \(Max retries exceeded with url\)"
+    ):
         Moonshine("tiny").open()
     for source in ("huge", str(tmp_path)):
-        with pytest.raises(OptionError, match="expected one of tiny-streaming, small-streaming"):
+        with pytest.raises(
+            OptionError, match="expected one of tiny-streaming, small-streaming"
+        ):
             Moonshine(source)
     empty = tmp_path / "tiny-en"
     empty.mkdir()
-    with pytest.raises(ModelError, match=r"cannot be loaded .*moonshine-voice download"):
+    with pytest.raises(
+        ModelError, match=r"cannot be loaded .*moonshine-voice download"
+    ):
         Moonshine(str(empty)).open()
     monkeypatch.setitem(sys.modules, "moonshine_voice", None)
     with pytest.raises(OptionError, match=re.escape(install_command("moonshine"))):
@@ -82,7 +100,9 @@ def test_moonshine_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_moonshine_stand_in_has_the_packages_interface(tmp_path: Path) -> None:
-    package = pytest.importorskip("moonshine_voice", reason="the moonshine extra is not installed")
+    package = pytest.importorskip(
+        "moonshine_voice", reason="the moonshine extra is not installed"
+    )
     for name in ("Transcriber", "Stream"):
         ours, theirs = getattr(stand_in, name), getattr(package, name)
         for method, how in inspect.getmembers(ours, inspect.isfunction):

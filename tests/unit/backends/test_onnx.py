@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import write_checkpoint
-from tests.unit.backends.random_steps import ATOL, FULL, NONE, features_of, ids_of, last_of
+from tests.unit.backends.random_steps import (
+    ATOL,
+    FULL,
+    NONE,
+    features_of,
+    ids_of,
+    last_of,
+)
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.state import CachedState, constant
 from whisper_hailo.convert.convert import convert_checkpoint
@@ -24,12 +31,18 @@ def test_decoder_prefill_equals_single_steps(decoder: CachedDecoder) -> None:
     whole, _ = decoder.step(tokens, start, np.arange(6), alignment=True)
     state = start
     for i in range(6):
-        out, state = decoder.step(tokens[:, i : i + 1], state, np.array([0]), alignment=True)
+        out, state = decoder.step(
+            tokens[:, i : i + 1], state, np.array([0]), alignment=True
+        )
         np.testing.assert_allclose(out.logits[:, 0], whole.logits[:, i], atol=ATOL)
-        np.testing.assert_allclose(out.logsumexp[:, 0], whole.logsumexp[:, i], atol=ATOL)
+        np.testing.assert_allclose(
+            out.logsumexp[:, 0], whole.logsumexp[:, i], atol=ATOL
+        )
         assert out.alignment is not None
         assert whole.alignment is not None
-        np.testing.assert_allclose(out.alignment[:, :, 0], whole.alignment[:, :, i], atol=ATOL)
+        np.testing.assert_allclose(
+            out.alignment[:, :, 0], whole.alignment[:, :, i], atol=ATOL
+        )
     assert state.n_tokens == 6
 
 
@@ -68,7 +81,17 @@ def test_decoder_binds_read_only_arrays_once(decoder: CachedDecoder) -> None:
     fixed = [constant(np.array([column], np.int64)) for column in (0, 1)]
     view = np.broadcast_to(written, (1,))  # read-only, over memory that is written to
     told = fresh = decoder.start(features_of(1, 30, 64), (NONE,))
-    for look in (fixed[0], view, fixed[0], written, fixed[0], fixed[1], view, view, fixed[0]):
+    for look in (
+        fixed[0],
+        view,
+        fixed[0],
+        written,
+        fixed[0],
+        fixed[1],
+        view,
+        view,
+        fixed[0],
+    ):
         written[0] = 1 - written[0]
         output, told = decoder.step(tokens, told, look)
         got = output.logits.copy()
@@ -77,13 +100,17 @@ def test_decoder_binds_read_only_arrays_once(decoder: CachedDecoder) -> None:
 
 
 def test_decoder_logsumexp_is_that_of_the_logits(decoder: CachedDecoder) -> None:
-    out, _ = decoder.step(ids_of([11]), decoder.start(features_of(1, 9, 64), (NONE,)), last_of(1))
+    out, _ = decoder.step(
+        ids_of([11]), decoder.start(features_of(1, 9, 64), (NONE,)), last_of(1)
+    )
     expected = np.log(np.exp(out.logits.astype(np.float64)).sum(-1))
     np.testing.assert_allclose(out.logsumexp, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("pad_to", [31, 70, 150])
-def test_decoder_free_padding_equals_zero_rows(decoder: CachedDecoder, pad_to: int) -> None:
+def test_decoder_free_padding_equals_zero_rows(
+    decoder: CachedDecoder, pad_to: int
+) -> None:
     features = features_of(1, 30, 64)
     zeros = np.zeros((1, pad_to - 30, 64), np.float32)
     real = decoder.start(np.concatenate([features, zeros], axis=1), (NONE,))
@@ -97,7 +124,9 @@ def test_decoder_free_padding_equals_zero_rows(decoder: CachedDecoder, pad_to: i
 def test_decoder_padding_below_the_length_adds_nothing(decoder: CachedDecoder) -> None:
     features = features_of(1, 30, 64)
     outs = [
-        decoder.step(ids_of([11]), decoder.start(features, (Padding(n),)), last_of(1))[0].logits
+        decoder.step(ids_of([11]), decoder.start(features, (Padding(n),)), last_of(1))[
+            0
+        ].logits
         for n in (None, 10, 30)
     ]
     np.testing.assert_array_equal(outs[0], outs[1])
@@ -130,7 +159,9 @@ def test_decoder_left_padded_prompts_equal_single_rows(decoder: CachedDecoder) -
     assert np.isfinite(batch.logits).all()
     for row in range(2):
         alone = decoder.start(features[row : row + 1], (FULL,))
-        out, alone = decoder.step(ids_of(prompts[row]), alone, last_of(len(prompts[row])))
+        out, alone = decoder.step(
+            ids_of(prompts[row]), alone, last_of(len(prompts[row]))
+        )
         out2, _ = decoder.step(ids_of([row + 3]), alone, last_of(1))
         np.testing.assert_allclose(batch.logits[row], out.logits[0], atol=ATOL)
         np.testing.assert_allclose(batch2.logits[row], out2.logits[0], atol=ATOL)
@@ -200,9 +231,13 @@ def test_decoder_step_of_many_tokens_takes_one_row(decoder: CachedDecoder) -> No
         )
         assert after.n_tokens == 6
         np.testing.assert_allclose(rest.logits[0], whole.logits[row, [5, 2]], atol=ATOL)
-        np.testing.assert_allclose(rest.logsumexp[0], whole.logsumexp[row, [5, 2]], atol=ATOL)
+        np.testing.assert_allclose(
+            rest.logsumexp[0], whole.logsumexp[row, [5, 2]], atol=ATOL
+        )
         assert rest.alignment is not None
-        np.testing.assert_allclose(rest.alignment[0], whole.alignment[row, :, 2:], atol=ATOL)
+        np.testing.assert_allclose(
+            rest.alignment[0], whole.alignment[row, :, 2:], atol=ATOL
+        )
 
 
 def test_decoder_outputs_may_be_changed_until_the_next(decoder: CachedDecoder) -> None:
@@ -227,7 +262,10 @@ def test_encoder_and_decoder_round_rows_separately(tmp_path: Path, half: bool) -
     checkpoint = write_checkpoint(tmp_path / "checkpoint")
     options = ConvertOptions(quantize="int8", encoder_quantize="int8", half=half)
     spec = convert_checkpoint(checkpoint, tmp_path / "model", options)
-    mel = features_of(2, 80, 60) * np.array([0.1, 10], np.float32)[:, np.newaxis, np.newaxis]
+    mel = (
+        features_of(2, 80, 60)
+        * np.array([0.1, 10], np.float32)[:, np.newaxis, np.newaxis]
+    )
     with (
         OnnxEncoder(tmp_path / "model", spec, threads=1) as encoder,
         CachedDecoder(tmp_path / "model", spec, threads=1) as decoder,
@@ -257,7 +295,9 @@ def test_decoder_select_gives_rows_for_beams(decoder: CachedDecoder) -> None:
 
 
 def test_decoder_select_of_same_audio_moves_no_audio(decoder: CachedDecoder) -> None:
-    state = decoder.select(decoder.start(features_of(1, 30, 64), (FULL,)), np.array([0, 0, 0]))
+    state = decoder.select(
+        decoder.start(features_of(1, 30, 64), (FULL,)), np.array([0, 0, 0])
+    )
     assert decoder.select(state, np.array([2, 0, 0])).cross is state.cross
 
 

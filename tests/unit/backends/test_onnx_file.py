@@ -12,7 +12,9 @@ from whisper_hailo.backends.onnx_file import load_message, parse_message
 from whisper_hailo.core.errors import ModelError
 
 
-def test_load_message_of_non_text_names_is_refused(model_directory: Path, tmp_path: Path) -> None:
+def test_load_message_of_non_text_names_is_refused(
+    model_directory: Path, tmp_path: Path
+) -> None:
     """The library gives bytes for them, which sort, join and print as no text does."""
     path = tmp_path / "encoder.onnx"
     whole = (model_directory / "encoder.onnx").read_bytes()
@@ -34,7 +36,9 @@ def test_load_message_of_pipe_does_not_wait(tmp_path: Path) -> None:
         read_hef(tmp_path / "a.hef")
 
 
-@pytest.mark.parametrize(("operator", "opset"), [("MatMul", 17), ("MatMul", 2**40), ("Other", 17)])
+@pytest.mark.parametrize(
+    ("operator", "opset"), [("MatMul", 17), ("MatMul", 2**40), ("Other", 17)]
+)
 def test_parse_message_of_incomplete_nodes_is_refused(
     model_directory: Path, tmp_path: Path, operator: str, opset: int
 ) -> None:
@@ -43,5 +47,7 @@ def test_parse_message_of_incomplete_nodes_is_refused(
     product = next(node for node in model.graph.node if node.op_type == "MatMul")
     product.op_type, model.opset_import[0].version = operator, opset
     del (product.input if operator == "MatMul" else product.output)[:]
-    with pytest.raises(ModelError, match=f"has a node '{operator}' with .* less than it needs"):
+    with pytest.raises(
+        ModelError, match=f"has a node '{operator}' with .* less than it needs"
+    ):
         parse_message(model.SerializeToString(), "a.onnx")

@@ -32,8 +32,15 @@ def _write(path: Path, layout: str, n_positions: int | None = None) -> Path:
     """
     axes, perm, one = LAYOUTS[layout]
     kind = TensorProto.FLOAT16 if layout == "half" else TensorProto.FLOAT
-    constants = {"begin": [0, 0], "end": [100_000, WIDTH], "axes": [1, 2], "steps": [2, 1]}
-    weights = [numpy_helper.from_array(np.array(v), name) for name, v in constants.items()]
+    constants = {
+        "begin": [0, 0],
+        "end": [100_000, WIDTH],
+        "axes": [1, 2],
+        "steps": [2, 1],
+    }
+    weights = [
+        numpy_helper.from_array(np.array(v), name) for name, v in constants.items()
+    ]
     weights.append(numpy_helper.from_array(np.array([one or 0]), "one"))
     squeezed = "x" if one is None else "squeezed"
     nodes: list[NodeProto] = []
@@ -41,7 +48,9 @@ def _write(path: Path, layout: str, n_positions: int | None = None) -> Path:
         nodes.append(helper.make_node("Squeeze", ["x", "one"], [squeezed]))
     nodes += [
         helper.make_node("Transpose", [squeezed], ["all"], perm=perm),
-        helper.make_node("Slice", ["all", "begin", "end", "axes", "steps"], ["features"]),
+        helper.make_node(
+            "Slice", ["all", "begin", "end", "axes", "steps"], ["features"]
+        ),
     ]
     x = helper.make_tensor_value_info("x", kind, axes)
     positions = n_positions or (40 if layout == "square" else 100)
@@ -51,14 +60,23 @@ def _write(path: Path, layout: str, n_positions: int | None = None) -> Path:
         helper.make_tensor_value_info("features", kind, ["b", given, WIDTH]),
     ]
     # Exports of old name their weights among what goes in.
-    listed = [helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in weights]
+    listed = [
+        helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in weights
+    ]
     graph = helper.make_graph(nodes, "encoder", [x, *listed], outputs, weights)
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    save(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ),
+        path,
+    )
     return path
 
 
 def _mel(n_frames: int) -> FloatArray:
-    mel: FloatArray = np.random.default_rng(0).standard_normal((2, MELS, n_frames)).astype("f4")
+    mel: FloatArray = (
+        np.random.default_rng(0).standard_normal((2, MELS, n_frames)).astype("f4")
+    )
     return mel
 
 
@@ -68,7 +86,9 @@ def test_foreign_encoder_reads_every_frame_in_any_layout(
 ) -> None:
     n_frames = {"square": MELS, "any-window": 300}.get(layout, 200)
     mel = _mel(n_frames)
-    with ForeignEncoder(_write(tmp_path / "encoder.onnx", layout), spec, threads=1) as encoder:
+    with ForeignEncoder(
+        _write(tmp_path / "encoder.onnx", layout), spec, threads=1
+    ) as encoder:
         assert encoder.n_frames == n_frames  # where it says none, the model's whole 3 s
         features = encoder.encode(mel)
         with pytest.raises(ShapeError, match=f"takes {n_frames}"):
@@ -76,10 +96,14 @@ def test_foreign_encoder_reads_every_frame_in_any_layout(
     expected = mel[:, :WIDTH, ::2].transpose(0, 2, 1)
     assert (features.dtype, features.shape) == (np.float32, (2, n_frames // 2, WIDTH))
     # Eleven bits of float16, of values below 5.
-    np.testing.assert_allclose(features, expected, atol=0.003 if layout == "half" else 0)
+    np.testing.assert_allclose(
+        features, expected, atol=0.003 if layout == "half" else 0
+    )
 
 
-def test_foreign_encoder_refuses_other_windows_and_outputs(spec: ModelSpec, tmp_path: Path) -> None:
+def test_foreign_encoder_refuses_other_windows_and_outputs(
+    spec: ModelSpec, tmp_path: Path
+) -> None:
     with pytest.raises(ModelError, match=r"expected \(batch, 100, 64\)"):
         ForeignEncoder(_write(tmp_path / "short.onnx", "optimum", n_positions=50), spec)
     for n_frames in (199, 302):
@@ -99,8 +123,16 @@ def _resize(path: Path, n_frames: int) -> None:
 
 def test_precision_is_read_from_file_names() -> None:
     marks = {
-        *(("encoder_model_quantized", "int8"), ("encoder-int8", "int8"), ("encoder_q4", "q4")),
-        *(("encoder_uint8", "uint8"), ("encoder_bnb4", "bnb4"), ("encoder_fp16", "fp16")),
+        *(
+            ("encoder_model_quantized", "int8"),
+            ("encoder-int8", "int8"),
+            ("encoder_q4", "q4"),
+        ),
+        *(
+            ("encoder_uint8", "uint8"),
+            ("encoder_bnb4", "bnb4"),
+            ("encoder_fp16", "fp16"),
+        ),
         *(("encoder_model", "fp32"), ("int8ish", "fp32")),
     }
     assert {(name, precision(Path(f"{name}.onnx"))) for name, _ in marks} == marks

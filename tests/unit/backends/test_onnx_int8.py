@@ -31,14 +31,18 @@ WEIGHTS_ATOL = 0.01
 def decoder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CachedDecoder]:
     root = tmp_path_factory.mktemp("form")
     options = ConvertOptions(quantize="int8")
-    spec = convert_checkpoint(write_checkpoint(root / "checkpoint"), root / "model", options)
+    spec = convert_checkpoint(
+        write_checkpoint(root / "checkpoint"), root / "model", options
+    )
     assert spec.has_int8_audio
     with CachedDecoder(root / "model", spec, threads=1) as opened:
         yield opened
 
 
 def _features(*shape: int) -> FloatArray:
-    array: FloatArray = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    array: FloatArray = (
+        np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    )
     return array
 
 
@@ -49,7 +53,10 @@ def _ids(*rows: list[int]) -> NDArray[np.int64]:
 def _values(cross: CrossKV) -> list[FloatArray]:
     """What codes and scales stand for."""
     names = [name for name in cross.arrays if "scale" not in name]
-    return [values_of_codes(cross.arrays[name], cross.arrays[_scale(name)]) for name in names]
+    return [
+        values_of_codes(cross.arrays[name], cross.arrays[_scale(name)])
+        for name in names
+    ]
 
 
 def _scale(name: str) -> str:
@@ -70,7 +77,9 @@ def test_int8_cross_kv_is_close_and_a_quarter_of_the_size(
     for padded, expected in zip(_values(cross), exact.arrays.values(), strict=True):
         value = np.delete(padded, np.s_[30:-1], axis=2)  # keys that fill up the block
         step = np.abs(expected).max(axis=2).mean() / 127
-        assert np.sqrt(np.square(value - expected).mean()) < step  # codes, and their product
+        assert (
+            np.sqrt(np.square(value - expected).mean()) < step
+        )  # codes, and their product
     for name in exact.arrays:
         assert cross.arrays[_scale(name)].shape == (1, 1, 2, 32)
 
@@ -80,7 +89,9 @@ def test_decoder_prefill_equals_single_steps(decoder: CachedDecoder) -> None:
     state = decoder.start(_features(1, 30, 64), (FULL,))
     whole, _ = decoder.step(tokens, state, np.arange(6), alignment=True)
     for i in range(6):
-        out, state = decoder.step(tokens[:, i : i + 1], state, np.array([0]), alignment=True)
+        out, state = decoder.step(
+            tokens[:, i : i + 1], state, np.array([0]), alignment=True
+        )
         np.testing.assert_allclose(out.logits[:, 0], whole.logits[:, i], atol=ATOL)
         assert out.alignment is not None
         assert whole.alignment is not None
@@ -98,18 +109,30 @@ def test_decoder_batch_equals_its_rows(decoder: CachedDecoder) -> None:
     tokens = _ids(prompts[0], [0, *prompts[1]], prompts[2])
     first = np.array([0, 1, 0])
     batch, state = decoder.step(
-        tokens, decoder.start(features, paddings), np.array([2]), first=first, alignment=True
+        tokens,
+        decoder.start(features, paddings),
+        np.array([2]),
+        first=first,
+        alignment=True,
     )
-    batch = replace(batch, logits=batch.logits.copy())  # the next pass writes to the same array
+    batch = replace(
+        batch, logits=batch.logits.copy()
+    )  # the next pass writes to the same array
     later, state = decoder.step(_ids([1], [2], [3]), state, np.array([0]))
     later = replace(later, logits=later.logits.copy())
     more, _ = decoder.step(_ids([4], [4], [4]), state, np.array([0]))
-    turned, _ = decoder.step(_ids([4], [4]), decoder.select(state, np.array([2, 0])), np.array([0]))
-    tail, _ = decoder.step(_ids([4], [4]), decoder.select(state, np.array([1, 2])), np.array([0]))
+    turned, _ = decoder.step(
+        _ids([4], [4]), decoder.select(state, np.array([2, 0])), np.array([0])
+    )
+    tail, _ = decoder.step(
+        _ids([4], [4]), decoder.select(state, np.array([1, 2])), np.array([0])
+    )
     for row, prompt in enumerate(prompts):
         alone = decoder.start(features[row : row + 1], (paddings[row],))
         n = len(prompt)
-        out, alone = decoder.step(_ids(prompt), alone, np.array([n - 1]), alignment=True)
+        out, alone = decoder.step(
+            _ids(prompt), alone, np.array([n - 1]), alignment=True
+        )
         assert batch.alignment is not None
         assert out.alignment is not None
         np.testing.assert_allclose(batch.logits[row], out.logits[0], atol=ATOL)
@@ -121,9 +144,13 @@ def test_decoder_batch_equals_its_rows(decoder: CachedDecoder) -> None:
         out, _ = decoder.step(_ids([4, 5]), alone, np.arange(2))
         np.testing.assert_allclose(more.logits[row], out.logits[0, :1], atol=ATOL)
         if row != 1:
-            np.testing.assert_allclose(turned.logits[1 - row // 2, 0], out.logits[0, 0], atol=ATOL)
+            np.testing.assert_allclose(
+                turned.logits[1 - row // 2, 0], out.logits[0, 0], atol=ATOL
+            )
         if row:
-            np.testing.assert_allclose(tail.logits[row - 1, 0], out.logits[0, 0], atol=ATOL)
+            np.testing.assert_allclose(
+                tail.logits[row - 1, 0], out.logits[0, 0], atol=ATOL
+            )
 
 
 def test_decoder_free_padding_equals_zero_rows(decoder: CachedDecoder) -> None:
@@ -165,12 +192,18 @@ def test_decoder_beams_share_the_keys_of_a_window(decoder: CachedDecoder) -> Non
     for rows in ([0, 0, 0, 1, 1, 1], [0, 1, 0, 1], [1, 1], [0, 0, 1]):
         n = len(rows)
         beams = decoder.select(state, np.array(rows))
-        is_even = len(set(rows)) * max(map(rows.count, rows)) == n and rows == sorted(rows)
+        is_even = len(set(rows)) * max(map(rows.count, rows)) == n and rows == sorted(
+            rows
+        )
         n_windows = len(set(rows)) if is_even else n
         assert beams.cross.n_windows == n_windows
-        got, beams = decoder.step(_ids(*([7 + i] for i in range(n))), beams, np.array([0]))
+        got, beams = decoder.step(
+            _ids(*([7 + i] for i in range(n))), beams, np.array([0])
+        )
         got = replace(got, logits=got.logits.copy())
-        more, _ = decoder.step(_ids(*([3] for _ in rows)), beams, np.array([0]), alignment=True)
+        more, _ = decoder.step(
+            _ids(*([3] for _ in rows)), beams, np.array([0]), alignment=True
+        )
         for i, row in enumerate(rows):
             alone = decoder.select(state, np.array([row]))
             out, alone = decoder.step(_ids([7 + i]), alone, np.array([0]))
@@ -179,7 +212,9 @@ def test_decoder_beams_share_the_keys_of_a_window(decoder: CachedDecoder) -> Non
             np.testing.assert_allclose(more.logits[i], out.logits[0], atol=ATOL)
             assert more.alignment is not None
             assert out.alignment is not None
-            np.testing.assert_allclose(more.alignment[i], out.alignment[0], atol=WEIGHTS_ATOL)
+            np.testing.assert_allclose(
+                more.alignment[i], out.alignment[0], atol=WEIGHTS_ATOL
+            )
 
 
 def test_decoder_accepts_heads_of_any_width(tmp_path: Path) -> None:
@@ -210,6 +245,8 @@ def test_encoder_half_is_for_quantized_models(tmp_path: Path, quantize: str) -> 
         CachedDecoder(tmp_path / "model", spec, 1) as decoder,
     ):
         assert (encoder.name, decoder.name) == (f"onnx-{quantize}-half", "cached-fp32")
-        state = decoder.start(encoder.encode(np.zeros((1, 80, 60), np.float32)), (FULL,))
+        state = decoder.start(
+            encoder.encode(np.zeros((1, 80, 60), np.float32)), (FULL,)
+        )
         out, _ = decoder.step(_ids([11, 5]), state, np.array([1]))
     assert np.isfinite(out.logits).all()

@@ -32,15 +32,21 @@ def test_encoder_refuses_mel_that_does_not_fit(
 
 
 def test_decoder_refuses_features_that_do_not_fit(decoder: CachedDecoder) -> None:
-    with pytest.raises(ShapeError, match=r"this decoder takes \(batch, n_audio_ctx, 64\)"):
+    with pytest.raises(
+        ShapeError, match=r"this decoder takes \(batch, n_audio_ctx, 64\)"
+    ):
         decoder.start(features_of(1, 30, 65), (NONE,))
 
 
 def test_decoder_refuses_steps_that_do_not_fit(decoder: CachedDecoder) -> None:
     state = decoder.start(features_of(1, 30, 64), (NONE,))
-    with pytest.raises(ShapeError, match="65 tokens, this decoder's text context holds 64"):
+    with pytest.raises(
+        ShapeError, match="65 tokens, this decoder's text context holds 64"
+    ):
         decoder.step(np.zeros((1, 65), np.int64), state, last_of(1))
-    with pytest.raises(ShapeError, match="token ids go from 3 to 200, this decoder has 200"):
+    with pytest.raises(
+        ShapeError, match="token ids go from 3 to 200, this decoder has 200"
+    ):
         decoder.step(ids_of([3, 200]), state, last_of(2))
 
 
@@ -53,19 +59,26 @@ def test_decoder_text_context_can_be_used_to_its_end(decoder: CachedDecoder) -> 
 
 
 def test_encoder_and_decoder_of_broken_directory_fail(
-    model_directory: Path, spec: ModelSpec, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    model_directory: Path,
+    spec: ModelSpec,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(model_directory, copy)
     data = (copy / "decoder.onnx.data").read_bytes()
     (copy / "decoder.onnx.data").write_bytes(data[:-1])
-    with pytest.raises(ModelError, match=r"decoder.onnx.data has \d+ bytes, model.json says"):
+    with pytest.raises(
+        ModelError, match=r"decoder.onnx.data has \d+ bytes, model.json says"
+    ):
         CachedDecoder(copy, spec).open()
     (copy / "decoder.onnx.data").unlink()
     with pytest.raises(ModelError, match=r"lacks decoder.onnx.data; copy the model"):
         CachedDecoder(copy, spec).open()
     size = (copy / "encoder.onnx").stat().st_size
-    (copy / "encoder.onnx").write_bytes(bytes(range(1, 255)) * (size // 254) + bytes(size % 254))
+    (copy / "encoder.onnx").write_bytes(
+        bytes(range(1, 255)) * (size // 254) + bytes(size % 254)
+    )
     with pytest.raises(ModelError, match=r"encoder.onnx is damaged: ") as caught:
         OnnxEncoder(copy, spec).open()
     assert "\n" not in str(caught.value)
@@ -89,17 +102,28 @@ def test_encoder_and_decoder_refuse_foreign_graphs(
         OnnxEncoder(tmp_path, claimed).open()
     with pytest.raises(ModelError, match=r"lacks cross_kv.onnx"):
         CachedDecoder(tmp_path, claimed).open()
-    with pytest.raises(ModelError, match=r"model\.json of checkpoint does not list encoder\.onnx"):
+    with pytest.raises(
+        ModelError, match=r"model\.json of checkpoint does not list encoder\.onnx"
+    ):
         OnnxEncoder(tmp_path, replace(spec, files={})).open()
 
 
-def test_encoder_and_decoder_names_and_reopening(model_directory: Path, spec: ModelSpec) -> None:
-    encoder, decoder = OnnxEncoder(model_directory, spec), CachedDecoder(model_directory, spec)
+def test_encoder_and_decoder_names_and_reopening(
+    model_directory: Path, spec: ModelSpec
+) -> None:
+    encoder, decoder = (
+        OnnxEncoder(model_directory, spec),
+        CachedDecoder(model_directory, spec),
+    )
     assert (encoder.name, decoder.name) == ("onnx-fp32", "cached-fp32")
     with pytest.raises(ModelError, match="not loaded"):
         encoder.encode(np.zeros((1, 80, 100), np.float32))
     for _ in range(2):
         with encoder:
-            assert encoder.encode(np.zeros((1, 80, 100), np.float32)).shape == (1, 50, 64)
+            assert encoder.encode(np.zeros((1, 80, 100), np.float32)).shape == (
+                1,
+                50,
+                64,
+            )
     with pytest.raises(ModelError, match="not loaded"):
         decoder.start(features_of(1, 30, 64), (NONE,))

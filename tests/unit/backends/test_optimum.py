@@ -124,8 +124,14 @@ def test_optimum_directory_prefers_the_merged_graph(
         (tmp_path / "onnx").mkdir(exist_ok=True)
         shutil.copy(export / f"{name}_quantized.onnx", tmp_path / "onnx")
     decoder = OptimumDecoder(tmp_path, spec)
-    assert (decoder.name, decoder.spec.quantization) == ("optimum-int8", "exported int8")
-    assert OptimumDecoder(export, replace(spec, quantization="int4")).spec.quantization == "none"
+    assert (decoder.name, decoder.spec.quantization) == (
+        "optimum-int8",
+        "exported int8",
+    )
+    assert (
+        OptimumDecoder(export, replace(spec, quantization="int4")).spec.quantization
+        == "none"
+    )
 
 
 @pytest.mark.parametrize("export", EXPORTS)
@@ -151,11 +157,15 @@ def test_optimum_decoder_drafts_beams_and_rewinds(
         start = decoder.rewind(longest, 0)
         anew, _ = decoder.step(tokens, start, np.array([8]))
         np.testing.assert_allclose(anew.logits, whole.logits[:, 8:], atol=1e-4)
-        turned = decoder.select(decoder.select(prefix, np.array([1, 0])), np.array([1, 0]))
+        turned = decoder.select(
+            decoder.select(prefix, np.array([1, 0])), np.array([1, 0])
+        )
         picked, _ = decoder.step(tokens[:, 4:5], turned, np.array([0]))
         np.testing.assert_allclose(picked.logits, whole.logits[:, 4:5], atol=1e-4)
         for rows in (np.array([1, 0, 1]), np.array([0, 1])):
-            picked, _ = decoder.step(tokens[rows, 4:], decoder.select(prefix, rows), np.arange(5))
+            picked, _ = decoder.step(
+                tokens[rows, 4:], decoder.select(prefix, rows), np.arange(5)
+            )
             np.testing.assert_allclose(picked.logits, whole.logits[rows, 4:], atol=1e-4)
 
 
@@ -174,7 +184,9 @@ def test_optimum_float16_gets_features_and_masks_each_step(
     tokens, look = _ids(2, 6), np.array([0])
     with (
         OptimumDecoder(tmp_path, spec, threads=1) as fussy,
-        OptimumDecoder(exports / EXPORTS[0] / "decoder_model.onnx", spec, threads=1) as plain,
+        OptimumDecoder(
+            exports / EXPORTS[0] / "decoder_model.onnx", spec, threads=1
+        ) as plain,
     ):
         assert (fussy.name, fussy.spec.quantization) == ("optimum-fp16", "fp16")
         states = [decoder.start(features, (SOME, SOME)) for decoder in (fussy, plain)]
@@ -184,10 +196,15 @@ def test_optimum_float16_gets_features_and_masks_each_step(
             for k, decoder in enumerate((fussy, plain)):
                 states[k] = decoder.select(states[k], np.array(rows))
                 out, states[k] = decoder.step(new, states[k], look)
-                assert (out.logits.dtype, out.logsumexp.dtype) == (np.float32, np.float32)
+                assert (out.logits.dtype, out.logsumexp.dtype) == (
+                    np.float32,
+                    np.float32,
+                )
                 outs.append(out.logits.copy())
             # 40 positions with their padding, n + 1 tokens, the last of which has place n.
-            told = sums[rows] + 0.1 * 40 + 1.0 * (n + 1) + 10.0 * n if n else np.zeros(2)
+            told = (
+                sums[rows] + 0.1 * 40 + 1.0 * (n + 1) + 10.0 * n if n else np.zeros(2)
+            )
             expected = np.broadcast_to(told[:, None, None], outs[1].shape)
             # Float16 tells numbers up to 128 apart by a sixteenth; a sum has eleven bits.
             np.testing.assert_allclose(outs[0] - outs[1], expected, atol=0.2)
@@ -202,7 +219,9 @@ def test_hailo_encoder_is_valid(
     with (
         OnnxEncoder(golden_model, spec, threads=1) as ours,
         ForeignEncoder(path, spec, threads=1) as theirs,
-        ForeignEncoder(path.with_stem("encoder_model_quantized"), spec, threads=1) as int8,
+        ForeignEncoder(
+            path.with_stem("encoder_model_quantized"), spec, threads=1
+        ) as int8,
     ):
         assert (theirs.name, int8.name) == ("onnx-30s-fp32", "onnx-30s-int8")
         assert theirs.n_frames == 3000
@@ -214,14 +233,20 @@ def test_hailo_encoder_is_valid(
             theirs.encode(mel[:, :, :1000])
 
 
-def test_optimum_decoder_refuses_what_it_cannot_do(exports: Path, spec: ModelSpec) -> None:
+def test_optimum_decoder_refuses_what_it_cannot_do(
+    exports: Path, spec: ModelSpec
+) -> None:
     with OptimumDecoder(exports / EXPORTS[0], spec, threads=1) as decoder:
-        assert decoder.limits == Limits(n_positions=None, free_padding=False, aligns=False)
+        assert decoder.limits == Limits(
+            n_positions=None, free_padding=False, aligns=False
+        )
         state = decoder.start(_features(2, 30), (SOME, SOME))
         tokens = _ids(2, 4)
         with pytest.raises(ShapeError, match="must be equally long"):
             decoder.step(tokens, state, np.array([3]), first=np.array([0, 1]))
-        with pytest.raises(ShapeError, match=r"\[20, 30\] positions with their padding"):
+        with pytest.raises(
+            ShapeError, match=r"\[20, 30\] positions with their padding"
+        ):
             decoder.start(_features(2, 30), (NONE, NONE), np.array([20, 30]))
         masked = decoder.start(_features(2, 30), (SOME, SOME), np.array([20, 30]))
         assert masked.features.shape == (2, 40, 8)
@@ -229,15 +254,23 @@ def test_optimum_decoder_refuses_what_it_cannot_do(exports: Path, spec: ModelSpe
 
 
 def test_optimum_graphs_of_another_model_are_refused(
-    exports: Path, golden_model: Path, spec: ModelSpec, model_directory: Path, tmp_path: Path
+    exports: Path,
+    golden_model: Path,
+    spec: ModelSpec,
+    model_directory: Path,
+    tmp_path: Path,
 ) -> None:
     other = ModelSpec.load(model_directory)
     for graph in ("decoder_model.onnx", "decoder_model_merged.onnx"):
-        with pytest.raises(ModelError, match="a width of 64; decoder and --model must be of one"):
+        with pytest.raises(
+            ModelError, match="a width of 64; decoder and --model must be of one"
+        ):
             OptimumDecoder(exports / EXPORTS[0] / graph, other)
     with pytest.raises(ModelError, match=r"holds no decoder_model_merged\.onnx"):
         OptimumDecoder(golden_model, spec)
-    with pytest.raises(ModelError, match=r"encoder_model\.onnx has input input_features"):
+    with pytest.raises(
+        ModelError, match=r"encoder_model\.onnx has input input_features"
+    ):
         OptimumDecoder(exports / EXPORTS[0] / "encoder_model.onnx", spec)
     lone = tmp_path / "decoder_model.onnx"
     shutil.copy(exports / EXPORTS[0] / "decoder_model.onnx", lone)

@@ -23,10 +23,22 @@ def spec(golden_model: Path) -> ModelSpec:
     "case",
     [
         ("decoder_model", ("logits", 2, 91), "has 90 tokens; decoder and --model"),
-        ("decoder_with_past_model", ("past_key_values.0.decoder.key", 1, 3), "has 2 heads of 4"),
-        ("decoder_with_past_model", ("past_key_values.0.decoder.key", 3, 5), "has 2 heads of 4"),
+        (
+            "decoder_with_past_model",
+            ("past_key_values.0.decoder.key", 1, 3),
+            "has 2 heads of 4",
+        ),
+        (
+            "decoder_with_past_model",
+            ("past_key_values.0.decoder.key", 3, 5),
+            "has 2 heads of 4",
+        ),
         ("decoder_model", ("present.2.decoder.key",), r"has present\.2\.decoder\.key"),
-        ("decoder_with_past_model", ("present.1.decoder.value",), "lacks present.1.decoder.value"),
+        (
+            "decoder_with_past_model",
+            ("present.1.decoder.value",),
+            "lacks present.1.decoder.value",
+        ),
     ],
 )
 def test_optimum_of_other_sizes_and_layers_is_refused(

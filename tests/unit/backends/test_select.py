@@ -29,7 +29,9 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Another model: twice the width, and fixed graphs of 1 s."""
     root = tmp_path_factory.mktemp("wide")
     dims = replace(TOY, d_model=128)
-    checkpoint = write_checkpoint(root / "ck", random_arrays(dims), config=config_of(dims))
+    checkpoint = write_checkpoint(
+        root / "ck", random_arrays(dims), config=config_of(dims)
+    )
     options = ConvertOptions("none", hailo=HailoOptions(window_s=1, decoder_length=8))
     convert_checkpoint(checkpoint, root / "model", options)
     return root / "model"
@@ -45,7 +47,9 @@ def _select(directory: Path, **options: object) -> module.SelectedEngine:
 
 
 def test_engine_options_refuse_unknown_backends() -> None:
-    with pytest.raises(OptionError, match="--encoder-backend is 'gpu', expected one of: auto"):
+    with pytest.raises(
+        OptionError, match="--encoder-backend is 'gpu', expected one of: auto"
+    ):
         EngineOptions(encoder_backend="gpu")
     with pytest.raises(OptionError, match="--decoder-backend is ''"):
         EngineOptions(decoder_backend="")
@@ -92,24 +96,36 @@ def test_foreign_encoder_of_hailo_form_equals_the_encoder(
     with ForeignEncoder(path, spec, threads=1) as fixed:
         assert fixed.n_frames == 200
         np.testing.assert_allclose(fixed.encode(mel), encoder.encode(mel), atol=1e-4)
-        with pytest.raises(ShapeError, match=r"100 frames, this encoder takes 200 .2 s window"):
+        with pytest.raises(
+            ShapeError, match=r"100 frames, this encoder takes 200 .2 s window"
+        ):
             fixed.encode(mel[:, :, :100])
 
 
 def test_foreign_encoder_of_another_model_is_refused(
     wide: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(ModelError, match=r"has a width of 64: expected .batch, 50, 64."):
+    with pytest.raises(
+        ModelError, match=r"has a width of 64: expected .batch, 50, 64."
+    ):
         _select(model_directory, encoder=wide / "hailo" / "encoder-1s.onnx")
     spec = ModelSpec.load(model_directory)
     many = replace(spec, dims=replace(spec.dims, n_mels=128))
-    with pytest.raises(ModelError, match=r"x\.1 .1, 80, 1, 200. float32, \w+ has 128 mel bins"):
+    with pytest.raises(
+        ModelError, match=r"x\.1 .1, 80, 1, 200. float32, \w+ has 128 mel bins"
+    ):
         ForeignEncoder(hailo_directory / "hailo" / "encoder-2s.onnx", many)
     short = replace(spec, dims=replace(spec.dims, n_audio_ctx=50))
-    with pytest.raises(ModelError, match=r"takes 200 frames, .* an even number up to 100"):
+    with pytest.raises(
+        ModelError, match=r"takes 200 frames, .* an even number up to 100"
+    ):
         ForeignEncoder(hailo_directory / "hailo" / "encoder-2s.onnx", short)
-    with pytest.raises(ModelError, match="an encoder has one input, a log-mel: is it a decoder"):
-        _select(model_directory, encoder=hailo_directory / "hailo" / "decoder-2s-16.onnx")
+    with pytest.raises(
+        ModelError, match="an encoder has one input, a log-mel: is it a decoder"
+    ):
+        _select(
+            model_directory, encoder=hailo_directory / "hailo" / "decoder-2s-16.onnx"
+        )
     with pytest.raises(ModelError, match=r"holds no encoder_model\.onnx"):
         _select(model_directory, encoder=tmp_path)
     with pytest.raises(ModelError, match="differ: d_model 128 and 64"):
@@ -129,11 +145,17 @@ def test_foreign_encoder_of_another_model_is_refused(
 def test_select_refuses_decoders_of_another_model(
     wide: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(ModelError, match="has width 128 and 200 tokens, checkpoint has 64 and 200"):
+    with pytest.raises(
+        ModelError, match="has width 128 and 200 tokens, checkpoint has 64 and 200"
+    ):
         _select(model_directory, decoder=wide / "hailo" / "decoder-1s-8.onnx")
     spec = ModelSpec.load(model_directory)
-    fewer = replace(spec, dims=replace(spec.dims, n_vocab=100), tokens=replace(spec.tokens))
-    with pytest.raises(ModelError, match="64 and 200 tokens, checkpoint has 64 and 100"):
+    fewer = replace(
+        spec, dims=replace(spec.dims, n_vocab=100), tokens=replace(spec.tokens)
+    )
+    with pytest.raises(
+        ModelError, match="64 and 200 tokens, checkpoint has 64 and 100"
+    ):
         select(
             model_directory, fewer,
             EngineOptions(decoder=hailo_directory / "hailo" / "decoder-2s-16.onnx"),
@@ -150,7 +172,11 @@ def test_select_refuses_decoders_of_another_model(
     ):
         _select(model_directory, decoder_backend="fixed")
     with pytest.raises(ModelError, match=r"one input|takes mel"):
-        _select(model_directory, decoder=model_directory / "encoder.onnx", decoder_backend="fixed")
+        _select(
+            model_directory,
+            decoder=model_directory / "encoder.onnx",
+            decoder_backend="fixed",
+        )
     with pytest.raises(OptionError, match="needs --decoder DIR"):
         _select(model_directory, decoder_backend="optimum")
 
@@ -165,13 +191,16 @@ def test_engine_window_comes_from_the_fixed_half(
     assert engine_window_s(free, spec, 1.5) == 1.5
     fixed = _select(model_directory, encoder=form)
     assert engine_window_s(fixed, spec, None) == 2
-    with pytest.raises(OptionError, match="--window is 3 s, encoder onnx-2s-fp32 takes 2 s"):
+    with pytest.raises(
+        OptionError, match="--window is 3 s, encoder onnx-2s-fp32 takes 2 s"
+    ):
         engine_window_s(fixed, spec, 3)
     half = _select(hailo_directory, decoder_backend="fixed")
     assert engine_window_s(half, spec, None) == 2
     assert engine_window_s(half, spec, 1) == 1
     with pytest.raises(
-        ShapeError, match="decoder takes 100 positions, encoder gives 150; convert with --window 3"
+        ShapeError,
+        match="decoder takes 100 positions, encoder gives 150; convert with --window 3",
     ):
         engine_window_s(half, spec, 3)
 
@@ -180,5 +209,7 @@ def test_fixed_decoder_of_longer_text_is_refused(spec: ModelSpec) -> None:
     class _Runner:
         name, length, n_positions = "fixed", 65, 100
 
-    with pytest.raises(ShapeError, match=r"65 text and 100 encoder positions, .* 64 and 150"):
+    with pytest.raises(
+        ShapeError, match=r"65 text and 100 encoder positions, .* 64 and 150"
+    ):
         FixedDecoder(_Runner(), spec)  # type: ignore[arg-type]

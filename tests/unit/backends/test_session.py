@@ -25,9 +25,12 @@ _ROOT = Path(__file__).parents[3]
 def _graph(kind: str = "BiasGelu", ir_version: int = 8, **attributes: object) -> bytes:
     """One node of Microsoft's domain, with names so long that its description is."""
     names = [f"{letter * 90}" for letter in "xy"]
-    node = helper.make_node(kind, names, ["z" * 90], domain="com.microsoft", **attributes)
+    node = helper.make_node(
+        kind, names, ["z" * 90], domain="com.microsoft", **attributes
+    )
     values = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in [*names, "z" * 90]
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [4])
+        for name in [*names, "z" * 90]
     ]
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     graph = helper.make_graph([node], "one", values[:2], values[2:])
@@ -42,7 +45,9 @@ def _refusal(graph: bytes) -> str:
 
 
 def test_pyproject_asks_for_the_oldest_runtime() -> None:
-    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     assert f"onnxruntime>={OLDEST_RUNTIME}" in project["dependencies"]
 
 
@@ -53,7 +58,9 @@ def test_reason_of_long_text_is_cut_in_the_middle() -> None:
     assert len(message) < 300
 
 
-def test_open_graph_failure_names_an_old_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_graph_failure_names_an_old_runtime(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert "upgrade" not in _refusal(b"")
     monkeypatch.setattr(onnxruntime, "__version__", "1.29.0")
     assert _refusal(b"").endswith(
@@ -66,7 +73,9 @@ def test_open_graph_sets_threads_without_spinning() -> None:
     for threads in (1, 2):
         options = open_graph(_graph(), "x", threads).get_session_options()
         assert options.intra_op_num_threads == threads
-        assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+        assert (
+            options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+        )
 
 
 @pytest.mark.parametrize(
@@ -83,18 +92,25 @@ def test_open_session_with_other_ports_is_refused(
     with pytest.raises(
         ModelError, match=r"another model or program: (more|audio_features) differs"
     ):
-        open_session(model_directory, spec, 1, CROSS_KV_FILE, inputs=inputs, outputs=outputs)
+        open_session(
+            model_directory, spec, 1, CROSS_KV_FILE, inputs=inputs, outputs=outputs
+        )
 
 
 def test_running_lets_interrupts_pass() -> None:
     with pytest.raises(KeyboardInterrupt), running("x"):
         raise KeyboardInterrupt
-    with pytest.raises(ModelError, match=r"x failed \(no such axis\); convert"), running("x"):
+    with (
+        pytest.raises(ModelError, match=r"x failed \(no such axis\); convert"),
+        running("x"),
+    ):
         raise RuntimeError("no such axis")
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 30, b"\x3a\xff\xff\xff\x7f"])
-def test_open_graph_of_other_files_fails_in_one_line(tmp_path: Path, content: bytes) -> None:
+def test_open_graph_of_other_files_fails_in_one_line(
+    tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / "encoder.onnx"
     for _ in range(2):
         with pytest.raises(
@@ -118,7 +134,9 @@ def test_open_graph_limits_memory_to_the_machines() -> None:
     ]
     value = [helper.make_tensor_value_info(name, kinds[0], [1]) for name in "xy"]
     graph = helper.make_graph(nodes, "g", value[:1], value[1:], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+    )
     session = open_graph(model.SerializeToString(), "encoder", 1)
     with pytest.raises(ModelError, match="encoder failed"), running("encoder"):
         session.run(None, {"x": np.ones(1, np.float32)})

@@ -31,10 +31,14 @@ def _model(weights: NDArray[np.int8], *, branches: bool = False) -> ModelProto:
         ports.append(helper.make_tensor_value_info("first", TensorProto.BOOL, []))
         branch = helper.make_graph([product], "branch", [], [sums])
         nodes = [
-            helper.make_node("If", ["first"], ["sums"], then_branch=branch, else_branch=branch)
+            helper.make_node(
+                "If", ["first"], ["sums"], then_branch=branch, else_branch=branch
+            )
         ]
     graph = helper.make_graph(nodes, "product", ports, [sums], tensors)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
 
 
 def _run(model: ModelProto) -> NDArray[np.int32]:
@@ -45,7 +49,9 @@ def _run(model: ModelProto) -> NDArray[np.int32]:
 
 def test_foreign_products_are_exact_here() -> None:
     """Whatever processor this is: on one that cuts sums off the runtime is asked not to."""
-    np.testing.assert_array_equal(_run(_model(FULL)), INPUT.astype(int) @ FULL.astype(int))
+    np.testing.assert_array_equal(
+        _run(_model(FULL)), INPUT.astype(int) @ FULL.astype(int)
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,10 @@ def test_foreign_products_are_exact_here() -> None:
     [(True, False, True), (True, True, False), (False, False, False)],
 )
 def test_open_graph_asks_for_exact_kernels_where_needed(
-    monkeypatch: pytest.MonkeyPatch, cuts_off: bool, int8_safe_without_vnni: bool, asked: bool
+    monkeypatch: pytest.MonkeyPatch,
+    cuts_off: bool,
+    int8_safe_without_vnni: bool,
+    asked: bool,
 ) -> None:
     monkeypatch.setattr(saturation, "saturates", lambda: cuts_off)
     source = _model(FULL).SerializeToString()
@@ -81,7 +90,9 @@ def test_read_signature_sees_signed_codes_in_branches(tmp_path: Path) -> None:
 def test_move_weights_makes_merged_graphs_exact(tmp_path: Path) -> None:
     path, seen = tmp_path / "merged.onnx", tmp_path / "seen.onnx"
     model = _model(FULL, branches=True)
-    turned = helper.make_node("Transpose", ["sums"], ["turned"], perm=[1, 0])  # no branch is in it
+    turned = helper.make_node(
+        "Transpose", ["sums"], ["turned"], perm=[1, 0]
+    )  # no branch is in it
     model.graph.node.append(turned)
     path.write_bytes(model.SerializeToString())
     options = onnxruntime.SessionOptions()
@@ -93,12 +104,16 @@ def test_move_weights_makes_merged_graphs_exact(tmp_path: Path) -> None:
     for first in (True, False):
         (sums,) = session.run(None, {"codes": INPUT, "first": np.array(first)})
         np.testing.assert_array_equal(sums, INPUT.astype(int) @ FULL.astype(int))
-    assert not read_signature(seen).signed_codes  # whatever this processor does, signs are gone
+    assert not read_signature(
+        seen
+    ).signed_codes  # whatever this processor does, signs are gone
 
 
 def test_move_weights_keeps_what_other_nodes_read(tmp_path: Path) -> None:
     model = _model(FULL, branches=True)
-    model.graph.node.append(helper.make_node("Cast", ["weights"], ["seen"], to=TensorProto.FLOAT))
+    model.graph.node.append(
+        helper.make_node("Cast", ["weights"], ["seen"], to=TensorProto.FLOAT)
+    )
     path = tmp_path / "merged.onnx"
     path.write_bytes(model.SerializeToString())
     moved = load_model_from_string(move_weights_into_branches(path))
@@ -109,6 +124,8 @@ def test_saturates_agrees_with_the_runtimes_products() -> None:
     """Where it says that it does not, its fastest kernels are right, and only there."""
     options = onnxruntime.SessionOptions()
     model = _model(np.full((8, 16), 127, np.int8)).SerializeToString()
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model, options, providers=["CPUExecutionProvider"]
+    )
     (sums,) = session.run(None, {"codes": np.full((5, 8), 255, np.uint8)})
     assert saturation.saturates() is bool((sums != 8 * 255 * 127).any())

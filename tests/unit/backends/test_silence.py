@@ -32,7 +32,9 @@ NONE = Padding(None)
 
 
 def keys_of(*shares: float, width: int = 64) -> SilenceKeys:
-    return SilenceKeys(features_of(len(shares), width, seed=3), np.array(shares, np.float32))
+    return SilenceKeys(
+        features_of(len(shares), width, seed=3), np.array(shares, np.float32)
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,9 @@ def test_repeat_rows_of_shares_below_one_ends_with_last_row() -> None:
 
 
 def test_log_shares_are_natural_logarithms() -> None:
-    np.testing.assert_allclose(keys_of(0.5, 0.25, 0.25).log_shares, np.log([0.5, 0.25, 0.25]))
+    np.testing.assert_allclose(
+        keys_of(0.5, 0.25, 0.25).log_shares, np.log([0.5, 0.25, 0.25])
+    )
 
 
 def test_cross_bias_gives_silence_its_share_and_zero_row_nothing() -> None:
@@ -63,7 +67,9 @@ def test_cross_bias_gives_silence_its_share_and_zero_row_nothing() -> None:
     bias = cross_bias(paddings, np.array([2, 4, 3]), 4)
     assert (bias.shape, bias.dtype) == ((3, 1, 1, 7), np.float32)
     inf = np.inf
-    np.testing.assert_allclose(bias[0, 0, 0], [0, 0, -inf, -inf, np.log(6), np.log(2), -inf])
+    np.testing.assert_allclose(
+        bias[0, 0, 0], [0, 0, -inf, -inf, np.log(6), np.log(2), -inf]
+    )
     np.testing.assert_allclose(bias[1, 0, 0], [0, 0, 0, 0, -inf, -inf, -inf])
     np.testing.assert_allclose(bias[2, 0, 0], [0, 0, 0, -inf, -inf, -inf, -inf])
     alone = cross_bias(paddings[:1], np.array([2]), 4)
@@ -84,20 +90,26 @@ def test_silence_key_with_bias_ln_n_equals_n_rows() -> None:
     padding = Padding(5 + 40, keys)
     repeated = attend(np.concatenate([audio[0], keys.repeat_rows(40)]))
     bias = cross_bias((padding,), np.array([5]), 5)[0, 0, 0]
-    rows = np.concatenate([with_silence_keys(audio, keys)[0], np.zeros((1, 8), np.float32)])
+    rows = np.concatenate(
+        [with_silence_keys(audio, keys)[0], np.zeros((1, 8), np.float32)]
+    )
     np.testing.assert_allclose(attend(rows, bias), repeated, atol=1e-5)
     without = attend(audio[0])
     assert np.abs(without - repeated).max() > 0.01
 
 
 @pytest.mark.parametrize("n_added", [4, 40, 120])
-def test_decoder_silence_keys_equal_repeated_rows(decoder: CachedDecoder, n_added: int) -> None:
+def test_decoder_silence_keys_equal_repeated_rows(
+    decoder: CachedDecoder, n_added: int
+) -> None:
     keys, features = keys_of(0.5, 0.25, 0.25), features_of(1, 30, 64)
     rows = np.concatenate([features[0], keys.repeat_rows(n_added)])[np.newaxis]
     free = decoder.start(features, (Padding(30 + n_added, keys),))
     tokens = ids_of([11, 5, 7])
     got, _ = decoder.step(tokens, free, np.arange(3), alignment=True)
-    expected, _ = decoder.step(tokens, decoder.start(rows, (NONE,)), np.arange(3), alignment=True)
+    expected, _ = decoder.step(
+        tokens, decoder.start(rows, (NONE,)), np.arange(3), alignment=True
+    )
     np.testing.assert_allclose(got.logits, expected.logits, atol=ATOL)
     assert got.alignment is not None
     assert expected.alignment is not None
@@ -110,7 +122,9 @@ def test_decoder_batch_with_silence_equals_single_rows(decoder: CachedDecoder) -
     lengths = np.array([40, 25])
     paddings = (Padding(150, keys), Padding(60, keys))
     tokens = ids_of([11, 5], [11, 6])
-    batch, _ = decoder.step(tokens, decoder.start(features, paddings, lengths), np.arange(2))
+    batch, _ = decoder.step(
+        tokens, decoder.start(features, paddings, lengths), np.arange(2)
+    )
     for row in range(2):
         alone = decoder.start(features[row : row + 1, : lengths[row]], (paddings[row],))
         out, _ = decoder.step(tokens[row : row + 1], alone, np.arange(2))
@@ -122,8 +136,12 @@ def test_pad_features_repeats_silence_behind_each_row() -> None:
     padded = pad_features(features, (Padding(10, keys),) * 2, np.array([6, 3]))
     assert (padded.shape, padded.flags.c_contiguous) == ((2, 10, 4), True)
     for row, n_positions in enumerate((6, 3)):
-        np.testing.assert_array_equal(padded[row, :n_positions], features[row, :n_positions])
-        np.testing.assert_array_equal(padded[row, n_positions:], keys.repeat_rows(10 - n_positions))
+        np.testing.assert_array_equal(
+            padded[row, :n_positions], features[row, :n_positions]
+        )
+        np.testing.assert_array_equal(
+            padded[row, n_positions:], keys.repeat_rows(10 - n_positions)
+        )
 
 
 def test_pad_features_without_silence_adds_zeros() -> None:
@@ -175,8 +193,13 @@ def test_cluster_positions_of_equal_ones_is_one() -> None:
     assert keys.shares.tolist() == [1.0]
 
 
-def test_measure_silence_keys_uses_the_bundled_clips(encoder: OnnxEncoder, spec: ModelSpec) -> None:
-    assert sorted(path.name for path in CLIPS.glob("*.flac")) == ["english.flac", "german.flac"]
+def test_measure_silence_keys_uses_the_bundled_clips(
+    encoder: OnnxEncoder, spec: ModelSpec
+) -> None:
+    assert sorted(path.name for path in CLIPS.glob("*.flac")) == [
+        "english.flac",
+        "german.flac",
+    ]
     keys = measure_silence_keys(encoder)
     assert keys.features.shape == (keys.shares.size, spec.dims.d_model)
     assert 1 <= keys.shares.size <= N_KEYS
@@ -244,7 +267,9 @@ def test_load_silence_keys_of_other_models_is_refused(
     assert str(caught.value).endswith("convert the checkpoint again")
 
 
-def test_load_silence_keys_of_damaged_file_is_refused(tmp_path: Path, spec: ModelSpec) -> None:
+def test_load_silence_keys_of_damaged_file_is_refused(
+    tmp_path: Path, spec: ModelSpec
+) -> None:
     keys = keys_of(0.75, 0.25)
     own = saved(tmp_path, spec, {"features": keys.features, "shares": keys.shares})
     path = tmp_path / SILENCE_FILE
@@ -253,7 +278,9 @@ def test_load_silence_keys_of_damaged_file_is_refused(tmp_path: Path, spec: Mode
         path.write_bytes(damaged)
         with pytest.raises(ModelError, match=r"silence\.safetensors is damaged|bytes"):
             load_silence_keys(tmp_path, own)
-        with pytest.raises(ModelError, match=r"silence\.safetensors holds no silence keys"):
+        with pytest.raises(
+            ModelError, match=r"silence\.safetensors holds no silence keys"
+        ):
             load_silence_keys(tmp_path, recorded(path, spec))
     path.unlink()
     with pytest.raises(ModelError, match=r"silence\.safetensors"):
@@ -265,6 +292,8 @@ def test_converted_model_has_its_encoders_silence_keys(
 ) -> None:
     assert SILENCE_FILE in spec.files
     measured = measure_silence_keys(encoder)
-    np.testing.assert_allclose(decoder.silence_keys.features, measured.features, atol=1e-4)
+    np.testing.assert_allclose(
+        decoder.silence_keys.features, measured.features, atol=1e-4
+    )
     np.testing.assert_allclose(decoder.silence_keys.shares, measured.shares, atol=1e-2)
     assert decoder.silence_keys is decoder.silence_keys

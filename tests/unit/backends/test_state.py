@@ -28,7 +28,9 @@ def test_cache_keeps_places_that_another_state_uses(decoder: CachedDecoder) -> N
     """A draft's branch is cut off while the text that was verified goes on behind it."""
     look = np.array([0])
     _, prompt = decoder.step(
-        ids_of([11, 5, 7, 9]), decoder.start(features_of(1, 30, 64), (FULL,)), np.array([3])
+        ids_of([11, 5, 7, 9]),
+        decoder.start(features_of(1, 30, 64), (FULL,)),
+        np.array([3]),
     )
     _, longer = decoder.step(ids_of([20]), prompt, look)
     expected = decoder.step(ids_of([21]), longer, look)[0].logits.copy()
@@ -54,7 +56,9 @@ def test_decoder_text_in_pieces_equals_the_whole(
     done = 0
     for n in cuts:
         out, state = decoder.step(tokens[:, done : done + n], state, np.arange(n))
-        np.testing.assert_allclose(out.logits, whole.logits[:, done : done + n], atol=ATOL)
+        np.testing.assert_allclose(
+            out.logits, whole.logits[:, done : done + n], atol=ATOL
+        )
         done += n
 
 
@@ -87,7 +91,9 @@ def test_alignment_weights_of_large_scores_are_finite() -> None:
     np.testing.assert_allclose(_weights([1e4, 0])[0, 0, 0], [0, 1, 0, 0], atol=1e-6)
 
 
-@pytest.mark.parametrize("rows", [[0, 0, 2], [1, 1, 3], [2, 3], [3, 1, 2], [1, 3, 3], [0], []])
+@pytest.mark.parametrize(
+    "rows", [[0, 0, 2], [1, 1, 3], [2, 3], [3, 1, 2], [1, 3, 3], [0], []]
+)
 def test_cross_kv_rows_are_the_given_ones(rows: list[int]) -> None:
     array = np.arange(8).reshape(4, 2)
     found = CrossKV({"cross_key_0": array}, shares=False).rows(np.array(rows, np.int64))

@@ -19,5 +19,12 @@ def segment(text: str, start_s: float = 0.0) -> Segment:
     """A second of speech with a word, heard in a window that begins with it."""
     word = Word(start_s + 0.25, start_s + 0.5, text, 0.9, (1,))
     return Segment(
-        start_s, start_s + 1.0, text, (1, 2), -0.1, 0.0, words=(word,), window_start_s=start_s
+        start_s,
+        start_s + 1.0,
+        text,
+        (1, 2),
+        -0.1,
+        0.0,
+        words=(word,),
+        window_start_s=start_s,
     )

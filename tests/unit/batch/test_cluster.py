@@ -51,7 +51,9 @@ def test_a_row_for_each_task_of_a_group(tmp_path: Path) -> None:
 
 
 def test_an_actor_s_worker_begins_with_it_and_stays(counted: type[Counted]) -> None:
-    actor = type("Actor", (cluster.TranscriptionActor,), {"setup": pickle.dumps(SETUP)})()
+    actor = type(
+        "Actor", (cluster.TranscriptionActor,), {"setup": pickle.dumps(SETUP)}
+    )()
     assert counted.begun == 1
     for index in range(3):
         (outcome,) = map(pickle.loads, actor(column(Task(7, index, ())))["outcome"])

@@ -18,7 +18,13 @@ import pytest
 from tests.unit.batch.made_up import Clock
 from tests.unit.batch.made_up import segment as said
 from whisper_hailo.batch import job as job_module
-from whisper_hailo.batch.job import PART_ITEMS, BatchJob, JobSettings, join_pieces, read_status
+from whisper_hailo.batch.job import (
+    PART_ITEMS,
+    BatchJob,
+    JobSettings,
+    join_pieces,
+    read_status,
+)
 from whisper_hailo.batch.ledger import LEDGER_FILE
 from whisper_hailo.batch.manifest import Candidate, Item
 from whisper_hailo.batch.tasks import Failure, Group, Outcome, PieceResult
@@ -30,7 +36,9 @@ from whisper_hailo.speakers.turns import SpeakerTurn, SpeakerTurns
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.text.transcript_json import JSON_VERSION
 
-ITEMS = [Item(f"{n:03}.wav", f"/{n:03}.wav", metadata={"n": n}) for n in range(16 * 17 + 3)]
+ITEMS = [
+    Item(f"{n:03}.wav", f"/{n:03}.wav", metadata={"n": n}) for n in range(16 * 17 + 3)
+]
 ARCHIVES = Path(__file__).parents[3] / "docs" / "archives.md"
 SETTINGS = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
 JOB = JobSettings("micro, greedy", SETTINGS, formats=("txt",))
@@ -39,7 +47,10 @@ BAD = Failure("AudioError", "bad")
 
 
 def job(
-    folder: Path, settings: JobSettings = JOB, items: Iterable[Item] = ITEMS, found: str = ""
+    folder: Path,
+    settings: JobSettings = JOB,
+    items: Iterable[Item] = ITEMS,
+    found: str = "",
 ) -> BatchJob:
     """A job; `found` is the folder that its recordings were found in."""
     return BatchJob(folder, settings, [Candidate(item, found) for item in items])
@@ -69,7 +80,9 @@ def test_find_speakers_names_segments_of_joined_pieces(tmp_path: Path) -> None:
 
 
 def segment(text: str) -> Segment:
-    return Segment(0.0, 1.0, text, (1, 2), -0.1, 0.0, words=(Word(0.1, 0.5, text, 0.9, (1,)),))
+    return Segment(
+        0.0, 1.0, text, (1, 2), -0.1, 0.0, words=(Word(0.1, 0.5, text, 0.9, (1,)),)
+    )
 
 
 def outcomes(group: Group) -> list[Outcome]:
@@ -175,7 +188,9 @@ def test_what_is_done_is_not_asked_for_again(tmp_path: Path) -> None:
     [{"identity": "beam"}, {"layout": Layout(max_line_width=42)}],
     ids=str,
 )
-def test_job_of_other_settings_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_job_of_other_settings_is_refused(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
     with job(tmp_path):
         pass
     with pytest.raises(OptionError, match="other options"):
@@ -199,7 +214,9 @@ def finish(one: BatchJob) -> None:
 
 def lines(folder: Path) -> list[dict[str, Any]]:
     parts = sorted((folder / "transcripts").iterdir())
-    return [json.loads(line) for path in parts for line in path.read_text().splitlines()]
+    return [
+        json.loads(line) for path in parts for line in path.read_text().splitlines()
+    ]
 
 
 def test_job_grows_by_one_file(tmp_path: Path) -> None:
@@ -227,7 +244,10 @@ def test_job_grows_across_files_of_results(tmp_path: Path) -> None:
         assert [group.index for group in grown.groups()] == [16, 17]
         finish(grown)
     assert [line["id"] for line in lines(tmp_path)] == [item.id for item in ITEMS]
-    sizes = [len(path.read_bytes().splitlines()) for path in (tmp_path / "transcripts").iterdir()]
+    sizes = [
+        len(path.read_bytes().splitlines())
+        for path in (tmp_path / "transcripts").iterdir()
+    ]
     assert sorted(sizes) == [19, 256]
 
 
@@ -237,11 +257,15 @@ def test_job_grows_by_a_format_without_new_work(tmp_path: Path) -> None:
         finish(one)
     with job(tmp_path, replace(JOB, formats=("srt",)), few) as grown:
         assert list(grown.groups()) == []
-    assert {path.name for path in (tmp_path / "srt").iterdir()} == {f"{i.id}.srt" for i in few}
+    assert {path.name for path in (tmp_path / "srt").iterdir()} == {
+        f"{i.id}.srt" for i in few
+    }
     more = [*few, ITEMS[3]]
     with job(tmp_path, replace(JOB, formats=()), more) as again:
         finish(again)
-    assert {path.name for path in (tmp_path / "srt").iterdir()} == {f"{i.id}.srt" for i in more}
+    assert {path.name for path in (tmp_path / "srt").iterdir()} == {
+        f"{i.id}.srt" for i in more
+    }
 
 
 def test_equal_names_of_two_folders_get_distinct_outputs(tmp_path: Path) -> None:
@@ -272,7 +296,11 @@ def test_recording_found_through_two_folders_is_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [Item("a", "/b.wav"), Item("a", "/a.wav", "de"), Item("a", "/a.wav", metadata={"n": 1})],
+    [
+        Item("a", "/b.wav"),
+        Item("a", "/a.wav", "de"),
+        Item("a", "/a.wav", metadata={"n": 1}),
+    ],
 )
 def test_id_of_another_recording_is_refused(tmp_path: Path, other: Item) -> None:
     with job(tmp_path, items=[Item("a", "/a.wav")]):
@@ -305,7 +333,9 @@ def test_full_disk_loses_nothing(
 
     with job(tmp_path) as one:
         groups = list(one.groups())
-        for outcome in (outcome for group in groups[:15] for outcome in outcomes(group)):
+        for outcome in (
+            outcome for group in groups[:15] for outcome in outcomes(group)
+        ):
             one.record_outcome(outcome)
         one.record_outcome(outcomes(groups[15])[0])
         with monkeypatch.context() as patch:
@@ -328,7 +358,9 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
         job(tmp_path / "file" / "job").open()
 
 
-def test_full_disk_of_ledger_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_of_ledger_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened, connect = [], sqlite3.connect
 
     def connected(*given: Any, **named: Any) -> sqlite3.Connection:
@@ -341,7 +373,9 @@ def test_full_disk_of_ledger_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ledger.execute("PRAGMA max_page_count = 1")
         (group,) = one.groups()
         with pytest.raises(OutputError, match="full"):
-            one.record_outcome(Outcome(0, 0, tuple(_long(place) for place in range(16))))
+            one.record_outcome(
+                Outcome(0, 0, tuple(_long(place) for place in range(16)))
+            )
         ledger.execute("PRAGMA max_page_count = 100000")
         finish(one)
         assert one.n_done == one.n_items
@@ -350,7 +384,9 @@ def test_full_disk_of_ledger_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def _long(place: int) -> PieceResult:
     tokens = tuple(Random(place).sample(range(50_000), 5000))
-    return PieceResult(place, 1, 1.0, "en", (Segment(0.0, 1.0, "a", tokens, -0.1, 0.0),))
+    return PieceResult(
+        place, 1, 1.0, "en", (Segment(0.0, 1.0, "a", tokens, -0.1, 0.0),)
+    )
 
 
 def test_ledger_that_is_damaged_says_what_to_do(tmp_path: Path) -> None:
@@ -375,9 +411,18 @@ def test_second_outcome_of_a_task_changes_nothing(tmp_path: Path) -> None:
     with job(tmp_path, items=ITEMS[:16]) as one:
         (group,) = one.groups()
         first, second = outcomes(group)
-        for outcome in (first, replace(first, results=()), second, replace(second, results=())):
+        for outcome in (
+            first,
+            replace(first, results=()),
+            second,
+            replace(second, results=()),
+        ):
             one.record_outcome(outcome)
-        assert (one.record.tasks, one.record.audio_s, one.record.worker_s) == (2, 16.0, 2.0)
+        assert (one.record.tasks, one.record.audio_s, one.record.worker_s) == (
+            2,
+            16.0,
+            2.0,
+        )
         assert one.failures == []
         assert one.n_done == 16
 
@@ -439,14 +484,23 @@ def piece(place: int, n_pieces: int = 1, failure: Failure | None = None) -> Piec
     [
         pytest.param({0: [piece(0, 0)]}, 0, 0, id="goes on"),
         pytest.param({0: [piece(0), piece(1, 0)]}, 1, 0, id="one of two"),
-        pytest.param({0: [piece(0, 0)], 1: [piece(0, 2), piece(1)]}, 2, 0, id="over two tasks"),
-        pytest.param({1: [piece(0, 2), piece(1)], 0: [piece(0, 0)]}, 2, 0, id="last comes first"),
+        pytest.param(
+            {0: [piece(0, 0)], 1: [piece(0, 2), piece(1)]}, 2, 0, id="over two tasks"
+        ),
+        pytest.param(
+            {1: [piece(0, 2), piece(1)], 0: [piece(0, 0)]}, 2, 0, id="last comes first"
+        ),
         pytest.param({1: [piece(1, 2), piece(2)]}, 1, 0, id="the first is missing"),
-        pytest.param({0: [piece(0, 0)], 2: [piece(0, 3)]}, 0, 0, id="one between is missing"),
+        pytest.param(
+            {0: [piece(0, 0)], 2: [piece(0, 3)]}, 0, 0, id="one between is missing"
+        ),
         pytest.param({0: [piece(0, 0), piece(0, 2)]}, 1, 0, id="both in one task"),
         pytest.param({0: [piece(0, 1, BAD), piece(1)]}, 1, 1, id="failed"),
         pytest.param(
-            {0: [piece(0, 0, BAD)], 1: [piece(0, 2), piece(1, 1, BAD)]}, 0, 2, id="in bits"
+            {0: [piece(0, 0, BAD)], 1: [piece(0, 2), piece(1, 1, BAD)]},
+            0,
+            2,
+            id="in bits",
         ),
     ],
 )
@@ -468,12 +522,18 @@ def heard(end_s: float, language: str, *segments: Segment) -> PieceResult:
 def test_a_recording_s_pieces_follow_one_another() -> None:
     later = shift_segment(said("two"), 300.0)
     result = join_pieces([heard(300.0, "en", said("one")), heard(450.5, "en", later)])
-    assert [(s.text, s.start_s) for s in result.segments] == [("one", 0.0), ("two", 300.0)]
+    assert [(s.text, s.start_s) for s in result.segments] == [
+        ("one", 0.0),
+        ("two", 300.0),
+    ]
     assert (result.end_s, result.language, result.failure) == (450.5, "en", None)
 
 
 def test_the_language_is_that_of_most_of_the_text() -> None:
-    short, more = heard(1.0, "de", said("kurz")), heard(2.0, "en", said("not so"), said(" short"))
+    short, more = (
+        heard(1.0, "de", said("kurz")),
+        heard(2.0, "en", said("not so"), said(" short")),
+    )
     result = join_pieces([short, more, short])
     assert result.language == "en"  # 12 letters, and 4 and 4 of the other
     assert [one.text for one in result.segments] == ["kurz", "not so", " short", "kurz"]
@@ -482,7 +542,12 @@ def test_the_language_is_that_of_most_of_the_text() -> None:
 def test_a_recording_of_which_any_piece_failed_has_failed() -> None:
     """What was heard of it would be taken for all of it."""
     fine, failed = heard(300.0, "en", said("one")), piece(0, 0, BAD)
-    for pieces in ((fine, failed), (fine, failed, fine), (failed, fine), (fine, fine, failed)):
+    for pieces in (
+        (fine, failed),
+        (fine, failed, fine),
+        (failed, fine),
+        (fine, fine, failed),
+    ):
         result = join_pieces(pieces)
         assert (result.segments, result.failure) == ((), BAD)
 
@@ -493,13 +558,19 @@ def written(
     """The record of a job's only item."""
     with job(folder, settings, [item]) as one:
         one.record_outcome(Outcome(0, 0, (result,), 1.0, 8.0))
-    (line,) = (folder / "transcripts" / "part-00000.jsonl").read_text().splitlines(keepends=True)
+    (line,) = (
+        (folder / "transcripts" / "part-00000.jsonl")
+        .read_text()
+        .splitlines(keepends=True)
+    )
     assert line.endswith("}\n")
     record: dict[str, Any] = json.loads(line)
     return record
 
 
-def test_a_record_has_the_fields_that_the_page_on_archives_names(tmp_path: Path) -> None:
+def test_a_record_has_the_fields_that_the_page_on_archives_names(
+    tmp_path: Path,
+) -> None:
     item = Item("a", "/a.wav", None, {"show": "news"})
     result = PieceResult(0, 1, 1.0, "en", (said("word"),))
     record = written(tmp_path / "a", item, result, replace(JOB, task="translate"))
@@ -507,8 +578,16 @@ def test_a_record_has_the_fields_that_the_page_on_archives_names(tmp_path: Path)
         *("version", "id", "audio", "task", "language", "duration", "text", "segments"),
         *("languages", "untranscribed", "metadata"),
     ]
-    assert (record["version"], record["id"], record["audio"]) == (JSON_VERSION, "a", "/a.wav")
-    assert (record["text"], record["duration"], record["metadata"]) == ("word", 1.0, item.metadata)
+    assert (record["version"], record["id"], record["audio"]) == (
+        JSON_VERSION,
+        "a",
+        "/a.wav",
+    )
+    assert (record["text"], record["duration"], record["metadata"]) == (
+        "word",
+        1.0,
+        item.metadata,
+    )
     assert record["task"] == "translate"
     failed = written(tmp_path / "b", item, piece(0, 1, BAD))
     assert failed == {
@@ -516,11 +595,15 @@ def test_a_record_has_the_fields_that_the_page_on_archives_names(tmp_path: Path)
         "error": {"kind": "AudioError", "message": "bad"},
     }  # fmt: skip
     page = ARCHIVES.read_text(encoding="utf-8")
-    assert set(re.findall(r"^\| `(\w+)` \| ", page, re.M)) >= record.keys() | failed.keys()
+    assert (
+        set(re.findall(r"^\| `(\w+)` \| ", page, re.M)) >= record.keys() | failed.keys()
+    )
 
 
 @pytest.mark.parametrize("language", ["de", None])
-def test_a_failure_is_a_line_of_a_manifest(tmp_path: Path, language: str | None) -> None:
+def test_a_failure_is_a_line_of_a_manifest(
+    tmp_path: Path, language: str | None
+) -> None:
     item = Item("ä", "/ä.wav", language, {"n": 1})
     written(tmp_path, item, piece(0, 1, BAD))
     (line,) = (tmp_path / "failures.jsonl").read_text().splitlines()
@@ -529,7 +612,9 @@ def test_a_failure_is_a_line_of_a_manifest(tmp_path: Path, language: str | None)
         "id": "ä", "audio": "/ä.wav", "metadata": {"n": 1},
         "error": {"kind": "AudioError", "message": "bad"},
     }  # fmt: skip
-    assert json.loads(line) == (expected | {"language": language} if language else expected)
+    assert json.loads(line) == (
+        expected | {"language": language} if language else expected
+    )
 
 
 def test_item_has_file_of_each_format_but_none_where_it_failed(tmp_path: Path) -> None:
@@ -539,8 +624,12 @@ def test_item_has_file_of_each_format_but_none_where_it_failed(tmp_path: Path) -
     record = written(tmp_path / "a", Item("b/\udcff", "/a.wav"), result, settings)
     assert record["id"] == "b/\udcff"  # a name that is no text
     assert (tmp_path / "a" / "txt" / "b" / "\udcff.txt").read_bytes() == b"two words\n"
-    assert "<u>two words</u>" in (tmp_path / "a" / "srt" / "b" / "\udcff.srt").read_text()
+    assert (
+        "<u>two words</u>" in (tmp_path / "a" / "srt" / "b" / "\udcff.srt").read_text()
+    )
     text = (tmp_path / "a" / "json" / "b" / "\udcff.json").read_text()
     assert json.loads(text)["audio"] == "b/\udcff"
     written(tmp_path / "b", Item("a", "/a.wav"), piece(0, 1, BAD), settings)
-    assert {path.name for path in (tmp_path / "b").iterdir() if path.is_dir()} == {"transcripts"}
+    assert {path.name for path in (tmp_path / "b").iterdir() if path.is_dir()} == {
+        "transcripts"
+    }

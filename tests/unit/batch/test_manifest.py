@@ -26,7 +26,11 @@ def manifest(folder: Path, *lines: Any) -> Path:
 def test_a_manifest_may_come_from_any_editor(tmp_path: Path) -> None:
     """With a byte order mark, line ends of Windows, none at its end, any letter in its texts."""
     path = tmp_path / "archive.jsonl"
-    lines = ('{"audio": "a.wav", "title": "one\u2028two\x85"}', "", '{"audio": "b.wav"}')
+    lines = (
+        '{"audio": "a.wav", "title": "one\u2028two\x85"}',
+        "",
+        '{"audio": "b.wav"}',
+    )
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
     first, second = read_source(path)
     assert (first.id, first.metadata) == ("a.wav", {"title": "one\u2028two\x85"})
@@ -58,7 +62,11 @@ def test_a_folder_is_all_recordings_below_it_in_order(tmp_path: Path) -> None:
     for name in ("b.wav", "a/z.flac", "a/notes.txt", "a/y.MP3"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert [item.id for item in read_source(tmp_path)] == ["a/y.MP3", "a/z.flac", "b.wav"]
+    assert [item.id for item in read_source(tmp_path)] == [
+        "a/y.MP3",
+        "a/z.flac",
+        "b.wav",
+    ]
 
 
 def test_paths_are_whole_so_that_jobs_move_to_other_folders(
@@ -69,12 +77,21 @@ def test_paths_are_whole_so_that_jobs_move_to_other_folders(
     manifest(tmp_path / "talks", {"audio": "a.wav"})
     monkeypatch.chdir(tmp_path)
     for source in (Path("talks"), Path("talks/archive.jsonl")):
-        assert (read_source(source)) == [Item("a.wav", str(tmp_path / "talks" / "a.wav"))]
+        assert (read_source(source)) == [
+            Item("a.wav", str(tmp_path / "talks" / "a.wav"))
+        ]
 
 
 def test_what_a_job_could_not_do_is_a_manifest(tmp_path: Path) -> None:
-    line = {"id": "x", "audio": "/x.wav", "metadata": {"n": 1}, "error": {"kind": "AudioError"}}
-    assert (read_source(manifest(tmp_path, line))) == [Item("x", "/x.wav", None, {"n": 1})]
+    line = {
+        "id": "x",
+        "audio": "/x.wav",
+        "metadata": {"n": 1},
+        "error": {"kind": "AudioError"},
+    }
+    assert (read_source(manifest(tmp_path, line))) == [
+        Item("x", "/x.wav", None, {"n": 1})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -83,16 +100,37 @@ def test_what_a_job_could_not_do_is_a_manifest(tmp_path: Path) -> None:
         ("no JSON", "line 2: not readable JSON"),
         ('{"id": "a"}', "line 2: audio is missing"),
         ('{"audio": 3}', "line 2: audio is 3, expected a text"),
-        ('{"audio": "a.wav", "id": "../a"}', "line 2: id is ../a, which no file can be called"),
-        ('{"audio": "a.wav", "id": ""}', "line 2: id is '', which no file can be called"),
-        ('{"audio": "a.wav", "id": "/."}', r"line 2: id is /\., which no file can be called"),
+        (
+            '{"audio": "a.wav", "id": "../a"}',
+            "line 2: id is ../a, which no file can be called",
+        ),
+        (
+            '{"audio": "a.wav", "id": ""}',
+            "line 2: id is '', which no file can be called",
+        ),
+        (
+            '{"audio": "a.wav", "id": "/."}',
+            r"line 2: id is /\., which no file can be called",
+        ),
         ('{"audio": "a.wav", "id": "a/.."}', "which no file can be called"),
         ('{"audio": "a.wav", "id": "a\\u0000"}', "which no file can be called"),
         ('{"audio": "a.wav", "id": "\\ud800"}', "which no file can be called"),
-        ('{"audio": "a.wav", "id": "' + "x" * 251 + '"}', "which no file can be called"),
-        ('{"audio": "a.wav", "id": "a/' + "x" * 251 + '"}', "which no file can be called"),
-        ('{"audio": "a.wav", "id": "' + "日" * 84 + '"}', "which no file can be called"),
-        ('{"audio": "a.wav", "id": "' + "x/" * 512 + 'x"}', "which no file can be called"),
+        (
+            '{"audio": "a.wav", "id": "' + "x" * 251 + '"}',
+            "which no file can be called",
+        ),
+        (
+            '{"audio": "a.wav", "id": "a/' + "x" * 251 + '"}',
+            "which no file can be called",
+        ),
+        (
+            '{"audio": "a.wav", "id": "' + "日" * 84 + '"}',
+            "which no file can be called",
+        ),
+        (
+            '{"audio": "a.wav", "id": "' + "x/" * 512 + 'x"}',
+            "which no file can be called",
+        ),
         ("[1]", "line 2: it is a list, expected an object"),
     ],
 )
@@ -114,7 +152,9 @@ def test_a_line_that_is_no_item_is_told_by_its_number(
         ("/deep//er/./a", "deep/er/a"),
     ],
 )
-def test_an_id_is_whatever_a_file_can_be_called(tmp_path: Path, own: str, name: str) -> None:
+def test_an_id_is_whatever_a_file_can_be_called(
+    tmp_path: Path, own: str, name: str
+) -> None:
     """Also of the files of a folder, whose failures are a manifest."""
     (item,) = read_source(manifest(tmp_path, {"audio": "a.wav", "id": own}))
     assert item.id == name
@@ -131,7 +171,9 @@ def test_lines_end_where_json_lines_do(tmp_path: Path) -> None:
 
 
 def test_two_items_of_one_id_are_refused(tmp_path: Path) -> None:
-    path = manifest(tmp_path, {"audio": "a.wav", "id": "x"}, {"audio": "b.wav", "id": "x"})
+    path = manifest(
+        tmp_path, {"audio": "a.wav", "id": "x"}, {"audio": "b.wav", "id": "x"}
+    )
     with pytest.raises(OptionError, match="lines 1 and 2 both have the id x"):
         (read_source(path))
 

@@ -73,8 +73,12 @@ def test_where_nothing_is_left_to_do_no_cluster_is_asked_for(ray: Cluster) -> No
         pytest.param({"CPU": 8.0}, None, (8, 1, None, 3), id="one for each core"),
         pytest.param({"CPU": 8.0}, 3, (3, 1, None, 1), id="as many as are asked for"),
         pytest.param({"CPU": 8.0}, 4, (4, 1, None, 2), id="a reader for four more"),
-        pytest.param({"CPU": 8.0, "hailo": 2.0}, None, (2, 0, {"hailo": 1}, 1), id="chips"),
-        pytest.param({"CPU": 1.0, "hailo": 2.0}, 5, (5, 0, {"hailo": 1}, 2), id="more than chips"),
+        pytest.param(
+            {"CPU": 8.0, "hailo": 2.0}, None, (2, 0, {"hailo": 1}, 1), id="chips"
+        ),
+        pytest.param(
+            {"CPU": 1.0, "hailo": 2.0}, 5, (5, 0, {"hailo": 1}, 2), id="more than chips"
+        ),
         pytest.param({"CPU": 0.0}, None, (1, 1, None, 1), id="no core is free"),
         pytest.param({}, None, (1, 1, None, 1), id="no core is known of"),
     ],
@@ -92,10 +96,14 @@ def test_there_are_so_many_actors_and_each_has_a_chip_or_a_core(
     reading, doing = ray.stages
     assert reading["num_cpus"] == 0  # where actors have all cores it would never begin
     assert doing["compute"] == Pool(1, expected[0], expected[0])
-    assert (doing["num_cpus"], doing["resources"], reading["concurrency"]) == expected[1:]
+    assert (doing["num_cpus"], doing["resources"], reading["concurrency"]) == expected[
+        1:
+    ]
 
 
-def test_groups_and_tasks_go_alone_so_that_no_actor_waits(ray: Cluster, read: Any) -> None:
+def test_groups_and_tasks_go_alone_so_that_no_actor_waits(
+    ray: Cluster, read: Any
+) -> None:
     list(run_on_ray(SETUP, one_task(read), None, None))
     assert [stage["batch_size"] for stage in ray.stages] == [1, 1]
     context = ray.context
@@ -106,7 +114,9 @@ def test_groups_and_tasks_go_alone_so_that_no_actor_waits(ray: Cluster, read: An
     assert context.memory_usage_poll_interval_s is None
 
 
-def test_more_groups_than_ray_has_blocks_for_share_them(ray: Cluster, read: Any) -> None:
+def test_more_groups_than_ray_has_blocks_for_share_them(
+    ray: Cluster, read: Any
+) -> None:
     assert list(run_on_ray(SETUP, read(*[[]] * 2001), None, 1)) == []
     assert ray.n_blocks == 2000
     assert len(ray.stages) == 2
@@ -133,7 +143,9 @@ def test_a_cluster_that_runs_is_joined_as_it_is(
 ) -> None:
     assert len(list(run_on_ray(SETUP, one_task(read), "fe80::1:6379", None))) == 1
     assert dialled == [(("fe80::1", 6379), 10.0)]
-    assert ray.begun == [(("fe80::1:6379",), {"logging_level": 40, "log_to_driver": False})]
+    assert ray.begun == [
+        (("fe80::1:6379",), {"logging_level": 40, "log_to_driver": False})
+    ]
     assert not any(name in os.environ for name in LOCAL)
     assert os.environ[QUIET] == "ERROR"
 
@@ -144,7 +156,9 @@ def test_where_there_is_no_cluster_it_is_said_how_to_start_one(
 ) -> None:
     ray.refused = error("nobody")
     for address, place in (("host:1", "host:1"), (None, "this machine")):
-        said = rf"no Ray cluster at {place} \(nobody\); start one with: ray start --head"
+        said = (
+            rf"no Ray cluster at {place} \(nobody\); start one with: ray start --head"
+        )
         with pytest.raises(DeviceError, match=said):
             list(run_on_ray(SETUP, one_task(read), address, None))
     assert ray.n_shut == 0

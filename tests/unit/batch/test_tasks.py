@@ -33,7 +33,9 @@ FULL = round(PIECE_S * SAMPLE_RATE_HZ)
 
 def noise(seconds: float, seed: int = 0) -> FloatArray:
     rng = np.random.default_rng(seed)
-    return (rng.random(round(seconds * SAMPLE_RATE_HZ), np.float32) - 0.5) * np.float32(0.6)
+    return (rng.random(round(seconds * SAMPLE_RATE_HZ), np.float32) - 0.5) * np.float32(
+        0.6
+    )
 
 
 def group(folder: Path, *lengths_s: float) -> Group:
@@ -56,14 +58,22 @@ def test_a_full_piece_is_cut_in_the_middle_of_its_pause() -> None:
     samples[1000 : 60 * SAMPLE_RATE_HZ] = 0  # too early to be looked at
     assert pause <= find_quiet_cut(samples) <= pause + SAMPLE_RATE_HZ
     samples[pause : pause + SAMPLE_RATE_HZ] = noise(1.0) / 100
-    assert pause + SAMPLE_RATE_HZ / 5 <= find_quiet_cut(samples) <= pause + 4 * SAMPLE_RATE_HZ / 5
+    assert (
+        pause + SAMPLE_RATE_HZ / 5
+        <= find_quiet_cut(samples)
+        <= pause + 4 * SAMPLE_RATE_HZ / 5
+    )
 
 
 def test_a_cut_never_makes_a_short_piece() -> None:
     """The page on archives promises pieces of at most five minutes: they have more than four."""
     minute = 60 * SAMPLE_RATE_HZ
     assert reader.MAX_PIECE_SAMPLES == FULL == 5 * minute
-    assert 4 * minute <= find_quiet_cut(np.zeros(FULL, np.float32)) <= 4 * minute + SAMPLE_RATE_HZ
+    assert (
+        4 * minute
+        <= find_quiet_cut(np.zeros(FULL, np.float32))
+        <= 4 * minute + SAMPLE_RATE_HZ
+    )
     rising = np.linspace(1.0, 0.0, FULL, dtype=np.float32)
     assert 5 * minute - SAMPLE_RATE_HZ <= find_quiet_cut(rising) <= FULL
 
@@ -80,9 +90,13 @@ def test_pieces_together_are_the_recording() -> None:
     samples = noise(53.0)
     with open_audio(samples) as stream:
         found = list(cut_pieces(stream))
-    np.testing.assert_array_equal(np.concatenate([piece for _, piece, _ in found]), samples)
+    np.testing.assert_array_equal(
+        np.concatenate([piece for _, piece, _ in found]), samples
+    )
     assert all(15 <= piece.size / SAMPLE_RATE_HZ <= 20 for _, piece, _ in found[:-1])
-    starts = np.cumsum([0, *(piece.size for _, piece, _ in found)])[:-1] / SAMPLE_RATE_HZ
+    starts = (
+        np.cumsum([0, *(piece.size for _, piece, _ in found)])[:-1] / SAMPLE_RATE_HZ
+    )
     assert [start_s for start_s, *_ in found] == starts.tolist()
     assert [is_last for *_, is_last in found] == [False] * (len(found) - 1) + [True]
 
@@ -90,12 +104,20 @@ def test_pieces_together_are_the_recording() -> None:
 @pytest.mark.usefixtures("twenty_seconds")
 def test_short_recordings_share_task_and_long_ones_have_several(tmp_path: Path) -> None:
     tasks = list(read_tasks(group(tmp_path, 4.0, 3.0, 24.0, 1.0)))
-    assert [[piece.item for piece in task.pieces] for task in tasks] == [[0, 1], [2], [2, 3]]
+    assert [[piece.item for piece in task.pieces] for task in tasks] == [
+        [0, 1],
+        [2],
+        [2, 3],
+    ]
     first = tasks[1].pieces[0].n_samples / SAMPLE_RATE_HZ
     starts = [[piece.start_s for piece in task.pieces] for task in tasks]
     assert starts == [[0.0, 0.0], [0.0], [first, 0.0]]
     assert [task.index for task in tasks] == [0, 1, 2]
-    assert [[piece.n_pieces for piece in task.pieces] for task in tasks] == [[1, 1], [0], [2, 1]]
+    assert [[piece.n_pieces for piece in task.pieces] for task in tasks] == [
+        [1, 1],
+        [0],
+        [2, 1],
+    ]
     assert {task.group for task in tasks} == {3}
     assert [piece.language for piece in tasks[0].pieces] == [None, "en"]
 
@@ -115,7 +137,12 @@ def test_one_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     Path(made.items[1].audio).write_bytes(b"RIFF")
     (task,) = read_tasks(made)
     first, second, third = task.pieces
-    assert (second.item, second.start_s, second.n_samples, second.n_pieces) == (1, 0.0, 0, 1)
+    assert (second.item, second.start_s, second.n_samples, second.n_pieces) == (
+        1,
+        0.0,
+        0,
+        1,
+    )
     assert (first.failure, third.failure) == (None, None)
     assert second.failure is not None
     assert second.failure.kind == "AudioError"
@@ -168,7 +195,10 @@ def test_what_breaks_off_fails_behind_what_was_read(
         (0, None), (1, None), (1, "AudioError"), (2, None),
     ]  # fmt: skip
     assert [piece.n_pieces for piece in found] == [1, 0, 2, 1]
-    assert (found[2].start_s, found[2].n_samples) == (found[1].n_samples / SAMPLE_RATE_HZ, 0)
+    assert (found[2].start_s, found[2].n_samples) == (
+        found[1].n_samples / SAMPLE_RATE_HZ,
+        0,
+    )
     assert found[3].start_s == 0.0
 
 
@@ -182,15 +212,21 @@ def test_quietest_half_second_is_cut_in_its_middle() -> None:
         begin = round(begin_s * SAMPLE_RATE_HZ)
         loud[begin : begin + SAMPLE_RATE_HZ // 2] *= 0.01
         assert find_quiet_cut(loud) == begin + SAMPLE_RATE_HZ // 4
-    flat = np.full(2 * SAMPLE_RATE_HZ, -3.0, np.float32)  # beyond full scale: as loud as that
+    flat = np.full(
+        2 * SAMPLE_RATE_HZ, -3.0, np.float32
+    )  # beyond full scale: as loud as that
     flat[round(1.25 * SAMPLE_RATE_HZ) :] = 1.0
     flat[round(1.75 * SAMPLE_RATE_HZ) :] = 3.0
-    assert find_quiet_cut(flat) == SAMPLE_RATE_HZ + SAMPLE_RATE_HZ // 4  # of equal ones the first
+    assert (
+        find_quiet_cut(flat) == SAMPLE_RATE_HZ + SAMPLE_RATE_HZ // 4
+    )  # of equal ones the first
 
 
 def test_seconds_of_a_task_are_those_of_its_pieces() -> None:
     sound = np.zeros(8000, np.float32)
-    task = Task(0, 0, (Piece(0, 0.0, 1, sound), Piece(1, 0.0, 0), Piece(1, 0.0, 2, sound)))
+    task = Task(
+        0, 0, (Piece(0, 0.0, 1, sound), Piece(1, 0.0, 0), Piece(1, 0.0, 2, sound))
+    )
     assert task.audio_s == 1.0
 
 

@@ -12,16 +12,31 @@ import pytest
 from tests.unit.batch.made_up import Clock, segment
 from whisper_hailo.batch import workers
 from whisper_hailo.batch.tasks import Failure, Outcome, Piece, PieceResult, Task
-from whisper_hailo.batch.workers import Setup, run_worker, shift_segment, transcribe_task
+from whisper_hailo.batch.workers import (
+    Setup,
+    run_worker,
+    shift_segment,
+    transcribe_task,
+)
 from whisper_hailo.core.errors import AudioError, DeviceError, ModelError, OptionError
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Settings, Timings, Transcript
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    FloatArray,
+    Settings,
+    Timings,
+    Transcript,
+)
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.options import LongOptions
 
-SETTINGS: Final = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
+SETTINGS: Final = Settings(
+    "toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1
+)
 LONG: Final = LongOptions()
-SETUP: Final = Setup({"model": "micro", "threads": 1}, DecodingOptions(max_new_tokens=7), LONG, 5)
+SETUP: Final = Setup(
+    {"model": "micro", "threads": 1}, DecodingOptions(max_new_tokens=7), LONG, 5
+)
 BAD: Final = Failure("AudioError", "bad")
 
 
@@ -63,7 +78,9 @@ class Transcriber(Closing):
             else:
                 seconds = samples.size / SAMPLE_RATE_HZ
                 spoken = (segment(text),)
-                yield Transcript("", seconds, language, "transcribe", spoken, Timings(), SETTINGS)
+                yield Transcript(
+                    "", seconds, language, "transcribe", spoken, Timings(), SETTINGS
+                )
 
 
 @pytest.fixture
@@ -73,7 +90,11 @@ def model(monkeypatch: pytest.MonkeyPatch) -> type[Transcriber]:
 
 
 def piece(
-    loud: float, item: int = 0, start_s: float = 0.0, language: str | None = None, n: int = 8000
+    loud: float,
+    item: int = 0,
+    start_s: float = 0.0,
+    language: str | None = None,
+    n: int = 8000,
 ) -> Piece:
     return Piece(item, start_s, 1, np.full(n, loud, np.float32), language)
 
@@ -89,7 +110,9 @@ def done(*pieces: Piece) -> Outcome:
 
 
 def test_by_default_windows_are_one_by_one_and_cut_as_usual() -> None:
-    assert Setup({}, DecodingOptions()) == Setup({}, DecodingOptions(), LongOptions(), 1)
+    assert Setup({}, DecodingOptions()) == Setup(
+        {}, DecodingOptions(), LongOptions(), 1
+    )
 
 
 def test_pieces_are_done_together_and_stay_in_order() -> None:
@@ -121,7 +144,8 @@ def test_each_language_has_its_own_call() -> None:
         (0, "10", "xx"), (1, "20", "de"), (2, "30", "xx"), (3, "40", "en"), (4, "50", "de"),
     ]  # fmt: skip
     calls = [
-        (options.language, options.max_new_tokens, n) for options, _, _, n in Transcriber.made.calls
+        (options.language, options.max_new_tokens, n)
+        for options, _, _, n in Transcriber.made.calls
     ]
     assert calls == [("auto", 7, 2), ("de", 7, 2), ("en", 7, 1)]
 
@@ -145,16 +169,23 @@ def test_of_nothing_but_failures_the_model_hears_nothing() -> None:
     ("error", "failure"),
     [
         (AudioError("too quiet"), Failure("AudioError", "too quiet")),
-        (ValueError("x" * 500), Failure("Internal", ("ValueError: " + "x" * 500)[:400])),
+        (
+            ValueError("x" * 500),
+            Failure("Internal", ("ValueError: " + "x" * 500)[:400]),
+        ),
     ],
 )
-def test_one_that_cannot_be_transcribed_fails_alone(error: Exception, failure: Failure) -> None:
+def test_one_that_cannot_be_transcribed_fails_alone(
+    error: Exception, failure: Failure
+) -> None:
     outcome = do(Task(0, 0, (piece(0.1), piece(-1.0, 1, 7.0), piece(0.3, 2))), error)
     assert [one.failure for one in outcome.results] == [None, failure, None]
     assert outcome.results[1] == PieceResult(1, 1, 7.0, failure=failure)
 
 
-@pytest.mark.parametrize("error", [DeviceError("gone"), ModelError("bad"), OptionError("no")])
+@pytest.mark.parametrize(
+    "error", [DeviceError("gone"), ModelError("bad"), OptionError("no")]
+)
 def test_what_is_no_recording_s_fault_is_not_noted_as_one(error: Exception) -> None:
     with pytest.raises(type(error)):
         do(Task(0, 0, (piece(0.1), piece(-1.0, 1))), error)
@@ -177,7 +208,9 @@ def test_seconds_of_work_and_of_audio_are_told_to_millisecond(
     assert outcome.audio_s == 0.063  # 1002 / 16000 = 0.062625
 
 
-def sent_by(model: type[Transcriber], *tasks: Task, error: Exception | None = None) -> list[Any]:
+def sent_by(
+    model: type[Transcriber], *tasks: Task, error: Exception | None = None
+) -> list[Any]:
     """What a process says to tasks, until its pipe ends or nobody listens."""
     left, sent = list(tasks), []
 
@@ -209,7 +242,9 @@ def test_the_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -
 
 
 @pytest.mark.parametrize("error", [DeviceError("gone"), ModelError("bad")])
-def test_the_process_tells_what_it_ends_of(model: type[Transcriber], error: Exception) -> None:
+def test_the_process_tells_what_it_ends_of(
+    model: type[Transcriber], error: Exception
+) -> None:
     """Also where nobody is there to be told."""
     tasks = (Task(0, 0, (piece(-1.0),)), Task(0, 1, ()))
     assert sent_by(model, *tasks, error=error) == [error]
@@ -221,9 +256,9 @@ def test_times_of_a_piece_become_those_of_the_recording() -> None:
     assert (one.start_s, one.end_s, one.window_start_s) == (302.25, 303.25, 302.25)
     (word,) = one.words
     assert (word.start_s, word.end_s, word.text) == (302.5, 302.75, "word")
-    assert replace(one, start_s=2.0, end_s=3.0, window_start_s=2.0, words=()) == replace(
-        segment("word", 2.0), words=()
-    )
+    assert replace(
+        one, start_s=2.0, end_s=3.0, window_start_s=2.0, words=()
+    ) == replace(segment("word", 2.0), words=())
 
 
 def test_times_are_told_to_the_millisecond() -> None:
@@ -231,7 +266,11 @@ def test_times_are_told_to_the_millisecond() -> None:
     one = segment("word")
     word = replace(one.words[0], start_s=0.2, end_s=0.2)
     one = replace(one, start_s=0.2, end_s=0.2, window_start_s=0.2, words=(word,))
-    for start_s, expected in ((299.98, 300.18), (299.98025, 300.18), (300.0234, 300.223)):
+    for start_s, expected in (
+        (299.98, 300.18),
+        (299.98025, 300.18),
+        (300.0234, 300.223),
+    ):
         moved = shift_segment(one, start_s)
         times = (moved.start_s, moved.end_s, moved.window_start_s)
         assert times == (expected, expected, expected)

@@ -33,7 +33,9 @@ def test_a_worker_that_is_killed_costs_nothing(workers: list[Worker]) -> None:
     assert [len(worker.tasks[0].pieces) for worker in workers] == [2, 2, 2]
 
 
-def test_of_a_task_that_kills_its_workers_one_piece_is_to_blame(workers: list[Worker]) -> None:
+def test_of_a_task_that_kills_its_workers_one_piece_is_to_blame(
+    workers: list[Worker],
+) -> None:
     use(dies_of([1]))
     outcome = engine.Worker(SETUP).do(a_task(0, 3))
     assert (outcome.group, outcome.index) == (0, 0)
@@ -57,7 +59,9 @@ def test_a_piece_alone_has_tries_of_its_own(workers: list[Worker]) -> None:
     assert sum(worker.is_over for worker in workers) == 5
 
 
-def test_a_task_of_one_piece_is_given_up_after_three_workers(workers: list[Worker]) -> None:
+def test_a_task_of_one_piece_is_given_up_after_three_workers(
+    workers: list[Worker],
+) -> None:
     use(dies_of([0]))
     outcome = engine.Worker(SETUP).do(Task(4, 5, (Piece(0, 1.5, 2),)))
     expected = Failure("Crash", "3 workers died of it (SIGKILL); report it")
@@ -66,7 +70,9 @@ def test_a_task_of_one_piece_is_given_up_after_three_workers(workers: list[Worke
     assert [worker.is_over for worker in workers] == [True] * 3
 
 
-def test_a_task_that_kills_its_workers_stops_no_other(workers: list[Worker], read: Any) -> None:
+def test_a_task_that_kills_its_workers_stops_no_other(
+    workers: list[Worker], read: Any
+) -> None:
     use(dies_of([10, 31]))
     groups = read([a_task(0), a_task(1), a_task(2), a_task(3, 2), a_task(4)])
     outcomes = {one.index: one for one in run_locally(SETUP, groups, 2)}
@@ -78,7 +84,9 @@ def test_a_task_that_kills_its_workers_stops_no_other(workers: list[Worker], rea
     assert len(outcomes) == 5
 
 
-def test_the_last_task_of_all_is_tried_again_too(workers: list[Worker], read: Any) -> None:
+def test_the_last_task_of_all_is_tried_again_too(
+    workers: list[Worker], read: Any
+) -> None:
     use(dies_of([0], times=2))
     (outcome,) = run_locally(SETUP, read([a_task(0)]), 2)
     assert failures(outcome) == [""]
@@ -92,7 +100,9 @@ def test_a_device_that_is_gone_for_a_moment_costs_a_try(workers: list[Worker]) -
     assert [worker.is_over for worker in workers] == [True, True, False]
 
 
-def test_a_device_that_stays_away_ends_the_run(workers: list[Worker], read: Any) -> None:
+def test_a_device_that_stays_away_ends_the_run(
+    workers: list[Worker], read: Any
+) -> None:
     use(lambda _: DeviceError("gone"))
     with pytest.raises(DeviceError, match="gone"):
         list(run_locally(SETUP, read([a_task(0), a_task(1)]), 1))
@@ -100,7 +110,9 @@ def test_a_device_that_stays_away_ends_the_run(workers: list[Worker], read: Any)
     assert all(worker.is_over for worker in workers)
 
 
-def test_a_model_that_cannot_be_had_ends_the_run_at_once(workers: list[Worker], read: Any) -> None:
+def test_a_model_that_cannot_be_had_ends_the_run_at_once(
+    workers: list[Worker], read: Any
+) -> None:
     use(lambda _: ModelError("no model"))
     with pytest.raises(ModelError, match="no model"):
         list(run_locally(SETUP, read([a_task(0)]), 1))

@@ -37,7 +37,10 @@ def until(is_so: Callable[[], bool]) -> None:
 
 def test_every_task_is_done_once(workers: list[Worker], read: Any) -> None:
     groups = read(
-        [a_task(0), a_task(1)], [], [a_task(n, group=2) for n in range(5)], [a_task(0, group=3)]
+        [a_task(0), a_task(1)],
+        [],
+        [a_task(n, group=2) for n in range(5)],
+        [a_task(0, group=3)],
     )
     outcomes = list(run_locally(SETUP, groups, 2))
     expected = [(0, 0), (0, 1), *((2, n) for n in range(5)), (3, 0)]
@@ -96,7 +99,9 @@ def test_what_is_done_is_told_while_the_next_is_still_being_read(
     assert len(workers) == 1
 
 
-def test_what_nobody_foresaw_in_reading_ends_the_run(workers: list[Worker], read: Any) -> None:
+def test_what_nobody_foresaw_in_reading_ends_the_run(
+    workers: list[Worker], read: Any
+) -> None:
     def tasks() -> Iterator[Task]:
         yield a_task(0)
         raise ValueError("unforeseen")
@@ -107,7 +112,9 @@ def test_what_nobody_foresaw_in_reading_ends_the_run(workers: list[Worker], read
     until(lambda: all(worker.is_over for worker in workers))
 
 
-def test_groups_that_cannot_be_had_end_the_run(workers: list[Worker], read: Any) -> None:
+def test_groups_that_cannot_be_had_end_the_run(
+    workers: list[Worker], read: Any
+) -> None:
     (group,) = read([a_task(0)])
 
     def damaged() -> Iterator[Group]:
@@ -119,7 +126,9 @@ def test_groups_that_cannot_be_had_end_the_run(workers: list[Worker], read: Any)
     until(lambda: all(worker.is_over for worker in workers))
 
 
-def test_who_stops_taking_ends_workers_and_reading(workers: list[Worker], read: Any) -> None:
+def test_who_stops_taking_ends_workers_and_reading(
+    workers: list[Worker], read: Any
+) -> None:
     taken: list[int] = []
 
     def tasks() -> Iterator[Task]:
@@ -145,7 +154,9 @@ def test_who_stops_taking_ends_workers_and_reading(workers: list[Worker], read: 
     assert len(taken) < 99
 
 
-def test_worker_that_was_started_takes_first_task_and_stays(workers: list[Worker]) -> None:
+def test_worker_that_was_started_takes_first_task_and_stays(
+    workers: list[Worker],
+) -> None:
     worker = engine.Worker(SETUP)
     worker.start()
     assert len(workers) == 1
@@ -161,7 +172,10 @@ def test_a_worker_that_failed_is_none_for_the_next_task(workers: list[Worker]) -
     use(dies_of([0], times=1))
     for n in range(2):
         assert worker.do(a_task(n)) == done(a_task(n))
-    assert [[task.index for task in process.tasks] for process in workers] == [[0], [0, 1]]
+    assert [[task.index for task in process.tasks] for process in workers] == [
+        [0],
+        [0, 1],
+    ]
 
 
 def test_a_worker_that_was_stopped_begins_no_more(workers: list[Worker]) -> None:

@@ -60,7 +60,8 @@ class Worker:
 
 def done(task: Task) -> Outcome:
     results = tuple(
-        PieceResult(piece.item, piece.n_pieces, piece.start_s + 1.0, "en") for piece in task.pieces
+        PieceResult(piece.item, piece.n_pieces, piece.start_s + 1.0, "en")
+        for piece in task.pieces
     )
     return Outcome(task.group, task.index, results, 0.5, 2.0)
 
@@ -102,7 +103,9 @@ def use(deed: Deed) -> None:
 
 def a_task(index: int, n_pieces: int = 1, *, group: int = 0) -> Task:
     """Its pieces are of items `10 * index` and so on."""
-    return Task(group, index, tuple(Piece(10 * index + n, float(n), 1) for n in range(n_pieces)))
+    return Task(
+        group, index, tuple(Piece(10 * index + n, float(n), 1) for n in range(n_pieces))
+    )
 
 
 @pytest.fixture
@@ -110,7 +113,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Group]]:
     def groups(*tasks: Iterable[Task]) -> list[Group]:
         """Groups of these tasks."""
         for module in (engine, cluster):
-            monkeypatch.setattr(module, "read_tasks", lambda group: iter(tasks[group.index]))
+            monkeypatch.setattr(
+                module, "read_tasks", lambda group: iter(tasks[group.index])
+            )
         return [Group(n, ()) for n in range(len(tasks))]
 
     return groups

@@ -21,7 +21,8 @@ def use_hub(address: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", str(home))
     for name, value in {
         "ENDPOINT": address,
-        "HUGGINGFACE_CO_URL_TEMPLATE": address + "/{repo_id}/resolve/{revision}/{filename}",
+        "HUGGINGFACE_CO_URL_TEMPLATE": address
+        + "/{repo_id}/resolve/{revision}/{filename}",
         "HF_HUB_CACHE": str(home / "hub"),
         "HF_HUB_OFFLINE": False,
     }.items():
@@ -30,7 +31,11 @@ def use_hub(address: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def serving(
-    model: str, files: Mapping[str, bytes], pause_s: float = 0.0, *, breaks_off: bool = False
+    model: str,
+    files: Mapping[str, bytes],
+    pause_s: float = 0.0,
+    *,
+    breaks_off: bool = False,
 ) -> Iterator[tuple[str, list[str]]]:
     """Its address, and what is asked of it.
 
@@ -56,7 +61,9 @@ def serving(
             content, is_file = b"", False
             if path.startswith(f"/api/models/{model}"):
                 siblings = [{"rfilename": name} for name in files]
-                content = json.dumps({"id": model, "sha": COMMIT, "siblings": siblings}).encode()
+                content = json.dumps(
+                    {"id": model, "sha": COMMIT, "siblings": siblings}
+                ).encode()
             else:
                 wanted = path.partition("/resolve/")[2].partition("/")[2]
                 content, is_file = files[wanted], True
@@ -72,9 +79,13 @@ def serving(
                 self._send(content[:most], pause_s if is_file else 0.0)
 
         def _send(self, content: bytes, pause_s: float) -> None:
-            for start in range(0, len(content), 500 if pause_s else max(len(content), 1)):
+            for start in range(
+                0, len(content), 500 if pause_s else max(len(content), 1)
+            ):
                 try:
-                    self.wfile.write(content[start : start + (500 if pause_s else len(content))])
+                    self.wfile.write(
+                        content[start : start + (500 if pause_s else len(content))]
+                    )
                 except OSError:  # the client went away, as it should
                     return
                 if over.wait(pause_s):

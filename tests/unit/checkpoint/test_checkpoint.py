@@ -25,12 +25,20 @@ def _one_line(directory: Path) -> str:
 
 @pytest.mark.parametrize("n_shards", [1, 3])
 @pytest.mark.parametrize("prefix", ["model.", ""])
-def test_checkpoint_reads_arrays_by_name(tmp_path: Path, prefix: str, n_shards: int) -> None:
+def test_checkpoint_reads_arrays_by_name(
+    tmp_path: Path, prefix: str, n_shards: int
+) -> None:
     arrays = random_arrays()
-    checkpoint = Checkpoint(write_checkpoint(tmp_path, prefix=prefix, n_shards=n_shards))
+    checkpoint = Checkpoint(
+        write_checkpoint(tmp_path, prefix=prefix, n_shards=n_shards)
+    )
     assert checkpoint.config.dims == TOY
     assert len(checkpoint.files) == n_shards
-    for name in ("encoder.conv1.weight", EMBEDDING, "decoder.layers.1.encoder_attn.v_proj.bias"):
+    for name in (
+        "encoder.conv1.weight",
+        EMBEDDING,
+        "decoder.layers.1.encoder_attn.v_proj.bias",
+    ):
         np.testing.assert_array_equal(checkpoint.read(name), arrays[name])
         assert checkpoint.weight(name).shape == arrays[name].shape
 
@@ -52,11 +60,15 @@ def test_checkpoint_reads_large_arrays_in_strips(
         checkpoint = Checkpoint(write_checkpoint(tmp_path / dtype, dtype=dtype))
         pieces = list(checkpoint.weight(EMBEDDING).pieces())
         assert [len(piece) for piece in pieces] == n_rows
-        np.testing.assert_array_equal(np.concatenate(pieces), checkpoint.read(EMBEDDING))
+        np.testing.assert_array_equal(
+            np.concatenate(pieces), checkpoint.read(EMBEDDING)
+        )
 
 
 @pytest.mark.parametrize("value", [1e12, -1e12, np.inf, -np.inf, np.nan])
-def test_checkpoint_read_of_huge_or_nan_values_is_refused(tmp_path: Path, value: float) -> None:
+def test_checkpoint_read_of_huge_or_nan_values_is_refused(
+    tmp_path: Path, value: float
+) -> None:
     arrays = random_arrays()
     checkpoint = Checkpoint(write_checkpoint(tmp_path / "whole", arrays))
     checkpoint.read("encoder.conv1.bias")
@@ -66,14 +78,18 @@ def test_checkpoint_read_of_huge_or_nan_values_is_refused(tmp_path: Path, value:
         checkpoint.read("encoder.conv1.bias")
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 1e-3), ("bfloat16", 8e-3)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [("float16", 1e-3), ("bfloat16", 8e-3)]
+)
 def test_checkpoint_reads_half_precision_as_float32(
     tmp_path: Path, dtype: str, tolerance: float
 ) -> None:
     checkpoint = Checkpoint(write_checkpoint(tmp_path, dtype=dtype))
     got = checkpoint.read(EMBEDDING)
     assert got.dtype == np.float32
-    np.testing.assert_allclose(got, random_arrays()[EMBEDDING], rtol=tolerance, atol=1e-6)
+    np.testing.assert_allclose(
+        got, random_arrays()[EMBEDDING], rtol=tolerance, atol=1e-6
+    )
 
 
 def test_checkpoint_is_tied_by_absence_and_by_value(tmp_path: Path) -> None:
@@ -88,7 +104,9 @@ def test_checkpoint_projection_untied_is_its_own(tmp_path: Path) -> None:
     untied = {**arrays, "proj_out.weight": arrays[EMBEDDING] + np.float32(1)}
     checkpoint = Checkpoint(write_checkpoint(tmp_path, untied))
     assert not checkpoint.tied
-    np.testing.assert_array_equal(checkpoint.projection().load(), untied["proj_out.weight"])
+    np.testing.assert_array_equal(
+        checkpoint.projection().load(), untied["proj_out.weight"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +146,9 @@ def test_checkpoint_of_surplus_layers_is_refused(tmp_path: Path) -> None:
     assert "encoder.layers.1.fc1.bias has no place" in message
     arrays = random_arrays()
     arrays["decoder.layers.0.fc1.lora_A.weight"] = np.ones((4, 64), np.float32)
-    assert "adapter is not merged" in _one_line(write_checkpoint(tmp_path / "adapted", arrays))
+    assert "adapter is not merged" in _one_line(
+        write_checkpoint(tmp_path / "adapted", arrays)
+    )
 
 
 def test_checkpoint_with_key_bias_is_refused(tmp_path: Path) -> None:
@@ -142,7 +162,9 @@ def test_checkpoint_of_integer_arrays_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, -1])
-def test_checkpoint_of_truncated_safetensors_is_refused(tmp_path: Path, keep: int) -> None:
+def test_checkpoint_of_truncated_safetensors_is_refused(
+    tmp_path: Path, keep: int
+) -> None:
     write_checkpoint(tmp_path)
     file = tmp_path / "model.safetensors"
     file.write_bytes(file.read_bytes()[:keep])
@@ -219,7 +241,9 @@ def test_checkpoint_files_are_in_order_of_names(tmp_path: Path) -> None:
         *("pytorch_model.bin", "", "a\0b.safetensors", "x" * 300 + ".safetensors"),
     ],
 )
-def test_checkpoint_index_names_safetensors_beside_it_only(tmp_path: Path, name: str) -> None:
+def test_checkpoint_index_names_safetensors_beside_it_only(
+    tmp_path: Path, name: str
+) -> None:
     write_checkpoint(tmp_path / "model", n_shards=2)
     (tmp_path / "other.safetensors").touch()
     (tmp_path / "model" / "part").mkdir()
@@ -238,7 +262,9 @@ def test_checkpoint_ignores_arrays_outside_layers(tmp_path: Path) -> None:
     """Such as the head of a classifier, or buffers of an early Transformers."""
     arrays = {**random_arrays(), "classifier.weight": np.ones((2, 64), np.float32)}
     checkpoint = Checkpoint(write_checkpoint(tmp_path, arrays))
-    np.testing.assert_array_equal(checkpoint.read(SHARDED_EMBEDDING), arrays[SHARDED_EMBEDDING])
+    np.testing.assert_array_equal(
+        checkpoint.read(SHARDED_EMBEDDING), arrays[SHARDED_EMBEDDING]
+    )
 
 
 @pytest.mark.parametrize("at_once", [200, 64])
@@ -246,17 +272,25 @@ def test_checkpoint_ignores_arrays_outside_layers(tmp_path: Path) -> None:
 def test_checkpoint_is_untied_by_one_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: int, at_once: int
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.checkpoint.checkpoint.STRIP_BYTES", at_once * 64 * 4)
+    monkeypatch.setattr(
+        "whisper_hailo.checkpoint.checkpoint.STRIP_BYTES", at_once * 64 * 4
+    )
     arrays: Arrays = random_arrays()
     arrays[PROJECTION] = arrays[SHARDED_EMBEDDING].copy()
     assert (
-        Checkpoint(write_checkpoint(tmp_path / "tied", arrays)).projection_name == SHARDED_EMBEDDING
+        Checkpoint(write_checkpoint(tmp_path / "tied", arrays)).projection_name
+        == SHARDED_EMBEDDING
     )
     arrays[PROJECTION][row, 5] += 1
-    assert Checkpoint(write_checkpoint(tmp_path / "other", arrays)).projection_name == PROJECTION
+    assert (
+        Checkpoint(write_checkpoint(tmp_path / "other", arrays)).projection_name
+        == PROJECTION
+    )
 
 
-def test_checkpoint_header_size_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_header_size_is_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_checkpoint(tmp_path)
     length = int.from_bytes((tmp_path / "model.safetensors").read_bytes()[:8], "little")
     bound = "whisper_hailo.checkpoint.weights.LARGEST_BYTES"

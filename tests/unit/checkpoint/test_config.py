@@ -31,7 +31,9 @@ def test_read_config_accepts_extreme_widths(tmp_path: Path, width: int) -> None:
 
 @pytest.mark.parametrize("name", WIDTHS)
 @pytest.mark.parametrize("width", [0, -1, 2**18 + 1])
-def test_read_config_of_impossible_widths_is_refused(tmp_path: Path, name: str, width: int) -> None:
+def test_read_config_of_impossible_widths_is_refused(
+    tmp_path: Path, name: str, width: int
+) -> None:
     expected = f"MLP is {width} "
     with pytest.raises(ModelError, match=expected):
         read_config(write(tmp_path, **{name: width}))

@@ -13,7 +13,12 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import TOY, random_arrays
-from tests.ctranslate2_writer import SETTINGS, model_bytes, variables_of, write_ctranslate2
+from tests.ctranslate2_writer import (
+    SETTINGS,
+    model_bytes,
+    variables_of,
+    write_ctranslate2,
+)
 from tests.fuzz.targets.toy import tokenizer_json, write_toy_checkpoint
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.ctranslate2 import is_ctranslate2
@@ -31,7 +36,9 @@ LARGEST_ROUNDING = {"float32": 0.0, "float16": 1e-3, "bfloat16": 1e-2, "int8": 3
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     folder = write_ctranslate2(tmp_path / "model")
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer_json()), encoding="utf-8")
+    (folder / "tokenizer.json").write_text(
+        json.dumps(tokenizer_json()), encoding="utf-8"
+    )
     return folder
 
 
@@ -51,14 +58,19 @@ def test_ctranslate2_arrays_of_each_type_match_checkpoint(
 
 def test_ctranslate2_int8_rows_equal_rows_of_the_whole(tmp_path: Path) -> None:
     opened = Checkpoint(write_ctranslate2(tmp_path, variables_of(ARRAYS, dtype="int8")))
-    for name in ("decoder.embed_tokens.weight", "encoder.layers.0.self_attn.v_proj.weight"):
+    for name in (
+        "decoder.embed_tokens.weight",
+        "encoder.layers.0.self_attn.v_proj.weight",
+    ):
         part = opened.rows(name, 5, 9).load()
         np.testing.assert_array_equal(part, opened.read(name)[5:9])
 
 
 def test_ctranslate2_int16_is_refused(tmp_path: Path) -> None:
     write_ctranslate2(tmp_path, variables_of(ARRAYS, dtype="int16"))
-    with pytest.raises(ModelError, match="give a model of float32, float16, bfloat16 or int8"):
+    with pytest.raises(
+        ModelError, match="give a model of float32, float16, bfloat16 or int8"
+    ):
         Checkpoint(tmp_path)
 
 
@@ -72,7 +84,10 @@ def test_ctranslate2_own_projection_is_untied(tmp_path: Path) -> None:
 def test_ctranslate2_alias_has_the_scales(tmp_path: Path) -> None:
     arrays = {**ARRAYS, "encoder.layers.0.fc2.bias": ARRAYS["encoder.conv1.bias"]}
     variables = variables_of(arrays, dtype="int8")
-    alias, name = "decoder/layer_1/ffn/linear_0/weight", "decoder/layer_0/ffn/linear_0/weight"
+    alias, name = (
+        "decoder/layer_1/ffn/linear_0/weight",
+        "decoder/layer_0/ffn/linear_0/weight",
+    )
     del variables[alias], variables[f"{alias}_scale"]
     write_ctranslate2(tmp_path, variables)
     (tmp_path / "model.bin").write_bytes(model_bytes(variables, {alias: name}))
@@ -84,7 +99,9 @@ def test_ctranslate2_alias_has_the_scales(tmp_path: Path) -> None:
 def test_ctranslate2_converts_as_the_checkpoint_does(tmp_path: Path) -> None:
     checkpoint = write_toy_checkpoint(tmp_path / "hf")
     original = Checkpoint(checkpoint)
-    variables = variables_of({name: original.read(name) for name in ARRAYS}, dtype="float16")
+    variables = variables_of(
+        {name: original.read(name) for name in ARRAYS}, dtype="float16"
+    )
     write_ctranslate2(tmp_path / "ct2", variables)
     shutil.copy(checkpoint / "tokenizer.json", tmp_path / "ct2")
     expected = convert_checkpoint(checkpoint, tmp_path / "a", ConvertOptions())
@@ -95,7 +112,9 @@ def test_ctranslate2_converts_as_the_checkpoint_does(tmp_path: Path) -> None:
     assert set(got.source.sha256) == {"config.json", "model.bin"}
 
 
-def test_is_ctranslate2_with_safetensors_is_false(directory: Path, tmp_path: Path) -> None:
+def test_is_ctranslate2_with_safetensors_is_false(
+    directory: Path, tmp_path: Path
+) -> None:
     both = shutil.copytree(directory, tmp_path / "both")
     (both / "model.safetensors").touch()
     assert not is_ctranslate2(both)
@@ -186,7 +205,9 @@ def test_ctranslate2_file_cut_anywhere_is_refused(directory: Path) -> None:
 
 def _fields(name: bytes, axes: bytes, dtype: int, n_bytes: int) -> bytes:
     head = model_bytes({}, head=(6, "WhisperSpec", 3))[: 4 + 2 + 12 + 4]
-    return head + struct.pack("<I", 1) + name + axes + struct.pack("<BI", dtype, n_bytes)
+    return (
+        head + struct.pack("<I", 1) + name + axes + struct.pack("<BI", dtype, n_bytes)
+    )
 
 
 NAME = struct.pack("<H", 2) + b"x\0"
@@ -203,13 +224,18 @@ BROKEN = {
     ),
     "no such type": (_fields(NAME, ONE, 9, 8), "number format 9 and"),
     "many axes": (_fields(NAME, b"\xff" + bytes(4 * 255), 0, 8), "has 255 axes"),
-    "name without end": (_fields(struct.pack("<H", 2) + b"xx", ONE, 0, 8), "broken name"),
+    "name without end": (
+        _fields(struct.pack("<H", 2) + b"xx", ONE, 0, 8),
+        "broken name",
+    ),
     "empty name": (_fields(struct.pack("<H", 0), ONE, 0, 8), "broken name"),
 }
 
 
 @pytest.mark.parametrize(("raw", "message"), BROKEN.values(), ids=BROKEN)
-def test_ctranslate2_broken_variable_is_refused(raw: bytes, message: str, directory: Path) -> None:
+def test_ctranslate2_broken_variable_is_refused(
+    raw: bytes, message: str, directory: Path
+) -> None:
     (directory / "model.bin").write_bytes(raw)
     with pytest.raises(ModelError, match=message):
         Checkpoint(directory)
@@ -224,7 +250,10 @@ def test_ctranslate2_huge_variable_count_is_refused(directory: Path) -> None:
 
 LINEAR = "encoder/layer_0/self_attention/linear_0"
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
-    "key bias": ({f"{LINEAR}/bias": np.ones(3 * 64, np.float32)}, "keys of .* with a bias"),
+    "key bias": (
+        {f"{LINEAR}/bias": np.ones(3 * 64, np.float32)},
+        "keys of .* with a bias",
+    ),
     "rows": ({f"{LINEAR}/weight": np.ones((7, 64), np.float32)}, "7 rows"),
     "stranger": ({"encoder/layer_0/rotary": np.ones(3, np.float32)}, "no place"),
     "zero points": ({f"{LINEAR}/weight_zero": np.ones(3, np.float32)}, "no place"),
@@ -237,7 +266,10 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
         {"encoder/conv1/bias": np.full(64, np.nan, ml_dtypes.bfloat16)},
         "no numbers",
     ),
-    "no scales": ({"encoder/conv1/weight": np.ones((64, 80, 3), np.int8)}, "has scales none"),
+    "no scales": (
+        {"encoder/conv1/weight": np.ones((64, 80, 3), np.int8)},
+        "has scales none",
+    ),
     "scale of another shape": (
         {
             "encoder/conv1/weight": np.ones((64, 80, 3), np.int8),

@@ -19,7 +19,12 @@ from tests.unit.checkpoint.fake_hub import COMMIT, serving, use_hub
 from whisper_hailo.checkpoint import hub
 from whisper_hailo.checkpoint.config import read_config
 from whisper_hailo.checkpoint.hub import fetch_files
-from whisper_hailo.core.errors import HubError, HubUnreachableError, ModelError, OptionError
+from whisper_hailo.core.errors import (
+    HubError,
+    HubUnreachableError,
+    ModelError,
+    OptionError,
+)
 
 
 def test_parse_name_of_short_names_and_hub_ids() -> None:
@@ -27,7 +32,10 @@ def test_parse_name_of_short_names_and_hub_ids() -> None:
     assert hub.parse_name("base.en").hub_id == "openai/whisper-base.en"
     assert hub.parse_name("turbo").hub_id == "openai/whisper-large-v3-turbo"
     fine_tuned = hub.parse_name("someone/whisper-small-sv")
-    assert (fine_tuned.hub_id, fine_tuned.label) == ("someone/whisper-small-sv", "small-sv")
+    assert (fine_tuned.hub_id, fine_tuned.label) == (
+        "someone/whisper-small-sv",
+        "small-sv",
+    )
 
 
 def test_parse_name_of_bundled_model_is_in_the_package() -> None:
@@ -71,7 +79,13 @@ def test_parse_name_of_misspelling_suggests_a_name(typed: str, meant: str) -> No
 
 
 @pytest.mark.parametrize(
-    "typed", ["models/ggml-base.en.bin", "ggml-base.en-q5_1.bin", "~/base.en.pt", "base.en.gguf"]
+    "typed",
+    [
+        "models/ggml-base.en.bin",
+        "ggml-base.en-q5_1.bin",
+        "~/base.en.pt",
+        "base.en.gguf",
+    ],
 )
 def test_parse_name_of_foreign_file_gives_our_name(typed: str) -> None:
     with pytest.raises(ModelError, match=r"base\.en"):
@@ -90,7 +104,9 @@ def test_parse_name_of_foreign_file_gives_our_name(typed: str) -> None:
         ),
     ],
 )
-def test_parse_name_of_foreign_file_says_what_to_give(name: str, said: str, tmp_path: Path) -> None:
+def test_parse_name_of_foreign_file_says_what_to_give(
+    name: str, said: str, tmp_path: Path
+) -> None:
     (tmp_path / name).touch()
     with pytest.raises(ModelError, match=said):
         hub.parse_name(str(tmp_path / name))
@@ -117,7 +133,9 @@ def test_locate_checkpoint_refuses_revision_of_directory(tmp_path: Path) -> None
         hub.locate_checkpoint(hub.CheckpointName(label="x", path=tmp_path), "main")
 
 
-def test_locate_checkpoint_offline_names_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locate_checkpoint_offline_names_alternatives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def unreachable(*_: object, **__: object) -> str:
         try:
             raise ConnectionError("Name or service not known")
@@ -211,7 +229,10 @@ def test_fetch_files_uses_the_cache_when_hub_is_gone(
         path = fetch(revision)
     assert path.name == COMMIT
     assert {file.name: file.read_bytes() for file in path.iterdir()} == FILES
-    assert f"GET /api/models/org/name{f'/revision/{revision}' if revision else ''}" in asked
+    assert (
+        f"GET /api/models/org/name{f'/revision/{revision}' if revision else ''}"
+        in asked
+    )
     assert not [line for line in asked if "run.py" in line]
     assert fetch(revision) == path  # the hub does not answer any more
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
@@ -240,13 +261,17 @@ def test_fetch_files_from_silent_hub_times_out(
             fetch()
 
 
-def test_fetch_files_refused_connection_is_unreachable(at_hub: Callable[[str], None]) -> None:
+def test_fetch_files_refused_connection_is_unreachable(
+    at_hub: Callable[[str], None],
+) -> None:
     at_hub("http://127.0.0.1:9")
     with pytest.raises(HubUnreachableError, match="Connection refused"):
         fetch()
 
 
-def test_fetch_files_without_checkpoint_is_refused(at_hub: Callable[[str], None]) -> None:
+def test_fetch_files_without_checkpoint_is_refused(
+    at_hub: Callable[[str], None],
+) -> None:
     with serving("org/name", {"run.py": b"code"}) as (address, _):
         at_hub(address)
         with pytest.raises(HubError, match="no file"):
@@ -266,15 +291,24 @@ def test_fetch_files_broken_download_leaves_no_half(
         fetch()
     with serving("org/name", FILES) as (address, _):
         at_hub(address)
-        assert (fetch() / "model.safetensors").read_bytes() == FILES["model.safetensors"]
+        assert (fetch() / "model.safetensors").read_bytes() == FILES[
+            "model.safetensors"
+        ]
 
 
 def test_fetch_files_ends_at_once_on_ctrl_c(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving("org/name", {"model.safetensors": bytes(10**7)}, pause_s=0.05) as (address, _):
+    with serving("org/name", {"model.safetensors": bytes(10**7)}, pause_s=0.05) as (
+        address,
+        _,
+    ):
         use_hub(address, tmp_path, monkeypatch)
-        environment = {**os.environ, "HF_HUB_OFFLINE": "0", "HF_HUB_CACHE": str(tmp_path / "hub")}
+        environment = {
+            **os.environ,
+            "HF_HUB_OFFLINE": "0",
+            "HF_HUB_CACHE": str(tmp_path / "hub"),
+        }
         with subprocess.Popen(
             [sys.executable, "-c", WORKER], env=environment, stderr=subprocess.DEVNULL
         ) as process:

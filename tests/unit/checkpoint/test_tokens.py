@@ -30,9 +30,15 @@ def write(directory: Path, name: str, value: Any) -> Path:
 
 def write_vocabulary(directory: Path, control: list[str] = CONTROL) -> Path:
     """The older pair of files, with control tokens in `added_tokens.json`."""
-    path = write(directory, "vocab.json", {word: index for index, word in enumerate(WORDS)})
+    path = write(
+        directory, "vocab.json", {word: index for index, word in enumerate(WORDS)}
+    )
     (directory / "merges.txt").write_text("#version: 0.2\na b\n", encoding="utf-8")
-    write(directory, "added_tokens.json", {n: len(WORDS) + i for i, n in enumerate(control)})
+    write(
+        directory,
+        "added_tokens.json",
+        {n: len(WORDS) + i for i, n in enumerate(control)},
+    )
     return path
 
 
@@ -46,7 +52,11 @@ def checkpoint(tmp_path: Path) -> Path:
     write(
         tmp_path,
         "generation_config.json",
-        {"is_multilingual": True, "suppress_tokens": [3, 1], "begin_suppress_tokens": [2, 4]},
+        {
+            "is_multilingual": True,
+            "suppress_tokens": [3, 1],
+            "begin_suppress_tokens": [2, 4],
+        },
     )
     return tmp_path
 
@@ -118,7 +128,9 @@ def test_special_tokens_of_english_have_no_languages(checkpoint: Path) -> None:
     assert tokens.sot == 5
 
 
-@pytest.mark.parametrize(("n_vocab", "languages"), [(51864, {}), (51865, {"en": 6, "haw": 7})])
+@pytest.mark.parametrize(
+    ("n_vocab", "languages"), [(51864, {}), (51865, {"en": 6, "haw": 7})]
+)
 def test_special_tokens_without_flag_use_vocabulary_size(
     checkpoint: Path, n_vocab: int, languages: dict[str, int]
 ) -> None:
@@ -146,7 +158,11 @@ def test_special_tokens_without_tokenizer_use_configs(checkpoint: Path) -> None:
     tokens = read_special_tokens(checkpoint, None)
     assert (tokens.sot, tokens.eot, tokens.transcribe, tokens.sot_prev) == (5, 4, 9, 11)
     assert (tokens.no_timestamps, tokens.timestamp_begin) == (13, 14)
-    assert (tokens.languages, tokens.suppress, tokens.no_speech) == ({"en": 6}, (), None)
+    assert (tokens.languages, tokens.suppress, tokens.no_speech) == (
+        {"en": 6},
+        (),
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,7 +208,11 @@ def test_special_tokens_of_empty_end_list_are_missing(checkpoint: Path) -> None:
 
 
 def test_special_tokens_fall_back_to_the_config(checkpoint: Path) -> None:
-    write(checkpoint, "generation_config.json", {"decoder_start_token_id": None, "eos_token_id": 7})
+    write(
+        checkpoint,
+        "generation_config.json",
+        {"decoder_start_token_id": None, "eos_token_id": 7},
+    )
     tokens = read_special_tokens(checkpoint, None)
     assert (tokens.sot, tokens.eot) == (5, 7)
 
@@ -229,7 +249,9 @@ def test_special_tokens_missing_in_tokenizer_are_configs(checkpoint: Path) -> No
     words = {name: index for index, name in enumerate(WORDS)}
     for known in (added, []):
         content = {"model": {"vocab": words}, "added_tokens": known}
-        tokens = read_special_tokens(checkpoint, write(checkpoint, "tokenizer.json", content))
+        tokens = read_special_tokens(
+            checkpoint, write(checkpoint, "tokenizer.json", content)
+        )
         assert (tokens.sot, tokens.eot, tokens.no_timestamps) == (5, 4, None)
 
 
@@ -237,7 +259,9 @@ def test_special_tokens_of_other_tokenizer_are_refused(checkpoint: Path) -> None
     write_vocabulary(checkpoint)
     out = checkpoint / "tokenizer.json"
     write_tokenizer(checkpoint, None, out)
-    write(checkpoint, "config.json", {"vocab_size": N_VOCAB, "decoder_start_token_id": 4})
+    write(
+        checkpoint, "config.json", {"vocab_size": N_VOCAB, "decoder_start_token_id": 4}
+    )
     with pytest.raises(TokenizerError, match="startoftranscript"):
         read_special_tokens(checkpoint, out)
     write(checkpoint, "config.json", {"vocab_size": N_VOCAB, "eos_token_id": 5})
@@ -267,7 +291,9 @@ def test_write_tokenizer_of_mismatched_files_is_refused(checkpoint: Path) -> Non
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"model": {}}', "\x80"])
-def test_write_tokenizer_of_broken_files_is_refused(tmp_path: Path, content: str) -> None:
+def test_write_tokenizer_of_broken_files_is_refused(
+    tmp_path: Path, content: str
+) -> None:
     broken = tmp_path / "tokenizer.json"
     broken.write_bytes(content.encode("latin-1"))
     with pytest.raises(TokenizerError, match=r"tokenizer\.json"):

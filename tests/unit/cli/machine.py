@@ -24,7 +24,9 @@ class Root:
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_text(text + "\n", encoding="utf-8")
 
-    def package(self, name: str, version: str, status: str = "install ok installed") -> None:
+    def package(
+        self, name: str, version: str, status: str = "install ok installed"
+    ) -> None:
         """Add a Debian package."""
         path = self.folder / "var/lib/dpkg/status"
         before = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -65,7 +67,9 @@ def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Root:
     return Root(tmp_path)
 
 
-def with_binding(monkeypatch: pytest.MonkeyPatch, version: str, chip: Any = None) -> None:
+def with_binding(
+    monkeypatch: pytest.MonkeyPatch, version: str, chip: Any = None
+) -> None:
     class Binding:
         __version__ = version
 

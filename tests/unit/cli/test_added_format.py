@@ -22,7 +22,9 @@ LRC = SegmentFormat(
     label="LRC",
     media_type="text/plain",
     signature=Signature("an LRC file", rb"\[\d\d:"),
-    format_segment=lambda segment: f"[{cue_time(segment.start_s, '.')[3:11]}]{segment.text}\n",
+    format_segment=lambda segment: (
+        f"[{cue_time(segment.start_s, '.')[3:11]}]{segment.text}\n"
+    ),
 )
 SBV = CueFormat(
     name="sbv",

@@ -19,7 +19,9 @@ from whisper_hailo.core.version import __version__
 
 
 @pytest.mark.parametrize("command", [*COMMAND_GROUPS, *sorted(LABORATORY)])
-def test_every_command_is_found_by_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_is_found_by_itself(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["-q", command, "--help"]) == 0
     assert f"whisper-hailo {command}" in " ".join(capsys.readouterr().out.split())
 
@@ -50,7 +52,8 @@ def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_tools")
 @pytest.mark.parametrize(
     ("command", "package"),
-    [(name, "tools") for name in sorted(TOOLS)] + [(name, "lab") for name in sorted(LABORATORY)],
+    [(name, "tools") for name in sorted(TOOLS)]
+    + [(name, "lab") for name in sorted(LABORATORY)],
 )
 def test_a_command_of_a_missing_package_names_the_package(
     command: str, package: str, capsys: pytest.CaptureFixture[str]
@@ -62,7 +65,9 @@ def test_a_command_of_a_missing_package_names_the_package(
 
 
 @pytest.mark.usefixtures("no_tools")
-def test_commands_of_missing_packages_are_not_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_of_missing_packages_are_not_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     names = PROGRAM_GROUP.list_commands(click.Context(PROGRAM_GROUP))
     assert names == [name for name in COMMAND_GROUPS if name not in TOOLS]
     assert run(["--help"]) == 0
@@ -74,10 +79,14 @@ def test_what_measures_says_before_any_work_what_it_lacks(
 ) -> None:
     monkeypatch.setitem(sys.modules, "jiwer", None)
     assert run(["evaluate", "no-folder", "--model", "no-model"]) == 2
-    assert "needs jiwer, which is not installed: pip install -r" in capsys.readouterr().err
+    assert (
+        "needs jiwer, which is not installed: pip install -r" in capsys.readouterr().err
+    )
 
 
-def test_an_unknown_word_is_told_its_neighbour(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_word_is_told_its_neighbour(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["chekc"]) == 2
     assert "Did you mean 'check'?" in capsys.readouterr().err
 
@@ -103,8 +112,14 @@ GRID = ["compare", "padding", "a.wav", "--grid"]
     [
         ([*GRID, "--pad-to", "inf"], "--pad-to is 'inf', expected numbers"),
         ([*GRID, "--eot-boost", "1,nan"], "--eot-boost is '1,nan', expected numbers"),
-        (["compare", "padding", ".", "--pad-to", "0"], "--pad-to goes with: compare padding"),
-        (["compare", "cache", ".", "--chart", "a.svg"], "--chart goes with: compare padding"),
+        (
+            ["compare", "padding", ".", "--pad-to", "0"],
+            "--pad-to goes with: compare padding",
+        ),
+        (
+            ["compare", "cache", ".", "--chart", "a.svg"],
+            "--chart goes with: compare padding",
+        ),
         (["compare", "window", "--grid"], "--grid goes with: compare padding"),
         (["cures", "a.wav"], "type: whisper-hailo compare padding --grid"),
     ],
@@ -132,7 +147,16 @@ ODD = "two\nlines\x1b[31m"
         ["inspect", ODD],
         ["emulate", ODD, "--audio", "."],
         ["calibrate", ODD, "--audio", ".", "--part", "encoder", "--out", "out"],
-        ["compile", ODD, "--arch", "hailo8", "--part", "encoder", "--calibration", "c.npy"],
+        [
+            "compile",
+            ODD,
+            "--arch",
+            "hailo8",
+            "--part",
+            "encoder",
+            "--calibration",
+            "c.npy",
+        ],
         ["evaluate", ODD, "--model", "micro"],
         ["prepare", ODD, "out"],
         ["report", ODD, "--out", "out"],
@@ -156,9 +180,21 @@ def test_odd_names_are_quoted_in_every_command(
 @pytest.mark.parametrize(
     ("words", "computes"),
     [
-        (["validate", ".", "--out", "file"], "whisper_hailo_tools.validate.validate.validate"),
         (
-            ["compare", "padding", "file", "--grid", "--model", "micro", "--chart", "."],
+            ["validate", ".", "--out", "file"],
+            "whisper_hailo_tools.validate.validate.validate",
+        ),
+        (
+            [
+                "compare",
+                "padding",
+                "file",
+                "--grid",
+                "--model",
+                "micro",
+                "--chart",
+                ".",
+            ],
             "whisper_hailo_lab.compare.padding.compare_padding",
         ),
     ],
@@ -202,7 +238,10 @@ def test_without_words_there_is_help(capsys: pytest.CaptureFixture[str]) -> None
         ("check g.onnx", "Missing option '--arch'"),
         ("check", "Missing argument"),
         ("check g.onnx --arch", "Option '--arch' requires an argument."),
-        ("transcribe", "no recording is named, expected files, folders, or - for a pipe"),
+        (
+            "transcribe",
+            "no recording is named, expected files, folders, or - for a pipe",
+        ),
         ("transcribe --threads x", "--threads is 'x', expected a whole number"),
     ],
 )
@@ -269,6 +308,10 @@ def test_what_is_logged_is_one_line_without_what_moves_a_cursor(
 
 def test_commands_of_other_packages_tell_as_much_as_ours() -> None:
     theirs = logging.getLogger("whisper_hailo_lab")
-    for words, level in (("-v", logging.DEBUG), ("-q", logging.WARNING), ("", logging.INFO)):
+    for words, level in (
+        ("-v", logging.DEBUG),
+        ("-q", logging.WARNING),
+        ("", logging.INFO),
+    ):
         assert run(["report", "no-folder", "out", *words.split()]) != 0
         assert theirs.level == level

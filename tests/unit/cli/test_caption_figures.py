@@ -23,7 +23,10 @@ def test_three_lines_say_what_was_heard_its_cost_and_delay() -> None:
     heard, cost, felt = summarise(
         {**figures.as_json(), "memory_mib": 150.4}, Counter({"en": 7, "de": 3})
     )
-    assert heard == "10 words (English, German) in 2 segments: 2.0 s of speech in 10.0 s of sound"
+    assert (
+        heard
+        == "10 words (English, German) in 2 segments: 2.0 s of speech in 10.0 s of sound"
+    )
     assert cost == "computed in 0.5 s, 4.0 times as fast as it was said, in 150 MiB"
     assert felt == "no sound was lost"
 
@@ -56,7 +59,11 @@ def test_person_gets_lines_and_details_on_request(
     assert len(lines) == told
     if level == "verbose":
         figures = dict(line.split() for line in lines)
-        assert (figures["words"], figures["full_segments"], figures["rtfx"]) == ("10", "2", "-")
+        assert (figures["words"], figures["full_segments"], figures["rtfx"]) == (
+            "10",
+            "2",
+            "-",
+        )
         assert {*figures} == {*statistics.as_json()}
     elif told:
         assert lines[0].startswith("10 words (German) in 2 segments")
@@ -80,7 +87,9 @@ def test_paused_is_told_and_never_shown_has_no_time() -> None:
     figures = CaptionStatistics(n_paused_samples=24_000)
     figures.final_latency_s.append(0.5)
     *_, felt = summarise(figures.as_json(), Counter())
-    assert felt == ("final text 0.50 s after the end of speech (medians); it was paused 1.5 s")
+    assert felt == (
+        "final text 0.50 s after the end of speech (medians); it was paused 1.5 s"
+    )
 
 
 def test_languages_are_told_the_most_spoken_first() -> None:

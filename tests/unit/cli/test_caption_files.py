@@ -31,7 +31,9 @@ def files(
     layout: Layout = CUES,
     **how: bool,
 ) -> list[EventFile | CaptionFile]:
-    return ShowOptions(events=events, output=outputs, **how).make_files(audio, layout)[0]
+    return ShowOptions(events=events, output=outputs, **how).make_files(audio, layout)[
+        0
+    ]
 
 
 def recording(folder: Path) -> Path:

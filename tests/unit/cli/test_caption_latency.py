@@ -15,7 +15,13 @@ def test_captions_that_are_late_are_told_once(caplog: pytest.LogCaptureFixture) 
     statistics = CaptionStatistics()
     warning = LatencyWarning(statistics)
     final = Completed(
-        segment_id=0, start_s=0.0, end_s=1.0, words=(), reason="silence", heard_s=1.0, at_s=1.0
+        segment_id=0,
+        start_s=0.0,
+        end_s=1.0,
+        words=(),
+        reason="silence",
+        heard_s=1.0,
+        at_s=1.0,
     )
     told = []
     with caplog.at_level(logging.WARNING):

@@ -14,7 +14,11 @@ import pytest
 
 from tests import moonshine_stand_in
 from whisper_hailo.backends.options import ChipPriority
-from whisper_hailo.cli.caption_options import CaptionModel, open_recognizer, refuse_whisper_options
+from whisper_hailo.cli.caption_options import (
+    CaptionModel,
+    open_recognizer,
+    refuse_whisper_options,
+)
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.types import BufferText
@@ -87,12 +91,16 @@ def given(hotwords: str | None = None, **typed: Any) -> PartialOptions[DecodingO
 
 
 def test_our_own_is_warm_and_open_until_the_end(
-    transcriber: Transcriber, stack: contextlib.ExitStack, caplog: pytest.LogCaptureFixture
+    transcriber: Transcriber,
+    stack: contextlib.ExitStack,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     options = CaptionOptions()
     with caplog.at_level(logging.DEBUG, "whisper_hailo"):
         open_recognizer(CaptionModel(), given(language="de"), options, "", stack)
-    assert transcriber.priorities == [ChipPriority.LIVE], "live captions go before files"
+    assert transcriber.priorities == [ChipPriority.LIVE], (
+        "live captions go before files"
+    )
     assert transcriber.is_open
     assert transcriber.heard
     heard, _ = transcriber.heard[0]
@@ -134,10 +142,16 @@ def test_moonshine(
     content_s: float, tmp_path: Path,
 ) -> None:  # fmt: skip
     moonshine_stand_in.install(monkeypatch, tmp_path)
-    model, options = CaptionModel(moonshine="tiny"), CaptionOptions(max_segment_s=longest_s)
+    model, options = (
+        CaptionModel(moonshine="tiny"),
+        CaptionOptions(max_segment_s=longest_s),
+    )
     recognizer = open_recognizer(model, given(), options, "", stack)
     assert (recognizer.name, recognizer.content_s) == ("Moonshine tiny", content_s)
-    assert recognizer.transcribe(PartialBuffer(np.zeros(3200, np.float32), Draft())).text == "t0 t1"
+    assert (
+        recognizer.transcribe(PartialBuffer(np.zeros(3200, np.float32), Draft())).text
+        == "t0 t1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,6 +163,10 @@ def test_moonshine_refuses_options_of_decoding_by_name(
     typed: dict[str, Any], hotwords: str | None, named: str
 ) -> None:
     captions = PartialOptions(CaptionOptions, {"min_silence_s": 1.0})
-    refuse_whisper_options(given(), PartialOptions(CaptionModel, {"moonshine": "tiny"}), captions)
-    with pytest.raises(OptionError, match=f"Moonshine cannot honour {named}; leave it out"):
+    refuse_whisper_options(
+        given(), PartialOptions(CaptionModel, {"moonshine": "tiny"}), captions
+    )
+    with pytest.raises(
+        OptionError, match=f"Moonshine cannot honour {named}; leave it out"
+    ):
         refuse_whisper_options(given(hotwords, **typed), captions)

@@ -25,7 +25,10 @@ from whisper_hailo.live.sources.source import Block, Interruption, Pace, Reopene
 
 
 def test_nothing_is_no_file_and_not_the_current_folder() -> None:
-    with pytest.raises(AudioError, match="'' does not exist"), SourceOptions().make_source(""):
+    with (
+        pytest.raises(AudioError, match="'' does not exist"),
+        SourceOptions().make_source(""),
+    ):
         pass
 
 
@@ -46,13 +49,18 @@ def test_an_address_without_the_library_is_one_line(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(AudioError, match="needs PyAV.*" + re.escape(install_command("media"))):
+    with pytest.raises(
+        AudioError, match="needs PyAV.*" + re.escape(install_command("media"))
+    ):
         NetworkSource(address).open()
 
 
 def test_an_address_without_an_answer() -> None:
     pytest.importorskip("av", reason="the media extra is not installed")
-    with pytest.raises(AudioError, match="cannot be opened"), NetworkSource("file:///no/such.mp3"):
+    with (
+        pytest.raises(AudioError, match="cannot be opened"),
+        NetworkSource("file:///no/such.mp3"),
+    ):
         pass
 
 
@@ -88,7 +96,9 @@ class Stdin:
 @pytest.mark.parametrize("stdin", [None, Stdin(terminal=True)])
 def test_a_terminal_is_no_pipe(monkeypatch: pytest.MonkeyPatch, stdin: object) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)
-    with pytest.raises(OptionError, match="standard input is a terminal; pipe raw 16-bit"):
+    with pytest.raises(
+        OptionError, match="standard input is a terminal; pipe raw 16-bit"
+    ):
         SourceOptions().make_source("-")
 
 
@@ -114,7 +124,9 @@ def test_samples_of_standard_input_have_the_rate_that_was_said(
     os.write(writing, bytes(8_000))
     os.close(writing)
     with os.fdopen(reading):
-        assert heard(SourceOptions(rate=8_000).make_source("-")).size == pytest.approx(8_000, abs=2)
+        assert heard(SourceOptions(rate=8_000).make_source("-")).size == pytest.approx(
+            8_000, abs=2
+        )
 
 
 class Gone(Closing):
@@ -131,7 +143,9 @@ class Gone(Closing):
     def close(self) -> None: ...
 
 
-@pytest.mark.parametrize(("mic", "audio"), [(None, "rtsp://camera/1"), ("default", None)])
+@pytest.mark.parametrize(
+    ("mic", "audio"), [(None, "rtsp://camera/1"), ("default", None)]
+)
 def test_who_does_not_want_to_wait_for_a_source_does_not(
     mic: str | None, audio: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

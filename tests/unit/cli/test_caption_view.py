@@ -17,7 +17,10 @@ ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def partial(committed: list[str], tentative: list[str]) -> Partial:
-    shown = [tuple(CaptionWord(text, 0.9) for text in texts) for texts in (committed, tentative)]
+    shown = [
+        tuple(CaptionWord(text, 0.9) for text in texts)
+        for texts in (committed, tentative)
+    ]
     return Partial(
         segment_id=0,
         start_s=0.0,
@@ -32,11 +35,19 @@ def partial(committed: list[str], tentative: list[str]) -> Partial:
 def completed(*texts: str) -> Completed:
     words = tuple(CaptionWord(text, 0.3) for text in texts)
     return Completed(
-        segment_id=0, start_s=0.0, end_s=1.0, words=words, reason="silence", heard_s=1.0, at_s=1.0
+        segment_id=0,
+        start_s=0.0,
+        end_s=1.0,
+        words=words,
+        reason="silence",
+        heard_s=1.0,
+        at_s=1.0,
     )
 
 
-def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_lines_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     view = TerminalView(colour=True, terminal=False)
     for event in (
         Started(segment_id=0, start_s=0, heard_s=0, at_s=0),
@@ -51,7 +62,10 @@ def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize(("terminal", "lines"), [(False, 2), (True, 3)])
 def test_a_translation_is_shown_under_the_original(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, terminal: bool, lines: int
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    terminal: bool,
+    lines: int,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "12")
     view = TerminalView(terminal=terminal)
@@ -109,7 +123,9 @@ def test_no_line_is_ever_wider_than_the_terminal(  # noqa: PLR0917
         (["你好世界你好世界"], 5, ["世界"]),
     ],
 )
-def test_wide_characters_take_two_columns(texts: list[str], room: int, kept: list[str]) -> None:
+def test_wide_characters_take_two_columns(
+    texts: list[str], room: int, kept: list[str]
+) -> None:
     words = take_last_columns([CaptionWord(text) for text in texts], room)
     assert [word.text for word in words] == kept
 
@@ -123,9 +139,13 @@ def test_final_lines_end_between_words(
     )
     out = ESCAPES.sub("", capsys.readouterr().out).replace("\r", "")
     assert out == "one two\nthree\nfourfourfourfour\nfive\n"
-    TerminalView(terminal=True).put(completed(" one", " two", " six", " seven", " nine"))
+    TerminalView(terminal=True).put(
+        completed(" one", " two", " six", " seven", " nine")
+    )
     out = ESCAPES.sub("", capsys.readouterr().out).replace("\r", "")
-    assert out == "one two six\nseven nine\n", "all columns but the last, which may wrap"
+    assert out == "one two six\nseven nine\n", (
+        "all columns but the last, which may wrap"
+    )
 
 
 def test_segment_without_words_takes_its_running_line_away(
@@ -161,7 +181,11 @@ def test_tentative_words_are_dim_and_committed_are_not(
         ([" a", " b"], [" c", " d"], "a b\x1b[2m c d\x1b[0m"),
         ([" a"], [], "a"),
         ([], [" c"], "\x1b[2mc\x1b[0m"),
-        ([" a"], [" b" * 30, " c" * 30, " d" * 9], f"…\x1b[2m{' c' * 30}{' d' * 9}\x1b[0m"),
+        (
+            [" a"],
+            [" b" * 30, " c" * 30, " d" * 9],
+            f"…\x1b[2m{' c' * 30}{' d' * 9}\x1b[0m",
+        ),
     ):
         view.put(partial(committed, tentative))
         assert capsys.readouterr().out == f"\r\x1b[K{shown}"

@@ -116,7 +116,9 @@ def test_what_is_given_goes_on_whatever_the_command_starts_from() -> None:
 
 
 def test_what_stands_for_no_value_is_told_with_its_name() -> None:
-    with pytest.raises(OptionError, match="--colour is 'green', expected one of: red, blue"):
+    with pytest.raises(
+        OptionError, match="--colour is 'green', expected one of: red, blue"
+    ):
         call("--colour green")
     with pytest.raises(OptionError, match="--start is 'x', expected"):
         call("--start x")
@@ -134,10 +136,19 @@ def test_a_message_names_a_field_as_it_is_typed() -> None:
     [
         ("--part encoder --calibration c", "--arch is missing; see --help"),
         ("--arch hailo8 --calibration c", "--part is missing; see --help"),
-        ("--arch hailo8 --part encoder", "--calibration is missing: the compiler quantises by"),
-        ("--arch hailo9 --part encoder --calibration c", "--arch is 'hailo9', expected one of"),
+        (
+            "--arch hailo8 --part encoder",
+            "--calibration is missing: the compiler quantises by",
+        ),
+        (
+            "--arch hailo9 --part encoder --calibration c",
+            "--arch is 'hailo9', expected one of",
+        ),
         ("--arch hailo8 --built out", "--part is missing; see --help"),
-        ("--arch hailo8 --part encoder --built out --python py", "leave out what it was made by"),
+        (
+            "--arch hailo8 --part encoder --built out --python py",
+            "leave out what it was made by",
+        ),
     ],
 )
 def test_what_has_no_default_has_to_be_typed(
@@ -156,24 +167,47 @@ def test_what_has_no_default_has_to_be_typed(
         ("--threads 300", "--threads is 300, expected 0 to 256"),
         ("--hotwords=", "--hotwords is blank, expected some text"),
         ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
-        ("--preset mild", "--preset is 'mild', expected one of: conservative, balanced"),
+        (
+            "--preset mild",
+            "--preset is 'mild', expected one of: conservative, balanced",
+        ),
         ("--channels three", "--channels is 'three', expected one of: mix, split"),
         ("--highlight-words", "--highlight-words needs --word-timestamps; give both"),
-        ("| max-initial-timestamp = 'soon'", "max-initial-timestamp is 'soon', expected a number"),
-        ("-l de --detect-each-window", "--detect-each-window needs --language auto; give both"),
+        (
+            "| max-initial-timestamp = 'soon'",
+            "max-initial-timestamp is 'soon', expected a number",
+        ),
+        (
+            "-l de --detect-each-window",
+            "--detect-each-window needs --language auto; give both",
+        ),
         ("--batch-size 0", "--batch-size is 0, expected 1 to 256"),
         ("--window 40", "--window is 40, expected 0.02 s to 30 s"),
-        ("--language klingon", "--language is 'klingon', expected the name or code of a language"),
+        (
+            "--language klingon",
+            "--language is 'klingon', expected the name or code of a language",
+        ),
         ("--language germn", "such as German (de)"),
-        ("--language de --model tiny.en", "tiny.en knows English only; give --model tiny"),
-        ("--task translate --model tiny.en", "tiny.en knows English only; give --model tiny"),
+        (
+            "--language de --model tiny.en",
+            "tiny.en knows English only; give --model tiny",
+        ),
+        (
+            "--task translate --model tiny.en",
+            "tiny.en knows English only; give --model tiny",
+        ),
         ("-q -v", "--verbose and --quiet contradict each other"),
     ],
 )
 def test_what_is_wrong_is_told_before_a_model_is_looked_for(
     words: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert run(["transcribe", "a.wav", "--model", "no-such-model", *given(words, tmp_path)]) == 2
+    assert (
+        run(
+            ["transcribe", "a.wav", "--model", "no-such-model", *given(words, tmp_path)]
+        )
+        == 2
+    )
     assert said in capsys.readouterr().err
 
 
@@ -182,7 +216,10 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
     [
         ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
         ("--mic browser", "--mic browser needs --web"),
-        ("--language klingon", "--language is 'klingon', expected the name or code of a language"),
+        (
+            "--language klingon",
+            "--language is 'klingon', expected the name or code of a language",
+        ),
         ("| settle = 99", "settle is 99, expected 0 to 30 s"),
         ("--web-port 70000", "--web-port is 70000, expected 0 to 65535"),
     ],
@@ -190,7 +227,10 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
 def test_so_it_is_of_captions(
     words: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert run(["caption", "a.wav", "--model", "no-such-model", *given(words, tmp_path)]) == 2
+    assert (
+        run(["caption", "a.wav", "--model", "no-such-model", *given(words, tmp_path)])
+        == 2
+    )
     assert said in capsys.readouterr().err
 
 

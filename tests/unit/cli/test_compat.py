@@ -85,7 +85,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[ModelOptions]:
     """The options of each model that was asked for."""
     seen: list[ModelOptions] = []
     listener = Listener()
-    monkeypatch.setattr(ModelOptions, "transcriber", lambda self: seen.append(self) or listener)
+    monkeypatch.setattr(
+        ModelOptions, "transcriber", lambda self: seen.append(self) or listener
+    )
     return seen
 
 
@@ -102,7 +104,9 @@ def test_what_we_have_is_taken_by_its_other_name(
     listener: Listener, words: str, path: str, expected: object
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
-    ((options, _, _),) = listener.asked  # for one recording: no value was taken for a second
+    ((options, _, _),) = (
+        listener.asked
+    )  # for one recording: no value was taken for a second
     assert attrgetter(path)(options) == expected
 
 
@@ -149,9 +153,19 @@ def test_whisper_cpp_s_outputs_are_files_where_one_is(
 
 
 @pytest.mark.parametrize(
-    "words", ["-f -", "-f srt -f -", "-f a.wav", "-f ./a.wav", "--file a.wav", "-f a.wav -f srt"]
+    "words",
+    [
+        "-f -",
+        "-f srt -f -",
+        "-f a.wav",
+        "-f ./a.wav",
+        "--file a.wav",
+        "-f a.wav -f srt",
+    ],
 )
-def test_f_before_a_recording_names_it_as_in_whisper_cpp(listener: Listener, words: str) -> None:
+def test_f_before_a_recording_names_it_as_in_whisper_cpp(
+    listener: Listener, words: str
+) -> None:
     assert run(["transcribe", *words.split()]) == 0
     assert len(listener.asked) == 1
 
@@ -167,26 +181,48 @@ def test_a_format_stays_one_beside_a_file_of_its_name(
     assert len(listener.asked) == 2
 
 
-def test_f_before_what_is_there_names_it_without_a_suffix_too(listener: Listener) -> None:
+def test_f_before_what_is_there_names_it_without_a_suffix_too(
+    listener: Listener,
+) -> None:
     Path("talk").write_text("some sound")
     assert run(["transcribe", "-f", "talk"]) == 0
     assert len(listener.asked) == 1
 
 
-def test_a_missing_recording_behind_f_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_recording_behind_f_is_missing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["transcribe", "-f", "nosuch.wav"]) == 3
-    assert "nosuch.wav does not exist, expected an audio file" in capsys.readouterr().err
+    assert (
+        "nosuch.wav does not exist, expected an audio file" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.usefixtures("listener")
-def test_the_width_of_lines_by_its_short_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_width_of_lines_by_its_short_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["transcribe", "a.wav", "-f", "vtt", "-ml", "12"]) == 0
     cues = capsys.readouterr().out.split("\n\n")
-    assert [cue.partition("\n")[2] for cue in cues[1:4]] == ["Good morning", "to all of", "you."]
+    assert [cue.partition("\n")[2] for cue in cues[1:4]] == [
+        "Good morning",
+        "to all of",
+        "you.",
+    ]
 
 
 def test_options_that_change_nothing_are_accepted(listener: Listener) -> None:
-    typed = ["-sow", "-pp", "-fa", "-wt", "0.01", "-vm", "ggml-silero.bin", "-fth", "0.3"]
+    typed = [
+        "-sow",
+        "-pp",
+        "-fa",
+        "-wt",
+        "0.01",
+        "-vm",
+        "ggml-silero.bin",
+        "-fth",
+        "0.3",
+    ]
     assert run(["transcribe", "a.wav", *typed]) == 0
     assert len(listener.asked) == 1
 
@@ -195,7 +231,10 @@ def test_options_that_change_nothing_are_accepted(listener: Listener) -> None:
 def test_named_format_of_openai_writes_into_this_folder() -> None:
     assert run(["transcribe", "a.wav", "--output_format", "srt"]) == 0
     assert Path("a.srt").is_file()
-    assert run(["transcribe", "a.wav", "--output_format", "vtt", "--output_dir", "out"]) == 0
+    assert (
+        run(["transcribe", "a.wav", "--output_format", "vtt", "--output_dir", "out"])
+        == 0
+    )
     assert Path("out/a.vtt").is_file()
 
 
@@ -211,14 +250,20 @@ def test_command_that_is_left_out_is_named(capsys: pytest.CaptureFixture[str]) -
             "--device cuda",
             "--device cuda is an option of another program; leave it out: a Hailo chip",
         ),
-        ("--compute_type float16", "--compute-type float16 is an option of another program"),
+        (
+            "--compute_type float16",
+            "--compute-type float16 is an option of another program",
+        ),
         ("--fp16 True", "--fp16 True is an option of another program; leave it out"),
         ("--model_dir /models", "set that"),
         ("--live_transcribe True", "type whisper-hailo caption --mic default"),
         ("-ocsv", "there are txt, srt, vtt, tsv, json"),
         ("--output_file x", "give --output-dir DIR"),
         ("-f mp3", "--format is 'mp3', expected one of: txt, srt, vtt, tsv, json, all"),
-        ("-ot 5000", "-ot 5000 is an option of another program; give --clip-timestamps START,END"),
+        (
+            "-ot 5000",
+            "-ot 5000 is an option of another program; give --clip-timestamps START,END",
+        ),
     ],
 )
 def test_what_we_lack_is_answered_with_what_to_type(
@@ -256,7 +301,9 @@ def test_option_value_is_no_option_of_another_program(listener: Listener) -> Non
 
 
 @pytest.mark.parametrize("command", ["transcribe", "batch"])
-def test_output_dir_named_dash_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_dir_named_dash_is_refused(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run([command, "a.wav", "-o", "-"]) == 2
     assert "standard output" in capsys.readouterr().err
     assert not Path("-").exists()
@@ -300,22 +347,29 @@ def test_what_is_no_number_is_told_with_what_was_typed(
     assert capsys.readouterr().err == f"whisper-hailo: {said}\n"
 
 
-@pytest.mark.parametrize("words", [["help"], ["help", "transcribe"], ["help", "models", "list"]])
-def test_help_is_a_word_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["help"], ["help", "transcribe"], ["help", "models", "list"]]
+)
+def test_help_is_a_word_too(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(words) == 0
     said = capsys.readouterr().out
     assert run([*words[1:2], "--help"]) == 0
     assert capsys.readouterr().out == said
 
 
-def test_a_recording_that_is_not_named_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_that_is_not_named_is_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["transcribe"]) == 2
     told = capsys.readouterr().err
     assert "no recording is named, expected files, folders, or - for a pipe" in told
 
 
 @pytest.mark.parametrize(
-    "words", ["-l de -l en", "--language de --language=en", "-l de,en", "--language de -l en"]
+    "words",
+    ["-l de -l en", "--language de --language=en", "-l de,en", "--language de -l en"],
 )
 def test_repeated_languages_are_one_value(listener: Listener, words: str) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0

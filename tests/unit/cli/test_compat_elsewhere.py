@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.cli.commands.test_transcribe_options import Listener, listener, recordings
+from tests.unit.cli.commands.test_transcribe_options import (
+    Listener,
+    listener,
+    recordings,
+)
 from whisper_hailo.cli.app import run
 
 __all__ = ["listener", "recordings"]
 
 
-@pytest.mark.parametrize("words", ["-osrt", "-nf", "-mc -1", "-tp 0.2", "-tpi 1", "-bs 5", "-bo 2"])
+@pytest.mark.parametrize(
+    "words", ["-osrt", "-nf", "-mc -1", "-tp 0.2", "-tpi 1", "-bs 5", "-bo 2"]
+)
 def test_commands_without_what_a_word_stands_for_do_not_take_it(
     words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["caption", "a.wav", "--model", "no-model", *words.split()]) == 2
-    assert f"{words.split(maxsplit=1)[0]} is an option of another" in capsys.readouterr().err
+    assert (
+        f"{words.split(maxsplit=1)[0]} is an option of another"
+        in capsys.readouterr().err
+    )
 
 
-def test_serve_does_not_read_a_line_width_as_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_does_not_read_a_line_width_as_a_model(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["serve", "-ml", "40"]) == 2
     assert "-ml is an option of another program" in capsys.readouterr().err
 
 
-def test_addresses_of_other_servers_are_told_as_ours(capsys: pytest.CaptureFixture[str]) -> None:
+def test_addresses_of_other_servers_are_told_as_ours(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["serve", "--uri", "udp://0.0.0.0:10300"]) == 2
     assert "--wyoming is 'udp://0.0.0.0:10300'" in capsys.readouterr().err
     assert run(["serve", "--host", "192.0.2.1"]) == 2
@@ -40,7 +53,9 @@ def test_captions_take_what_they_have_by_other_names_too(
     assert "--task is translate, tiny.en knows English only" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", ["--translate False", "--vad-filter False", "-nf False"])
+@pytest.mark.parametrize(
+    "words", ["--translate False", "--vad-filter False", "-nf False"]
+)
 def test_switches_of_others_can_be_off(listener: Listener, words: str) -> None:
     assert run(["transcribe", *words.split(), "a.wav"]) == 0
     options, long, _ = listener.asked[0]

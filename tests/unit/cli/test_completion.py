@@ -27,7 +27,12 @@ def asked(shell: str, line: str) -> list[str]:
         "COMP_CWORD": words[-1] if shell == "fish" else str(len(words) - 1),
     }
     answer = subprocess.run(
-        [PROGRAM], env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S
+        [PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     assert not answer.stderr
     return answer.stdout.split()
@@ -37,7 +42,9 @@ def asked(shell: str, line: str) -> list[str]:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_commands_options_and_values_are_completed(shell: str) -> None:
     assert "transcribe" in "".join(asked(shell, "whisper-hailo tr"))
-    assert "--output-dir" in "".join(asked(shell, "whisper-hailo transcribe --output-d"))
+    assert "--output-dir" in "".join(
+        asked(shell, "whisper-hailo transcribe --output-d")
+    )
     values = "".join(asked(shell, "whisper-hailo transcribe --task trans"))
     assert "transcribe" in values
     assert "translate" in values

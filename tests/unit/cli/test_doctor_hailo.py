@@ -13,14 +13,22 @@ from whisper_hailo.backends.hailo import probe
 from whisper_hailo.backends.hailo.chip import ChipFacts
 from whisper_hailo.cli import doctor_hailo
 from whisper_hailo.cli.doctor_hailo import NOTE, OK
-from whisper_hailo.core.errors import BindingMismatchError, NoBindingError, NoDeviceError
+from whisper_hailo.core.errors import (
+    BindingMismatchError,
+    NoBindingError,
+    NoDeviceError,
+)
 
 __all__ = ["root"]
 
 
-def test_a_machine_without_a_hailo_is_short(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_hailo_is_short(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     error = NoBindingError("none")
-    monkeypatch.setattr(doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error))
+    monkeypatch.setattr(
+        doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error)
+    )
     monkeypatch.setattr(doctor_hailo, "system_binding", lambda: None)
     assert list(found_checks()) == ["Hailo binding", "Hailo device", "throttling"]
     monkeypatch.setattr(doctor_hailo, "system_binding", lambda: Path("/usr/lib/x"))
@@ -60,7 +68,9 @@ def test_a_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_conflict(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 4.x binding beside a 5.x library, both drivers, a slow link, and too little power."""
-    with_binding(monkeypatch, "4.20.0", NoDeviceError("no Hailo chip is there; check the cable"))
+    with_binding(
+        monkeypatch, "4.20.0", NoDeviceError("no Hailo chip is there; check the cable")
+    )
     root.pci("0x45c4", "5.0 GT/s PCIe")
     root.put("sys/module/hailo_pci/version", "4.20.0")
     root.put("sys/module/hailo1x_pci/version", "5.1.1")
@@ -104,7 +114,9 @@ def test_drivers_of_another_release(
     assert expected in found_checks()["Hailo driver"].advice
 
 
-def test_several_libraries_and_a_closed_node(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_libraries_and_a_closed_node(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with_binding(monkeypatch, "4.23.0")
     root.put("usr/lib/libhailort.so.4.23.0", "")
     root.put("usr/lib/libhailort.so.4.20.0", "")
@@ -116,9 +128,15 @@ def test_several_libraries_and_a_closed_node(root: Root, monkeypatch: pytest.Mon
     assert "udev" in check.advice
 
 
-def test_a_binding_that_does_not_fit(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    error = BindingMismatchError("it does not run with this NumPy; pip install 'numpy<2'")
-    monkeypatch.setattr(doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error))
+def test_a_binding_that_does_not_fit(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = BindingMismatchError(
+        "it does not run with this NumPy; pip install 'numpy<2'"
+    )
+    monkeypatch.setattr(
+        doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error)
+    )
     check = found_checks()["Hailo binding"]
     assert (check.found, check.advice) == (
         "it does not run with this NumPy",
@@ -131,25 +149,38 @@ def test_a_binding_that_does_not_fit(root: Root, monkeypatch: pytest.MonkeyPatch
     [("4.23.0", "2.2.1", NOTE), ("4.23.0", "1.26.4", OK), ("5.1.1", "2.2.1", OK)],
 )
 def test_numpy_by_versions_where_nothing_can_be_run(
-    *, root: Root, monkeypatch: pytest.MonkeyPatch, binding: str, numpy: str, status: str
+    *,
+    root: Root,
+    monkeypatch: pytest.MonkeyPatch,
+    binding: str,
+    numpy: str,
+    status: str,
 ) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 12, 1))
     monkeypatch.setattr(doctor_hailo.metadata, "version", lambda _: numpy)
-    for chip in (None, NoDeviceError("none; look"), ChipFacts("0000:01:00.0", "hailo8")):
+    for chip in (
+        None,
+        NoDeviceError("none; look"),
+        ChipFacts("0000:01:00.0", "hailo8"),
+    ):
         with_binding(monkeypatch, binding, chip)
         check = found_checks()["Hailo buffers"]
         assert (check.status, f"NumPy {numpy}" in check.found) == (status, True)
         assert ("pip install 'numpy<2'" in check.advice) == (status == NOTE)
 
 
-def test_buffers_that_do_not_reach_the_chip(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffers_that_do_not_reach_the_chip(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The smallest file that the chip takes is run; what it says counts, not the versions."""
     with_binding(monkeypatch, "5.1.1", ChipFacts("0000:01:00.0", "hailo8l"))
     tried = []
 
     def fail(path: Path) -> None:
         tried.append(path.name)
-        raise BindingMismatchError("HailoRT takes arrays for empty; pip install 'numpy<2'")
+        raise BindingMismatchError(
+            "HailoRT takes arrays for empty; pip install 'numpy<2'"
+        )
 
     monkeypatch.setattr(doctor_hailo, "try_hef", fail)
     net = Net("e", {"e/i": (1, 1000, 80)}, {"e/o": (1, 500, 384)})

@@ -18,10 +18,14 @@ from whisper_hailo.core.errors import NoBindingError
 __all__ = ["root"]
 
 
-def test_a_driver_without_a_binding(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_without_a_binding(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is a machine with a Hailo: all is looked at but what only the binding tells."""
     error = NoBindingError("none")
-    monkeypatch.setattr(doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error))
+    monkeypatch.setattr(
+        doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error)
+    )
     monkeypatch.setattr(doctor_hailo, "system_binding", lambda: None)
     root.put("sys/module/hailo_pci/version", "4.20.0")
     checks = found_checks()
@@ -34,21 +38,37 @@ def test_a_driver_without_a_binding(root: Root, monkeypatch: pytest.MonkeyPatch)
         "not installed",
     )
     assert "the CPU is used" in checks["Hailo binding"].advice
-    assert (checks["HailoRT library"].status, checks["HailoRT library"].found) == (NOTE, "none")
+    assert (checks["HailoRT library"].status, checks["HailoRT library"].found) == (
+        NOTE,
+        "none",
+    )
     assert checks["HailoRT library"].advice.startswith("it comes with the binding: ")
-    assert (checks["Hailo driver"].status, checks["Hailo driver"].found) == (OK, "hailo_pci 4.20.0")
+    assert (checks["Hailo driver"].status, checks["Hailo driver"].found) == (
+        OK,
+        "hailo_pci 4.20.0",
+    )
 
 
-def test_a_binding_without_anything_else(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_binding_without_anything_else(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     del root
     with_binding(monkeypatch, "4.23.0")
     checks = found_checks()
-    assert (checks["Hailo driver"].status, checks["Hailo driver"].found) == (NOTE, "not loaded")
+    assert (checks["Hailo driver"].status, checks["Hailo driver"].found) == (
+        NOTE,
+        "not loaded",
+    )
     assert "then reboot" in checks["Hailo driver"].advice
     assert (checks["Hailo chip"].status, checks["Hailo chip"].found) == (NOTE, "none")
     assert "check its cable, power and driver" in checks["Hailo chip"].advice
-    assert checks["Hailo buffers"].found.endswith("not tried: no chip with a fetched HEF")
-    assert (checks["Hailo device"].status, checks["Hailo device"].found) == (NOTE, "none")
+    assert checks["Hailo buffers"].found.endswith(
+        "not tried: no chip with a fetched HEF"
+    )
+    assert (checks["Hailo device"].status, checks["Hailo device"].found) == (
+        NOTE,
+        "none",
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +94,11 @@ def test_a_link_that_could_be_faster(
     check = found_checks()["PCIe link"]
     assert check.status == status
     assert ("pciex1_gen=3" in check.advice) == (status == NOTE)
-    speed = "unknown speed" if now == "Unknown" else now.removesuffix(" PCIe").replace(".0", "")
+    speed = (
+        "unknown speed"
+        if now == "Unknown"
+        else now.removesuffix(" PCIe").replace(".0", "")
+    )
     assert check.found.endswith(f" at 0000:01:00.0, {speed}, 4 lanes")
 
 
@@ -87,7 +111,9 @@ def test_a_device_has_to_be_read_and_written(
     check = found_checks()["Hailo device"]
     assert (check.status, "not for this user" in check.found) == (NOTE, True)
     monkeypatch.setattr(doctor_hailo.os, "access", lambda *_: True)
-    assert found_checks()["Hailo device"] == Check("Hailo device", OK, f"{root.folder}/dev/hailo0")
+    assert found_checks()["Hailo device"] == Check(
+        "Hailo device", OK, f"{root.folder}/dev/hailo0"
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +124,9 @@ def test_a_device_has_to_be_read_and_written(
         ("0x0", "none"),
     ],
 )
-def test_what_was_too_little_power_or_too_much_heat(root: Root, bits: str, found: str) -> None:
+def test_what_was_too_little_power_or_too_much_heat(
+    root: Root, bits: str, found: str
+) -> None:
     place = "sys/devices/platform/soc/soc:firmware/get_throttled"
     root.put(place, bits.removeprefix("0x"))
     check = doctor_hailo.check_throttling()
@@ -146,20 +174,31 @@ def test_the_driver_of_a_binding(
 def test_each_chip_has_its_line(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     del root
     with_binding(monkeypatch, "5.1.1")
-    found = [ChipFacts("0000:01:00.0", "hailo10h"), ChipFacts("0000:02:00.0", "hailo99", "9.9")]
+    found = [
+        ChipFacts("0000:01:00.0", "hailo10h"),
+        ChipFacts("0000:02:00.0", "hailo99", "9.9"),
+    ]
     monkeypatch.setattr(doctor_hailo, "chips", lambda: found)
     checks = [one for one in doctor_hailo.hailo_checks() if one.name == "Hailo chip"]
     assert [(one.status, one.found) for one in checks] == [
-        (OK, "hailo10h at 0000:01:00.0; it takes HEFs for hailo10h and hailo15h and hailo15m"),
+        (
+            OK,
+            "hailo10h at 0000:01:00.0; it takes HEFs for hailo10h and hailo15h and hailo15m",
+        ),
         (OK, "hailo99 at 0000:02:00.0, firmware 9.9; it takes HEFs for unknown"),
     ]
 
 
-def test_every_fetched_file_has_its_line(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_fetched_file_has_its_line(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the order of their names, whatever the system's."""
     nets = [Net("e", {"e/i": (1, 10, 8)}, {"e/o": (1, 5, 8)}, contexts=4),
             Net("d", {"d/i": (1, 10, 8)}, {"d/o": (1, 5, 8)}, contexts=1)]  # fmt: skip
-    for name, content in (("a", hef_bytes(Wish(nets, arch="hailo8"))), ("b", b"rotten")):
+    for name, content in (
+        ("a", hef_bytes(Wish(nets, arch="hailo8"))),
+        ("b", b"rotten"),
+    ):
         path = root.folder / "cache/hefs/hailo8/tiny" / f"{name}.hef"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -172,9 +211,13 @@ def test_every_fetched_file_has_its_line(root: Root, monkeypatch: pytest.MonkeyP
     assert (bad.status, bad.found) == (NOTE, "hailo8/tiny/b.hef is broken")
 
 
-def test_a_library_without_a_binding(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_without_a_binding(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     error = NoBindingError("none")
-    monkeypatch.setattr(doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error))
+    monkeypatch.setattr(
+        doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error)
+    )
     monkeypatch.setattr(doctor_hailo, "system_binding", lambda: None)
     root.put("usr/lib/libhailort.so.4.20.0", "")
     assert found_checks()["HailoRT library"] == Check("HailoRT library", OK, "4.20.0")

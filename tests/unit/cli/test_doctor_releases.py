@@ -20,7 +20,13 @@ RELEASED = "4.23.0 (release,app,extended context switch buffer)"
 @pytest.mark.parametrize(
     ("arch", "driver", "version", "firmware", "package"),
     [
-        ("hailo8l", "hailo_pci", "4.23.0", RELEASED.replace("3", "0", 1), "hailort-pcie-driver"),
+        (
+            "hailo8l",
+            "hailo_pci",
+            "4.23.0",
+            RELEASED.replace("3", "0", 1),
+            "hailort-pcie-driver",
+        ),
         ("hailo10h", "hailo1x_pci", "5.3.0", "5.1.1", "h10-hailort-pcie-driver"),
     ],
 )
@@ -36,7 +42,9 @@ def test_firmware_of_another_release_than_the_driver(
     assert f"sudo apt install --reinstall {package} && sudo reboot" in check.advice
     if arch == "hailo8l":
         root.package("hailofw", "4.20.0-1")
-        assert "--reinstall hailofw && sudo reboot" in found_checks()["Hailo chip"].advice
+        assert (
+            "--reinstall hailofw && sudo reboot" in found_checks()["Hailo chip"].advice
+        )
 
 
 @pytest.mark.parametrize("firmware", [RELEASED, "4.23.0", "", "unknown"])
@@ -74,7 +82,12 @@ def test_home_assistant_os_keeps_its_driver(
     [
         ("/usr/bin/hailo-ollama", "", "hailo-ollama", "sudo pkill hailo-ollama"),
         ("python3 -u -m frigate", "", "Frigate", "docker stop frigate"),
-        ("python -m hailo_apps.python.simple_whisper_chat", "", "hailo-apps", "--share"),
+        (
+            "python -m hailo_apps.python.simple_whisper_chat",
+            "",
+            "hailo-apps",
+            "--share",
+        ),
         ("rpicam-hello -t 0", "/dev/hailo0", "rpicam-hello", "sudo kill 42"),
         ("viewer", "/dev/h1x-0", "viewer", "--share"),
     ],
@@ -102,7 +115,9 @@ def test_who_holds_a_busy_chip_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     for users, text in (({42: "Frigate"}, "(Frigate, process 42); "), ({}, "; ")):
         monkeypatch.setattr(faults, "chip_users", lambda found=users: found)
         error = faults.Faults(Binding).no_device_or_busy()
-        assert f"another program holds the Hailo chip {text}".replace(" ;", ";") in str(error)
+        assert f"another program holds the Hailo chip {text}".replace(" ;", ";") in str(
+            error
+        )
 
 
 def test_a_machine_without_packages_and_processes(tmp_path: Path) -> None:

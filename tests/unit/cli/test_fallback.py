@@ -7,7 +7,11 @@ import pytest
 from whisper_hailo.cli.transcribe_options import Fallback
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.decoding.options import DEFAULT_TEMPERATURES, FALLBACK_STEP, DecodingOptions
+from whisper_hailo.decoding.options import (
+    DEFAULT_TEMPERATURES,
+    FALLBACK_STEP,
+    DecodingOptions,
+)
 
 
 def temperatures(flags: Fallback, step: float) -> tuple[float, ...]:
@@ -43,14 +47,17 @@ def test_off_is_off_whatever_the_decoder() -> None:
 @pytest.mark.parametrize("step", [-0.1, 1e-9, 1.1, float("nan")])
 def test_impossible_steps(step: float) -> None:
     with pytest.raises(
-        OptionError, match=r"--fallback is .*, expected 0 \(off\) or a step of 0.01 to 1"
+        OptionError,
+        match=r"--fallback is .*, expected 0 \(off\) or a step of 0.01 to 1",
     ):
         temperatures(Fallback(fallback=step), 0.0)
 
 
 @pytest.mark.parametrize("temperature", [-1.0, 3.0, float("nan")])
 def test_an_impossible_temperature_is_named_alone(temperature: float) -> None:
-    with pytest.raises(OptionError, match=rf"--temperature is {temperature:g}, expected"):
+    with pytest.raises(
+        OptionError, match=rf"--temperature is {temperature:g}, expected"
+    ):
         temperatures(Fallback(temperature=temperature), FALLBACK_STEP)
 
 

@@ -13,7 +13,9 @@ from whisper_hailo.cli.app import run
 from whisper_hailo.cli.transcribe_options import ModelOptions
 
 COMMANDS = tuple(program for program in FIRST_HOUR if program != "faster-whisper")
-TYPED = [(typed, result) for program in COMMANDS for _, typed, result in FIRST_HOUR[program]]
+TYPED = [
+    (typed, result) for program in COMMANDS for _, typed, result in FIRST_HOUR[program]
+]
 TALKS = ("talk.flac", "talk.ogg")
 
 

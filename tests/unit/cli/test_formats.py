@@ -26,7 +26,9 @@ def test_text_is_the_same_whatever_formats_are_asked_for(
     command = [*MICRO, *words, str(DEMO)]
     assert run([*command, "--format", "txt"]) == 0
     alone = capsys.readouterr().out
-    assert run([*command, "--format", "txt,srt,json", "--output-dir", str(tmp_path)]) == 0
+    assert (
+        run([*command, "--format", "txt,srt,json", "--output-dir", str(tmp_path)]) == 0
+    )
     txt, srt, facts = (tmp_path / f"demo.{fmt}" for fmt in ("txt", "srt", "json"))
     assert txt.read_text(encoding="utf-8") == alone
     found = json.loads(facts.read_text(encoding="utf-8"))

@@ -89,7 +89,9 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(SCREEN_COLUMNS))
 
 
-def help_of(command: str, capsys: pytest.CaptureFixture[str], word: str = "--help") -> str:
+def help_of(
+    command: str, capsys: pytest.CaptureFixture[str], word: str = "--help"
+) -> str:
     assert run([command, word]) == 0
     return capsys.readouterr().out
 
@@ -101,7 +103,9 @@ def full_help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize("command", ["transcribe", "caption", "serve", "batch"])
-def test_help_has_about_forty_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_has_about_forty_options(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     short = rows_of(help_of(command, capsys))
     every = rows_of(full_help_of(command, capsys))
     assert len(short) <= 54
@@ -154,7 +158,9 @@ def test_every_flag_is_in_the_help_once_with_its_default(
             assert all(choice in plain for choice in how.choices), plain
             if how.shown:
                 assert f"[default: {how.shown}]" in plain
-            elif isinstance(one.default, int | float | str) and one.default is not False:
+            elif (
+                isinstance(one.default, int | float | str) and one.default is not False
+            ):
                 shown = "on" if one.default is True else str(one.default)
                 assert f"[default: {' '.join(shown.split())}]" in plain
             else:
@@ -170,7 +176,11 @@ def test_no_dataclass_with_flags_is_left_out_above() -> None:
         if isinstance(kind, type) and is_dataclass(kind) and kind not in seen:
             seen.add(kind)
             hints = get_type_hints(kind).values()
-            waiting += [part for hint in hints for part in (hint, *getattr(hint, "__args__", ()))]
+            waiting += [
+                part
+                for hint in hints
+                for part in (hint, *getattr(hint, "__args__", ()))
+            ]
     assert {kind for kind in seen if any(flags(kind))} <= tried
 
 
@@ -180,21 +190,31 @@ def test_everyday_options_fit_the_first_screen(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = help_of(command, capsys).split("\n\n")
-    upto = next(index for index, part in enumerate(first) if part.startswith("Options:"))
+    upto = next(
+        index for index, part in enumerate(first) if part.startswith("Options:")
+    )
     screen = "\n\n".join(first[: upto + 1])
     everyday = rows_of(first[upto])
     assert len(screen.splitlines()) <= SCREEN_LINES
     assert 10 < len(everyday) <= 20
-    assert {"--model", "--language", "--threads", "--verbose", "--quiet", "--help"} <= {*everyday}
+    assert {"--model", "--language", "--threads", "--verbose", "--quiet", "--help"} <= {
+        *everyday
+    }
     assert "…" not in screen
     assert "..." not in first[upto]
 
 
 @pytest.mark.usefixtures("narrow")
 def test_engine_and_chip_come_last(capsys: pytest.CaptureFixture[str]) -> None:
-    topics = re.findall(r"^(\w[^\n]*):$", help_of("transcribe", capsys), flags=re.MULTILINE)
+    topics = re.findall(
+        r"^(\w[^\n]*):$", help_of("transcribe", capsys), flags=re.MULTILINE
+    )
     assert topics[0] == "Options"
-    assert topics[-2:] == ["Engine", "More"] or topics[-3:] == ["Engine", "Hailo chip", "More"]
+    assert topics[-2:] == ["Engine", "More"] or topics[-3:] == [
+        "Engine",
+        "Hailo chip",
+        "More",
+    ]
 
 
 def test_commands_are_listed_by_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,7 +222,10 @@ def test_commands_are_listed_by_group(capsys: pytest.CaptureFixture[str]) -> Non
     parts = capsys.readouterr().out.split("\n\n")
     topics = {part.partition(":\n")[0]: part.partition(":\n")[2] for part in parts}
     assert [*topics][2:] == [*GROUPS, "Laboratory", "Options"]
-    for name, topic in {**COMMAND_GROUPS, **dict.fromkeys(LABORATORY, "Laboratory")}.items():
+    for name, topic in {
+        **COMMAND_GROUPS,
+        **dict.fromkeys(LABORATORY, "Laboratory"),
+    }.items():
         assert re.search(rf"^  {name} +\w", topics[topic], flags=re.MULTILINE), name
 
 
@@ -231,7 +254,9 @@ def test_short_help_works_behind_every_command(
     command: str, word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([command, word]) == 0
-    assert capsys.readouterr().out.startswith(f"Usage: whisper-hailo {command} [OPTIONS]")
+    assert capsys.readouterr().out.startswith(
+        f"Usage: whisper-hailo {command} [OPTIONS]"
+    )
 
 
 @pytest.mark.parametrize("command", TAKES)
@@ -296,5 +321,7 @@ def test_what_has_to_be_given_says_so(capsys: pytest.CaptureFixture[str]) -> Non
 def test_values_that_shells_complete(typed: str, offered: list[str]) -> None:
     options = {one.name: one for one in options_of(DecodingOptions)}
     context = click.Context(click.Command("x"))
-    assert [one.value for one in options["task"].shell_complete(context, typed)] == offered
+    assert [
+        one.value for one in options["task"].shell_complete(context, typed)
+    ] == offered
     assert options["language"].shell_complete(context, typed) == []

@@ -46,7 +46,10 @@ def test_a_home_that_no_shell_has_put_in_is_found(
 
 
 def stems_of(*words: Path) -> dict[str, str]:
-    return {str(entry.path): str(entry.stem) for entry in find_inputs([str(w) for w in words])}
+    return {
+        str(entry.path): str(entry.stem)
+        for entry in find_inputs([str(w) for w in words])
+    }
 
 
 def come(path: Path) -> None:
@@ -56,8 +59,12 @@ def come(path: Path) -> None:
     time.sleep(0.02)  # clocks of file systems tick slowly
 
 
-@pytest.mark.parametrize(("first", "second"), [("new.mp3", "new.wav"), ("new.wav", "new.mp3")])
-def test_equal_stems_leave_the_earlier_name_alone(tmp_path: Path, first: str, second: str) -> None:
+@pytest.mark.parametrize(
+    ("first", "second"), [("new.mp3", "new.wav"), ("new.wav", "new.mp3")]
+)
+def test_equal_stems_leave_the_earlier_name_alone(
+    tmp_path: Path, first: str, second: str
+) -> None:
     come(tmp_path / first)
     assert stems_of(tmp_path) == {str(tmp_path / first): "new"}
     come(tmp_path / second)
@@ -90,7 +97,9 @@ def test_one_file_named_twice_has_one_name(tmp_path: Path) -> None:
 
 def test_links_that_lead_nowhere_are_tried_and_so_named(tmp_path: Path) -> None:
     (tmp_path / "a.wav").symlink_to("nowhere")
-    assert [entry.name for entry in find_inputs([str(tmp_path)])] == [str(tmp_path / "a.wav")]
+    assert [entry.name for entry in find_inputs([str(tmp_path)])] == [
+        str(tmp_path / "a.wav")
+    ]
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x" * 5000, "nul\0", "missing.wav"])
@@ -146,16 +155,28 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         ("empty.wav", "empty.wav is empty (0 bytes)", ExitCode.AUDIO),
         ("film.mkv", "film.mkv needs PyAV to be read", ExitCode.AUDIO),
         ("film.MKV", "film.MKV needs PyAV to be read", ExitCode.AUDIO),
-        ("http://a.b/c.mp3", "fetch it first (curl -LO http://a.b/c.mp3)", ExitCode.USAGE),
+        (
+            "http://a.b/c.mp3",
+            "fetch it first (curl -LO http://a.b/c.mp3)",
+            ExitCode.USAGE,
+        ),
         ("HTTPS://A.B/C.MP3", "is an address, expected a file", ExitCode.USAGE),
-        ("rtsp://a.b/c", "or caption it as it comes: whisper-hailo caption", ExitCode.USAGE),
+        (
+            "rtsp://a.b/c",
+            "or caption it as it comes: whisper-hailo caption",
+            ExitCode.USAGE,
+        ),
         ("x" * 300, "cannot be opened (File name too long)", ExitCode.AUDIO),
         ("nul\0", "is no file name", ExitCode.AUDIO),
         ("whole.wav", "", None),
     ],
 )
 def test_facts_of_a_name_are_told_before_a_model_is_sought(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str, code: int | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    said: str,
+    code: int | None,
 ) -> None:
     monkeypatch.setattr(module, "find_spec", lambda _: None)
     monkeypatch.chdir(tmp_path)

@@ -38,15 +38,26 @@ def test_other_errors_are_errors() -> None:
 
 
 def test_lines_are_one_line_and_move_no_cursor() -> None:
-    assert one_line("  first\nsecond\r\n\n third\u2028fourth ") == "first second third fourth"
+    assert (
+        one_line("  first\nsecond\r\n\n third\u2028fourth ")
+        == "first second third fourth"
+    )
     assert one_line("two  blanks stay") == "two  blanks stay"
-    assert one_line("\x1b[31mred\x07\x9b \u202e\udcff") == r"\x1b[31mred\x07\x9b \u202e\udcff"
+    assert (
+        one_line("\x1b[31mred\x07\x9b \u202e\udcff")
+        == r"\x1b[31mred\x07\x9b \u202e\udcff"
+    )
     assert one_line("日本語 ñ 👩") == "日本語 ñ 👩"
 
 
-def test_no_error_line_is_longer_than_500_characters(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_error_line_is_longer_than_500_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     name = "abcdefghi/" * 400 + "a.wav"
-    for error in (AudioError(f"{name} does not exist; check the path"), ValueError("x" * 10_000)):
+    for error in (
+        AudioError(f"{name} does not exist; check the path"),
+        ValueError("x" * 10_000),
+    ):
         report_error(error)
         line = capsys.readouterr().err.rstrip("\n")
         assert len(line) <= LONGEST_LINE == 500
@@ -71,7 +82,9 @@ def test_a_line_end_in_a_message_of_ours_is_that_of_a_name(
 
 
 def test_log_lines_are_as_plain() -> None:
-    record = logging.makeLogRecord({"msg": "%s breaks\noff", "args": ("\x1b[31m" + "x" * 600,)})
+    record = logging.makeLogRecord(
+        {"msg": "%s breaks\noff", "args": ("\x1b[31m" + "x" * 600,)}
+    )
     line = OneLine().format(record)
     assert line.startswith(r"\x1b[31mxxx")
     assert line.endswith("x breaks off")
@@ -92,18 +105,25 @@ def test_a_deleted_working_directory_is_no_internal_error(
     assert report_error(caught.value) == ExitCode.USAGE
     assert "the working directory was deleted" in capsys.readouterr().err
     assert report_error(elsewhere.value) == ExitCode.INTERNAL
-    assert report_error(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
+    assert (
+        report_error(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
+    )
 
 
 @pytest.mark.parametrize("name", ["ENAMETOOLONG", "ELOOP", "EACCES", "EPERM", "EILSEQ"])
 def test_what_the_system_has_against_a_path_is_told_by_the_path(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert report_error(OSError(getattr(errno, name), "It is odd", "xx\n")) == ExitCode.USAGE
+    assert (
+        report_error(OSError(getattr(errno, name), "It is odd", "xx\n"))
+        == ExitCode.USAGE
+    )
     assert capsys.readouterr().err == (
         "whisper-hailo: 'xx\\n' cannot be used (It is odd); check the path\n"
     )
-    assert report_error(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
+    assert (
+        report_error(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
+    )
 
 
 def test_internal_error_has_details_on_request(

@@ -132,8 +132,13 @@ def test_languages_of_models_by_their_names(
 def test_the_engine_is_told_in_a_line_or_with_its_reasons(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    transcriber: Any = SimpleNamespace(reasons=("encoder a: why: so", "decoder b: because"))
-    for verbose, told in ((False, ["encoder a, decoder b"]), (True, list(transcriber.reasons))):
+    transcriber: Any = SimpleNamespace(
+        reasons=("encoder a: why: so", "decoder b: because")
+    )
+    for verbose, told in (
+        (False, ["encoder a, decoder b"]),
+        (True, list(transcriber.reasons)),
+    ):
         caplog.clear()
         set_verbosity(Verbosity(verbose=verbose))
         log_engine(transcriber)

@@ -104,7 +104,9 @@ def test_waiting_lines_are_bounded_and_losses_told(
     say_all()
     assert 950 < len(pipe.patience.waiting) <= 1000
     pipe.begin_to_read()
-    with pytest.raises(OutputError, match=r"did not take \d+ bytes for too long") as told:
+    with pytest.raises(
+        OutputError, match=r"did not take \d+ bytes for too long"
+    ) as told:
         block.__exit__(None, None, None)
     got = pipe.end()
     assert TEXT.startswith(got)
@@ -112,7 +114,9 @@ def test_waiting_lines_are_bounded_and_losses_told(
     assert f" {len(TEXT) - len(got)} bytes" in str(told.value)
 
 
-def test_exactly_as_much_waits_as_may(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exactly_as_much_waits_as_may(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pipe.patient():
         pipe.patience.backoff.fail()
         monkeypatch.setattr(streams, "MAX_WAITING_BYTES", 10)
@@ -131,7 +135,9 @@ def test_without_a_reader_the_work_goes_on_elsewhere(
     with pipe.patient():
         say_all()
         assert not pipe.patience.waiting
-    assert caplog.messages == ["the reader of standard output has gone; captions go on elsewhere"]
+    assert caplog.messages == [
+        "the reader of standard output has gone; captions go on elsewhere"
+    ]
 
 
 def test_full_disk_is_told_once_tried_again_and_error_in_end(

@@ -115,7 +115,10 @@ def test_lines_have_their_times_and_their_recording(
     two = find_inputs([str(tmp_path / name) for name in ("a.wav", "b.wav")])
     follow(replace(results, inputs=two, timed=True), segments, at=1)
     told = capsys.readouterr()
-    assert told.out.splitlines()[0] == f"{tmp_path}/b.wav: [00:00.000 --> 00:09.000]  Grüße."
+    assert (
+        told.out.splitlines()[0]
+        == f"{tmp_path}/b.wav: [00:00.000 --> 00:09.000]  Grüße."
+    )
     assert told.err == f"{tmp_path}/b.wav: German (75%)\n"
 
 
@@ -180,7 +183,9 @@ def test_speech_without_text_is_reported_in_place_of_silence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     speech = tuple(
-        UntranscribedSpeech(20.0 * n, 20.0 * n + 2 + n, "unlikely", "fr" if n == 1 else "")
+        UntranscribedSpeech(
+            20.0 * n, 20.0 * n + 2 + n, "unlikely", "fr" if n == 1 else ""
+        )
         for n in range(7)
     )
     write = replace(transcript(), segments=(), untranscribed=speech)
@@ -189,7 +194,9 @@ def test_speech_without_text_is_reported_in_place_of_silence(
     assert len(lines) == 6
     assert "0:40 to 0:44" in lines[0]  # the two shortest ones are only counted
     assert " 2 shorter" in lines[-1]
-    assert describe_untranscribed(speech[1]).endswith("it may be French: try --detect-each-window")
+    assert describe_untranscribed(speech[1]).endswith(
+        "it may be French: try --detect-each-window"
+    )
 
 
 def test_json_waits_for_its_end(
@@ -204,7 +211,9 @@ def remembered(segments: Coming, whole: Transcript) -> CachedWindow:
     """What a run that was interrupted had of a recording."""
     del segments
     decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
-    return CachedWindow("key", decoded, whole.segments, 9.0, True, False, None, "de", (), "de", {})
+    return CachedWindow(
+        "key", decoded, whole.segments, 9.0, True, False, None, "de", (), "de", {}
+    )
 
 
 def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
@@ -225,7 +234,9 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
         again = replace(results, output=replace(results.output, skip_existing=goes_on))
         seen: list[float] = []
 
-        def look(_progress: Progress, cache: WindowCache, seen: list[float] = seen) -> None:
+        def look(
+            _progress: Progress, cache: WindowCache, seen: list[float] = seen
+        ) -> None:
             seen.append(cache.known_s)
             raise AudioError("not now")
 
@@ -278,7 +289,10 @@ def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
     follow(results, segments, begin=advance)
     parts = capsys.readouterr().err.split("\r\x1b[K")
     told = [part for part in parts if part and not part.endswith(" left")]
-    language, texts = f"{tmp_path}/a.wav: German (75%)\n", ["Grüße.\n", "All the rest.\n"]
+    language, texts = (
+        f"{tmp_path}/a.wav: German (75%)\n",
+        ["Grüße.\n", "All the rest.\n"],
+    )
     written = f"wrote {tmp_path}/out/a.txt\n"
     assert "".join(told) == language + (written if out else "".join(texts))
     assert len([part for part in parts if part.endswith(" left")]) == 3

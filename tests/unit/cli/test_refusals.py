@@ -25,7 +25,9 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     """The line that a command is refused with."""
     assert run([*words]) == ExitCode.USAGE
     said = capsys.readouterr()
-    lines = [line for line in said.err.splitlines() if line.startswith("whisper-hailo: ")]
+    lines = [
+        line for line in said.err.splitlines() if line.startswith("whisper-hailo: ")
+    ]
     assert len(lines) == 1, said.err
     assert not said.out
     assert "internal error" not in said.err
@@ -102,7 +104,9 @@ def test_a_prefix_longer_than_the_model_takes(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words = given(f"| prefix = '{'word ' * 200}'", tmp_path)
-    assert "prefix has 200 tokens, this model takes 112" in refusal(capsys, *MICRO, *words, DEMO)
+    assert "prefix has 200 tokens, this model takes 112" in refusal(
+        capsys, *MICRO, *words, DEMO
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +117,10 @@ def test_a_prefix_longer_than_the_model_takes(
         ("--daily DEMO", "--daily goes with --events, --output or --record"),
         ("--rate 8000 DEMO", "--rate goes with -, raw PCM"),
         ("--wait-for-source=-1 DEMO", "--wait-for-source is -1, expected 0 s or more"),
-        ("--wait-for-source inf DEMO", "--wait-for-source is inf, expected 0 s or more"),
+        (
+            "--wait-for-source inf DEMO",
+            "--wait-for-source is inf, expected 0 s or more",
+        ),
         ("--wait-for-source 9 DEMO", "--wait-for-source goes with --mic or a URL"),
         ("--web-port 9 DEMO", "--web-port goes with --web"),
         ("--prefix a DEMO", "No such option '--prefix'"),
@@ -160,18 +167,25 @@ def test_captions_of_another_engine(
     why: str,
 ) -> None:
     monkeypatch.setitem(sys.modules, "moonshine_voice", None)
-    assert why in refusal(capsys, "caption", "--moonshine", "tiny", *given(words, tmp_path), DEMO)
+    assert why in refusal(
+        capsys, "caption", "--moonshine", "tiny", *given(words, tmp_path), DEMO
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         ("--http here", "--http is 'here', expected an address and a port"),
-        ("--wyoming unix:///x", "--wyoming is 'unix:///x', expected an address and a port"),
+        (
+            "--wyoming unix:///x",
+            "--wyoming is 'unix:///x', expected an address and a port",
+        ),
         ("--tls-cert a.pem", "--tls-cert and --tls-key need each other"),
         ("--zeroconf home", "--zeroconf announces Wyoming"),
         ("--language xx --model micro", "xx"),
     ],
 )
-def test_options_of_a_server(capsys: pytest.CaptureFixture[str], words: str, why: str) -> None:
+def test_options_of_a_server(
+    capsys: pytest.CaptureFixture[str], words: str, why: str
+) -> None:
     assert why in refusal(capsys, "serve", *words.split())

@@ -28,7 +28,9 @@ def settled(*words: str | Path, command: str = "serve") -> dict[str, Any]:
     found = load_command(command)
     assert found is not None
     with PROGRAM_GROUP.make_context("whisper-hailo", [command]) as program:
-        return found.make_context(command, [str(word) for word in words], program).params
+        return found.make_context(
+            command, [str(word) for word in words], program
+        ).params
 
 
 def test_file_gives_what_is_not_typed(config: Path) -> None:
@@ -42,7 +44,9 @@ def test_file_gives_what_is_not_typed(config: Path) -> None:
     assert options["queue"] is None
 
 
-def test_typed_beats_environment_beats_file(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_typed_beats_environment_beats_file(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WHISPER_HAILO_SERVE_CONFIG", str(config))
     monkeypatch.setenv("WHISPER_HAILO_SERVE_MAX_UPLOAD", "7")
     monkeypatch.setenv("WHISPER_HAILO_SERVE_API_KEY", "three,four")
@@ -57,12 +61,16 @@ def test_typed_beats_environment_beats_file(config: Path, monkeypatch: pytest.Mo
     assert settled("--max-upload", "3")["max_upload"] == 3
     other = config.with_name("other.toml")
     other.write_text("queue = 3\n")
-    assert settled("--config", other)["queue"] == 3, "the file that is typed, not the other"
+    assert settled("--config", other)["queue"] == 3, (
+        "the file that is typed, not the other"
+    )
     assert settled("--config", other)["http"] is None
 
 
 @pytest.mark.parametrize("command", ["transcribe", "caption", "batch"])
-def test_every_command_that_transcribes_takes_a_file(command: str, tmp_path: Path) -> None:
+def test_every_command_that_transcribes_takes_a_file(
+    command: str, tmp_path: Path
+) -> None:
     file = tmp_path / "file.toml"
     file.write_text(
         'hotwords = "Hailo"\nsuppress_blank = false\nmargin-s = 2\nsuppress-tokens = [5, 6]\n'
@@ -119,6 +127,8 @@ def test_what_a_file_cannot_set_is_refused(key: str, tmp_path: Path) -> None:
         settled("--config", file)
 
 
-def test_a_version_in_the_environment_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_in_the_environment_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("WHISPER_HAILO_VERSION", "1.0")
     assert settled()["max_upload"] is None

@@ -22,7 +22,9 @@ def inputs(folder: Path, *names: str) -> list[Input]:
     return find_inputs([str(folder / name) for name in names])
 
 
-def sink(entries: list[Input], out: Path | None, *formats: str, as_json: bool = False) -> Sink:
+def sink(
+    entries: list[Input], out: Path | None, *formats: str, as_json: bool = False
+) -> Sink:
     return Sink(OutputOptions(formats or ("txt",), out, as_json=as_json), entries)
 
 
@@ -158,7 +160,9 @@ def test_a_folder_that_cannot_be_written_to_is_told_first(
     entries = inputs(tmp_path, "a.wav")
     sink(entries, tmp_path / "new" / "folder").check_results()
     assert not (tmp_path / "new").exists()
-    with pytest.raises(OutputError, match=r"cannot write to .*a.wav \(.*a.wav is no folder\)"):
+    with pytest.raises(
+        OutputError, match=r"cannot write to .*a.wav \(.*a.wav is no folder\)"
+    ):
         sink(entries, tmp_path / "a.wav").check_results()
     with pytest.raises(OutputError, match="is no folder"):
         sink(entries, tmp_path / "a.wav" / "below").check_results()

@@ -34,7 +34,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-@pytest.mark.parametrize("name", ["a", "an interview of two hours in Vienna.wav", "録音" * 30])
+@pytest.mark.parametrize(
+    "name", ["a", "an interview of two hours in Vienna.wav", "録音" * 30]
+)
 def test_a_line_never_wraps_and_its_figures_stay(
     name: str, now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,7 +54,9 @@ def test_a_line_never_wraps_and_its_figures_stay(
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_line_is_taken_away_once(now: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_is_taken_away_once(
+    now: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
     line = StatusLine()
     line.close()
     now[0] = 1.0
@@ -121,7 +125,9 @@ def test_what_is_shown_or_taken_away_is_out_at_once(
     assert raw.getvalue() == f"{ERASE}1 of 2{ERASE}".encode()
 
 
-def test_lines_elsewhere_are_out_at_once(now: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_elsewhere_are_out_at_once(
+    now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(raw)))  # type: ignore[arg-type]
     line = StatusLine()

@@ -136,7 +136,9 @@ def test_slow_reader_holds_no_other_output_up() -> None:
 def test_output_not_taken_for_too_long_is_an_error_at_the_end() -> None:
     command = [sys.executable, "-c", PATIENT, "1000"]
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert "OutputError" in done.stderr
     # A buffer would take what comes behind the line, which is looked at below.
     with subprocess.Popen(

@@ -36,7 +36,9 @@ from whisper_hailo.core.spec import SPEC_VERSION, ModelSource, ModelSpec
 
 
 @pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
-def test_same_input_gives_identical_files(checkpoint: Path, tmp_path: Path, quantize: str) -> None:
+def test_same_input_gives_identical_files(
+    checkpoint: Path, tmp_path: Path, quantize: str
+) -> None:
     options = ConvertOptions(quantize=quantize, encoder_quantize=quantize)
     spec = convert_checkpoint(checkpoint, tmp_path / "a", options)
     convert_checkpoint(checkpoint, tmp_path / "b", options)
@@ -47,10 +49,14 @@ def test_same_input_gives_identical_files(checkpoint: Path, tmp_path: Path, quan
         onnx.checker.check_model(tmp_path / "a" / name)
 
 
-def test_convert_int4_keeps_cross_kv_at_8_bits(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_int4_keeps_cross_kv_at_8_bits(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     """4 would save a hundredth of the whole, in keys and values that all of the text is made of."""
     specs = {
-        bits: convert_checkpoint(checkpoint, tmp_path / bits, ConvertOptions(bits, half=False))
+        bits: convert_checkpoint(
+            checkpoint, tmp_path / bits, ConvertOptions(bits, half=False)
+        )
         for bits in ("int8", "int4")
     }
     hashes = {bits: spec.files["cross_kv.onnx"].sha256 for bits, spec in specs.items()}
@@ -64,10 +70,15 @@ def test_convert_quantized_uses_float16_of_this_processor(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_half: bool
 ) -> None:
     """Unless they are asked for another; what is float32 stays what it is."""
-    monkeypatch.setattr("whisper_hailo.convert.options.has_float16_kernels", lambda: in_half)
+    monkeypatch.setattr(
+        "whisper_hailo.convert.options.has_float16_kernels", lambda: in_half
+    )
     out = tmp_path / "out"
     assert convert_checkpoint(checkpoint, out, PLAIN).half is False
-    assert convert_checkpoint(checkpoint, out, ConvertOptions(quantize="int8")).half is in_half
+    assert (
+        convert_checkpoint(checkpoint, out, ConvertOptions(quantize="int8")).half
+        is in_half
+    )
     other = ConvertOptions(quantize="int8", half=not in_half)
     assert convert_checkpoint(checkpoint, out, other).half is not in_half
     assert ModelSpec.load(out).half is not in_half
@@ -119,7 +130,10 @@ def test_convert_without_tokenizer_warns(
         ("generation_config.json", {"eos_token_id": 10.5}),
         ("generation_config.json", {"suppress_tokens": [[]]}),
         ("generation_config.json", {"begin_suppress_tokens": [True]}),
-        ("generation_config.json", {"task_to_id": {"transcribe": "x"}, "is_multilingual": True}),
+        (
+            "generation_config.json",
+            {"task_to_id": {"transcribe": "x"}, "is_multilingual": True},
+        ),
     ],
 )
 def test_convert_of_wrong_config_types_is_refused(
@@ -134,8 +148,12 @@ def test_convert_of_wrong_config_types_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("file", ["config.json", "generation_config.json", "tokenizer.json"])
-def test_convert_of_deep_json_is_refused(checkpoint: Path, tmp_path: Path, file: str) -> None:
+@pytest.mark.parametrize(
+    "file", ["config.json", "generation_config.json", "tokenizer.json"]
+)
+def test_convert_of_deep_json_is_refused(
+    checkpoint: Path, tmp_path: Path, file: str
+) -> None:
     (checkpoint / file).write_text("[" * 200_000)
     with pytest.raises(ModelError, match=file):
         convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
@@ -192,13 +210,18 @@ def test_convert_of_odd_width_needs_quantize_none(tmp_path: Path) -> None:
     )
     convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     with pytest.raises(ModelError, match="--quantize none"):
-        convert_checkpoint(checkpoint, tmp_path / "out", ConvertOptions(quantize="int8"))
+        convert_checkpoint(
+            checkpoint, tmp_path / "out", ConvertOptions(quantize="int8")
+        )
 
 
 def test_alignment_heads(caplog: pytest.LogCaptureFixture) -> None:
     upper_half = ((1, 0), (1, 1))
     assert alignment_heads({}, TOY) == upper_half
-    assert alignment_heads({"alignment_heads": [[1, 1], [0, 1]]}, TOY) == ((0, 1), (1, 1))
+    assert alignment_heads({"alignment_heads": [[1, 1], [0, 1]]}, TOY) == (
+        (0, 1),
+        (1, 1),
+    )
     assert not caplog.records
     assert alignment_heads({"alignment_heads": [[7, 0]]}, TOY) == upper_half
     assert "does not have" in caplog.text
@@ -206,14 +229,19 @@ def test_alignment_heads(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_convert_writes_spec_with_version(checkpoint: Path, tmp_path: Path) -> None:
     convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
-    assert json.loads((tmp_path / "out" / "model.json").read_text())["version"] == SPEC_VERSION
+    assert (
+        json.loads((tmp_path / "out" / "model.json").read_text())["version"]
+        == SPEC_VERSION
+    )
 
 
 def test_bundled_model_spec_lists_every_file(shared: Path) -> None:
     """With a tokenizer, by which a damaged one is noticed."""
     out = converted(shared, ASSETS / "micro")
     spec = ModelSpec.load(out)
-    assert {name: (record.bytes, record.sha256) for name, record in spec.files.items()} == {
+    assert {
+        name: (record.bytes, record.sha256) for name, record in spec.files.items()
+    } == {
         path.name: (path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
         for path in out.iterdir()
         if path.name != "model.json"
@@ -233,13 +261,17 @@ def _half_operators(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("in_half", [False, True])
-def test_convert_writes_half_as_described(checkpoint: Path, tmp_path: Path, in_half: bool) -> None:
+def test_convert_writes_half_as_described(
+    checkpoint: Path, tmp_path: Path, in_half: bool
+) -> None:
     """Each of them; that 8-bit products fit everywhere holds in both."""
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, ConvertOptions("int8", "int8", half=in_half))
     spec = ModelSpec.load(out)
     assert (spec.half, spec.int8_safe_without_vnni) == (in_half, True)
-    found = {part: _half_operators(out / f"{part}.onnx") for part in ("encoder", "decoder")}
+    found = {
+        part: _half_operators(out / f"{part}.onnx") for part in ("encoder", "decoder")
+    }
     assert {part: bool(operators) for part, operators in found.items()} == {
         "encoder": in_half,
         "decoder": False,
@@ -253,7 +285,9 @@ def test_run_in_parallel_stops_after_a_failure(monkeypatch: pytest.MonkeyPatch) 
     class Pool(ThreadPoolExecutor):
         def submit(self, *args: Any, **kwargs: Any) -> Future[Any]:
             future = super().submit(*args, **kwargs)
-            future.add_done_callback(lambda done: given_up.set() if done.cancelled() else None)
+            future.add_done_callback(
+                lambda done: given_up.set() if done.cancelled() else None
+            )
             return future
 
     monkeypatch.setattr(convert, "ThreadPoolExecutor", Pool)
@@ -277,7 +311,9 @@ def test_run_in_parallel_stops_after_a_failure(monkeypatch: pytest.MonkeyPatch) 
     assert len(begun) <= 2
 
 
-def test_convert_replaces_an_earlier_conversion_whole(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_replaces_an_earlier_conversion_whole(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, ConvertOptions(quantize="int8"))
     convert_checkpoint(checkpoint, out, PLAIN)
@@ -292,7 +328,9 @@ def test_convert_fills_an_empty_directory(checkpoint: Path, tmp_path: Path) -> N
     assert set(contents(tmp_path / "out")) == FILES
 
 
-def test_convert_leaves_foreign_directories_alone(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_leaves_foreign_directories_alone(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     foreign = tmp_path / "thesis"
     foreign.mkdir()
     (foreign / "chapter1.txt").write_text("dear")
@@ -305,7 +343,9 @@ def test_convert_leaves_foreign_directories_alone(checkpoint: Path, tmp_path: Pa
     assert (foreign / "chapter1.txt").read_text() == "dear"
 
 
-def test_convert_keeps_a_conversion_with_foreign_file(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_keeps_a_conversion_with_foreign_file(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
     (out / "notes.txt").write_text("precious")
@@ -327,7 +367,9 @@ def test_convert_keeps_a_folder_with_unreadable_spec(
     assert (out / "closed" / "notes.txt").read_text() == "precious"
 
 
-def test_convert_never_replaces_the_checkpoint(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_never_replaces_the_checkpoint(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
     inner = out / "source"
@@ -347,7 +389,9 @@ def test_convert_never_replaces_the_current_directory(
         convert_checkpoint(checkpoint, Path(), PLAIN)
 
 
-def test_convert_follows_a_link_to_a_directory(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_follows_a_link_to_a_directory(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     for _ in range(2):
@@ -371,12 +415,16 @@ def test_convert_into_unlockable_folder_is_refused(
 def test_convert_to_one_place_takes_turns(checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(convert_checkpoint, checkpoint, out, PLAIN) for _ in range(12)]
+        runs = [
+            pool.submit(convert_checkpoint, checkpoint, out, PLAIN) for _ in range(12)
+        ]
         assert len({run.result().to_json() for run in runs}) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
 
 
-def test_convert_removes_a_replaced_model_that_is_locked(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_removes_a_replaced_model_that_is_locked(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
     descriptor = os.open(out, os.O_RDONLY)
@@ -388,9 +436,14 @@ def test_convert_removes_a_replaced_model_that_is_locked(checkpoint: Path, tmp_p
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()]
+)
 def test_convert_interrupted_leaves_nothing(
-    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
 ) -> None:
     out = tmp_path / "out"
     before = convert_checkpoint(checkpoint, out, PLAIN)
@@ -437,11 +490,16 @@ def test_convert_signal_between_renames_keeps_one_model(
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_convert_sweeps_leftovers_but_the_only_copy(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_sweeps_leftovers_but_the_only_copy(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     """A kill between two renames leaves the earlier model under a hidden name, and no other."""
     out = tmp_path / "folder" / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
-    whole, half = out.rename(out.with_name(".out.writing.a")), out.with_name(".out.writing.b")
+    whole, half = (
+        out.rename(out.with_name(".out.writing.a")),
+        out.with_name(".out.writing.b"),
+    )
     half.mkdir()
     (half / "encoder.onnx").touch()
     with pytest.raises(ModelError):
@@ -470,7 +528,9 @@ def test_convert_on_full_disk_names_the_directory(
     assert [path.name for path in tmp_path.iterdir()] == ["whisper-toy"]
 
 
-def test_convert_replaces_models_with_emulated_forms(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_replaces_models_with_emulated_forms(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
     (out / "hailo").mkdir()
@@ -480,7 +540,9 @@ def test_convert_replaces_models_with_emulated_forms(checkpoint: Path, tmp_path:
     assert not (out / "hailo").exists()
 
 
-def test_convert_syncs_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convert_syncs_before_the_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     events: list[str] = []
     real_sync, real_rename = os.fsync, Path.rename
 
@@ -577,7 +639,10 @@ def test_convert_keeps_a_file_that_appears_meanwhile(
 
 @pytest.mark.parametrize("error", [SystemExit(143), KeyboardInterrupt()])
 def test_convert_signal_before_the_rename_ends_the_run(
-    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
 ) -> None:
     real, errors = Path.rename, [error]
 
@@ -601,5 +666,7 @@ def test_convert_refuses_too_long_names_before_work(
 ) -> None:
     meanwhile(lambda: pytest.fail("the conversion has begun"))
     with pytest.raises(OutputError, match="too long"):
-        convert_checkpoint(checkpoint, tmp_path / place.replace("long", "x" * 300), PLAIN)
+        convert_checkpoint(
+            checkpoint, tmp_path / place.replace("long", "x" * 300), PLAIN
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["whisper-toy"]

@@ -38,10 +38,16 @@ def test_describe_gives_file_states_in_order(tmp_path: Path) -> None:
 
 def test_describe_windows_are_20_ms_to_30_s(tmp_path: Path) -> None:
     write(tmp_path)
-    assert describe(tmp_path)["windows_s"] == {"shortest": 0.02, "longest": 30.0, "step": 0.02}
+    assert describe(tmp_path)["windows_s"] == {
+        "shortest": 0.02,
+        "longest": 30.0,
+        "step": 0.02,
+    }
 
 
-@pytest.mark.parametrize(("languages", "expected"), [({"en": 12, "de": 13}, 2), ({}, 1)])
+@pytest.mark.parametrize(
+    ("languages", "expected"), [({"en": 12, "de": 13}, 2), ({}, 1)]
+)
 def test_describe_without_language_tokens_has_one_language(
     tmp_path: Path, languages: dict[str, int], expected: int
 ) -> None:

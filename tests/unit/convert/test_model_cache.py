@@ -29,13 +29,20 @@ from whisper_hailo.convert.model_cache import (
     is_described,
 )
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OptionError, OutputError, TokenizerError
+from whisper_hailo.core.errors import (
+    ModelError,
+    OptionError,
+    OutputError,
+    TokenizerError,
+)
 from whisper_hailo.core.spec import SPEC_FILE, FileRecord, ModelSource, ModelSpec
 from whisper_hailo.transcription.transcriber import Transcriber
 
 
 @pytest.fixture
-def conversions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Path, Path]]:
+def conversions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> list[tuple[Path, Path]]:
     """Replaces the conversion by one that only counts; the cache is a fresh folder."""
     import whisper_hailo.convert.convert as real
 
@@ -44,7 +51,9 @@ def conversions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[P
     def convert(
         checkpoint: Path, out: Path, options: ConvertOptions, *, source: ModelSource
     ) -> None:
-        out.mkdir(parents=True)  # the real one would not replace what is damaged, either
+        out.mkdir(
+            parents=True
+        )  # the real one would not replace what is damaged, either
         spec = replace(toy_spec(), name=source.name, quantization=options.quantize)
         weights = FileRecord(bytes=4, sha256=hashlib.sha256(b"1234").hexdigest())
         (out / "weights").write_bytes(b"1234")
@@ -65,7 +74,9 @@ def checkpoint(tmp_path: Path) -> Path:
     return directory
 
 
-def test_resolve_model_converts_once(conversions: list[object], checkpoint: Path) -> None:
+def test_resolve_model_converts_once(
+    conversions: list[object], checkpoint: Path
+) -> None:
     first = model_cache.resolve_model(str(checkpoint))
     assert model_cache.resolve_model(str(checkpoint)) == first
     assert len(conversions) == 1
@@ -78,7 +89,10 @@ def test_resolve_model_has_a_folder_per_processor_kind(
     """A cache may come to another machine, with its card or over the network."""
     found = {}
     for in_half in (False, True):
-        monkeypatch.setattr("whisper_hailo.convert.options.has_float16_kernels", lambda: in_half)  # noqa: B023
+        monkeypatch.setattr(
+            "whisper_hailo.convert.options.has_float16_kernels",
+            lambda: in_half,  # noqa: B023
+        )
         found[in_half] = [
             model_cache.resolve_model(str(checkpoint), options)
             for options in (
@@ -99,7 +113,11 @@ def test_resolve_model_has_a_folder_per_quantization(
 ) -> None:
     made = {
         options: model_cache.resolve_model(str(checkpoint), options)
-        for options in (ConvertOptions("none"), ConvertOptions("int8"), ConvertOptions("int4"))
+        for options in (
+            ConvertOptions("none"),
+            ConvertOptions("int8"),
+            ConvertOptions("int4"),
+        )
     }
     assert len({*made.values()}) == len(conversions) == 3
     assert model_cache.resolve_model(str(checkpoint)) == made[ConvertOptions("int8")]
@@ -113,7 +131,9 @@ def test_resolve_model_refuses_another_form_of_directory(tmp_path: Path) -> None
     with pytest.raises(OptionError, match="--quantize is int4"):
         model_cache.resolve_model(str(tmp_path), ConvertOptions("int4"))
     with pytest.raises(OptionError, match="--encoder-quantize is int8"):
-        model_cache.resolve_model(str(tmp_path), ConvertOptions(encoder_quantize="int8"))
+        model_cache.resolve_model(
+            str(tmp_path), ConvertOptions(encoder_quantize="int8")
+        )
 
 
 def test_resolve_model_of_changed_checkpoint_converts_again(
@@ -151,11 +171,15 @@ def test_resolve_model_keeps_same_names_apart(
 ) -> None:
     other = tmp_path / "other" / "mine"
     other.mkdir(parents=True)
-    assert model_cache.resolve_model(str(checkpoint)) != model_cache.resolve_model(str(other))
+    assert model_cache.resolve_model(str(checkpoint)) != model_cache.resolve_model(
+        str(other)
+    )
 
 
 def test_resolve_model_ignores_an_unfinished_conversion(
-    conversions: list[tuple[Path, Path]], checkpoint: Path, caplog: pytest.LogCaptureFixture
+    conversions: list[tuple[Path, Path]],
+    checkpoint: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     target = model_cache.resolve_model(str(checkpoint))
     stamp = target.with_name(target.name + ".stamp")
@@ -209,7 +233,9 @@ def test_resolve_model_of_changed_spec_converts_again(
 ) -> None:
     target = model_cache.resolve_model(str(checkpoint))
     spec = ModelSpec.load(target)
-    (target / SPEC_FILE).write_text(replace(spec, hefs=(HEF,)).to_json(), encoding="utf-8")
+    (target / SPEC_FILE).write_text(
+        replace(spec, hefs=(HEF,)).to_json(), encoding="utf-8"
+    )
     model_cache.resolve_model(str(checkpoint))
     assert len(conversions) == 1
     changed = replace(spec, tokens=replace(spec.tokens, sot=spec.tokens.eot))
@@ -288,7 +314,9 @@ def test_resolve_model_fetches_a_hub_model_once(
 
     monkeypatch.setattr(model_cache, "locate_checkpoint", fetch)
     assert model_cache.resolve_model("tiny") == model_cache.resolve_model("tiny")
-    assert model_cache.resolve_model("tiny", revision="v2") != model_cache.resolve_model("tiny")
+    assert model_cache.resolve_model(
+        "tiny", revision="v2"
+    ) != model_cache.resolve_model("tiny")
     assert fetched == [None, "v2"]
     mine = model_cache.resolve_model("me/whisper-tiny")
     assert mine != model_cache.resolve_model("other/whisper-tiny")
@@ -297,7 +325,10 @@ def test_resolve_model_fetches_a_hub_model_once(
 
 
 def test_resolve_model_of_unwritable_cache_says_what_to_set(
-    conversions: list[object], checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    conversions: list[object],
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "file" / "cache"))
@@ -438,7 +469,9 @@ def test_find_model_uses_an_export_as_it_is(export: Path) -> None:
     assert (spec.tokens.sot, spec.tokens.eot) == (11, 10)
 
 
-def test_describe_knows_what_the_checkpoint_knows(description: Path, tmp_path: Path) -> None:
+def test_describe_knows_what_the_checkpoint_knows(
+    description: Path, tmp_path: Path
+) -> None:
     _, whole = find_model("micro")
     spec = describe(description)
     assert (spec.dims, spec.tokens) == (whole.dims, whole.tokens)
@@ -448,7 +481,9 @@ def test_describe_knows_what_the_checkpoint_knows(description: Path, tmp_path: P
     assert describe(description, tokenizer).tokens == whole.tokens
 
 
-def test_is_described_of_checkpoint_or_model_is_false(description: Path, tmp_path: Path) -> None:
+def test_is_described_of_checkpoint_or_model_is_false(
+    description: Path, tmp_path: Path
+) -> None:
     assert not is_described(MICRO)
     assert not is_described(tmp_path)
     (description / "pytorch_model.bin").touch()
@@ -476,7 +511,9 @@ def test_describe_without_generation_uses_the_upper_half(description: Path) -> N
     spec = describe(description)
     n_layers, n_heads = spec.dims.n_decoder_layers, spec.dims.n_decoder_heads
     upper = range(n_layers // 2, n_layers)
-    assert spec.alignment_heads == tuple((i, head) for i in upper for head in range(n_heads))
+    assert spec.alignment_heads == tuple(
+        (i, head) for i in upper for head in range(n_heads)
+    )
 
 
 def test_find_model_of_others_uses_the_cache(
@@ -484,7 +521,9 @@ def test_find_model_of_others_uses_the_cache(
 ) -> None:
     asked: list[tuple[object, ...]] = []
 
-    def resolve(name: str, options: object = None, *, revision: str | None = None) -> Path:
+    def resolve(
+        name: str, options: object = None, *, revision: str | None = None
+    ) -> Path:
         asked.append((name, options, revision))
         return tmp_path
 
@@ -500,7 +539,9 @@ def test_transcriber_of_half_an_export_asks_for_the_other(description: Path) -> 
     with pytest.raises(ModelError, match=r"decoder_model_merged\.onnx"):
         Transcriber.from_model(str(description))
     with pytest.raises(OptionError, match="--decoder-backend"):
-        Transcriber.from_model(str(description), engine=EngineOptions(decoder_backend="cached"))
+        Transcriber.from_model(
+            str(description), engine=EngineOptions(decoder_backend="cached")
+        )
 
 
 def test_transcriber_of_export_without_tokenizer_says_so(export: Path) -> None:

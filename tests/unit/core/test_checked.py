@@ -43,7 +43,9 @@ def test_a_file_is_read_once(reads: list[str], file: Path) -> None:
     assert not has_content(file, OTHER)
 
 
-def test_a_change_is_seen_though_size_and_time_are_kept(reads: list[str], file: Path) -> None:
+def test_a_change_is_seen_though_size_and_time_are_kept(
+    reads: list[str], file: Path
+) -> None:
     assert has_content(file, ONE)
     before = file.stat()
     file.write_bytes(b"two")

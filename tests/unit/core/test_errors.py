@@ -40,10 +40,16 @@ def test_every_kind_of_error_has_its_code(name: str, code: int) -> None:
 
 
 def test_all_kinds_are_listed_here_and_all_codes_in_the_document() -> None:
-    kinds = {k for k, v in vars(errors).items() if isinstance(v, type) and k.endswith("Error")}
+    kinds = {
+        k
+        for k, v in vars(errors).items()
+        if isinstance(v, type) and k.endswith("Error")
+    }
     assert len(kinds) == 18
     assert all(issubclass(getattr(errors, kind), WhisperHailoError) for kind in kinds)
-    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", DOCUMENT.read_text(encoding="utf-8"), re.M)
+    rows = re.findall(
+        r"^\| (\d+) \| ([^|]+) \|", DOCUMENT.read_text(encoding="utf-8"), re.M
+    )
     meaning = {int(code): what.strip() for code, what in rows}
     assert [code.value for code in ExitCode] == [0, 1, 2, 3, 4, 5, 6, 7, 130]
     assert meaning[0] == "done"
@@ -52,7 +58,9 @@ def test_all_kinds_are_listed_here_and_all_codes_in_the_document() -> None:
         assert meaning[ExitCode[code].value] == code.lower()
 
 
-@pytest.mark.parametrize("name", ["a.wav", "日本語 ñ.wav", "/deep/er/two blanks  .wav", "👩.wav"])
+@pytest.mark.parametrize(
+    "name", ["a.wav", "日本語 ñ.wav", "/deep/er/two blanks  .wav", "👩.wav"]
+)
 def test_plain_names_are_shown_as_they_are(name: str) -> None:
     assert display_path(name) == name
 

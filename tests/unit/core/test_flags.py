@@ -32,7 +32,9 @@ class Inner:
 @dataclass(frozen=True)
 class Options:
     model: str = required_flag("Which.", metavar="NAME", choices=("tiny", "base"))
-    beam_size: int = flag(5, "How many.", "Search", short="-b", also=("--beams",), shown="five")
+    beam_size: int = flag(
+        5, "How many.", "Search", short="-b", also=("--beams",), shown="five"
+    )
     offset_s: float = flag(0.0, "From where.", name="--offset", metavar="S")
     kind: str | None = flag(None, "Of what.", choices=("a", "b"))
     inner: Inner = option_group(Inner, "depth")
@@ -80,7 +82,10 @@ def test_a_field_is_typed_with_hyphens_or_as_it_says() -> None:
 def test_only_a_field_without_a_default_is_needed() -> None:
     assert [name for name, one in BY_NAME.items() if is_required(one)] == ["model"]
     assert Options("tiny").inner == Inner(3)
-    assert (group_fields(BY_NAME["inner"]), group_fields(BY_NAME["rest"])) == (("depth",), ())
+    assert (group_fields(BY_NAME["inner"]), group_fields(BY_NAME["rest"])) == (
+        ("depth",),
+        (),
+    )
     assert group_fields(BY_NAME["plain"]) == ()
 
 

@@ -68,12 +68,20 @@ def test_every_language_has_a_name_that_only_it_has() -> None:
     codes = read_special_tokens(MICRO, MICRO / "tokenizer.json").languages
     assert {*CODES_BY_NAME.values()} >= {*codes}
     for name, code in CODES_BY_NAME.items():
-        assert language_code(name.upper() if name.upper().casefold() == name else name) == code
+        assert (
+            language_code(name.upper() if name.upper().casefold() == name else name)
+            == code
+        )
 
 
 @pytest.mark.parametrize(
     ("given", "meant"),
-    [("Gernam", "German (de)"), ("portugese", "Portuguese (pt)"), ("xx", None), ("Klingon", None)],
+    [
+        ("Gernam", "German (de)"),
+        ("portugese", "Portuguese (pt)"),
+        ("xx", None),
+        ("Klingon", None),
+    ],
 )
 def test_a_slip_is_told_what_was_meant(given: str, meant: str | None) -> None:
     assert similar_language(given, ("de", "pt", "en")) == meant
@@ -81,7 +89,8 @@ def test_a_slip_is_told_what_was_meant(given: str, meant: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "name"), [("de", "German"), ("zh", "Chinese"), ("haw", "Hawaiian"), ("xx", "Xx")]
+    ("code", "name"),
+    [("de", "German"), ("zh", "Chinese"), ("haw", "Hawaiian"), ("xx", "Xx")],
 )
 def test_a_code_is_told_by_its_english_name(code: str, name: str) -> None:
     assert language_name(code) == name

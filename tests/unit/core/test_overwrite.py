@@ -72,7 +72,9 @@ def test_refuse_foreign_folder_is_refused(
 
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("suffix", ["wav", "flac", "ogg", "mp3"])
-def test_refuse_foreign_recording_is_refused(tmp_path: Path, fmt: str, suffix: str) -> None:
+def test_refuse_foreign_recording_is_refused(
+    tmp_path: Path, fmt: str, suffix: str
+) -> None:
     path = write(tmp_path / f"a.{suffix}", tone(16_000))
     before = path.read_bytes()
     with pytest.raises(OutputError, match=FORMATS[fmt].signature.kind):
@@ -91,7 +93,9 @@ def test_refuse_foreign_recording_is_refused(tmp_path: Path, fmt: str, suffix: s
         ("txt", b"text\0and more"),
     ],
 )
-def test_refuse_foreign_other_content_is_refused(tmp_path: Path, fmt: str, content: bytes) -> None:
+def test_refuse_foreign_other_content_is_refused(
+    tmp_path: Path, fmt: str, content: bytes
+) -> None:
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(OutputError, match=FORMATS[fmt].signature.kind):
         refuse_foreign(tmp_path / "a", FORMATS[fmt].signature)

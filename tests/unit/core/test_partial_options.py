@@ -41,7 +41,9 @@ class Options:
     language: str = flag("auto", "Which.", also=("--lang", "-l"))
     beam_size: int | None = flag(None, "How many.")
     share: float = flag(0.5, "How much.")
-    suppress: tuple[int, ...] = flag((), "What.", name="--suppress-tokens", parse=parsed)
+    suppress: tuple[int, ...] = flag(
+        (), "What.", name="--suppress-tokens", parse=parsed
+    )
     heads: tuple[float, ...] = (0.25,)
     place: Path | None = flag(None, "Where.")
     words: Words | None = flag(None, "Times.", name="--word-timestamps")
@@ -86,24 +88,38 @@ def test_options_within_others_are_changed_where_they_are() -> None:
     deeper = {"more": PartialOptions(Words, {"prepended": "["})}
     assert PartialOptions(Options, {}, deeper).build() == Options(more=Words("[", 2))
     base = Options(more=Words("<", 9))
-    assert PartialOptions(Options, {}, deeper).apply_to(base) == Options(more=Words("[", 9))
-    assert PartialOptions(Options, {}, {"more": PartialOptions(Words)}).apply_to(base) == base
+    assert PartialOptions(Options, {}, deeper).apply_to(base) == Options(
+        more=Words("[", 9)
+    )
+    assert (
+        PartialOptions(Options, {}, {"more": PartialOptions(Words)}).apply_to(base)
+        == base
+    )
     given = PartialOptions(Options, {"more": Words("{", 5)}, deeper)
-    assert given.apply_to(base) == Options(more=Words("[", 5))  # given itself, and a field of it
+    assert given.apply_to(base) == Options(
+        more=Words("[", 5)
+    )  # given itself, and a field of it
 
 
 def test_switch_stands_for_defaults_and_its_options_need_it() -> None:
     words = {"words": PartialOptions(Words, {"prepended": "["})}
-    assert PartialOptions(Options, {"words": True}, words).build() == Options(words=Words("["))
+    assert PartialOptions(Options, {"words": True}, words).build() == Options(
+        words=Words("[")
+    )
     assert PartialOptions(
         Options, {"words": True}, {"words": PartialOptions(Words)}
     ).build() == Options(words=Words())
-    assert PartialOptions(Options, {}, {"words": PartialOptions(Words)}).build() == Options()
+    assert (
+        PartialOptions(Options, {}, {"words": PartialOptions(Words)}).build()
+        == Options()
+    )
     for typed in ({}, {"words": None}, {"words": False}):
         with pytest.raises(OptionError, match=r"--prepend .*--word-timestamps"):
             PartialOptions(Options, typed, words).build()
     on = Options(words=Words("<", 4))
-    assert PartialOptions(Options, {}, words).apply_to(on) == Options(words=Words("[", 4))
+    assert PartialOptions(Options, {}, words).apply_to(on) == Options(
+        words=Words("[", 4)
+    )
 
 
 def test_defaults_and_inner_types() -> None:
@@ -122,16 +138,18 @@ def test_a_field_has_the_names_that_are_typed() -> None:
 
 
 def test_values_by_any_of_their_names_are_taken() -> None:
-    assert taken(lang="de", beam_size=3, share=1, suppress_tokens=[1, 2], place="a/b") == Options(
-        "de", 3, 1.0, (1, 2), place=Path("a/b")
-    )
+    assert taken(
+        lang="de", beam_size=3, share=1, suppress_tokens=[1, 2], place="a/b"
+    ) == Options("de", 3, 1.0, (1, 2), place=Path("a/b"))
     assert taken(suppress="3,4", heads=0.5) == Options(suppress=(3, 4), heads=(0.5,))
     assert taken(suppress=(5,), heads=[1, 2], place=Path("c")) == Options(
         suppress=(5,), heads=(1.0, 2.0), place=Path("c")
     )
     assert taken(suppress=6, mode="b") == Options(suppress=(6,), mode="B")
     assert taken(beam_size=None, place=None) == Options()
-    assert taken(beam_size=np.int64(4), share=np.float32(0.25)) == Options(beam_size=4, share=0.25)
+    assert taken(beam_size=np.int64(4), share=np.float32(0.25)) == Options(
+        beam_size=4, share=0.25
+    )
 
 
 def test_options_within_others_are_taken_themselves_or_by_a_word() -> None:
@@ -181,10 +199,15 @@ def test_what_nothing_took_is_refused_with_what_was_meant() -> None:
         ("beamsize", r"^there is no option beamsize; did you mean beam_size\?$"),
         ("prepended_", r"did you mean prepended\?$"),  # of options within others
         ("wholly_else", r"^there is no option wholly_else; see help\(Transcriber\)$"),
-        ("vad_filter", r"^vad_filter is an option of another program; give speech_only$"),
+        (
+            "vad_filter",
+            r"^vad_filter is an option of another program; give speech_only$",
+        ),
     ):
         with pytest.raises(OptionError, match=said):
-            refuse_unknown({name: 1}, {"vad_filter": "give speech_only"}, Options, Needs)
+            refuse_unknown(
+                {name: 1}, {"vad_filter": "give speech_only"}, Options, Needs
+            )
 
 
 def test_a_field_without_a_flag_has_its_own_name_alone() -> None:

@@ -13,13 +13,24 @@ from whisper_hailo.core.paths import cache_root, expand_user, list_files, resolv
 
 @pytest.mark.parametrize(
     "name",
-    ["a", "hailo/a.onnx", "not/yet/there", "./a", ".../a", "x" * 255, "\udcff", "a/" * 511 + "aa"],
+    [
+        "a",
+        "hailo/a.onnx",
+        "not/yet/there",
+        "./a",
+        ".../a",
+        "x" * 255,
+        "\udcff",
+        "a/" * 511 + "aa",
+    ],
 )
 def test_resolve_within_plain_name_returns_path(tmp_path: Path, name: str) -> None:
     assert resolve_within(tmp_path, name) == tmp_path / name
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../a", "a/../../b", "/etc/a", "a\\b", "a\0b"])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../a", "a/../../b", "/etc/a", "a\\b", "a\0b"]
+)
 def test_resolve_within_escaping_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ModelError, match="outside"):
         resolve_within(tmp_path, name)
@@ -57,7 +68,12 @@ def test_list_files_reports_unreadable_folders(
     deny(monkeypatch, "closed")
     told: list[tuple[Path, str]] = []
     found = list_files(tmp_path, lambda path, why: told.append((path, why)))
-    assert [str(path.relative_to(tmp_path)) for path in found] == ["a/.hidden", "a/z", "b", "link"]
+    assert [str(path.relative_to(tmp_path)) for path in found] == [
+        "a/.hidden",
+        "a/z",
+        "b",
+        "link",
+    ]
     assert sorted(told) == [
         (tmp_path / "a" / "closed", "Permission denied"),
         (tmp_path / "closed", "Permission denied"),

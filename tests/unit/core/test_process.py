@@ -69,8 +69,12 @@ def test_arm_processors_say_so_themselves(
     assert has_float16_kernels() is expected
 
 
-def test_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1, 4, 9} if pid == 0 else {1})
+def test_cores_are_those_that_this_process_may_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        os, "sched_getaffinity", lambda pid: {1, 4, 9} if pid == 0 else {1}
+    )
     assert process.available_cores() == 3
 
 
@@ -132,13 +136,19 @@ def test_a_runtime_without_that_call_is_left_alone(
     assert not caplog.text
 
 
-@pytest.mark.parametrize("module", ["whisper_hailo", "whisper_hailo_lab.harness.worker"])
+@pytest.mark.parametrize(
+    "module", ["whisper_hailo", "whisper_hailo_lab.harness.worker"]
+)
 def test_switches_are_set_before_a_library_is_there(module: str) -> None:
     code = f"import os, sys, {module}; print('onnxruntime' in sys.modules)"
     code += f"; print(*(os.environ[switch] for switch in {[*SWITCHES]}))"
     bare = {name: value for name, value in os.environ.items() if name not in SWITCHES}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=bare, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=bare,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.splitlines() == ["False", "1 1 0"]
 
@@ -164,7 +174,9 @@ def told(manager: socket.socket) -> list[str]:
             return lines
 
 
-def test_a_manager_is_told_when_it_is_ready_and_when_it_ends(manager: socket.socket) -> None:
+def test_a_manager_is_told_when_it_is_ready_and_when_it_ends(
+    manager: socket.socket,
+) -> None:
     supervisor = Supervisor({"NOTIFY_SOCKET": manager.getsockname()})
     supervisor.ready("listening to\na microphone")
     supervisor.alive()  # nobody asked for it
@@ -192,9 +204,15 @@ def test_a_manager_that_has_no_time_holds_nothing_up(manager: socket.socket) -> 
 
 
 @pytest.mark.parametrize("further", [0, 1])
-def test_a_watchdog_of_another_process_is_left_alone(manager: socket.socket, further: int) -> None:
+def test_a_watchdog_of_another_process_is_left_alone(
+    manager: socket.socket, further: int
+) -> None:
     address, pid = manager.getsockname(), os.getpid() + further
-    environment = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": str(pid)}
+    environment = {
+        "NOTIFY_SOCKET": address,
+        "WATCHDOG_USEC": "1000000",
+        "WATCHDOG_PID": str(pid),
+    }
     Supervisor(environment).alive()
     assert bool(told(manager)) == (further == 0)
 
@@ -222,9 +240,16 @@ def test_sockets_without_a_place_in_the_file_system_are_reached(of: str) -> None
 
 @pytest.mark.parametrize(
     "environment",
-    [{}, {"NOTIFY_SOCKET": "/no/such"}, {"NOTIFY_SOCKET": "vsock:2:1"}, {"WATCHDOG_USEC": "soon"}],
+    [
+        {},
+        {"NOTIFY_SOCKET": "/no/such"},
+        {"NOTIFY_SOCKET": "vsock:2:1"},
+        {"WATCHDOG_USEC": "soon"},
+    ],
 )
-def test_without_a_manager_that_listens_nothing_happens(environment: dict[str, str]) -> None:
+def test_without_a_manager_that_listens_nothing_happens(
+    environment: dict[str, str],
+) -> None:
     supervisor = Supervisor(environment)
     supervisor.ready("well")
     supervisor.alive()
@@ -260,16 +285,22 @@ def test_blocks_before_one_that_stays_are_given_back() -> None:
         command = [sys.executable, "-c", _PROGRAM, how]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         kept_mib[how] = int(done.stdout)
-    assert kept_mib["untold"] > 50, "glibc does not keep it any more: core/process.py may go"
+    assert kept_mib["untold"] > 50, (
+        "glibc does not keep it any more: core/process.py may go"
+    )
     assert kept_mib["told"] < 10
 
 
-def test_a_c_library_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_c_library_that_cannot_be_told_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: object())
     assert not process.release_freed_memory()
 
 
-@pytest.mark.parametrize(("taken", "told"), [((1, 1), True), ((0, 1), False), ((1, 0), False)])
+@pytest.mark.parametrize(
+    ("taken", "told"), [((1, 1), True), ((0, 1), False), ((1, 0), False)]
+)
 def test_blocks_of_128_kib_and_free_end_are_given_back(
     taken: tuple[int, int], told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,7 +339,9 @@ def test_who_has_no_clone_takes_the_extra_of_the_package(
     assert install_command("server") == "pip install 'whisper-hailo[server]'"
 
 
-def test_a_missing_module_is_told_with_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_module_is_told_with_what_to_type(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     process.require_extra("web", "--web", "os", "json")
     with pytest.raises(OptionError) as told:
         process.require_extra("web", "--web", "os", "no_such_module")

@@ -15,7 +15,12 @@ from typing import Any
 import pytest
 
 from whisper_hailo.core import atomic_files
-from whisper_hailo.core.atomic_files import PREFIX, scratch_directory, scratch_file, sweep
+from whisper_hailo.core.atomic_files import (
+    PREFIX,
+    scratch_directory,
+    scratch_file,
+    sweep,
+)
 
 WORKER = """
 import sys
@@ -77,7 +82,11 @@ def test_what_is_renamed_stays_and_what_is_not_goes(tmp_path: Path) -> None:
         file.rename(tmp_path / "done")
     with scratch_directory(tmp_path, ".x.") as directory:
         directory.rename(tmp_path / "directory")
-    with pytest.raises(KeyError), scratch_file(tmp_path), scratch_directory(tmp_path, ".x."):
+    with (
+        pytest.raises(KeyError),
+        scratch_file(tmp_path),
+        scratch_directory(tmp_path, ".x."),
+    ):
         raise KeyError
     assert names(tmp_path) == ["", ""]
     assert (tmp_path / "done").read_text() == "whole"
@@ -108,7 +117,8 @@ def test_sweep_before_the_lock_takes_nothing_in_use(
 
 
 @pytest.mark.parametrize(
-    ("module", "step"), [(Path, "touch"), (Path, "mkdir"), (os, "open"), (fcntl, "flock")]
+    ("module", "step"),
+    [(Path, "touch"), (Path, "mkdir"), (os, "open"), (fcntl, "flock")],
 )
 def test_a_signal_just_after_any_step_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
@@ -147,7 +157,11 @@ def test_links_and_pipes_and_what_is_kept_stay(tmp_path: Path) -> None:
     (tmp_path / ".x.kept").mkdir()
     os.mkfifo(tmp_path / ".x.pipe")
     sweep(tmp_path, ".x.", keep=lambda path: path.name == ".x.kept")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".x.kept", ".x.link", "elsewhere"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".x.kept",
+        ".x.link",
+        "elsewhere",
+    ]
     sweep(tmp_path / "nothing", ".x.")
 
 
@@ -157,11 +171,16 @@ def open_files() -> list[str]:
 
 def test_what_is_held_is_held_until_the_end_and_no_longer(tmp_path: Path) -> None:
     before = open_files()
-    with scratch_file(tmp_path) as file, scratch_directory(tmp_path, ".x.") as directory:
+    with (
+        scratch_file(tmp_path) as file,
+        scratch_directory(tmp_path, ".x.") as directory,
+    ):
         for prefix in (PREFIX, ".x."):
             sweep(tmp_path, prefix)
         assert sorted(tmp_path.iterdir()) == sorted([file, directory])
-        file.rename(tmp_path / f"{PREFIX}moved")  # as one that was left: nobody holds it then
+        file.rename(
+            tmp_path / f"{PREFIX}moved"
+        )  # as one that was left: nobody holds it then
     sweep(tmp_path, PREFIX)
     assert not list(tmp_path.iterdir())
     assert open_files() == before
@@ -202,8 +221,14 @@ def test_where_there_are_no_locks_things_are_made_all_the_same(
 def test_what_is_made_is_for_its_maker_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with scratch_file(tmp_path) as file, scratch_directory(tmp_path, ".x.") as directory:
-            assert (file.stat().st_mode & 0o777, directory.stat().st_mode & 0o777) == (0o600, 0o700)
+        with (
+            scratch_file(tmp_path) as file,
+            scratch_directory(tmp_path, ".x.") as directory,
+        ):
+            assert (file.stat().st_mode & 0o777, directory.stat().st_mode & 0o777) == (
+                0o600,
+                0o700,
+            )
             assert (file.read_bytes(), list(directory.iterdir())) == (b"", [])
     finally:
         os.umask(before)

@@ -45,15 +45,23 @@ def test_sizes_that_follow_from_the_dimensions() -> None:
 def test_a_spec_survives_its_file(tmp_path: Path) -> None:
     files = {"encoder.onnx": FileRecord(10, "ab")}
     spec = replace(
-        toy_spec(), files=files, hailo=(DECODER_FORM,), half=True, int8_safe_without_vnni=True
+        toy_spec(),
+        files=files,
+        hailo=(DECODER_FORM,),
+        half=True,
+        int8_safe_without_vnni=True,
     )
     (tmp_path / "model.json").write_text(spec.to_json(), encoding="utf-8")
     assert ModelSpec.load(tmp_path) == spec
     assert ModelSpec.load(tmp_path).to_json() == spec.to_json()
 
 
-@pytest.mark.parametrize(("quantization", "in_codes"), [("none", False), ("int4", True)])
-def test_how_audio_is_held_follows_from_the_weights(quantization: str, in_codes: bool) -> None:
+@pytest.mark.parametrize(
+    ("quantization", "in_codes"), [("none", False), ("int4", True)]
+)
+def test_how_audio_is_held_follows_from_the_weights(
+    quantization: str, in_codes: bool
+) -> None:
     assert replace(toy_spec(), quantization=quantization).has_int8_audio is in_codes
 
 
@@ -69,8 +77,14 @@ def test_a_broken_spec_says_so(text: str) -> None:
 
 def test_another_format_version_says_what_to_do() -> None:
     for version in (1, SPEC_VERSION - 1, SPEC_VERSION + 1, 99):
-        text = toy_spec().to_json().replace(f'"version": {SPEC_VERSION}', f'"version": {version}')
-        with pytest.raises(ModelError, match=f"version {version}, .*convert the checkpoint"):
+        text = (
+            toy_spec()
+            .to_json()
+            .replace(f'"version": {SPEC_VERSION}', f'"version": {version}')
+        )
+        with pytest.raises(
+            ModelError, match=f"version {version}, .*convert the checkpoint"
+        ):
             ModelSpec.from_json(text.encode(), "model.json")
 
 
@@ -101,7 +115,10 @@ def test_hefs_lie_in_the_model_directory() -> None:
 
 def test_broken_hailo_forms_say_so() -> None:
     text = replace(toy_spec(), hailo=(DECODER_FORM,)).to_json()
-    for broken in (text.replace('"end_nodes"', '"ends"'), text.replace('"part"', '"piece"')):
+    for broken in (
+        text.replace('"end_nodes"', '"ends"'),
+        text.replace('"part"', '"piece"'),
+    ):
         with pytest.raises(ModelError, match="description"):
             ModelSpec.from_json(broken.encode(), "model.json")
 
@@ -119,7 +136,9 @@ def test_a_model_without_languages_is_english_only() -> None:
 
 def test_the_same_spec_is_the_same_text_which_people_can_read() -> None:
     text = toy_spec().to_json()
-    assert text.startswith('{\n  "alignment_heads": [\n    [\n      0,\n      0\n    ]\n  ],\n')
+    assert text.startswith(
+        '{\n  "alignment_heads": [\n    [\n      0,\n      0\n    ]\n  ],\n'
+    )
     assert text.endswith("\n}\n")
     raw = json.loads(text)
     assert raw["version"] == SPEC_VERSION
@@ -138,7 +157,11 @@ def test_a_checkpoint_may_lack_tokens_but_not_have_others() -> None:
         for bad in (-1, 30):
             with pytest.raises(ModelError, match=f"id {bad}"):
                 toy_spec(replace(few, **{name: bad}))
-    for more in ({"languages": {"en": 30}}, {"suppress": (-1,)}, {"begin_suppress": (5, 30)}):
+    for more in (
+        {"languages": {"en": 30}},
+        {"suppress": (-1,)},
+        {"begin_suppress": (5, 30)},
+    ):
         with pytest.raises(ModelError, match="token id"):
             toy_spec(replace(few, **more))  # type: ignore[arg-type]
 
@@ -146,7 +169,9 @@ def test_a_checkpoint_may_lack_tokens_but_not_have_others() -> None:
 def test_alignment_heads_are_the_decoder_s() -> None:
     dims = replace(toy_spec().dims, n_decoder_layers=3, n_decoder_heads=2)
     for good in ((0, 0), (2, 1)):
-        assert replace(toy_spec(), dims=dims, alignment_heads=(good,)).alignment_heads == (good,)
+        assert replace(
+            toy_spec(), dims=dims, alignment_heads=(good,)
+        ).alignment_heads == (good,)
     for bad in ((3, 0), (0, 2), (-1, 0), (0, -1), (1, 2)):
         with pytest.raises(ModelError, match=f"head {bad[0]}, {bad[1]}"):
             replace(toy_spec(), dims=dims, alignment_heads=((0, 0), bad))
@@ -165,7 +190,9 @@ def test_all_files_that_are_named_lie_in_the_model_directory() -> None:
 
 def test_what_is_looked_for_is_found_or_it_is_said_how_to_get_it() -> None:
     encoder = replace(DECODER_FORM, part="encoder", file="hailo/e.onnx", length=None)
-    spec = replace(toy_spec(), hailo=(DECODER_FORM, encoder), files={"a": FileRecord(1, "x")})
+    spec = replace(
+        toy_spec(), hailo=(DECODER_FORM, encoder), files={"a": FileRecord(1, "x")}
+    )
     assert spec.hailo_form("encoder") is encoder
     assert spec.hailo_form("decoder") is DECODER_FORM
     assert spec.record("a") == FileRecord(1, "x")
@@ -186,7 +213,13 @@ def test_int8_safe_keeps_its_entry_of_format_9() -> None:
 
 def test_what_a_conversion_does_not_know_is_nothing() -> None:
     spec = toy_spec()
-    assert (spec.files, spec.hailo, spec.hefs, spec.half, spec.int8_safe_without_vnni) == (
+    assert (
+        spec.files,
+        spec.hailo,
+        spec.hefs,
+        spec.half,
+        spec.int8_safe_without_vnni,
+    ) == (
         {},
         (),
         (),
@@ -215,7 +248,9 @@ LARGEST = {
 
 def test_sizes_follow_from_the_others() -> None:
     assert (SMALL.head_size, SMALL.cache_head_size) == (12, 16)
-    assert replace(SMALL, n_decoder_heads=60).cache_head_size == 8  # of heads that are 1 wide
+    assert (
+        replace(SMALL, n_decoder_heads=60).cache_head_size == 8
+    )  # of heads that are 1 wide
     assert replace(SMALL, d_model=192, n_decoder_heads=3).cache_head_size == 64
     half = replace(SMALL, n_audio_ctx=750)
     assert (half.max_frames, half.max_window_s) == (1500, 15.0)
@@ -235,8 +270,17 @@ def test_a_size_is_a_whole_number_up_to_its_largest(name: str) -> None:
 
 
 def test_a_width_is_split_into_its_heads() -> None:
-    assert replace(SMALL, d_model=16_384, n_encoder_heads=256, n_decoder_heads=256).head_size == 64
-    for change in ({"d_model": 16_385}, {"n_encoder_heads": 257}, {"n_decoder_heads": 257}):
+    assert (
+        replace(
+            SMALL, d_model=16_384, n_encoder_heads=256, n_decoder_heads=256
+        ).head_size
+        == 64
+    )
+    for change in (
+        {"d_model": 16_385},
+        {"n_encoder_heads": 257},
+        {"n_decoder_heads": 257},
+    ):
         with pytest.raises(ModelError, match="whole number"):
             replace(SMALL, **change)
     for change in ({"n_encoder_heads": 7}, {"n_decoder_heads": 7}):

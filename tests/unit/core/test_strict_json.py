@@ -11,7 +11,12 @@ import pytest
 
 from whisper_hailo.core import strict_json
 from whisper_hailo.core.errors import ModelError, TokenizerError
-from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, read_json_object
+from whisper_hailo.core.strict_json import (
+    MismatchError,
+    decode,
+    parse_json,
+    read_json_object,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,12 @@ def test_more_lists_than_any_model_has_are_not_even_parsed(
 
 
 def test_depth_ends_where_it_says() -> None:
-    assert [parse_json(raw) for raw in (b"3", b"true", b"null", b'"a"')] == [3, True, None, "a"]
+    assert [parse_json(raw) for raw in (b"3", b"true", b"null", b'"a"')] == [
+        3,
+        True,
+        None,
+        "a",
+    ]
     assert parse_json(b"[" * 64 + b"]" * 64)
     assert parse_json(b'{"a":' * 64 + b"1" + b"}" * 64)
     mixed, ends = b'[1,{"b":2,"a":' * 32, b"}]" * 32
@@ -109,7 +119,12 @@ GOOD = {"number": 1, "share": 2, "name": "n", "flag": True, "inner": {"pair": [1
 
 
 def test_values_become_what_the_annotations_say() -> None:
-    given = {"ids": [3], "table": {"a": 1}, "either": [4, 5], "rows": [{"pair": [6, 7]}]}
+    given = {
+        "ids": [3],
+        "table": {"a": 1},
+        "either": [4, 5],
+        "rows": [{"pair": [6, 7]}],
+    }
     assert decode(Outer, GOOD | given | {"foreign": 1}) == Outer(
         1, 2.0, "n", True, Inner((1, 2)), (3,), {"a": 1}, (4, 5), (Inner((6, 7)),)
     )
@@ -139,7 +154,9 @@ def test_values_become_what_the_annotations_say() -> None:
         ({"rows": [{"pair": [1, None]}]}, r"rows\[0\]\.pair\[1\] is null"),
     ],
 )
-def test_other_values_are_refused_with_their_place(change: dict[str, object], told: str) -> None:
+def test_other_values_are_refused_with_their_place(
+    change: dict[str, object], told: str
+) -> None:
     with pytest.raises(MismatchError, match=told) as caught:
         decode(Outer, GOOD | change)
     assert len(str(caught.value)) < 200
@@ -181,7 +198,11 @@ def test_kinds_within_kinds() -> None:
     assert decode(tuple[int, str, float], [1, "a", 2]) == (1, "a", 2.0)
     assert decode(tuple[int], [1]) == (1,)
     assert decode(Made, {}) == Made({}, 3)
-    assert decode(tuple[tuple[int, int], ...], [[1, 2], [3, 4], [5, 6]]) == ((1, 2), (3, 4), (5, 6))
+    assert decode(tuple[tuple[int, int], ...], [[1, 2], [3, 4], [5, 6]]) == (
+        (1, 2),
+        (3, 4),
+        (5, 6),
+    )
     assert decode(bool, False) is False
     assert decode(tuple[bool, ...], [True]) == (True,)
     assert isinstance(decode(float, 1), float)
@@ -211,7 +232,9 @@ def test_kinds_within_kinds() -> None:
         (float, True, r"is True"),
     ],
 )
-def test_what_is_of_another_kind_is_told_where_it_is(kind: Any, value: object, told: str) -> None:
+def test_what_is_of_another_kind_is_told_where_it_is(
+    kind: Any, value: object, told: str
+) -> None:
     with pytest.raises(MismatchError, match=told):
         decode(kind, value)
 

@@ -19,7 +19,9 @@ class Now:
         return self.s
 
 
-def test_a_pause_is_left_out_of_the_stages_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_is_left_out_of_the_stages_around_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = Now()
     monkeypatch.setattr(timing, "perf_counter", now)
     clock = StageClock()
@@ -30,7 +32,9 @@ def test_a_pause_is_left_out_of_the_stages_around_it(monkeypatch: pytest.MonkeyP
     assert clock.timings() == Timings(decode_ms=500.0, total_ms=500.0)
 
 
-def test_times_of_stages_add_up_also_where_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_of_stages_add_up_also_where_one_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = Now()
     monkeypatch.setattr(timing, "perf_counter", now)
     clock = StageClock()
@@ -52,7 +56,9 @@ def test_times_of_stages_add_up_also_where_one_fails(monkeypatch: pytest.MonkeyP
     other.note("load", 1.0)
     other.add(clock, 0.5)
     other.add(clock)
-    assert other.timings() == Timings(load_ms=1.0, mel_ms=187.5, encode_ms=750.0, decode_ms=10.5)
+    assert other.timings() == Timings(
+        load_ms=1.0, mel_ms=187.5, encode_ms=750.0, decode_ms=10.5
+    )
     assert StageClock().timings() == Timings(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -60,7 +66,9 @@ def test_a_wait_doubles_up_to_half_a_minute_and_begins_anew() -> None:
     now = Now()
     wait = Backoff(now)
     assert wait.is_over
-    for number, expected_s in enumerate([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0], start=1):
+    for number, expected_s in enumerate(
+        [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0], start=1
+    ):
         wait.fail()
         assert wait.n_failures == number
         now.s += expected_s - 0.125

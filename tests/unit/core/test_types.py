@@ -27,11 +27,20 @@ def test_what_was_not_measured_of_segment_or_result_is_nothing() -> None:
     made = transcript("en", "a")
     assert (made.text, made.language_probs) == ("a", {})
     (one,) = made.segments
-    assert (one.runaway, one.temperature, one.compression_ratio, one.words) == (False, 0, 0, ())
+    assert (one.runaway, one.temperature, one.compression_ratio, one.words) == (
+        False,
+        0,
+        0,
+        (),
+    )
     assert (one.language, one.speaker, one.window_start_s) == ("", None, 0.0)
     assert made.timings == Timings(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     settings = made.settings
-    assert (settings.reasons, settings.windows, settings.search) == ((), "consecutive", "greedy")
+    assert (settings.reasons, settings.windows, settings.search) == (
+        (),
+        "consecutive",
+        "greedy",
+    )
     assert (settings.timestamps, settings.batch_size) == (False, 1)
     assert not settings.trim_window
 
@@ -39,12 +48,18 @@ def test_what_was_not_measured_of_segment_or_result_is_nothing() -> None:
 @pytest.mark.parametrize(
     ("language", "text"), [("en", "a b"), ("ja", "ab"), ("yue", "ab"), ("de", "a b")]
 )
-def test_segments_are_joined_as_their_language_is_written(language: str, text: str) -> None:
+def test_segments_are_joined_as_their_language_is_written(
+    language: str, text: str
+) -> None:
     assert transcript(language, "a", "", "b").text == text
 
 
 def test_sound_frames_and_times_are_as_whisper_has_them() -> None:
-    assert (SAMPLE_RATE_HZ, FRAMES_PER_SECOND, SECONDS_PER_TIMESTAMP) == (16_000, 100, 0.02)
+    assert (SAMPLE_RATE_HZ, FRAMES_PER_SECOND, SECONDS_PER_TIMESTAMP) == (
+        16_000,
+        100,
+        0.02,
+    )
     assert transcript("en").text == ""
 
 

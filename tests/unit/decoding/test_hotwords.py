@@ -24,7 +24,9 @@ class Letters:
     """One token per letter of the alphabet, capitals from 30 on; `#` is no plain text."""
 
     def encode(self, text: str, **_: object) -> Any:
-        ids = [60 if letter == "#" else ord(letter.lower()) - 97 for letter in text.strip()]
+        ids = [
+            60 if letter == "#" else ord(letter.lower()) - 97 for letter in text.strip()
+        ]
         return type("Encoding", (), {"ids": ids})()
 
 

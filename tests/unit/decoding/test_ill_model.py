@@ -14,7 +14,12 @@ import pytest
 from tests.packed import write_packed_checkpoint
 from tests.shared import converted
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.decoding.options import PRESETS, AntiRepetition, DecodingOptions, TokenLimits
+from whisper_hailo.decoding.options import (
+    PRESETS,
+    AntiRepetition,
+    DecodingOptions,
+    TokenLimits,
+)
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.compare.padding import ZeroRows
@@ -32,9 +37,13 @@ class Ward:
     """The ill model with 10 s windows, 500 encoder positions; what it has written is kept."""
 
     transcriber: Transcriber
-    charts: dict[tuple[AntiRepetition, int], list[Transcript]] = field(default_factory=dict)
+    charts: dict[tuple[AntiRepetition, int], list[Transcript]] = field(
+        default_factory=dict
+    )
 
-    def transcribe(self, anti_repetition: AntiRepetition, ngram: int = 0) -> list[Transcript]:
+    def transcribe(
+        self, anti_repetition: AntiRepetition, ngram: int = 0
+    ) -> list[Transcript]:
         """What it writes of each clip."""
         if (anti_repetition, ngram) not in self.charts:
             limits = TokenLimits(no_repeat_ngram=ngram, max_per_second=None)
@@ -49,9 +58,9 @@ class Ward:
         """The same with zero rows that the encoder adds."""
         encoder = self.transcriber.encoder
         assert encoder is not None
-        return Ward(replace(self.transcriber, encoder=ZeroRows(encoder, pad_to))).transcribe(
-            UNPADDED
-        )
+        return Ward(
+            replace(self.transcriber, encoder=ZeroRows(encoder, pad_to))
+        ).transcribe(UNPADDED)
 
 
 @pytest.fixture(scope="module")
@@ -101,14 +110,23 @@ def test_silence_keys_reduce_runaways(ward: Ward, untreated: list[Transcript]) -
     assert runaways(padded) < runaways(untreated)
 
 
-def test_made_up_text_follows_the_said_text(ward: Ward, untreated: list[Transcript]) -> None:
+def test_made_up_text_follows_the_said_text(
+    ward: Ward, untreated: list[Transcript]
+) -> None:
     cured = ward.transcribe(PRESETS["conservative"])
-    firsts = [(a.text.split()[0], b.text.split()[0]) for a, b in zip(cured, untreated, strict=True)]
+    firsts = [
+        (a.text.split()[0], b.text.split()[0])
+        for a, b in zip(cured, untreated, strict=True)
+    ]
     assert sum(a == b for a, b in firsts) > len(CLIPS) // 2
 
 
-def test_more_padding_gives_fewer_tokens(ward: Ward, untreated: list[Transcript]) -> None:
-    anti_repetition = [AntiRepetition(pad_to, pad_with="zeros") for pad_to in (600, None)]
+def test_more_padding_gives_fewer_tokens(
+    ward: Ward, untreated: list[Transcript]
+) -> None:
+    anti_repetition = [
+        AntiRepetition(pad_to, pad_with="zeros") for pad_to in (600, None)
+    ]
     some, all_of_it = (n_tokens(ward.transcribe(each)) for each in anti_repetition)
     assert all_of_it < some < n_tokens(untreated)
 
@@ -121,7 +139,9 @@ def test_free_padding_gives_the_text_of_real_rows(ward: Ward, pad_to: int) -> No
 
 
 def test_full_context_equals_1500_positions(ward: Ward) -> None:
-    asked, default = (AntiRepetition(pad_to, pad_with="zeros") for pad_to in (1500, None))
+    asked, default = (
+        AntiRepetition(pad_to, pad_with="zeros") for pad_to in (1500, None)
+    )
     assert [tokens_of(each) for each in ward.transcribe(asked)] == [
         tokens_of(each) for each in ward.transcribe(default)
     ]
@@ -130,7 +150,9 @@ def test_full_context_equals_1500_positions(ward: Ward) -> None:
 @pytest.mark.parametrize(
     "anti_repetition", [PRESETS["aggressive"], AntiRepetition(0, eot_boost=4.0)]
 )
-def test_eot_boost_ends_text_sooner(ward: Ward, anti_repetition: AntiRepetition) -> None:
+def test_eot_boost_ends_text_sooner(
+    ward: Ward, anti_repetition: AntiRepetition
+) -> None:
     boosted, without = (
         ward.transcribe(anti_repetition),
         ward.transcribe(replace(anti_repetition, eot_boost=0.0)),

@@ -26,7 +26,9 @@ from whisper_hailo.transcription.segments import split_at_timestamps
 N_VOCAB = 521
 
 
-@pytest.mark.parametrize("generated", [(), (1,), (20, 1, 2, 1, 60), (480, 1, 500), (1, 2, 3, 4, 5)])
+@pytest.mark.parametrize(
+    "generated", [(), (1,), (20, 1, 2, 1, 60), (480, 1, 500), (1, 2, 3, 4, 5)]
+)
 @pytest.mark.parametrize(
     "options",
     [
@@ -65,7 +67,8 @@ def test_apply_with_penalty_penalises_all_generated_ids(timestamps: bool) -> Non
         TOY_TOKENS,
         TINY,
         DecodingOptions(
-            anti_repetition=AntiRepetition(repetition_penalty=2.0), timestamps=timestamps
+            anti_repetition=AntiRepetition(repetition_penalty=2.0),
+            timestamps=timestamps,
         ),
         10.0,
     )
@@ -109,7 +112,9 @@ def test_apply_weighs_allowed_timestamps_only() -> None:
 
 def test_logsumexp_of_id_on_two_lists_drops_it_once() -> None:
     twice = 4
-    special = replace(TOY_TOKENS, suppress=(twice,), begin_suppress=(twice, TOY_TOKENS.eot))
+    special = replace(
+        TOY_TOKENS, suppress=(twice,), begin_suppress=(twice, TOY_TOKENS.eot)
+    )
     rules = LogitsRules(special, TINY, DecodingOptions())
     raw = np.random.default_rng(0).normal(size=N_VOCAB).astype(np.float32)
     raw[twice] = 5.0  # a part that counts, but not so large that the sum is made anew
@@ -148,8 +153,13 @@ def test_penalise_repetition_of_repeats_counts_id_once() -> None:
 
 
 @pytest.mark.parametrize(("generated", "penalty"), [([], 1.5), ([0, 1], 1.0)])
-def test_penalise_repetition_off_keeps_logits(generated: list[int], penalty: float) -> None:
-    assert penalise_repetition(logits(2.0, -2.0), generated, penalty).tolist() == [2.0, -2.0]
+def test_penalise_repetition_off_keeps_logits(
+    generated: list[int], penalty: float
+) -> None:
+    assert penalise_repetition(logits(2.0, -2.0), generated, penalty).tolist() == [
+        2.0,
+        -2.0,
+    ]
 
 
 def test_penalise_repetition_keeps_minus_infinity() -> None:
@@ -192,7 +202,9 @@ TIMED_N_VOCAB = 20 + 501  # times up to 10 s
 def test_apply_to_random_logits_gives_rising_pairs(seed: int, spread: float) -> None:
     assert BEGIN is not None
     rng = np.random.default_rng(seed)
-    rules = LogitsRules(TOY_TOKENS, TINY, DecodingOptions(timestamps=True), window_s=10.0)
+    rules = LogitsRules(
+        TOY_TOKENS, TINY, DecodingOptions(timestamps=True), window_s=10.0
+    )
     tokens: list[int] = []
     for _ in range(60):
         raw = rng.normal(scale=spread, size=TIMED_N_VOCAB).astype(np.float32)
@@ -227,13 +239,20 @@ def test_prefer_timestamps_compares_sum_with_best_text() -> None:
 def times(*parts: float | str) -> list[int]:
     """Timestamps for numbers, a text id for each letter."""
     assert BEGIN is not None
-    return [BEGIN + round(p * 50) if isinstance(p, float) else ord(p) - 97 for p in parts]
+    return [
+        BEGIN + round(p * 50) if isinstance(p, float) else ord(p) - 97 for p in parts
+    ]
 
 
 @pytest.mark.parametrize(
     ("tokens", "edges", "advance_s", "alone"),
     [
-        (times(0.0, "a", 2.0, 2.0, "b", 4.0, 4.0, "c"), [(0.0, 2.0), (2.0, 4.0)], 4.0, False),
+        (
+            times(0.0, "a", 2.0, 2.0, "b", 4.0, 4.0, "c"),
+            [(0.0, 2.0), (2.0, 4.0)],
+            4.0,
+            False,
+        ),
         (times(0.0, "a", 2.0, 2.5, "b", 4.0), [(0.0, 2.0), (2.5, 4.0)], 9.0, True),
         (times(0.0, "a", 2.0, 2.5, "b"), [(0.0, 2.0)], 2.0, False),
         (times(0.0, "a", 3.0), [(0.0, 3.0)], 9.0, True),
@@ -259,14 +278,21 @@ def test_split_at_timestamps_gives_edges_and_advance(
 def test_split_at_timestamps_keeps_timestamps_in_segments() -> None:
     tokens = times(0.0, "a", 2.0, 2.0, "b", 4.0, 4.0, "c")
     split = split_at_timestamps(tokens, BEGIN, 9.0)
-    assert [part.tokens for part in split.segments] == [tuple(tokens[:3]), tuple(tokens[3:6])]
+    assert [part.tokens for part in split.segments] == [
+        tuple(tokens[:3]),
+        tuple(tokens[3:6]),
+    ]
 
 
 @pytest.mark.parametrize(
     ("tokens", "edges", "advance_s"),
     [
         (times(0.0, "a", 2.0, 2.5, "b"), [(0.0, 2.0), (2.5, 9.0)], 9.0),
-        (times(0.0, "a", 2.0, 2.0, "b", 4.0, 4.0), [(0.0, 2.0), (2.0, 4.0), (4.0, 4.0)], 4.0),
+        (
+            times(0.0, "a", 2.0, 2.0, "b", 4.0, 4.0),
+            [(0.0, 2.0), (2.0, 4.0), (4.0, 4.0)],
+            4.0,
+        ),
         (times(0.0, "a", 2.0, 2.5, "b", 4.0), [(0.0, 2.0), (2.5, 4.0)], 9.0),
         (times(0.0, "a", "b"), [(0.0, 9.0)], 9.0),
         (times(0.0, "a", 3.0), [(0.0, 3.0)], 9.0),
@@ -277,7 +303,9 @@ def test_split_at_timestamps_keeping_rest_loses_nothing(
 ) -> None:
     split = split_at_timestamps(tokens, BEGIN, 9.0, keeps_rest=True)
     assert [(part.start_s, part.end_s) for part in split.segments] == edges
-    assert [token for part in split.segments for token in part.tokens] == tokens, "nothing is lost"
+    assert [token for part in split.segments for token in part.tokens] == tokens, (
+        "nothing is lost"
+    )
     assert split.advance_s == advance_s
 
 
@@ -306,7 +334,9 @@ def allowed(
     raw[FIRST_TIME:] = -20.0  # no time is likelier than the words
     total = float(np.log(np.exp(raw.astype(np.float64)).sum()))
     left = np.flatnonzero(rules.apply(raw, total, generated).logits > -np.inf)
-    return left[left < FIRST_TIME].tolist(), (left[left >= FIRST_TIME] - FIRST_TIME).tolist()
+    return left[left < FIRST_TIME].tolist(), (
+        left[left >= FIRST_TIME] - FIRST_TIME
+    ).tolist()
 
 
 def with_times(latest_s: float | None = 1.0) -> DecodingOptions:
@@ -320,7 +350,13 @@ def at(step: int) -> int:
 @pytest.mark.parametrize(
     ("latest_s", "window_s", "last"),
     [
-        *((1.0, 10.0, 50), (0.0, 10.0, 0), (0.5, 10.0, 25), (None, 10.0, 500), (None, None, 1500)),
+        *(
+            (1.0, 10.0, 50),
+            (0.0, 10.0, 0),
+            (0.5, 10.0, 25),
+            (None, 10.0, 500),
+            (None, None, 1500),
+        ),
         *((0.58, 10.0, 29), (None, 0.58, 29)),  # by 0.02 they are 28.99 in binary
     ],
 )
@@ -372,7 +408,9 @@ def test_suppressed_ids_are_caller_s_or_checkpoint_s() -> None:
     assert taken(suppress=(2, 3)) == [i for i in text if i not in {2, 3}]
 
 
-@pytest.mark.parametrize(("suppress_blank", "refused"), [(True, {6, END, 7}), (False, {7})])
+@pytest.mark.parametrize(
+    ("suppress_blank", "refused"), [(True, {6, END, 7}), (False, {7})]
+)
 def test_suppress_blank_off_allows_blank_at_the_start(
     suppress_blank: bool, refused: set[int]
 ) -> None:
@@ -410,11 +448,15 @@ def test_block_ngrams_forbids_repeated_runs(
 
 
 def test_apply_in_place_blocks_ngrams() -> None:
-    rules = LogitsRules(TOY_TOKENS, TINY, DecodingOptions(limits=TokenLimits(no_repeat_ngram=2)))
+    rules = LogitsRules(
+        TOY_TOKENS, TINY, DecodingOptions(limits=TokenLimits(no_repeat_ngram=2))
+    )
     raw = np.zeros(30, np.float32)
     ruled = rules.apply_in_place(raw, float(np.log(30)), (1, 2, 1))
     assert ruled.logits[2] == -np.inf
-    assert ruled.raw[2] == 0.0  # the model's own logits are left for the log-probability
+    assert (
+        ruled.raw[2] == 0.0
+    )  # the model's own logits are left for the log-probability
 
 
 def test_prefer_timestamps_on_a_tie_keeps_text() -> None:
@@ -424,7 +466,9 @@ def test_prefer_timestamps_on_a_tie_keeps_text() -> None:
     more = np.log(np.array([3.9, 2.0, 1.0, 2.0, 2.0], np.float32))
     assert np.isneginf(prefer_timestamps(more.copy(), 3)[:3]).all()
     assert prefer_timestamps(more.copy(), 3)[3:].tolist() == more[3:].tolist()
-    third = np.array([np.log(2.0), 0.0, 0.0, -np.inf], np.float32)  # as even, and one impossible
+    third = np.array(
+        [np.log(2.0), 0.0, 0.0, -np.inf], np.float32
+    )  # as even, and one impossible
     assert prefer_timestamps(third.copy(), 1).tolist() == third.tolist()
     nothing = np.full(3, -np.inf, np.float32)
     assert prefer_timestamps(nothing.copy(), 1).tolist() == nothing.tolist()
@@ -443,7 +487,9 @@ def test_prefer_timestamps_is_the_same_at_any_height(height: float) -> None:
 
 @pytest.mark.parametrize("n_masked", [1, 2, 30])
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.89, 0.95, 0.999999])
-def test_allowed_logsumexp_matches_what_is_not_masked(n_masked: int, share: float) -> None:
+def test_allowed_logsumexp_matches_what_is_not_masked(
+    n_masked: int, share: float
+) -> None:
     """Log of what the masked ones do not hold, however much they hold."""
     weights = np.full(64, (1 - share) / (64 - n_masked))
     weights[:n_masked] = share / n_masked
@@ -471,7 +517,9 @@ def test_end_lead_is_measured_from_the_best_other_id() -> None:
     assert end_lead(logits, 3, 0.0) == pytest.approx(-1.5)
     assert end_lead(logits, 3, 2.0) == pytest.approx(0.5)
     assert logits.tolist() == [5.0, 3.0, -1.0, 3.5]
-    assert end_lead(logits, 0, 1.0) == pytest.approx(2.5)  # of the others the last is the best
+    assert end_lead(logits, 0, 1.0) == pytest.approx(
+        2.5
+    )  # of the others the last is the best
 
 
 def test_choose_token_with_small_boost_takes_eot() -> None:
@@ -482,7 +530,9 @@ def test_apply_in_place_with_penalty_keeps_model_logits() -> None:
     """Under a penalty the log-probability is still that of the model among the allowed ids."""
     special = replace(TOY_TOKENS, suppress=())
     rules = LogitsRules(
-        special, TINY, DecodingOptions(anti_repetition=AntiRepetition(repetition_penalty=2.0))
+        special,
+        TINY,
+        DecodingOptions(anti_repetition=AntiRepetition(repetition_penalty=2.0)),
     )
     raw = np.zeros(30, np.float32)
     raw[1] = 2.0

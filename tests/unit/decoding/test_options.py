@@ -26,7 +26,10 @@ from whisper_hailo.decoding.options import (
     preset_of,
     rising_temperatures,
 )
-from whisper_hailo.decoding.search.fallback import describe_search, is_beam_retry_enabled
+from whisper_hailo.decoding.search.fallback import (
+    describe_search,
+    is_beam_retry_enabled,
+)
 
 
 def test_presets_match_the_study() -> None:
@@ -81,7 +84,9 @@ def test_preset_of_unknown_name_lists_known_ones() -> None:
         ({"eot_boost": float("nan")}, "eot-boost is nan"),
     ],
 )
-def test_anti_repetition_out_of_range_is_refused(values: dict[str, float], message: str) -> None:
+def test_anti_repetition_out_of_range_is_refused(
+    values: dict[str, float], message: str
+) -> None:
     with pytest.raises(OptionError, match=message):
         AntiRepetition(**values)  # type: ignore[arg-type]
 
@@ -126,7 +131,12 @@ ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
     (AntiRepetition, "pad_to", [None, 0, 1500], [-1]),
     (AntiRepetition, "repetition_penalty", [1.0, 9.0, 1000.0], [0.99, 1000.1]),
     (AntiRepetition, "eot_boost", [0.0, 9.0, 1000.0], [-0.01, 1000.1]),
-    (DecodingOptions, "max_initial_timestamp_s", [None, 0.0, 30.0], [-0.1, math.nan, math.inf]),
+    (
+        DecodingOptions,
+        "max_initial_timestamp_s",
+        [None, 0.0, 30.0],
+        [-0.1, math.nan, math.inf],
+    ),
     (DecodingOptions, "max_new_tokens", [None, 1, 9], [0, -1]),
 ]
 
@@ -244,18 +254,25 @@ def test_defaults_match_openai_whisper() -> None:
         "transcribe",
         1.0,
     )
-    assert options.thresholds == Thresholds(no_speech=0.6, logprob=-1.0, compression_ratio=2.4)
+    assert options.thresholds == Thresholds(
+        no_speech=0.6, logprob=-1.0, compression_ratio=2.4
+    )
     assert options.limits == TokenLimits(
         suppress=None, suppress_blank=True, no_repeat_ngram=0, max_per_second=20.0
     )  # that there is a limit is ours
-    search = SearchOptions((0.0,), beam_size=1, patience=1.0, length_penalty=None, best_of=5)
+    search = SearchOptions(
+        (0.0,), beam_size=1, patience=1.0, length_penalty=None, best_of=5
+    )
     assert options.search == search
     assert not is_beam_retry_enabled(search)
 
 
 def test_default_prompts_show_no_previous_text() -> None:
     prompts = DecodingOptions().prompts
-    assert (prompts.condition_on_previous_text, prompts.carry_initial_prompt) == (False, False)
+    assert (prompts.condition_on_previous_text, prompts.carry_initial_prompt) == (
+        False,
+        False,
+    )
 
 
 def options_of(kind: type) -> Iterator[Field[Any]]:
@@ -308,7 +325,9 @@ def test_options_have_aliases_of_other_programs(name: str) -> None:
 
 
 def test_option_names_are_unique() -> None:
-    names = [name for one in ALL for name in (option_name(every()[one]), *how(one).also)]
+    names = [
+        name for one in ALL for name in (option_name(every()[one]), *how(one).also)
+    ]
     assert len(set(names)) == len(names)
     assert set(OTHER_NAMES) | set(TYPED) <= set(ALL)
 
@@ -316,7 +335,11 @@ def test_option_names_are_unique() -> None:
 def test_choices_are_listed_and_parsed() -> None:
     choices = {name: how(name).choices for name in ALL if how(name).choices}
     tasks = ("transcribe", "translate")
-    assert choices == {"task": tasks, "pad_with": PADDINGS, "anti_repetition": tuple(PRESETS)}
+    assert choices == {
+        "task": tasks,
+        "pad_with": PADDINGS,
+        "anti_repetition": tuple(PRESETS),
+    }
     assert how("anti_repetition").parse("balanced") == PRESETS["balanced"]
 
 
@@ -336,7 +359,9 @@ def test_thresholds_parse_none_as_off(name: str) -> None:
     [("5", (5,)), ("5,6", (5, 6)), (" 7 , 8,", (7, 8)), ("0", (0,)), ("", ()), ("-1", None),
      ("-1,5", None)],
 )  # fmt: skip
-def test_suppress_parses_comma_separated_ids(typed: str, ids: tuple[int, ...] | None) -> None:
+def test_suppress_parses_comma_separated_ids(
+    typed: str, ids: tuple[int, ...] | None
+) -> None:
     """-1 is the model's own list, as in OpenAI Whisper."""
     assert how("suppress").parse(typed) == ids
 

@@ -94,7 +94,16 @@ def test_initial_prompt_is_stripped() -> None:
 def test_carried_prompt_is_in_every_window() -> None:
     prompt = maker(initial_prompt="abcd", carry_initial_prompt=True)
     assert prompt.starting_context() == ()
-    assert prompt.tokens("en", (5, 5), is_first=False) == (17, 1, 1, 1, 1, 5, 5, *CONTROL)
+    assert prompt.tokens("en", (5, 5), is_first=False) == (
+        17,
+        1,
+        1,
+        1,
+        1,
+        5,
+        5,
+        *CONTROL,
+    )
     without = maker(carry_initial_prompt=True)
     assert without.tokens("en", (5, 5), is_first=False) == (17, 5, 5, *CONTROL)
 
@@ -107,8 +116,14 @@ def test_carried_prompt_is_in_every_window() -> None:
         ({"prefix": "a#"}, "prefix 'a#' gives no plain tokens"),
         ({"prefix": "a$"}, r"prefix 'a\$' gives no plain tokens"),
         ({"prefix": "a\udcff"}, r"prefix 'a\\udcff' gives no plain tokens"),
-        ({"initial_prompt": "\ud800"}, r"--initial-prompt '\\ud800' gives no plain tokens"),
-        ({"initial_prompt": "\udfff"}, r"--initial-prompt '\\udfff' gives no plain tokens"),
+        (
+            {"initial_prompt": "\ud800"},
+            r"--initial-prompt '\\ud800' gives no plain tokens",
+        ),
+        (
+            {"initial_prompt": "\udfff"},
+            r"--initial-prompt '\\udfff' gives no plain tokens",
+        ),
         ({"hotwords": "  "}, "--hotwords is blank"),
         ({"initial_prompt": ""}, "--initial-prompt is blank"),
     ],
@@ -118,7 +133,9 @@ def test_impossible_prompts_are_refused(prompts: dict[str, str], message: str) -
         maker(**prompts)
 
 
-@pytest.mark.parametrize("prompts", [{"initial_prompt": "a"}, {"condition_on_previous_text": True}])
+@pytest.mark.parametrize(
+    "prompts", [{"initial_prompt": "a"}, {"condition_on_previous_text": True}]
+)
 def test_model_without_sot_prev_refuses_prompts(prompts: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match="startofprev"):
         maker(replace(TOY_TOKENS, sot_prev=None), **prompts)
@@ -138,7 +155,9 @@ def test_tokens_with_timestamps_omit_no_timestamps_id() -> None:
 class Loud(ScriptedDecoder):
     """Each row's script is its logits of English and German."""
 
-    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+    def step(
+        self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any
+    ) -> Any:
         logits = np.zeros((len(tokens), 1, TOY.n_vocab), np.float32)
         for row, of in enumerate(self.scripts):
             logits[row, 0, [TOY_TOKENS.languages[code] for code in ("en", "de")]] = of
@@ -158,7 +177,9 @@ def test_detect_languages_at_any_height_sums_to_one() -> None:
 
 def test_restrict_languages_shares_the_probability_of_some() -> None:
     probs = {"de": 0.6, "en": 0.3, "fr": 0.1}
-    assert restrict_languages(probs, ("fr", "en")) == pytest.approx({"en": 0.75, "fr": 0.25})
+    assert restrict_languages(probs, ("fr", "en")) == pytest.approx(
+        {"en": 0.75, "fr": 0.25}
+    )
     assert next(iter(restrict_languages(probs, ("fr", "en")))) == "en"
     assert restrict_languages(probs, ()) == restrict_languages(probs, ("xx",)) == probs
     assert restrict_languages({"de": 1.0, "en": 0.0, "fr": 0.0}, ("en", "fr")) == {
@@ -170,6 +191,12 @@ def test_restrict_languages_shares_the_probability_of_some() -> None:
 def test_replace_language_keeps_the_rest_of_a_prompt() -> None:
     special = TOY_TOKENS
     languages = list(special.languages)
-    prompt = (special.sot_prev, 3, special.sot, special.languages[languages[0]], special.transcribe)
+    prompt = (
+        special.sot_prev,
+        3,
+        special.sot,
+        special.languages[languages[0]],
+        special.transcribe,
+    )
     changed = replace_language(prompt, special, languages[1])
     assert changed == (*prompt[:3], special.languages[languages[1]], special.transcribe)

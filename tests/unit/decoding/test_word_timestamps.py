@@ -90,7 +90,9 @@ def aligned(
     assert len(edges) == len(ids) + 1
     stretches = [*pairwise(edges), (edges[-1], N_POSITIONS)]
     # The prefix but for its last token looks at nothing in particular.
-    eyes = Eyes([(0, N_POSITIONS)] * (PREFIX_IDS - 1) + stretches, odds or [3.0] * len(ids))
+    eyes = Eyes(
+        [(0, N_POSITIONS)] * (PREFIX_IDS - 1) + stretches, odds or [3.0] * len(ids)
+    )
     eyes.height = height
     prefix = tokenizer.prefix("en", "transcribe", timestamps=False)
     assert len(prefix) == PREFIX_IDS
@@ -114,7 +116,11 @@ def test_align_words_times_words_by_attention(
     words, eyes, fed = aligned(tokenizer, " one two three", [0, 20, 45, 80])
     assert [word.text for word in words] == [" one", " two", " three"]
     assert [word.tokens for word in words] == [(token,) for token in fed[PREFIX_IDS:-1]]
-    assert [(word.start_s, word.end_s) for word in words] == [(0, 0.4), (0.4, 0.9), (0.9, 1.6)]
+    assert [(word.start_s, word.end_s) for word in words] == [
+        (0, 0.4),
+        (0.4, 0.9),
+        (0.9, 1.6),
+    ]
     assert eyes.fed == [fed]
     assert eyes.asked == [3, 4, 5]  # where each of the three was chosen
 
@@ -124,7 +130,9 @@ def test_align_words_without_probabilities_asks_no_logits(
 ) -> None:
     edges, odds = [0, 20, 45, 80], [1.0, 2.0, 3.0]
     exact, _, fed = aligned(tokenizer, " one two three", edges, odds=odds)
-    words, eyes, _ = aligned(tokenizer, " one two three", edges, odds=odds, probabilities=False)
+    words, eyes, _ = aligned(
+        tokenizer, " one two three", edges, odds=odds, probabilities=False
+    )
     assert (eyes.fed, eyes.asked) == ([fed], [])
     assert [word.probability for word in words] == [1, 1, 1]
     assert [replace(word, probability=1.0) for word in exact] == words
@@ -186,24 +194,38 @@ def test_token_starts_renormalises_without_padding() -> None:
     assert token_starts(attention, 12, slice(None)).tolist() == [0, 4, 8]
 
 
-def starts_by_the_book(attention: np.ndarray, n_positions: int, rows: slice) -> list[int]:
+def starts_by_the_book(
+    attention: np.ndarray, n_positions: int, rows: slice
+) -> list[int]:
     """OpenAI Whisper's `find_alignment` in plain steps: its median is over seven positions."""
     heads = []
     for head in attention[:, :, :n_positions].astype(np.float64):
         shares = head / head.sum(axis=1, keepdims=True)
         normal = (shares - shares.mean(axis=0)) / shares.std(axis=0)
-        padded = np.concatenate([normal[:, 3:0:-1], normal, normal[:, -2:-5:-1]], axis=1)
-        smooth = [np.median(padded[:, at : at + 7], axis=1) for at in range(n_positions)]
+        padded = np.concatenate(
+            [normal[:, 3:0:-1], normal, normal[:, -2:-5:-1]], axis=1
+        )
+        smooth = [
+            np.median(padded[:, at : at + 7], axis=1) for at in range(n_positions)
+        ]
         heads.append(np.stack(smooth, axis=1))
     cost = -np.mean(heads, axis=0)[rows]
     best = np.full(cost.shape, np.inf)
     for i, j in np.ndindex(*cost.shape):
-        before = [best[a, b] for a, b in ((i - 1, j - 1), (i - 1, j), (i, j - 1)) if min(a, b) >= 0]
+        before = [
+            best[a, b]
+            for a, b in ((i - 1, j - 1), (i - 1, j), (i, j - 1))
+            if min(a, b) >= 0
+        ]
         best[i, j] = cost[i, j] + min(before, default=0.0)
     i, j = cost.shape[0] - 1, cost.shape[1] - 1
     starts = {i: j}
     while i or j:
-        ways = [(a, b) for a, b in ((i - 1, j - 1), (i - 1, j), (i, j - 1)) if min(a, b) >= 0]
+        ways = [
+            (a, b)
+            for a, b in ((i - 1, j - 1), (i - 1, j), (i, j - 1))
+            if min(a, b) >= 0
+        ]
         i, j = min(ways, key=lambda way: float(best[way]))
         starts[i] = j
     return [starts[row] for row in sorted(starts)]
@@ -257,7 +279,9 @@ def mended(
         n_tokens: of each segment; one has all if not told.
         appended: marks that join the word before.
     """
-    timed = [word(text, (i,), start, end, 0.5) for i, (text, start, end) in enumerate(words)]
+    timed = [
+        word(text, (i,), start, end, 0.5) for i, (text, start, end) in enumerate(words)
+    ]
     counts = n_tokens or [len(words)]
     ids = iter(range(len(words)))
     segments = [
@@ -307,7 +331,10 @@ def test_sentence_mark_takes_no_pause() -> None:
     words = [*STEADY, (".", 2.2, 5.2), (" d", 5.2, 5.6)]
     (segment,) = mended(words, [(1.0, 5.6)], 0.9)
     assert [word.text for word in segment.words] == [" a", " b", " c.", " d"]
-    assert times_of(segment)[2:] == [(1.8, 2.2), (5.2, 5.6)]  # the mark's time is its word's
+    assert times_of(segment)[2:] == [
+        (1.8, 2.2),
+        (5.2, 5.6),
+    ]  # the mark's time is its word's
 
 
 def test_lone_sentence_mark_is_cut_to_twice_the_median() -> None:
@@ -316,7 +343,9 @@ def test_lone_sentence_mark_is_cut_to_twice_the_median() -> None:
     assert [word.text for word in segment.words] == [" a", " b", " c", ".", " d"]
     assert times_of(segment)[3] == pytest.approx((2.2, 3.0))
     # One with a blank before it is no mark to the reference.
-    (segment,) = mended([*STEADY, (" .", 2.2, 5.2), (" d", 5.2, 5.6)], [(1.0, 5.6)], 0.9)
+    (segment,) = mended(
+        [*STEADY, (" .", 2.2, 5.2), (" d", 5.2, 5.6)], [(1.0, 5.6)], 0.9
+    )
     assert times_of(segment)[3] == (2.2, 5.2)
 
 
@@ -385,7 +414,9 @@ def test_words_of_no_length_after_a_pause_stay() -> None:
 
 
 @pytest.mark.parametrize("tokens", [(), (60, 1, 2, 61)])
-def test_words_into_segments_without_words_keeps_segments(tokens: tuple[int, ...]) -> None:
+def test_words_into_segments_without_words_keeps_segments(
+    tokens: tuple[int, ...],
+) -> None:
     """Whether there was nothing to say, or nobody who tells when it was said."""
     silent = Segment(1.0, 2.0, "text", tokens, -0.1, 0.0)
     whole = {"eot": EOT, "last_speech_s": 0.0}
@@ -431,7 +462,10 @@ def test_two_words_after_a_pause_share_its_end() -> None:
     words = [(" a", 0.0, 1.8), (" b", 1.8, 4.4), (" c", 4.4, 4.8), (" d", 4.8, 5.2)]
     words += [(" e", 5.2, 5.6)]
     (segment,) = mended(words, [(0.0, 5.6)])
-    assert times_of(segment)[:2] == [pytest.approx((2.8, 3.6)), pytest.approx((3.6, 4.4))]
+    assert times_of(segment)[:2] == [
+        pytest.approx((2.8, 3.6)),
+        pytest.approx((3.6, 4.4)),
+    ]
 
 
 def test_long_second_word_after_a_pause_moves_the_first() -> None:
@@ -439,7 +473,10 @@ def test_long_second_word_after_a_pause_moves_the_first() -> None:
     words = [(" a", 0.0, 0.7), (" b", 0.7, 1.4), (" c", 1.4, 1.6), (" d", 1.6, 1.8)]
     words += [(" e", 1.8, 2.0)]
     (segment,) = mended(words, [(0.0, 2.0)], -0.2)
-    assert times_of(segment)[:2] == [pytest.approx((0.6, 1.0)), pytest.approx((1.0, 1.4))]
+    assert times_of(segment)[:2] == [
+        pytest.approx((0.6, 1.0)),
+        pytest.approx((1.0, 1.4)),
+    ]
 
 
 def test_long_pair_after_a_pause_shortens_the_first() -> None:
@@ -458,7 +495,9 @@ def test_segment_start_corrects_an_early_first_word() -> None:
     # 1.0, where the median of 0.4 s before the word's end lies, is before the segment's start.
     assert times_of(segment)[0] == pytest.approx((1.0, 1.4))
     assert segment.start_s == 1.1
-    (behind,) = mended(words, [(1.4, 2.6)], 1.4)  # starts where the word ends: it has no say
+    (behind,) = mended(
+        words, [(1.4, 2.6)], 1.4
+    )  # starts where the word ends: it has no say
     assert (behind.start_s, behind.words[0].start_s) == (0.4, 0.4)
     (near,) = mended(words, [(0.9, 2.6)], 1.4)  # half a second is within the slack
     assert (near.start_s, near.words[0].start_s) == (0.4, 0.4)
@@ -484,7 +523,9 @@ def test_segment_end_corrects_a_late_last_word() -> None:
     assert (short.end_s, short.words[-1].end_s) == (2.4, pytest.approx(2.6))
     (near,) = mended(words, [(1.0, 3.1)], 0.9)
     assert (near.end_s, near.words[-1].end_s) == (3.6, 3.6)
-    (before,) = mended(words, [(1.0, 2.2)], 0.9)  # ends where the word begins: it has no say
+    (before,) = mended(
+        words, [(1.0, 2.2)], 0.9
+    )  # ends where the word begins: it has no say
     assert (before.end_s, before.words[-1].end_s) == (3.6, 3.6)
     (alone,) = mended([(" a", 0.4, 2.6)], [(1.1, 2.0)])  # gives way at both of its ends
     assert (alone.start_s, alone.end_s, times_of(alone)) == (1.1, 2.0, [(1.1, 2.0)])
@@ -533,9 +574,12 @@ def test_median_filter_matches_numpy_for_every_shape(shape: tuple[int, ...]) -> 
     width = MEDIAN_WIDTH
     values = np.random.default_rng(width).standard_normal(shape)
     reach = width // 2
-    padded = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(reach, reach)], mode="reflect")
+    padded = np.pad(
+        values, [(0, 0)] * (values.ndim - 1) + [(reach, reach)], mode="reflect"
+    )
     expected = np.stack(
-        [np.median(padded[..., i : i + width], axis=-1) for i in range(shape[-1])], axis=-1
+        [np.median(padded[..., i : i + width], axis=-1) for i in range(shape[-1])],
+        axis=-1,
     )
     assert np.array_equal(median_filter(values), expected)
 
@@ -553,7 +597,8 @@ def test_prefix_of_every_language_has_its_token(
 
 
 @pytest.mark.parametrize(
-    "text", ["다람쥐 헌 쳇바퀴에 타고파", "いろはにほへと", "Zażółć gęślą jaźń", "🧑‍🚀 fly"]
+    "text",
+    ["다람쥐 헌 쳇바퀴에 타고파", "いろはにほへと", "Zażółć gęślą jaźń", "🧑‍🚀 fly"],
 )
 def test_decode_of_encoded_script_is_unchanged(
     tokenizer: Tokenizer,
@@ -607,10 +652,16 @@ def test_trim_pauses_moves_end_before_a_pause() -> None:
 @pytest.mark.parametrize(
     ("words", "spoken"),
     [
-        ([word(" long", (), 1.0, 2.0)], [(1.1, 1.4), (1.5, 1.95)]),  # no gap of a fifth of a second
+        (
+            [word(" long", (), 1.0, 2.0)],
+            [(1.1, 1.4), (1.5, 1.95)],
+        ),  # no gap of a fifth of a second
         ([word(" short", (), 1.0, 1.4)], [(1.3, 1.4)]),
         ([word(" unheard", (), 1.0, 3.0)], []),
-        ([word(".", (), 1.0, 3.0)], [(1.0, 1.2)]),  # marks have corrections of their own
+        (
+            [word(".", (), 1.0, 3.0)],
+            [(1.0, 1.2)],
+        ),  # marks have corrections of their own
     ],
 )
 def test_trim_pauses_without_a_pause_keeps_words(

@@ -18,7 +18,11 @@ from whisper_hailo.decoding.word_timestamps import (
     whole_positions,
     words_into_segments,
 )
-from whisper_hailo.decoding.words import join_punctuation, split_into_sentences, split_words
+from whisper_hailo.decoding.words import (
+    join_punctuation,
+    split_into_sentences,
+    split_words,
+)
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.segments import round_times
 
@@ -39,7 +43,11 @@ def test_split_words_keeps_multi_token_characters(tokenizer: Tokenizer) -> None:
     assert len(tokens) > 4
     words = split_words(tokenizer, tokens, "en")
     assert [text for text, _ in words] == [" 🧑🚀", " fly"]
-    assert [text for text, _ in split_words(tokenizer, tokens, "zh")] == [" 🧑", "🚀", " fly"]
+    assert [text for text, _ in split_words(tokenizer, tokens, "zh")] == [
+        " 🧑",
+        "🚀",
+        " fly",
+    ]
 
 
 def test_split_words_of_cut_character_keeps_tokens(tokenizer: Tokenizer) -> None:
@@ -91,7 +99,11 @@ def test_join_punctuation_joins_both_directions() -> None:
     texts = [" “", "Hello", ",", " she", " said", ".", "”"]
     words = [word(text, (i,), i, i + 1.0, 0.5) for i, text in enumerate(texts)]
     joined = join_punctuation(words)
-    assert [word.text for word in joined if word.text] == [" “Hello,", " she", " said.”"]
+    assert [word.text for word in joined if word.text] == [
+        " “Hello,",
+        " she",
+        " said.”",
+    ]
     assert [word.tokens for word in joined if word.text] == [(0, 1, 2), (3,), (4, 5, 6)]
     assert (joined[1].start_s, joined[1].end_s) == (1, 2.0)
 
@@ -159,7 +171,12 @@ def test_words_into_segments_moves_segment_edges() -> None:
         segments, words, WINDOW, eot=TOY_TOKENS.eot, last_speech_s=0.0
     )
     assert [word.text for word in first.words] == [" One", " two."]
-    assert (first.start_s, first.end_s, second.start_s, second.end_s) == (0.1, 0.9, 2.2, 2.6)
+    assert (first.start_s, first.end_s, second.start_s, second.end_s) == (
+        0.1,
+        0.9,
+        2.2,
+        2.6,
+    )
     assert second.words[0].tokens == (3,)
 
 
@@ -172,7 +189,9 @@ def test_half_second_slack_rounds_like_openai_whisper() -> None:
         word(f" {text}", (token,), edges[token - 1], edges[token], 0.9)
         for token, text in enumerate(("One", "two", "three", "four."), start=1)
     ]
-    (mended,) = words_into_segments([said], words, window, eot=TOY_TOKENS.eot, last_speech_s=220.0)
+    (mended,) = words_into_segments(
+        [said], words, window, eot=TOY_TOKENS.eot, last_speech_s=220.0
+    )
     assert mended.words[0].start_s == pytest.approx(234.43)
     assert mended.start_s == said.start_s
     assert round_times(mended).start_s == 234.64
@@ -185,7 +204,9 @@ def test_whole_positions_counts_samples(n_positions: int) -> None:
     assert whole_positions(0.001) == 1  # never none
 
 
-def segment_of(*texts: str, pauses: dict[int, float] | None = None, word_s: float = 0.4) -> Segment:
+def segment_of(
+    *texts: str, pauses: dict[int, float] | None = None, word_s: float = 0.4
+) -> Segment:
     """Words of equal length, with pauses in seconds before those of these numbers."""
     words, now_s = [], 1.0
     for index, text in enumerate(texts):
@@ -195,7 +216,15 @@ def segment_of(*texts: str, pauses: dict[int, float] | None = None, word_s: floa
     text = "".join(texts).strip()
     tokens = tuple(range(len(texts)))
     return Segment(
-        0.0, 30.0, text, tokens, -0.2, 0.1, language="en", words=tuple(words), window_start_s=0.5
+        0.0,
+        30.0,
+        text,
+        tokens,
+        -0.2,
+        0.1,
+        language="en",
+        words=tuple(words),
+        window_start_s=0.5,
     )
 
 
@@ -218,7 +247,9 @@ def split(*texts: str, **options: object) -> list[str]:
         ("one sentence without an end", ["one sentence without an end"]),
     ],
 )
-def test_split_into_sentences_splits_at_sentence_marks(text: str, expected: list[str]) -> None:
+def test_split_into_sentences_splits_at_sentence_marks(
+    text: str, expected: list[str]
+) -> None:
     assert split(*spoken(text)) == expected
 
 
@@ -243,7 +274,9 @@ def test_split_into_sentences_splits_after_small_initials() -> None:
 
 
 @pytest.mark.parametrize(("pause_s", "n_parts"), [(1.49, 1), (1.51, 2)])
-def test_split_into_sentences_splits_at_1_5_s_pauses(pause_s: float, n_parts: int) -> None:
+def test_split_into_sentences_splits_at_1_5_s_pauses(
+    pause_s: float, n_parts: int
+) -> None:
     parts = split(*spoken("we wait and go"), pauses={2: pause_s})
     assert parts == (["we wait and go"] if n_parts == 1 else ["we wait", "and go"])
 
@@ -256,7 +289,11 @@ def test_split_into_sentences_divides_words_and_tokens() -> None:
     assert (first.tokens, second.tokens) == ((0, 1), (2, 3))
     assert first.words + second.words == whole.words
     for part in (first, second):
-        assert (part.language, part.avg_logprob, part.window_start_s) == ("en", -0.2, 0.5)
+        assert (part.language, part.avg_logprob, part.window_start_s) == (
+            "en",
+            -0.2,
+            0.5,
+        )
 
 
 def test_split_into_sentences_of_one_returns_the_segment() -> None:
@@ -297,9 +334,15 @@ def test_single_long_word_stays_whole() -> None:
 
 
 def test_unspaced_script_is_split_at_its_marks() -> None:
-    assert split("今日", "は", "雨", "。", "出か", "けない", "。") == ["今日は雨。", "出かけない。"]
+    assert split("今日", "は", "雨", "。", "出か", "けない", "。") == [
+        "今日は雨。",
+        "出かけない。",
+    ]
     assert split("真的", "吗", "？", "是", "的", "！") == ["真的吗？", "是的！"]  # noqa: RUF001
-    assert split("「", "はい", "。", "」", "「", "いいえ", "。」") == ["「はい。", "」「いいえ。」"]
+    assert split("「", "はい", "。", "」", "「", "いいえ", "。」") == [
+        "「はい。",
+        "」「いいえ。」",
+    ]
 
 
 def test_long_unspaced_text_is_split_after_commas() -> None:
@@ -311,7 +354,10 @@ def test_long_unspaced_text_is_split_after_commas() -> None:
 
 
 @given(
-    st.lists(st.sampled_from([" It", " rains.", " Mr.", " b", ",", "。", " 5", '."']), min_size=1),
+    st.lists(
+        st.sampled_from([" It", " rains.", " Mr.", " b", ",", "。", " 5", '."']),
+        min_size=1,
+    ),
     st.floats(0.05, 12.0),
     st.dictionaries(st.integers(0, 20), st.floats(0.0, 3.0)),
 )
@@ -331,7 +377,9 @@ def test_join_punctuation_joins_several_marks() -> None:
     texts = [" (", " [", "a", "]", ")", ","]
     words = [word(text, (i,), float(i), i + 1.0, 0.5) for i, text in enumerate(texts)]
     joined = [word for word in join_punctuation(words, "([", ")],") if word.text]
-    assert [(word.text, word.tokens) for word in joined] == [(" ( [a]),", (0, 1, 2, 3, 4, 5))]
+    assert [(word.text, word.tokens) for word in joined] == [
+        (" ( [a]),", (0, 1, 2, 3, 4, 5))
+    ]
     assert (joined[0].start_s, joined[0].end_s) == (2.0, 3.0)
 
 
@@ -347,7 +395,12 @@ def test_join_punctuation_after_trailing_space_joins_nothing() -> None:
 
 def test_join_punctuation_keeps_a_leading_closing_mark() -> None:
     words = [word(text, (i,)) for i, text in enumerate([".", " a", "(", "."])]
-    assert [word.text for word in join_punctuation(words, "(", ".")] == [".", " a", "(.", ""]
+    assert [word.text for word in join_punctuation(words, "(", ".")] == [
+        ".",
+        " a",
+        "(.",
+        "",
+    ]
     assert join_punctuation([], "(", ".") == []
     assert join_punctuation(words[:1], ".", ".") == words[:1]
 
@@ -365,8 +418,12 @@ def test_join_punctuation_keeps_a_trailing_opening_mark() -> None:
         ([" a", ".", " (", "b", ")"], [" a.", "", "", " (b)", ""]),
     ],
 )
-def test_join_punctuation_empties_joined_marks(texts: list[str], joined: list[str]) -> None:
-    words = join_punctuation([word(text, (i,)) for i, text in enumerate(texts)], "(", ".)")
+def test_join_punctuation_empties_joined_marks(
+    texts: list[str], joined: list[str]
+) -> None:
+    words = join_punctuation(
+        [word(text, (i,)) for i, text in enumerate(texts)], "(", ".)"
+    )
     assert [one.text for one in words] == joined
     assert [bool(one.tokens) for one in words] == [bool(text) for text in joined]
     assert [token for one in words for token in one.tokens] == list(range(len(texts)))

@@ -53,9 +53,17 @@ def test_every_command_is_asked_for_options_that_it_has() -> None:
     fuzzed = options.Fuzzed()
     assert {*fuzzed.options, *options.LEFT_OUT} == COMMANDS
     spelled = {spelling for found in fuzzed.options.values() for spelling, _ in found}
-    assert {"--model", "--beam-size", "--no-share", "--vad-threshold", "-otxt"} <= spelled
+    assert {
+        "--model",
+        "--beam-size",
+        "--no-share",
+        "--vad-threshold",
+        "-otxt",
+    } <= spelled
     assert spelled.isdisjoint({*options.NEVER, "-t"})
-    asked = (json.loads(fuzzed.make(draw("options", 2, n), Path())[1]) for n in range(400))
+    asked = (
+        json.loads(fuzzed.make(draw("options", 2, n), Path())[1]) for n in range(400)
+    )
     assert COMMANDS - {*options.LEFT_OUT} <= {word for words in asked for word in words}
 
 

@@ -63,7 +63,10 @@ def test_who_comes_before_the_server_is_ready_waits() -> None:
 
 
 def test_who_comes_before_it_listens_is_refused() -> None:
-    with Listener("127.0.0.1", 0, "tcp", "") as bound, pytest.raises(ConnectionRefusedError):
+    with (
+        Listener("127.0.0.1", 0, "tcp", "") as bound,
+        pytest.raises(ConnectionRefusedError),
+    ):
         socket.create_connection(bound.getsockname(), timeout=60)
 
 
@@ -89,12 +92,16 @@ def test_without_a_certificate_it_is_http() -> None:
 
 
 def test_with_a_certificate_it_is_https(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"--tls-cert and --tls-key cannot be used \(FileNotFo"):
+    with pytest.raises(
+        OptionError, match=r"--tls-cert and --tls-key cannot be used \(FileNotFo"
+    ):
         make_tls_context(tmp_path / "cert.pem", tmp_path / "key.pem")
 
 
 @pytest.mark.parametrize("names", [("cert.pem", None), (None, "key.pem")])
-def test_a_certificate_and_its_key_need_each_other(names: tuple[str | None, str | None]) -> None:
+def test_a_certificate_and_its_key_need_each_other(
+    names: tuple[str | None, str | None],
+) -> None:
     cert, key = (None if name is None else Path(name) for name in names)
     with pytest.raises(OptionError, match="web-cert and web-key need each other"):
         make_tls_context(cert, key, "web-cert and web-key")
@@ -161,7 +168,9 @@ def test_server_without_known_address_is_asked_for_by_names() -> None:
     for scope in (asked("localhost"), asked("192.168.1.5")):
         expected = None if scope["headers"][0][1] == b"localhost" else MISDIRECTED
         for server in ({"server": None}, {}):
-            unknown = {key: value for key, value in scope.items() if key != "server"} | server
+            unknown = {
+                key: value for key, value in scope.items() if key != "server"
+            } | server
             assert status(unknown) == expected
 
 
@@ -187,7 +196,9 @@ def test_address_is_the_same_in_any_spelling_and_from_any_card() -> None:
     assert status(asked("[fe80::9]"), Hosts("FE80:0::9")) is None
 
 
-@pytest.mark.parametrize("listens_at", ["127.0.0.1", "127.0.0.2", EVERYWHERE, "::", "localhost"])
+@pytest.mark.parametrize(
+    "listens_at", ["127.0.0.1", "127.0.0.2", EVERYWHERE, "::", "localhost"]
+)
 @pytest.mark.parametrize(
     "host",
     [
@@ -201,7 +212,9 @@ def test_address_is_the_same_in_any_spelling_and_from_any_card() -> None:
         "[fe80::1]",
     ],
 )
-def test_foreign_names_are_refused_wherever_it_listens(listens_at: str, host: str) -> None:
+def test_foreign_names_are_refused_wherever_it_listens(
+    listens_at: str, host: str
+) -> None:
     hosts = Hosts(listens_at)
     origin = f"http://{host}"
     for kind in ("http", "websocket"):
@@ -246,7 +259,9 @@ def test_a_request_without_a_host_or_with_several_is_bad() -> None:
     assert status(asked("localhost", "evil.example")) == BAD_REQUEST
 
 
-@pytest.mark.parametrize("target", ["http://localhost/events", "//evil", "*", "localhost:8765"])
+@pytest.mark.parametrize(
+    "target", ["http://localhost/events", "//evil", "*", "localhost:8765"]
+)
 def test_only_paths_are_asked_for(target: str) -> None:
     expected = None if target.startswith("/") else BAD_REQUEST
     assert status(asked("localhost", path=target)) == expected
@@ -319,7 +334,8 @@ def test_names_are_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "*", "http://a", "a:80", "a b", "[::1]:80", "a/b", "\u212aiosk", "\u017fite"]
+    "name",
+    ["", "*", "http://a", "a:80", "a b", "[::1]:80", "a/b", "\u212aiosk", "\u017fite"],
 )
 def test_what_is_no_name_is_not_listed(name: str) -> None:
     with pytest.raises(OptionError, match=r"--web-allow-host is .* expected a name"):
@@ -328,7 +344,9 @@ def test_what_is_no_name_is_not_listed(name: str) -> None:
 
 @pytest.mark.parametrize("host", ["", " "])
 def test_an_empty_address_is_not_everyone(host: str) -> None:
-    with pytest.raises(OptionError, match=r"--web-host is empty.*0\.0\.0\.0 for everyone"):
+    with pytest.raises(
+        OptionError, match=r"--web-host is empty.*0\.0\.0\.0 for everyone"
+    ):
         Hosts(host)
 
 

@@ -97,17 +97,27 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 def test_full_limiter_closes_the_longest_idle(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         limiter = ConnectionLimiter(3)
-        busy, first, second = connect(limiter, busy=True), connect(limiter), connect(limiter)
+        busy, first, second = (
+            connect(limiter, busy=True),
+            connect(limiter),
+            connect(limiter),
+        )
         first[0].set_busy()
         first[0].set_idle()  # for a shorter time than the second
         connect(limiter)
-        assert [c[1].aborted.is_set() for c in (busy, first, second)] == [False, False, True]
+        assert [c[1].aborted.is_set() for c in (busy, first, second)] == [
+            False,
+            False,
+            True,
+        ]
 
     run(main)
     assert "idle" in caplog.text
 
 
-def test_full_limiter_of_busy_connections_refuses(caplog: pytest.LogCaptureFixture) -> None:
+def test_full_limiter_of_busy_connections_refuses(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def main() -> None:
         limiter = ConnectionLimiter(2)
         busy = [connect(limiter, busy=True) for _ in range(2)]
@@ -162,12 +172,18 @@ def test_client_with_half_loses_its_own_idle_one() -> None:
         addresses = (8, 7, 7)
         held = [connect(limiter, f"192.168.1.{number}")[1] for number in addresses]
         connect(limiter, "192.168.1.7")
-        assert [transport.aborted.is_set() for transport in held] == [False, True, False]
+        assert [transport.aborted.is_set() for transport in held] == [
+            False,
+            True,
+            False,
+        ]
 
     run(main)
 
 
-@pytest.mark.parametrize("peer", [HERE, "127.0.0.9", "::1", "::ffff:127.0.0.1", "10.0.0.2"])
+@pytest.mark.parametrize(
+    "peer", [HERE, "127.0.0.9", "::1", "::ffff:127.0.0.1", "10.0.0.2"]
+)
 def test_this_machine_and_proxies_may_have_all(peer: str) -> None:
     async def main() -> None:
         limiter = ConnectionLimiter(4, [ipaddress.ip_network("10.0.0.0/30")])
@@ -179,7 +195,12 @@ def test_this_machine_and_proxies_may_have_all(peer: str) -> None:
 
 @pytest.mark.parametrize(
     ("descriptors", "most", "backlog"),
-    [(128, None, 8), (1_000_000, None, MOST // 4), (resource.RLIM_INFINITY, 80, 20), (3, None, 1)],
+    [
+        (128, None, 8),
+        (1_000_000, None, MOST // 4),
+        (resource.RLIM_INFINITY, 80, 20),
+        (3, None, 1),
+    ],
 )
 def test_few_descriptors_make_few_connections(
     monkeypatch: pytest.MonkeyPatch, descriptors: int, most: int | None, backlog: int
@@ -188,7 +209,9 @@ def test_few_descriptors_make_few_connections(
     assert ConnectionLimiter(most).backlog == backlog
 
 
-def test_idle_connection_is_closed_and_busy_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connection_is_closed_and_busy_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(connections, "IDLE_S", 0.01)
 
     async def main() -> None:
@@ -203,7 +226,9 @@ def test_idle_connection_is_closed_and_busy_kept(monkeypatch: pytest.MonkeyPatch
     run(main)
 
 
-def test_unread_answer_is_aborted_and_stops_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unread_answer_is_aborted_and_stops_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(connections, "STUCK_S", 0.01)
 
     async def main() -> None:
@@ -225,7 +250,9 @@ def test_unread_answer_is_aborted_and_stops_reading(monkeypatch: pytest.MonkeyPa
     run(main)
 
 
-def test_close_waits_for_the_reader_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_waits_for_the_reader_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def main() -> None:
         _, transport, inner = connect(ConnectionLimiter(), busy=True)
         for linger_s in (0.01, 10 * PATIENCE_S):
@@ -244,7 +271,10 @@ def test_limiter_close_aborts_all_or_the_stuck(stuck_only: bool) -> None:
         (_, reads, _), (stuck, waits, _) = connect(limiter), connect(limiter)
         stuck.pause_writing()
         limiter.close(stuck_only=stuck_only)
-        assert [reads.aborted.is_set(), waits.aborted.is_set()] == [not stuck_only, True]
+        assert [reads.aborted.is_set(), waits.aborted.is_set()] == [
+            not stuck_only,
+            True,
+        ]
 
     run(main)
 
@@ -267,7 +297,9 @@ def test_inner_protocol_is_told_and_replaced() -> None:
 def test_data_with_the_tls_handshake_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         secured = Transport(HERE)
-        connection = Connection(ConnectionLimiter(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        connection = Connection(
+            ConnectionLimiter(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        )
         connection.inner = inner = Inner()
 
         async def shake(*_: Any, **__: Any) -> Transport:
@@ -288,7 +320,9 @@ def test_data_with_the_tls_handshake_is_kept(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("error", [ConnectionResetError(), ssl.SSLError("no TLS")])
-def test_failed_tls_handshake_aborts(error: OSError, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_tls_handshake_aborts(
+    error: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def refuse(*_: Any, **__: Any) -> None:
         raise error
 

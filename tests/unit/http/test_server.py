@@ -64,7 +64,9 @@ def test_answer_that_has_begun_is_cut_and_whoever_makes_it_knows(
     answering = cycle(started=started, complete=complete)
     assert bool(refused(answering)) is is_answered
     assert answering.disconnected
-    assert answering.message_event.is_set(), "who waits for the rest of the request is woken"
+    assert answering.message_event.is_set(), (
+        "who waits for the rest of the request is woken"
+    )
 
 
 pytest.importorskip("uvicorn", reason="the web extra is not installed")
@@ -148,7 +150,13 @@ REFUSE = [
         ([ACCEPT, SAY], True, False, ""),
         ([ACCEPT, SAY], True, True, ""),
     ],
-    ids=["an answer", "a refusal", "said after the end", "gone", "gone, and the page knows"],
+    ids=[
+        "an answer",
+        "a refusal",
+        "said after the end",
+        "gone",
+        "gone, and the page knows",
+    ],
 )
 def test_what_is_in_order_is_no_error(
     messages: list[Any],
@@ -217,7 +225,9 @@ def test_server_end_aborts_an_unfinished_handshake() -> None:
         config.load()
         server, transport = WebSocket(config, ServerState(), {}), Transport()
         server.connection_made(transport)
-        server.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+        server.data_received(
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+        )
         server.shutdown()
         assert transport.is_aborted
 

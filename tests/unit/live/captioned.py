@@ -20,7 +20,9 @@ def run(
     sizes: Sequence[int] = (3200,),
 ) -> tuple[list[Event], Captioner]:
     ticks = itertools.count()
-    captioner = Captioner(recognizer, Loudness(), options or quick(), now=lambda: next(ticks) / 100)
+    captioner = Captioner(
+        recognizer, Loudness(), options or quick(), now=lambda: next(ticks) / 100
+    )
     events: list[Event] = []
     at = 0
     for size in itertools.cycle(sizes):

@@ -74,7 +74,9 @@ class Steps(Closing):
     endless = True
     name = "steps"
 
-    def __init__(self, *steps: Any, pace: Pace = Pace.PULL, endless: bool = True) -> None:
+    def __init__(
+        self, *steps: Any, pace: Pace = Pace.PULL, endless: bool = True
+    ) -> None:
         self._steps = steps
         self.pace, self.endless = pace, endless
 

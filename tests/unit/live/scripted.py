@@ -48,7 +48,9 @@ def spoken(index: int, seconds: float = 0.25) -> FloatArray:
 
 def speech(indices: Sequence[int], gap_s: float = 0.03) -> FloatArray:
     """Words with gaps too short to be pauses."""
-    return np.concatenate([part for i in indices for part in (spoken(i), silence(gap_s))])
+    return np.concatenate(
+        [part for i in indices for part in (spoken(i), silence(gap_s))]
+    )
 
 
 @dataclass
@@ -68,8 +70,14 @@ class Speller:
     name: str = "speller"
     language: str = "en"
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
-        audio, draft, word_timestamps = buffer.audio, buffer.draft, buffer.word_timestamps
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
+        audio, draft, word_timestamps = (
+            buffer.audio,
+            buffer.draft,
+            buffer.word_timestamps,
+        )
         assert audio.size <= self.content_s * SAMPLE_RATE_HZ + 512
         self.heard.append(audio)
         levels = np.rint(audio * 1000).astype(int)
@@ -86,7 +94,9 @@ class Speller:
                 words.append(BufferWord(name, ids, 1.0, *known))
         if self.tokens:
             fixed = draft.tokens[: draft.n_fixed]
-            assert tuple(t for word in words for t in word.tokens)[: len(fixed)] == fixed
+            assert (
+                tuple(t for word in words for t in word.tokens)[: len(fixed)] == fixed
+            )
         return BufferText(tuple(words), language or "en", passes=1)
 
 
@@ -110,22 +120,36 @@ class Fickle:
     def __post_init__(self) -> None:
         self._random = np.random.default_rng(self.seed)
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
-        audio, draft, word_timestamps = buffer.audio, buffer.draft, buffer.word_timestamps
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
+        audio, draft, word_timestamps = (
+            buffer.audio,
+            buffer.draft,
+            buffer.word_timestamps,
+        )
         n_words = int(self._random.integers(0, 6))
-        ids = [int(token) for token in self._random.integers(0, self.vocabulary, n_words)]
+        ids = [
+            int(token) for token in self._random.integers(0, self.vocabulary, n_words)
+        ]
         if not self.tokens:
             return BufferText(words_of_text(" ".join(f"w{token}" for token in ids)))
         if self._random.random() < 0.7:  # mostly of one mind
             ids = list(draft.tokens[draft.n_fixed :]) + ids[:1]
         ids = [*draft.tokens[: draft.n_fixed], *ids]
-        times = np.sort(self._random.uniform(0, audio.size / SAMPLE_RATE_HZ, 2 * len(ids)))
+        times = np.sort(
+            self._random.uniform(0, audio.size / SAMPLE_RATE_HZ, 2 * len(ids))
+        )
         words = [
             BufferWord(
                 f" w{token}",
                 (token,),
                 0.5,
-                *((times[2 * i], times[2 * i + 1]) if word_timestamps else (None, None)),
+                *(
+                    (times[2 * i], times[2 * i + 1])
+                    if word_timestamps
+                    else (None, None)
+                ),
             )
             for i, token in enumerate(ids)
         ]
@@ -140,7 +164,9 @@ class Failing(Speller):
         self._failing = failing
         self._calls = 0
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         self._calls += 1
         if self._calls in self._failing or -1 in self._failing:
             raise DeviceError("the device stalled; wait")

@@ -61,11 +61,15 @@ def test_blocks_of_any_length_give_the_text_of_the_recording(
     micro: Transcriber, audio: FloatArray, expected: str
 ) -> None:
     for n_blocks in (1, 100):
-        assert text_of(list(stream(blocks(audio, n_blocks), captions(micro)))) == expected
+        assert (
+            text_of(list(stream(blocks(audio, n_blocks), captions(micro)))) == expected
+        )
 
 
 @pytest.mark.slow
-def test_integers_are_samples_too(micro: Transcriber, audio: FloatArray, expected: str) -> None:
+def test_integers_are_samples_too(
+    micro: Transcriber, audio: FloatArray, expected: str
+) -> None:
     integers = np.round(audio * 32768).clip(-32768, 32767).astype(np.int16)
     assert text_of(list(stream(blocks(integers), captions(micro)))) == expected
 
@@ -92,7 +96,9 @@ class Heedless:
     def __init__(self) -> None:
         self.heard: list[FloatArray] = []
 
-    def transcribe_running(self, buffer: PartialBuffer, *_: object, **__: object) -> BufferText:
+    def transcribe_running(
+        self, buffer: PartialBuffer, *_: object, **__: object
+    ) -> BufferText:
         self.heard.append(buffer.audio)
         return BufferText(())
 
@@ -102,7 +108,12 @@ def told(events: Iterable[Event]) -> list[tuple[str, float]]:
 
 
 @pytest.mark.parametrize(
-    "block", [np.zeros((160, 2), np.float32), np.zeros(160, np.int8), np.zeros(160, np.complex64)]
+    "block",
+    [
+        np.zeros((160, 2), np.float32),
+        np.zeros(160, np.int8),
+        np.zeros(160, np.complex64),
+    ],
 )
 def test_what_is_no_mono_sound_is_refused(block: Samples) -> None:
     plain: Any = Heedless()
@@ -113,7 +124,9 @@ def test_what_is_no_mono_sound_is_refused(block: Samples) -> None:
 def test_captions_are_as_they_were_asked_for() -> None:
     plain: Any = Heedless()
     with pytest.raises(OptionError, match="max-segment is 12 s"):
-        BlockCaptions(plain, None, CaptionOptions(max_segment_s=12.0), detector=Loudness())
+        BlockCaptions(
+            plain, None, CaptionOptions(max_segment_s=12.0), detector=Loudness()
+        )
 
 
 def test_silero_tells_speech_unless_another_detector_is_given(
@@ -135,7 +148,9 @@ def test_silero_tells_speech_unless_another_detector_is_given(
 
 
 @pytest.mark.parametrize(("rate", "n_times"), [(16_000, 1), (48_000, 3)])
-def test_blocks_of_any_rate_are_heard_to_their_last_sample(rate: int, n_times: int) -> None:
+def test_blocks_of_any_rate_are_heard_to_their_last_sample(
+    rate: int, n_times: int
+) -> None:
     """Of 40 frames and one sample: 41 frames, whatever waits in the resampler."""
     plain: Any = Heedless()
     said = np.full((40 * 512 + 1) * n_times, 0.5, np.float32)
@@ -161,7 +176,9 @@ def test_what_captions_cannot_honour_is_refused_at_once() -> None:
     plain: Any = Heedless()
     with pytest.raises(OptionError, match="greedily"):
         BlockCaptions(
-            plain, DecodingOptions(search=SearchOptions(beam_size=3)), detector=Loudness()
+            plain,
+            DecodingOptions(search=SearchOptions(beam_size=3)),
+            detector=Loudness(),
         )
     with pytest.raises(OptionError, match="--rate is 5 Hz"):
         BlockCaptions(plain, sample_rate=5, detector=Loudness())

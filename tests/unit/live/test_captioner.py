@@ -43,7 +43,10 @@ def test_words_are_committed_when_hypotheses_of_a_second_agree() -> None:
     events, _ = run(speech(range(12)), Speller())
     partials = [event for event in events if isinstance(event, Partial)]
     assert all(not event.committed for event in partials if event.end_s < 1.2)
-    assert partials[-1].committed_text == "w0 w1 w2 w3 w4 w5 w6"[: len(partials[-1].committed_text)]
+    assert (
+        partials[-1].committed_text
+        == "w0 w1 w2 w3 w4 w5 w6"[: len(partials[-1].committed_text)]
+    )
     assert len(partials[-1].committed) >= 6
     assert partials[-1].tentative
 
@@ -51,7 +54,11 @@ def test_words_are_committed_when_hypotheses_of_a_second_agree() -> None:
 def test_audio_fed_at_once_gives_one_partial_and_counts_others() -> None:
     audio = speech(range(8))
     (events, captioner) = run(audio, Speller(), sizes=(audio.size,))
-    assert [type(event).__name__ for event in events] == ["Started", "Partial", "Completed"]
+    assert [type(event).__name__ for event in events] == [
+        "Started",
+        "Partial",
+        "Completed",
+    ]
     assert captioner.statistics.n_skipped == audio.size // 3200 - 1
 
 
@@ -67,7 +74,9 @@ def test_partials_due_before_a_final_text_are_counted_with_it() -> None:
 def test_a_segment_is_cut_when_it_is_as_long_as_it_may_be() -> None:
     """1.024 s are 32 frames: nothing longer is heard."""
     recognizer = Speller()
-    events, _ = run(spoken(0, 3.0), recognizer, quick(max_segment_s=1.024), sizes=(512,))
+    events, _ = run(
+        spoken(0, 3.0), recognizer, quick(max_segment_s=1.024), sizes=(512,)
+    )
     assert max(audio.size for audio in recognizer.heard) == 32 * 512
     first = next(event for event in events if isinstance(event, Completed))
     assert (first.reason, first.heard_s) == ("length", 1.024)
@@ -125,7 +134,9 @@ def test_latencies_count_what_was_lost_in_between() -> None:
 
 
 def test_clicks_start_nothing() -> None:
-    audio = np.concatenate([silence(0.2), spoken(3, 0.03), silence(0.5), spoken(4, 0.02)])
+    audio = np.concatenate(
+        [silence(0.2), spoken(3, 0.03), silence(0.5), spoken(4, 0.02)]
+    )
     events, _ = run(audio, Speller())
     assert events == []
 
@@ -142,7 +153,9 @@ class Noting(Speller):
 
     asked: list[tuple[int, float]] = field(default_factory=list)
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         self.asked.append((buffer.audio.size, buffer.hold_back_s))
         return super().transcribe(buffer, language)
 
@@ -152,7 +165,9 @@ def test_only_partials_are_held_back() -> None:
     audio = np.concatenate([speech(range(6)), silence(0.5)])
     events, captioner = run(audio, recognizer, quick(hold_back_s=0.3))
     assert texts(events) == "w0 w1 w2 w3 w4 w5"
-    assert [size for size, held in recognizer.asked if held == 0.0] == [recognizer.asked[-1][0]]
+    assert [size for size, held in recognizer.asked if held == 0.0] == [
+        recognizer.asked[-1][0]
+    ]
     assert {held for _, held in recognizer.asked[:-1]} == {0.3}
     assert captioner.statistics.n_partials == len(recognizer.asked) - 1
 
@@ -172,9 +187,12 @@ def test_latencies_of_live_audio_run_from_its_capture() -> None:
 
 
 @pytest.mark.parametrize(
-    ("took_s", "is_live", "n_partials"), [(0.01, True, 48), (0.25, True, 16), (0.25, False, 48)]
+    ("took_s", "is_live", "n_partials"),
+    [(0.01, True, 48), (0.25, True, 16), (0.25, False, 48)],
 )
-def test_partials_of_a_slow_engine_thin_out(took_s: float, is_live: bool, n_partials: int) -> None:
+def test_partials_of_a_slow_engine_thin_out(
+    took_s: float, is_live: bool, n_partials: int
+) -> None:
     clock = {"now": 0.0}
 
     class Slow(Speller):
@@ -191,7 +209,9 @@ def test_partials_of_a_slow_engine_thin_out(took_s: float, is_live: bool, n_part
 
 
 def test_segments_longer_than_the_engine_hears_are_refused() -> None:
-    with pytest.raises(OptionError, match="max-segment is 12 s, the model's window takes 9 s"):
+    with pytest.raises(
+        OptionError, match="max-segment is 12 s, the model's window takes 9 s"
+    ):
         Captioner(Speller(), Loudness(), quick(max_segment_s=12))
 
 
@@ -214,9 +234,13 @@ def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
 
 def test_word_times_become_the_streams_and_end_with_the_segment() -> None:
     class Timed(Speller):
-        def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        def transcribe(
+            self, buffer: PartialBuffer, language: str | None = None
+        ) -> BufferText:
             times = ((0.0, 0.25), (0.5, 99.0), (None, None))
-            words = (BufferWord(" a", (n,), None, *time) for n, time in enumerate(times))
+            words = (
+                BufferWord(" a", (n,), None, *time) for n, time in enumerate(times)
+            )
             return BufferText(tuple(words))
 
     audio = np.concatenate([silence(1.0), speech(range(4)), silence(0.5)])

@@ -23,7 +23,9 @@ def test_a_guess_is_tried_next_and_never_shown() -> None:
     assert text.draft == Draft((1, 2, 3, 4))
     assert [word.tokens for word in text.known] == [(1,), (2,)]
     text.update(heard(1, 2), 1.5)
-    assert text.draft == Draft((1, 2), 1), "one word is settled, and the guess is forgotten"
+    assert text.draft == Draft((1, 2), 1), (
+        "one word is settled, and the guess is forgotten"
+    )
     assert text.n_corrected == 0
     assert [word.tokens for word in text.finish(heard(1, 2, 5))] == [(1,), (2,), (5,)]
 
@@ -37,7 +39,9 @@ def test_one_hypothesis_commits_nothing_however_short_settle_is() -> None:
     text.update(heard(1, 2, 3), 5.0)
     assert (ids(text.committed), len(text.tentative)) == ([], 3)
     text.update(heard(1, 2, 3), 5.0)
-    assert ids(text.committed) == [1, 2], "the last word may not have been said to its end"
+    assert ids(text.committed) == [1, 2], (
+        "the last word may not have been said to its end"
+    )
     assert [old.word.tokens for old in text.tentative] == [(3,)]
 
 
@@ -69,7 +73,9 @@ def test_changed_word_begins_again_and_holds_others_back() -> None:
 @pytest.mark.parametrize(
     "other", [BufferWord(" w2", (9,)), BufferWord(" w9", (2,)), BufferWord(" W2", (2,))]
 )
-def test_a_word_of_other_letters_or_other_tokens_is_another_word(other: BufferWord) -> None:
+def test_a_word_of_other_letters_or_other_tokens_is_another_word(
+    other: BufferWord,
+) -> None:
     text = RunningText(0.0)
     text.update(heard(1, 2, 3), 1.0)
     text.update(BufferText((*heard(1).words, other, *heard(3).words)), 2.0)
@@ -89,8 +95,12 @@ def test_words_that_are_taken_back_are_counted() -> None:
 def test_a_word_is_as_sure_as_it_was_heard_last() -> None:
     text = RunningText(1.0)
     for length_s, probability in ((1.0, 0.25), (2.0, 0.75), (3.0, 0.9)):
-        text.update(BufferText((BufferWord(" a", (1,), probability), *heard(2).words)), length_s)
-        assert text.known[0].probability == min(probability, 0.75), "what stays does not change"
+        text.update(
+            BufferText((BufferWord(" a", (1,), probability), *heard(2).words)), length_s
+        )
+        assert text.known[0].probability == min(probability, 0.75), (
+            "what stays does not change"
+        )
 
 
 def test_doubtful_words_stay_tentative_until_they_are_sure() -> None:
@@ -186,9 +196,13 @@ def test_what_begins_or_ends_a_word_is_no_other_word() -> None:
         (BufferWord(" B,", (2, 9), 0.5), ""),  # written otherwise: what was shown stays
     ],
 )
-def test_a_mark_that_joins_the_last_of_several_words(joined: BufferWord, rest: str) -> None:
+def test_a_mark_that_joins_the_last_of_several_words(
+    joined: BufferWord, rest: str
+) -> None:
     text = RunningText(0.0, committed=[*heard(1).words, BufferWord(" b", (2,))])
-    words = text.words_behind_committed(BufferText((*heard(1).words, joined, *heard(3).words)))
+    words = text.words_behind_committed(
+        BufferText((*heard(1).words, joined, *heard(3).words))
+    )
     assert [(word.text, word.tokens) for word in words] == [(rest, (9,)), (" w3", (3,))]
     assert [word.probability for word in words] == [0.5, None]
 
@@ -197,12 +211,18 @@ def test_changed_committed_words_are_counted_off_by_words() -> None:
     text = RunningText(0.0, committed=list(heard(1, 2).words))
     assert ids(list(text.words_behind_committed(heard(2, 3)))) == [3]
     assert ids(list(text.words_behind_committed(heard(1, 2, 3)))) == [3]
-    assert ids(list(text.finish(heard(9, 2, 3)))) == [1, 2, 3], "what was committed is shown"
+    assert ids(list(text.finish(heard(9, 2, 3)))) == [1, 2, 3], (
+        "what was committed is shown"
+    )
 
 
 def test_committed_words_get_times_of_the_last_hypothesis() -> None:
     """It may have them as other words; where it has other tokens, they have no times."""
-    committed = [BufferWord(" a", (1,)), BufferWord(" bc", (2, 3)), BufferWord(" d", (4,))]
+    committed = [
+        BufferWord(" a", (1,)),
+        BufferWord(" bc", (2, 3)),
+        BufferWord(" d", (4,)),
+    ]
     text = RunningText(0.0, committed=committed)
     last = BufferText((
         BufferWord(" a", (1,), 0.5, 0.0, 0.5), BufferWord(" b", (2,), 0.5, 0.5, 0.7),
@@ -223,7 +243,9 @@ def test_words_are_counted_that_were_heard_again() -> None:
 def test_mark_that_joins_last_committed_word_is_all_that_is_new() -> None:
     text = RunningText(0.0)
     for length_s in (1.0, 2.0):
-        text.update(BufferText((BufferWord(" a", (1,)), BufferWord(" b", (2,)))), length_s)
+        text.update(
+            BufferText((BufferWord(" a", (1,)), BufferWord(" b", (2,)))), length_s
+        )
     assert ids(text.committed) == [1]
     joined = BufferText((BufferWord(" a,", (1, 9), 0.5), BufferWord(" c", (3,))))
     words = text.words_behind_committed(joined)

@@ -34,7 +34,9 @@ def test_a_wish_is_answered_when_it_was_told_of() -> None:
 
 def test_wishes_are_obeyed_in_their_order_but_those_of_who_left() -> None:
     controls = Controls()
-    answers = [controls.submit(lambda live, label=label: live.mark(label)) for label in "abc"]
+    answers = [
+        controls.submit(lambda live, label=label: live.mark(label)) for label in "abc"
+    ]
     assert answers[1].cancel()
     events = list(controls.process_commands(settings()))
     assert [event.label for event in events if isinstance(event, Marker)] == ["a", "c"]
@@ -44,7 +46,9 @@ def test_impossible_wish_is_refused_and_others_are_obeyed() -> None:
     controls = Controls()
     wrong = controls.submit(lambda live: live.set_language("klingon"))
     right = controls.submit(lambda live: live.clear())
-    assert [type(event).__name__ for event in controls.process_commands(settings())] == ["Cleared"]
+    assert [
+        type(event).__name__ for event in controls.process_commands(settings())
+    ] == ["Cleared"]
     with pytest.raises(OptionError, match="klingon"):
         wrong.result(0)
     assert right.result(0) is None

@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from tests.unit.live.counted import FRAME
-from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence, speech, spoken
+from tests.unit.live.scripted import (
+    Failing,
+    Loudness,
+    Speller,
+    quick,
+    silence,
+    speech,
+    spoken,
+)
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import BufferText, Timings
 from whisper_hailo.live.captioner import Captioner
@@ -36,7 +44,9 @@ class Dying(Speller):
         super().__init__()
         self.n_left = n_calls
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         if not self.n_left:
             raise DeviceError("the chip is gone; plug it in")
         self.n_left -= 1
@@ -49,7 +59,9 @@ def test_a_device_that_dies_leaves_the_words_that_were_shown() -> None:
     events: list[Event] = []
     audio = np.concatenate([speech(range(8)), silence(0.5)])
     pieces = (
-        event for at in range(0, audio.size, 3200) for event in told.feed(audio[at : at + 3200])
+        event
+        for at in range(0, audio.size, 3200)
+        for event in told.feed(audio[at : at + 3200])
     )
     with pytest.raises(DeviceError, match="the chip is gone"):
         events.extend(pieces)
@@ -82,12 +94,16 @@ def test_captions_go_on_behind_a_failed_device(reason: str) -> None:
 
 
 @pytest.mark.parametrize(("failing", "n_faults"), [((5, 6), 2), ((5,), 1)])
-def test_a_final_text_is_asked_for_three_times(failing: tuple[int, ...], n_faults: int) -> None:
+def test_a_final_text_is_asked_for_three_times(
+    failing: tuple[int, ...], n_faults: int
+) -> None:
     """Four partials, then a device that stalls."""
     told = captioner(Failing(*failing))
     audio = np.concatenate([speech(range(6)), silence(0.2)])
     assert audio.size == 30_080
-    events = [e for at in range(0, audio.size, 3200) for e in told.feed(audio[at : at + 3200])]
+    events = [
+        e for at in range(0, audio.size, 3200) for e in told.feed(audio[at : at + 3200])
+    ]
     assert events[-1].text == "w0 w1 w2 w3 w4 w5"  # type: ignore[union-attr]
     assert told.statistics.n_engine_faults == n_faults
 
@@ -110,7 +126,11 @@ def test_a_partial_is_due_at_the_very_sample(n_frames: int, first: int) -> None:
     """A tenth of a second are 3.125 frames: less says nothing, so that a first one has four."""
     told = captioner(Speller(), quick(min_partial_s=n_frames * 0.032, min_speech_s=0.0))
     sound = spoken(0, 1.0)
-    events = [e for at in range(0, 22 * FRAME, FRAME) for e in told.feed(sound[at : at + FRAME])]
+    events = [
+        e
+        for at in range(0, 22 * FRAME, FRAME)
+        for e in told.feed(sound[at : at + FRAME])
+    ]
     ends = [round(e.end_s / 0.032) for e in events if isinstance(e, Partial)]
     assert ends == list(range(first, 23, n_frames))
 
@@ -133,13 +153,19 @@ def test_latencies_run_from_the_sound_to_the_text() -> None:
     [
         (lambda told: told.finish(), [1.0], [2.12]),
         (lambda told: told.feed(silence(0.5)), [1.0], [2.12]),
-        (lambda told: told.feed(spoken(4, 0.6)), [], [2.12]),  # it is cut, and speech goes on
+        (
+            lambda told: told.feed(spoken(4, 0.6)),
+            [],
+            [2.12],
+        ),  # it is cut, and speech goes on
         (lambda told: told.skip_lost(1600), [], [2.12]),
         (lambda told: told.suspend("unplugged"), [], [2.12]),
     ],
 )
 def test_only_an_end_of_speech_has_a_final_text_that_can_be_late(
-    ending: Callable[[Captioner], Iterator[Event]], finals_s: list[float], firsts_s: list[float]
+    ending: Callable[[Captioner], Iterator[Event]],
+    finals_s: list[float],
+    firsts_s: list[float],
 ) -> None:
     """Speech to the 1.12 s that were captured at 9 s, by a clock that stands at 10 s.
 
@@ -155,7 +181,9 @@ def test_only_an_end_of_speech_has_a_final_text_that_can_be_late(
 class Late(Speller):
     """Has something to say of half a second or more only."""
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         heard = super().transcribe(buffer, language)
         return heard if buffer.audio.size >= 8_000 else BufferText(())
 
@@ -204,7 +232,9 @@ def test_every_event_says_how_far_stream_and_clock_have_come() -> None:
 class Timed(Speller):
     """Takes 10 ms of the decoder for each buffer, and two passes."""
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         heard = super().transcribe(buffer, language)
         return replace(heard, passes=2, timings=Timings(decode_ms=10.0))
 

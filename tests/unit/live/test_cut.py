@@ -23,7 +23,11 @@ def words(*edges: tuple[float, float]) -> list[BufferWord]:
     ("edges", "settled_s", "between"),
     [
         ([(0.1, 0.9), (1.2, 1.8)], 0.0, (0.96, 1.28)),  # between the two, with slack
-        ([(0.1, 0.4), (0.5, 1.8)], 0.0, (0.96, 1.72)),  # the gap is in the first half: anywhere
+        (
+            [(0.1, 0.4), (0.5, 1.8)],
+            0.0,
+            (0.96, 1.72),
+        ),  # the gap is in the first half: anywhere
         ([], 0.0, (0.96, 1.72)),
         ([(0.1, 0.9), (1.2, 1.8)], 1.1, (1.1, 1.28)),  # behind what is settled
     ],
@@ -60,7 +64,9 @@ class StallsOnce(Speller):
 
     stalled = False
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         if buffer.word_timestamps and not self.stalled:
             self.stalled = True
             raise DeviceError("the device stalled; wait")
@@ -71,7 +77,9 @@ def test_a_device_that_stalls_at_a_cut_costs_no_word() -> None:
     """Without the times of words a segment that is too long is cut where it is quiet."""
     words, recognizer = range(12), StallsOnce()
     options = CaptionOptions(max_segment_s=2.5)
-    events, captioner = run(np.concatenate([speech(words), silence(1)]), recognizer, options)
+    events, captioner = run(
+        np.concatenate([speech(words), silence(1)]), recognizer, options
+    )
     assert recognizer.stalled
     assert texts(events).split() == [f"w{index}" for index in words]
     assert len(completed(events)) > 1

@@ -24,17 +24,37 @@ from whisper_hailo_lab.captions.event_checks import find_violations
 A, B, C = CaptionWord(" a", 0.5), CaptionWord(" b"), CaptionWord(" c", 0.123456)
 START = Started(segment_id=0, start_s=1.0, heard_s=1.5, at_s=0.1)
 FIRST = Partial(
-    segment_id=0, start_s=1.0, end_s=2.0, committed=(A,), tentative=(B,), heard_s=2.0, at_s=0.2
+    segment_id=0,
+    start_s=1.0,
+    end_s=2.0,
+    committed=(A,),
+    tentative=(B,),
+    heard_s=2.0,
+    at_s=0.2,
 )
 SECOND = Partial(
-    segment_id=0, start_s=1.0, end_s=2.5, committed=(A, B), tentative=(C,), heard_s=2.5, at_s=0.3
+    segment_id=0,
+    start_s=1.0,
+    end_s=2.5,
+    committed=(A, B),
+    tentative=(C,),
+    heard_s=2.5,
+    at_s=0.3,
 )
 DONE = Completed(
-    segment_id=0, start_s=1.0, end_s=3.0, words=(A, B, C), reason="silence", heard_s=3.0, at_s=0.4
+    segment_id=0,
+    start_s=1.0,
+    end_s=3.0,
+    words=(A, B, C),
+    reason="silence",
+    heard_s=3.0,
+    at_s=0.4,
 )
 GONE = Lost(start_s=3.0, end_s=4.0, heard_s=4.0, at_s=0.5)
 NEXT = Started(segment_id=1, start_s=4.0, heard_s=4.5, at_s=0.6)
-END = Completed(segment_id=1, start_s=4.0, end_s=5.0, words=(), reason="end", heard_s=5.0, at_s=0.7)
+END = Completed(
+    segment_id=1, start_s=4.0, end_s=5.0, words=(), reason="end", heard_s=5.0, at_s=0.7
+)
 AWAY = Away(start_s=3.5, why="the microphone was unplugged", heard_s=3.5, at_s=0.45)
 BACK = Back(start_s=3.5, end_s=9.0, heard_s=9.0, at_s=0.5)
 GOOD: tuple[Event, ...] = (START, FIRST, SECOND, DONE, GONE, NEXT, END)
@@ -51,11 +71,23 @@ def test_audio_that_follows_at_once_breaks_nothing() -> None:
     """Every time is the least or the greatest that it may be; what does not change may stay."""
     start = Started(segment_id=0, start_s=0.0, heard_s=0.0, at_s=0.0)
     empty = Partial(
-        segment_id=0, start_s=0.0, end_s=0.0, committed=(), tentative=(), heard_s=0.0, at_s=0.0
+        segment_id=0,
+        start_s=0.0,
+        end_s=0.0,
+        committed=(),
+        tentative=(),
+        heard_s=0.0,
+        at_s=0.0,
     )
     said = replace(empty, end_s=1.0, heard_s=1.0, committed=(A,))
     done = Completed(
-        segment_id=0, start_s=0.0, end_s=1.0, words=(A,), reason="loss", heard_s=1.0, at_s=0.0
+        segment_id=0,
+        start_s=0.0,
+        end_s=1.0,
+        words=(A,),
+        reason="loss",
+        heard_s=1.0,
+        at_s=0.0,
     )
     lost = Lost(start_s=1.0, end_s=2.0, heard_s=2.0, at_s=0.0)
     away = Away(start_s=2.0, why="gone", heard_s=2.0, at_s=0.0)
@@ -63,7 +95,20 @@ def test_audio_that_follows_at_once_breaks_nothing() -> None:
     marker = Marker(start_s=2.0, label="here", heard_s=2.0, at_s=0.0)
     later = replace(start, segment_id=1, start_s=2.0, heard_s=2.0)
     over = replace(done, segment_id=1, start_s=2.0, end_s=2.0, words=(), heard_s=2.0)
-    events = [start, empty, said, said, done, lost, away, marker, back, marker, later, over]
+    events = [
+        start,
+        empty,
+        said,
+        said,
+        done,
+        lost,
+        away,
+        marker,
+        back,
+        marker,
+        later,
+        over,
+    ]
     assert list(find_violations(events)) == []
 
 
@@ -115,7 +160,10 @@ def test_each_breach_is_noticed(at: int, changed: Event, told: str) -> None:
         ([replace(GONE, at_s=0.1), replace(AWAY, heard_s=4.0)], "begins before 4.0 s"),
         ([replace(AWAY, start_s=3.6)], "or after it was heard"),
         ([FIRST], "segment 0 has text while it is not active"),
-        ([START, DONE, replace(SECOND, heard_s=3.0, at_s=0.5)], "has text while it is not active"),
+        (
+            [START, DONE, replace(SECOND, heard_s=3.0, at_s=0.5)],
+            "has text while it is not active",
+        ),
     ],
 )
 def test_what_is_missing_or_too_much_is_noticed(events: list[Event], told: str) -> None:
@@ -150,7 +198,9 @@ def test_an_absence_says_whether_it_was_wanted() -> None:
 
 def test_unknown_values_have_no_field_and_wall_times_a_zone() -> None:
     word = CaptionWord(" a", 0.5, start_s=1.00004, end_s=1.5)
-    done = as_json(replace(DONE, words=(word, B), wall_s=1_700_000_000.1234, language="de"))
+    done = as_json(
+        replace(DONE, words=(word, B), wall_s=1_700_000_000.1234, language="de")
+    )
     assert done["words"] == (
         {"text": " a", "probability": 0.5, "start_s": 1.0, "end_s": 1.5},
         {"text": " b", "probability": None},

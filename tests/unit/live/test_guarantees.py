@@ -35,7 +35,11 @@ options = st.builds(
 @settings(max_examples=25, deadline=None)
 @given(streams, sizes, options, st.integers(0, 999), st.booleans())
 def test_the_guarantees_hold_whatever_happens(
-    stream: list[tuple[bool, int]], sizes: list[int], options: CaptionOptions, seed: int, ids: bool
+    stream: list[tuple[bool, int]],
+    sizes: list[int],
+    options: CaptionOptions,
+    seed: int,
+    ids: bool,
 ) -> None:
     parts = [np.full(n, 0.1 * on, np.float32) for on, n in stream]
     audio = np.concatenate([np.zeros(0, np.float32), *parts])
@@ -45,7 +49,9 @@ def test_the_guarantees_hold_whatever_happens(
     assert figures.n_full == len(completed(events))
     lasted_s = sum(event.end_s - event.start_s for event in completed(events))
     assert figures.n_segment_samples == round(lasted_s * SAMPLE_RATE_HZ)
-    assert figures.words_in.total() == sum(len(event.words) for event in completed(events))
+    assert figures.words_in.total() == sum(
+        len(event.words) for event in completed(events)
+    )
     assert figures.n_partials == sum(isinstance(event, Partial) for event in events)
 
 
@@ -72,7 +78,10 @@ def test_no_speech_is_dropped_and_none_is_heard_twice(
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)), max_size=8),
+    st.lists(
+        st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)),
+        max_size=8,
+    ),
     options,
     st.integers(0, 999),
 )
@@ -88,7 +97,9 @@ def test_the_guarantees_hold_where_the_source_goes_away(
         events += captioner.suspend("unplugged")
     assert list(find_violations(events)) == []
     absences = [event for event in events if isinstance(event, Back)]
-    away = round(sum(event.end_s - event.start_s for event in absences) * SAMPLE_RATE_HZ)
+    away = round(
+        sum(event.end_s - event.start_s for event in absences) * SAMPLE_RATE_HZ
+    )
     assert away == captioner.statistics.n_away_samples
     assert captioner.statistics.n_away == len(stream)
     assert list(captioner.finish()) == []  # nothing is told while it is away
@@ -96,7 +107,10 @@ def test_the_guarantees_hold_where_the_source_goes_away(
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)), max_size=8),
+    st.lists(
+        st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)),
+        max_size=8,
+    ),
     options,
     st.integers(0, 999),
 )
@@ -123,7 +137,9 @@ def test_the_guarantees_hold_where_audio_is_lost(
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(1, 40), st.sampled_from([0.2, 0.7, 2.0])), max_size=4),
+    st.lists(
+        st.tuples(st.integers(1, 40), st.sampled_from([0.2, 0.7, 2.0])), max_size=4
+    ),
     sizes,
     st.booleans(),
     st.booleans(),
@@ -145,6 +161,8 @@ def test_no_word_is_lost_doubled_or_cut(  # noqa: PLR0917
         expected += [f"w{index}" for index in indices]
         parts += [speech(indices), silence(pause_s)]
     options = CaptionOptions(max_segment_s=longest_s, min_partial_s=min_partial_s)
-    events, _ = run(np.concatenate(parts), Speller(timed=timed, tokens=ids), options, sizes)
+    events, _ = run(
+        np.concatenate(parts), Speller(timed=timed, tokens=ids), options, sizes
+    )
     assert list(find_violations(events)) == []
     assert texts(events).split() == expected

@@ -24,7 +24,9 @@ class Guessing(Speller):
     asked: list[tuple[float, str | None]] = field(default_factory=list)
     before: list[str | None] = field(default_factory=list)
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         seconds = buffer.audio.size / SAMPLE_RATE_HZ
         self.asked.append((seconds, language))
         self.before.append(buffer.previous_language)
@@ -49,8 +51,12 @@ def test_language_is_decided_with_enough_speech_and_at_the_end() -> None:
     assert list(find_violations(events)) == []
     (final,) = [event for event in events if isinstance(event, Completed)]
     assert final.language == "de"
-    assert recognizer.asked[-1][1] is None, "the whole segment is listened to without prejudice"
-    assert all(language is None for seconds, language in recognizer.asked if seconds < 2.0)
+    assert recognizer.asked[-1][1] is None, (
+        "the whole segment is listened to without prejudice"
+    )
+    assert all(
+        language is None for seconds, language in recognizer.asked if seconds < 2.0
+    )
     later = [language for seconds, language in recognizer.asked[:-1] if seconds > 2.5]
     assert later
     assert set(later) == {"de"}
@@ -59,7 +65,9 @@ def test_language_is_decided_with_enough_speech_and_at_the_end() -> None:
 def test_no_word_stays_while_its_language_is_open() -> None:
     audio = np.concatenate([LONG, PAUSE])
     for recognizer, first_s in ((Guessing(), 2.0), (Speller(), 1.0)):
-        partials = [event for event in run(audio, recognizer) if isinstance(event, Partial)]
+        partials = [
+            event for event in run(audio, recognizer) if isinstance(event, Partial)
+        ]
         settled = [event.end_s - event.start_s for event in partials if event.committed]
         assert first_s <= settled[0] < first_s + 0.9
 
@@ -69,7 +77,11 @@ def test_too_little_speech_is_in_language_of_segment_before() -> None:
     events = run(np.concatenate([SHORT, PAUSE, LONG, PAUSE, SHORT, PAUSE]), recognizer)
     finals = [event for event in events if isinstance(event, Completed)]
     assert [event.language for event in finals] == ["en", "de", "de"]
-    partials = [event for event in events if isinstance(event, Partial) and event.segment_id == 2]
+    partials = [
+        event
+        for event in events
+        if isinstance(event, Partial) and event.segment_id == 2
+    ]
     assert {event.language for event in partials} == {"de"}
     assert recognizer.before[0] is None
     assert recognizer.before[-1] == "de", "for where detection is unsure"
@@ -84,7 +96,9 @@ class Polyglot(Speller):
             raise OptionError("there is no such language")
         return replace(self, language=language)
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         heard = super().transcribe(buffer, self.language)
         return replace(heard, translation=f"{heard.language}: {len(heard.words)}")
 
@@ -119,7 +133,9 @@ def test_words_of_final_texts_have_their_times_in_the_stream() -> None:
         begin_s = 1.0 + index * 0.28
         assert word.start_s is not None
         assert word.end_s is not None
-        np.testing.assert_allclose([word.start_s, word.end_s], [begin_s, begin_s + 0.25], atol=1e-3)
+        np.testing.assert_allclose(
+            [word.start_s, word.end_s], [begin_s, begin_s + 0.25], atol=1e-3
+        )
 
 
 def test_where_the_engine_knows_no_times_words_have_none() -> None:

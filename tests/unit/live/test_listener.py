@@ -34,7 +34,9 @@ class Guesser:
     def with_language(self, language: str) -> Guesser:
         return replace(self, language=language)
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         self.told.append(language)
         return BufferText((), language or self.script.pop(0))
 
@@ -114,7 +116,9 @@ def test_without_drafts_what_stays_is_given_and_nothing_else(
     words = tuple(BufferWord(f" w{index}", (index,)) for index in (1, 2, 3))
     recognizer = Drafted()
     recognizer.says = BufferText(words)
-    listener = SegmentListener(recognizer, CaptionOptions(drafts=drafts), CaptionStatistics())
+    listener = SegmentListener(
+        recognizer, CaptionOptions(drafts=drafts), CaptionStatistics()
+    )
     running = segment()
     for seconds in (1.0, 2.0, 3.0):
         result = listener.transcribe_partial(running, audio(seconds))
@@ -129,7 +133,9 @@ class Drafted(Speller):
     drafts: list[Draft] = field(default_factory=list)
     says: BufferText | None = None
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         self.drafts.append(buffer.draft)
         return self.says or super().transcribe(buffer, language)
 
@@ -144,7 +150,9 @@ def test_draft_behind_cut_begins_with_first_word_behind_it() -> None:
     assert carried[0] == len(first.words)
 
 
-def test_the_time_that_the_engine_takes_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_that_the_engine_takes_is_added_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     times = iter([100.0, 100.5, 200.0, 202.0, 300.0, 304.0])
     monkeypatch.setattr("whisper_hailo.live.listener.perf_counter", lambda: next(times))
     listener, statistics = listening(Guesser(["de", "de"]))
@@ -154,7 +162,9 @@ def test_the_time_that_the_engine_takes_is_added_up(monkeypatch: pytest.MonkeyPa
     failing = SegmentListener(Failing(1), CaptionOptions(), statistics)
     with pytest.raises(DeviceError, match="stalled"):
         failing.transcribe_partial(segment(), audio(1.0))
-    assert (statistics.compute_s, statistics.n_calls) == (6.5, 2), "what fails takes time, too"
+    assert (statistics.compute_s, statistics.n_calls) == (6.5, 2), (
+        "what fails takes time, too"
+    )
 
 
 def test_losses_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -184,7 +194,9 @@ class Noting(Speller):
 
     wholes: list[tuple[int, Draft]] = field(default_factory=list)
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         if buffer.word_timestamps:
             self.wholes.append((buffer.audio.size, buffer.draft))
         return super().transcribe(buffer, language)
@@ -201,9 +213,14 @@ def final_texts(recognizer: Speller, sound: FloatArray) -> list[Completed]:
 @pytest.mark.parametrize(("pause_s", "joins"), [(0.5, True), (2.0, False)])
 def test_final_text_is_heard_behind_a_near_segment(pause_s: float, joins: bool) -> None:
     recognizer = Noting()
-    sound = np.concatenate([speech(range(6)), silence(pause_s), speech(range(6, 12)), silence(0.5)])
+    sound = np.concatenate(
+        [speech(range(6)), silence(pause_s), speech(range(6, 12)), silence(0.5)]
+    )
     finals = final_texts(recognizer, sound)
-    assert [event.text for event in finals] == ["w0 w1 w2 w3 w4 w5", "w6 w7 w8 w9 w10 w11"]
+    assert [event.text for event in finals] == [
+        "w0 w1 w2 w3 w4 w5",
+        "w6 w7 w8 w9 w10 w11",
+    ]
     (first, _), (second, draft) = recognizer.wholes
     assert (second > 2 * first) is joins
     assert (draft.n_fixed >= 6) is joins
@@ -235,7 +252,9 @@ def test_near_text_of_one_language_is_context(
     finished = replace(FinishedSegment(audio(1), 16_000, HEARD), **before)
     text = RunningText(1.0)
     text.update(HEARD, 1.0)
-    now = RunningSegment(1, **({"text": text, "start": 16_000, "language": "en"} | running))
+    now = RunningSegment(
+        1, **({"text": text, "start": 16_000, "language": "en"} | running)
+    )
     joined = finished.join(now, audio(2), 30.0)
     assert (joined is not None) is joins
     if joined is not None:
@@ -244,7 +263,9 @@ def test_near_text_of_one_language_is_context(
 
 def test_mark_that_ends_the_text_before_is_not_repeated() -> None:
     class Marking(Noting):
-        def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        def transcribe(
+            self, buffer: PartialBuffer, language: str | None = None
+        ) -> BufferText:
             heard = super().transcribe(buffer, language)
             n = buffer.draft.n_fixed
             if not buffer.word_timestamps or n == 0:
@@ -253,5 +274,10 @@ def test_mark_that_ends_the_text_before_is_not_repeated() -> None:
             last = replace(last, text=last.text + ",", tokens=(*last.tokens, 99))
             return replace(heard, words=(*heard.words[: n - 1], last, *heard.words[n:]))
 
-    sound = np.concatenate([speech(range(3)), silence(0.5), speech(range(6, 8)), silence(0.5)])
-    assert [final.text for final in final_texts(Marking(), sound)] == ["w0 w1 w2", "w6 w7"]
+    sound = np.concatenate(
+        [speech(range(3)), silence(0.5), speech(range(6, 8)), silence(0.5)]
+    )
+    assert [final.text for final in final_texts(Marking(), sound)] == [
+        "w0 w1 w2",
+        "w6 w7",
+    ]

@@ -25,7 +25,9 @@ from whisper_hailo.live.options import CaptionOptions
         ("max_segment_s", [None, 1.0, 99.0], [0.99, float("inf")]),
     ],
 )
-def test_options_end_where_they_are_said_to(name: str, fits: list[Any], wrong: list[Any]) -> None:
+def test_options_end_where_they_are_said_to(
+    name: str, fits: list[Any], wrong: list[Any]
+) -> None:
     for value in fits:
         assert getattr(CaptionOptions(**{name: value}), name) == value
     for value in wrong:
@@ -56,14 +58,18 @@ def test_default_options_are_those_of_the_documents() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("asked_s", "longest_s"), [(None, 9.0), (5.0, 5.0), (9.0, 9.0)])
+@pytest.mark.parametrize(
+    ("asked_s", "longest_s"), [(None, 9.0), (5.0, 5.0), (9.0, 9.0)]
+)
 def test_segment_is_as_long_as_asked_for_or_as_engine_hears(
     asked_s: float | None, longest_s: float
 ) -> None:
     assert CaptionOptions(max_segment_s=asked_s).longest_s(9.0) == longest_s
 
 
-@pytest.mark.parametrize(("content_s", "longest_s"), [(30.0, 18.0), (19.0, 18.0), (9.0, 9.0)])
+@pytest.mark.parametrize(
+    ("content_s", "longest_s"), [(30.0, 18.0), (19.0, 18.0), (9.0, 9.0)]
+)
 def test_unasked_segments_end_after_18_seconds_or_the_window(
     content_s: float, longest_s: float
 ) -> None:

@@ -70,14 +70,17 @@ def paused_run(
         ".": wait_for_captioner,
     }
     source = Steps(
-        *(actions.get(step, step) if isinstance(step, str) else step for step in steps), **how
+        *(actions.get(step, step) if isinstance(step, str) else step for step in steps),
+        **how,
     )
     recorded: list[Block] = []
     stream = CaptionStream(source, cast(Captioner, captioner), controls=controls)
     stream.recorders.append(recorded.append)
     assert list(stream.events()) == []
     heard = sum(size for size, *_ in captioner.told)
-    assert sum(block.audio.size for block in recorded) == heard, "a pause is not recorded"
+    assert sum(block.audio.size for block in recorded) == heard, (
+        "a pause is not recorded"
+    )
     return captioner.told
 
 
@@ -125,7 +128,9 @@ def test_a_source_that_is_away_when_it_is_paused_is_back_first() -> None:
 def test_a_recording_that_can_wait_loses_nothing_in_a_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = paused_run(piece(10), "-", piece(20), piece(30), endless=False, monkeypatch=monkeypatch)
+    told = paused_run(
+        piece(10), "-", piece(20), piece(30), endless=False, monkeypatch=monkeypatch
+    )
     assert sum(size for size, *_ in told) == 60
     assert [n for _, why, n, _ in told if why == ""] == [0]
 

@@ -86,7 +86,9 @@ def said(*edges: tuple[float | None, float | None]) -> list[BufferWord]:
     st.floats(0.0, 2.2),
     st.integers(0, 99),
 )
-@example([0.1, 1.1, 1.2, 1.5, 1.6, 1.9], 0.0, 3)  # the first of two gaps is the quieter one
+@example(
+    [0.1, 1.1, 1.2, 1.5, 1.6, 1.9], 0.0, 3
+)  # the first of two gaps is the quieter one
 @example([0.1, 1.1, 1.2, 1.5, 1.6, 1.9], 0.0, 4)  # the second
 def test_a_cut_is_at_the_quietest_place_between_two_words(
     edges: list[float], settled_s: float, seed: int
@@ -107,11 +109,15 @@ def test_a_cut_is_at_the_quietest_place_between_two_words(
     places = [plainly(audio, probabilities, 0, *gap) for gap in gaps if gap[0] < gap[1]]
     places = places or [plainly(audio, probabilities, 0, least, most)]
     expected = min(places, key=lambda one: one[1])[0]
-    assert find_cut(running(audio, probabilities), words, settled_s) == min(expected, 32_767)
+    assert find_cut(running(audio, probabilities), words, settled_s) == min(
+        expected, 32_767
+    )
 
 
 @pytest.mark.parametrize("edge", [(0.2, None), (None, 1.2)])
-def test_words_without_their_times_have_no_gap(edge: tuple[float | None, float | None]) -> None:
+def test_words_without_their_times_have_no_gap(
+    edge: tuple[float | None, float | None],
+) -> None:
     """The whole second half is looked at, where the gap would have been a part of it."""
     audio, probabilities = noise(64, 1)
     segmenter = running(audio, probabilities)

@@ -64,7 +64,9 @@ def test_segment_of_known_language_is_not_asked_again() -> None:
     options = DecodingOptions(language="auto", detect_each_window=True)
     recognizer = WhisperRecognizer(transcriber, options)  # type: ignore[arg-type]
     for language in (None, "de"):
-        recognizer.transcribe(PartialBuffer(np.zeros(1600, np.float32), Draft()), language)
+        recognizer.transcribe(
+            PartialBuffer(np.zeros(1600, np.float32), Draft()), language
+        )
     first, again = transcriber.given
     assert (first.language, first.detect_each_window) == ("auto", True)
     assert (again.language, again.detect_each_window) == ("de", False)
@@ -76,9 +78,16 @@ def test_translation_is_heard_in_its_language_once_a_segment() -> None:
         recognizer = WhisperRecognizer(transcriber, DecodingOptions(task=task))  # type: ignore[arg-type]
         for one in (recognizer, recognizer.with_language("de")):
             for whole in (False, True):
-                one.transcribe(PartialBuffer(np.zeros(1600, np.float32), Draft(), whole))
+                one.transcribe(
+                    PartialBuffer(np.zeros(1600, np.float32), Draft(), whole)
+                )
     assert {options.task for options in transcriber.given} == {"transcribe"}
-    assert [options.language for options in transcriber.given[-4:]] == ["auto", "auto", "de", "de"]
+    assert [options.language for options in transcriber.given[-4:]] == [
+        "auto",
+        "auto",
+        "de",
+        "de",
+    ]
     assert transcriber.translates == [False] * 4 + [False, True, False, True]
 
 
@@ -96,7 +105,9 @@ def test_an_engine_is_warm_before_the_first_words() -> None:
     heard: list[Any] = []
 
     class Cold(Speller):
-        def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        def transcribe(
+            self, buffer: PartialBuffer, language: str | None = None
+        ) -> BufferText:
             heard.append((buffer, language))
             return BufferText(())
 
@@ -105,7 +116,11 @@ def test_an_engine_is_warm_before_the_first_words() -> None:
     for buffer, language in heard:
         assert (buffer.audio.shape, buffer.audio.dtype) == ((16_000,), np.float32)
         assert 0.0 < np.abs(buffer.audio).max() < 0.01
-        assert (buffer.draft, buffer.word_timestamps, language) == (Draft(), False, None)
+        assert (buffer.draft, buffer.word_timestamps, language) == (
+            Draft(),
+            False,
+            None,
+        )
 
 
 def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
@@ -121,11 +136,16 @@ def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
     ("options", "told"),
     [
         (DecodingOptions(search=SearchOptions(beam_size=2)), "decoded greedily"),
-        (DecodingOptions(search=SearchOptions(temperatures=(0.2,))), "decoded greedily"),
+        (
+            DecodingOptions(search=SearchOptions(temperatures=(0.2,))),
+            "decoded greedily",
+        ),
         (DecodingOptions(timestamps=True), "no --timestamps"),
     ],
 )
-def test_what_needs_more_than_one_pass_is_refused(options: DecodingOptions, told: str) -> None:
+def test_what_needs_more_than_one_pass_is_refused(
+    options: DecodingOptions, told: str
+) -> None:
     with pytest.raises(OptionError, match=told):
         WhisperRecognizer(Noting(), options)  # type: ignore[arg-type]
 
@@ -140,8 +160,12 @@ def test_unsupported_options_are_refused_before_hearing() -> None:
 
 
 @pytest.mark.slow
-def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hotwords, "START_BONUS", 30.0)  # micro is as sure as that of its words
+def test_options_of_decoding_have_an_effect_on_captions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        hotwords, "START_BONUS", 30.0
+    )  # micro is as sure as that of its words
     sound = load_audio(unpack_clips() / "phrases" / "phrases-029.ogg")  # says it twice
     with Transcriber.from_model("micro", quantize="none", threads=1) as micro:
         plain = replace(caption_defaults(micro.default_anti_repetition), language="de")
@@ -159,7 +183,11 @@ def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.Monk
             {"limits": replace(plain.limits, no_repeat_ngram=1)},
             {"limits": replace(plain.limits, max_per_second=0.5)},
             {"anti_repetition": replace(plain.anti_repetition, eot_boost=30.0)},
-            {"anti_repetition": replace(plain.anti_repetition, repetition_penalty=20.0)},
+            {
+                "anti_repetition": replace(
+                    plain.anti_repetition, repetition_penalty=20.0
+                )
+            },
             {"prompts": PromptOptions(initial_prompt="Zebra crossing Quixotic")},
             {"prompts": PromptOptions(hotwords="Zebra crossing Quixotic")},
             {"max_new_tokens": 3},
@@ -173,7 +201,9 @@ def test_moonshine_hears_what_its_package_takes_in_english_only() -> None:
     smallest = MoonshineRecognizer()
     assert (smallest.name, smallest.content_s) == ("Moonshine tiny-streaming", 9.0)
     assert MoonshineRecognizer(content_s=63.9).content_s == 63.9
-    with pytest.raises(OptionError, match="max-segment is 64 s, Moonshine takes less than 64 s"):
+    with pytest.raises(
+        OptionError, match="max-segment is 64 s, Moonshine takes less than 64 s"
+    ):
         MoonshineRecognizer(content_s=64.0)
     recognizer = MoonshineRecognizer("base")
     assert (recognizer.name, recognizer.language) == ("Moonshine base", "en")
@@ -196,7 +226,9 @@ def test_moonshine_tells_its_time_and_frees_weights_on_close(
     monkeypatch.setattr("whisper_hailo.core.timing.perf_counter", lambda: next(ticks))
     weights = moonshine_stand_in.write_weights(tmp_path / "tiny-streaming")
     with MoonshineRecognizer(str(weights)) as recognizer:
-        heard = recognizer.transcribe(PartialBuffer(np.full(16_000, 0.1, np.float32), Draft()))
+        heard = recognizer.transcribe(
+            PartialBuffer(np.full(16_000, 0.1, np.float32), Draft())
+        )
         assert not closed
     assert len(closed) == 1
     assert (heard.words[-1].text, heard.language) == (" t9", "en")

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.live.counted import FRAME, N, Q, S, Sure, Told, frames, segmenter, signals
+from tests.unit.live.counted import (
+    FRAME,
+    N,
+    Q,
+    S,
+    Sure,
+    Told,
+    frames,
+    segmenter,
+    signals,
+)
 from tests.unit.live.scripted import quick
 from whisper_hailo.live.segmenter import Segmenter
 
@@ -13,7 +23,11 @@ from whisper_hailo.live.segmenter import Segmenter
 def test_before_anything_is_said_there_is_no_segment() -> None:
     cutter = segmenter()
     assert (cutter.n_samples, cutter.n_heard, cutter.start) == (0, 0, 0)
-    assert (cutter.last_speech, cutter.audio.size, cutter.audio.dtype) == (0, 0, np.float32)
+    assert (cutter.last_speech, cutter.audio.size, cutter.audio.dtype) == (
+        0,
+        0,
+        np.float32,
+    )
 
 
 def test_one_frame_is_enough_where_no_speech_is_too_short() -> None:
@@ -25,8 +39,12 @@ def test_a_segment_that_has_ended_leaves_no_speech_behind_it() -> None:
     assert signals(segmenter(), S, S, N, N, N, S, N, S, S) == ".S..E...S"
 
 
-@pytest.mark.parametrize(("pre_roll_s", "n_frames"), [(0.0, 2), (0.032, 3), (0.064, 4), (1.0, 8)])
-def test_a_segment_has_its_pre_roll_and_no_more(pre_roll_s: float, n_frames: int) -> None:
+@pytest.mark.parametrize(
+    ("pre_roll_s", "n_frames"), [(0.0, 2), (0.032, 3), (0.064, 4), (1.0, 8)]
+)
+def test_a_segment_has_its_pre_roll_and_no_more(
+    pre_roll_s: float, n_frames: int
+) -> None:
     cutter = segmenter(pre_roll_s=pre_roll_s)
     assert signals(cutter, *[N] * 6, S, S) == ".......S"
     assert cutter.audio.size == n_frames * FRAME
@@ -64,7 +82,9 @@ def test_silence_of_a_second_resets_the_detector_once() -> None:
 
 
 def test_lasting_speech_starts_and_silence_ends_a_segment() -> None:
-    assert signals(segmenter(), N, S, N, S, S, N, N, S, N, N, N, N, S) == "....S.....E.."
+    assert (
+        signals(segmenter(), N, S, N, S, S, N, N, S, N, N, N, N, S) == "....S.....E.."
+    )
 
 
 def test_segment_goes_on_until_speech_is_well_below_threshold() -> None:
@@ -79,7 +99,11 @@ def test_a_segment_begins_with_its_pre_roll_and_knows_its_place() -> None:
     """Frames 0 and 1 are before it; 2 is the pre-roll, 3 and 4 are speech."""
     cutter = segmenter()
     signals(cutter, N, N, N, S, S)
-    assert (cutter.start, cutter.n_samples, cutter.n_heard) == (2 * FRAME, 3 * FRAME, 5 * FRAME)
+    assert (cutter.start, cutter.n_samples, cutter.n_heard) == (
+        2 * FRAME,
+        3 * FRAME,
+        5 * FRAME,
+    )
     assert cutter.audio[::FRAME].tolist() == pytest.approx([N, S, S])
     assert cutter.last_speech == 5 * FRAME
     signals(cutter, N, N)

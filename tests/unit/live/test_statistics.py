@@ -72,7 +72,10 @@ def test_figures_have_meaningful_digits_and_latency_percentiles() -> None:
         n_calls=1, n_partials=3, partial_passes=4, compute_s=0.123456, n_away=2,
         n_away_samples=24_000, n_paused_samples=40_000,
     )  # fmt: skip
-    for latencies, scale in ((figures.first_latency_s, 1.0), (figures.final_latency_s, 2.0)):
+    for latencies, scale in (
+        (figures.first_latency_s, 1.0),
+        (figures.final_latency_s, 2.0),
+    ):
         for hundredth in range(101):
             latencies.append(scale * hundredth / 100)
     told = figures.as_json()

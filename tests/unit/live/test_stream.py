@@ -14,7 +14,16 @@ from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence,
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Marker, Partial, Started
+from whisper_hailo.live.events import (
+    Away,
+    Back,
+    Completed,
+    Event,
+    Lost,
+    Marker,
+    Partial,
+    Started,
+)
 from whisper_hailo.live.sources.source import (
     POLL_S,
     AudioQueue,
@@ -35,12 +44,16 @@ class Behind(Speller):
         super().__init__()
         self._source = source
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         self._source.wait_for_more(25)
         return super().transcribe(buffer, language)
 
 
-AUDIO = np.concatenate([silence(0.3), speech(range(20)), silence(0.4), speech(range(20, 30))])
+AUDIO = np.concatenate(
+    [silence(0.3), speech(range(20)), silence(0.4), speech(range(20, 30))]
+)
 TEXT = " ".join(f"w{index}" for index in range(30))
 
 
@@ -104,7 +117,9 @@ class Waiting(Speller):
         super().__init__()
         self._wait: Callable[[], object] | None = wait
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         if self._wait is not None:
             self._wait()
             self._wait = None
@@ -227,12 +242,17 @@ def test_what_a_source_says_of_its_sound_goes_with_it() -> None:
     controls = Controls()
     controls.submit(lambda live: live.mark("here"))
     captioner = Captioner(Speller(), Loudness(), quick(), now=lambda: 10.0)
-    marker, started, *rest = CaptionStream(source, captioner, controls=controls).events()
+    marker, started, *rest = CaptionStream(
+        source, captioner, controls=controls
+    ).events()
     assert [type(marker), type(started)] == [Marker, Started]
     assert started.start_s == 0.0
     assert captioner.statistics.final_latency_s == pytest.approx([1.0])
     assert [type(event) for event in rest[-2:]] == [Away, Back]
-    assert [event.paused for event in rest if isinstance(event, Away | Back)] == [True, True]
+    assert [event.paused for event in rest if isinstance(event, Away | Back)] == [
+        True,
+        True,
+    ]
 
 
 def test_faults_of_the_source_and_what_waited_are_counted() -> None:
@@ -248,7 +268,9 @@ def test_faults_of_the_source_and_what_waited_are_counted() -> None:
 def test_when_a_stream_has_ended_nothing_is_obeyed_any_more() -> None:
     controls = Controls()
     stream = CaptionStream(
-        Steps(endless=False), Captioner(Speller(), Loudness(), quick()), controls=controls
+        Steps(endless=False),
+        Captioner(Speller(), Loudness(), quick()),
+        controls=controls,
     )
     assert list(stream.events()) == []
     with pytest.raises(OptionError, match="the stream has ended"):
@@ -262,7 +284,9 @@ def test_source_waiting_for_room_is_freed_when_nobody_listens() -> None:
     ).events()
     next(event for event in events if isinstance(event, Partial))
     events.close()  # type: ignore[attr-defined]  # a generator
-    readers = [thread for thread in threading.enumerate() if thread.name == "caption-source"]
+    readers = [
+        thread for thread in threading.enumerate() if thread.name == "caption-source"
+    ]
     for thread in readers:
         thread.join(60)
     assert not any(thread.is_alive() for thread in readers)

@@ -21,7 +21,8 @@ ADD_ON = Path(__file__).parents[3] / "packaging" / "home-assistant" / "whisper_h
 PROGRAM = run_path(str(ADD_ON / "run.py"))
 
 ELEMENT = (
-    r"^(bool|email|url|port|str|password|int|float|device|match\(.*\)|list\(.+\))(\(\d*,\d*\))?\??$"
+    r"^(bool|email|url|port|str|password|int|float|device|match\(.*\)|list\(.+\))"
+    r"(\(\d*,\d*\))?\??$"
 )
 CONFIG = {
     "type": "object",
@@ -37,19 +38,33 @@ CONFIG = {
             "uniqueItems": True,
             "items": {"enum": ["aarch64", "amd64"]},
         },
-        "startup": {"enum": ["initialize", "system", "services", "application", "once"]},
+        "startup": {
+            "enum": ["initialize", "system", "services", "application", "once"]
+        },
         "homeassistant": {"type": "string"},
         "discovery": {"type": "array", "items": {"type": "string"}},
         "ports": {
             "type": "object",
             "patternProperties": {
-                r"^\d+/(tcp|udp)$": {"type": ["integer", "null"], "minimum": 1, "maximum": 65535}
+                r"^\d+/(tcp|udp)$": {
+                    "type": ["integer", "null"],
+                    "minimum": 1,
+                    "maximum": 65535,
+                }
             },
             "additionalProperties": False,
         },
-        "ports_description": {"type": "object", "additionalProperties": {"type": "string"}},
-        "watchdog": {"pattern": r"^(https?|\[PROTO:\w+\]|tcp)://\[HOST\]:(\[PORT:\d+\]|\d+).*$"},
-        "devices": {"type": "array", "items": {"type": "string", "pattern": "^/dev/[^:]+$"}},
+        "ports_description": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+        },
+        "watchdog": {
+            "pattern": r"^(https?|\[PROTO:\w+\]|tcp)://\[HOST\]:(\[PORT:\d+\]|\d+).*$"
+        },
+        "devices": {
+            "type": "array",
+            "items": {"type": "string", "pattern": "^/dev/[^:]+$"},
+        },
         "backup_exclude": {"type": "array", "items": {"type": "string"}},
         "options": {"type": "object"},
         "schema": {"additionalProperties": {"type": "string", "pattern": ELEMENT}},
@@ -67,7 +82,9 @@ def test_the_supervisor_takes_the_configuration() -> None:
     config = read("config.yaml")
     jsonschema.validate(config, CONFIG)
     assert config["version"] == __version__
-    required = {name for name, kind in config["schema"].items() if not kind.endswith("?")}
+    required = {
+        name for name, kind in config["schema"].items() if not kind.endswith("?")
+    }
     assert config["options"].keys() == required
     assert config["ports"].keys() == config["ports_description"].keys()
 
@@ -82,13 +99,19 @@ def test_image_is_that_of_same_version_for_each_architecture() -> None:
 def test_every_option_and_port_is_named_in_each_language(language: str) -> None:
     config, told = read("config.yaml"), read(f"translations/{language}.yaml")
     assert told["configuration"].keys() == config["schema"].keys()
-    assert all(one.keys() == {"name", "description"} for one in told["configuration"].values())
+    assert all(
+        one.keys() == {"name", "description"} for one in told["configuration"].values()
+    )
     assert told["network"].keys() == config["ports"].keys()
 
 
-def test_its_options_are_those_of_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+def test_its_options_are_those_of_the_server(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     config = read("config.yaml")
-    options = dict.fromkeys(config["schema"], "1") | config["options"] | {"log_text": True}
+    options = (
+        dict.fromkeys(config["schema"], "1") | config["options"] | {"log_text": True}
+    )
     program, *words = PROGRAM["words"](options)
     assert program == "whisper-hailo"
     assert run([*words, "--config", "/no/such/file.toml"]) == 2
@@ -98,7 +121,9 @@ def test_its_options_are_those_of_the_server(capsys: pytest.CaptureFixture[str])
     assert "--hotwords" not in PROGRAM["words"]({"hotwords": "", "log_text": False})
 
 
-def test_home_assistant_is_told_once_the_server_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_assistant_is_told_once_the_server_listens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("SUPERVISOR_TOKEN", "secret")
     told: list[tuple[str | None, Any]] = []
 
@@ -117,7 +142,9 @@ def test_home_assistant_is_told_once_the_server_listens(monkeypatch: pytest.Monk
         answering = threading.Thread(target=supervisor.handle_request)
         answering.start()
         port = server.getsockname()[1]
-        PROGRAM["announce"](port, f"http://127.0.0.1:{supervisor.server_port}/discovery")
+        PROGRAM["announce"](
+            port, f"http://127.0.0.1:{supervisor.server_port}/discovery"
+        )
         answering.join()
     uri = f"tcp://{socket.gethostname()}:{port}"
     assert told == [("Bearer secret", {"service": "wyoming", "config": {"uri": uri}})]

@@ -41,15 +41,23 @@ class Repository:
             path.chmod(0o755)
         shutil.copy(ROOT / "scripts" / "check", root / "scripts")
 
-    def check(self, *lanes: str, fails: str = "nothing", code: int = 1) -> tuple[int, str, str]:
+    def check(
+        self, *lanes: str, fails: str = "nothing", code: int = 1
+    ) -> tuple[int, str, str]:
         """Return exit code, output and the log of the stubs."""
         log = self.root / "log"
         log.write_text("", encoding="utf-8")
         path = f"{self.root / 'bin'}:{os.environ['PATH']}"
         env = {"PATH": path, "LOG": str(log), "FAILS": fails, "CODE": str(code)}
         command = [self.root / "scripts" / "check", *lanes]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout + done.stderr, log.read_text(encoding="utf-8")
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, check=False
+        )
+        return (
+            done.returncode,
+            done.stdout + done.stderr,
+            log.read_text(encoding="utf-8"),
+        )
 
 
 @pytest.fixture

@@ -26,7 +26,9 @@ def project_of(folder: str) -> dict[str, Any]:
 def test_distribution_needs_the_others_of_its_version(folder: str) -> None:
     dependencies = set(project_of(folder)["dependencies"])
     assert f"whisper-hailo=={__version__}" in dependencies
-    assert dependencies <= {f"whisper-hailo{name}=={__version__}" for name in ("", "-tools")}
+    assert dependencies <= {
+        f"whisper-hailo{name}=={__version__}" for name in ("", "-tools")
+    }
 
 
 @pytest.mark.parametrize("folder", COMMANDS)

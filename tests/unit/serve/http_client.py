@@ -28,4 +28,6 @@ def transcribe(
     headers = fields.pop("headers", None)
     data = {"model": "whisper-1", **fields}
     with path.open("rb") as file:
-        return web.post(url, data=data, files={"file": (path.name, file)}, headers=headers)
+        return web.post(
+            url, data=data, files={"file": (path.name, file)}, headers=headers
+        )

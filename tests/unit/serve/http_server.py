@@ -32,7 +32,9 @@ class RunningServer:
 
 @contextmanager
 def run_server(
-    micro: MicroService, connections: int | None = None, safety: SafetyOptions | None = None
+    micro: MicroService,
+    connections: int | None = None,
+    safety: SafetyOptions | None = None,
 ) -> Iterator[RunningServer]:
     """Serve, until the block ends."""
     safety = safety or SafetyOptions()
@@ -55,7 +57,10 @@ def run_server(
         ready.set()
         await server.serve(sockets=[listener])
 
-    before, micro.service.ending = micro.service.ending, asyncio.Event()  # each loop has one
+    before, micro.service.ending = (
+        micro.service.ending,
+        asyncio.Event(),
+    )  # each loop has one
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     ready.wait()

@@ -8,7 +8,11 @@ from typing import Any, Self
 from whisper_hailo import Transcriber
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, rising_temperatures
+from whisper_hailo.decoding.options import (
+    DecodingOptions,
+    SearchOptions,
+    rising_temperatures,
+)
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.model_memory import ModelMemory
 from whisper_hailo.serve.options import LimitOptions
@@ -28,7 +32,9 @@ SHORT = DATA / "seen" / "seen-021.ogg"
 """Three seconds: for what does not depend on what is said."""
 PHRASES = sorted((DATA / "phrases").glob("*.ogg"))
 
-OPTIONS = DecodingOptions(language="auto", search=SearchOptions(rising_temperatures(0.0, 0.2)))
+OPTIONS = DecodingOptions(
+    language="auto", search=SearchOptions(rising_temperatures(0.0, 0.2))
+)
 """Those of the command by default, for the bundled model."""
 
 
@@ -51,7 +57,9 @@ class MicroService(Closing):
             **of_model,
         )
         self.model.languages = ("en", "de")
-        self.service = TranscriptionService([self.model], self.metrics, limits or LimitOptions())
+        self.service = TranscriptionService(
+            [self.model], self.metrics, limits or LimitOptions()
+        )
 
     def open(self) -> Self:
         self.model.open()

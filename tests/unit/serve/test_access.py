@@ -31,7 +31,11 @@ from whisper_hailo.serve.service import TranscriptionService
 
 def test_access_with_keys_needs_one(micro: MicroService) -> None:
     web = client(micro, safety=SafetyOptions(api_key=("first", "second")))
-    for headers in ({}, {"Authorization": "Bearer third"}, {"Authorization": "Basic first"}):
+    for headers in (
+        {},
+        {"Authorization": "Bearer third"},
+        {"Authorization": "Basic first"},
+    ):
         answer = transcribe(web, headers=headers)
         assert answer.status_code == 401
         assert answer.json()["error"]["code"] == "invalid_api_key"
@@ -45,7 +49,11 @@ def test_access_with_keys_needs_one(micro: MicroService) -> None:
 
 def test_access_foreign_host_is_421(micro: MicroService) -> None:
     web = client(micro, safety=SafetyOptions(allow_host=("home.example",)))
-    for host, status in (("evil.example", 421), ("home.example", 200), ("localhost", 200)):
+    for host, status in (
+        ("evil.example", 421),
+        ("home.example", 200),
+        ("localhost", 200),
+    ):
         assert web.get("/v1/models", headers={"Host": host}).status_code == status
         assert web.get("/health", headers={"Host": host}).status_code == 200
 
@@ -63,14 +71,21 @@ def test_access_foreign_host_message_names_the_option(
 
 def test_allow_host_suffix_allows_all_names_below(micro: MicroService) -> None:
     web = client(micro, safety=SafetyOptions(allow_host=("*.lan", "*.fritz.box")))
-    for host, status in (("pi.lan", 200), ("a.fritz.box:80", 200), ("lan", 421), ("x.plan", 421)):
+    for host, status in (
+        ("pi.lan", 200),
+        ("a.fritz.box:80", 200),
+        ("lan", 421),
+        ("x.plan", 421),
+    ):
         assert web.get("/v1/models", headers={"Host": host}).status_code == status
 
 
 def test_trusted_proxy_names_its_clients(
     micro: MicroService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    safety = SafetyOptions(allow_host=("speech.example",), trusted_proxy=("10.0.0.0/8",))
+    safety = SafetyOptions(
+        allow_host=("speech.example",), trusted_proxy=("10.0.0.0/8",)
+    )
     forwarded = {
         "X-Forwarded-For": "192.0.2.7",
         "X-Forwarded-Proto": "https",
@@ -102,7 +117,12 @@ def test_access_refusals_are_logged_in_one_line(
         web.post(TRANSCRIPTIONS, headers=key)
         transcribe(web, language="xx", headers=key)
     refused = [r.getMessage() for r in caplog.records if r.name.endswith("refusals")]
-    assert [line.split("status=")[1][:3] for line in refused] == ["401", "404", "400", "400"]
+    assert [line.split("status=")[1][:3] for line in refused] == [
+        "401",
+        "404",
+        "400",
+        "400",
+    ]
     assert "\n" not in "".join(refused)
 
 
@@ -123,7 +143,9 @@ def test_access_foreign_origin_is_403(micro: MicroService) -> None:
     web = client(micro)
     foreign = {"Origin": "http://evil.example"}
     assert transcribe(web, headers=foreign).status_code == 403
-    assert transcribe(web, headers={"Origin": "http://127.0.0.1:8000"}).status_code == 200
+    assert (
+        transcribe(web, headers={"Origin": "http://127.0.0.1:8000"}).status_code == 200
+    )
     answer = web.get("/health", headers=foreign)
     assert "access-control-allow-origin" not in answer.headers
 
@@ -139,7 +161,9 @@ def test_access_allowed_origin_is_answered(micro: MicroService) -> None:
     assert transcribe(web, headers={"Origin": "http://evil.example"}).status_code == 403
 
 
-def test_upload_too_large_is_413(micro: MicroService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upload_too_large_is_413(
+    micro: MicroService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     limits = LimitOptions(max_upload_mib=1)
     limited = TranscriptionService(micro.service.models, micro.metrics, limits)
     monkeypatch.setattr(micro, "service", limited)
@@ -169,7 +193,9 @@ def test_upload_small_file_of_long_audio_is_413(honest: bool) -> None:
         data[22:26] = bytes(4)
     with MicroService(limits=LimitOptions(max_audio_s=20.0)) as small:
         files = {"file": ("a.flac", bytes(data))}
-        answer = client(small).post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
+        answer = client(small).post(
+            TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files
+        )
         assert answer.status_code == 413
         assert "expected 20 s at most" in answer.json()["error"]["message"]
         assert transcribe(client(small)).status_code == 200
@@ -202,7 +228,9 @@ def test_metrics_count_requests_and_failures(micro: MicroService) -> None:
     assert 'whisper_hailo_stage_seconds_total{stage="decode"}' in page
 
 
-def test_upload_that_stalls_is_408(micro: MicroService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upload_that_stalls_is_408(
+    micro: MicroService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(access, "STALL_S", 0.05)
     sent: list[dict[str, Any]] = []
 
@@ -219,14 +247,22 @@ def test_upload_slower_than_the_minimum_is_408(
     """A byte every 8 s: none is late alone, but the fifth exceeds the slowest rate."""
     sent: list[dict[str, Any]] = []
     n_drops = 0
-    monkeypatch.setattr(access, "time", SimpleNamespace(monotonic=lambda: 8.0 * n_drops))
+    monkeypatch.setattr(
+        access, "time", SimpleNamespace(monotonic=lambda: 8.0 * n_drops)
+    )
 
     async def drip() -> dict[str, Any]:
         nonlocal n_drops
         n_drops += 1
         await asyncio.sleep(0)
-        head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
-        return {"type": "http.request", "body": head if n_drops == 1 else b".", "more_body": True}
+        head = (
+            b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+        )
+        return {
+            "type": "http.request",
+            "body": head if n_drops == 1 else b".",
+            "more_body": True,
+        }
 
     async def send(message: Any) -> None:
         sent.append(message)
@@ -252,7 +288,11 @@ def test_upload_beyond_stored_limit_is_503() -> None:
 
 @pytest.mark.parametrize(
     "said",
-    [pytest.param(b"", marks=pytest.mark.slow), b"GET /health HTTP/1.1\r\nHost: loc", b"GET /"],
+    [
+        pytest.param(b"", marks=pytest.mark.slow),
+        b"GET /health HTTP/1.1\r\nHost: loc",
+        b"GET /",
+    ],
 )
 def test_request_head_without_end_is_disconnected(
     micro: MicroService, monkeypatch: pytest.MonkeyPatch, said: bytes
@@ -281,10 +321,14 @@ _UPGRADE = (
 
 
 @pytest.mark.parametrize(
-    "body", [b"Content-Length: 9\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"]
+    "body",
+    [b"Content-Length: 9\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
 )
 def test_websocket_upgrade_with_a_body_is_400(micro: MicroService, body: bytes) -> None:
-    with run_server(micro) as web, socket.create_connection(("127.0.0.1", web.port), 30) as talk:
+    with (
+        run_server(micro) as web,
+        socket.create_connection(("127.0.0.1", web.port), 30) as talk,
+    ):
         talk.sendall(_UPGRADE + body)
         assert talk.recv(1 << 12).startswith(b"HTTP/1.1 400 ")
         assert talk.recv(1) == b""

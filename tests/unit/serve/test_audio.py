@@ -31,14 +31,18 @@ def stored(quota: Quota | None = None) -> Reservation:
 
 def test_decoders_file_equals_load_audio() -> None:
     with DEMO.open("rb") as file:
-        heard = asyncio.run(AudioDecoders(LimitOptions()).decode(file, "demo.flac", stored()))
+        heard = asyncio.run(
+            AudioDecoders(LimitOptions()).decode(file, "demo.flac", stored())
+        )
     assert np.array_equal(heard, load_audio(DEMO))
 
 
 def test_decoders_long_audio_lies_on_disk() -> None:
     sound = io.BytesIO()
     soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
-    heard = asyncio.run(AudioDecoders(LimitOptions()).decode(sound, "long.flac", stored()))
+    heard = asyncio.run(
+        AudioDecoders(LimitOptions()).decode(sound, "long.flac", stored())
+    )
     assert isinstance(heard, np.memmap)
     sound.seek(0)
     assert np.array_equal(heard, load_audio(sound))
@@ -47,7 +51,9 @@ def test_decoders_long_audio_lies_on_disk() -> None:
 def test_decoders_max_s_returns_the_beginning() -> None:
     data = io.BytesIO(bytes(32_000 * 100))
     heard = asyncio.run(
-        AudioDecoders(LimitOptions()).decode(data, None, stored(), pcm=PcmFormat(), max_s=10.0)
+        AudioDecoders(LimitOptions()).decode(
+            data, None, stored(), pcm=PcmFormat(), max_s=10.0
+        )
     )
     assert heard.size == 160_000
 
@@ -100,7 +106,9 @@ def test_decoders_other_formats_of_any_size_are_decoded(times: int) -> None:
         upload.write(content.getvalue())
         upload.seek(0)
         heard = asyncio.run(
-            AudioDecoders(LimitOptions()).decode(cast(BinaryIO, upload), "a.caf", stored())
+            AudioDecoders(LimitOptions()).decode(
+                cast(BinaryIO, upload), "a.caf", stored()
+            )
         )
     assert np.allclose(heard, sound, atol=1e-4)
 
@@ -115,5 +123,7 @@ def test_decoders_beyond_reservation_raise() -> None:
         sound = io.BytesIO()
         soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
         with pytest.raises(BusyError, match="try again soon"):
-            asyncio.run(AudioDecoders(LimitOptions()).decode(sound, "long.flac", second))
+            asyncio.run(
+                AudioDecoders(LimitOptions()).decode(sound, "long.flac", second)
+            )
     assert quota.n_bytes == 0

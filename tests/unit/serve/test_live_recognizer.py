@@ -28,7 +28,10 @@ CAPTIONS = replace(OPTIONS, search=SearchOptions(), limits=LIMITS)
 def test_recognizer_partials_equal_the_transcriber_s(
     micro: MicroService, transcriber: Transcriber
 ) -> None:
-    captions, audio = micro.service.make_recognizer(Choices(), caller()), load_audio(DEMO)
+    captions, audio = (
+        micro.service.make_recognizer(Choices(), caller()),
+        load_audio(DEMO),
+    )
     assert captions.content_s == transcriber.content_s
     draft = Draft()
     for seconds in (2, 4, 6):
@@ -75,7 +78,10 @@ def test_recognizer_under_way_survives_stop() -> None:
         captions = ending.service.make_recognizer(Choices(), caller())
         with ending.model.queue.count_live_stream():
             ending.service.stop()
-            with pytest.raises(BusyError), ending.service.quota.hold_live_stream("another"):
+            with (
+                pytest.raises(BusyError),
+                ending.service.quota.hold_live_stream("another"),
+            ):
                 pass
             assert captions.transcribe(PartialBuffer(audio, Draft())).text
             assert not ending.model.queue.wait_until_empty(0)

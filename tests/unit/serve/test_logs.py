@@ -49,7 +49,9 @@ def test_rate_limit_next_period_begins_again() -> None:
     limit = RateLimit(2, lambda: clock[0])
 
     def passes() -> bool:
-        record = logging.LogRecord("x", logging.INFO, "", 0, "refused %s", ("it",), None)
+        record = logging.LogRecord(
+            "x", logging.INFO, "", 0, "refused %s", ("it",), None
+        )
         return limit.filter(record)
 
     for _ in range(2):

@@ -147,7 +147,9 @@ def test_session_departed_client_frees_its_place() -> None:
 def test_upload_of_departed_client_is_freed_without_gc() -> None:
     audio, sound = np.tile(load_audio(LONG[0]), 20), io.BytesIO()
     soundfile.write(sound, audio, 16_000, format="FLAC")
-    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.flac"\r\n\r\n'
+    head = (
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.flac"\r\n\r\n'
+    )
     body = head + sound.getvalue() + b"\r\n--x--\r\n"
     request = (
         f"POST {TRANSCRIPTIONS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
@@ -156,14 +158,17 @@ def test_upload_of_departed_client_is_freed_without_gc() -> None:
 
     def is_mapped() -> bool:
         return any(
-            type(thing) is np.memmap and thing.size == audio.size for thing in gc.get_objects()
+            type(thing) is np.memmap and thing.size == audio.size
+            for thing in gc.get_objects()
         )
 
     with MicroService() as micro, run_server(micro) as web:
         gc.disable()
         try:
             for _ in range(3):
-                with socket.create_connection(("127.0.0.1", web.port), PATIENCE_S) as talking:
+                with socket.create_connection(
+                    ("127.0.0.1", web.port), PATIENCE_S
+                ) as talking:
                     talking.sendall(request + body)
                     assert wait_for(lambda: bool(micro.model.queue.n_unfinished))
                     assert is_mapped()

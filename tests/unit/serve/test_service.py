@@ -172,7 +172,9 @@ def test_metrics_chip_temperature_only_while_open() -> None:
     type(encoder).temperature_c = property(lambda _self: 41.5)  # type: ignore[attr-defined]
     try:
         metrics = Metrics()
-        worker = ServedModel(transcriber, RequestDefaults(OPTIONS), metrics, ModelMemory())
+        worker = ServedModel(
+            transcriber, RequestDefaults(OPTIONS), metrics, ModelMemory()
+        )
         assert b"chip_celsius NaN" in metrics.render_page()
         with worker:
             assert b"chip_celsius 41.5" in metrics.render_page()
@@ -184,9 +186,13 @@ def test_service_clients_get_equal_shares() -> None:
     shares: list[tuple[int, int]] = []
     done = threading.Event()
 
-    def tell(event: object) -> None:  # on the engine's thread, so that nothing goes on meanwhile
+    def tell(
+        event: object,
+    ) -> None:  # on the engine's thread, so that nothing goes on meanwhile
         if isinstance(event, Transcript):
-            shares.append((greedy[0].recording.share.n_windows, modest.recording.share.n_windows))
+            shares.append(
+                (greedy[0].recording.share.n_windows, modest.recording.share.n_windows)
+            )
             done.set()
 
     with MicroService(batch_size=1) as micro:

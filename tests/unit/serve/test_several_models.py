@@ -17,7 +17,12 @@ from tests.unit.serve.http_client import client, transcribe
 from tests.unit.serve.http_server import run_server
 from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, OPTIONS, SHORT, MicroService
 from tests.unit.serve.routes.realtime.realtime_client import URL, talk
-from tests.unit.serve.routes.wyoming.wyoming_client import heard, pcm, say, wyoming_server
+from tests.unit.serve.routes.wyoming.wyoming_client import (
+    heard,
+    pcm,
+    say,
+    wyoming_server,
+)
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.convert.model_cache import find_model
@@ -49,9 +54,12 @@ class Two(MicroService):
     def __init__(self, other: Path, limits: LimitOptions | None = None) -> None:
         names = ("micro", str(other))
         models = [
-            (Transcriber.from_model(name, threads=1), RequestDefaults(OPTIONS)) for name in names
+            (Transcriber.from_model(name, threads=1), RequestDefaults(OPTIONS))
+            for name in names
         ]
-        self.service = make_service(models, ListenOptions(model=names), limits or LimitOptions())
+        self.service = make_service(
+            models, ListenOptions(model=names), limits or LimitOptions()
+        )
         self.model = self.service.default
         self.metrics = self.service.metrics
 
@@ -81,7 +89,10 @@ def wait_for(happens: Callable[[], bool]) -> bool:
 
 def test_model_not_first_is_loaded_by_first_request(other: Path) -> None:
     with Two(other) as two:
-        assert (two.state("micro"), two.state("other")) == (ModelState.READY, ModelState.RELEASED)
+        assert (two.state("micro"), two.state("other")) == (
+            ModelState.READY,
+            ModelState.RELEASED,
+        )
         assert asyncio.run(two.text(load_audio(DEMO), model="other")) == DEMO_TEXT
         assert two.state("other") is ModelState.READY
         page = two.metrics.render_page().decode()
@@ -118,7 +129,10 @@ def test_session_transcribe_name_chooses_the_model(
     caplog.set_level("INFO")
 
     async def ask() -> tuple[Info, str]:
-        async with wyoming_server(two) as port, AsyncTcpClient("127.0.0.1", port) as wyoming:
+        async with (
+            wyoming_server(two) as port,
+            AsyncTcpClient("127.0.0.1", port) as wyoming,
+        ):
             await wyoming.write_event(Describe().event())
             event = await wyoming.read_event()
             assert event is not None
@@ -141,7 +155,9 @@ def test_session_holds_the_model_it_uses(two: Two) -> None:
     assert wait_for(lambda: not two.model.queue.n_live)
 
 
-def test_model_idle_is_released_unless_first(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_idle_is_released_unless_first(
+    other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("whisper_hailo.serve.service.RELEASE_AFTER_S", 0.05)
     with Two(other) as two:
         assert asyncio.run(two.text(load_audio(SHORT), model="other"))
@@ -154,7 +170,10 @@ def test_model_memory_idle_model_makes_room(other: Path) -> None:
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
         for name, released in (("other", "micro"), ("micro", "other")):
             assert asyncio.run(two.text(load_audio(DEMO), model=name)) == DEMO_TEXT
-            assert (two.state(name), two.state(released)) == (ModelState.READY, ModelState.RELEASED)
+            assert (two.state(name), two.state(released)) == (
+                ModelState.READY,
+                ModelState.RELEASED,
+            )
 
 
 def test_model_memory_without_room_is_503_then_served(other: Path) -> None:
@@ -170,7 +189,9 @@ def test_model_memory_without_room_is_503_then_served(other: Path) -> None:
         assert asyncio.run(two.text(load_audio(DEMO), model="other")) == DEMO_TEXT
 
 
-def test_queue_refused_job_is_not_tried_again(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queue_refused_job_is_not_tried_again(
+    other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
         queue = two.service.find_model("other").queue

@@ -51,15 +51,21 @@ def talk(monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a recording in which two people whistle, and say a word each in any segment."""
     audio = whistle([(1, 4.0), (None, 0.5), (0, 4.0)])
     diarize = SpeakerDiarizer.diarize
-    monkeypatch.setattr(SpeakerDiarizer, "diarize", lambda self, _: diarize(self, [audio]))
+    monkeypatch.setattr(
+        SpeakerDiarizer, "diarize", lambda self, _: diarize(self, [audio])
+    )
     attribute = SpeakerAttribution.attribute
     said = Segment(0.5, 7, "we agree", (), -0.1, 0.1, words=_WORDS, language="en")
-    monkeypatch.setattr(SpeakerAttribution, "attribute", lambda self, _: attribute(self, said))
+    monkeypatch.setattr(
+        SpeakerAttribution, "attribute", lambda self, _: attribute(self, said)
+    )
     return DEMO
 
 
 def test_diarized_json_is_what_openai_s_client_reads(web: TestClient) -> None:
-    answer = transcribe(web, DEMO, response_format="diarized_json", model="gpt-4o-transcribe")
+    answer = transcribe(
+        web, DEMO, response_format="diarized_json", model="gpt-4o-transcribe"
+    )
     assert answer.status_code == 200
     parsed = TranscriptionDiarized.model_validate(answer.json())
     assert parsed.segments
@@ -70,12 +76,16 @@ def _speakers(answer: list[dict[str, object]]) -> list[object]:
     return [segment["speaker"] for segment in answer[:2]]
 
 
-def test_diarized_json_letters_are_in_order_of_appearance(web: TestClient, talk: Path) -> None:
+def test_diarized_json_letters_are_in_order_of_appearance(
+    web: TestClient, talk: Path
+) -> None:
     answer = transcribe(web, talk, response_format="diarized_json").json()
     assert _speakers(answer["segments"]) == ["A", "B"]
 
 
-def test_diarized_json_known_speakers_have_their_names(web: TestClient, talk: Path) -> None:
+def test_diarized_json_known_speakers_have_their_names(
+    web: TestClient, talk: Path
+) -> None:
     fields = {
         "known_speaker_names[]": ["agent", "customer"],
         "known_speaker_references[]": [_sample(0, 3.0), _sample(2, 2.0)],
@@ -93,7 +103,9 @@ def test_diarized_json_takes_large_samples(web: TestClient, talk: Path) -> None:
     assert _speakers(answer["segments"]) == ["agent", "A"]
 
 
-def test_diarized_json_streams_segments_with_speakers(web: TestClient, talk: Path) -> None:
+def test_diarized_json_streams_segments_with_speakers(
+    web: TestClient, talk: Path
+) -> None:
     answer = transcribe(web, talk, response_format="diarized_json", stream="true")
     events = [
         json.loads(line.removeprefix("data: "))
@@ -114,10 +126,22 @@ def test_diarized_json_streams_segments_with_speakers(web: TestClient, talk: Pat
     "fields",
     [
         {"known_speaker_names[]": ["agent"]},
-        {"known_speaker_names[]": ["agent"], "known_speaker_references[]": ["agent.wav"]},
-        {"known_speaker_names[]": [" "], "known_speaker_references[]": [_sample(0, 3.0)]},
-        {"known_speaker_names[]": ["a"], "known_speaker_references[]": [_sample(0, 1.0)]},
-        {"known_speaker_names[]": ["a"], "known_speaker_references[]": [_sample(0, 11.0)]},
+        {
+            "known_speaker_names[]": ["agent"],
+            "known_speaker_references[]": ["agent.wav"],
+        },
+        {
+            "known_speaker_names[]": [" "],
+            "known_speaker_references[]": [_sample(0, 3.0)],
+        },
+        {
+            "known_speaker_names[]": ["a"],
+            "known_speaker_references[]": [_sample(0, 1.0)],
+        },
+        {
+            "known_speaker_names[]": ["a"],
+            "known_speaker_references[]": [_sample(0, 11.0)],
+        },
         {"include[]": "logprobs"},
     ],
     ids=["alone", "no-url", "blank", "short", "long", "logprobs"],
@@ -138,7 +162,10 @@ def test_fields_of_a_form_are_bounded_together(web: TestClient) -> None:
 
 
 def test_known_speakers_need_diarized_json(web: TestClient, talk: Path) -> None:
-    fields = {"known_speaker_names[]": ["a"], "known_speaker_references[]": [_sample(0, 3.0)]}
+    fields = {
+        "known_speaker_names[]": ["a"],
+        "known_speaker_references[]": [_sample(0, 3.0)],
+    }
     assert transcribe(web, talk, **fields).status_code == 400
 
 
@@ -155,7 +182,10 @@ def test_diarized_json_without_models_fails_alone(
 
 def test_translations_have_no_diarized_json(web: TestClient, talk: Path) -> None:
     url = "/v1/audio/translations"
-    assert transcribe(web, talk, url, response_format="diarized_json").status_code in (400, 422)
+    assert transcribe(web, talk, url, response_format="diarized_json").status_code in (
+        400,
+        422,
+    )
 
 
 def test_parse_known_speakers_refuses_more_than_four() -> None:

@@ -26,14 +26,27 @@ def _segment(*words: tuple[str, float, float]) -> Segment:
 
 
 def _parts(turns: SpeakerTurns, segment: Segment) -> list[tuple[str, object]]:
-    return [(part.text, part.speaker) for part in SpeakerAttribution(turns).attribute(segment)]
+    return [
+        (part.text, part.speaker)
+        for part in SpeakerAttribution(turns).attribute(segment)
+    ]
 
 
 def test_attribute_cuts_segment_where_speaker_changes() -> None:
     segment = _segment(("one", 0, 1), ("two", 1, 2), ("three", 2.1, 3), ("four", 3, 4))
     first, second = SpeakerAttribution(_turns((0, 2, 0), (2, 4, 1))).attribute(segment)
-    assert (first.text, first.speaker, first.start_s, first.end_s) == ("one two", 0, 0, 2)
-    assert (second.text, second.speaker, second.start_s, second.end_s) == ("three four", 1, 2.1, 4)
+    assert (first.text, first.speaker, first.start_s, first.end_s) == (
+        "one two",
+        0,
+        0,
+        2,
+    )
+    assert (second.text, second.speaker, second.start_s, second.end_s) == (
+        "three four",
+        1,
+        2.1,
+        4,
+    )
     assert (first.tokens, second.tokens) == ((0, 1), (2, 3))
     assert [word.speaker for word in second.words] == [1, 1]
 
@@ -47,9 +60,13 @@ def test_attribute_one_speaker_keeps_segment() -> None:
 
 def test_attribute_moves_change_to_sentence_end() -> None:
     turns = _turns((0, 1.8, 0), (1.8, 5, 1))
-    segment = _segment(("We", 0, 1), ("did.", 1, 1.75), ("Oh,", 1.75, 2), ("well", 2, 3))
+    segment = _segment(
+        ("We", 0, 1), ("did.", 1, 1.75), ("Oh,", 1.75, 2), ("well", 2, 3)
+    )
     assert _parts(turns, segment) == [("We did.", 0), ("Oh, well", 1)]
-    early = _segment(("We", 0, 1), ("went", 1, 1.7), ("out.", 1.82, 2.1), ("Oh,", 2.1, 3))
+    early = _segment(
+        ("We", 0, 1), ("went", 1, 1.7), ("out.", 1.82, 2.1), ("Oh,", 2.1, 3)
+    )
     assert _parts(turns, early) == [("We went out.", 0), ("Oh,", 1)]
 
 
@@ -64,17 +81,26 @@ def test_attribute_moves_change_to_ends_of_the_segment() -> None:
 def test_attribute_within_a_sentence_of_two_segments_changes_nothing() -> None:
     attribution = SpeakerAttribution(_turns((0, 2.25, 0), (2.25, 5, 1)))
     attribution.attribute(_segment(("they", 0, 1), ("call", 1, 2)))
-    parts = attribution.attribute(_segment(("me", 2, 2.2), ("well", 2.3, 3), ("so.", 3, 4)))
+    parts = attribution.attribute(
+        _segment(("me", 2, 2.2), ("well", 2.3, 3), ("so.", 3, 4))
+    )
     assert [(part.text, part.speaker) for part in parts] == [("me", 0), ("well so.", 1)]
 
 
 def test_attribute_far_sentence_end_changes_nothing() -> None:
-    segment = _segment(("We", 0, 1), ("go", 1, 2), ("out", 2, 3), ("now.", 3, 4), ("Oh", 4, 5))
-    assert _parts(_turns((0, 2, 0), (2, 5, 1)), segment) == [("We go", 0), ("out now. Oh", 1)]
+    segment = _segment(
+        ("We", 0, 1), ("go", 1, 2), ("out", 2, 3), ("now.", 3, 4), ("Oh", 4, 5)
+    )
+    assert _parts(_turns((0, 2, 0), (2, 5, 1)), segment) == [
+        ("We go", 0),
+        ("out now. Oh", 1),
+    ]
 
 
 @pytest.mark.parametrize(("start_s", "speaker"), [(2.2, 0), (3.7, 1), (20.0, 0)])
-def test_attribute_word_outside_turns_goes_to_nearest(start_s: float, speaker: int) -> None:
+def test_attribute_word_outside_turns_goes_to_nearest(
+    start_s: float, speaker: int
+) -> None:
     attribution = SpeakerAttribution(_turns((0, 2, 0), (4, 5, 1)))
     attribution.attribute(_segment(("first", 0, 1)))
     (part,) = attribution.attribute(_segment(("word", start_s, start_s + 0.1)))
@@ -99,7 +125,9 @@ def test_attribute_segment_without_words_has_one_speaker() -> None:
 
 
 def test_attribute_names_speakers_in_order() -> None:
-    attribution = SpeakerAttribution(_turns((0, 1, 0), (1, 2, 1), (2, 3, 2)), ("Anna", ""))
+    attribution = SpeakerAttribution(
+        _turns((0, 1, 0), (1, 2, 1), (2, 3, 2)), ("Anna", "")
+    )
     segment = _segment(("a", 0, 1), ("b", 1, 2), ("c", 2, 3))
     assert [part.speaker for part in attribution.attribute(segment)] == ["Anna", 1, 2]
 

@@ -93,7 +93,9 @@ def test_voices_of_one_window_keep_similar_people_apart() -> None:
     voice = rng.normal(size=_SIZE)
     other = normalize(voice) + 0.8 * normalize(rng.normal(size=_SIZE))
     noise = normalize(rng.normal(size=(8, _SIZE)))
-    bases = np.concatenate([np.tile(normalize(voice), (4, 1)), np.tile(normalize(other), (4, 1))])
+    bases = np.concatenate(
+        [np.tile(normalize(voice), (4, 1)), np.tile(normalize(other), (4, 1))]
+    )
     prints = normalize(bases + _NOISE * noise).astype(np.float32)
     assert len(_cluster(prints)) == 1
     assert len(_cluster(prints, voices=np.repeat([0, 1], 4))) == 2

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.unit.speakers.voices_of_tones import TonePrints, ToneSegmentation, tone_diarizer, whistle
+from tests.unit.speakers.voices_of_tones import (
+    TonePrints,
+    ToneSegmentation,
+    tone_diarizer,
+    whistle,
+)
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.speakers.diarization import SpeakerDiarizer, label_pieces
 from whisper_hailo.speakers.options import SpeakerCount
@@ -46,7 +51,10 @@ def test_diarize_recording_of_minutes_keeps_speakers_apart() -> None:
 def test_diarize_block_sizes_do_not_change_turns() -> None:
     audio = whistle(_TALK)
     with tone_diarizer() as diarizer:
-        assert diarizer.diarize(_blocks(audio, 400)).turns == diarizer.diarize([audio]).turns
+        assert (
+            diarizer.diarize(_blocks(audio, 400)).turns
+            == diarizer.diarize([audio]).turns
+        )
 
 
 def test_diarize_prints_each_moment_once() -> None:

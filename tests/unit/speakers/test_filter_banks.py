@@ -39,7 +39,9 @@ def test_log_filter_banks_of_parts_equal_the_whole() -> None:
     np.testing.assert_array_equal(whole[20:], part)
 
 
-@pytest.mark.parametrize(("n_samples", "n_frames"), [(0, 0), (399, 0), (400, 1), (560, 2)])
+@pytest.mark.parametrize(
+    ("n_samples", "n_frames"), [(0, 0), (399, 0), (400, 1), (560, 2)]
+)
 def test_log_filter_banks_have_whole_frames_only(n_samples: int, n_frames: int) -> None:
     assert log_filter_banks(np.zeros(n_samples, np.float32)).shape == (n_frames, 80)
 

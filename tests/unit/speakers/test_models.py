@@ -55,7 +55,9 @@ def test_find_speaker_models_fetches_pinned_commits(
     monkeypatch.setattr(models, "fetch_file", fetch)
     monkeypatch.setattr(models, "sha256", lambda path: hashes[path.name])
     models.find_speaker_models()
-    assert asked == [(item.hub_id, item.file, item.revision) for item in (SEGMENTATION, EMBEDDING)]
+    assert asked == [
+        (item.hub_id, item.file, item.revision) for item in (SEGMENTATION, EMBEDDING)
+    ]
 
 
 def test_find_speaker_models_refuses_changed_file(
@@ -68,7 +70,9 @@ def test_find_speaker_models_refuses_changed_file(
         models.find_speaker_models()
 
 
-def test_find_speaker_models_offline_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_speaker_models_offline_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(HubError) as caught:
         models.find_speaker_models()

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.speakers.options import MAX_SPEAKERS, SpeakerCount, parse_speaker_count
+from whisper_hailo.speakers.options import (
+    MAX_SPEAKERS,
+    SpeakerCount,
+    parse_speaker_count,
+)
 
 
 @pytest.mark.parametrize(

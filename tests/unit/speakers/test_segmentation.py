@@ -42,7 +42,9 @@ def _blocks(n_samples: int, size: int) -> Iterator[FloatArray]:
         (WINDOW_SAMPLES + 3 * HOP_SAMPLES + 5, 5),
     ],
 )
-def test_cut_windows_covers_the_recording(n_samples: int, n_windows: int, size: int) -> None:
+def test_cut_windows_covers_the_recording(
+    n_samples: int, n_windows: int, size: int
+) -> None:
     windows = list(cut_windows(_blocks(n_samples, size)))
     starts = [int(window[0]) for window, _ in windows]
     assert starts == [index * HOP_SAMPLES for index in range(n_windows)]
@@ -69,7 +71,9 @@ def test_decode_powerset_names_voices() -> None:
 def test_decode_powerset_takes_log_probabilities_too() -> None:
     logits = np.random.default_rng(0).normal(size=(20, 7)).astype(np.float32)
     logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    np.testing.assert_array_equal(decode_powerset(logits).alone, decode_powerset(logs).alone)
+    np.testing.assert_array_equal(
+        decode_powerset(logits).alone, decode_powerset(logs).alone
+    )
 
 
 def _alone(*runs: tuple[int, int]) -> WindowActivity:
@@ -121,7 +125,9 @@ def _write_graph(path: Path, output_shape: tuple[int, ...]) -> Path:
         [helper.make_tensor_value_info("any", TensorProto.FLOAT, None)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
     onnx.save(model, path)
     return path
 

@@ -15,7 +15,9 @@ def said(text: str) -> list[Word]:
 
 
 def cues(text: str, width: int = 42, count: int = 2) -> list[list[str]]:
-    return [split_lines(group, width) for group in split_clauses(said(text), width, count)]
+    return [
+        split_lines(group, width) for group in split_clauses(said(text), width, count)
+    ]
 
 
 def test_what_fits_one_line_has_one() -> None:
@@ -56,7 +58,9 @@ def test_a_word_longer_than_a_line_has_one_of_its_own() -> None:
     assert cues("a Donaudampfschifffahrtsgesellschaft b", width=10) == [
         ["a", "Donaudampfschifffahrtsgesellschaft"], ["b"],
     ]  # fmt: skip
-    assert cues("a b Donaudampfschifffahrt", width=10) == [["a b", "Donaudampfschifffahrt"]]
+    assert cues("a b Donaudampfschifffahrt", width=10) == [
+        ["a b", "Donaudampfschifffahrt"]
+    ]
 
 
 def test_a_mark_ends_a_clause_inside_quotes_and_brackets_too() -> None:
@@ -70,7 +74,10 @@ def test_a_mark_ends_a_clause_inside_quotes_and_brackets_too() -> None:
 @pytest.mark.parametrize("mark", ["。", "！", "？", "、", "，", "；", "：", "…", "—"])  # noqa: RUF001
 def test_a_mark_of_any_script_ends_a_clause(mark: str) -> None:
     """Six of eight words fit; the cue ends behind the mark, which is later than half of them."""
-    words = [Word(at, at + 1.0, text, 1.0) for at, text in enumerate(["い"] * 3 + [f"ろ{mark}"])]
+    words = [
+        Word(at, at + 1.0, text, 1.0)
+        for at, text in enumerate(["い"] * 3 + [f"ろ{mark}"])
+    ]
     words += [Word(at, at + 1.0, "は", 1.0) for at in range(4, 8)]
     first, second = split_clauses(words, 7, 1)
     assert (len(first), len(second)) == (4, 4)
@@ -91,7 +98,11 @@ def test_clause_may_be_a_short_line_above_a_longest_one() -> None:
         ("aa, bb cc dd ee ff", 12, [4, 2]),  # and one is less
         ("aa bb, cc dd", 9, [2, 2]),  # three fit: two are the first half or more
         ("aa, bb cc dd", 9, [3, 1]),
-        ("aa bb. cc, dd ee ff", 13, [2, 4]),  # a sentence is more than a clause behind it
+        (
+            "aa bb. cc, dd ee ff",
+            13,
+            [2, 4],
+        ),  # a sentence is more than a clause behind it
         ("aa bb, cc. dd ee ff", 13, [3, 3]),
     ],
 )
@@ -101,7 +112,9 @@ def test_a_cue_that_ends_early_is_half_of_what_fits_or_more(
     assert [len(cue) for cue in split_clauses(said(text), width, 1)] == n_words
 
 
-texts = st.lists(st.text("abcdefgh,.", min_size=1, max_size=12), max_size=60).map(" ".join)
+texts = st.lists(st.text("abcdefgh,.", min_size=1, max_size=12), max_size=60).map(
+    " ".join
+)
 
 
 @given(texts, st.integers(12, 42), st.integers(1, 3))

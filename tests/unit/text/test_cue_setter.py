@@ -23,7 +23,14 @@ from whisper_hailo.text.break_points import (
     find_break_cost,
     split_units,
 )
-from whisper_hailo.text.cue_layout import CHINESE, JAPANESE, KOREAN, LATIN, CueLimits, find_limits
+from whisper_hailo.text.cue_layout import (
+    CHINESE,
+    JAPANESE,
+    KOREAN,
+    LATIN,
+    CueLimits,
+    find_limits,
+)
 from whisper_hailo.text.cue_setter import CueSetter
 from whisper_hailo.text.cue_times import GAP_S, time_cue
 from whisper_hailo.text.function_words import FUNCTION_WORDS
@@ -35,10 +42,12 @@ ENGLISH = (
     "written. It was Johannes Gutenberg who made the first of them with 42 lines on a page."
 )
 CHINESE_TEXT = (
-    "今天的天气非常好，我们一起去公园散步吧。他在2024年买了13064365845号的房子，价格是一百万元。"
+    "今天的天气非常好，我们一起去公园散步吧。"
+    "他在2024年买了13064365845号的房子，价格是一百万元。"
 )
 JAPANESE_TEXT = (
-    "今日はとても天気が良いので、公園へ散歩に行きましょう。明日は雨が降るかもしれません。"
+    "今日はとても天気が良いので、公園へ散歩に行きましょう。"
+    "明日は雨が降るかもしれません。"
 )
 THAI_TEXT = "วันนี้อากาศดีมากเราไปเดินเล่นที่สวนสาธารณะกันเถอะ พรุ่งนี้ฝนอาจจะตกหนักมากกว่าวันนี้"
 
@@ -119,7 +128,9 @@ def test_find_break_cost_ranks_places(left: str, right: str, cost: float) -> Non
         (THAI_TEXT, "th", 42),
     ],
 )
-def test_cues_fit_the_lines_of_their_script(text: str, language: str, width: int) -> None:
+def test_cues_fit_the_lines_of_their_script(
+    text: str, language: str, width: int
+) -> None:
     cues = set_cues(speak(text, language, word_s=0.3))
     limits = find_limits(text)
     assert limits.line_width == width
@@ -148,7 +159,9 @@ def test_numbers_without_spaces_are_whole() -> None:
 
 
 def test_phrases_of_budoux_are_whole() -> None:
-    japanese = [unit.text for unit in split_units(speak(JAPANESE_TEXT, "ja").words, "ja")]
+    japanese = [
+        unit.text for unit in split_units(speak(JAPANESE_TEXT, "ja").words, "ja")
+    ]
     assert "公園へ" in japanese
     thai = [unit.text for unit in split_units(speak(THAI_TEXT, "th").words, "th")]
     assert 1 < len(thai) < len(THAI_TEXT) / 2
@@ -164,7 +177,9 @@ def test_phrases_of_traditional_chinese_are_whole() -> None:
 
 
 def test_lower_line_is_longer_where_breaks_are_equal() -> None:
-    (cue,) = set_cues(speak("one two three four five six seven eight nine ten", word_s=0.35))
+    (cue,) = set_cues(
+        speak("one two three four five six seven eight nine ten", word_s=0.35)
+    )
     upper, lower = cue.text.split("\n")
     assert len(upper) <= len(lower)
 
@@ -194,7 +209,9 @@ def test_translation_from_chinese_is_set_as_english() -> None:
 
 
 def test_line_ends_within_words_are_spaces() -> None:
-    segment = Segment(0.0, 2.0, "a\n\nb", (), 0.0, 0.0, words=(Word(0.0, 2.0, " a\n\nb", 0.9),))
+    segment = Segment(
+        0.0, 2.0, "a\n\nb", (), 0.0, 0.0, words=(Word(0.0, 2.0, " a\n\nb", 0.9),)
+    )
     assert [cue.text for cue in set_cues(segment)] == ["a b"]
 
 
@@ -211,7 +228,9 @@ def test_time_cue_short_gap_is_closed() -> None:
 
 
 def test_time_cue_hurried_one_appears_early() -> None:
-    start_s, end_s = time_cue(2.0, 2.5, reading_s=1.5, previous_end_s=0.0, next_start_s=3.0)
+    start_s, end_s = time_cue(
+        2.0, 2.5, reading_s=1.5, previous_end_s=0.0, next_start_s=3.0
+    )
     assert (start_s, end_s) == (pytest.approx(1.7), pytest.approx(3.0 - GAP_S))
 
 
@@ -222,7 +241,8 @@ def test_time_cue_word_that_lasts_is_cut() -> None:
 def test_cue_is_one_speakers() -> None:
     """Speakers are numbers, names, or unknown."""
     said = [
-        speak("Yes indeed.", start_s=2.0 * n, speaker=who) for n, who in enumerate((0, "B", None))
+        speak("Yes indeed.", start_s=2.0 * n, speaker=who)
+        for n, who in enumerate((0, "B", None))
     ]
     cues = set_cues(*said)
     assert [(cue.text, cue.speaker) for cue in cues] == [
@@ -260,9 +280,12 @@ def test_long_pause_sets_what_was_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "most_s"), [(ENGLISH, 90.0), (ENGLISH.replace(".", "").replace(",", ""), 130.0)]
+    ("text", "most_s"),
+    [(ENGLISH, 90.0), (ENGLISH.replace(".", "").replace(",", ""), 130.0)],
 )
-def test_speech_without_pause_waits_for_a_minute_or_two(text: str, most_s: float) -> None:
+def test_speech_without_pause_waits_for_a_minute_or_two(
+    text: str, most_s: float
+) -> None:
     """Finished sentences are set after a minute, text without sentences after two."""
     setter = CueSetter()
     shown_s = 0.0
@@ -314,5 +337,8 @@ def test_random_words_are_all_shown_and_never_overlap(
 def test_streaming_gives_the_cues_of_the_whole(n_words: int, n_repeats: int) -> None:
     words = speak(" ".join([ENGLISH] * n_repeats)).words
     whole = Segment(0.0, 1.0, "x", (), 0.0, 0.0, words=words, language="en")
-    parts = [replace(whole, words=words[i : i + n_words]) for i in range(0, len(words), n_words)]
+    parts = [
+        replace(whole, words=words[i : i + n_words])
+        for i in range(0, len(words), n_words)
+    ]
     assert set_cues(*parts) == set_cues(whole)

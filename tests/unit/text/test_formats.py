@@ -22,11 +22,14 @@ def test_render_txt_has_a_line_per_segment() -> None:
 def test_text_writer_timed_prefixes_times() -> None:
     segment = Segment(59.9, 3661.25, "So long.", (), 0.0, 0.0)
     texts = [
-        "".join(TextWriter("txt", Layout(), timed=timed).write(segment)) for timed in (False, True)
+        "".join(TextWriter("txt", Layout(), timed=timed).write(segment))
+        for timed in (False, True)
     ]
     assert texts == ["So long.\n", "[00:59.900 --> 01:01:01.250]  So long.\n"]
     writer = TextWriter("txt", Layout(), timed=True)
-    timed = "".join(part for segment in transcript().segments for part in writer.write(segment))
+    timed = "".join(
+        part for segment in transcript().segments for part in writer.write(segment)
+    )
     assert timed.splitlines()[0] == "[00:00.000 --> 00:09.000]  Grüße."
 
 

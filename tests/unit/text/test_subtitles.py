@@ -42,7 +42,9 @@ def spoken(*texts: str) -> Transcript:
         for word in text.split():
             words.append(Word(at, at + 0.4, " " + word, 0.9))
             at += 0.5
-        segments.append(Segment(words[0].start_s, at, text, (), -0.1, 0.0, words=tuple(words)))
+        segments.append(
+            Segment(words[0].start_s, at, text, (), -0.1, 0.0, words=tuple(words))
+        )
     return replace(transcript(), segments=tuple(segments))
 
 
@@ -102,7 +104,9 @@ def test_hours_and_arrows_in_the_text() -> None:
     segment = Segment(3 * 3600 + 61.0015, 4 * 3600.0, "a --> b\tc", (), -0.1, 0.0)
     long = replace(transcript(), segments=(segment,))
     assert "03:01:01,002 --> 04:00:00,000\na -> b c" in render(long, "srt", BY_SEGMENT)
-    assert "03:01:01.002 --> 04:00:00.000\na -&gt; b c" in render(long, "vtt", BY_SEGMENT)
+    assert "03:01:01.002 --> 04:00:00.000\na -&gt; b c" in render(
+        long, "vtt", BY_SEGMENT
+    )
     assert render(long, "tsv").splitlines()[1] == "10861002\t14400000\ta --> b c"
 
 
@@ -118,26 +122,43 @@ def test_speakers_are_named_everywhere() -> None:
 
 
 def test_text_has_a_line_per_segment_where_the_model_wrote_times() -> None:
-    timed = replace(transcript(), settings=replace(transcript().settings, timestamps=True))
+    timed = replace(
+        transcript(), settings=replace(transcript().settings, timestamps=True)
+    )
     assert render(timed, "txt") == "Grüße.\nAll the rest.\n"
 
 
 def test_lines_and_cues_are_as_long_as_asked_for() -> None:
     shown = spoken("one two three four five six", "seven eight")
     narrow = cues(shown.segments, Layout(max_line_width=9))
-    assert [cue.text for cue in narrow] == ["one two\nthree\nfour five\nsix", "seven\neight"]
+    assert [cue.text for cue in narrow] == [
+        "one two\nthree\nfour five\nsix",
+        "seven\neight",
+    ]
     paired = cues(shown.segments, Layout(max_line_width=9, max_line_count=2))
-    assert [cue.text for cue in paired] == ["one two\nthree", "four five\nsix seven", "eight"]
+    assert [cue.text for cue in paired] == [
+        "one two\nthree",
+        "four five\nsix seven",
+        "eight",
+    ]
     by_words = cues(shown.segments, Layout(max_words_per_line=4))
-    assert [cue.text for cue in by_words] == ["one two three four", "five six", "seven eight"]
+    assert [cue.text for cue in by_words] == [
+        "one two three four",
+        "five six",
+        "seven eight",
+    ]
     in_lines = cues(shown.segments, Layout(max_words_per_line=4, max_line_width=80))
-    assert [cue.text for cue in in_lines] == ["one two three four\nfive six", "seven eight"]
+    assert [cue.text for cue in in_lines] == [
+        "one two three four\nfive six",
+        "seven eight",
+    ]
     assert (paired[1].start_s, paired[1].end_s) == (1.5, 3.4)
 
 
 def test_segments_without_word_times_break_as_well() -> None:
     plain = replace(
-        transcript(), segments=(Segment(0.0, 10.0, "aaaa bbbb cccc dddd", (), -0.1, 0.0),)
+        transcript(),
+        segments=(Segment(0.0, 10.0, "aaaa bbbb cccc dddd", (), -0.1, 0.0),),
     )
     first, second = cues(plain.segments, Layout(max_line_width=9, max_line_count=1))
     assert (first.text, second.text) == ("aaaa bbbb", "cccc dddd")
@@ -149,7 +170,11 @@ def test_highlighting_underlines_each_word_in_its_time() -> None:
         (c.start_s, c.end_s, c.text)
         for c in cues(spoken("a b").segments, Layout(highlight_words=True))
     ]
-    assert marked == [(0.0, 0.4, "<u>a</u> b"), (0.4, 0.5, "a b"), (0.5, 0.9, "a <u>b</u>")]
+    assert marked == [
+        (0.0, 0.4, "<u>a</u> b"),
+        (0.4, 0.5, "a b"),
+        (0.5, 0.9, "a <u>b</u>"),
+    ]
 
 
 @given(
@@ -161,7 +186,10 @@ def test_no_word_is_lost_and_no_line_too_long(
     words: list[str], width: int, count: int | None
 ) -> None:
     shown = list(
-        cues(spoken(" ".join(words)).segments, Layout(max_line_width=width, max_line_count=count))
+        cues(
+            spoken(" ".join(words)).segments,
+            Layout(max_line_width=width, max_line_count=count),
+        )
     )
     assert " ".join(cue.text for cue in shown).split() == words
     for cue in shown:
@@ -178,12 +206,16 @@ def test_vtt_text_and_voice_are_escaped() -> None:
     marked = Segment(0.0, 2.0, text, (), -0.1, 0.0, speaker="A&B <x>")
     shown = replace(transcript(), segments=(marked,))
     for layout in (Layout(), BY_SEGMENT):
-        assert "<v A&amp;B &lt;x&gt;>a &lt;b&gt; &amp; c\n" in render(shown, "vtt", layout)
+        assert "<v A&amp;B &lt;x&gt;>a &lt;b&gt; &amp; c\n" in render(
+            shown, "vtt", layout
+        )
         assert "A&B <x>: a <b> & c\n" in render(shown, "srt", layout)
     assert "<u>a</u> &lt;b&gt;" in render(shown, "vtt", Layout(highlight_words=True))
 
 
-@pytest.mark.parametrize("name", ["max_line_width", "max_line_count", "max_words_per_line"])
+@pytest.mark.parametrize(
+    "name", ["max_line_width", "max_line_count", "max_words_per_line"]
+)
 def test_layouts_of_nothing_are_refused(name: str) -> None:
     option = re.escape("--" + name.replace("_", "-"))
     with pytest.raises(OptionError, match=option):
@@ -195,31 +227,46 @@ def test_a_line_count_needs_a_width() -> None:
         Layout(max_line_count=2)
 
 
-def at_times(*said: tuple[str, float, float], speakers: tuple[int | None, ...] = ()) -> Transcript:
+def at_times(
+    *said: tuple[str, float, float], speakers: tuple[int | None, ...] = ()
+) -> Transcript:
     """A segment per word with these times, each of a speaker."""
     segments = tuple(
-        Segment(start, end, text, (), -0.1, 0.0, words=(Word(start, end, f" {text}", 0.9),))
+        Segment(
+            start, end, text, (), -0.1, 0.0, words=(Word(start, end, f" {text}", 0.9),)
+        )
         for text, start, end in said
     )
     named = speakers or (None,) * len(said)
     return replace(
         transcript(),
-        segments=tuple(replace(s, speaker=of) for s, of in zip(segments, named, strict=True)),
+        segments=tuple(
+            replace(s, speaker=of) for s, of in zip(segments, named, strict=True)
+        ),
     )
 
 
 def shown(found: Transcript, **layout: int | bool) -> list[tuple[float, float, str]]:
-    return [(cue.start_s, cue.end_s, cue.text) for cue in cues(found.segments, Layout(**layout))]  # type: ignore[arg-type]
+    return [
+        (cue.start_s, cue.end_s, cue.text)
+        for cue in cues(found.segments, Layout(**layout))
+    ]  # type: ignore[arg-type]
 
 
 def test_line_is_full_when_next_word_with_its_blank_is_too_long() -> None:
     """`one two` are 7 characters, `two six` on a line of their own as well."""
     words = spoken("one two six ten")
     assert [text for *_, text in shown(words, max_line_width=7)] == ["one two\nsix ten"]
-    assert [text for *_, text in shown(words, max_line_width=6)] == ["one\ntwo\nsix\nten"]
+    assert [text for *_, text in shown(words, max_line_width=6)] == [
+        "one\ntwo\nsix\nten"
+    ]
     assert [text for *_, text in shown(words, max_line_width=8)] == ["one two\nsix ten"]
-    assert [text for *_, text in shown(words, max_line_width=11)] == ["one two six\nten"]
-    assert [text for *_, text in shown(words, max_line_width=1)] == ["one\ntwo\nsix\nten"]
+    assert [text for *_, text in shown(words, max_line_width=11)] == [
+        "one two six\nten"
+    ]
+    assert [text for *_, text in shown(words, max_line_width=1)] == [
+        "one\ntwo\nsix\nten"
+    ]
 
 
 def test_words_of_a_line_are_counted_anew_on_each() -> None:
@@ -251,7 +298,9 @@ def test_cues_reach_over_segments_only_with_a_width_and_a_count() -> None:
 
 
 def test_a_cue_is_one_speaker_s() -> None:
-    three = at_times(("a", 0.0, 1.0), ("b", 1.0, 2.0), ("c", 2.0, 3.0), speakers=(0, 0, 1))
+    three = at_times(
+        ("a", 0.0, 1.0), ("b", 1.0, 2.0), ("c", 2.0, 3.0), speakers=(0, 0, 1)
+    )
     found = cues(three.segments, Layout(max_line_width=40, max_line_count=2))
     assert [(cue.text, cue.speaker) for cue in found] == [("a b", 0), ("c", 1)]
     assert [cue.speaker for cue in cues(three.segments, Layout())] == [0, 0, 1]
@@ -277,7 +326,9 @@ def test_highlighted_words_that_touch_leave_no_gap() -> None:
     two = spoken("a b")
     (segment,) = two.segments
     touching = (Word(0.0, 0.5, " a", 0.9), Word(0.5, 0.9, " b", 0.9))
-    found = shown(replace(two, segments=(replace(segment, words=touching),)), highlight_words=True)
+    found = shown(
+        replace(two, segments=(replace(segment, words=touching),)), highlight_words=True
+    )
     assert found == [(0.0, 0.5, "<u>a</u> b"), (0.5, 0.9, "a <u>b</u>")]
 
 

@@ -51,14 +51,18 @@ def test_control_tokens_and_ids_beyond_have_no_text() -> None:
     assert OURS.decode((SPECIAL.sot, *hello, SPECIAL.eot, 60_000)) == " hello"
 
 
-def test_the_library_is_loaded_for_encoding_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_library_is_loaded_for_encoding_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     loads: list[str] = []
 
     def from_file(path: str) -> Library:
         loads.append(path)
         return LIBRARY
 
-    monkeypatch.setattr("tokenizers.Tokenizer", type("Seen", (), {"from_file": from_file}))
+    monkeypatch.setattr(
+        "tokenizers.Tokenizer", type("Seen", (), {"from_file": from_file})
+    )
     fresh = Tokenizer.load(FILE, SPECIAL)
     fresh.decode((1, 2, 3))
     assert loads == []
@@ -84,14 +88,20 @@ def _small(**changes: Any) -> dict[str, Any]:
     return whole | changes
 
 
-def _written(tmp_path: Path, content: dict[str, Any], indent: int | None = None) -> Path:
+def _written(
+    tmp_path: Path, content: dict[str, Any], indent: int | None = None
+) -> Path:
     path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(content, indent=indent, ensure_ascii=False), encoding="utf-8")
+    path.write_text(
+        json.dumps(content, indent=indent, ensure_ascii=False), encoding="utf-8"
+    )
     return path
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_letters_that_are_no_bytes_stand_for_themselves(tmp_path: Path, indent: int | None) -> None:
+def test_letters_that_are_no_bytes_stand_for_themselves(
+    tmp_path: Path, indent: int | None
+) -> None:
     path = _written(tmp_path, _small(), indent)
     vocabulary = QuickBackend.read(path)
     assert vocabulary is not None
@@ -99,7 +109,9 @@ def test_letters_that_are_no_bytes_stand_for_themselves(tmp_path: Path, indent: 
     assert vocabulary.added == {"<|endoftext|>": 3}
 
 
-def test_half_a_character_that_json_can_spell_is_a_question_mark(tmp_path: Path) -> None:
+def test_half_a_character_that_json_can_spell_is_a_question_mark(
+    tmp_path: Path,
+) -> None:
     model = {"type": "BPE", "vocab": {"a": 0, "\ud800": 1}, "merges": []}
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(_small(model=model)), encoding="utf-8")
@@ -123,7 +135,9 @@ def test_half_a_character_that_json_can_spell_is_a_question_mark(tmp_path: Path)
         {"added_tokens": None},
     ],
 )
-def test_other_layouts_are_left_to_the_library(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_other_layouts_are_left_to_the_library(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
     assert QuickBackend.read(_written(tmp_path, _small(**changes))) is None
 
 
@@ -172,7 +186,11 @@ def test_text_is_encoded_without_control_tokens_of_a_file(
 
 def test_a_control_token_in_the_vocabulary_has_no_text_either(tmp_path: Path) -> None:
     """As `<|endoftext|>` of the models that hear English only."""
-    model = {"type": "BPE", "vocab": {"a": 0, "Ġb": 1, "<|endoftext|>": 2}, "merges": []}
+    model = {
+        "type": "BPE",
+        "vocab": {"a": 0, "Ġb": 1, "<|endoftext|>": 2},
+        "merges": [],
+    }
     path = _written(tmp_path, _small(model=model, added_tokens=[]))
     loaded = Tokenizer.load(path, replace(SPECIAL, sot=3, eot=2))
     assert isinstance(loaded.backend, QuickBackend)
@@ -216,14 +234,21 @@ def test_an_english_model_s_prefix_is_its_start() -> None:
         ("en", "summarise", "'summarise'"),
     ],
 )
-def test_what_a_model_does_not_know_is_told(language: str, task: str, message: str) -> None:
+def test_what_a_model_does_not_know_is_told(
+    language: str, task: str, message: str
+) -> None:
     with pytest.raises(OptionError, match=message):
         prefix(language, task)
 
 
 @pytest.mark.parametrize(
     ("n_languages", "known"),
-    [(2, ": l0, l1$"), (10, ": l0, .*l9$"), (11, " 11, by name or code, .*$"), (99, " 99, by .*$")],
+    [
+        (2, ": l0, l1$"),
+        (10, ": l0, .*l9$"),
+        (11, " 11, by name or code, .*$"),
+        (99, " 99, by .*$"),
+    ],
 )
 def test_many_languages_are_not_listed(n_languages: int, known: str) -> None:
     many = {f"l{index}": 100 + index for index in range(n_languages)}

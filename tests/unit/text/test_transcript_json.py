@@ -26,7 +26,12 @@ def test_as_json_extends_verbose_json() -> None:
     assert verbose == json.loads(json.dumps(as_json(transcript())))
     assert list(verbose)[:5] == ["task", "language", "duration", "text", "segments"]
     first, second = verbose["segments"]
-    assert (first["id"], first["seek"], first["start"], first["end"]) == (0, 0, 0.0, 9.0)
+    assert (first["id"], first["seek"], first["start"], first["end"]) == (
+        0,
+        0,
+        0.0,
+        9.0,
+    )
     assert (second["id"], second["seek"], second["tokens"]) == (1, 850, [3])
     assert second["runaway"]
     assert (verbose["version"], verbose["audio"]) == (1, "a.wav")
@@ -36,7 +41,9 @@ def test_as_json_extends_verbose_json() -> None:
 @pytest.mark.parametrize(
     ("language", "blank"),
     [(code, " ") for code in ("en", "ko")]
-    + [(code, "") for code in ("zh", "ja", "th", "lo", "my", "yue")],  # as OpenAI Whisper has it
+    + [
+        (code, "") for code in ("zh", "ja", "th", "lo", "my", "yue")
+    ],  # as OpenAI Whisper has it
 )
 def test_as_json_joined_segments_are_the_text(language: str, blank: str) -> None:
     verbose = as_json(replace(transcript(), language=language))
@@ -78,17 +85,26 @@ def test_as_json_matches_schema() -> None:
     probs = {"de": 0.75, "en": 0.25}
     whole = as_json(replace(transcript(), segments=(SAID,), language_probs=probs))
     timed = whole | timings_json(transcript())
-    for instance in (whole, timed, as_json(transcript()), failure_json("a.wav", "it is empty", 3)):
+    for instance in (
+        whole,
+        timed,
+        as_json(transcript()),
+        failure_json("a.wav", "it is empty", 3),
+    ):
         assert not list(valid.iter_errors(json.loads(json.dumps(instance))))
     for path in ("text", "version", "settings"):
-        assert not valid.is_valid({key: value for key, value in whole.items() if key != path})
+        assert not valid.is_valid(
+            {key: value for key, value in whole.items() if key != path}
+        )
     assert not valid.is_valid(whole | {"more": 1})
 
 
 def test_json_schema_has_all_settings_and_timings() -> None:
     """A field that is added to the settings or timings is added to the schema, too."""
     known = json_schema()["$defs"]["transcript"]["properties"]
-    assert set(known["settings"]["properties"]) == {one.name for one in fields(Settings)}
+    assert set(known["settings"]["properties"]) == {
+        one.name for one in fields(Settings)
+    }
     assert set(known["timings_ms"]["properties"]) == {
         one.name.removesuffix("_ms") for one in fields(Timings)
     }

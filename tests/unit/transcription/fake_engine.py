@@ -22,7 +22,12 @@ from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.schedule import Schedule, transcribe_in_order
 from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import (
+    Context,
+    Encoded,
+    WindowRequest,
+    WindowResult,
+)
 
 PLAN = WindowPlan(window_s=2.0, margin_s=1.0)
 WAIT_S = 10
@@ -66,13 +71,17 @@ class Interpreter:
         yield from ()
         return self.transcribe(encoded, requests)
 
-    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+    def transcribe(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> list[WindowResult]:
         audio_features = encoded.features
         assert audio_features is not None
         assert len(audio_features) == len(requests)
         self.heard += audio_features[:, 0, 0].tolist()
         while self.waits and self.n_begun < min(len(self.heard) + 1, self.n_windows):
-            assert self.encoder.ready.acquire(timeout=WAIT_S), "nothing was encoded ahead"
+            assert self.encoder.ready.acquire(timeout=WAIT_S), (
+                "nothing was encoded ahead"
+            )
             self.n_begun += 1
         self.n_encoded.append(len(self.encoder.threads))
         with encoded.clock.stage("decode"):
@@ -90,7 +99,9 @@ def _result(window: Window) -> WindowResult:
 def noise(seconds: int, seed: int = 0) -> FloatArray:
     """Every second louder than the one before."""
     noise = np.random.default_rng(seed).standard_normal(16_000 * seconds)
-    return (noise * np.repeat(np.arange(1, seconds + 1), 16_000) / 100).astype(np.float32)
+    return (noise * np.repeat(np.arange(1, seconds + 1), 16_000) / 100).astype(
+        np.float32
+    )
 
 
 def run(
@@ -107,12 +118,17 @@ def run(
     recordings = (recording_of(source, strategy) for source in sources)
     return transcribe_in_order(
         recordings,
-        lambda source: Schedule(source, stages, batch_size, progress, encode_ahead=ahead),
+        lambda source: Schedule(
+            source, stages, batch_size, progress, encode_ahead=ahead
+        ),
     )
 
 
 def recording_of(
-    source: Any, strategy: str = "consecutive", priority: int = 0, kind: type = Recording
+    source: Any,
+    strategy: str = "consecutive",
+    priority: int = 0,
+    kind: type = Recording,
 ) -> Any:
     long = LongOptions(strategy=strategy, skip_silence=False)
     return kind(source, Context("en"), PLAN, DecodingOptions(), long, priority=priority)
@@ -126,7 +142,11 @@ def texts(outcomes: Iterator[Recording]) -> list[list[str]]:
 
 
 def encoding_threads() -> set[str]:
-    return {thread.name for thread in threading.enumerate() if thread.name.startswith("encode")}
+    return {
+        thread.name
+        for thread in threading.enumerate()
+        if thread.name.startswith("encode")
+    }
 
 
 @dataclass
@@ -159,7 +179,9 @@ class ChipRun:
 class Growing:
     """Recordings that come when so many windows are transcribed; a live one does not wait."""
 
-    def __init__(self, engine: Interpreter, coming: list[tuple[int, Recording]]) -> None:
+    def __init__(
+        self, engine: Interpreter, coming: list[tuple[int, Recording]]
+    ) -> None:
         self._engine = engine
         self._coming = coming
 

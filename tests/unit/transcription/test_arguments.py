@@ -49,7 +49,9 @@ class AskedModel:
     engine: EngineOptions
     threads: int
 
-    def __init__(self, convert: Any, engine: Any, threads: int, names: dict[str, Any]) -> None:
+    def __init__(
+        self, convert: Any, engine: Any, threads: int, names: dict[str, Any]
+    ) -> None:
         made = merge_model_kwargs(convert, engine, threads, names)
         self.convert, self.engine, self.threads = made
 
@@ -59,7 +61,9 @@ def test_typed_arguments_match_the_accepted_keywords() -> None:
     engine = {*keyword_names(EngineOptions)} | {"quantize", "encoder_quantize", "half"}
     theirs = {"compute_type", "device", "cpu_threads"}
     assert {*get_type_hints(ModelKwargs)} == engine | theirs
-    decoding = {*keyword_names(DecodingOptions)} | {*keyword_names(LongOptions)} - {"long"}
+    decoding = {*keyword_names(DecodingOptions)} | {*keyword_names(LongOptions)} - {
+        "long"
+    }
     theirs = {"vad_filter", "without_timestamps", "temperature", "log_progress"}
     ours = {"long", "batch_size", "sample_rate"}
     speakers = {*keyword_names(SpeakerOptions)}
@@ -104,7 +108,9 @@ def test_decoding_keywords_set_options_by_every_name(
         ({"vad_threshold": 0.4}, "vad_threshold", 0.4),
     ],
 )
-def test_long_keywords_set_options(names: dict[str, Any], path: str, expected: object) -> None:
+def test_long_keywords_set_options(
+    names: dict[str, Any], path: str, expected: object
+) -> None:
     assert attrgetter(path)(Asked(DecodingOptions(), None, names).long) == expected
 
 
@@ -137,17 +143,26 @@ def test_without_timestamps_inverts_timestamps(before: bool) -> None:
 def test_compute_type_and_device_are_translated(
     names: dict[str, Any], quantize: str, backend: str
 ) -> None:
-    model = AskedModel(ConvertOptions("int4"), EngineOptions(encoder_backend="hailo"), 0, names)
+    model = AskedModel(
+        ConvertOptions("int4"), EngineOptions(encoder_backend="hailo"), 0, names
+    )
     assert (model.convert.quantize, model.engine.encoder_backend) == (quantize, backend)
 
 
 def test_keywords_of_faster_whisper_are_translated() -> None:
     assert Asked(DecodingOptions(), None, {"vad_filter": True}).long.strategy == "vad"
     assert Asked(DecodingOptions(), None, {"vad_filter": False}).long.strategy == "auto"
-    assert Asked(DecodingOptions(), None, {"without_timestamps": False}).options.timestamps
+    assert Asked(
+        DecodingOptions(), None, {"without_timestamps": False}
+    ).options.timestamps
     names = {"without_timestamps": False, "timestamps": False}
-    assert not Asked(DecodingOptions(), None, names).options.timestamps, "ours goes before it"
-    assert Asked(DecodingOptions("de"), None, {"language": None}).options.language == "auto"
+    assert not Asked(DecodingOptions(), None, names).options.timestamps, (
+        "ours goes before it"
+    )
+    assert (
+        Asked(DecodingOptions("de"), None, {"language": None}).options.language
+        == "auto"
+    )
     names = {"device": "cpu", "compute_type": "float32", "cpu_threads": 3}
     model = AskedModel(ConvertOptions(), EngineOptions(), 0, names)
     assert model.threads == 3
@@ -199,7 +214,12 @@ def test_model_keywords_set_options() -> None:
         ConvertOptions(),
         EngineOptions(),
         2,
-        {"quantize": "none", "encoder_backend": "onnx", "decoder": "x.onnx", "share": True},
+        {
+            "quantize": "none",
+            "encoder_backend": "onnx",
+            "decoder": "x.onnx",
+            "share": True,
+        },
     )
     assert asked.convert == ConvertOptions("none")
     assert asked.engine.encoder_backend == "onnx"
@@ -236,7 +256,9 @@ def test_log_progress_logs_seconds(caplog: pytest.LogCaptureFixture) -> None:
         ({"threads": 1000}, "threads is 1000"),
     ],
 )
-def test_from_model_refuses_wrong_keywords_first(names: dict[str, Any], said: str) -> None:
+def test_from_model_refuses_wrong_keywords_first(
+    names: dict[str, Any], said: str
+) -> None:
     with pytest.raises(OptionError, match=said):
         Transcriber.from_model("no-such-model", **names)
 

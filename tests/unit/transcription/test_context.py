@@ -20,7 +20,12 @@ from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.schedule import RecordingList, Schedule
 from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import (
+    Context,
+    Encoded,
+    WindowRequest,
+    WindowResult,
+)
 
 PLAN = WindowPlan(window_s=2.0, margin_s=1.0)
 INITIAL = (900, 901)
@@ -45,7 +50,9 @@ class Interpreter:
         yield from ()
         return self.transcribe(encoded, requests)
 
-    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+    def transcribe(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> list[WindowResult]:
         del encoded
         (request,) = requests
         window, context = request.window, request.context
@@ -53,13 +60,21 @@ class Interpreter:
         self.shown.append(context.previous)
         middle_s = (window.start_s + window.end_s) / 2
         word = Word(middle_s - 0.05, middle_s + 0.05, f" {index}", 0.9, (index,))
-        said = Segment(window.start_s, window.end_s, f"{index}", (index,), 0.0, 0.0, words=(word,))
+        said = Segment(
+            window.start_s, window.end_s, f"{index}", (index,), 0.0, 0.0, words=(word,)
+        )
         decoded = Decoded(
-            (index,), 0.0, 0.0, runaway=False, temperature=0.8 if index == self.hot else 0.0
+            (index,),
+            0.0,
+            0.0,
+            runaway=False,
+            temperature=0.8 if index == self.hot else 0.0,
         )
         silent = index == self.silent
         segments = () if silent else (said,)
-        return [WindowResult(window, decoded, segments, window.content_s, silent=silent)]
+        return [
+            WindowResult(window, decoded, segments, window.content_s, silent=silent)
+        ]
 
 
 def shown_to(interpreter: Interpreter, strategy: str) -> list[tuple[int, ...]]:
@@ -87,7 +102,13 @@ def test_hot_text_resets_the_previous_text(strategy: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["seek", "overlap", "consecutive"])
 def test_silent_window_keeps_the_previous_text(strategy: str) -> None:
-    expected = [INITIAL, (*INITIAL, 0), (*INITIAL, 0), (*INITIAL, 0, 2), (*INITIAL, 0, 2, 3)]
+    expected = [
+        INITIAL,
+        (*INITIAL, 0),
+        (*INITIAL, 0),
+        (*INITIAL, 0, 2),
+        (*INITIAL, 0, 2, 3),
+    ]
     assert shown_to(Interpreter(silent=1), strategy) == expected
 
 
@@ -100,12 +121,16 @@ def test_initial_prompt_in_a_batch_is_the_first_window_s(
     prompts: list[tuple[int, ...]] = []
     run = DecodingLoop.decode_tokens
 
-    def noting(self: DecodingLoop, state: Any, tasks: Sequence[DecodingTask], *rest: Any) -> Any:
+    def noting(
+        self: DecodingLoop, state: Any, tasks: Sequence[DecodingTask], *rest: Any
+    ) -> Any:
         prompts.extend(task.prompt for task in tasks)
         return run(self, state, tasks, *rest)
 
     monkeypatch.setattr(DecodingLoop, "decode_tokens", noting)
-    noise = 0.1 * np.random.default_rng(0).standard_normal(16_000 * 14).astype(np.float32)
+    noise = 0.1 * np.random.default_rng(0).standard_normal(16_000 * 14).astype(
+        np.float32
+    )
     options = DecodingOptions(
         search=SearchOptions(temperatures=(0.0,)),
         prompts=PromptOptions(initial_prompt="Vienna", prefix="Dear"),
@@ -138,14 +163,18 @@ def test_detect_averages_windows_until_one_is_sure() -> None:
     assert (context.language, context.likeliest_language) == ("auto", "en")
     assert context.detect({"en": 0.1, "de": 0.45, "fr": 0.45}) == "de", "of the mean"
     assert context.language == "auto"
-    assert context.language_probs == pytest.approx({"de": 0.375, "fr": 0.33, "en": 0.295})
+    assert context.language_probs == pytest.approx(
+        {"de": 0.375, "fr": 0.33, "en": 0.295}
+    )
     assert context.detect({"en": 0.46, "de": 0.4, "fr": 0.14}) == "de"
     assert context.language_probs == pytest.approx(
         {"de": 1.15 / 3, "en": 1.05 / 3, "fr": 0.8 / 3}
     ), "each of three windows counts alike"
     assert context.detect({"en": 0.8, "de": 0.1, "fr": 0.1}) == "en"
     assert context.language == "en"
-    assert context.language_probs == {"en": 0.8, "de": 0.1, "fr": 0.1}, "of the sure one alone"
+    assert context.language_probs == {"en": 0.8, "de": 0.1, "fr": 0.1}, (
+        "of the sure one alone"
+    )
 
 
 def test_language_of_leading_silence_is_forgotten() -> None:
@@ -181,7 +210,10 @@ def test_context_of_new_recording_is_empty() -> None:
 def test_last_speech_is_the_end_of_final_segments() -> None:
     context = Context("en")
     words = tuple(Word(at, at + 0.5, " w", 0.9, (int(at),)) for at in (1.0, 2.0, 3.0))
-    parts = [Segment(1.0, 3.5, "w", (), 0.0, 0.0, words=own) for own in (words[:1], words[1:])]
+    parts = [
+        Segment(1.0, 3.5, "w", (), 0.0, 0.0, words=own)
+        for own in (words[:1], words[1:])
+    ]
     result = WindowResult(
         Window(np.zeros(16, np.float32), 0.0),
         Decoded((), 0.0, 0.0, runaway=False),
@@ -194,10 +226,14 @@ def test_last_speech_is_the_end_of_final_segments() -> None:
     assert context.last_speech_s == 3.5
 
 
-def hears(context: Context, *ids: int, pending: Sequence[int] = (), **decoded: Any) -> None:
+def hears(
+    context: Context, *ids: int, pending: Sequence[int] = (), **decoded: Any
+) -> None:
     """A window whose final segments have these ids, one each."""
     silent = decoded.pop("silent", False)
-    said, held = ([Segment(0.0, 1.0, "w", (i,), 0.0, 0.0) for i in of] for of in (ids, pending))
+    said, held = (
+        [Segment(0.0, 1.0, "w", (i,), 0.0, 0.0) for i in of] for of in (ids, pending)
+    )
     result = WindowResult(
         Window(np.zeros(16, np.float32), 0.0),
         Decoded(ids, 0.0, 0.0, runaway=False, **decoded),
@@ -213,7 +249,9 @@ def test_remember_appends_final_text() -> None:
     hears(context, 1, 2, 3, 4, pending=(5, 6, 7))
     assert context.previous == (9, 1, 2, 3, 4, 5, 6, 7)
     hears(context, 8)
-    assert context.previous == (9, 1, 2, 3, 4, 8), "what was pending was heard otherwise"
+    assert context.previous == (9, 1, 2, 3, 4, 8), (
+        "what was pending was heard otherwise"
+    )
 
 
 def test_remember_shows_pending_text_until_final() -> None:
@@ -306,7 +344,15 @@ def test_last_word_end_falls_back_to_the_last_time(
     with_words: tuple[bool, ...], end_s: float | None, expected: float | None
 ) -> None:
     segments = tuple(
-        Segment(at, at + 1, "w", (), 0.0, 0.0, words=(Word(at, at + 0.4, " w", 0.9),) * spoken)
+        Segment(
+            at,
+            at + 1,
+            "w",
+            (),
+            0.0,
+            0.0,
+            words=(Word(at, at + 0.4, " w", 0.9),) * spoken,
+        )
         for at, spoken in enumerate(with_words, start=1)
     )
     decoded = Decoded((), 0.0, 0.0, runaway=False)

@@ -29,7 +29,12 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.partials import PartialBuffer
-from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import (
+    Context,
+    Encoded,
+    WindowRequest,
+    WindowResult,
+)
 
 EOT = TOY_TOKENS.eot
 ENGLISH, GERMAN = TOY_TOKENS.languages["en"], TOY_TOKENS.languages["de"]
@@ -84,14 +89,18 @@ class Rows:
         self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any
     ) -> tuple[StepOutput, State]:
         self.fed.append(tokens.tolist())
-        logits = np.full((len(state.audio), len(positions), TOY.n_vocab), -9.0, np.float32)
+        logits = np.full(
+            (len(state.audio), len(positions), TOY.n_vocab), -9.0, np.float32
+        )
         for row, number in enumerate(state.audio):
             logits[row, :, GERMAN if number % 2 else ENGLISH] = -1.0
             done = state.n_fed >= self.n_tokens
             logits[row, -1:, EOT if done else number] = 9.0
         sums = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
         alignment = self._eyes(tokens, state) if named.get("alignment") else None
-        return StepOutput(logits, sums, alignment), replace(state, n_fed=state.n_fed + 1)
+        return StepOutput(logits, sums, alignment), replace(
+            state, n_fed=state.n_fed + 1
+        )
 
     def rewind(self, state: State, n_tokens: int) -> State:
         """Without a draft nothing is forgotten."""
@@ -103,7 +112,9 @@ class Rows:
 
         The decoder looks for a word when it chooses it, so behind the prefix's last token.
         """
-        eyes = np.full((len(state.audio), 1, tokens.shape[1], N_POSITIONS), 1e-6, np.float32)
+        eyes = np.full(
+            (len(state.audio), 1, tokens.shape[1], N_POSITIONS), 1e-6, np.float32
+        )
         for row, number in enumerate(state.audio):
             seam = 10 + 5 * number
             edges = {3: (0, seam), 4: (seam, seam + 10), 5: (seam + 10, N_POSITIONS)}
@@ -125,7 +136,9 @@ def transcribe(
     features = np.array(numbers, np.float32).reshape(-1, 1, 1)
     asked = windows or [window(number) for number in numbers]
     requests = list(map(WindowRequest, asked, own))
-    return run_steps(engine.decode_windows(Encoded(features, StageClock()), requests)), own
+    return run_steps(
+        engine.decode_windows(Encoded(features, StageClock()), requests)
+    ), own
 
 
 def test_batch_gives_each_window_its_text() -> None:
@@ -151,9 +164,15 @@ def test_windows_without_timestamps_get_words() -> None:
     heard, _ = transcribe(Rows(), [1, 2], windows=asked)
     assert [len(one.segments[0].words) for one in heard] == [2, 2]
     assert [one.segments[0].start_s for one in heard] == pytest.approx([1.0, 2.0])
-    assert [one.segments[0].end_s for one in heard] == pytest.approx([1.5, 2.6], abs=0.3)
-    timed, _ = transcribe(Rows(), [1, 2], DecodingOptions(timestamps=True), windows=asked)
-    assert [len(one.segments[0].words) for one in timed] == [1, 0], "where a plan needs them"
+    assert [one.segments[0].end_s for one in heard] == pytest.approx(
+        [1.5, 2.6], abs=0.3
+    )
+    timed, _ = transcribe(
+        Rows(), [1, 2], DecodingOptions(timestamps=True), windows=asked
+    )
+    assert [len(one.segments[0].words) for one in timed] == [1, 0], (
+        "where a plan needs them"
+    )
     blind, _ = transcribe(Rows(aligns=False), [1], windows=asked[:1])
     assert [word.text for word in blind[0].segments[0].words] == [" w1", " w1"]
 
@@ -200,20 +219,36 @@ def test_detect_each_window_detects_each() -> None:
     options = DecodingOptions(language="auto", detect_each_window=True)
     first, contexts = transcribe(Rows(), [1, 2], options)
     again, _ = transcribe(Rows(), [2, 1], options, contexts)
-    assert [one.segments[0].language for one in (*first, *again)] == ["de", "en", "en", "de"]
-    assert [context.language for context in contexts] == ["de", "en"]  # of the recording
+    assert [one.segments[0].language for one in (*first, *again)] == [
+        "de",
+        "en",
+        "en",
+        "de",
+    ]
+    assert [context.language for context in contexts] == [
+        "de",
+        "en",
+    ]  # of the recording
 
 
 def test_language_set_detects_each_window_among_its_own() -> None:
     options = DecodingOptions(language="de,fr")
     heard, contexts = transcribe(Rows(), [1, 2], options)
-    assert [one.segments[0].language for one in heard] == ["de", "de"]  # the model knows no French
+    assert [one.segments[0].language for one in heard] == [
+        "de",
+        "de",
+    ]  # the model knows no French
     heard, _ = transcribe(Rows(), [1, 2], DecodingOptions(language="en,de"), contexts)
     assert contexts[0].languages == ("de", "fr")
     both = DecodingOptions(language="en,de")
     heard, contexts = transcribe(Rows(), [1, 2], both)
     again, _ = transcribe(Rows(), [2, 1], both, contexts)
-    assert [one.segments[0].language for one in (*heard, *again)] == ["de", "en", "en", "de"]
+    assert [one.segments[0].language for one in (*heard, *again)] == [
+        "de",
+        "en",
+        "en",
+        "de",
+    ]
 
 
 def test_given_language_stays_in_a_batch_with_detection() -> None:
@@ -250,7 +285,9 @@ def test_only_sequential_windows_see_previous_text(sequential: bool) -> None:
 @pytest.mark.parametrize(("pad_to", "n_positions"), [(None, 1500), (700, 700), (0, 0)])
 def test_every_row_gets_the_padding(pad_to: int | None, n_positions: int) -> None:
     decoder = Rows()
-    transcribe(decoder, [1, 2], DecodingOptions(anti_repetition=AntiRepetition(pad_to=pad_to)))
+    transcribe(
+        decoder, [1, 2], DecodingOptions(anti_repetition=AntiRepetition(pad_to=pad_to))
+    )
     assert [padding.pad_to for padding in decoder.paddings] == [n_positions] * 2
 
 
@@ -290,7 +327,10 @@ def test_rows_of_equal_engines_keep_their_prompts() -> None:
     def engine(options: DecodingOptions) -> DecoderEngine:
         return DecoderEngine(decoder, tokenizer, options, 30.0)  # type: ignore[arg-type]
 
-    engines = [engine(DecodingOptions("en")), engine(DecodingOptions("de", prompts=prompts))]
+    engines = [
+        engine(DecodingOptions("en")),
+        engine(DecodingOptions("de", prompts=prompts)),
+    ]
     assert engines[0].batch_key == engines[1].batch_key
     others = DecodingOptions("en", timestamps=True), DecodingOptions("en", "translate")
     assert engines[0].batch_key not in {engine(other).batch_key for other in others}
@@ -327,14 +367,18 @@ def engine(
 
 
 def hear(own: DecoderEngine, request: WindowRequest) -> WindowResult:
-    (heard,) = run_steps(own.decode_windows(Encoded(number(2), StageClock()), [request]))
+    (heard,) = run_steps(
+        own.decode_windows(Encoded(number(2), StageClock()), [request])
+    )
     return heard
 
 
 class Reading(Rows):
     """Says what it says behind a draft of it, too, all in one pass."""
 
-    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any) -> Any:
+    def step(
+        self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any
+    ) -> Any:
         output, after = super().step(tokens, state, positions, **named)
         for look, position in enumerate(positions):
             said = state.audio[0] if position - 3 < self.n_tokens else EOT
@@ -346,7 +390,10 @@ class Reading(Rows):
 def test_rows_of_equal_engines_keep_their_prefixes() -> None:
     decoder = Rows()
     prefixed = replace(ENGLISH_WINDOW, prompts=PromptOptions(prefix="a bb"))
-    engines = [engine(decoder, ENGLISH_WINDOW, SPELLING), engine(decoder, prefixed, SPELLING)]
+    engines = [
+        engine(decoder, ENGLISH_WINDOW, SPELLING),
+        engine(decoder, prefixed, SPELLING),
+    ]
     requests = [WindowRequest(window(2), one.context()) for one in engines]
     features = np.full((2, 1, 1), 2, np.float32)
     run_steps(engines[0].decode_windows(Encoded(features, StageClock()), requests))
@@ -358,7 +405,9 @@ def test_rows_of_equal_engines_keep_their_prefixes() -> None:
 def test_live_audio_gets_the_initial_prompt() -> None:
     decoder = Rows()
     own = engine(
-        decoder, replace(ENGLISH_WINDOW, prompts=PromptOptions(initial_prompt="a bb")), SPELLING
+        decoder,
+        replace(ENGLISH_WINDOW, prompts=PromptOptions(initial_prompt="a bb")),
+        SPELLING,
     )
     audio = np.zeros(16_000, np.float32)
     heard = hear(own, PartialBuffer(audio, Draft()).request(own.context(), audio.size))
@@ -368,7 +417,9 @@ def test_live_audio_gets_the_initial_prompt() -> None:
 
 def test_live_audio_is_not_retried() -> None:
     """It repeats itself; more audio comes anyway."""
-    options = replace(ENGLISH_WINDOW, search=SearchOptions((0.0, 0.4), retry_beam_size=1))
+    options = replace(
+        ENGLISH_WINDOW, search=SearchOptions((0.0, 0.4), retry_beam_size=1)
+    )
     whole, running = Rows(n_tokens=20), Reading(n_tokens=20)
     request = WindowRequest(window(2), engine(whole, options).context())
     assert hear(engine(whole, options), request).silent, "no try brought anything else"
@@ -389,7 +440,9 @@ def test_live_silence_has_no_words() -> None:
     """It would end at once, were it let."""
 
     class Silent(Reading):
-        def step(self, tokens: np.ndarray, state: State, *rest: Any, **named: Any) -> Any:
+        def step(
+            self, tokens: np.ndarray, state: State, *rest: Any, **named: Any
+        ) -> Any:
             output, after = super().step(tokens, state, *rest, **named)
             if state.n_fed == 0 and not named.get("alignment"):
                 output.logits[0, 0] = -9.0  # at start-of-transcript
@@ -398,7 +451,9 @@ def test_live_silence_has_no_words() -> None:
             return output, after
 
     own = engine(Silent())
-    heard = hear(own, WindowRequest(window(2), own.context(), Draft(), word_timestamps=True))
+    heard = hear(
+        own, WindowRequest(window(2), own.context(), Draft(), word_timestamps=True)
+    )
     assert heard.decoded.tokens[:2] == (2, 2)
     assert (heard.silent, heard.words) == (True, ())
 
@@ -415,9 +470,13 @@ def test_hold_back_ends_text_at_attended_last_seconds(
 ) -> None:
     """The first word is chosen looking at position 0 of 50, the second at 20, or 0.4 s."""
     engine = DecoderEngine(Reading(), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
-    request = WindowRequest(window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s)
+    request = WindowRequest(
+        window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s
+    )
     features = np.full((1, 1, 1), 2, np.float32)
-    (heard,) = run_steps(engine.decode_windows(Encoded(features, StageClock()), [request]))
+    (heard,) = run_steps(
+        engine.decode_windows(Encoded(features, StageClock()), [request])
+    )
     assert heard.decoded.tokens == kept
 
 
@@ -433,7 +492,9 @@ def test_alignment_is_asked_for_only_to_hold_back(
             return super().step(*fed, **named)
 
     engine = DecoderEngine(Looking(), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
-    request = WindowRequest(window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s)
+    request = WindowRequest(
+        window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s
+    )
     features = np.full((1, 1, 1), 2, np.float32)
     run_steps(engine.decode_windows(Encoded(features, StageClock()), [request]))
     assert set(asked) == {hold_back_s > 0}
@@ -444,7 +505,9 @@ def test_decoder_without_alignment_holds_nothing_back() -> None:
     blind = DecoderEngine(decoder, TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
     request = WindowRequest(window(2), blind.context(), Draft((2, 2)), hold_back_s=9.0)
     features = np.full((1, 1, 1), 2, np.float32)
-    (heard,) = run_steps(blind.decode_windows(Encoded(features, StageClock()), [request]))
+    (heard,) = run_steps(
+        blind.decode_windows(Encoded(features, StageClock()), [request])
+    )
     assert heard.decoded.tokens == (2, 2)
 
 
@@ -524,7 +587,9 @@ def decode_one(
     context = engine.context()
     context.last_speech_s = last_speech_s
     (heard,) = run_steps(
-        engine.decode_windows(Encoded(ODD, StageClock()), [WindowRequest(window(9), context)])
+        engine.decode_windows(
+            Encoded(ODD, StageClock()), [WindowRequest(window(9), context)]
+        )
     )
     return heard
 
@@ -534,7 +599,12 @@ def test_alignment_uses_the_decoded_language_and_task(task: str) -> None:
     decoder = Rows()
     decode_one(decoder, replace(TIMED, task=task))
     ids = {"transcribe": TOY_TOKENS.transcribe, "translate": TOY_TOKENS.translate}
-    prefix = [TOY_TOKENS.sot, TOY_TOKENS.languages["de"], ids[task], TOY_TOKENS.no_timestamps]
+    prefix = [
+        TOY_TOKENS.sot,
+        TOY_TOKENS.languages["de"],
+        ids[task],
+        TOY_TOKENS.no_timestamps,
+    ]
     assert decoder.fed[1][0] == prefix, "behind the look at its language"
     assert decoder.fed[-1] == [[*prefix, 3, 3, TOY_TOKENS.eot]]
 
@@ -569,9 +639,13 @@ class Eyes(Rows):
 
 
 @pytest.mark.parametrize(("last_speech_s", "start_s"), [(9.0, 9.0), (8.0, 9.08)])
-def test_long_first_word_after_a_pause_is_shortened(last_speech_s: float, start_s: float) -> None:
+def test_long_first_word_after_a_pause_is_shortened(
+    last_speech_s: float, start_s: float
+) -> None:
     """To twice the median, if it ends more than four medians behind the window before."""
-    (segment,) = decode_one(Eyes(n_tokens=3), TIMED, last_speech_s=last_speech_s).segments
+    (segment,) = decode_one(
+        Eyes(n_tokens=3), TIMED, last_speech_s=last_speech_s
+    ).segments
     first = segment.words[0]
     assert (first.start_s, first.end_s) == pytest.approx((start_s, 9.4))
 
@@ -581,9 +655,13 @@ def test_token_limit_counts_the_window_s_audio(
 ) -> None:
     """Of one second, in a window of thirty."""
     caplog.set_level("DEBUG")
-    heard = decode_one(Rows(n_tokens=9), DecodingOptions(limits=TokenLimits(max_per_second=4.0)))
+    heard = decode_one(
+        Rows(n_tokens=9), DecodingOptions(limits=TokenLimits(max_per_second=4.0))
+    )
     assert heard.decoded.tokens == (3, 3, 3, 3)
     (told,) = caplog.messages
     assert "4 tokens" in told
-    decode_one(Rows(n_tokens=3), DecodingOptions(limits=TokenLimits(max_per_second=4.0)))
+    decode_one(
+        Rows(n_tokens=3), DecodingOptions(limits=TokenLimits(max_per_second=4.0))
+    )
     assert len(caplog.messages) == 1

@@ -62,14 +62,20 @@ class Reciter:
         return state[:n_tokens]
 
     def step(
-        self, tokens: np.ndarray, state: tuple[int, ...], positions: np.ndarray, **_: object
+        self,
+        tokens: np.ndarray,
+        state: tuple[int, ...],
+        positions: np.ndarray,
+        **_: object,
     ) -> tuple[StepOutput, tuple[int, ...]]:
         history = (*state, *tokens[0].tolist())
         if tokens.shape[1] > 1:
             self.prompts.append(history)
         logits = np.zeros((1, len(positions), N_VOCAB), np.float32)
         for row, position in enumerate(positions):
-            for rank, token in enumerate(self._says(history[: len(state) + int(position) + 1])):
+            for rank, token in enumerate(
+                self._says(history[: len(state) + int(position) + 1])
+            ):
                 logits[0, row, token] = self.sure - rank
         sums = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
         return StepOutput(logits, sums), history
@@ -153,7 +159,19 @@ def test_complete_replaces_the_start_of_an_empty_segment() -> None:
         (audio((0, 2), (3.5, 5)), {"options": replace(OPTIONS, timestamps=False)}),
         (audio((0, 2), (3.5, 5)), {"decoder": Reciter(sure=1.0)}),
     ],
-    ids=["silence", "short", "tail", "sought", "live", "no-end", "no-text", "no-times", "unsure"],
+    ids=[
+        "silence",
+        "short",
+        "tail",
+        "sought",
+        "live",
+        "no-end",
+        "no-text",
+        "no-times",
+        "unsure",
+    ],
 )
-def test_complete_leaves_other_windows_alone(samples: FloatArray, changed: dict[str, Any]) -> None:
+def test_complete_leaves_other_windows_alone(
+    samples: FloatArray, changed: dict[str, Any]
+) -> None:
     assert complete(samples, **changed).tokens == changed.get("tokens", FIRST)

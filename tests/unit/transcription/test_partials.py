@@ -63,19 +63,27 @@ class Plain:
     def decode(self, tokens: Sequence[int]) -> str:
         return "".join(f" {token}" for token in tokens)
 
-    def prefix(self, language: str, task: str, *, timestamps: bool = False) -> tuple[int, ...]:
+    def prefix(
+        self, language: str, task: str, *, timestamps: bool = False
+    ) -> tuple[int, ...]:
         return (self.special.sot,)
 
 
 @pytest.fixture(scope="module")
-def toy(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transcriber]:
+def toy(
+    shared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Transcriber]:
     """A small model of random weights, which says anything but what was said."""
-    model = converted(shared, write_checkpoint(tmp_path_factory.mktemp("toy") / "checkpoint"))
+    model = converted(
+        shared, write_checkpoint(tmp_path_factory.mktemp("toy") / "checkpoint")
+    )
     spec = ModelSpec.load(model)
     encoder = OnnxEncoder(model, spec, threads=1)
     decoder = CachedDecoder(model, spec, threads=1)
     tokenizer: Any = Plain(spec.tokens)
-    with Transcriber(encoder, decoder, tokenizer, WindowPlan.make(spec.dims)) as transcriber:
+    with Transcriber(
+        encoder, decoder, tokenizer, WindowPlan.make(spec.dims)
+    ) as transcriber:
         yield transcriber
 
 
@@ -84,7 +92,9 @@ def speech() -> FloatArray:
     return load_audio(unpack_clips() / "seen" / "seen-000.ogg")
 
 
-def test_running_text_equals_transcribed_text(micro: Transcriber, speech: FloatArray) -> None:
+def test_running_text_equals_transcribed_text(
+    micro: Transcriber, speech: FloatArray
+) -> None:
     heard = micro.transcribe_running(PartialBuffer(speech), OPTIONS)
     assert heard.text == micro.transcribe(speech, OPTIONS).text
     assert heard.passes == len(heard.tokens) + 1
@@ -92,12 +102,16 @@ def test_running_text_equals_transcribed_text(micro: Transcriber, speech: FloatA
 
 
 @pytest.mark.slow
-def test_held_back_end_is_the_same_with_drafts(micro: Transcriber, speech: FloatArray) -> None:
+def test_held_back_end_is_the_same_with_drafts(
+    micro: Transcriber, speech: FloatArray
+) -> None:
     draft, n_held_back, n_sure = Draft(), 0, 0
     for end in range(8000, speech.size, STEP):
         whole = micro.transcribe_running(PartialBuffer(speech[:end]), OPTIONS).tokens
         with counted_near_ties("none") as ties:
-            plain = micro.transcribe_running(PartialBuffer(speech[:end], hold_back_s=0.3), OPTIONS)
+            plain = micro.transcribe_running(
+                PartialBuffer(speech[:end], hold_back_s=0.3), OPTIONS
+            )
         drafted = micro.transcribe_running(
             PartialBuffer(speech[:end], draft, hold_back_s=0.3), OPTIONS
         )
@@ -108,7 +122,12 @@ def test_held_back_end_is_the_same_with_drafts(micro: Transcriber, speech: Float
         draft = Draft(plain.tokens)
     assert n_held_back > 0
     assert n_sure > 3, "that no near-tie excuses"
-    assert micro.transcribe_running(PartialBuffer(speech, hold_back_s=20.0), OPTIONS).tokens == ()
+    assert (
+        micro.transcribe_running(
+            PartialBuffer(speech, hold_back_s=20.0), OPTIONS
+        ).tokens
+        == ()
+    )
     kept = draft.tokens[:2]
     settled = micro.transcribe_running(
         PartialBuffer(speech, Draft(kept, len(kept)), hold_back_s=20.0), OPTIONS
@@ -116,12 +135,16 @@ def test_held_back_end_is_the_same_with_drafts(micro: Transcriber, speech: Float
     assert settled.tokens == kept, "what is settled is never held back"
 
 
-def test_growing_buffer_gives_same_text_with_drafts(micro: Transcriber, speech: FloatArray) -> None:
+def test_growing_buffer_gives_same_text_with_drafts(
+    micro: Transcriber, speech: FloatArray
+) -> None:
     draft, passes, plain_passes, n_sure = Draft(), 0, 0, 0
     for end in range(8000, speech.size + STEP, STEP):
         with counted_near_ties("none") as ties:
             plain = micro.transcribe_running(PartialBuffer(speech[:end]), OPTIONS)
-            drafted = micro.transcribe_running(PartialBuffer(speech[:end], draft), OPTIONS)
+            drafted = micro.transcribe_running(
+                PartialBuffer(speech[:end], draft), OPTIONS
+            )
         assert drafted.tokens == plain.tokens or ties
         n_sure += not ties
         draft = Draft(drafted.tokens)
@@ -130,7 +153,9 @@ def test_growing_buffer_gives_same_text_with_drafts(micro: Transcriber, speech: 
     assert n_sure > 3, "that no near-tie excuses"
 
 
-def test_random_drafts_give_the_text_without_one(toy: Transcriber, speech: FloatArray) -> None:
+def test_random_drafts_give_the_text_without_one(
+    toy: Transcriber, speech: FloatArray
+) -> None:
     rng, n_sure = np.random.default_rng(5), 0
     for _ in range(25):
         audio = speech[: int(rng.integers(400, speech.size))]
@@ -139,8 +164,12 @@ def test_random_drafts_give_the_text_without_one(toy: Transcriber, speech: Float
         draft = list(plain.tokens)
         for _ in range(rng.integers(4)):
             at = int(rng.integers(len(draft) + 1))
-            draft[at : at + int(rng.integers(3))] = rng.integers(0, 99, rng.integers(3)).tolist()
-        drafted = toy.transcribe_running(PartialBuffer(audio, Draft(tuple(draft))), OPTIONS)
+            draft[at : at + int(rng.integers(3))] = rng.integers(
+                0, 99, rng.integers(3)
+            ).tolist()
+        drafted = toy.transcribe_running(
+            PartialBuffer(audio, Draft(tuple(draft))), OPTIONS
+        )
         assert drafted.tokens == plain.tokens or ties
         n_sure += not ties
     assert n_sure > 12, "that no near-tie excuses"
@@ -171,7 +200,9 @@ def test_trimmed_window_encodes_less(micro: Transcriber, speech: FloatArray) -> 
     assert trimmed.text
 
 
-def test_audio_beyond_the_window_is_ignored(micro: Transcriber, speech: FloatArray) -> None:
+def test_audio_beyond_the_window_is_ignored(
+    micro: Transcriber, speech: FloatArray
+) -> None:
     long = np.tile(speech, 6)
     n_heard = round(micro.content_s * SAMPLE_RATE_HZ)
     assert (
@@ -181,11 +212,16 @@ def test_audio_beyond_the_window_is_ignored(micro: Transcriber, speech: FloatArr
 
 
 def pieces(*texts: str) -> list[Word]:
-    return [word(text, (index,), index + 0.25, index + 1.0) for index, text in enumerate(texts)]
+    return [
+        word(text, (index,), index + 0.25, index + 1.0)
+        for index, text in enumerate(texts)
+    ]
 
 
 def test_join_words_joins_marks_to_the_word_before() -> None:
-    words = join_words(pieces(" It", " is", ",", " - ", " 5", "€"), "en", [0.5, 1, 0.5, 1, 1, 0.5])
+    words = join_words(
+        pieces(" It", " is", ",", " - ", " 5", "€"), "en", [0.5, 1, 0.5, 1, 1, 0.5]
+    )
     assert [word.text for word in words] == [" It", " is,", " - ", " 5€"]
     assert [word.tokens for word in words] == [(0,), (1, 2), (3,), (4, 5)]
     assert [word.probability for word in words] == [0.5, 0.75, 1.0, 0.75]
@@ -196,8 +232,12 @@ def test_join_words_of_unspaced_language_keeps_characters() -> None:
     assert [word.text for word in join_words(pieces("你", "好"), "zh")] == ["你", "好"]
 
 
-def test_word_timestamps_rise_within_the_buffer(micro: Transcriber, speech: FloatArray) -> None:
-    heard = micro.transcribe_running(PartialBuffer(speech, word_timestamps=True), OPTIONS)
+def test_word_timestamps_rise_within_the_buffer(
+    micro: Transcriber, speech: FloatArray
+) -> None:
+    heard = micro.transcribe_running(
+        PartialBuffer(speech, word_timestamps=True), OPTIONS
+    )
     assert heard.text == micro.transcribe_running(PartialBuffer(speech), OPTIONS).text
     times = [time for word in heard.words for time in (word.start_s, word.end_s)]
     assert None not in times
@@ -225,7 +265,9 @@ class Encoding:
         return encoded
 
 
-def test_translation_uses_the_same_encoding(micro: Transcriber, speech: FloatArray) -> None:
+def test_translation_uses_the_same_encoding(
+    micro: Transcriber, speech: FloatArray
+) -> None:
     counted: Any = Encoding(micro.encoder)
     both = replace(micro, encoder=counted)
     phrase = load_audio(unpack_clips() / "phrases" / "phrases-009.ogg")
@@ -234,12 +276,17 @@ def test_translation_uses_the_same_encoding(micro: Transcriber, speech: FloatArr
     assert (heard.language, heard.translation) == ("de", "Happy birthday, Anna.")
     assert heard.text == micro.transcribe_running(PartialBuffer(phrase), OPTIONS).text
     assert heard.text != heard.translation
-    assert both.transcribe_running(PartialBuffer(phrase), OPTIONS).translation is None, (
-        "nobody asked for it"
-    )
-    assert counted.n_calls == 2 * n_alone, "the second text takes no pass of the encoder"
     assert (
-        both.transcribe_running(PartialBuffer(speech), OPTIONS, translate=True).translation is None
+        both.transcribe_running(PartialBuffer(phrase), OPTIONS).translation is None
+    ), "nobody asked for it"
+    assert counted.n_calls == 2 * n_alone, (
+        "the second text takes no pass of the encoder"
+    )
+    assert (
+        both.transcribe_running(
+            PartialBuffer(speech), OPTIONS, translate=True
+        ).translation
+        is None
     )
 
 
@@ -256,7 +303,9 @@ def heard(
     words: tuple[Word, ...] = (),
 ) -> WindowResult:
     decoded = Decoded(tokens, -0.1, 0.0, runaway=True, drafted=drafted)
-    return WindowResult(WINDOW, decoded, (), 1.0, silent=silent, language="en", words=words)
+    return WindowResult(
+        WINDOW, decoded, (), 1.0, silent=silent, language="en", words=words
+    )
 
 
 def test_partial_text_has_passes_and_guess() -> None:
@@ -270,14 +319,20 @@ def test_partial_text_has_passes_and_guess() -> None:
 
 def test_partial_text_without_draft_has_no_probabilities() -> None:
     text = partial_text(heard((1, 2), None), TOKENIZER)
-    assert [(one.text, one.probability) for one in text.words] == [(" w1", None), (" w2", None)]
+    assert [(one.text, one.probability) for one in text.words] == [
+        (" w1", None),
+        (" w2", None),
+    ]
     assert (text.passes, text.guess) == (0, ())
 
 
 def test_partial_text_keeps_aligned_words() -> None:
     timed = (word(" one", (1,), 0.25, 0.5), word(" two", (2, 3), 0.5, 0.75))
     text = partial_text(heard((1, 2, 3), words=timed), TOKENIZER)
-    assert [(one.start_s, one.end_s) for one in text.words] == [(0.25, 0.5), (0.5, 0.75)]
+    assert [(one.start_s, one.end_s) for one in text.words] == [
+        (0.25, 0.5),
+        (0.5, 0.75),
+    ]
     assert [one.probability for one in text.words] == [0.5, 0.875]
 
 
@@ -295,8 +350,12 @@ def test_partial_text_of_silence_keeps_settled_tokens(
 
 def test_partial_text_of_plain_text_has_untimed_words() -> None:
     decoded = Decoded((), 0.0, 0.0, runaway=True)
-    segments = tuple(Segment(0.0, 1.0, text, (), 0.0, 0.0) for text in ("one two", "three"))
-    text = partial_text(WindowResult(WINDOW, decoded, segments, 1.0, language="de"), TOKENIZER)
+    segments = tuple(
+        Segment(0.0, 1.0, text, (), 0.0, 0.0) for text in ("one two", "three")
+    )
+    text = partial_text(
+        WindowResult(WINDOW, decoded, segments, 1.0, language="de"), TOKENIZER
+    )
     assert [one.text for one in text.words] == [" one", " two", " three"]
     assert (text.language, text.runaway) == ("de", True)
 
@@ -308,7 +367,9 @@ def test_join_words_of_untimed_mark_keeps_the_word_s_end() -> None:
     (whole,) = join_words(pieces, "en", [0.25, 0.5, 0.75])
     assert (whole.end_s, whole.probability) == (1.25, 0.5)
     words = join_words(
-        [word(" a", (1, 2)), word(" b", (3,)), word(".", (4,))], "en", [1.0, 0.5, 0.2, 0.4]
+        [word(" a", (1, 2)), word(" b", (3,)), word(".", (4,))],
+        "en",
+        [1.0, 0.5, 0.2, 0.4],
     )
     assert [one.probability for one in words] == pytest.approx([0.75, 0.3])
     (alone,) = join_words([word(".", (2,))], "en")
@@ -319,12 +380,16 @@ def test_buffer_request_is_no_first_window() -> None:
     context = Context("en")
     audio = np.arange(20, dtype=np.float32)
     draft = Draft((1, 2), 1)
-    request = PartialBuffer(audio, draft, word_timestamps=True, hold_back_s=0.5).request(
-        context, 16
-    )
+    request = PartialBuffer(
+        audio, draft, word_timestamps=True, hold_back_s=0.5
+    ).request(context, 16)
     assert request.window.audio.tolist() == list(range(16))
     assert (request.window.start_s, context.n_windows) == (0.0, 1)
-    assert (request.draft, request.word_timestamps, request.hold_back_s) == (draft, True, 0.5)
+    assert (request.draft, request.word_timestamps, request.hold_back_s) == (
+        draft,
+        True,
+        0.5,
+    )
 
 
 @pytest.mark.parametrize(
@@ -339,7 +404,9 @@ def test_previous_language_outweighs_unsure_detection(
     asked: str, probs: dict[str, float], language: str
 ) -> None:
     context = Context(asked)
-    PartialBuffer(np.zeros(16, np.float32), Draft(), previous_language="en").request(context, 16)
+    PartialBuffer(np.zeros(16, np.float32), Draft(), previous_language="en").request(
+        context, 16
+    )
     if asked == "auto":
         assert context.detect(probs) == language
     assert context.likeliest_language == language
@@ -347,20 +414,30 @@ def test_previous_language_outweighs_unsure_detection(
 
 def test_translation_options_drop_prompts_and_detection() -> None:
     options = DecodingOptions(
-        "auto", detect_each_window=True, prompts=PromptOptions(hotwords="Wien"), max_new_tokens=9
+        "auto",
+        detect_each_window=True,
+        prompts=PromptOptions(hotwords="Wien"),
+        max_new_tokens=9,
     )
     translating = translation_options(options, "de")
     assert translating == DecodingOptions("de", task="translate", max_new_tokens=9)
 
 
 @pytest.mark.parametrize(
-    ("aligns", "asked", "n_words"), [(True, True, 2), (True, False, 0), (False, True, 0)]
+    ("aligns", "asked", "n_words"),
+    [(True, True, 2), (True, False, 0), (False, True, 0)],
 )
-def test_live_words_have_times_if_asked_and_known(aligns: bool, asked: bool, n_words: int) -> None:
+def test_live_words_have_times_if_asked_and_known(
+    aligns: bool, asked: bool, n_words: int
+) -> None:
     engine = DecoderEngine(Rows(aligns=aligns), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
-    request = PartialBuffer(WINDOW.audio, Draft(), asked).request(engine.context(), 16_000)
+    request = PartialBuffer(WINDOW.audio, Draft(), asked).request(
+        engine.context(), 16_000
+    )
     features = np.ones((1, 1, 1), np.float32)
-    (found,) = run_steps(engine.decode_windows(Encoded(features, StageClock()), [request]))
+    (found,) = run_steps(
+        engine.decode_windows(Encoded(features, StageClock()), [request])
+    )
     assert len(found.words) == n_words
 
 
@@ -400,13 +477,25 @@ def fed(transcriber: Transcriber) -> list[list[int]]:
 
 def test_translated_buffer_is_encoded_once(german: Transcriber) -> None:
     options = replace(AUTO, prompts=PromptOptions())
-    heard = german.transcribe_running(PartialBuffer(noise(0.5)), options, translate=True)
+    heard = german.transcribe_running(
+        PartialBuffer(noise(0.5)), options, translate=True
+    )
     assert (heard.text, heard.language, heard.translation) == ("w3 w3", "de", "w3 w3")
     assert german.encoder is not None
     assert german.encoder.shapes == [(1, 80, 200)]  # type: ignore[attr-defined]
     said, translated = fed(german)
-    assert said == [TOY_TOKENS.sot, GERMAN, TOY_TOKENS.transcribe, TOY_TOKENS.no_timestamps]
-    assert translated == [TOY_TOKENS.sot, GERMAN, TOY_TOKENS.translate, TOY_TOKENS.no_timestamps]
+    assert said == [
+        TOY_TOKENS.sot,
+        GERMAN,
+        TOY_TOKENS.transcribe,
+        TOY_TOKENS.no_timestamps,
+    ]
+    assert translated == [
+        TOY_TOKENS.sot,
+        GERMAN,
+        TOY_TOKENS.translate,
+        TOY_TOKENS.no_timestamps,
+    ]
     assert heard.timings.encode_ms > 0
     assert heard.timings.total_ms >= heard.timings.encode_ms + heard.timings.decode_ms
 
@@ -422,7 +511,9 @@ def test_translation_ignores_the_draft(german: Transcriber) -> None:
 @pytest.mark.parametrize(("number", "asks"), [(3, False), (2, True)])
 def test_english_text_is_not_translated(number: int, *, asks: bool) -> None:
     with made(number) as transcriber:
-        heard = transcriber.transcribe_running(PartialBuffer(noise(0.5)), AUTO, translate=asks)
+        heard = transcriber.transcribe_running(
+            PartialBuffer(noise(0.5)), AUTO, translate=asks
+        )
         assert heard.translation is None
         assert len(fed(transcriber)) == 1
 
@@ -435,11 +526,17 @@ def test_silence_is_not_translated(german: Transcriber) -> None:
     assert len(fed(german)) == 1
 
 
-@pytest.mark.parametrize(("trims", "n_frames"), [(False, 400), (True, 300), (None, 300)])
-def test_running_window_is_trimmed_by_default(trims: bool | None, n_frames: int) -> None:
+@pytest.mark.parametrize(
+    ("trims", "n_frames"), [(False, 400), (True, 300), (None, 300)]
+)
+def test_running_window_is_trimmed_by_default(
+    trims: bool | None, n_frames: int
+) -> None:
     """Two seconds of silence stay behind the audio, whatever the margin."""
     with made(2, WindowPlan(window_s=4.0, margin_s=0.25)) as transcriber:
-        transcriber.transcribe_running(PartialBuffer(noise(0.5)), AUTO, trim_window=trims)
+        transcriber.transcribe_running(
+            PartialBuffer(noise(0.5)), AUTO, trim_window=trims
+        )
         assert transcriber.encoder.shapes[-1] == (1, 80, n_frames)  # type: ignore[union-attr]
 
 
@@ -455,7 +552,9 @@ def test_fixed_encoder_gets_whole_windows() -> None:
 
 def test_running_words_are_timed_where_asked(german: Transcriber) -> None:
     plain = german.transcribe_running(PartialBuffer(noise(1.0)), AUTO)
-    timed = german.transcribe_running(PartialBuffer(noise(1.0), word_timestamps=True), AUTO)
+    timed = german.transcribe_running(
+        PartialBuffer(noise(1.0), word_timestamps=True), AUTO
+    )
     assert [word.start_s for word in plain.words] == [None, None]
     assert [word.text for word in timed.words] == [" w3", " w3"]
     assert all(word.start_s is not None for word in timed.words)
@@ -497,7 +596,9 @@ def test_close_without_open_does_nothing() -> None:
 def test_failed_open_closes_what_was_opened() -> None:
     log: list[str] = []
     broken: Any = SimpleNamespace(__enter__=None)
-    own = Transcriber(Part(log, "encoder"), broken, TOKENIZER, WindowPlan.make(TINY, 10))  # type: ignore[arg-type]
+    own = Transcriber(
+        Part(log, "encoder"), broken, TOKENIZER, WindowPlan.make(TINY, 10)
+    )  # type: ignore[arg-type]
     with pytest.raises(TypeError), own:
         pass
     assert log == ["open encoder", "close encoder"]

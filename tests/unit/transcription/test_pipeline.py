@@ -69,8 +69,12 @@ class Fixed(Rows):
 ENCODER = SimpleNamespace(name="onnx", n_frames=None, spec=toy_spec())
 
 
-def parts(decoder: Any, encoder: Any = ENCODER, tokenizer: Tokenizer = TOKENIZER) -> Pipeline:
-    return Pipeline(encoder, decoder, tokenizer, WindowPlan.make(TINY), threads=2, reasons=("why",))
+def parts(
+    decoder: Any, encoder: Any = ENCODER, tokenizer: Tokenizer = TOKENIZER
+) -> Pipeline:
+    return Pipeline(
+        encoder, decoder, tokenizer, WindowPlan.make(TINY), threads=2, reasons=("why",)
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,9 @@ def test_default_anti_repetition_depends_on_the_decoder(
     ("decoder", "language", "hottest"),
     [(Rows(), "auto", 0.8), (Fixed(), "auto", 0.0)],
 )
-def test_default_options_fit_the_decoder(decoder: Any, language: str, hottest: float) -> None:
+def test_default_options_fit_the_decoder(
+    decoder: Any, language: str, hottest: float
+) -> None:
     """An engine that hears audio itself detects no language."""
     own = parts(decoder).default_options
     assert (own.language, own.search.temperatures[-1]) == (language, hottest)
@@ -105,13 +111,17 @@ def test_default_options_fit_the_decoder(decoder: Any, language: str, hottest: f
 def test_default_timestamps_need_a_cache(decoder: Any, writes: bool) -> None:
     assert parts(decoder).default_options.timestamps is writes
     silent = Tokenizer(TOKENIZER.backend, replace(TOY_TOKENS, timestamp_begin=None))
-    assert not parts(decoder, tokenizer=silent).default_options.timestamps, "nor has any model"
+    assert not parts(decoder, tokenizer=silent).default_options.timestamps, (
+        "nor has any model"
+    )
 
 
 def test_default_batch_size_is_one_for_other_graphs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.transcription.pipeline.default_batch_size", lambda _: 3)
+    monkeypatch.setattr(
+        "whisper_hailo.transcription.pipeline.default_batch_size", lambda _: 3
+    )
     assert [parts(one).resolve_batch_size(None) for one in (Rows(), Fixed())] == [3, 1]
     assert parts(Fixed()).resolve_batch_size(256) == 256
     for wrong in (0, 257):
@@ -185,7 +195,10 @@ def test_trim_window_defaults_to_true_with_silence_keys(
     assert own.resolve_long(options, None).trim_window is trims
     assert own.settings(options, None, 1).trim_window is trims
     for asked in (True, False):
-        assert own.resolve_long(options, LongOptions(trim_window=asked)).trim_window is asked
+        assert (
+            own.resolve_long(options, LongOptions(trim_window=asked)).trim_window
+            is asked
+        )
 
 
 def test_trim_window_defaults_to_false_elsewhere() -> None:
@@ -213,14 +226,31 @@ def test_check_refuses_unknown_language() -> None:
 
 def test_settings_record_options() -> None:
     options = DecodingOptions(
-        anti_repetition=AntiRepetition(700, repetition_penalty=1.1, eot_boost=0.2), timestamps=True
+        anti_repetition=AntiRepetition(700, repetition_penalty=1.1, eot_boost=0.2),
+        timestamps=True,
     )
     settings = parts(Rows()).settings(options, LongOptions(trim_window=True), 4)
-    assert (settings.model, settings.encoder, settings.decoder) == ("toy", "onnx", "rows")
+    assert (settings.model, settings.encoder, settings.decoder) == (
+        "toy",
+        "onnx",
+        "rows",
+    )
     assert (settings.window_s, settings.margin_s, settings.threads) == (20.0, 1.0, 2)
-    assert (settings.pad_to, settings.repetition_penalty, settings.eot_boost) == (700, 1.1, 0.2)
-    assert (settings.windows, settings.search, settings.timestamps) == ("overlap", "greedy", True)
-    assert (settings.batch_size, settings.trim_window, settings.reasons) == (4, True, ("why",))
+    assert (settings.pad_to, settings.repetition_penalty, settings.eot_boost) == (
+        700,
+        1.1,
+        0.2,
+    )
+    assert (settings.windows, settings.search, settings.timestamps) == (
+        "overlap",
+        "greedy",
+        True,
+    )
+    assert (settings.batch_size, settings.trim_window, settings.reasons) == (
+        4,
+        True,
+        ("why",),
+    )
     assert parts(Fixed()).settings(DecodingOptions(), None, 1).pad_to == 100
     bare = DecodingOptions(
         anti_repetition=AntiRepetition(pad_to=0), search=SearchOptions(beam_size=5)
@@ -235,7 +265,9 @@ def test_default_pipeline_encodes_ahead() -> None:
     assert own.encode_ahead
 
 
-def test_identity_changes_with_what_affects_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identity_changes_with_what_affects_the_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Whatever led to these parts; anything that may change the text makes another."""
     own = parts(Rows())
     plain = DecodingOptions()
@@ -295,7 +327,9 @@ def test_from_model_passes_tokenizer_and_threads(
         engine=EngineOptions(tokenizer=given),
     )
     assert asked == [("tiny", convert, {"revision": "v1", "tokenizer": given})]
-    assert loaded == [given or Path("compared" if is_listed else "found/tokenizer.json")]
+    assert loaded == [
+        given or Path("compared" if is_listed else "found/tokenizer.json")
+    ]
     assert (own.plan.window_s, own.plan.margin_s, own.reasons) == (5.0, 0.5, ("why",))
     assert own.settings(DecodingOptions(), None, 1).threads == 3
 
@@ -311,7 +345,9 @@ def free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def tell(file: Path, mib: int) -> None:
-    file.write_text(f"MemTotal: 9999999 kB\nMemAvailable:  {mib * 1024} kB\nBuffers: 1 kB\n")
+    file.write_text(
+        f"MemTotal: 9999999 kB\nMemAvailable:  {mib * 1024} kB\nBuffers: 1 kB\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -320,7 +356,11 @@ def tell(file: Path, mib: int) -> None:
         (TINY_SPEC, 4000, USUAL_BATCH),
         (TINY_SPEC, 600, 2),
         (TINY_SPEC, 10, 1),
-        (TINY_SPEC, 463, 1),  # a window: 4 * 384 * (4 * 2 * (1500 + 1 + 448) + 16 * 1500) bytes
+        (
+            TINY_SPEC,
+            463,
+            1,
+        ),  # a window: 4 * 384 * (4 * 2 * (1500 + 1 + 448) + 16 * 1500) bytes
         (TINY_SPEC, 464, 2),
         (LARGE, 4000, 1),
         (LARGE, 16_000, 4),
@@ -333,8 +373,12 @@ def test_default_batch_size_fits_free_memory(
     assert default_batch_size(dims) == expected
 
 
-@pytest.mark.parametrize("content", [None, "", "MemAvailable:", "MemAvailable: many kB"])
-def test_default_batch_size_without_meminfo_is_one(free: Path, content: str | None) -> None:
+@pytest.mark.parametrize(
+    "content", [None, "", "MemAvailable:", "MemAvailable: many kB"]
+)
+def test_default_batch_size_without_meminfo_is_one(
+    free: Path, content: str | None
+) -> None:
     if content is not None:
         free.write_text(content)
     assert pipeline.available_bytes() is None
@@ -369,7 +413,10 @@ def test_given_batch_size_is_recorded(free: Path) -> None:
     ],
 )
 def test_available_bytes_reads_meminfo(
-    content: str | None, found: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    content: str | None,
+    found: int | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if content is not None:
         (tmp_path / "meminfo").write_text(content, encoding="latin-1")

@@ -29,7 +29,11 @@ from whisper_hailo.transcription.longform.seek import SeekPlanner
 from whisper_hailo.transcription.longform.speech import SpeechPlanner
 from whisper_hailo.transcription.recording import Recording, make_planner
 from whisper_hailo.transcription.run import Segments
-from whisper_hailo.transcription.schedule import RecordingList, Schedule, transcribe_in_order
+from whisper_hailo.transcription.schedule import (
+    RecordingList,
+    Schedule,
+    transcribe_in_order,
+)
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context, WindowResult
 
@@ -64,7 +68,9 @@ def result(window: Window) -> WindowResult:
         ("consecutive", OverlapPlanner, False),
     ],
 )
-def test_planner_is_sequential_where_windows_depend(strategy: str, kind: type, waits: bool) -> None:
+def test_planner_is_sequential_where_windows_depend(
+    strategy: str, kind: type, waits: bool
+) -> None:
     silence = np.zeros(100, np.float32)
     for options, sequential in ((DecodingOptions(), waits), (SHOWN, True)):
         long = LongOptions(strategy, skip_silence=False)
@@ -75,7 +81,9 @@ def test_planner_is_sequential_where_windows_depend(strategy: str, kind: type, w
 
 
 @pytest.mark.parametrize(("words", "start_s"), [(None, 0.5), (True, 0.25)])
-def test_seek_with_words_starts_after_the_last_word(words: bool, start_s: float) -> None:
+def test_seek_with_words_starts_after_the_last_word(
+    words: bool, start_s: float
+) -> None:
     """Of a segment up to 0.5 s, the last time in its window, the word ends at 0.25 s."""
     feed = AudioBuffer(iter([np.zeros(32_000, np.float32)]))
     options = DecodingOptions(timestamps=True, word_timestamps=words)
@@ -97,8 +105,12 @@ def test_seek_with_words_starts_after_the_last_word(words: bool, start_s: float)
         (LongOptions("consecutive", clips=(Clip(8_000, 16_000),)), [0.5]),
     ],
 )
-def test_overlap_is_at_most_a_third_of_the_window(long: LongOptions, starts: list[float]) -> None:
-    audio = np.random.default_rng(0).standard_normal(3 * SAMPLE_RATE_HZ).astype(np.float32)
+def test_overlap_is_at_most_a_third_of_the_window(
+    long: LongOptions, starts: list[float]
+) -> None:
+    audio = (
+        np.random.default_rng(0).standard_normal(3 * SAMPLE_RATE_HZ).astype(np.float32)
+    )
     long = replace(long, skip_silence=False)
     plan = make_planner(AudioBuffer(iter([audio])), PLAN, DecodingOptions(), long)
     found = [window.start_s for window in plan.windows()]
@@ -143,7 +155,9 @@ def test_recording_is_done_with_its_last_result() -> None:
 
 @pytest.mark.parametrize("strategy", ["seek", "consecutive", "overlap"])
 def test_final_times_are_rounded(strategy: str) -> None:
-    own = recording(np.zeros(16_000, np.float32), LongOptions(strategy, skip_silence=False)).open()
+    own = recording(
+        np.zeros(16_000, np.float32), LongOptions(strategy, skip_silence=False)
+    ).open()
     request = own.next()
     assert request is not None
     thirds = Segment(1 / 3, 2 / 3, "said", (1,), 0.0, 0.0)
@@ -167,7 +181,12 @@ def test_sequential_recording_gives_one_window() -> None:
 
 def test_recording_defaults_are_its_own() -> None:
     one, other = (recording(np.zeros(10, np.float32)) for _ in range(2))
-    assert (one.priority, one.share.n_windows, one.engine, one.failure) == (0, 0, None, None)
+    assert (one.priority, one.share.n_windows, one.engine, one.failure) == (
+        0,
+        0,
+        None,
+        None,
+    )
     assert one.share is not other.share
     assert (one.duration_s, one.segments) == (0.0, [])
 
@@ -197,7 +216,9 @@ def test_transcribe_in_order_keeps_no_recordings() -> None:
 def test_detecting_recording_gives_one_window() -> None:
     """Windows that are detected one by one, whatever the plan, are not batched."""
     with recording(np.zeros(64_000, np.float32), language="auto") as own:
-        assert not own.context.sequential, "no window is shown the text of the one before"
+        assert not own.context.sequential, (
+            "no window is shown the text of the one before"
+        )
         for probs in ({"de": 0.4, "en": 0.3}, {"de": 0.7, "en": 0.2}):
             request = own.next()
             assert request is not None
@@ -212,7 +233,9 @@ def test_detecting_recording_gives_one_window() -> None:
 
 def test_detect_each_window_gives_all_windows() -> None:
     options = DecodingOptions(detect_each_window=True)
-    with recording(np.zeros(32_000, np.float32), options=options, language="auto") as own:
+    with recording(
+        np.zeros(32_000, np.float32), options=options, language="auto"
+    ) as own:
         assert not own.sequential
         assert own.next() is not None
         assert own.next() is not None
@@ -223,7 +246,9 @@ def test_language_without_speech_is_english() -> None:
     assert recording(np.zeros(0, np.float32), language="de").language == "de"
 
 
-@pytest.mark.parametrize(("start", "is_told"), [(0, False), (15_999, False), (16_000, True)])
+@pytest.mark.parametrize(
+    ("start", "is_told"), [(0, False), (15_999, False), (16_000, True)]
+)
 def test_clips_behind_the_end_are_warned_of(
     caplog: pytest.LogCaptureFixture, start: int, is_told: bool
 ) -> None:
@@ -291,7 +316,11 @@ def test_closed_segments_end_the_work(file: Path, *, closes: bool) -> None:
     encoder = Encoder()
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
     own = Noted(
-        file, Context("en"), PLAN, DecodingOptions(), LongOptions("consecutive", skip_silence=False)
+        file,
+        Context("en"),
+        PLAN,
+        DecodingOptions(),
+        LongOptions("consecutive", skip_silence=False),
     )
     run = SimpleNamespace(schedule=lambda source: Schedule(source, stages))
     before = set(threading.enumerate())
@@ -310,7 +339,11 @@ def test_segments_precede_the_error(file: Path) -> None:
     encoder = Encoder(fail_at=3)
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
     own = Noted(
-        file, Context("en"), PLAN, DecodingOptions(), LongOptions("consecutive", skip_silence=False)
+        file,
+        Context("en"),
+        PLAN,
+        DecodingOptions(),
+        LongOptions("consecutive", skip_silence=False),
     )
     run = SimpleNamespace(schedule=lambda source: Schedule(source, stages))
     segments = Segments(run, own)  # type: ignore[arg-type]
@@ -321,7 +354,11 @@ def test_segments_precede_the_error(file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("language", "probs", "told"),
-    [("auto", {}, None), ("auto", {"de": 0.4, "en": 0.3}, "de"), ("fr", {"de": 1.0}, "fr")],
+    [
+        ("auto", {}, None),
+        ("auto", {"de": 0.4, "en": 0.3}, "de"),
+        ("fr", {"de": 1.0}, "fr"),
+    ],
 )
 def test_segments_language_is_set_once_detected(
     language: str, probs: dict[str, float], told: str | None
@@ -329,7 +366,9 @@ def test_segments_language_is_set_once_detected(
     """The likeliest one as long as no window is sure."""
     own = recording(np.zeros(100, np.float32), language=language)
     own.context.language_probs = probs
-    run = SimpleNamespace(schedule=None, transcript=lambda one: (one, "as far as it is"))
+    run = SimpleNamespace(
+        schedule=None, transcript=lambda one: (one, "as far as it is")
+    )
     segments = Segments(run, own)  # type: ignore[arg-type]
     assert (segments.language, segments.language_probs) == (told, probs)
     assert segments.transcript == (own, "as far as it is")

@@ -61,7 +61,14 @@ def test_encode_ahead_does_not_change_results(strategy: str, batch_size: int) ->
         interpreter = Interpreter(encoder)
         sources = [noise(4), noise(1, 1), noise(3, 2)]
         said = texts(
-            run(sources, encoder, interpreter, strategy, ahead=ahead, batch_size=batch_size)
+            run(
+                sources,
+                encoder,
+                interpreter,
+                strategy,
+                ahead=ahead,
+                batch_size=batch_size,
+            )
         )
         results.append((said, sorted(interpreter.heard)))
         if not ahead:
@@ -123,16 +130,30 @@ def test_asynchronous_encoder_needs_no_thread() -> None:
     (outcome,) = run([noise(4)], chip, interpreter)
     assert outcome.failure is None
     assert [segment.text for segment in outcome.segments] == ["0", "1", "2", "3"]
-    assert chip.order == ["begun", "begun", "asked", "begun", "asked", "begun", "asked", "asked"]
+    assert chip.order == [
+        "begun",
+        "begun",
+        "asked",
+        "begun",
+        "asked",
+        "begun",
+        "asked",
+        "asked",
+    ]
     assert set(chip.threads) == {threading.current_thread().name}
-    assert outcome.context.clock.timings().encode_ms == pytest.approx(4 * 31.4), "the chip's time"
+    assert outcome.context.clock.timings().encode_ms == pytest.approx(4 * 31.4), (
+        "the chip's time"
+    )
 
 
 @pytest.mark.parametrize("batch_size", [1, 2])
 def test_urgent_recording_overtakes(batch_size: int) -> None:
     encoder = Encoder()
     engine = Interpreter(encoder)
-    archive, live = recording_of(noise(9), "seek"), recording_of(noise(1, 5), "seek", priority=-1)
+    archive, live = (
+        recording_of(noise(9), "seek"),
+        recording_of(noise(1, 5), "seek", priority=-1),
+    )
     late = recording_of(noise(1, 6), "seek")
     source = Growing(engine, [(0, archive), (3, live), (50, late)])
     stages = Stages(encoder, engine, PLAN)  # type: ignore[arg-type]
@@ -185,7 +206,9 @@ def test_waiting_work_gets_one_of_nine_batches(strategy: str, n_classes: int) ->
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
     flood = [noted(noise(1, 50 + n), -1) for n in range(80)]
     patient = [noted(noise(3, 7 + n), n) for n in range(n_classes - 1)]
-    assert all(not one.failure for one in Schedule(AtOnce([*flood, *patient]), stages).run())
+    assert all(
+        not one.failure for one in Schedule(AtOnce([*flood, *patient]), stages).run()
+    )
     for priority in range(n_classes - 1):
         places = [place for place, other in enumerate(order) if other == priority][:3]
         gaps = np.diff([-1, *places])
@@ -207,7 +230,9 @@ def test_sequential_recordings_share_batches() -> None:
     assert engine.batches == [[0, 0], [1, 1], [2, 2]]
 
 
-@pytest.mark.parametrize(("ahead", "n_drawn"), [(True, [2, 3, 4, 4]), (False, [1, 2, 3, 4])])
+@pytest.mark.parametrize(
+    ("ahead", "n_drawn"), [(True, [2, 3, 4, 4]), (False, [1, 2, 3, 4])]
+)
 def test_taking_turns_draws_no_window_ahead(ahead: bool, n_drawn: list[int]) -> None:
     drawn: list[int] = []
 
@@ -236,7 +261,9 @@ def test_batch_time_is_split_evenly() -> None:
     stages = Stages(chip, Interpreter(chip), PLAN)  # type: ignore[arg-type]
     both = [recording_of(noise(1, n)) for n in range(2)]
     list(Schedule(RecordingList(both), stages, 2).run())
-    assert [one.context.clock.timings().encode_ms for one in both] == pytest.approx([15.7, 15.7])
+    assert [one.context.clock.timings().encode_ms for one in both] == pytest.approx(
+        [15.7, 15.7]
+    )
 
 
 def test_transcribe_in_order_keeps_the_order() -> None:
@@ -295,7 +322,9 @@ class Faulty(Recording):
 class FaultyInterpreter(Interpreter):
     """Cannot hear what is silent."""
 
-    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+    def transcribe(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> list[WindowResult]:
         if not all(request.window.audio.any() for request in requests):
             raise FloatingPointError("no loudness")
         return super().transcribe(encoded, requests)
@@ -382,7 +411,9 @@ class Slow(Encoder):
 class Noted(Interpreter):
     """Lets the encoder go on when a window was decoded."""
 
-    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+    def transcribe(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> list[WindowResult]:
         assert isinstance(self.encoder, Slow)
         self.encoder.overtaken.set()
         return super().transcribe(encoded, requests)
@@ -427,7 +458,9 @@ def test_batch_has_one_priority() -> None:
 class Stepping(Interpreter):
     """Takes many steps for the windows of one recording; others come while it does."""
 
-    def __init__(self, hard: Recording, coming: dict[int, Recording], source: AtOnce) -> None:
+    def __init__(
+        self, hard: Recording, coming: dict[int, Recording], source: AtOnce
+    ) -> None:
         super().__init__(Encoder())
         self._hard = hard
         self._coming_at = coming
@@ -449,7 +482,9 @@ class Stepping(Interpreter):
         return self.transcribe(encoded, requests)
 
 
-def run_hard(hard: Recording, coming: dict[int, Recording]) -> tuple[list[Recording], list[int]]:
+def run_hard(
+    hard: Recording, coming: dict[int, Recording]
+) -> tuple[list[Recording], list[int]]:
     """Return what is done, in order, and at which steps of the hard one others were decoded."""
     source = AtOnce([hard])
     engine = Stepping(hard, coming, source)
@@ -536,7 +571,9 @@ class Noting(Interpreter):
         super().__init__(Encoder(), batch_key=key)
         self.batches: list[list[int]] = []
 
-    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+    def transcribe(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> list[WindowResult]:
         self.batches.append([round(request.window.start_s) for request in requests])
         return super().transcribe(encoded, requests)
 
@@ -553,10 +590,20 @@ def test_urgent_recording_overtakes_an_encoded_batch() -> None:
     order: list[str] = []
     for recording, name in ((archive, "archive"), (live, "live")):
         take = recording.take
-        recording.take = lambda result, take=take, name=name: (order.append(name), take(result))
+        recording.take = lambda result, take=take, name=name: (
+            order.append(name),
+            take(result),
+        )
     done = list(_schedule(engine, source).run())
     assert done == [live, archive]
-    assert [segment.text for segment in archive.segments] == ["0", "1", "2", "3", "4", "5"]
+    assert [segment.text for segment in archive.segments] == [
+        "0",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+    ]
     # It came when the second window was done, and the third waited with its features.
     assert order == ["archive"] * 2 + ["live"] + ["archive"] * 4
 
@@ -591,7 +638,9 @@ def test_client_with_the_least_windows_goes_first() -> None:
 
 
 @pytest.mark.parametrize(("keys", "n_batches"), [(("a", "a"), 3), (("a", "b"), 6)])
-def test_windows_of_equal_engines_share_a_batch(keys: tuple[str, str], n_batches: int) -> None:
+def test_windows_of_equal_engines_share_a_batch(
+    keys: tuple[str, str], n_batches: int
+) -> None:
     engines = [Noting(key) for key in keys]
     recordings = [recording_of(noise(3), "seek") for _ in keys]
     for recording, engine in zip(recordings, engines, strict=True):
@@ -641,4 +690,6 @@ def test_next_of_equal_priorities_is_least_served() -> None:
     one.share.n_windows, other.share.n_windows = 2, 1
     assert turns.next_of([one, other]) is other
     third.priority = 1
-    assert turns.next_of([third, one, other]) is other, "what is urgent had more and goes first"
+    assert turns.next_of([third, one, other]) is other, (
+        "what is urgent had more and goes first"
+    )

@@ -15,7 +15,11 @@ from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, Thresholds
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.segments import assemble_segments, round_times, spread_words
+from whisper_hailo.transcription.segments import (
+    assemble_segments,
+    round_times,
+    spread_words,
+)
 
 
 def at(seconds: float) -> int:
@@ -51,15 +55,23 @@ def test_spread_words_of_one_character_spans_the_segment() -> None:
     assert (start_s, end_s) == (1.0, 2.0)
     pair = replace(segment, text="xy", tokens=(3, 4))
     (apart,) = spread_words([pair], letters)
-    assert [(one.start_s, one.tokens) for one in apart.words] == [(1.0, (3,)), (1.5, (4,))]
+    assert [(one.start_s, one.tokens) for one in apart.words] == [
+        (1.0, (3,)),
+        (1.5, (4,)),
+    ]
     nothing = replace(segment, text="", tokens=())
     assert spread_words([nothing], letters)[0].words == ()
 
 
 def test_spread_words_keeps_tokens_without_timestamps() -> None:
-    segment = Segment(0.0, 2.0, "w1 w2", (BEGIN, 1, 2, BEGIN + 100), -0.1, 0.0, language="en")
+    segment = Segment(
+        0.0, 2.0, "w1 w2", (BEGIN, 1, 2, BEGIN + 100), -0.1, 0.0, language="en"
+    )
     words = spread_words([segment], TOKENIZER)[0].words
-    assert [(word.text, word.tokens) for word in words] == [(" w1", (1,)), (" w2", (2,))]
+    assert [(word.text, word.tokens) for word in words] == [
+        (" w1", (1,)),
+        (" w2", (2,)),
+    ]
     assert [(word.start_s, word.end_s) for word in words] == [(0.0, 1.0), (1.0, 2.0)]
 
 
@@ -67,13 +79,21 @@ def test_assemble_segments_bounds_times_by_the_audio() -> None:
     """A window of 1.5 s at 40 s, in which a model trained on 30 s writes a time behind the end."""
     audio = Window(np.zeros(24_000, np.float32), 40.0, is_sought=True)
     tokens = (at(0.0), 1, at(0.5), at(0.6), 2, at(2.0), at(2.0), 3)
-    decoded = Decoded(tokens, -0.3, 0.2, runaway=True, temperature=0.4, compression_ratio=1.5)
-    heard = assemble_segments(audio, decoded, "de", TOKENIZER, DecodingOptions(timestamps=True))
+    decoded = Decoded(
+        tokens, -0.3, 0.2, runaway=True, temperature=0.4, compression_ratio=1.5
+    )
+    heard = assemble_segments(
+        audio, decoded, "de", TOKENIZER, DecodingOptions(timestamps=True)
+    )
     first, second = heard.segments
     assert (first.start_s, first.end_s, first.text) == (40.0, 40.5, "w1")
     assert (second.start_s, second.end_s) == (pytest.approx(40.6), 41.5)
     assert heard.end_s == 41.5
-    assert (second.avg_logprob, second.no_speech_prob, second.runaway) == (-0.3, 0.2, True)
+    assert (second.avg_logprob, second.no_speech_prob, second.runaway) == (
+        -0.3,
+        0.2,
+        True,
+    )
     assert (second.temperature, second.compression_ratio) == (0.4, 1.5)
     assert (second.language, second.window_start_s) == ("de", 40.0)
 
@@ -81,7 +101,10 @@ def test_assemble_segments_bounds_times_by_the_audio() -> None:
 def test_assemble_segments_keeps_rest_unless_sought() -> None:
     """Up to the end of the window; where they seek the next one begins with it."""
     tokens = (at(0.0), 1, at(0.5), at(0.6), 2)
-    decoded, options = Decoded(tokens, -0.3, 0.2, runaway=False), DecodingOptions(timestamps=True)
+    decoded, options = (
+        Decoded(tokens, -0.3, 0.2, runaway=False),
+        DecodingOptions(timestamps=True),
+    )
     kept = assemble_segments(window(4), decoded, "en", TOKENIZER, options)
     assert [(one.start_s, one.end_s, one.text) for one in kept.segments] == [
         (4.0, 4.5, "w1"),
@@ -96,8 +119,13 @@ def test_assemble_segments_keeps_rest_unless_sought() -> None:
 def test_assemble_segments_behind_the_audio_ends_there() -> None:
     tokens = (at(0.0), 1, at(0.5), at(1.2), 2, at(1.4))
     decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
-    heard = assemble_segments(window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
-    assert [(one.start_s, one.end_s) for one in heard.segments] == [(4.0, 4.5), (5.0, 5.0)]
+    heard = assemble_segments(
+        window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True)
+    )
+    assert [(one.start_s, one.end_s) for one in heard.segments] == [
+        (4.0, 4.5),
+        (5.0, 5.0),
+    ]
 
 
 def test_assemble_segments_strips_text() -> None:
@@ -107,7 +135,9 @@ def test_assemble_segments_strips_text() -> None:
 
     padded = Tokenizer(Padded(), TOY_TOKENS)  # type: ignore[arg-type]
     decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
-    (segment,) = assemble_segments(window(4), decoded, "en", padded, DecodingOptions()).segments
+    (segment,) = assemble_segments(
+        window(4), decoded, "en", padded, DecodingOptions()
+    ).segments
     assert segment.text == "1\n 2"
 
 
@@ -117,8 +147,13 @@ def test_assemble_segments_locates_packed_pieces() -> None:
     audio = Window(np.zeros(32_000, np.float32), 5.0, pieces)
     tokens = (at(0.0), 1, at(1.0), at(1.0), 2, at(1.5))
     decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
-    heard = assemble_segments(audio, decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
-    assert [(one.start_s, one.end_s) for one in heard.segments] == [(5.0, 6.0), (70.0, 70.5)]
+    heard = assemble_segments(
+        audio, decoded, "en", TOKENIZER, DecodingOptions(timestamps=True)
+    )
+    assert [(one.start_s, one.end_s) for one in heard.segments] == [
+        (5.0, 6.0),
+        (70.0, 70.5),
+    ]
 
 
 def test_assemble_segments_of_silence_has_no_segments() -> None:
@@ -132,13 +167,17 @@ def test_assemble_segments_of_silence_has_no_segments() -> None:
         )
         assert ([one.text for one in heard.segments], heard.silent) == (["w1"], False)
     empty = Decoded((at(0.0), at(0.5)), -0.1, 0.0, runaway=False)
-    heard = assemble_segments(replace(window(4), is_sought=True), empty, "en", TOKENIZER, options)
+    heard = assemble_segments(
+        replace(window(4), is_sought=True), empty, "en", TOKENIZER, options
+    )
     assert (heard.segments, heard.silent) == ((), False)
     assert heard.end_s == 4.0 + 0.0  # one pair: a segment that ends where it begins
     heard = assemble_segments(window(4), empty, "en", TOKENIZER, options)
     assert (heard.segments, heard.silent) == ((), False)
     assert heard.end_s == 4.5, "its last time"
-    made_up = assemble_segments(window(4), replace(silent, made_up=True), "en", TOKENIZER, options)
+    made_up = assemble_segments(
+        window(4), replace(silent, made_up=True), "en", TOKENIZER, options
+    )
     assert (made_up.segments, made_up.silent) == ((), True)
 
 
@@ -149,19 +188,30 @@ def test_assemble_segments_without_timestamps_gives_one() -> None:
     (segment,) = heard.segments
     assert (segment.start_s, segment.end_s, segment.text) == (4.0, 5.0, "w1 w2")
     assert (heard.advance_s, heard.ends_alone) == (1.0, False)
-    tokens = (at(0.0), 1, at(0.5), at(0.5), 2, at(1.0))  # of an engine that writes them anyway
+    tokens = (
+        at(0.0),
+        1,
+        at(0.5),
+        at(0.5),
+        2,
+        at(1.0),
+    )  # of an engine that writes them anyway
     heard = assemble_segments(
         window(4), Decoded(tokens, -0.1, 0.0, False), "en", TOKENIZER, DecodingOptions()
     )
     assert [(one.start_s, one.end_s) for one in heard.segments] == [(4.0, 5.0)]
 
 
-@pytest.mark.parametrize(("last", "alone"), [((at(0.5),), True), ((at(0.5), at(0.5)), False)])
+@pytest.mark.parametrize(
+    ("last", "alone"), [((at(0.5),), True), ((at(0.5), at(0.5)), False)]
+)
 def test_assemble_segments_with_single_end_ends_alone(
     last: tuple[int, ...], *, alone: bool
 ) -> None:
     decoded = Decoded((at(0.0), 1, *last), -0.1, 0.0, runaway=False)
-    heard = assemble_segments(window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
+    heard = assemble_segments(
+        window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True)
+    )
     assert heard.ends_alone is alone
 
 
@@ -170,5 +220,7 @@ def test_round_times_rounds_to_0_1_ms() -> None:
     said = replace(Segment(third, 2 * third, "a", (), 0.0, 0.0), window_start_s=third)
     assert (round_times(said).start_s, round_times(said).end_s) == (0.3333, 0.6667)
     assert round_times(said).window_start_s == 0.3333
-    (spoken,) = round_times(replace(said, words=(Word(third, 2 * third, " a", third, (1,)),))).words
+    (spoken,) = round_times(
+        replace(said, words=(Word(third, 2 * third, " a", third, (1,)),))
+    ).words
     assert spoken == Word(0.3333, 0.6667, " a", third, (1,))

@@ -33,7 +33,14 @@ def _tones(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("value", "speakers"),
-    [(True, "auto"), (False, None), (None, None), (2, "2"), ("2-5", "2-5"), ("auto", "auto")],
+    [
+        (True, "auto"),
+        (False, None),
+        (None, None),
+        (2, "2"),
+        ("2-5", "2-5"),
+        ("auto", "auto"),
+    ],
 )
 def test_merge_speaker_kwargs_takes_numbers_and_switches(
     value: object, speakers: str | None
@@ -71,9 +78,17 @@ def test_transcribe_finds_speakers_of_any_source(
     micro: Transcriber, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "talk.wav"
-    soundfile.write(path, np.stack([_TALK, _TALK], axis=1), SAMPLE_RATE_HZ, subtype="FLOAT")
+    soundfile.write(
+        path, np.stack([_TALK, _TALK], axis=1), SAMPLE_RATE_HZ, subtype="FLOAT"
+    )
     found = _attributions(monkeypatch)
-    sources = [path, str(path), io.BytesIO(path.read_bytes()), ChannelOf(path, 1), _TALK]
+    sources = [
+        path,
+        str(path),
+        io.BytesIO(path.read_bytes()),
+        ChannelOf(path, 1),
+        _TALK,
+    ]
     for source in sources:
         transcript = micro.transcribe(source, speakers=True, speaker_names="Anna")
         assert transcript.duration_s == pytest.approx(8.5, abs=0.01)
@@ -101,7 +116,9 @@ def test_transcribe_speakers_gives_words_their_speaker(micro: Transcriber) -> No
         assert {word.speaker for word in segment.words} == {segment.speaker}
 
 
-def test_transcribe_many_unreadable_file_fails_alone(micro: Transcriber, tmp_path: Path) -> None:
+def test_transcribe_many_unreadable_file_fails_alone(
+    micro: Transcriber, tmp_path: Path
+) -> None:
     broken = tmp_path / "broken.wav"
     broken.write_bytes(b"RIFF")
     first, second = micro.transcribe_many([broken, _TALK], speakers=True)

@@ -40,7 +40,11 @@ def test_call_with_now_runs_in_the_thread() -> None:
 def test_calls_run_once_in_order() -> None:
     ran: list[int] = []
     with Prefetch(ran.append) as ahead:
-        begun = [ahead.begin(1, now=True), *(ahead.begin(n) for n in (2, 3)), ahead.begin(4)]
+        begun = [
+            ahead.begin(1, now=True),
+            *(ahead.begin(n) for n in (2, 3)),
+            ahead.begin(4),
+        ]
         for one in begun:
             one.result()
     assert ran == [1, 2, 3, 4]

@@ -40,13 +40,22 @@ OPTIONS = DecodingOptions(anti_repetition=PRESETS["conservative"])
 def long() -> FloatArray:
     """Four sentences with three seconds between them."""
     pause = np.zeros(3 * SAMPLE_RATE_HZ, np.float32)
-    clips = [load_audio(unpack_clips() / "seen" / f"seen-00{index}.ogg") for index in range(4)]
+    clips = [
+        load_audio(unpack_clips() / "seen" / f"seen-00{index}.ogg")
+        for index in range(4)
+    ]
     return np.concatenate([part for clip in clips for part in (clip, pause)])
 
 
 @pytest.mark.parametrize(
     "strategy",
-    ["overlap", *(pytest.param(name, marks=pytest.mark.slow) for name in ("seek", "consecutive"))],
+    [
+        "overlap",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("seek", "consecutive")
+        ),
+    ],
 )
 def test_segments_come_one_by_one(
     micro_of_10_s: Transcriber, long: FloatArray, strategy: str
@@ -60,12 +69,17 @@ def test_segments_come_one_by_one(
     ):
         segments.append(segment)
         at.append(told[-1])
-    assert tuple(segments) == micro.transcribe(long, OPTIONS, long=options, batch_size=1).segments
+    assert (
+        tuple(segments)
+        == micro.transcribe(long, OPTIONS, long=options, batch_size=1).segments
+    )
     assert len(segments) >= 3
     assert at[0] < at[-1], "the first came before the last window was transcribed"
 
 
-def test_closed_segments_end_the_work(micro_of_10_s: Transcriber, long: FloatArray) -> None:
+def test_closed_segments_end_the_work(
+    micro_of_10_s: Transcriber, long: FloatArray
+) -> None:
     told: list[float] = []
     options = LongOptions(strategy="consecutive")
     segments = micro_of_10_s.segments(
@@ -98,7 +112,9 @@ def test_transcribe_many_calls_progress(micro: Transcriber) -> None:
     silence = np.zeros(SAMPLE_RATE_HZ * 12, np.float32)
     everything = LongOptions(skip_silence=False)
     list(
-        micro.transcribe_many([silence], OPTIONS, lambda *done: told.append(done), long=everything)
+        micro.transcribe_many(
+            [silence], OPTIONS, lambda *done: told.append(done), long=everything
+        )
     )
     assert told[-1] == (12.0, 12.0)
 
@@ -175,7 +191,9 @@ CONSECUTIVE = replace(EVERYTHING, strategy="consecutive")
 
 
 def test_transcript_has_name_language_and_task(transcriber: Transcriber) -> None:
-    found = transcriber.transcribe(noise(2.5), DecodingOptions(language="auto"), long=CONSECUTIVE)
+    found = transcriber.transcribe(
+        noise(2.5), DecodingOptions(language="auto"), long=CONSECUTIVE
+    )
     assert found.duration_s == 2.5
     assert found.task == "transcribe"
     assert found.language == next(iter(found.language_probs))
@@ -185,7 +203,11 @@ def test_transcript_has_name_language_and_task(transcriber: Transcriber) -> None
     assert found.timings.load_ms > 0, "how long it took to open the parts"
     options = DecodingOptions(language="de", task="translate")
     german = transcriber.transcribe(noise(0.5), options, long=EVERYTHING)
-    assert (german.language, german.task, german.language_probs) == ("de", "translate", {})
+    assert (german.language, german.task, german.language_probs) == (
+        "de",
+        "translate",
+        {},
+    )
 
 
 def test_sample_rate_sets_the_duration(transcriber: Transcriber) -> None:
@@ -193,10 +215,14 @@ def test_sample_rate_sets_the_duration(transcriber: Transcriber) -> None:
     half, english = noise(0.5), DecodingOptions("en")
     segments = transcriber.segments(half, english, sample_rate=8000, long=EVERYTHING)
     assert list(segments)
-    (one,) = transcriber.transcribe_many([half], english, sample_rate=8000, long=EVERYTHING)
+    (one,) = transcriber.transcribe_many(
+        [half], english, sample_rate=8000, long=EVERYTHING
+    )
     assert isinstance(one, Transcript)
     whole = transcriber.transcribe(half, english, sample_rate=8000, long=EVERYTHING)
-    assert [found.duration_s for found in (segments.transcript, one, whole)] == [1.0] * 3
+    assert [found.duration_s for found in (segments.transcript, one, whole)] == [
+        1.0
+    ] * 3
 
 
 @pytest.mark.parametrize(("window_s", "first"), [(0.1, 20), (0.2, 29)])
@@ -220,7 +246,10 @@ def test_timestamps_end_with_the_encoder_s_window(window_s: float, first: int) -
 def test_recordings_of_a_run_share_turns(
     transcriber: Transcriber,
 ) -> None:
-    run, audio = TranscriptionRun(transcriber, DecodingOptions(language="en")), noise(0.5)
+    run, audio = (
+        TranscriptionRun(transcriber, DecodingOptions(language="en")),
+        noise(0.5),
+    )
     assert run.recording(audio).share is run.recording(audio).share
     assert run.recording(audio).context is not run.recording(audio).context
     assert run.recording_of(Recording, audio).priority == 0
@@ -234,7 +263,9 @@ def test_transcribe_many_with_unreadable_file_goes_on(
 ) -> None:
     (tmp_path / "bad.wav").write_bytes(b"RIFF")
     sources = [noise(0.5), tmp_path / "bad.wav", noise(0.5)]
-    first, bad, last = transcriber.transcribe_many(sources, long=CONSECUTIVE, batch_size=2)
+    first, bad, last = transcriber.transcribe_many(
+        sources, long=CONSECUTIVE, batch_size=2
+    )
     assert isinstance(bad, AudioError)
     assert isinstance(first, Transcript)
     assert isinstance(last, Transcript)
@@ -246,11 +277,17 @@ def test_transcribe_many_with_unreadable_file_goes_on(
 def test_batch_size_is_at_most_256(transcriber: Transcriber) -> None:
     encoder = transcriber.encoder
     assert isinstance(encoder, Levels)
-    transcriber.transcribe(noise(5.0), DecodingOptions("en"), long=CONSECUTIVE, batch_size=2)
+    transcriber.transcribe(
+        noise(5.0), DecodingOptions("en"), long=CONSECUTIVE, batch_size=2
+    )
     assert [shape[0] for shape in encoder.shapes] == [2, 2, 1]
     encoder.shapes.clear()
-    transcriber.transcribe(noise(5.0), DecodingOptions("auto"), long=CONSECUTIVE, batch_size=2)
-    assert [shape[0] for shape in encoder.shapes] == [1, 2, 2], "the first tells the language"
+    transcriber.transcribe(
+        noise(5.0), DecodingOptions("auto"), long=CONSECUTIVE, batch_size=2
+    )
+    assert [shape[0] for shape in encoder.shapes] == [1, 2, 2], (
+        "the first tells the language"
+    )
     transcriber.transcribe(noise(0.1), long=EVERYTHING, batch_size=256)
     for wrong in (0, 257):
         with pytest.raises(OptionError, match=f"--batch-size is {wrong}"):
@@ -271,7 +308,9 @@ def test_trimmed_windows_have_their_audio_and_margin(
 
 def test_batch_time_is_shared_by_its_recordings(transcriber: Transcriber) -> None:
     """Two recordings in one batch: the stages of both together are those of the batch."""
-    many = list(transcriber.transcribe_many([noise(0.5)] * 2, long=CONSECUTIVE, batch_size=2))
+    many = list(
+        transcriber.transcribe_many([noise(0.5)] * 2, long=CONSECUTIVE, batch_size=2)
+    )
     one, other = (found.timings for found in many)  # type: ignore[union-attr]
     assert one.encode_ms == other.encode_ms > 0
     assert one.decode_ms == other.decode_ms <= one.total_ms
@@ -287,14 +326,19 @@ def test_replace_exchanges_one_part(transcriber: Transcriber) -> None:
     assert replace(transcriber, tokenizer=other).tokenizer is other is not TOKENIZER
     same = replace(transcriber)
     assert (same.encoder, same.decoder) == (transcriber.encoder, transcriber.decoder)
-    assert (same.tokenizer, same.reasons) == (transcriber.tokenizer, transcriber.reasons)
+    assert (same.tokenizer, same.reasons) == (
+        transcriber.tokenizer,
+        transcriber.reasons,
+    )
     assert same.content_s == transcriber.content_s
 
 
 Call = Callable[..., object]
 CALLS: dict[str, Callable[[Transcriber], Call]] = {
     "transcribe": lambda own: own.transcribe,
-    "segments": lambda own: lambda audio, *rest, **named: list(own.segments(audio, *rest, **named)),
+    "segments": lambda own: (
+        lambda audio, *rest, **named: list(own.segments(audio, *rest, **named))
+    ),
     "transcribe_many": lambda own: (
         lambda audio, *rest, **named: list(own.transcribe_many([audio], *rest, **named))
     ),

@@ -9,7 +9,12 @@ import pytest
 
 from whisper_hailo.audio.vad import SpeechDetector
 from whisper_hailo.audio.windows import Window
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, UntranscribedSpeech
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    FloatArray,
+    Segment,
+    UntranscribedSpeech,
+)
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.transcription.untranscribed import (
     LEFT_OUT,
@@ -57,7 +62,9 @@ def find(
 
 
 @pytest.mark.parametrize(("made_up", "reason"), [(True, UNLIKELY), (False, NO_SPEECH)])
-def test_window_without_text_reports_all_of_its_speech(made_up: bool, reason: str) -> None:
+def test_window_without_text_reports_all_of_its_speech(
+    made_up: bool, reason: str
+) -> None:
     decoded = replace(EMPTY, made_up=made_up)
     (found,) = find(make_audio((1, 4)), start_s=20.0, decoded=decoded, likely="fr")
     assert (found.reason, found.language) == (reason, "fr")
@@ -91,17 +98,33 @@ def test_pauses_of_clean_recordings_need_no_detector() -> None:
         raise AssertionError("the detector is loaded")
 
     result = WindowResult(
-        Window(make_audio((0, 2)), 0.0), EMPTY, (make_segment(0.0, 2.0),), 6.0, language="en"
+        Window(make_audio((0, 2)), 0.0),
+        EMPTY,
+        (make_segment(0.0, 2.0),),
+        6.0,
+        language="en",
     )
     assert find_untranscribed(result, "", refuse) == ()
 
 
 def test_later_text_covers_speech_of_an_earlier_window() -> None:
-    speech = [UntranscribedSpeech(10.0, 14.0, LEFT_OUT), UntranscribedSpeech(30.0, 34.0, UNLIKELY)]
-    segments = [make_segment(9.0, 10.5), make_segment(12.5, 13.5), make_segment(29.0, 35.0)]
-    assert subtract_text(speech, segments) == (UntranscribedSpeech(10.5, 12.5, LEFT_OUT),)
+    speech = [
+        UntranscribedSpeech(10.0, 14.0, LEFT_OUT),
+        UntranscribedSpeech(30.0, 34.0, UNLIKELY),
+    ]
+    segments = [
+        make_segment(9.0, 10.5),
+        make_segment(12.5, 13.5),
+        make_segment(29.0, 35.0),
+    ]
+    assert subtract_text(speech, segments) == (
+        UntranscribedSpeech(10.5, 12.5, LEFT_OUT),
+    )
 
 
 def test_neighbouring_stretches_become_one() -> None:
-    speech = [UntranscribedSpeech(14.2, 18.0, UNLIKELY), UntranscribedSpeech(10.0, 14.0, UNLIKELY)]
+    speech = [
+        UntranscribedSpeech(14.2, 18.0, UNLIKELY),
+        UntranscribedSpeech(10.0, 14.0, UNLIKELY),
+    ]
     assert subtract_text(speech, []) == (UntranscribedSpeech(10.0, 18.0, UNLIKELY),)

@@ -30,7 +30,9 @@ def speech() -> FloatArray:
     return load_audio(unpack_clips() / "seen" / "seen-000.ogg")[: 4 * SAMPLE_RATE_HZ]
 
 
-def test_trimmed_recording_encodes_its_audio_only(micro: Transcriber, speech: FloatArray) -> None:
+def test_trimmed_recording_encodes_its_audio_only(
+    micro: Transcriber, speech: FloatArray
+) -> None:
     watched = RecordingEncoder(micro.encoder)
     eared = replace(micro, encoder=watched)  # type: ignore[arg-type]
     options = DecodingOptions(language="en")
@@ -47,7 +49,9 @@ def test_trimmed_recording_encodes_its_audio_only(micro: Transcriber, speech: Fl
     assert (full.settings.trim_window, trimmed.settings.trim_window) == (False, True)
 
 
-def test_batch_trims_each_window_by_itself(micro: Transcriber, speech: FloatArray) -> None:
+def test_batch_trims_each_window_by_itself(
+    micro: Transcriber, speech: FloatArray
+) -> None:
     watched = RecordingEncoder(micro.encoder)
     eared = replace(micro, encoder=watched, encode_ahead=False)  # type: ignore[arg-type]
     options = DecodingOptions(language="en", max_new_tokens=3)
@@ -87,14 +91,20 @@ def test_mel_of_trimmed_window_is_that_of_it_alone(
         np.testing.assert_array_equal(own, log_mel(whole, n_mels))
 
 
-def test_trim_of_full_window_changes_nothing(micro: Transcriber, speech: FloatArray) -> None:
+def test_trim_of_full_window_changes_nothing(
+    micro: Transcriber, speech: FloatArray
+) -> None:
     options = DecodingOptions(language="en")
     full = np.tile(speech, 8)[: round(micro.content_s * SAMPLE_RATE_HZ)]
-    trimmed, whole = (micro.transcribe(full, options, long=long) for long in (TRIMMED, WHOLE))
+    trimmed, whole = (
+        micro.transcribe(full, options, long=long) for long in (TRIMMED, WHOLE)
+    )
     assert trimmed.text == whole.text != ""
 
 
-def test_fixed_encoder_refuses_trim_window(micro: Transcriber, speech: FloatArray) -> None:
+def test_fixed_encoder_refuses_trim_window(
+    micro: Transcriber, speech: FloatArray
+) -> None:
     fixed = replace(micro, encoder=RecordingEncoder(micro.encoder, 1000))  # type: ignore[arg-type]
     english, refusal = DecodingOptions(language="en"), "trim-window .*1000 frames"
     with pytest.raises(OptionError, match=refusal):
@@ -115,7 +125,9 @@ def test_features_of_trimmed_windows_are_padded() -> None:
     ears = FrameEars(replace(toy_spec(), dims=replace(toy_spec().dims, n_mels=80)))
     stages = Stages(ears, None, WindowPlan(4.0, 1.0, trim_window=True))  # type: ignore[arg-type]
     batch = [np.ones(seconds * SAMPLE_RATE_HZ, np.float32) for seconds in (2, 1)]
-    encoded = stages.encode([WindowRequest(Window(one, 0.0), Context("en")) for one in batch])
+    encoded = stages.encode(
+        [WindowRequest(Window(one, 0.0), Context("en")) for one in batch]
+    )
     assert encoded.features is not None
     assert encoded.n_positions is not None
     assert encoded.n_positions.tolist() == [400, 300]

@@ -33,13 +33,19 @@ from whisper_hailo.transcription.schedule import RecordingList, Schedule
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
-from whisper_hailo.transcription.window_cache import CachedWindow, WindowCache, window_key
+from whisper_hailo.transcription.window_cache import (
+    CachedWindow,
+    WindowCache,
+    window_key,
+)
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 AUDIO = np.linspace(-0.5, 0.5, 1600, dtype=np.float32)
 
 
-def request(window: Window | None = None, context: Context | None = None) -> WindowRequest:
+def request(
+    window: Window | None = None, context: Context | None = None
+) -> WindowRequest:
     return WindowRequest(window or Window(AUDIO, 3.5), context or Context("en", (7, 8)))
 
 
@@ -56,7 +62,9 @@ def test_window_key_depends_on_audio_place_and_prompt() -> None:
         request(context=Context("en")),
     ]
     assert len({window_key(one) for one in different}) == len(different)
-    assert window_key(request()) == window_key(request(context=Context("de", (7, 8), n_windows=9)))
+    assert window_key(request()) == window_key(
+        request(context=Context("de", (7, 8), n_windows=9))
+    )
 
 
 def test_window_key_without_sequence_ignores_previous_text() -> None:
@@ -90,8 +98,13 @@ def test_cached_window_counts_as_detection() -> None:
     context, replayed = (Context("auto", detects=True) for _ in range(2))
     for probs in ({"en": 0.4, "de": 0.3}, {"en": 0.45, "de": 0.4}):
         context.detect(probs)
-        CachedWindow.of(request(context=context), RESULT).again(request(context=replayed))
-    assert (replayed.language, replayed.language_probs) == ("auto", context.language_probs)
+        CachedWindow.of(request(context=context), RESULT).again(
+            request(context=replayed)
+        )
+    assert (replayed.language, replayed.language_probs) == (
+        "auto",
+        context.language_probs,
+    )
     last = {"de": 0.49, "en": 0.2}
     assert (replayed.detect(last), replayed.language_probs) == (
         context.detect(last),
@@ -149,7 +162,9 @@ def test_remember_of_infinite_number_writes_nothing(tmp_path: Path) -> None:
         assert cache.recall("broken") is None
 
 
-def test_remember_syncs_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remember_syncs_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """But for the first windows: most recordings are done with them, and leave nothing."""
     flushed: list[int] = []
     path = tmp_path / "j.jsonl"
@@ -168,7 +183,9 @@ def test_remember_syncs_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(("told", "language"), [("auto", "de"), ("fr", "fr")])
 def test_cached_window_restores_the_language(told: str, language: str) -> None:
-    known = CachedWindow.of(request(context=Context("de", language_probs={"de": 0.9})), RESULT)
+    known = CachedWindow.of(
+        request(context=Context("de", language_probs={"de": 0.9})), RESULT
+    )
     context = Context(told)
     known.again(request(context=context))
     assert (context.language, context.n_windows) == (language, 1)
@@ -234,7 +251,8 @@ def test_removed_cache_starts_anew(tmp_path: Path) -> None:
 
 PLAIN = DecodingOptions()
 SEEKING = DecodingOptions(
-    timestamps=True, prompts=PromptOptions(initial_prompt="Hello.", condition_on_previous_text=True)
+    timestamps=True,
+    prompts=PromptOptions(initial_prompt="Hello.", condition_on_previous_text=True),
 )
 BEGUN = DecodingOptions(prompts=PromptOptions(prefix="Well, then"))
 PLANS = [
@@ -250,7 +268,8 @@ def long() -> FloatArray:
     """Four short sentences with two seconds between them."""
     pause = np.zeros(2 * SAMPLE_RATE_HZ, np.float32)
     clips = [
-        load_audio(unpack_clips() / "seen" / f"seen-{n}.ogg") for n in ("073", "051", "021", "143")
+        load_audio(unpack_clips() / "seen" / f"seen-{n}.ogg")
+        for n in ("073", "051", "021", "143")
     ]
     return np.concatenate([part for clip in clips for part in (clip, pause)])
 
@@ -321,7 +340,10 @@ def test_truncated_line_ends_the_cache(
     micro_of_10_s: Transcriber, long: FloatArray, tmp_path: Path
 ) -> None:
     path = tmp_path / "j.jsonl"
-    arguments: dict[str, Any] = {"long": LongOptions(skip_silence=False), "batch_size": 1}
+    arguments: dict[str, Any] = {
+        "long": LongOptions(skip_silence=False),
+        "batch_size": 1,
+    }
     straight = micro_of_10_s.transcribe(long, PLAIN, **arguments)
     with WindowCache(path, "a", go_on=True) as cache:
         list(micro_of_10_s.segments(long, PLAIN, **arguments, cache=cache))
@@ -341,7 +363,11 @@ def test_truncated_line_ends_the_cache(
 
 @pytest.mark.parametrize(("settings", "go_on"), [("other", True), ("a", False)])
 def test_cache_of_other_settings_is_ignored(
-    micro_of_10_s: Transcriber, long: FloatArray, tmp_path: Path, settings: str, go_on: bool
+    micro_of_10_s: Transcriber,
+    long: FloatArray,
+    tmp_path: Path,
+    settings: str,
+    go_on: bool,
 ) -> None:
     path = tmp_path / "j.jsonl"
     with WindowCache(path, "a", go_on=True) as cache:

@@ -42,10 +42,12 @@ def check(
     graph: Annotated[Path, Argument("ONNX file, from here or from elsewhere.")],
     arch: Annotated[str, Flag(f"Chip: {', '.join(ARCHES)}.")],
     start: Annotated[
-        list[str] | None, Flag("Where the compiler starts; may be repeated.", metavar="NODE")
+        list[str] | None,
+        Flag("Where the compiler starts; may be repeated.", metavar="NODE"),
     ] = None,
     end: Annotated[
-        list[str] | None, Flag("Where the compiler ends; may be repeated.", metavar="NODE")
+        list[str] | None,
+        Flag("Where the compiler ends; may be repeated.", metavar="NODE"),
     ] = None,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> int:
@@ -114,10 +116,15 @@ def calibrate(
 
     result = make(model_dir, audio, out, options)
     if as_json:
-        facts = asdict(result) | {"path": str(result.path), "manifest": str(result.manifest)}
+        facts = asdict(result) | {
+            "path": str(result.path),
+            "manifest": str(result.manifest),
+        }
         emit_json(facts)
         return
-    speakers = "1 speaker" if result.n_speakers == 1 else f"{result.n_speakers} speakers"
+    speakers = (
+        "1 speaker" if result.n_speakers == 1 else f"{result.n_speakers} speakers"
+    )
     text = f"{result.path}: {result.n_windows} windows of {result.n_files} recordings, {speakers}"
     if result.n_windows < result.n_wanted:
         text += f"; {result.n_wanted} were wanted, give more speech for a better set"
@@ -147,7 +154,11 @@ def emulate(
 
 
 def _emulation_lines(result: Emulation) -> list[str]:
-    where = f"{result.noise.n_windows} other windows" if result.held_out else "the same window"
+    where = (
+        f"{result.noise.n_windows} other windows"
+        if result.held_out
+        else "the same window"
+    )
     lines = [
         f"{result.path}: plan {result.plan.name}, scales from {result.n_windows} windows; "
         f"noise measured on {where}"
@@ -162,7 +173,9 @@ def _emulation_lines(result: Emulation) -> list[str]:
         name, _, _ = command.partition("(")
         ignored[name] = None
     if ignored:
-        lines.append(f"commands of the script that are not emulated: {', '.join(ignored)}")
+        lines.append(
+            f"commands of the script that are not emulated: {', '.join(ignored)}"
+        )
     return lines
 
 
@@ -177,7 +190,8 @@ def compile_hef(
         Path | None, Flag("Only pack the build, to be run elsewhere.", metavar="ZIP")
     ] = None,
     built: Annotated[
-        Path | None, Flag("Only take over what a bundle built: its out folder.", metavar="DIR")
+        Path | None,
+        Flag("Only take over what a bundle built: its out folder.", metavar="DIR"),
     ] = None,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
@@ -186,7 +200,9 @@ def compile_hef(
 
     if built is not None:
         if bundle is not None or given.values.keys() - {"arch", "part"}:
-            raise OptionError("--built takes over a finished build; leave out what it was made by")
+            raise OptionError(
+                "--built takes over a finished build; leave out what it was made by"
+            )
         options = replace(given, values={**given.values, "calibration": built}).build()
         _emit_hef(adopt_hef(model_dir, options.arch, options.part, built), as_json)
         return
@@ -215,7 +231,9 @@ def compile_hef(
 
 def _emit_hef(hef: Hef, as_json: bool) -> None:
     if as_json:
-        emit_json({"path": str(hef.path), "recorded": hef.recorded, **asdict(hef.record)})
+        emit_json(
+            {"path": str(hef.path), "recorded": hef.recorded, **asdict(hef.record)}
+        )
         return
     record = hef.record
     text = (
@@ -235,7 +253,8 @@ def validate(
     model_dir: Annotated[Path, Argument("Model directory.")],
     options: ValidateOptions,
     out: Annotated[
-        Path | None, Flag("Where to write. [default: the model directory]", metavar="DIR")
+        Path | None,
+        Flag("Where to write. [default: the model directory]", metavar="DIR"),
     ] = None,
     as_json: Annotated[bool, Flag("Print parity.json instead.", name="--json")] = False,
 ) -> int:
@@ -264,7 +283,9 @@ def _parity_lines(report: ParityReport) -> Iterator[str]:
     rows = [_PARITY_HEADINGS]
     rows += [_parity_row(result) for result in report.results]
     # Rows of forms that did not run are shorter, and their last cell is a sentence.
-    columns = zip(*(row for row in rows if len(row) == len(_PARITY_HEADINGS)), strict=True)
+    columns = zip(
+        *(row for row in rows if len(row) == len(_PARITY_HEADINGS)), strict=True
+    )
     widths = [max(map(len, column)) for column in columns]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]

@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.backends.model_files import model_file
-from whisper_hailo.core.atomic_files import atomic_file, exclusive_lock, wrap_os_error, write_file
+from whisper_hailo.core.atomic_files import (
+    atomic_file,
+    exclusive_lock,
+    wrap_os_error,
+    write_file,
+)
 from whisper_hailo.core.errors import (
     DeviceError,
     ModelError,
@@ -26,7 +31,13 @@ from whisper_hailo.core.spec import SPEC_FILE, HailoForm, HefRecord, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo_tools import hef_build
 from whisper_hailo_tools.calibrate.windows import add_file, net_name
-from whisper_hailo_tools.hef_build.job import DEVICE, OPTION, OUTPUT, BuildError, BuildJob
+from whisper_hailo_tools.hef_build.job import (
+    DEVICE,
+    OPTION,
+    OUTPUT,
+    BuildError,
+    BuildJob,
+)
 from whisper_hailo_tools.hef_build.model_script import size_of
 from whisper_hailo_tools.hef_build.stages import (
     HEF,
@@ -61,7 +72,9 @@ def compile_part(directory: Path, options: CompileOptions) -> Hef:
     job_path = job.result(JOB_SUFFIX)
     with translate_build_errors(), _lock_folder(Path(job.out)):
         write_file(job_path, job.to_json())
-        facts = supervise(job_path, lambda line: logger.info("%s", line), options.python)
+        facts = supervise(
+            job_path, lambda line: logger.info("%s", line), options.python
+        )
     return record_hef(directory, Path(job.out) / facts["hef"], facts)
 
 
@@ -78,7 +91,9 @@ def describe_job(spec: ModelSpec, form: HailoForm, arch: str) -> BuildJob:
         end_nodes=list(form.end_nodes),
         chip_inputs=[list(shape) for shape in form.chip_inputs],
         d_model=dims.d_model,
-        n_layers=dims.n_encoder_layers if form.part == "encoder" else dims.n_decoder_layers,
+        n_layers=dims.n_encoder_layers
+        if form.part == "encoder"
+        else dims.n_decoder_layers,
         calibration="",
         script=None,
         optimization_level=None,
@@ -119,11 +134,15 @@ def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
     try:
         record = decode(HefRecord, facts | {"file": file})
     except MismatchError as error:
-        raise ModelError(f"the record of {display_path(path)}: {error}; build it again") from error
+        raise ModelError(
+            f"the record of {display_path(path)}: {error}; build it again"
+        ) from error
     if not is_inside:
         return Hef(path, record, recorded=False)
     with translate_build_errors(), _lock_folder(directory):
-        spec = ModelSpec.load(directory)  # again: the other part may have been compiled meanwhile
+        spec = ModelSpec.load(
+            directory
+        )  # again: the other part may have been compiled meanwhile
         hefs = [hef for hef in spec.hefs if hef.file != file]
         hefs.append(record)
         hefs.sort(key=lambda hef: hef.file)
@@ -252,7 +271,10 @@ def write_bundle(directory: Path, options: CompileOptions, target: Path) -> None
         out="out",
     )
     readme = _README.format(
-        versions=describe_versions(job.arch), stem=job.net_name, arch=job.arch, part=job.part
+        versions=describe_versions(job.arch),
+        stem=job.net_name,
+        arch=job.arch,
+        part=job.part,
     )
     texts = {"README.txt": readme, "build.py": _BUILD, "job.json": packed.to_json()}
     files = {packed.graph: graph, packed.calibration: calibration}

@@ -34,7 +34,10 @@ class Difference:
     def to_dict(self) -> dict[str, float | None]:
         """Return the values for JSON, which has no infinity: `None` in its place."""
         values: dict[str, float] = asdict(self)
-        return {key: value if math.isfinite(value) else None for key, value in values.items()}
+        return {
+            key: value if math.isfinite(value) else None
+            for key, value in values.items()
+        }
 
 
 @dataclass(slots=True)

@@ -27,7 +27,9 @@ class CalibrationOptions:
     part: str = flag("encoder", "Of the model", choices=PARTS)
     count: int | None = flag(None, "Windows.", shown="as the size needs")
     seed: int = flag(0, "Seed for sampling.")
-    language: str = flag("en", "What is spoken, for decoders.", short="-l", metavar="LANG")
+    language: str = flag(
+        "en", "What is spoken, for decoders.", short="-l", metavar="LANG"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))
@@ -59,7 +61,9 @@ class EmulateOptions:
     """Options of an emulation."""
 
     part: str = flag("encoder", "Of the model", choices=PARTS)
-    plan: str = flag(SCRIPT, "Bits of its layers; script: as compile has them", choices=PLANS)
+    plan: str = flag(
+        SCRIPT, "Bits of its layers; script: as compile has them", choices=PLANS
+    )
     script: Path | None = flag(None, "Model script to follow instead.", metavar="FILE")
     arch: str = flag("hailo8l", "Chip that the script is for", choices=ARCHES)
     calibration: Path | None = flag(
@@ -67,14 +71,18 @@ class EmulateOptions:
     )
     audio: Path | None = flag(None, "Folder of recordings of speech.", metavar="DIR")
     count: int = flag(64, "Windows that scales are chosen by.")
-    language: str = flag("en", "What is spoken, for decoders.", short="-l", metavar="LANG")
+    language: str = flag(
+        "en", "What is spoken, for decoders.", short="-l", metavar="LANG"
+    )
     threads: int = flag(0, "0 lets the runtime choose.", short="-t")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))
         require_choices(self)
         if self.script is not None and self.plan != SCRIPT:
-            raise OptionError(f"--plan {self.plan} and --script exclude each other; give one")
+            raise OptionError(
+                f"--plan {self.plan} and --script exclude each other; give one"
+            )
         require_valid(self, "count", self.count >= 1, "1 or more")
         if (self.calibration is None) == (self.audio is None):
             raise OptionError(
@@ -90,12 +98,16 @@ class CompileOptions:
     arch: str = required_flag("Chip", choices=ARCHES)
     part: str = required_flag("Of the model", choices=PARTS)
     calibration: Path = required_flag("From whisper-hailo calibrate.", metavar="FILE")
-    script: Path | None = flag(None, "Model script to use instead of ours.", metavar="FILE")
+    script: Path | None = flag(
+        None, "Model script to use instead of ours.", metavar="FILE"
+    )
     optimization_level: int | None = flag(None, "0 (minutes) to 4.", shown="2")
     out: Path | None = flag(
         None, "Folder of the results.", metavar="DIR", shown="MODEL_DIR/hailo/ARCH"
     )
-    python: str | None = flag(None, "Interpreter that has the compiler.", metavar="PYTHON")
+    python: str | None = flag(
+        None, "Interpreter that has the compiler.", metavar="PYTHON"
+    )
 
     def __post_init__(self) -> None:
         require_choices(self)
@@ -103,7 +115,9 @@ class CompileOptions:
         fits = level is None or 0 <= level <= MAX_LEVEL
         require_valid(self, "optimization_level", fits, f"0 to {MAX_LEVEL}")
         if level is not None and self.script is not None:
-            raise OptionError("--optimization-level belongs to generated scripts; edit --script")
+            raise OptionError(
+                "--optimization-level belongs to generated scripts; edit --script"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +127,9 @@ class ValidateOptions:
     audio: Path | None = flag(
         None, "Folder of speech.", metavar="DIR", shown="the bundled recording"
     )
-    checkpoint: str | None = flag(None, "What the model was converted from.", metavar="NAME")
+    checkpoint: str | None = flag(
+        None, "What the model was converted from.", metavar="NAME"
+    )
     windows: int = flag(4, "Windows of audio to run.")
     language: str = flag("en", "What is spoken.", short="-l", metavar="LANG")
 

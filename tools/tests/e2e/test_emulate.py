@@ -23,9 +23,14 @@ def model(micro_hailo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_emulate_then_transcribe(whisper_hailo: Command, model: Path) -> None:
-    result = whisper_hailo("emulate", model, "--audio", SPEECH, "--count", 16, timeout=PATIENCE_S)
+    result = whisper_hailo(
+        "emulate", model, "--audio", SPEECH, "--count", 16, timeout=PATIENCE_S
+    )
     assert result.returncode == 0, result.stderr
-    assert "plan script, scales from 16 windows; noise measured on 16 other" in result.stdout
+    assert (
+        "plan script, scales from 16 windows; noise measured on 16 other"
+        in result.stdout
+    )
     assert "output_layer1 (525): SNR " in result.stdout
     words = ("--part", "decoder", "--audio", SPEECH, "--count", 8, "--json")
     result = whisper_hailo("emulate", model, *words, timeout=PATIENCE_S)
@@ -47,13 +52,18 @@ def test_emulate_then_transcribe(whisper_hailo: Command, model: Path) -> None:
         assert score_texts([(DEMO_TEXT, result.stdout)]).words.rate < 0.5
 
 
-def test_bad_input_is_one_line(whisper_hailo: Command, model: Path, tmp_path: Path) -> None:
+def test_bad_input_is_one_line(
+    whisper_hailo: Command, model: Path, tmp_path: Path
+) -> None:
     missing = whisper_hailo("emulate", model)
     assert (missing.returncode, "--audio DIR" in one_line(missing)) == (2, True)
     plan = whisper_hailo("emulate", model, "--audio", SPEECH, "--plan", "all4")
     assert (plan.returncode, "--plan is 'all4'" in one_line(plan)) == (2, True)
     empty = whisper_hailo("emulate", model, "--audio", tmp_path)
-    assert (empty.returncode, "no file that looks like audio" in one_line(empty)) == (3, True)
+    assert (empty.returncode, "no file that looks like audio" in one_line(empty)) == (
+        3,
+        True,
+    )
     broken = tmp_path / "set.npy"
     broken.write_text("nothing")
     result = whisper_hailo("emulate", model, "--calibration", broken)

@@ -32,7 +32,17 @@ def sets(
     out = tmp_path_factory.mktemp("sets")
     found = {}
     for part in STEMS:
-        words = ("--audio", SPEECH, "--out", out, "--part", part, "--count", 6, "--json")
+        words = (
+            "--audio",
+            SPEECH,
+            "--out",
+            out,
+            "--part",
+            part,
+            "--count",
+            6,
+            "--json",
+        )
         result = whisper_hailo("calibrate", model, *words)
         assert result.returncode == 0, result.stderr
         facts = json.loads(result.stdout)
@@ -42,7 +52,16 @@ def sets(
 
 
 def _compile(model: Path, sets: dict[str, Path], part: str) -> list[object]:
-    return ["compile", model, "--arch", "hailo8l", "--part", part, "--calibration", sets[part]]
+    return [
+        "compile",
+        model,
+        "--arch",
+        "hailo8l",
+        "--part",
+        part,
+        "--calibration",
+        sets[part],
+    ]
 
 
 def test_calibrate_sets_have_the_chips_shapes(sets: dict[str, Path]) -> None:
@@ -57,7 +76,11 @@ def test_calibrate_sets_have_the_chips_shapes(sets: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize("part", STEMS)
 def test_compile_of_both_parts_makes_hefs(
-    whisper_hailo: Command, model: Path, sets: dict[str, Path], part: str, tmp_path: Path
+    whisper_hailo: Command,
+    model: Path,
+    sets: dict[str, Path],
+    part: str,
+    tmp_path: Path,
 ) -> None:
     own = shutil.copytree(model, tmp_path / "micro")
     words = _compile(own, sets, part)
@@ -81,30 +104,54 @@ def test_compiled_hefs_are_inspected_and_run(
     own = tmp_path / "micro"
     shutil.copytree(model, own)
     plain = whisper_hailo("transcribe", "--model", own, DEMO)
-    fixed = whisper_hailo("transcribe", "--model", own, "--decoder-backend", "fixed", DEMO)
+    fixed = whisper_hailo(
+        "transcribe", "--model", own, "--decoder-backend", "fixed", DEMO
+    )
     for part in STEMS:
         result = whisper_hailo(*_compile(own, sets, part), env=with_compiler({}))
         assert result.returncode == 0, result.stderr
     encoder, decoder = (own / f"hailo/hailo8l/{STEMS[part]}.hef" for part in STEMS)
     facts = json.loads(whisper_hailo("inspect", encoder).stdout)
-    assert (facts["compiled_for"], facts["runs_on"]) == ("hailo8l", ["hailo8", "hailo8l"])
+    assert (facts["compiled_for"], facts["runs_on"]) == (
+        "hailo8l",
+        ["hailo8", "hailo8l"],
+    )
     (network,) = facts["networks"].values()
-    assert (network["part"], network["window_s"], network["d_model"]) == ("encoder", 10, 128)
-    (network,) = json.loads(whisper_hailo("inspect", decoder).stdout)["networks"].values()
-    assert (network["part"], network["positions"], network["length"]) == ("decoder", 500, 32)
+    assert (network["part"], network["window_s"], network["d_model"]) == (
+        "encoder",
+        10,
+        128,
+    )
+    (network,) = json.loads(whisper_hailo("inspect", decoder).stdout)[
+        "networks"
+    ].values()
+    assert (network["part"], network["positions"], network["length"]) == (
+        "decoder",
+        500,
+        32,
+    )
     assert "the host adds the position rows" in network["contract"]
     env = with_chip(tmp_path / "chip", {})
-    named = whisper_hailo("transcribe", "--model", own, "--encoder", encoder, DEMO, env=env)
+    named = whisper_hailo(
+        "transcribe", "--model", own, "--encoder", encoder, DEMO, env=env
+    )
     assert named.returncode == 0, named.stderr
     auto = whisper_hailo("transcribe", "-v", "--model", own, DEMO, env=env)
     assert "encoder hef-hailo8l: on hailo8l" in auto.stderr
     assert named.stdout == auto.stdout == plain.stdout
-    both = whisper_hailo("transcribe", "--model", own, "--decoder-backend", "hailo", DEMO, env=env)
+    both = whisper_hailo(
+        "transcribe", "--model", own, "--decoder-backend", "hailo", DEMO, env=env
+    )
     assert "decoder hef-hailo8l" in both.stderr
     assert both.stdout == fixed.stdout
-    short = whisper_hailo("transcribe", "-v", "--model", own, "--window", "5", DEMO, env=env)
+    short = whisper_hailo(
+        "transcribe", "-v", "--model", own, "--window", "5", DEMO, env=env
+    )
     assert short.returncode == 0, short.stderr
-    assert f"on the CPU, hailo8l 0000:01:00.0, but {encoder.name} takes 10 s" in short.stderr
+    assert (
+        f"on the CPU, hailo8l 0000:01:00.0, but {encoder.name} takes 10 s"
+        in short.stderr
+    )
     asked = ("--window", "5", "--encoder-backend", "hailo")
     refused = whisper_hailo("transcribe", "--model", own, *asked, DEMO, env=env)
     assert refused.returncode == 2
@@ -126,7 +173,9 @@ def test_compile_without_compiler_says_what_helps(
         archive.extractall(tmp_path / "build")
     command = [sys.executable, str(tmp_path / "build" / "build.py")]
     env = with_compiler()
-    built = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    built = subprocess.run(
+        command, env=env, capture_output=True, text=True, check=False
+    )
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "build" / "out" / "micro_encoder_10s.hef").is_file()
 
@@ -144,11 +193,27 @@ def test_convert_again_keeps_hefs(
 @pytest.mark.parametrize(
     ("words", "code", "expected"),
     [
-        (["compile", "M", "--arch", "hailo8", "--part", "encoder"], 2, "whisper-hailo calibrate"),
-        (["compile", "M", "--arch", "x", "--part", "encoder", "--calibration", "f"], 2, "--arch"),
+        (
+            ["compile", "M", "--arch", "hailo8", "--part", "encoder"],
+            2,
+            "whisper-hailo calibrate",
+        ),
+        (
+            ["compile", "M", "--arch", "x", "--part", "encoder", "--calibration", "f"],
+            2,
+            "--arch",
+        ),
         (["calibrate", "M", "--audio", "none", "--out", "o"], 3, "is no folder"),
-        (["calibrate", "M", "--audio", ".", "--out", "o", "--count", "0"], 2, "--count is 0"),
-        (["calibrate", "none", "--audio", ".", "--out", "o"], 4, "whisper-hailo convert"),
+        (
+            ["calibrate", "M", "--audio", ".", "--out", "o", "--count", "0"],
+            2,
+            "--count is 0",
+        ),
+        (
+            ["calibrate", "none", "--audio", ".", "--out", "o"],
+            4,
+            "whisper-hailo convert",
+        ),
     ],
 )
 def test_bad_input_is_one_line(

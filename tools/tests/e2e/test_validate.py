@@ -21,12 +21,16 @@ PARTS = ("encoder", "decoder")
 def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("validate") / "micro"
     in_8_bits = ("--quantize", "int8", "--encoder-quantize", "int8")
-    result = whisper_hailo("convert", "micro", out, "--hailo", "--window", "3", *in_8_bits)
+    result = whisper_hailo(
+        "convert", "micro", out, "--hailo", "--window", "3", *in_8_bits
+    )
     assert result.returncode == 0, result.stderr
     return out
 
 
-def test_validate_of_the_bundled_model_passes(whisper_hailo: Command, model: Path) -> None:
+def test_validate_of_the_bundled_model_passes(
+    whisper_hailo: Command, model: Path
+) -> None:
     result = whisper_hailo("validate", model, timeout=600)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.startswith("micro: passed")
@@ -44,9 +48,20 @@ def test_validate_of_the_bundled_model_passes(whisper_hailo: Command, model: Pat
             assert same == of > 0
 
 
-def test_convert_again_removes_the_report(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_convert_again_removes_the_report(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     out = tmp_path / "micro"
-    words = ("convert", "micro", out, "--hailo", "--window", "1", "--decoder-length", "8")
+    words = (
+        "convert",
+        "micro",
+        out,
+        "--hailo",
+        "--window",
+        "1",
+        "--decoder-length",
+        "8",
+    )
     assert whisper_hailo(*words).returncode == 0
     (out / PARITY_FILE).write_text("of the graphs before")
     result = whisper_hailo(*words)
@@ -61,14 +76,18 @@ def test_validate_of_changed_graph_fails_and_names_it(
     shutil.copytree(model, broken)
     path = broken / "hailo" / "encoder-3s.onnx"
     graph = onnx.load(path)
-    item = next(i for i in graph.graph.initializer if i.name == "encoder.layers.2.fc1.bias")
+    item = next(
+        i for i in graph.graph.initializer if i.name == "encoder.layers.2.fc1.bias"
+    )
     array = numpy_helper.to_array(item) + np.float32(0.01)
     item.CopyFrom(numpy_helper.from_array(array, item.name))
     onnx.save(graph, path)
     result = whisper_hailo("validate", broken, "--windows", 1, timeout=600)
     assert result.returncode == 4
     (line,) = (
-        line for line in result.stdout.splitlines() if line.startswith("hailo-form encoder:")
+        line
+        for line in result.stdout.splitlines()
+        if line.startswith("hailo-form encoder:")
     )
     assert "to encoder.layers.2.out (" in line
 

@@ -19,7 +19,9 @@ from whisper_hailo_tools.validate.reference import Reference
 torch = pytest.importorskip("torch", reason="parity with Transformers needs torch")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # theirs, not ours
-    pytest.importorskip("transformers", reason="parity with Transformers needs transformers")
+    pytest.importorskip(
+        "transformers", reason="parity with Transformers needs transformers"
+    )
     from tests.parity import checkpoints, reference
 
 if TYPE_CHECKING:

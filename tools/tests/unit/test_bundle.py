@@ -24,7 +24,13 @@ from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools import hef_build
 from whisper_hailo_tools.calibrate.make import calibrate
-from whisper_hailo_tools.compile import adopt_hef, compile_part, make_job, record_hef, write_bundle
+from whisper_hailo_tools.compile import (
+    adopt_hef,
+    compile_part,
+    make_job,
+    record_hef,
+    write_bundle,
+)
 from whisper_hailo_tools.options import CalibrationOptions, CompileOptions
 
 TARGET_PYTHON = (3, 10)
@@ -43,7 +49,11 @@ def _build(folder: Path, **wishes: str) -> subprocess.CompletedProcess[str]:
     """Run the bundle's one command, our own package out of reach."""
     guard = "import sys; sys.modules['whisper_hailo'] = None; import runpy; "
     code = f"{guard}runpy.run_path({str(folder / 'build.py')!r}, run_name='__main__')"
-    command = [sys.executable, "-c", f"import sys; sys.path[0] = {str(folder)!r}; {code}"]
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path[0] = {str(folder)!r}; {code}",
+    ]
     return subprocess.run(
         command,
         env=with_compiler(**wishes),
@@ -56,7 +66,10 @@ def _build(folder: Path, **wishes: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_bundle_unpacked_builds_the_same_hef(
-    micro: Path, options: CompileOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    micro: Path,
+    options: CompileOptions,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write_bundle(micro, options, tmp_path / "b.zip")
     with zipfile.ZipFile(tmp_path / "b.zip") as archive:
@@ -102,7 +115,9 @@ def test_bundle_unpacked_fails_in_one_line(
 
 
 @pytest.mark.slow
-def test_write_bundle_is_reproducible(micro: Path, options: CompileOptions, tmp_path: Path) -> None:
+def test_write_bundle_is_reproducible(
+    micro: Path, options: CompileOptions, tmp_path: Path
+) -> None:
     script = tmp_path / "own.alls"
     script.write_text("performance_param(optimize_for_batch=1)\n")
     for name in ("a.zip", "b.zip"):
@@ -122,7 +137,9 @@ def test_write_bundle_that_fails_leaves_no_half(
     with pytest.raises(OutputError, match="cannot write"):
         write_bundle(micro, options, tmp_path / "file" / "b.zip")
     with pytest.raises(ModelError, match="whisper-hailo calibrate"):
-        write_bundle(micro, replace(options, calibration=tmp_path / "file"), tmp_path / "b.zip")
+        write_bundle(
+            micro, replace(options, calibration=tmp_path / "file"), tmp_path / "b.zip"
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -149,12 +166,16 @@ STEM = "micro_encoder_2s"
 
 
 @pytest.fixture(scope="module")
-def finished(micro: Path, recordings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(
+    micro: Path, recordings: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """What a bundle's `out` folder holds: its program is the one that `compile` runs."""
     wanted = CalibrationOptions(part="encoder", count=4)
     found = calibrate(micro, recordings, tmp_path_factory.mktemp("set"), wanted)
     out = tmp_path_factory.mktemp("elsewhere") / "out"
-    options = CompileOptions(arch="hailo8l", part="encoder", calibration=found.path, out=out)
+    options = CompileOptions(
+        arch="hailo8l", part="encoder", calibration=found.path, out=out
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", with_compiler()["PYTHONPATH"])
         assert not compile_part(micro, options).recorded
@@ -164,7 +185,9 @@ def finished(micro: Path, recordings: Path, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture
 def model(micro: Path, tmp_path: Path) -> Path:
     out = tmp_path / "model"  # its files are replaced and never changed
-    return Path(shutil.copytree(micro, out, copy_function=lambda a, b: Path(b).hardlink_to(a)))
+    return Path(
+        shutil.copytree(micro, out, copy_function=lambda a, b: Path(b).hardlink_to(a))
+    )
 
 
 @pytest.fixture
@@ -215,14 +238,18 @@ def test_adopt_hef_to_unwritable_place_says_so(model: Path, built: Path) -> None
 def _toy(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One layer in the encoder, two in the decoder."""
     checkpoint = write_checkpoint(tmp_path_factory.mktemp("jobs") / "toy")
-    return converted(shared, checkpoint, ConvertOptions("none", hailo=HailoOptions(2, 16)))
+    return converted(
+        shared, checkpoint, ConvertOptions("none", hailo=HailoOptions(2, 16))
+    )
 
 
 @pytest.fixture
 def toy(_toy: Path, tmp_path: Path) -> Path:
     """A copy whose files are replaced and never changed."""
     out = tmp_path / "toy"
-    return Path(shutil.copytree(_toy, out, copy_function=lambda a, b: Path(b).hardlink_to(a)))
+    return Path(
+        shutil.copytree(_toy, out, copy_function=lambda a, b: Path(b).hardlink_to(a))
+    )
 
 
 @pytest.fixture
@@ -231,7 +258,9 @@ def build_options(tmp_path: Path) -> CompileOptions:
     (tmp_path / "own.alls").write_text("performance_param(optimize_for_batch=1)\n")
     shapes = {"1": (3, 1, 100, 64), "2": (3, 16, 1, 64)}
     name = "toy_decoder_2s_16/input_layer"
-    np.savez(tmp_path / "d.npz", **{name + n: np.zeros(s, "f4") for n, s in shapes.items()})
+    np.savez(
+        tmp_path / "d.npz", **{name + n: np.zeros(s, "f4") for n, s in shapes.items()}
+    )
     return CompileOptions(
         arch="hailo8",
         part="decoder",
@@ -240,11 +269,15 @@ def build_options(tmp_path: Path) -> CompileOptions:
     )
 
 
-def test_make_job_is_for_its_part(toy: Path, build_options: CompileOptions, tmp_path: Path) -> None:
+def test_make_job_is_for_its_part(
+    toy: Path, build_options: CompileOptions, tmp_path: Path
+) -> None:
     spec = ModelSpec.load(toy)
     decoder = make_job(toy, spec, build_options)
     np.save(tmp_path / "e.npy", np.zeros((3, 1, 200, 80), "f4"))
-    wanted = replace(build_options, part="encoder", calibration=tmp_path / "e.npy", script=None)
+    wanted = replace(
+        build_options, part="encoder", calibration=tmp_path / "e.npy", script=None
+    )
     encoder = make_job(toy, spec, wanted)
     assert (encoder.n_layers, decoder.n_layers) == (1, 2)
     assert (encoder.script, decoder.script) == (None, str(tmp_path / "own.alls"))
@@ -252,7 +285,11 @@ def test_make_job_is_for_its_part(toy: Path, build_options: CompileOptions, tmp_
     assert decoder.chip_inputs == [[1, 1, 100, 64], [1, 16, 1, 64]]
     assert decoder.start_nodes == ["encoder_hidden_states", "/Reshape"]
     assert decoder.end_nodes == ["/MatMul", "/MatMul_1", "/MatMul_2", "/MatMul_3"]
-    assert (decoder.size, decoder.d_model, decoder.net_name) == ("tiny.en", 64, "toy_decoder_2s_16")
+    assert (decoder.size, decoder.d_model, decoder.net_name) == (
+        "tiny.en",
+        64,
+        "toy_decoder_2s_16",
+    )
     assert Path(decoder.out) == toy / "hailo" / "hailo8"
     languages = replace(spec, tokens=replace(spec.tokens, languages={"en": 12}))
     assert make_job(toy, languages, build_options).size == "tiny"
@@ -274,7 +311,9 @@ def test_write_bundle_has_all_files_and_same_bytes(
         for key in ("graph", "calibration", "script"):
             assert job[key] in names
         assert archive.read(job["script"]) == (tmp_path / "own.alls").read_bytes()
-        assert archive.read(job["calibration"]) == build_options.calibration.read_bytes()
+        assert (
+            archive.read(job["calibration"]) == build_options.calibration.read_bytes()
+        )
         assert archive.read(f"{job['graph']}.data") == data.read_bytes()
         readme = archive.read("README.txt").decode()
     assert (job["arch"], job["out"]) == ("hailo8", "out")
@@ -292,9 +331,13 @@ def _facts(arch: str, part: str, sha256: str = "0") -> dict[str, Any]:
 def test_record_hef_replaces_the_one_of_chip_and_part(toy: Path) -> None:
     cases = (("hailo8", "encoder"), ("hailo8", "decoder"), ("hailo10h", "encoder"))
     for arch, part in (*cases, cases[0]):
-        listed = record_hef(toy, toy / "hailo" / arch / f"{part}.hef", _facts(arch, part))
+        listed = record_hef(
+            toy, toy / "hailo" / arch / f"{part}.hef", _facts(arch, part)
+        )
         assert listed.recorded
-    again = record_hef(toy, toy / "hailo" / "hailo8" / "encoder.hef", _facts(*cases[0], "2"))
+    again = record_hef(
+        toy, toy / "hailo" / "hailo8" / "encoder.hef", _facts(*cases[0], "2")
+    )
     found = {(hef.arch, hef.part): hef.sha256[0] for hef in ModelSpec.load(toy).hefs}
     assert found == {cases[0]: "2", cases[1]: "0", cases[2]: "0"}
     assert again.record.file == "hailo/hailo8/encoder.hef"

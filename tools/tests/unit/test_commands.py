@@ -69,8 +69,12 @@ def test_calibrate_prints_the_set(
     }  # fmt: skip
 
 
-def finding(rule: str, severity: Severity, node: str, operator: str = "", source: str = "x") -> Any:
-    return Finding(rule, severity, node, operator, f"{rule} was got", f"mend {rule}", source)
+def finding(
+    rule: str, severity: Severity, node: str, operator: str = "", source: str = "x"
+) -> Any:
+    return Finding(
+        rule, severity, node, operator, f"{rule} was got", f"mend {rule}", source
+    )
 
 
 def report(*findings: Finding, recorded: bool = False) -> Report:
@@ -97,7 +101,10 @@ def test_check_prints_findings_by_kind(
         lines,
         [
             ("g.onnx", "hailo8", "blocked"),
-            ("[gather] n0 (Gather), n1 (Gather), n2 (Gather) and 2 more", "mend gather (1)"),
+            (
+                "[gather] n0 (Gather), n1 (Gather), n2 (Gather) and 2 more",
+                "mend gather (1)",
+            ),
             ("[old] i, graph, k", "mend old (2)"),
             ("[odd] m", "mend odd (1)"),
             ("a, b to y, z",),
@@ -111,13 +118,17 @@ def test_check_prints_findings_by_kind(
     ):
         assert [part for part in parts if part not in line] == []
     assert asked.with_ == [(Path("g.onnx"), "hailo8", ["a", "b"], ["y"])]
-    assert json.loads(told(capsys, f"{words} --json", 4)) == json.loads(json.dumps(found.to_dict()))
+    assert json.loads(told(capsys, f"{words} --json", 4)) == json.loads(
+        json.dumps(found.to_dict())
+    )
 
 
 def test_check_of_clean_graph_prints_no_finding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = Asked(report(recorded=True)).patched(monkeypatch, f"{TOOLS}.check.report.check_file")
+    asked = Asked(report(recorded=True)).patched(
+        monkeypatch, f"{TOOLS}.check.report.check_file"
+    )
     lines = told(capsys, "check g.onnx --arch hailo8").splitlines()
     assert "nothing" in lines[0]
     assert "model.json" in lines[1]
@@ -162,17 +173,24 @@ def test_compile_bundle_prints_next_steps(
         bundle.write_bytes(bytes(3 << 19))
 
     monkeypatch.setattr(f"{TOOLS}.compile.write_bundle", pack)
-    monkeypatch.setattr(f"{TOOLS}.compile.compile_part", lambda *_: pytest.fail("it was built"))
+    monkeypatch.setattr(
+        f"{TOOLS}.compile.compile_part", lambda *_: pytest.fail("it was built")
+    )
     monkeypatch.chdir(tmp_path)
     words = f"{BUILD} --bundle b.zip"
     line = told(capsys, words)
     assert line.startswith("b.zip: 1.5 MiB. ")
     assert "unzip b.zip -d build && python3 build/build.py" in line
-    last = "whisper-hailo compile model --arch hailo8 --part encoder --built build/out\n"
+    last = (
+        "whisper-hailo compile model --arch hailo8 --part encoder --built build/out\n"
+    )
     assert line.endswith(last)
     facts = json.loads(told(capsys, f"{words} --json"))
     assert facts == {"bundle": "b.zip", "bytes": 3 << 19}
-    assert packed == [(Path("model"), CompileOptions("hailo8", "encoder", Path("set.npy")))] * 2
+    assert (
+        packed
+        == [(Path("model"), CompileOptions("hailo8", "encoder", Path("set.npy")))] * 2
+    )
 
 
 def test_compile_built_adopts_the_hef(
@@ -180,7 +198,9 @@ def test_compile_built_adopts_the_hef(
 ) -> None:
     asked = Asked(Hef(Path("e.hef"), BARE, recorded=True))
     asked.patched(monkeypatch, f"{TOOLS}.compile.adopt_hef")
-    monkeypatch.setattr(f"{TOOLS}.compile.compile_part", lambda *_: pytest.fail("it was built"))
+    monkeypatch.setattr(
+        f"{TOOLS}.compile.compile_part", lambda *_: pytest.fail("it was built")
+    )
     words = "compile model --arch hailo8 --part encoder --built out"
     assert told(capsys, words).startswith("e.hef: 1.5 MiB")
     assert json.loads(told(capsys, f"{words} --json"))["path"] == "e.hef"
@@ -191,7 +211,9 @@ def test_compile_built_adopts_the_hef(
     assert len(asked.with_) == 2
 
 
-@pytest.mark.parametrize(("part", "said"), [("--part decoder", "decoder"), ("", "PART")])
+@pytest.mark.parametrize(
+    ("part", "said"), [("--part decoder", "decoder"), ("", "PART")]
+)
 def test_compile_without_calibration_asks_for_speech(
     part: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,7 +226,9 @@ def noise(name: str, snr_db: float) -> LayerNoise:
     return LayerNoise(name, f"{name}-out", snr_db, 0.99875)
 
 
-LAYERS = tuple(noise(f"l{at}", float(snr)) for at, snr in enumerate((30, 7, 50, 9, 40, 8)))
+LAYERS = tuple(
+    noise(f"l{at}", float(snr)) for at, snr in enumerate((30, 7, 50, 9, 40, 8))
+)
 EMULATED = Emulation(
     Path("e.onnx"), Path("e.json"),
     PrecisionPlan("adds16", ignored=("quant(a)", "quant(b)", "x()")),
@@ -220,9 +244,13 @@ def test_emulate_prints_the_noisiest_layers(
     words = "emulate model --part decoder --plan adds16 --audio talks --count 64"
     lines = told(capsys, words).splitlines()
     assert [
-        part for part in ("e.onnx", "adds16", "64 windows", "16 ") if part not in lines[0]
+        part
+        for part in ("e.onnx", "adds16", "64 windows", "16 ")
+        if part not in lines[0]
     ] == []
-    assert re.findall(r"^ +(\w+) \(\w+-out\).* ([\w.]+) dB", "\n".join(lines), re.M) == [
+    assert re.findall(
+        r"^ +(\w+) \(\w+-out\).* ([\w.]+) dB", "\n".join(lines), re.M
+    ) == [
         ("end", "inf"),
         *[("l1", "7.0"), ("l5", "8.0"), ("l3", "9.0"), ("l0", "30.0"), ("l4", "40.0")],
     ]
@@ -244,7 +272,12 @@ def test_emulate_of_one_window_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     alone = Emulation(
-        Path("e.onnx"), Path("e.json"), PrecisionPlan("all8"), Noise((), (), 1), 1, held_out=False
+        Path("e.onnx"),
+        Path("e.json"),
+        PrecisionPlan("all8"),
+        Noise((), (), 1),
+        1,
+        held_out=False,
     )
     Asked(alone).patched(monkeypatch, f"{TOOLS}.emulate.make.emulate_part")
     lines = told(capsys, "emulate model --audio talks").splitlines()

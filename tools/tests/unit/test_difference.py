@@ -20,7 +20,9 @@ def test_difference_of_known_arrays() -> None:
 
 
 def test_difference_of_small_values_is_not_relative() -> None:
-    assert difference(np.array([1e-6]), np.array([2e-6])).relative == pytest.approx(1e-6)
+    assert difference(np.array([1e-6]), np.array([2e-6])).relative == pytest.approx(
+        1e-6
+    )
 
 
 def test_difference_of_equal_arrays() -> None:

@@ -13,7 +13,12 @@ from tests.unit.cli.commands.asked import Asked
 from whisper_hailo.cli.app import run
 from whisper_hailo_tools.difference import Difference
 from whisper_hailo_tools.options import ValidateOptions
-from whisper_hailo_tools.validate.stage_checks import Agreement, FormResult, LayerResult, Limit
+from whisper_hailo_tools.validate.stage_checks import (
+    Agreement,
+    FormResult,
+    LayerResult,
+    Limit,
+)
 from whisper_hailo_tools.validate.validate import ParityReport
 
 VALIDATE = "whisper_hailo_tools.validate.validate"
@@ -28,7 +33,10 @@ def found(*results: FormResult) -> ParityReport:
 
 
 def kind(
-    status: str, *, tokens: Agreement | None = None, layers: tuple[LayerResult, ...] = ()
+    status: str,
+    *,
+    tokens: Agreement | None = None,
+    layers: tuple[LayerResult, ...] = (),
 ) -> FormResult:
     limit = Limit("snr_db", 15.0)
     return FormResult("emulated", "encoder", status, "g", limit, FAR, tokens, layers)
@@ -39,7 +47,9 @@ def validated(
     words: str = "",
 ) -> tuple[int, str, list[tuple[Any, ...]]]:  # fmt: skip
     """Exit code, standard output, and what was asked for."""
-    asked = Asked(report).patched(monkeypatch, "whisper_hailo_tools.validate.validate.validate")
+    asked = Asked(report).patched(
+        monkeypatch, "whisper_hailo_tools.validate.validate.validate"
+    )
     code = run(["validate", ".", *words.split()])
     return code, capsys.readouterr().out, asked.with_
 
@@ -106,9 +116,12 @@ def test_validate_to_unwritable_place_fails_first(
     (tmp_path / "model").mkdir()
     looked: list[Path] = []
     monkeypatch.setattr(
-        "whisper_hailo.core.atomic_files.require_writable_folder", lambda at, _: looked.append(at)
+        "whisper_hailo.core.atomic_files.require_writable_folder",
+        lambda at, _: looked.append(at),
     )
-    asked = Asked(found()).patched(monkeypatch, "whisper_hailo_tools.validate.validate.validate")
+    asked = Asked(found()).patched(
+        monkeypatch, "whisper_hailo_tools.validate.validate.validate"
+    )
     for words in ("model", "model --out there", "missing", "missing --out there"):
         assert run(["validate", *words.split()]) == 0
     assert looked == [Path("model"), Path("there"), Path("there")]

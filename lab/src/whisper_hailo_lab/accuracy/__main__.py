@@ -34,7 +34,13 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.text.formats import render
 from whisper_hailo.text.subtitles import SEGMENTS, Layout
 from whisper_hailo_lab.accuracy.captions import caption_text
-from whisper_hailo_lab.accuracy.gate import BASE, TINY, GateResult, check_base, check_tiny
+from whisper_hailo_lab.accuracy.gate import (
+    BASE,
+    TINY,
+    GateResult,
+    check_base,
+    check_tiny,
+)
 from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.accuracy.measure import find_recordings, measure_all
 from whisper_hailo_lab.accuracy.results import keep_peers
@@ -69,22 +75,42 @@ def add_transcribe_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `transcribe`."""
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
     parser.add_argument("--model", nargs="+", default=[BASE], help="names or folders")
-    parser.add_argument("--quantize", nargs="+", default=["int8"], help="none, int8, auto")
-    parser.add_argument("--window", nargs="+", default=["default"], help="seconds, or default")
-    parser.add_argument("--timestamps", nargs="+", default=["off"], choices=("off", "on"))
+    parser.add_argument(
+        "--quantize", nargs="+", default=["int8"], help="none, int8, auto"
+    )
+    parser.add_argument(
+        "--window", nargs="+", default=["default"], help="seconds, or default"
+    )
+    parser.add_argument(
+        "--timestamps", nargs="+", default=["off"], choices=("off", "on")
+    )
     parser.add_argument(
         "--language", nargs="+", default=["detected"], choices=("detected", "given")
     )
-    parser.add_argument("--recordings", nargs="+", default=["all"], help="groups; see above")
+    parser.add_argument(
+        "--recordings", nargs="+", default=["all"], help="groups; see above"
+    )
     parser.add_argument("--limit", type=int, help="recordings of each set and language")
-    parser.add_argument("--part", default="0/1", help="I/N: every N-th recording, from the I-th")
     parser.add_argument(
-        "--option", type=parse_option, nargs="*", default=[], help="of Transcriber.transcribe"
+        "--part", default="0/1", help="I/N: every N-th recording, from the I-th"
     )
     parser.add_argument(
-        "--engine", type=parse_option, nargs="*", default=[], help="of Transcriber.from_model"
+        "--option",
+        type=parse_option,
+        nargs="*",
+        default=[],
+        help="of Transcriber.transcribe",
     )
-    parser.add_argument("--captions", action="store_true", help="caption instead of transcribe")
+    parser.add_argument(
+        "--engine",
+        type=parse_option,
+        nargs="*",
+        default=[],
+        help="of Transcriber.from_model",
+    )
+    parser.add_argument(
+        "--captions", action="store_true", help="caption instead of transcribe"
+    )
     parser.add_argument("--label", default="", help="end of the files' names")
     parser.add_argument("--threads", type=int, default=1, help="per operator")
 
@@ -121,11 +147,19 @@ def run_score(chosen: argparse.Namespace) -> int:
 
 def add_measure_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `measure`."""
-    parser.add_argument("--out", type=Path, default=BUILD / "accuracy", help="transcripts")
-    parser.add_argument("--peers", type=Path, help="folder of other systems' transcripts")
-    parser.add_argument("--part", nargs="*", default=[], help="of the plan; default all")
     parser.add_argument(
-        "--limit", type=int, help="recordings of each set and language; default as planned"
+        "--out", type=Path, default=BUILD / "accuracy", help="transcripts"
+    )
+    parser.add_argument(
+        "--peers", type=Path, help="folder of other systems' transcripts"
+    )
+    parser.add_argument(
+        "--part", nargs="*", default=[], help="of the plan; default all"
+    )
+    parser.add_argument(
+        "--limit",
+        type=int,
+        help="recordings of each set and language; default as planned",
     )
     parser.add_argument("--threads", type=int, default=1, help="per operator")
 
@@ -214,7 +248,9 @@ def run_check(_: argparse.Namespace) -> int:
             try:
                 results += work(recordings, Path(out))
             except WhisperHailoError as error:
-                results.append(GateResult(f"everything of {model}", str(error), holds=None))
+                results.append(
+                    GateResult(f"everything of {model}", str(error), holds=None)
+                )
     emit("".join(f"{result.text}\n" for result in results))
     return int(any(result.holds is False for result in results))
 
@@ -222,7 +258,9 @@ def run_check(_: argparse.Namespace) -> int:
 def main() -> int:
     """Entry point of the command line."""
     parser = argparse.ArgumentParser(
-        prog="accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="accuracy",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True)
     measuring = commands.add_parser("measure", help="run the whole plan")
@@ -237,7 +275,9 @@ def main() -> int:
     timing.add_argument("--model", default=BASE, help="name or folder")
     timing.add_argument("--threads", type=int, default=1, help="per operator")
     timing.set_defaults(run=run_words)
-    setting = commands.add_parser("subtitles", help="count the cues that keep the limits of guides")
+    setting = commands.add_parser(
+        "subtitles", help="count the cues that keep the limits of guides"
+    )
     setting.add_argument("--model", default=BASE, help="name or folder")
     setting.add_argument("--out", type=Path, help="folder of the subtitles")
     setting.add_argument("--threads", type=int, default=1, help="per operator")

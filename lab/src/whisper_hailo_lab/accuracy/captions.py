@@ -37,8 +37,12 @@ def caption_text(
         path = Path(folder) / "recording.wav"
         soundfile.write(path, audio, SAMPLE_RATE_HZ, "FLOAT")
         with FileSource(path) as source:
-            events = list(CaptionStream(source, Captioner(engine, make_detector())).events())
-    completed = [event for event in events if isinstance(event, Completed) and event.text]
+            events = list(
+                CaptionStream(source, Captioner(engine, make_detector())).events()
+            )
+    completed = [
+        event for event in events if isinstance(event, Completed) and event.text
+    ]
     languages = [event.language for event in completed if event.language]
     return TranscriptText(
         text=" ".join(event.text for event in completed),

@@ -72,7 +72,9 @@ def prepare_emulated(
             shutil.copy(path, speech / path.name)
     common = EmulateOptions(part="decoder", audio=speech, count=WINDOWS)
     emulate_part(directory, common)
-    emulate_part(directory, replace(common, part="encoder", **_encoder_options(plan, out)))
+    emulate_part(
+        directory, replace(common, part="encoder", **_encoder_options(plan, out))
+    )
     (directory / "emulated").touch()
     return directory
 

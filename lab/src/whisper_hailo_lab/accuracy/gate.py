@@ -28,7 +28,14 @@ JFK_TEXT: Final = (
 TINY: Final = "tiny.en"
 BASE: Final = "base"
 
-READ_SETS: Final = ("librispeech", "ljspeech", "vctk", "arctic_fraser", "asterisk_en", "fleurs")
+READ_SETS: Final = (
+    "librispeech",
+    "ljspeech",
+    "vctk",
+    "arctic_fraser",
+    "asterisk_en",
+    "fleurs",
+)
 """English that is read or spoken clearly."""
 
 EXACT_S: Final = 30.0
@@ -90,7 +97,9 @@ def most_insertions(exact: OutcomeTotals) -> float:
     return exact.insertions + SIGMAS * math.sqrt(exact.insertions + 1)
 
 
-def judge_windows(name: str, default: OutcomeTotals, exact: OutcomeTotals) -> list[GateResult]:
+def judge_windows(
+    name: str, default: OutcomeTotals, exact: OutcomeTotals
+) -> list[GateResult]:
     """Judge the default window against the exact one, on the same clips."""
     words = exact.score.reference_count
     allowed = most_errors(exact)
@@ -199,7 +208,9 @@ def check_base(recordings: Sequence[SpeechRecording], out: Path) -> list[GateRes
     return results
 
 
-def check_windows(model: str, spoken: Sequence[SpeechRecording], out: Path) -> list[GateResult]:
+def check_windows(
+    model: str, spoken: Sequence[SpeechRecording], out: Path
+) -> list[GateResult]:
     """Check JFK's words, and the default window against the exact one in both modes of decoding."""
     modes = [
         (default, replace(default, window_s=EXACT_S))
@@ -225,7 +236,9 @@ def _count_outcomes(
     return {name: sum_outcomes(lines) for name, lines in found.items()}
 
 
-def _first_of_each_set(recordings: Sequence[SpeechRecording], count: int) -> list[SpeechRecording]:
+def _first_of_each_set(
+    recordings: Sequence[SpeechRecording], count: int
+) -> list[SpeechRecording]:
     """Return the first short clips of each set."""
     taken: dict[str, int] = {}
     found = []

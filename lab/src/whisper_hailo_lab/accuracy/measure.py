@@ -73,7 +73,9 @@ def measure_all(
         n_clips = limit or part.clips_of_a_set
         chosen = select_recordings(recordings, part.recordings, n_clips)
         if part.name == "emulated":
-            chosen = [recording for recording in chosen if recording.set != CALIBRATION_SET]
+            chosen = [
+                recording for recording in chosen if recording.set != CALIBRATION_SET
+            ]
         work = caption_text if part.captions else None
         wanted[part.name] |= transcribe_all(part.setups, chosen, out, threads, work)
         logger.info("%s: %d recordings", part.name, len(chosen))
@@ -112,7 +114,9 @@ def _prepare_emulated(
     found = {}
     for model, plan in product((ENGLISH_MODEL, MULTILINGUAL), plans):
         try:
-            found[model, plan] = prepare_emulated(model, plan, out / "models", recordings)
+            found[model, plan] = prepare_emulated(
+                model, plan, out / "models", recordings
+            )
         except WhisperHailoError as error:
             logger.warning("%s is not emulated: %s", model, error)
     exact = {}

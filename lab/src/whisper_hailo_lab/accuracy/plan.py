@@ -60,9 +60,16 @@ def make_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]:
         PlanPart("prompts", _prompt_setups(), ("english",)),
         PlanPart("captions", _caption_setups(), ("english",), captions=True),
         PlanPart("captions", _whole_recordings(), ("english",)),
-        PlanPart("study", study_setups(emulated.get((ENGLISH_MODEL, SCRIPT))), STUDY_SETS),
+        PlanPart(
+            "study", study_setups(emulated.get((ENGLISH_MODEL, SCRIPT))), STUDY_SETS
+        ),
         *(
-            PlanPart("emulated", _emulated_setups(model, bits, path), STUDY_SETS, clips_of_a_set=10)
+            PlanPart(
+                "emulated",
+                _emulated_setups(model, bits, path),
+                STUDY_SETS,
+                clips_of_a_set=10,
+            )
             for (model, bits), path in emulated.items()
         ),
     )
@@ -130,7 +137,9 @@ def _prompt_setups() -> tuple[AccuracySetup, ...]:
         "names": {"hotwords": NAMES},
     }
     return tuple(
-        AccuracySetup(model, "int8", None, timestamps=True, options=options, label=label)
+        AccuracySetup(
+            model, "int8", None, timestamps=True, options=options, label=label
+        )
         for model in (MULTILINGUAL, ENGLISH_MODEL)
         for label, options in prompts.items()
     )
@@ -184,7 +193,9 @@ def study_setups(emulated: Path | None) -> tuple[AccuracySetup, ...]:
         ]
     for label, window_s, encoder, decoder in STUDY_ROWS:
         engine = {"encoder_quantize": encoder}
-        setups.append(AccuracySetup(ENGLISH_MODEL, decoder, window_s, engine=engine, label=label))
+        setups.append(
+            AccuracySetup(ENGLISH_MODEL, decoder, window_s, engine=engine, label=label)
+        )
     return tuple(setups)
 
 

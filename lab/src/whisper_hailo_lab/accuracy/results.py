@@ -112,7 +112,9 @@ def keep_peers(rows: Sequence[Row], earlier: Iterable[Row]) -> list[Row]:
     others = [
         row
         for row in earlier
-        if not is_ours(row) and _identify_row(row) not in measured and _audio_of(row) in same_audio
+        if not is_ours(row)
+        and _identify_row(row) not in measured
+        and _audio_of(row) in same_audio
     ]
     return [*rows, *others]
 

@@ -64,7 +64,13 @@ class AccuracySetup:
         times = "timestamps" if self.timestamps else "text"
         options = self.engine | self.options
         more = [f"{key}={value}" for key, value in options.items()]
-        parts = [self.model_name, self.quantize, f"w{self.window}", self.language, times]
+        parts = [
+            self.model_name,
+            self.quantize,
+            f"w{self.window}",
+            self.language,
+            times,
+        ]
         parts += [self.label] if self.label else more
         return "-".join(parts).replace("/", "_")
 

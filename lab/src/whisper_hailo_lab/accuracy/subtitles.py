@@ -83,7 +83,9 @@ def count_conformity(name: str, files: Iterable[str]) -> Conformity:
             end_cost = find_break_cost(cue.lines[-1], "", NO_FUNCTION_WORDS)
             counts["cues"] += 1
             counts["lines"] += len(cue.lines)
-            counts["narrow_lines"] += sum(width <= limits.line_width for width in widths)
+            counts["narrow_lines"] += sum(
+                width <= limits.line_width for width in widths
+            )
             counts["small_cues"] += len(cue.lines) <= 2
             counts["calm_cues"] += shown_s + _TOLERANCE_S >= least_s
             is_timed = MIN_CUE_S - _TOLERANCE_S <= shown_s <= MAX_CUE_S + _TOLERANCE_S

@@ -8,7 +8,11 @@ from typing import Final
 
 from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.rates import difference_interval
-from whisper_hailo_lab.runs.outcomes import OutcomeTotals, score_transcript, sum_outcomes
+from whisper_hailo_lab.runs.outcomes import (
+    OutcomeTotals,
+    score_transcript,
+    sum_outcomes,
+)
 from whisper_hailo_lab.runs.transcripts import TranscriptLine, common_transcripts
 from whisper_hailo_lab.tables import (
     DASH,
@@ -94,9 +98,15 @@ def _make_rows(files: dict[str, list[TranscriptLine]], by: str) -> Iterator[_Row
             base = base or chosen
 
 
-def compare_rates(lines: Sequence[TranscriptLine], base: Sequence[TranscriptLine]) -> str:
+def compare_rates(
+    lines: Sequence[TranscriptLine], base: Sequence[TranscriptLine]
+) -> str:
     """Return by how much an error rate is larger, with its interval, recordings paired."""
-    pairs = [(line, other) for line, other in zip(lines, base, strict=True) if line.has_speech]
+    pairs = [
+        (line, other)
+        for line, other in zip(lines, base, strict=True)
+        if line.has_speech
+    ]
     if not pairs:
         return DASH
     spoken = [line for line, _ in pairs]

@@ -14,7 +14,11 @@ from typing import Any, Final, TextIO, TypeAlias
 from whisper_hailo import Transcriber
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.accuracy.setups import AccuracySetup, RememberingEncoder, open_transcriber
+from whisper_hailo_lab.accuracy.setups import (
+    AccuracySetup,
+    RememberingEncoder,
+    open_transcriber,
+)
 from whisper_hailo_lab.data.speech import SpeechRecording, knows_language
 from whisper_hailo_lab.runs.machine import cpu_s, package_versions, this_machine
 from whisper_hailo_lab.runs.transcripts import TranscriptLine, read_transcripts
@@ -126,7 +130,8 @@ def transcribe_all(
             found[file.setup.name] = [
                 line
                 for line in file.lines
-                if line.key in wanted and knows_language(file.setup.model_name, line.language)
+                if line.key in wanted
+                and knows_language(file.setup.model_name, line.language)
             ]
     return found
 
@@ -153,7 +158,9 @@ def _fill_files(
             encoder.forget()
         if time.monotonic() - logged_s > _EVERY_S:
             logged_s = time.monotonic()
-            logger.info("%s: %d of %d", missing[0].setup.name, number + 1, len(recordings))
+            logger.info(
+                "%s: %d of %d", missing[0].setup.name, number + 1, len(recordings)
+            )
 
 
 def transcribe_offline(

@@ -74,7 +74,9 @@ def _speech_frames(audio: FloatArray) -> IntArray:
     """Return the indices of frames with speech."""
     detector = make_detector()
     frames = audio[: audio.size // _FRAME * _FRAME].reshape(-1, _FRAME)
-    return np.flatnonzero([detector.probability(frame) > CERTAIN_THRESHOLD for frame in frames])
+    return np.flatnonzero(
+        [detector.probability(frame) > CERTAIN_THRESHOLD for frame in frames]
+    )
 
 
 def find_edge_errors(words: Times, edges: Sequence[ClipEdges]) -> EdgeErrors:

@@ -36,9 +36,15 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=first_line(__doc__))
     parser.add_argument("parts", nargs="+", metavar="PART", choices=PARTS)
     parser.add_argument("--model", default="micro", help="of hour and soak")
-    parser.add_argument("--minutes", type=float, default=5.0, help="of the conversation")
-    parser.add_argument("--loops", type=int, default=0, help="of hour and watch; 0: all of it")
-    parser.add_argument("--soak", type=int, default=120, help="minutes of real time of soak")
+    parser.add_argument(
+        "--minutes", type=float, default=5.0, help="of the conversation"
+    )
+    parser.add_argument(
+        "--loops", type=int, default=0, help="of hour and watch; 0: all of it"
+    )
+    parser.add_argument(
+        "--soak", type=int, default=120, help="minutes of real time of soak"
+    )
     parser.add_argument(
         "--keep", type=Path, help="folder of soak; an interrupted soak in it is scored"
     )

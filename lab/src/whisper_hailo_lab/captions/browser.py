@@ -31,7 +31,9 @@ class Browser(Closing):
         self._address = address.replace("http", "ws", 1) + "events"
         self._rng = np.random.default_rng(seed)
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._stay_connected, name="browser", daemon=True)
+        self._thread = threading.Thread(
+            target=self._stay_connected, name="browser", daemon=True
+        )
         self._is_leaving = False
         self.runs: dict[str, dict[int, str]] = {}
         self.twice: set[int] = set()
@@ -57,7 +59,11 @@ class Browser(Closing):
     def read_to(self, segment_id: int) -> None:
         """Wait until a segment's text has come, or long enough to call it lost."""
         end_s = time.monotonic() + _PATIENCE_S
-        while segment_id >= 0 and segment_id not in self.texts and time.monotonic() < end_s:
+        while (
+            segment_id >= 0
+            and segment_id not in self.texts
+            and time.monotonic() < end_s
+        ):
             time.sleep(0.05)
 
     def _stay_connected(self) -> None:
@@ -66,7 +72,10 @@ class Browser(Closing):
             n_messages = int(self._rng.integers(5, 100))
             try:
                 with connect(
-                    self._address, max_size=None, open_timeout=_PATIENCE_S, close_timeout=1
+                    self._address,
+                    max_size=None,
+                    open_timeout=_PATIENCE_S,
+                    close_timeout=1,
                 ) as socket:
                     self._visit(socket, n_messages)
             except (OSError, WebSocketException):

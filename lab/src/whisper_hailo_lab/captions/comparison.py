@@ -84,7 +84,9 @@ class WatchedEngine:
         engine = self.setup.engine.with_language(language)
         return WatchedEngine(replace(self.setup, engine=engine))
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         """Transcribe a buffer; see `SpeechRecognizer`."""
         if not self.setup.keeps:
             buffer = replace(buffer, draft=Draft())
@@ -122,11 +124,15 @@ class CaptionRun:
     def feed(self, block: FloatArray | None) -> None:
         """Take a block, or `None` at the end of the stream."""
         begin_s = perf_counter()
-        events = self.captioner.finish() if block is None else self.captioner.feed(block)
+        events = (
+            self.captioner.finish() if block is None else self.captioner.feed(block)
+        )
         new = list(events)
         if any(isinstance(event, Completed) for event in new):
             self.final_ms.append(1000 * (perf_counter() - begin_s))
-        if self.watched.last is not None and any(isinstance(event, Partial) for event in new):
+        if self.watched.last is not None and any(
+            isinstance(event, Partial) for event in new
+        ):
             self.partials.append(self.watched.last)
         self.events += new
 
@@ -168,7 +174,9 @@ def run_captions(
     return runs
 
 
-def row_of(run: CaptionRun, error_rate: Callable[[str], float | None]) -> dict[str, Any]:
+def row_of(
+    run: CaptionRun, error_rate: Callable[[str], float | None]
+) -> dict[str, Any]:
     """Return cost and quality of a setup.
 
     Args:

@@ -16,9 +16,18 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import DecodingOptions, TokenLimits
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.recognizer import TOKENS_PER_SECOND, MoonshineRecognizer, WhisperRecognizer
+from whisper_hailo.live.recognizer import (
+    TOKENS_PER_SECOND,
+    MoonshineRecognizer,
+    WhisperRecognizer,
+)
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.captions.comparison import CaptionRun, CaptionSetup, row_of, run_captions
+from whisper_hailo_lab.captions.comparison import (
+    CaptionRun,
+    CaptionSetup,
+    row_of,
+    run_captions,
+)
 from whisper_hailo_lab.data.datasets import reference_beside
 from whisper_hailo_lab.runs.records import ComparisonRecord
 from whisper_hailo_lab.score import score_file
@@ -47,7 +56,9 @@ class CommonSetup:
 
 
 def compare_captions(
-    path: Path, common: CommonSetup, report: Callable[[int, int], None] = lambda done, total: None
+    path: Path,
+    common: CommonSetup,
+    report: Callable[[int, int], None] = lambda done, total: None,
 ) -> ComparisonRecord:
     """Caption one recording with all setups.
 
@@ -62,7 +73,9 @@ def compare_captions(
     def error_rate(hypothesis: str) -> float | None:
         if reference is None:
             return None
-        return score_file(reference, hypothesis, "normalised", common.language).words.rate
+        return score_file(
+            reference, hypothesis, "normalised", common.language
+        ).words.rate
 
     with ExitStack() as stack:
         setups = [*_our_setups(common, stack), *moonshine_setups(common, stack)]
@@ -74,7 +87,9 @@ def compare_captions(
         "threads": common.threads,
         "audio": path.name,
         "audio_s": round(audio.size / SAMPLE_RATE_HZ, 1),
-        "segments": (f"silence {CaptionOptions().min_silence_s:g} s, at most {longest_s:g} s"),
+        "segments": (
+            f"silence {CaptionOptions().min_silence_s:g} s, at most {longest_s:g} s"
+        ),
     }
     return ComparisonRecord("captions", settings, rows)
 
@@ -96,7 +111,9 @@ def rows_with_ratios(
     for run, row in zip(runs, rows, strict=True):
         own_ms = row["decode_ms_per_partial"]
         scratch_ms = base_ms.get(id(run.setup.engine))
-        yield row | {"less_decoding": scratch_ms / own_ms if own_ms and scratch_ms else None}
+        yield row | {
+            "less_decoding": scratch_ms / own_ms if own_ms and scratch_ms else None
+        }
 
 
 def _our_setups(common: CommonSetup, stack: ExitStack) -> Iterator[CaptionSetup]:
@@ -110,17 +127,23 @@ def _our_setups(common: CommonSetup, stack: ExitStack) -> Iterator[CaptionSetup]
     yield CaptionSetup("no drafts, guesses shown", engine, replace(whole, drafts=False))
     yield CaptionSetup(BASE, engine, whole, keeps=False)
     yield CaptionSetup("decoded anew, guesses held back", engine, usual, keeps=False)
-    yield CaptionSetup("drafts, a partial each 0.2 s", engine, CaptionOptions(min_partial_s=0.2))
+    yield CaptionSetup(
+        "drafts, a partial each 0.2 s", engine, CaptionOptions(min_partial_s=0.2)
+    )
     for quantize, weights in (("int8", "8-bit weights"), ("int4", "4-bit weights")):
         smaller = open_engine(common, quantize, stack)
         yield CaptionSetup(f"drafts, {weights}", smaller, usual)
         yield CaptionSetup(f"{BASE}, {weights}", smaller, whole, keeps=False)
 
 
-def open_engine(common: CommonSetup, quantize: str, stack: ExitStack) -> WhisperRecognizer:
+def open_engine(
+    common: CommonSetup, quantize: str, stack: ExitStack
+) -> WhisperRecognizer:
     """Open our engine with weights as in `--quantize`, until the stack unwinds."""
     convert = ConvertOptions(quantize, "none")
-    transcriber = Transcriber.from_model(common.model, convert=convert, threads=common.threads)
+    transcriber = Transcriber.from_model(
+        common.model, convert=convert, threads=common.threads
+    )
     options = DecodingOptions(
         language=common.language,
         anti_repetition=transcriber.default_anti_repetition,

@@ -126,7 +126,9 @@ class PacedCaptioner(Captioner):
         super().__init__(engine, make_detector(), now=clock.now)
         self._core = clock
 
-    def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
+    def feed(
+        self, audio: FloatArray, captured_s: float | None = None
+    ) -> Iterator[Event]:
         """Take audio; its events have been shown when it is done."""
         yield from super().feed(audio, captured_s)
         self._core.note_heard(audio.size)

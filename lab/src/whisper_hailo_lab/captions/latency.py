@@ -89,7 +89,9 @@ def measure_latency(utterances: Sequence[Utterance], shown: Sequence[Shown]) -> 
         n_all.append(count + len(split_words(each.running)))
     first_s = []
     final_s = []
-    for utterance, positions in zip(utterances, _positions(utterances, last), strict=True):
+    for utterance, positions in zip(
+        utterances, _positions(utterances, last), strict=True
+    ):
         if not positions:
             continue
         first = next(
@@ -98,7 +100,9 @@ def measure_latency(utterances: Sequence[Utterance], shown: Sequence[Shown]) -> 
             if each.at_s >= utterance.start_s and count > positions[0]
         )
         settled = (
-            each.at_s for each, count in zip(shown, n_settled, strict=True) if count > positions[-1]
+            each.at_s
+            for each, count in zip(shown, n_settled, strict=True)
+            if count > positions[-1]
         )
         first_s.append(first - utterance.start_s)
         final_s.append(next(settled, shown[-1].at_s) - utterance.end_s)

@@ -57,7 +57,9 @@ def measure_watch(arguments: argparse.Namespace) -> dict[str, Any]:
 def measure_soak(arguments: argparse.Namespace) -> dict[str, Any]:
     """Caption a microphone in real time, with one fault a minute."""
     with ExitStack() as stack:
-        folder = arguments.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = arguments.keep or Path(
+            stack.enter_context(tempfile.TemporaryDirectory())
+        )
         if not (folder / "diary.jsonl").exists():
             run_soak(arguments.model, arguments.soak, folder)
         return score_soak(folder, arguments.model)

@@ -64,7 +64,9 @@ class SpokenStream:
         return self.audio.size / SAMPLE_RATE_HZ
 
 
-def join_kind(recordings: Sequence[SpeechRecording], kind: str, most_s: float) -> SpokenStream:
+def join_kind(
+    recordings: Sequence[SpeechRecording], kind: str, most_s: float
+) -> SpokenStream:
     """Join the English recordings of a kind; see `join_recordings`."""
     chosen = [
         recording
@@ -159,7 +161,9 @@ class Playback:
         elif isinstance(event, Partial):
             tentative = "".join(word.text for word in event.tentative)
             committed = "".join(word.text for word in event.committed)
-            self.shown.append(Shown(at_s, " ".join([*self.settled, committed]), tentative))
+            self.shown.append(
+                Shown(at_s, " ".join([*self.settled, committed]), tentative)
+            )
 
 
 def play_stream(
@@ -243,7 +247,9 @@ def compare_policies() -> dict[str, Any]:
                     offline_wer = word_error_percent(stream.text, whole)
                     rows.append(about | {"policy": "offline", "wer": offline_wer})
                     run = play_stream(engine, stream, CaptionOptions())
-                    rows.append(about | {"policy": "agreement", **figures_of(run, stream)})
+                    rows.append(
+                        about | {"policy": "agreement", **figures_of(run, stream)}
+                    )
                     logger.info("%s", rows[-1])
     return {"models": list(MODELS), "rows": rows}
 

@@ -53,13 +53,22 @@ def compare(
     seed: Annotated[int, Flag("Seed for drawing files.", metavar="S")] = 0,
     moonshine: Annotated[
         str,
-        Flag("tiny-streaming, another size or a folder; only for captions.", metavar="SIZE|DIR"),
+        Flag(
+            "tiny-streaming, another size or a folder; only for captions.",
+            metavar="SIZE|DIR",
+        ),
     ] = "tiny-streaming",
     with_grid: Annotated[
-        bool, Flag("Padding beside penalty, boost, blocked runs and speech only.", name="--grid")
+        bool,
+        Flag(
+            "Padding beside penalty, boost, blocked runs and speech only.",
+            name="--grid",
+        ),
     ] = False,
     grid: PartialOptions[PaddingGrid],
-    chart: Annotated[Path | None, Flag("Write an SVG there.", GRID, metavar="FILE")] = None,
+    chart: Annotated[
+        Path | None, Flag("Write an SVG there.", GRID, metavar="FILE")
+    ] = None,
     out: Annotated[Path | None, Flag("Run file to add to.", metavar="FILE")] = None,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
@@ -72,13 +81,17 @@ def compare(
 
     require_scoring()
     if what not in COMPARISONS:
-        raise OptionError(f"cannot compare {what!r}, expected one of: {', '.join(COMPARISONS)}")
+        raise OptionError(
+            f"cannot compare {what!r}, expected one of: {', '.join(COMPARISONS)}"
+        )
     options = model.apply_to(ModelOptions(threads=1))
     if with_grid:
         if what != "padding" or folder is None:
             raise OptionError("--grid goes with: compare padding FOLDER")
         if out is not None:
-            raise OptionError("--out is not for --grid, which adds to no run file; give --json")
+            raise OptionError(
+                "--out is not for --grid, which adds to no run file; give --json"
+            )
         samples = _read_samples(folder, language, limit, seed)
         _compare_grid(options, grid.build(), samples, language, chart, as_json=as_json)
         return
@@ -92,10 +105,16 @@ def compare(
 
 
 def _refuse_grid_options(
-    model: PartialOptions[ModelOptions], grid: PartialOptions[PaddingGrid], chart: Path | None
+    model: PartialOptions[ModelOptions],
+    grid: PartialOptions[PaddingGrid],
+    chart: Path | None,
 ) -> None:
     """Refuse options that only `padding --grid` has."""
-    names = [option_name(field) for field in model.given_fields() if field.name not in FOR_ALL]
+    names = [
+        option_name(field)
+        for field in model.given_fields()
+        if field.name not in FOR_ALL
+    ]
     names += [option_name(field) for field in grid.given_fields()]
     if chart is not None:
         names.append("--chart")
@@ -140,7 +159,9 @@ def _compare_captions(
         raise OptionError("compare captions needs a recording; give a FILE")
     with closing(StepProgress()) as progress:
         record = compare_captions(
-            recording, setup, lambda done, total: progress(done, total, "seconds captioned")
+            recording,
+            setup,
+            lambda done, total: progress(done, total, "seconds captioned"),
         )
     if out is not None:
         with RunWriter(out, new_header(), append=True) as writer:

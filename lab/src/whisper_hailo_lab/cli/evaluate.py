@@ -22,20 +22,30 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    folder: Annotated[Path, Argument("<id>.wav and <id>.txt, LibriSpeech, or a JSONL manifest.")],
+    folder: Annotated[
+        Path, Argument("<id>.wav and <id>.txt, LibriSpeech, or a JSONL manifest.")
+    ],
     system: Annotated[
-        list[str] | None, Flag(f"May be repeated: {', '.join(SYSTEMS)}. [default: ours]")
+        list[str] | None,
+        Flag(f"May be repeated: {', '.join(SYSTEMS)}. [default: ours]"),
     ] = None,
     row: Annotated[
-        list[str] | None, Flag(f"Rules, may be repeated: {', '.join(ROWS)}. [default: default]")
+        list[str] | None,
+        Flag(f"Rules, may be repeated: {', '.join(ROWS)}. [default: default]"),
     ] = None,
     model: Annotated[
-        str, Flag("Checkpoint, converted for each system, or in its own format.", short="-m")
+        str,
+        Flag(
+            "Checkpoint, converted for each system, or in its own format.", short="-m"
+        ),
     ] = "tiny",
-    window: Annotated[float | None, Flag("Ours: encoder window in seconds.", metavar="S")] = None,
+    window: Annotated[
+        float | None, Flag("Ours: encoder window in seconds.", metavar="S")
+    ] = None,
     quantize: Annotated[str, Flag("Ours: auto, none, int8, int4.")] = "auto",
     setting: Annotated[
-        list[str] | None, Flag("Further setting of a system; see the docs.", metavar="NAME=VALUE")
+        list[str] | None,
+        Flag("Further setting of a system; see the docs.", metavar="NAME=VALUE"),
     ] = None,
     language: Annotated[
         str, Flag("Code or English name.", short="-l", metavar="L", parse=language_code)
@@ -67,7 +77,9 @@ def evaluate(
     cases = make_cases(
         systems=system or ["ours"],
         rows=row or ["default"],
-        common=Case(name="", system="ours", model=model, language=language, threads=threads),
+        common=Case(
+            name="", system="ours", model=model, language=language, threads=threads
+        ),
         ours=ours,
         others=_parse_settings(setting or []),
     )

@@ -18,14 +18,17 @@ def prepare(
     count: Annotated[int, Flag("Files to draw; 0 takes all.", metavar="N")] = 24,
     seed: Annotated[int, Flag("Seed for drawing files.", metavar="S")] = 0,
     language: Annotated[
-        str, Flag("Noted beside the files.", short="-l", metavar="L", parse=language_code)
+        str,
+        Flag("Noted beside the files.", short="-l", metavar="L", parse=language_code),
     ] = "en",
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
     """Draw recordings with their texts by a seed: `<id>.flac` beside `<id>.txt`."""
     from whisper_hailo_lab.data.datasets import prepare_dataset
 
-    result = prepare_dataset(source, out, count=count or None, seed=seed, language=language)
+    result = prepare_dataset(
+        source, out, count=count or None, seed=seed, language=language
+    )
     if as_json:
         emit_json(asdict(result) | {"folder": str(result.folder)})
         return

@@ -28,7 +28,9 @@ def time(
         PartialOptions[DecodingOptions],
         FieldSubset(("language", "anti_repetition", "max_new_tokens")),
     ],
-    iterations: Annotated[int, Flag("Timed runs.", parse=whole_number(1, 100_000))] = 10,
+    iterations: Annotated[
+        int, Flag("Timed runs.", parse=whole_number(1, 100_000))
+    ] = 10,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> int:
     """Time one recording: each stage, each token, and the memory of each part."""
@@ -37,7 +39,9 @@ def time(
     transcriber = model.transcriber()
     log_engine(transcriber)
     options = decoding.apply_to(
-        DecodingOptions(language="en", anti_repetition=transcriber.default_anti_repetition)
+        DecodingOptions(
+            language="en", anti_repetition=transcriber.default_anti_repetition
+        )
     )
     with closing(StepProgress()) as progress:
         timing = time_file(transcriber, audio, options, iterations, progress)
@@ -56,7 +60,9 @@ def timing_json(timing: FileTiming) -> dict[str, Any]:
         "duration_s": round(transcript.duration_s, 4),
         "text": transcript.text,
         "iterations": timing.iterations,
-        "stages_ms": {name: asdict(spread) for name, spread in timing.stages_ms.items()},
+        "stages_ms": {
+            name: asdict(spread) for name, spread in timing.stages_ms.items()
+        },
         "token_ms": [list(tokens) for tokens in timing.token_ms],
         "memory_mib": {
             **{

@@ -14,7 +14,12 @@ from whisper_hailo_lab.data.datasets import Dataset
 from whisper_hailo_lab.harness.evaluate import Progress, evaluate_cases, new_header
 from whisper_hailo_lab.runs.records import Case, ComparisonRecord, RunRecords
 from whisper_hailo_lab.runs.run_file import RunWriter
-from whisper_hailo_lab.runs.summary import Summary, finite_or_none, paired_ratio, summarise
+from whisper_hailo_lab.runs.summary import (
+    Summary,
+    finite_or_none,
+    paired_ratio,
+    summarise,
+)
 
 PADDING_TARGETS: Final = (0, 500, 600, 650, 700, 1000, 1500)
 """No padding, the study's targets, and the positions that the decoder was trained on."""
@@ -50,11 +55,17 @@ PLANS: Final[dict[str, Variation]] = {
             "encoder INT4, decoder FP32": {"encoder_quantize": "int4"},
             "encoder FP32, decoder INT8": {"quantize": "int8"},
             "encoder FP32, decoder INT4": {"quantize": "int4"},
-            "encoder INT8, decoder INT8": {"encoder_quantize": "int8", "quantize": "int8"},
+            "encoder INT8, decoder INT8": {
+                "encoder_quantize": "int8",
+                "quantize": "int8",
+            },
         }
     ),
     "padding": Variation(
-        {f"to {target}" if target else "none": {"pad_to": target} for target in PADDING_TARGETS},
+        {
+            f"to {target}" if target else "none": {"pad_to": target}
+            for target in PADDING_TARGETS
+        },
         "decoder",
     ),
 }

@@ -322,7 +322,9 @@ def _measure_part(
         before = replace(total)
         run()
         works[name] = total.since(before)
-    times = time_in_turns(ways, ROUNDS, lambda number: progress(number, ROUNDS, f"cache: {part}"))
+    times = time_in_turns(
+        ways, ROUNDS, lambda number: progress(number, ROUNDS, f"cache: {part}")
+    )
     return [
         {
             "what": part,

@@ -23,7 +23,10 @@ LENGTHS_S: Final = (8.0, 30.0)
 """Lengths of the study's clip and of Whisper's window."""
 
 ROUNDS: Final = 30
-SCRIPTS: Final = {"transformers": "mel_transformers.py", "openai-whisper": "mel_openai.py"}
+SCRIPTS: Final = {
+    "transformers": "mel_transformers.py",
+    "openai-whisper": "mel_openai.py",
+}
 SYSTEMS: Final = (*HERE, *SCRIPTS)
 
 
@@ -40,8 +43,17 @@ def compare_mel(progress: Progress) -> ComparisonRecord:
                 processes[name] = worker
             except WhisperHailoError as error:
                 missing[name] = str(error)
-        rows = [row for seconds in LENGTHS_S for row in _measure_rows(processes, seconds, progress)]
-    settings = {"n_mels": N_MELS, "rounds": ROUNDS, "threads": 1, "not_measured": missing}
+        rows = [
+            row
+            for seconds in LENGTHS_S
+            for row in _measure_rows(processes, seconds, progress)
+        ]
+    settings = {
+        "n_mels": N_MELS,
+        "rounds": ROUNDS,
+        "threads": 1,
+        "not_measured": missing,
+    }
     return ComparisonRecord("mel", settings, tuple(rows))
 
 
@@ -62,7 +74,12 @@ def _worker_command(name: str) -> list[str]:
                 f"its environment is missing: make lab NAME=rivals makes .venv-rivals/{name}"
             )
         return [str(python), str(process.find_script(SCRIPTS[name]))]
-    return [str(python or sys.executable), "-m", "whisper_hailo_lab.compare.mel_worker", name]
+    return [
+        str(python or sys.executable),
+        "-m",
+        "whisper_hailo_lab.compare.mel_worker",
+        name,
+    ]
 
 
 def _measure_rows(

@@ -126,7 +126,9 @@ def compare_padding(
         options: decoding options that the settings have in common.
         announce: called with the name of each setting before it runs.
     """
-    transcriber.transcribe(samples[0].audio, settings[0].decoding_options(options))  # warm-up
+    transcriber.transcribe(
+        samples[0].audio, settings[0].decoding_options(options)
+    )  # warm-up
     rows: list[PaddingRow] = []
     baseline: list[str] = []
     for setting in settings:
@@ -157,7 +159,9 @@ def _make_row(
     baseline: list[str],
 ) -> PaddingRow:
     texts = [transcript.text for transcript in transcripts]
-    segments = [segment for transcript in transcripts for segment in transcript.segments]
+    segments = [
+        segment for transcript in transcripts for segment in transcript.segments
+    ]
     timings = [transcript.timings for transcript in transcripts]
     index = find_difference(baseline, texts)
     return PaddingRow(
@@ -190,7 +194,9 @@ def find_difference(baseline: Sequence[str], texts: Sequence[str]) -> int | None
     return None
 
 
-def _word_error_percent(samples: Sequence[Sample], texts: Sequence[str]) -> float | None:
+def _word_error_percent(
+    samples: Sequence[Sample], texts: Sequence[str]
+) -> float | None:
     references = [sample.reference for sample in samples]
     if not all(reference.strip() for reference in references):
         return None

@@ -9,7 +9,12 @@ from itertools import product
 from typing import Final
 
 from whisper_hailo.core.flags import flag
-from whisper_hailo.decoding.options import PRESETS, AntiRepetition, DecodingOptions, TokenLimits
+from whisper_hailo.decoding.options import (
+    PRESETS,
+    AntiRepetition,
+    DecodingOptions,
+    TokenLimits,
+)
 from whisper_hailo.transcription.longform.options import LongOptions
 
 BASELINE: Final = "conservative"
@@ -130,7 +135,9 @@ class PaddingGrid:
             yield PaddingSetting(name, anti_repetition)
 
     def _combinations(self) -> Iterator[PaddingSetting]:
-        for pad_to, penalty, boost in product(self.pad_to, self.repetition_penalty, self.eot_boost):
+        for pad_to, penalty, boost in product(
+            self.pad_to, self.repetition_penalty, self.eot_boost
+        ):
             name = f"pad {pad_to}, penalty {penalty:g}, boost {boost:g}"
             values = AntiRepetition(pad_to, repetition_penalty=penalty, eot_boost=boost)
             yield PaddingSetting(name, values)

@@ -26,7 +26,9 @@ from whisper_hailo.core.read_files import read_text, split_json_lines
 TRANSCRIPTS: Final = "*.trans.txt"
 """LibriSpeech's transcript files: one line per utterance, its id first."""
 
-_NOT_REFERENCES: Final = frozenset({"readme", "license", "speakers", "chapters", "books"})
+_NOT_REFERENCES: Final = frozenset(
+    {"readme", "license", "speakers", "chapters", "books"}
+)
 """Names of text files that belong to no recording."""
 
 
@@ -95,8 +97,12 @@ class Dataset:
             raise OptionError(f"{count} files asked for, expected 1 or more")
         if count is None or count >= len(self.samples):
             return self
-        indices = np.random.default_rng(seed).choice(len(self.samples), count, replace=False)
-        return replace(self, samples=tuple(self.samples[index] for index in sorted(indices)))
+        indices = np.random.default_rng(seed).choice(
+            len(self.samples), count, replace=False
+        )
+        return replace(
+            self, samples=tuple(self.samples[index] for index in sorted(indices))
+        )
 
 
 def read_dataset(path: Path, language: str = "en") -> Dataset:
@@ -159,7 +165,9 @@ def _read_below(folder: Path, language: str) -> Iterator[Sample | Problem]:
         yield from _read_pairs(folder, list(_visible_files(files, folder)), language)
 
 
-def _read_pairs(folder: Path, files: list[Path], language: str) -> Iterator[Sample | Problem]:
+def _read_pairs(
+    folder: Path, files: list[Path], language: str
+) -> Iterator[Sample | Problem]:
     """Yield recordings that have a text file of the same name, and problems of the others."""
     recordings = {}
     texts = {}
@@ -171,7 +179,9 @@ def _read_pairs(folder: Path, files: list[Path], language: str) -> Iterator[Samp
             texts[_make_id(path, folder)] = path
     for key, audio in recordings.items():
         if key not in texts:
-            yield Problem(key, f"{display_path(audio)} has no text {audio.stem}.txt beside it")
+            yield Problem(
+                key, f"{display_path(audio)} has no text {audio.stem}.txt beside it"
+            )
             continue
         text = _read_text(texts[key])
         if isinstance(text, str):
@@ -183,12 +193,16 @@ def _read_pairs(folder: Path, files: list[Path], language: str) -> Iterator[Samp
             yield Problem(key, f"{display_path(texts[key])} has no recording beside it")
 
 
-def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample | Problem]:
+def _read_librispeech(
+    transcripts: list[Path], language: str
+) -> Iterator[Sample | Problem]:
     """Yield the utterances of transcript files, each with the recording in the same folder."""
     for transcript in transcripts:
         text = _read_text(transcript)
         if not isinstance(text, str):
-            yield Problem(transcript.name, f"{display_path(transcript)} cannot be read ({text})")
+            yield Problem(
+                transcript.name, f"{display_path(transcript)} cannot be read ({text})"
+            )
             continue
         keys = set()
         for line in text.splitlines():
@@ -199,13 +213,18 @@ def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample
             audio = _find_recording(transcript.parent, key)
             if audio is None:
                 yield Problem(
-                    key, f"{display_path(transcript)} names {key}, which has no recording beside it"
+                    key,
+                    f"{display_path(transcript)} names {key}, which has no recording beside it",
                 )
             else:
                 yield Sample(key, audio, words.strip(), language)
-        for path in _visible_files(sorted(transcript.parent.iterdir()), transcript.parent):
+        for path in _visible_files(
+            sorted(transcript.parent.iterdir()), transcript.parent
+        ):
             if path.suffix.lower() in AUDIO_SUFFIXES and path.stem not in keys:
-                yield Problem(path.stem, f"{display_path(path)} has no line in {transcript.name}")
+                yield Problem(
+                    path.stem, f"{display_path(path)} has no line in {transcript.name}"
+                )
 
 
 def _read_manifest(path: Path, language: str) -> Iterator[Sample | Problem]:
@@ -238,7 +257,9 @@ def _read_manifest_line(
     file = path.parent / audio
     key = str(raw.get("id") or Path(audio).with_suffix("").as_posix())
     if not file.is_file():
-        return Problem(key, f"{location} names {display_path(audio)}, which does not exist")
+        return Problem(
+            key, f"{location} names {display_path(audio)}, which does not exist"
+        )
     return Sample(
         key,
         file,
@@ -276,7 +297,9 @@ def reference_beside(audio: Path) -> str | None:
         return None
     text = _read_text(path)
     if not isinstance(text, str):
-        raise AudioError(f"{display_path(path)} cannot be read ({text}); write the words in UTF-8")
+        raise AudioError(
+            f"{display_path(path)} cannot be read ({text}); write the words in UTF-8"
+        )
     return text
 
 

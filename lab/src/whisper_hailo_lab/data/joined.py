@@ -62,7 +62,9 @@ def join_all(recordings: Sequence[SpeechRecording]) -> list[SpeechRecording]:
     return [recording for recording in joined if recording.paths]
 
 
-def join_clips(recordings: Sequence[SpeechRecording], plan: JoinPlan) -> SpeechRecording:
+def join_clips(
+    recordings: Sequence[SpeechRecording], plan: JoinPlan
+) -> SpeechRecording:
     """Join clips in a seeded order with seeded pauses.
 
     Args:

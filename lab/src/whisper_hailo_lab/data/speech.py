@@ -118,7 +118,9 @@ def interleave_sets(recordings: Iterable[SpeechRecording]) -> list[SpeechRecordi
 
 
 def select_recordings(
-    recordings: Sequence[SpeechRecording], names: Sequence[str], limit: int | None = None
+    recordings: Sequence[SpeechRecording],
+    names: Sequence[str],
+    limit: int | None = None,
 ) -> list[SpeechRecording]:
     """Return the recordings of groups, sets, languages or keys, in their order.
 
@@ -133,9 +135,13 @@ def select_recordings(
     """
     keys: set[str] = set()
     for name in names:
-        group_keys = {recording.key for recording in recordings if _is_in_group(recording, name)}
+        group_keys = {
+            recording.key for recording in recordings if _is_in_group(recording, name)
+        }
         if not group_keys:
-            raise OptionError(f"no recording belongs to {name!r}; see `--help` for the groups")
+            raise OptionError(
+                f"no recording belongs to {name!r}; see `--help` for the groups"
+            )
         keys |= group_keys
     counts: Counter[tuple[str, str]] = Counter()
     selected = []
@@ -157,7 +163,11 @@ def _is_in_group(recording: SpeechRecording, name: str) -> bool:
         "nospeech": not recording.has_speech,
         "long": recording.has_speech and recording.seconds > LONG_S,
     }
-    return groups.get(name, False) or name in {recording.set, recording.language, recording.key}
+    return groups.get(name, False) or name in {
+        recording.set,
+        recording.language,
+        recording.key,
+    }
 
 
 def knows_language(model: str, language: str) -> bool:

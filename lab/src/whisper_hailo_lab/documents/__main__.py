@@ -19,13 +19,17 @@ from whisper_hailo_lab.repository import ROOT
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=first_line(__doc__))
-    parser.add_argument("--check", action="store_true", help="write nothing, fail when stale")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, fail when stale"
+    )
     if not parser.parse_args().check:
         write_documents()
         return 0
     stale = stale_documents()
     for path in stale:
-        print_line(f"{path.relative_to(ROOT)} is stale: run python -m whisper_hailo_lab.documents")
+        print_line(
+            f"{path.relative_to(ROOT)} is stale: run python -m whisper_hailo_lab.documents"
+        )
     return int(bool(stale))
 
 

@@ -31,7 +31,10 @@ LONG: Final = "long recordings"
 SHORT_GROUPS: Final = (ENGLISH, "other languages")
 SPEECH_GROUPS: Final = (*SHORT_GROUPS, LONG)
 SILENT: Final = "no speech"
-_SYSTEM_LABELS: Final = {"openai-whisper": "OpenAI Whisper", "whisper-cpp": "whisper.cpp"}
+_SYSTEM_LABELS: Final = {
+    "openai-whisper": "OpenAI Whisper",
+    "whisper-cpp": "whisper.cpp",
+}
 
 
 def make_tables(result: Row, _weights: str) -> dict[str, str]:
@@ -44,7 +47,9 @@ def make_tables(result: Row, _weights: str) -> dict[str, str]:
     peers = parts.get("peers", ())
     peers_text = error_table(peers, SHORT_GROUPS)
     if parts.get("left_out"):
-        notes = "".join(f"Left out, not complete: {name}.\n" for name in parts["left_out"])
+        notes = "".join(
+            f"Left out, not complete: {name}.\n" for name in parts["left_out"]
+        )
         peers_text += f"\n{notes}"
     made = {
         "headline": headline_table(peers),
@@ -61,7 +66,8 @@ def make_tables(result: Row, _weights: str) -> dict[str, str]:
     }
     origin = f"{result['machine']}; whisper-hailo {result['version']}.\n\n"
     return {
-        f"accuracy-{name}": f"{origin}{text}" if text else MISSING for name, text in made.items()
+        f"accuracy-{name}": f"{origin}{text}" if text else MISSING
+        for name, text in made.items()
     }
 
 
@@ -159,7 +165,9 @@ def emulated_table(rows: Rows) -> str:
         model, _, plan = row["model"].partition("-emulated-")
         if row["options"]["encoder_backend"] != "emulator":
             plan = "float32"
-        text = _rate_of(row) + fill_template(" ({substitutions}, {deletions}, {insertions})", row)
+        text = _rate_of(row) + fill_template(
+            " ({substitutions}, {deletions}, {insertions})", row
+        )
         cell = cells[model, plan]
         cell["model"] = model
         cell["bits"] = _BITS[plan]
@@ -274,7 +282,9 @@ def headline_table(rows: Rows) -> str:
             per_minute_s = 60 * row["seconds_cpu"] / row["seconds"]
             figures = {"rate": score_of(row).rate, "per_minute_s": per_minute_s}
             grouped[label_row(row)][row["group"]] = figures
-    complete = [item for item in grouped.items() if item[1].keys() >= set(SPEECH_GROUPS)]
+    complete = [
+        item for item in grouped.items() if item[1].keys() >= set(SPEECH_GROUPS)
+    ]
     return _to_markdown(
         make_table(
             complete,
@@ -300,7 +310,10 @@ def time_table(rows: Rows) -> str:
                 ("speech", "{group}"),
                 ("audio s", "{seconds:.0f}"),
                 ("processor s", "{seconds_cpu:.0f}"),
-                ("processor s per s", lambda row: f"{row['seconds_cpu'] / row['seconds']:.3f}"),
+                (
+                    "processor s per s",
+                    lambda row: f"{row['seconds_cpu'] / row['seconds']:.3f}",
+                ),
             ),
         )
     )
@@ -325,7 +338,9 @@ def study_table(rows: Rows) -> str:
 
 
 def _study_row(row: Row) -> Row:
-    published = next((line for line in LIBRISPEECH if row["row"].endswith(line.name)), None)
+    published = next(
+        (line for line in LIBRISPEECH if row["row"].endswith(line.name)), None
+    )
     own_label = row["row"].partition("-detected-text-")[2]
     low, high = row["more_than_first"]
     return row | {

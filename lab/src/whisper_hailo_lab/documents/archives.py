@@ -112,5 +112,7 @@ def _engine_table(result: Result, weights: str) -> str:
 
 def _median_run(name: str, pairs: list[Result]) -> Result:
     figures = ("start_s", "start_cpu_s", "seconds", "cpu_s")
-    medians = {figure: median(pair[name][figure] for pair in pairs) for figure in figures}
+    medians = {
+        figure: median(pair[name][figure] for pair in pairs) for figure in figures
+    }
     return {"engine": name, **medians}

@@ -34,7 +34,9 @@ def make_tables(result: Row, weights: str) -> dict[str, str]:
         weights: mark of the model's present weights; a result of others says so.
     """
     return {
-        "captions-" + re.sub("[ .]", "-", name): _describe_part(name, result[name], weights)
+        "captions-" + re.sub("[ .]", "-", name): _describe_part(
+            name, result[name], weights
+        )
         for name in PARTS
         if name in result
     }
@@ -54,7 +56,9 @@ def _describe_origin(part: Row, weights: str) -> str:
     else:
         model = part["model"]
         other = remark_weights([part.get("weights", "")], weights)
-    versions = ", ".join(f"{name} {version}" for name, version in part["versions"].items())
+    versions = ", ".join(
+        f"{name} {version}" for name, version in part["versions"].items()
+    )
     threads = "one thread" if part["threads"] == 1 else f"{part['threads']} threads"
     note = f"; {part['note']}" if part["note"] else ""
     return f"{model}, {threads}, {part['machine']}, {versions}{other}{note}."
@@ -67,7 +71,9 @@ def draft_table(part: Row) -> Table:
         | {
             "decoder": decoder,
             "texts": part["buffers"],
-            "changed": sum(counts.get(name, 0) for name in ("other", "near-tie", "wrong")),
+            "changed": sum(
+                counts.get(name, 0) for name in ("other", "near-tie", "wrong")
+            ),
         }
         for decoder, counts in part["rows"].items()
     ]
@@ -138,7 +144,10 @@ SOAK: Final = (
     ("segments that overlap another", ("doubled",)),
     ("clips played, of them without a fault", ("clips", "clips_undisturbed")),
     ("clips that are missing", ("clips_not_heard",)),
-    ("WER % of clips without a fault; of the same clips as a file", ("wer", "wer_as_file")),
+    (
+        "WER % of clips without a fault; of the same clips as a file",
+        ("wer", "wer_as_file"),
+    ),
     ("subtitles that differ from the events", ("subtitles_differ",)),
     ("interruptions reported, losses reported", ("away", "lost")),
     ("connections of the page", ("page_visits",)),
@@ -147,7 +156,10 @@ SOAK: Final = (
         ("page_lost", "page_doubled", "page_not_written"),
     ),
     ("resident MiB in each five minutes of the oldest process", ("memory_mib",)),
-    ("MiB per minute of growth, after ten minutes", ("memory_mib_per_minute_after_ten",)),
+    (
+        "MiB per minute of growth, after ten minutes",
+        ("memory_mib_per_minute_after_ten",),
+    ),
     ("descriptors, threads", ("descriptors", "threads_of_process")),
 )
 """Label of each line, and the figures that it shows."""
@@ -301,7 +313,10 @@ def continuous_table(part: Row) -> Table:
             ("model", "{model}"),
             ("core", _core_label),
             ("minutes", lambda row: f"{row['seconds'] / 60:.0f}"),
-            ("share of the core", lambda row: f"{row['share'] * row['times_slower']:.2f}"),
+            (
+                "share of the core",
+                lambda row: f"{row['share'] * row['times_slower']:.2f}",
+            ),
             ("most behind, s", "{behind_s:.2f}"),
             _FIRST,
             _FINAL,

@@ -37,7 +37,9 @@ def make_tables(runs: list[Run], _weights: str) -> dict[str, str]:
 
 def _describe_run(run: Run) -> str:
     streams = "1 stream" if run["streams"] == 1 else f"{run['streams']} streams"
-    return f"{run['faults']} faults, seed {run['seed']}, {streams}, {run['seconds']:.0f} s"
+    return (
+        f"{run['faults']} faults, seed {run['seed']}, {streams}, {run['seconds']:.0f} s"
+    )
 
 
 def add_run(runs: list[Run], run: Run) -> list[Run]:

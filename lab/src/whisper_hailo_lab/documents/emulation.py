@@ -24,7 +24,9 @@ _PLANS: Final = {
 
 def make_tables(result: Result, weights: str) -> dict[str, str]:
     """Return the tables of plans and of kinds of layers."""
-    other = remark_weights((result[part].get("weights", "") for part in _PARTS), weights)
+    other = remark_weights(
+        (result[part].get("weights", "") for part in _PARTS), weights
+    )
     origin = f"`micro`, {result['machine']}{other}.\n\n"
     return {
         "emulation-plans": origin + plan_table(result).markdown(),
@@ -51,7 +53,9 @@ def plan_table(result: Result) -> Table:
 
 def _word_errors(row: Result) -> str:
     low, high = row["interval"]
-    counts = fill_template("{substitutions} S {deletions} D {insertions} I of {words}", row)
+    counts = fill_template(
+        "{substitutions} S {deletions} D {insertions} I of {words}", row
+    )
     return (
         f"{100 * row['wer']:.1f} % ({100 * low:.1f}-{100 * high:.1f}; {counts}, "
         f"{row['clips']} clips)"

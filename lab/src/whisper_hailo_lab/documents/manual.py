@@ -36,7 +36,9 @@ MAN: Final = f"man/man1/{PROGRAM}.1"
 
 def make_files() -> dict[Path, str]:
     """Return the content of each file by its path."""
-    files = {SHARE / path: _completion_script(shell) for shell, path in COMPLETIONS.items()}
+    files = {
+        SHARE / path: _completion_script(shell) for shell, path in COMPLETIONS.items()
+    }
     files[SHARE / MAN] = _manual_page()
     return files
 
@@ -63,7 +65,9 @@ class _RoffFormatter:
     def write_dl(self, rows: Sequence[tuple[str, str]], **_: object) -> None:
         """Write a list of terms and descriptions."""
         for names, text in rows:
-            self.lines.append(f".TP\n.B {_escape_roff(names.strip())}\n{_escape_roff(text)}")
+            self.lines.append(
+                f".TP\n.B {_escape_roff(names.strip())}\n{_escape_roff(text)}"
+            )
 
 
 def _escape_roff(text: str) -> str:
@@ -85,12 +89,16 @@ def _manual_page() -> str:
     ]
     for name in COMMAND_GROUPS:
         command: Any = load_command(name)
-        command_context = command.make_context(name, [], parent=context, resilient_parsing=True)
+        command_context = command.make_context(
+            name, [], parent=context, resilient_parsing=True
+        )
         command_context.meta[SHOWS_RARE] = True
         usage = " ".join(command.collect_usage_pieces(command_context))
         page.lines.append(f".SS {_escape_roff(name)} {_escape_roff(usage)}")
         paragraphs = (command.help or "").split("\n\n")
-        page.lines.append("\n.PP\n".join(_escape_roff(paragraph) for paragraph in paragraphs))
+        page.lines.append(
+            "\n.PP\n".join(_escape_roff(paragraph) for paragraph in paragraphs)
+        )
         command.format_arguments(command_context, page)
         command.format_options(command_context, page)
     page.lines.append(".SH EXIT STATUS")

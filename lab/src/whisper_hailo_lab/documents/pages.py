@@ -55,7 +55,9 @@ KEPT: Final[tuple[tuple[Path, TableMaker], ...]] = (
 """Results in JSON with their tables; the other tables are made of run files and commands."""
 
 CHART: Final = ROOT / "docs" / "img" / "speed.svg"
-_PLACE: Final = re.compile(r"(<!-- table: ([a-z0-9-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+_PLACE: Final = re.compile(
+    r"(<!-- table: ([a-z0-9-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL
+)
 
 
 def make_all_tables() -> Tables:

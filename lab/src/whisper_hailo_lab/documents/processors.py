@@ -74,7 +74,9 @@ def word_tables(result: Row, weights: str) -> dict[str, str]:
         ("words", "{words:,}"),
     ]
     columns += [(form, f"{{rates.{form}:.2%}}") for form in forms]
-    origin = f"The bundled model{remark_weights([result.get('weights', '')], weights)}.\n\n"
+    origin = (
+        f"The bundled model{remark_weights([result.get('weights', '')], weights)}.\n\n"
+    )
     return {"processor-words": origin + make_table(rows, columns).markdown()}
 
 

@@ -73,8 +73,14 @@ def _word_text(part: Row) -> str:
         (
             ("protocol", "{protocol}"),
             ("the command's words", "{same} of {asked}"),
-            ("processor ms a request", lambda row: f"{1000 * row['cpu_s'] / row['asked']:.0f}"),
-            ("s a minute of audio", lambda row: f"{60 * row['cpu_s'] / row['seconds']:.2f}"),
+            (
+                "processor ms a request",
+                lambda row: f"{1000 * row['cpu_s'] / row['asked']:.0f}",
+            ),
+            (
+                "s a minute of audio",
+                lambda row: f"{60 * row['cpu_s'] / row['seconds']:.2f}",
+            ),
         ),
     )
     origin = f"{part['model']}, recordings of {mean_s:.1f} s on average; {part['machine']}.\n\n"

@@ -31,7 +31,9 @@ def make_tables(result: Row, _weights: str) -> dict[str, str]:
     lines = []
     for group, belongs in _GROUPS:
         # Programs are compared on the recordings that all of them were given.
-        shared = set.intersection(*({row["name"] for row in rows} for rows in systems.values()))
+        shared = set.intersection(
+            *({row["name"] for row in rows} for rows in systems.values())
+        )
         for system, rows in systems.items():
             chosen = [row for row in rows if belongs(row["name"])]
             if group != "one person":

@@ -9,7 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from whisper_hailo_lab.report.canvas import StackedBar, draw_chart, draw_legend, draw_stacked_bars
+from whisper_hailo_lab.report.canvas import (
+    StackedBar,
+    draw_chart,
+    draw_legend,
+    draw_stacked_bars,
+)
 from whisper_hailo_lab.report.gather import RunSource, gather_runs
 from whisper_hailo_lab.report.tables import comparison_table
 from whisper_hailo_lab.repository import RESULTS
@@ -59,11 +64,15 @@ class SpeedRun:
 
     def rounds(self, label: str) -> list[FileResult]:
         """Return the rounds of a case that succeeded."""
-        return [file for file in self.run.files_of(f"{GROUP}: {label}") if not file.error]
+        return [
+            file for file in self.run.files_of(f"{GROUP}: {label}") if not file.error
+        ]
 
     def part(self, name: str) -> Sequence[Row]:
         """Return the rows of a part; nothing where it was not measured."""
-        return next((record.rows for record in self.run.comparisons if record.name == name), ())
+        return next(
+            (record.rows for record in self.run.comparisons if record.name == name), ()
+        )
 
     def median_ms(self, label: str, stage: str) -> float | None:
         """Return the median over the rounds of a stage; see `stage_ms`."""
@@ -73,7 +82,10 @@ class SpeedRun:
 
     def ratios(self, label: str, stage: str) -> list[float]:
         """Return a case's time by that of `BASE`, round by round."""
-        return [case_ms / base_ms for case_ms, base_ms in self._paired_times(label, BASE, stage)]
+        return [
+            case_ms / base_ms
+            for case_ms, base_ms in self._paired_times(label, BASE, stage)
+        ]
 
     def step_ms(self, label: str, stage: str) -> float | None:
         """Return the median time of a decoder step alone."""
@@ -173,7 +185,9 @@ def _case_row(speed: SpeedRun, case: CaseRecord) -> Row:
 
 def _word_errors(speed: SpeedRun, label: str) -> Row:
     """Return rate, interval and share of equal tokens, where they were measured."""
-    row = next((row for row in speed.part("speed-accuracy") if row["case"] == label), None)
+    row = next(
+        (row for row in speed.part("speed-accuracy") if row["case"] == label), None
+    )
     if row is None:
         return {}
     low, high = row["interval"]
@@ -304,7 +318,9 @@ def _comparison_origin(source: RunSource, settings: Row, weights: str) -> str:
     header = source.header
     other = ""
     if "model" in settings:  # log-mels are compared without one
-        hashes = (value for system in source.systems for value in _hashes_of(system.case))
+        hashes = (
+            value for system in source.systems for value in _hashes_of(system.case)
+        )
         other = remark_weights(hashes, weights)
     note = f" {header.note}" if header.note else ""
     return (

@@ -53,7 +53,9 @@ CASES: Final = (
 
 def make_tables(result: Row, _weights: str) -> dict[str, str]:
     """Return two lines per case, whatever micro's weights."""
-    return {"spoken-commands": f"{result['machine']}.\n\n{command_table(result).markdown()}"}
+    return {
+        "spoken-commands": f"{result['machine']}.\n\n{command_table(result).markdown()}"
+    }
 
 
 def command_table(result: Row) -> Table:
@@ -83,7 +85,9 @@ def _make_row(case: CommandCase, start: str, by_server: dict[str, list[Row]]) ->
     """Return the figures of one server; commands that were not ended have no lag."""
     answers = by_server[start]
     stopped = [answer for answer in answers if answer["stop_s"] is not None]
-    ended = answers if case.stops else [each for each in answers if each["stop_s"] is None]
+    ended = (
+        answers if case.stops else [each for each in answers if each["stop_s"] is None]
+    )
     pairs = zip(*by_server.values(), strict=True)
     n_differing = sum(early["text"] != late["text"] for early, late in pairs)
     return {

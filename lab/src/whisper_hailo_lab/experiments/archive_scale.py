@@ -300,7 +300,9 @@ def measure_driver(n_items: int) -> dict[str, float]:
             1,
         ),
     )
-    segments = tuple(_make_segment(number) for number in range(round(PIECE_S / SEGMENT_S)))
+    segments = tuple(
+        _make_segment(number) for number in range(round(PIECE_S / SEGMENT_S))
+    )
     with tempfile.TemporaryDirectory() as folder:
         job = BatchJob(Path(folder), settings, items).open()
         held = _allocated_bytes(lambda: [pickle.dumps(group) for group in job.groups()])
@@ -359,12 +361,16 @@ def measure_working() -> float:
     """Return the seconds of audio that a worker with `micro` transcribes in a processor second."""
     clips = find_clips("seen", "unseen")[: 4 * GROUP_ITEMS]
     group = Group(0, tuple(Item(path.name, str(path), "en") for path in clips))
-    setup = Setup({"model": "micro", "threads": 1}, DecodingOptions(), batch_size=USUAL_BATCH)
+    setup = Setup(
+        {"model": "micro", "threads": 1}, DecodingOptions(), batch_size=USUAL_BATCH
+    )
     tasks = list(read_tasks(group))
     with Transcriber.from_model(**setup.model) as transcriber:
         transcribe_task(transcriber, setup, tasks[0])  # allocates memory
         begin_s = process_time()
-        audio_s = sum(transcribe_task(transcriber, setup, task).audio_s for task in tasks)
+        audio_s = sum(
+            transcribe_task(transcriber, setup, task).audio_s for task in tasks
+        )
     return audio_s / (process_time() - begin_s)
 
 
@@ -398,7 +404,10 @@ def cost_table(costs: ArchiveCosts) -> Table:
         ("the ledger", f"{costs.ledger_bytes / 1024:.1f} KiB a task"),
         ("results", f"{costs.result_bytes / 1024:.0f} KiB a task"),
         ("tasks of the driver", f"{1 / costs.handle_s:.0f} a second"),
-        ("workers that it keeps busy", f"{PIECE_S / costs.handle_s / costs.speed:,.0f}"),
+        (
+            "workers that it keeps busy",
+            f"{PIECE_S / costs.handle_s / costs.speed:,.0f}",
+        ),
     )
     return make_table(rows, (("what", "{0}"), ("measured", "{1}")))
 
@@ -437,7 +446,9 @@ def main() -> None:
         default=SIZES[-1][1],
         help="at most",
     )
-    parser.add_argument("--items", type=int, default=4096, help="of the job whose cost is measured")
+    parser.add_argument(
+        "--items", type=int, default=4096, help="of the job whose cost is measured"
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     costs = measure_costs(arguments.items)

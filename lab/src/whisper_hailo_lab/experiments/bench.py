@@ -46,11 +46,18 @@ OURS: Final[dict[str, CaseSettings]] = {
 }
 """Ours without a chip."""
 
-DEFAULTS: Final[CaseSettings] = {"quantize": AUTO_QUANTIZE, "encoder_quantize": AUTO_QUANTIZE}
+DEFAULTS: Final[CaseSettings] = {
+    "quantize": AUTO_QUANTIZE,
+    "encoder_quantize": AUTO_QUANTIZE,
+}
 """Ours with the defaults of `transcribe`."""
 
 STUDY: Final[dict[str, CaseSettings]] = {
-    "fixed decoder": {"decoder_backend": "fixed", "hailo_window_s": 10, "hailo_length": 32},
+    "fixed decoder": {
+        "decoder_backend": "fixed",
+        "hailo_window_s": 10,
+        "hailo_length": 32,
+    },
     "10 s encoder + INT8": {"quantize": "int8"},
     "30 s FP32 encoder + FP32": {"window_s": 30.0},
     "30 s FP32 encoder + INT8": {"window_s": 30.0, "quantize": "int8"},
@@ -66,7 +73,9 @@ STUDY: Final[dict[str, CaseSettings]] = {
 ACFT: Final = "futo-org/acft-whisper-tiny.en"
 """Checkpoint that was fine-tuned for short windows without padding."""
 
-RIVALS: Final = tuple(name for name, system in SYSTEMS.items() if name != "ours" and system.whole)
+RIVALS: Final = tuple(
+    name for name, system in SYSTEMS.items() if name != "ours" and system.whole
+)
 
 SETS: Final = ("seen", "noisy", "silence")
 COMPARISONS: Final = ("cache", "window", "mel", "precision", "padding")
@@ -106,7 +115,15 @@ def plan_machine(model: str, threads: int, language: str = "en") -> tuple[Case, 
     """Return everything that runs without a chip: ours, and the rivals in both rows."""
     cases = plan_ours(OURS, "matched", model, threads, language)
     cases.append(
-        Case("whisper-hailo, default", "ours", "default", model, language, threads, DEFAULTS)
+        Case(
+            "whisper-hailo, default",
+            "ours",
+            "default",
+            model,
+            language,
+            threads,
+            DEFAULTS,
+        )
     )
     for name in RIVALS:
         cases.append(plan_rival(name, "matched", model, threads, language))
@@ -114,14 +131,24 @@ def plan_machine(model: str, threads: int, language: str = "en") -> tuple[Case, 
     return tuple(cases)
 
 
-def plan_study(model: str, threads: int, device: DeviceFiles | None) -> tuple[Case, ...]:
+def plan_study(
+    model: str, threads: int, device: DeviceFiles | None
+) -> tuple[Case, ...]:
     """Return the study's matrix under its own rules, then all systems on whole recordings."""
     on_chip = device.configurations() if device else {}
     cases = plan_ours(STUDY | on_chip, "study", model, threads)
     cases += plan_ours(OURS | on_chip, "matched", model, threads)
     unpadded = {"pad_to": 0, "quantize": "int8"}
     cases.append(
-        Case("ours, ACFT tiny.en unpadded", "ours", "matched", ACFT, "en", threads, unpadded)
+        Case(
+            "ours, ACFT tiny.en unpadded",
+            "ours",
+            "matched",
+            ACFT,
+            "en",
+            threads,
+            unpadded,
+        )
     )
     for name in RIVALS:
         if name != "onnx-asr":  # it takes no token budget
@@ -213,17 +240,27 @@ def parse_arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=first_line(__doc__))
     parser.add_argument("--plan", choices=("machine", "study"), default="machine")
-    parser.add_argument("--model", default=None, help="default: micro; openai/whisper-tiny")
-    parser.add_argument("--data", type=Path, help="recordings with texts; default: frozen clips")
+    parser.add_argument(
+        "--model", default=None, help="default: micro; openai/whisper-tiny"
+    )
+    parser.add_argument(
+        "--data", type=Path, help="recordings with texts; default: frozen clips"
+    )
     parser.add_argument("--padding-model", help="checkpoint of the padding comparison")
     parser.add_argument("--padding-data", type=Path, help="its recordings")
-    parser.add_argument("--limit", type=int, default=12, help="clips per set (default 12)")
+    parser.add_argument(
+        "--limit", type=int, default=12, help="clips per set (default 12)"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--together", type=int, default=8, help="systems alive at once")
     parser.add_argument("--systems", nargs="*", default=[], help="only these")
-    parser.add_argument("--rows", nargs="*", default=[], choices=ROWS, help="only these")
+    parser.add_argument(
+        "--rows", nargs="*", default=[], choices=ROWS, help="only these"
+    )
     parser.add_argument("--comparisons", nargs="*", default=list(COMPARISONS))
-    parser.add_argument("--hef-encoder", default="", help="encoder HEF for the study's plan")
+    parser.add_argument(
+        "--hef-encoder", default="", help="encoder HEF for the study's plan"
+    )
     parser.add_argument("--hef-decoder", default="")
     parser.add_argument("--decoder-assets", default="")
     parser.add_argument("--note", default="", help="other load on the machine")
@@ -237,7 +274,9 @@ def plan_cases(arguments: argparse.Namespace, model: str) -> tuple[Case, ...]:
         return plan_machine(model, arguments.threads)
     device = None
     if arguments.hef_encoder:
-        device = DeviceFiles(arguments.hef_encoder, arguments.hef_decoder, arguments.decoder_assets)
+        device = DeviceFiles(
+            arguments.hef_encoder, arguments.hef_decoder, arguments.decoder_assets
+        )
     return plan_study(model, arguments.threads, device)
 
 
@@ -246,15 +285,24 @@ def run_bench(arguments: argparse.Namespace) -> Path:
     study = arguments.plan == "study"
     model = arguments.model or ("openai/whisper-tiny" if study else "micro")
     dataset = (
-        read_dataset(arguments.data) if arguments.data else read_bundled_clips(arguments.limit)
+        read_dataset(arguments.data)
+        if arguments.data
+        else read_bundled_clips(arguments.limit)
     )
-    selected = select_cases(plan_cases(arguments, model), arguments.systems, arguments.rows)
+    selected = select_cases(
+        plan_cases(arguments, model), arguments.systems, arguments.rows
+    )
     cases = drop_uninstalled(selected)
     out: Path = arguments.out / "run.jsonl"
     out.unlink(missing_ok=True)
     with closing(StepProgress()) as progress:
         evaluate_cases(
-            cases, dataset, out, progress, together=arguments.together, note=arguments.note
+            cases,
+            dataset,
+            out,
+            progress,
+            together=arguments.together,
+            note=arguments.note,
         )
         common = Case("", "ours", "matched", model, "en", arguments.threads)
         spoken = tuple(sample for sample in dataset.samples if sample.reference)

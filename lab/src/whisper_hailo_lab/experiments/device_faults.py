@@ -53,7 +53,12 @@ _LATE_S: Final = 0.6
 
 FAULTS: Final = {
     "run": ("timeout", "late", "abort", "lost", "refuse", "HAILO_COMMUNICATION_CLOSED"),
-    "open": ("busy", "none", "HAILO_DEVICE_NOT_CONNECTED", "HAILO_DRIVER_OPERATION_FAILED"),
+    "open": (
+        "busy",
+        "none",
+        "HAILO_DEVICE_NOT_CONNECTED",
+        "HAILO_DRIVER_OPERATION_FAILED",
+    ),
     "load": ("broken",),
     "configure": ("wrong", "HAILO_TIMEOUT"),
     "identify": ("refused",),
@@ -129,7 +134,9 @@ class FaultPlan:
             self.injected[f"{place}: {fault}"] += 1
             if self.injected.total() % _SAMPLE_EVERY == 0:
                 self.rss_mib.append(int(rss_mib()))
-                logger.info("%d faults, %d MiB", self.injected.total(), self.rss_mib[-1])
+                logger.info(
+                    "%d faults, %d MiB", self.injected.total(), self.rss_mib[-1]
+                )
             return fault
 
 
@@ -186,10 +193,16 @@ def inject_faults(
     plan.is_armed = True
     begin_s = time.monotonic()
     tally = FaultTally()
-    _run_threads(n_streams, lambda: _transcribe_stream(model, engine, texts, plan, tally))
+    _run_threads(
+        n_streams, lambda: _transcribe_stream(model, engine, texts, plan, tally)
+    )
     seconds = time.monotonic() - begin_s
     after = _measure_resources()
-    is_good = tally.wrong == 0 and not machine.violations and tally.longest_s < _LONGEST_FILE_S
+    is_good = (
+        tally.wrong == 0
+        and not machine.violations
+        and tally.longest_s < _LONGEST_FILE_S
+    )
     return {
         "verdict": "ok" if is_good and not _has_leaks(before, after) else "FAILED",
         "faults": plan.injected.total(),
@@ -248,7 +261,9 @@ def _transcribe_stream(
     """Transcribe recordings one after another, as `transcribe` does with several files."""
     while not plan.is_done:
         try:
-            transcriber = Transcriber.from_model(str(model), engine=engine, threads=1).open()
+            transcriber = Transcriber.from_model(
+                str(model), engine=engine, threads=1
+            ).open()
         except WhisperHailoError as error:
             tally.add_error(f"open: {type(error).__name__}")
             continue
@@ -294,13 +309,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--streams", type=int, default=1)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--write", action="store_true", help="keep the result, fill the table")
+    parser.add_argument(
+        "--write", action="store_true", help="keep the result, fill the table"
+    )
     # The stand-in makes sessions in short-lived threads, and the C library keeps an arena for each:
     # that would look like a leak, or hide one.
     _C.mallopt(_M_ARENA_MAX, 1)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        facts = inject_faults(Path(folder), arguments.faults, arguments.seed, arguments.streams)
+        facts = inject_faults(
+            Path(folder), arguments.faults, arguments.seed, arguments.streams
+        )
     if arguments.write:
         run = {"seed": arguments.seed, "streams": arguments.streams, **facts}
         keep_result(RESULT, add_run(read_result(RESULT) or [], run), indent=1)

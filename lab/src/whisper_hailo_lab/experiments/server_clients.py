@@ -66,7 +66,11 @@ def openai_client(
         language: language code.
         response_format: `json` or `verbose_json`.
     """
-    fields = {"model": "whisper-1", "language": language, "response_format": response_format}
+    fields = {
+        "model": "whisper-1",
+        "language": language,
+        "response_format": response_format,
+    }
     body = _encode_form("file", file or RECORDING.read_bytes(), fields)
 
     def ask() -> str:
@@ -83,14 +87,20 @@ def asr_client(address: str, file: bytes | None = None, language: str = "en") ->
     return lambda: " ".join(_post_form(address, path, body).decode().split())
 
 
-def inference_client(address: str, file: bytes | None = None, language: str = "en") -> Ask:
+def inference_client(
+    address: str, file: bytes | None = None, language: str = "en"
+) -> Ask:
     """Return a client of whisper.cpp's protocol; see `openai_client`."""
     fields = {"response_format": "json", "language": language}
     body = _encode_form("file", file or RECORDING.read_bytes(), fields)
-    return lambda: " ".join(json.loads(_post_form(address, "/inference", body))["text"].split())
+    return lambda: " ".join(
+        json.loads(_post_form(address, "/inference", body))["text"].split()
+    )
 
 
-def _encode_form(name: str, file: bytes, fields: Mapping[str, str] = MappingProxyType({})) -> bytes:
+def _encode_form(
+    name: str, file: bytes, fields: Mapping[str, str] = MappingProxyType({})
+) -> bytes:
     """Return the body of a multipart upload."""
     head = '--x\r\nContent-Disposition: form-data; name="'
     texts = ""
@@ -107,7 +117,9 @@ def _post_form(
     key: str = "",
 ) -> bytes:
     headers = {"Content-Type": "multipart/form-data; boundary=x", "X-API-Key": key}
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE_S)
+    connection = http.client.HTTPConnection(
+        urlsplit(address).netloc, timeout=PATIENCE_S
+    )
     try:
         connection.request("POST", path, body, headers)
         answer = connection.getresponse()
@@ -121,7 +133,9 @@ def _post_form(
     return content
 
 
-def wyoming_client(address: str, samples: FloatArray | None = None, language: str = "en") -> Ask:
+def wyoming_client(
+    address: str, samples: FloatArray | None = None, language: str = "en"
+) -> Ask:
     """Return a client that sends samples in chunks by Wyoming.
 
     Args:
@@ -162,7 +176,9 @@ def _raise_if_busy(event: Event) -> None:
         raise RefusedError(event.data["code"])
 
 
-def realtime_client(address: str, samples: FloatArray | None = None, language: str = "") -> Ask:
+def realtime_client(
+    address: str, samples: FloatArray | None = None, language: str = ""
+) -> Ask:
     """Return a client that sends samples at 24 kHz by WebSocket; see `wyoming_client`."""
     url = urlsplit(address)._replace(scheme="ws", path="/v1/realtime").geturl()
     audio = load_audio(RECORDING) if samples is None else samples
@@ -250,7 +266,9 @@ def start_server(
     for key, value in settings.items():
         variables[f"WHISPER_HAILO_SERVE_{key.upper()}"] = str(value)
     environment = os.environ | variables
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
         stderr = process.stderr or sys.stderr
         try:
             addresses = _read_addresses(stderr, len(schemes))
@@ -269,7 +287,9 @@ def _read_addresses(lines: Any, count: int) -> list[str]:  # noqa: ANN401 - a te
     while len(addresses) < count:
         line = lines.readline()
         if not line:
-            raise ModelError("the server did not start; run whisper-hailo serve by hand")
+            raise ModelError(
+                "the server did not start; run whisper-hailo serve by hand"
+            )
         match = re.search(r"serving at (\S+)", line)
         if match:
             addresses.append(match[1])

@@ -125,7 +125,9 @@ def measure_load(
     begin_s = time.perf_counter()
     end_s = begin_s + seconds
     with ProcessWatch(server) as watch, ThreadPoolExecutor(clients) as pool:
-        futures = [pool.submit(_ask_until, end_s, ask, expected) for _ in range(clients)]
+        futures = [
+            pool.submit(_ask_until, end_s, ask, expected) for _ in range(clients)
+        ]
         logs = [future.result() for future in futures]
     whole_s = time.perf_counter() - begin_s
     took_s = sorted(latency for log in logs for latency in log.took_s) or [0.0]
@@ -188,20 +190,30 @@ def make_clients(http_address: str, wyoming_address: str) -> dict[str, Ask]:
     }
 
 
-def merge_rows(kept: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def merge_rows(
+    kept: list[dict[str, Any]], new: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Return the newest row of each protocol and number of clients, in order."""
     rows = {(row["door"], row["clients"]): row for row in [*kept, *new]}
-    return sorted(rows.values(), key=lambda row: (PROTOCOLS.index(row["door"]), row["clients"]))
+    return sorted(
+        rows.values(), key=lambda row: (PROTOCOLS.index(row["door"]), row["clients"])
+    )
 
 
 def main() -> None:
     """Print a line for each protocol and number of clients, and keep each at once."""
     parser = argparse.ArgumentParser(description=first_line(__doc__))
-    parser.add_argument("--protocols", nargs="+", default=list(PROTOCOLS), choices=PROTOCOLS)
+    parser.add_argument(
+        "--protocols", nargs="+", default=list(PROTOCOLS), choices=PROTOCOLS
+    )
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16, 64])
-    parser.add_argument("--seconds", type=float, default=120.0, help="for each number of clients")
+    parser.add_argument(
+        "--seconds", type=float, default=120.0, help="for each number of clients"
+    )
     parser.add_argument("--threads", type=int, default=1, help="of the engine")
-    parser.add_argument("--above", action="store_true", help="of the limits, instead of below")
+    parser.add_argument(
+        "--above", action="store_true", help="of the limits, instead of below"
+    )
     parser.add_argument("--keep", action="store_true", help="write the kept result")
     arguments = parser.parse_args()
     audio_s = load_audio(RECORDING).size / SAMPLE_RATE_HZ

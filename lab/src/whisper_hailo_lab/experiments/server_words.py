@@ -42,7 +42,13 @@ from whisper_hailo_lab.runs.results import update_result
 
 logger = logging.getLogger(__name__)
 
-SETS: Final = ("librispeech", "fleurs", "picovoice", "alsa_speaker_test", "noisy_mix_derived")
+SETS: Final = (
+    "librispeech",
+    "fleurs",
+    "picovoice",
+    "alsa_speaker_test",
+    "noisy_mix_derived",
+)
 """Read and noisy English, German, and commands."""
 
 LANGUAGES: Final = ("en", "de")
@@ -137,11 +143,19 @@ def command_texts(model: str, files: Sequence[SpokenFile]) -> list[str]:
 
 def _run_command(model: str, language: str, paths: Sequence[Path]) -> dict[Path, str]:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", model]
+        command = [
+            sys.executable,
+            "-m",
+            "whisper_hailo",
+            "transcribe",
+            "--model",
+            model,
+        ]
         command += ["--language", language, "--threads", "1", "--output-dir", folder]
         subprocess.run([*command, *map(str, paths)], check=True, capture_output=True)
         return {
-            path: (Path(folder) / f"{path.stem}.txt").read_text(encoding="utf-8") for path in paths
+            path: (Path(folder) / f"{path.stem}.txt").read_text(encoding="utf-8")
+            for path in paths
         }
 
 
@@ -179,7 +193,9 @@ def ask_all(
     )
 
 
-def write_files(recordings: Sequence[SpeechRecording], folder: Path) -> list[SpokenFile]:
+def write_files(
+    recordings: Sequence[SpeechRecording], folder: Path
+) -> list[SpokenFile]:
     """Write recordings as 16 kHz WAV files."""
     files = []
     for index, recording in enumerate(recordings):
@@ -189,7 +205,9 @@ def write_files(recordings: Sequence[SpeechRecording], folder: Path) -> list[Spo
     return files
 
 
-def choose_recordings(recordings: Sequence[SpeechRecording], each: int) -> list[SpeechRecording]:
+def choose_recordings(
+    recordings: Sequence[SpeechRecording], each: int
+) -> list[SpeechRecording]:
     """Return up to `each` English and German recordings of every set."""
     chosen = []
     for name in SETS:
@@ -227,7 +245,11 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = [asdict(row) for row in measure_protocols(arguments.model, arguments.each)]
     if arguments.keep:
-        words = {"model": arguments.model, "machine": this_machine().label, "rows": rows}
+        words = {
+            "model": arguments.model,
+            "machine": this_machine().label,
+            "rows": rows,
+        }
         update_result(RESULT, words=words)
 
 

@@ -47,7 +47,12 @@ from whisper_hailo_lab.speakers.conversations import (
 )
 from whisper_hailo_lab.speakers.score import score_turns, speaker_mapping
 from whisper_hailo_lab.speakers.turns import Turn, read_rttm, write_rttm
-from whisper_hailo_lab.speakers.voices import Voice, collect_voices, split_voices, voice_name
+from whisper_hailo_lab.speakers.voices import (
+    Voice,
+    collect_voices,
+    split_voices,
+    voice_name,
+)
 
 COLLAR_S: Final = 0.25
 
@@ -89,7 +94,9 @@ def make_all(folder: Path) -> None:
         names = {voice.name for voice in voices}
         for kind, name, audio in _join_clips(recordings, names):
             turns = [Turn(0.0, audio.size / SAMPLE_RATE_HZ, name)]
-            _write_conversation(folder, Conversation(f"{half}-{kind}-{name}", audio, tuple(turns)))
+            _write_conversation(
+                folder, Conversation(f"{half}-{kind}-{name}", audio, tuple(turns))
+            )
 
 
 def _make_conversations(
@@ -125,7 +132,9 @@ def _join_clips(
                 break
             pieces.append(clip.load())
             seconds += clip.seconds
-            pieces.append(np.zeros(round(rng.uniform(*_PAUSE_S) * SAMPLE_RATE_HZ), np.float32))
+            pieces.append(
+                np.zeros(round(rng.uniform(*_PAUSE_S) * SAMPLE_RATE_HZ), np.float32)
+            )
         if seconds >= _SHORTEST_S:
             yield kind, name, np.clip(np.concatenate(pieces), -1, 1)
 
@@ -141,10 +150,14 @@ def _source_name(identifier: str) -> str | None:
 def _write_conversation(folder: Path, conversation: Conversation) -> None:
     path = folder / f"{conversation.name}.wav"
     soundfile.write(path, conversation.audio, SAMPLE_RATE_HZ, subtype="PCM_16")
-    path.with_suffix(".rttm").write_text(write_rttm(conversation.name, conversation.turns))
+    path.with_suffix(".rttm").write_text(
+        write_rttm(conversation.name, conversation.turns)
+    )
 
 
-def run_ours(paths: Sequence[Path], words_model: str | None) -> Iterator[dict[str, Any]]:
+def run_ours(
+    paths: Sequence[Path], words_model: str | None
+) -> Iterator[dict[str, Any]]:
     """Yield the answers of our own pipeline, one thread, in this process."""
     with SpeakerDiarizer.from_files(find_speaker_models(), 1) as diarizer:
         for path in paths:
@@ -154,7 +167,10 @@ def run_ours(paths: Sequence[Path], words_model: str | None) -> Iterator[dict[st
             processor_s = time.process_time() - start_s
             yield {
                 "name": path.stem,
-                "turns": [[turn.start_s, turn.end_s, str(turn.speaker)] for turn in found.turns],
+                "turns": [
+                    [turn.start_s, turn.end_s, str(turn.speaker)]
+                    for turn in found.turns
+                ],
                 "audio_s": soundfile.info(path).duration,
                 "processor_s": processor_s,
                 "peak_mib": peak_rss_mib(),
@@ -163,14 +179,20 @@ def run_ours(paths: Sequence[Path], words_model: str | None) -> Iterator[dict[st
         with Transcriber.from_model(words_model, threads=1) as transcriber:
             for path in paths:
                 transcript = transcriber.transcribe(path, speakers=True)
-                words = [word for segment in transcript.segments for word in segment.words]
+                words = [
+                    word for segment in transcript.segments for word in segment.words
+                ]
                 yield {
                     "name": path.stem,
-                    "words": [[word.start_s, word.end_s, str(word.speaker)] for word in words],
+                    "words": [
+                        [word.start_s, word.end_s, str(word.speaker)] for word in words
+                    ],
                 }
 
 
-def score_answers(folder: Path, answers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def score_answers(
+    folder: Path, answers: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Return a row of figures for each recording, in order of their names."""
     rows: dict[str, dict[str, Any]] = {}
     turns_of: dict[str, list[Turn]] = {}
@@ -190,7 +212,12 @@ def score_answers(folder: Path, answers: Sequence[dict[str, Any]]) -> list[dict[
             "name": name,
             "n_speakers": len({turn.speaker for turn in reference}),
             "n_found": len({turn.speaker for turn in turns_of[name]}),
-            "errors": [errors.missed_s, errors.false_alarm_s, errors.confused_s, errors.speech_s],
+            "errors": [
+                errors.missed_s,
+                errors.false_alarm_s,
+                errors.confused_s,
+                errors.speech_s,
+            ],
             "forgiving": [
                 forgiving.missed_s,
                 forgiving.false_alarm_s,
@@ -205,7 +232,9 @@ def score_answers(folder: Path, answers: Sequence[dict[str, Any]]) -> list[dict[
 
 
 def count_wrong_words(
-    reference: Sequence[Turn], hypothesis: Sequence[Turn], words: Sequence[Sequence[Any]]
+    reference: Sequence[Turn],
+    hypothesis: Sequence[Turn],
+    words: Sequence[Sequence[Any]],
 ) -> dict[str, int]:
     """Return how many words lie in turns of the reference, and how many have a wrong speaker.
 
@@ -216,7 +245,9 @@ def count_wrong_words(
     n_wrong = 0
     for start_s, end_s, speaker in words:
         speaking = {
-            turn.speaker for turn in reference if turn.start_s < end_s and turn.end_s > start_s
+            turn.speaker
+            for turn in reference
+            if turn.start_s < end_s and turn.end_s > start_s
         }
         if speaking:
             n_words += 1
@@ -238,7 +269,9 @@ def main() -> None:
         command = commands.add_parser(name)
         command.add_argument("folder", type=Path)
         if name == "run":
-            command.add_argument("--words", metavar="MODEL", help="also transcribe with a model")
+            command.add_argument(
+                "--words", metavar="MODEL", help="also transcribe with a model"
+            )
             command.add_argument("--only", default="*", help="names, such as test-2-*")
         if name == "score":
             command.add_argument("answers", nargs="+", metavar="NAME=FILE")

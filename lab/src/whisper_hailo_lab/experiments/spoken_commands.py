@@ -38,7 +38,12 @@ from whisper_hailo_lab.data.speech import (
     speech_folder,
 )
 from whisper_hailo_lab.documents.pages import keep_result
-from whisper_hailo_lab.documents.spoken_commands import CASES, RESULT, CommandCase, command_table
+from whisper_hailo_lab.documents.spoken_commands import (
+    CASES,
+    RESULT,
+    CommandCase,
+    command_table,
+)
 from whisper_hailo_lab.experiments.server_clients import (
     PATIENCE_S,
     encode_pcm,
@@ -49,7 +54,14 @@ from whisper_hailo_lab.program import first_line, run_program
 from whisper_hailo_lab.runs.machine import this_machine
 from whisper_hailo_lab.runs.results import read_result
 
-SETS: Final = ("asterisk_en", "arctic_fraser", "vctk", "ljspeech", "cmu_arctic", "librispeech")
+SETS: Final = (
+    "asterisk_en",
+    "arctic_fraser",
+    "vctk",
+    "ljspeech",
+    "cmu_arctic",
+    "librispeech",
+)
 """English with little noise, so that a level shows where the last word ends."""
 
 SECONDS: Final = (1.5, 5.0)
@@ -102,7 +114,9 @@ def select_clips(limit: int) -> list[SpeechRecording]:
     """Return short English recordings, interleaved by set."""
     recordings = select_recordings(read_speech(speech_folder()), SETS)
     least_s, most_s = SECONDS
-    short = [recording for recording in recordings if least_s <= recording.seconds <= most_s]
+    short = [
+        recording for recording in recordings if least_s <= recording.seconds <= most_s
+    ]
     return interleave_sets(short)[:limit]
 
 
@@ -118,7 +132,9 @@ def cut_at_last_sound(audio: FloatArray) -> FloatArray:
     return audio[: (last + 1) * step]
 
 
-def mix_scene(command: FloatArray, background: FloatArray | None, level_db: float) -> FloatArray:
+def mix_scene(
+    command: FloatArray, background: FloatArray | None, level_db: float
+) -> FloatArray:
     """Return a command with `BEHIND_S` after it, and a background under all of it.
 
     Args:
@@ -157,7 +173,9 @@ def speak_command(
     end_s = audio.size / SAMPLE_RATE_HZ if stop_s is None else spoken_s + stop_s
     answers: list[tuple[float, str]] = []
     stopped_s: float | None = None
-    with socket.create_connection((parts.hostname, parts.port), PATIENCE_S) as connection:
+    with socket.create_connection(
+        (parts.hostname, parts.port), PATIENCE_S
+    ) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         stream = cast(BinaryIO, connection.makefile("rwb"))
 
@@ -221,7 +239,9 @@ def start_servers(model: str) -> Iterator[dict[str, tuple[int, str]]]:
 def read_background(case: CommandCase) -> FloatArray | None:
     """Return the background of a case; `None` is silence."""
     sounds = [
-        recording for recording in read_speech(speech_folder()) if recording.set == case.background
+        recording
+        for recording in read_speech(speech_folder())
+        if recording.set == case.background
     ]
     return np.concatenate([sound.load() for sound in sounds]) if sounds else None
 

@@ -68,9 +68,13 @@ def measure_recordings(
             has_speech=recording.has_speech,
             n_lost=count_lost_words(recording, transcript),
             has_text=bool(transcript.text),
-            reported_s=round(sum(s.end_s - s.start_s for s in transcript.untranscribed), 2),
+            reported_s=round(
+                sum(s.end_s - s.start_s for s in transcript.untranscribed), 2
+            ),
         )
-        logger.info("%s: %d words lost, %.1f s reported", row.key, row.n_lost, row.reported_s)
+        logger.info(
+            "%s: %d words lost, %.1f s reported", row.key, row.n_lost, row.reported_s
+        )
         rows.append(row)
     return rows
 
@@ -79,7 +83,9 @@ def count_lost_words(recording: SpeechRecording, transcript: Transcript) -> int:
     """Return the longest run of words, or letters without spaces, that a text lacks."""
     import jiwer
 
-    expected = split_units(recording.text, recording.language) if recording.has_speech else []
+    expected = (
+        split_units(recording.text, recording.language) if recording.has_speech else []
+    )
     if not expected:
         return 0
     units = split_units(transcript.text, recording.language)
@@ -87,7 +93,9 @@ def count_lost_words(recording: SpeechRecording, transcript: Transcript) -> int:
         return len(expected)
     aligned = jiwer.process_words(" ".join(expected), " ".join(units))
     deletions = [chunk for chunk in aligned.alignments[0] if chunk.type == "delete"]
-    return max((chunk.ref_end_idx - chunk.ref_start_idx for chunk in deletions), default=0)
+    return max(
+        (chunk.ref_end_idx - chunk.ref_start_idx for chunk in deletions), default=0
+    )
 
 
 def count_reports(rows: Sequence[LossRow]) -> dict[str, int | float]:
@@ -105,7 +113,9 @@ def count_reports(rows: Sequence[LossRow]) -> dict[str, int | float]:
         "reports": len(reported),
         "false_reports": sum(row.n_lost == 0 for row in reported),
         "without_speech": len(rows) - len(speech),
-        "false_without_speech": sum(row.reported_s > 0 for row in rows if not row.has_speech),
+        "false_without_speech": sum(
+            row.reported_s > 0 for row in rows if not row.has_speech
+        ),
         "reported_s": round(sum(row.reported_s for row in speech), 1),
     }
 
@@ -113,8 +123,12 @@ def count_reports(rows: Sequence[LossRow]) -> dict[str, int | float]:
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=first_line(__doc__))
-    parser.add_argument("--models", nargs="+", default=["base", "tiny.en"], help="models to run")
-    parser.add_argument("--limit", type=int, help="recordings of each model; all by default")
+    parser.add_argument(
+        "--models", nargs="+", default=["base", "tiny.en"], help="models to run"
+    )
+    parser.add_argument(
+        "--limit", type=int, help="recordings of each model; all by default"
+    )
     parser.add_argument("--keep", action="store_true", help=f"write {RESULT.name}")
     options = parser.parse_args()
     recordings = read_speech(speech_folder())
@@ -129,7 +143,9 @@ def main() -> int:
             rows = measure_recordings(transcriber, known[: options.limit])
         counts = count_reports(rows)
         emit(f"{model}: {counts}\n")
-        notable = [asdict(row) for row in rows if row.reported_s or row.n_lost >= LOST_WORDS]
+        notable = [
+            asdict(row) for row in rows if row.reported_s or row.n_lost >= LOST_WORDS
+        ]
         models[model] = {"counts": counts, "rows": notable}
     if options.keep:
         update_result(RESULT, machine=this_machine().label, models=models)

@@ -20,10 +20,14 @@ from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 COPIED: Final = (TOKENIZER_FILE, "preprocessor_config.json")
-USAGE: Final = "usage: python -m whisper_hailo_lab.formats.ctranslate2 CHECKPOINT OUT [TYPE]"
+USAGE: Final = (
+    "usage: python -m whisper_hailo_lab.formats.ctranslate2 CHECKPOINT OUT [TYPE]"
+)
 
 
-def write_ctranslate2(checkpoint: Path, out: Path, quantization: str = "float32") -> None:
+def write_ctranslate2(
+    checkpoint: Path, out: Path, quantization: str = "float32"
+) -> None:
     """Write `model.bin`, its configuration, and the files that faster-whisper reads with them.
 
     Args:
@@ -36,7 +40,10 @@ def write_ctranslate2(checkpoint: Path, out: Path, quantization: str = "float32"
     opened = Checkpoint(checkpoint)
     dims = opened.config.dims
     spec = WhisperSpec(
-        dims.n_encoder_layers, dims.n_encoder_heads, dims.n_decoder_layers, dims.n_decoder_heads
+        dims.n_encoder_layers,
+        dims.n_encoder_heads,
+        dims.n_decoder_layers,
+        dims.n_decoder_heads,
     )
     _fill_encoder(spec.encoder, opened)
     _fill_decoder(spec.decoder, opened)

@@ -95,7 +95,9 @@ def write_ggml(checkpoint: Path, out: Path, stored: str = "f16") -> None:
         OptionError: no such type.
     """
     if stored not in FILE_TYPES:
-        raise OptionError(f"stored is {stored!r}, expected one of: {', '.join(FILE_TYPES)}")
+        raise OptionError(
+            f"stored is {stored!r}, expected one of: {', '.join(FILE_TYPES)}"
+        )
     opened = Checkpoint(checkpoint)
     config = opened.config
     tokens = read_ordinary_tokens(checkpoint / TOKENIZER_FILE)
@@ -120,14 +122,18 @@ def read_ordinary_tokens(tokenizer: Path) -> list[bytes]:
         ModelError: the file is unreadable, or an id has no token.
     """
     try:
-        vocabulary: dict[str, int] = json.loads(tokenizer.read_bytes())["model"]["vocab"]
+        vocabulary: dict[str, int] = json.loads(tokenizer.read_bytes())["model"][
+            "vocab"
+        ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
             f"{display_path(tokenizer)} is no readable tokenizer.json ({error}); give a checkpoint "
             "that has one"
         ) from error
     to_byte = {symbol: byte for byte, symbol in _byte_symbols()}
-    ordinary = {index: text for text, index in vocabulary.items() if not text.startswith("<|")}
+    ordinary = {
+        index: text for text, index in vocabulary.items() if not text.startswith("<|")
+    }
     if sorted(ordinary) != list(range(len(ordinary))):
         raise ModelError(
             f"{display_path(tokenizer)} has gaps in its ids; whisper.cpp cannot hold it"
@@ -203,7 +209,9 @@ def pack_q8_0(array: AnyArray) -> bytes:
         ModelError: `columns` is no multiple of 32.
     """
     if array.shape[-1] % BLOCK:
-        raise ModelError(f"rows of {array.shape[-1]} values are no whole number of q8_0 blocks")
+        raise ModelError(
+            f"rows of {array.shape[-1]} values are no whole number of q8_0 blocks"
+        )
     values = np.asarray(array, dtype=np.float32).reshape(-1, BLOCK)
     scales = np.abs(values).max(axis=1, keepdims=True) / np.float32(127.0)
     inverse = np.divide(

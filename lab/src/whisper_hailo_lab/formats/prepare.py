@@ -8,8 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.checkpoint.hub import is_model_directory, locate_checkpoint, parse_name
-from whisper_hailo.core.atomic_files import PREFIX, exclusive_lock, scratch_directory, sweep
+from whisper_hailo.checkpoint.hub import (
+    is_model_directory,
+    locate_checkpoint,
+    parse_name,
+)
+from whisper_hailo.core.atomic_files import (
+    PREFIX,
+    exclusive_lock,
+    scratch_directory,
+    sweep,
+)
 from whisper_hailo.core.errors import ModelError, OutputError, display_path
 from whisper_hailo.core.paths import ANOTHER_CACHE, cache_root
 from whisper_hailo.core.read_files import sha256
@@ -79,14 +88,20 @@ def prepare_artefact(system: str, model: str, stored: str = "") -> Artefact:
     if entry.form == "own" or _has_form(path, entry.form):
         return Artefact(model, _hash_weights(path))
     parsed = parse_name(model)
-    if entry.form == "checkpoint" and parsed.path is not None and is_model_directory(parsed.path):
+    if (
+        entry.form == "checkpoint"
+        and parsed.path is not None
+        and is_model_directory(parsed.path)
+    ):
         return Artefact(model, _hash_weights(parsed.path))
     checkpoint, _ = locate_checkpoint(parsed, None)
     hashes = _hash_weights(checkpoint)
     if entry.form == "checkpoint":
         # Our system takes the name, which decides the cache folder; scripts take directories only.
         return Artefact(str(checkpoint) if entry.script else model, hashes)
-    converted = _convert_once(system, WantedForm(entry.form, stored), checkpoint, hashes)
+    converted = _convert_once(
+        system, WantedForm(entry.form, stored), checkpoint, hashes
+    )
     return Artefact(str(converted), _hash_weights(converted))
 
 
@@ -150,7 +165,9 @@ def _write_form(
         case "ggml":
             write_ggml(checkpoint, out, wanted.stored or "f16")
         case "ctranslate2":
-            _run_module(system, CTRANSLATE2_MODULE, checkpoint, out, wanted.stored or "float32")
+            _run_module(
+                system, CTRANSLATE2_MODULE, checkpoint, out, wanted.stored or "float32"
+            )
         case "openai":
             _run_script(system, "write_openai.py", checkpoint, out)
         case "optimum":
@@ -170,7 +187,9 @@ def _write_study(checkpoint: Path, out: Path) -> None:
 
 def _run_script(environment: str, name: str, *paths: Path) -> None:
     """Run a script of `lab/benchmarks/rivals` in an environment of its own."""
-    python = process.require_interpreter(environment, process.find_interpreter(environment))
+    python = process.require_interpreter(
+        environment, process.find_interpreter(environment)
+    )
     script = process.find_script(name)
     _run_conversion(paths[0], [str(python), str(script), *map(str, paths)])
 

@@ -68,7 +68,9 @@ def write_random_checkpoint(size: str, out: Path) -> Path:
     arrays = make_arrays(_dimensions(config), 4 * width, int(config["eos_token_id"]))
     save_file(arrays, out / "model.safetensors", metadata={"format": "pt"})
     # Last, so that a directory that has it is complete.
-    (out / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    (out / "config.json").write_text(
+        json.dumps(config, indent=2) + "\n", encoding="utf-8"
+    )
     return out
 
 

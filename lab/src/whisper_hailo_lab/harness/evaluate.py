@@ -34,7 +34,13 @@ from whisper_hailo_lab.systems.table import find_system
 TOGETHER: Final = 8
 """Cases that are alive at once."""
 
-HARNESS_PACKAGES: Final = ("whisper-hailo", "onnxruntime", "numpy", "jiwer", "whisper-normalizer")
+HARNESS_PACKAGES: Final = (
+    "whisper-hailo",
+    "onnxruntime",
+    "numpy",
+    "jiwer",
+    "whisper-normalizer",
+)
 
 Sink: TypeAlias = Callable[[Record], None]
 Progress: TypeAlias = Callable[[int, int, str], None]
@@ -145,7 +151,9 @@ class _CaseProcess:
     def _warm_up(self, samples: Iterable[Sample]) -> None:
         """Transcribe the first recording that can be read."""
         for sample in samples:
-            answer = self._ask(order="warm-up", audio=str(sample.audio), runs=WARM_UPS, fatal=False)
+            answer = self._ask(
+                order="warm-up", audio=str(sample.audio), runs=WARM_UPS, fatal=False
+            )
             if "error" not in answer:
                 memory = replace(self._record.memory, warm_up=answer["warm_up_mib"])
                 times = tuple(answer["warm_up_ms"])
@@ -155,12 +163,18 @@ class _CaseProcess:
     def transcribe(self, sample: Sample) -> FileResult:
         """Return the result of one recording, which may be an error."""
         result = FileResult(
-            self.case.name, sample.id, language=sample.language, reference=sample.reference
+            self.case.name,
+            sample.id,
+            language=sample.language,
+            reference=sample.reference,
         )
         if self._record.error:
             return replace(result, error=self._record.error)
         answer = self._ask(
-            order="transcribe", audio=str(sample.audio), language=sample.language, fatal=False
+            order="transcribe",
+            audio=str(sample.audio),
+            language=sample.language,
+            fatal=False,
         )
         if "error" in answer:
             return replace(result, error=answer["error"])

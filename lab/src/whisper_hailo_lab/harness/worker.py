@@ -20,7 +20,12 @@ from typing import Any, TextIO, TypeAlias
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import ExitCode, WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo_lab.runs.machine import cpu_s, package_versions, peak_rss_mib, rss_mib
+from whisper_hailo_lab.runs.machine import (
+    cpu_s,
+    package_versions,
+    peak_rss_mib,
+    rss_mib,
+)
 from whisper_hailo_lab.runs.records import Case
 from whisper_hailo_lab.systems.protocol import Loading, System
 

@@ -145,17 +145,26 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=first_line(__doc__))
     parser.add_argument("out", type=Path)
-    parser.add_argument("--sizes", nargs="+", choices=("micro", *RANDOM_SIZES), default=SIZES)
+    parser.add_argument(
+        "--sizes", nargs="+", choices=("micro", *RANDOM_SIZES), default=SIZES
+    )
     parser.add_argument("--no-codes", action="store_true")
     parser.add_argument("--float-kernels", action="store_true")
-    parser.add_argument("--window-s", type=int, default=WINDOW_S, help="of the bundled model")
+    parser.add_argument(
+        "--window-s", type=int, default=WINDOW_S, help="of the bundled model"
+    )
     arguments = parser.parse_args()
     out = arguments.out
     shutil.rmtree(out, ignore_errors=True)  # models of an earlier call
     out.mkdir(parents=True)
     use_cache(out.parent / "cache-x86")
     for name in arguments.sizes:
-        write_models(out, name, codes=not arguments.no_codes, float_kernels=arguments.float_kernels)
+        write_models(
+            out,
+            name,
+            codes=not arguments.no_codes,
+            float_kernels=arguments.float_kernels,
+        )
     write_inputs(out, arguments.window_s)
 
 

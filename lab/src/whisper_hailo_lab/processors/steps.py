@@ -45,7 +45,9 @@ def run_steps(directory: Path, read: Callable[[], int]) -> tuple[FloatArray, lis
         instructions = []
         for position in range(N_PROMPT, N_PROMPT + N_STEPS):
             before = read()
-            output, state = decoder.step(tokens[:, position : position + 1], state, last)
+            output, state = decoder.step(
+                tokens[:, position : position + 1], state, last
+            )
             instructions.append(read() - before)
             logits.append(output.logits[0, -1].copy())
     return np.stack(logits), instructions
@@ -81,7 +83,9 @@ def main() -> None:
     empty = read()
     overhead = read() - empty
     logits: dict[str, Any] = {}
-    for directory in sorted(path.parent for path in arguments.models.glob("*/model.json")):
+    for directory in sorted(
+        path.parent for path in arguments.models.glob("*/model.json")
+    ):
         logits[directory.name], instructions = run_steps(directory, read)
         # The first steps still allocate.
         per_step = round(median(instructions[2:])) - overhead
@@ -92,7 +96,9 @@ def main() -> None:
                 "instructions": per_step,
             }
         )
-        np.savez(arguments.out, **logits)  # whole after each: an emulated run takes long
+        np.savez(
+            arguments.out, **logits
+        )  # whole after each: an emulated run takes long
 
 
 if __name__ == "__main__":

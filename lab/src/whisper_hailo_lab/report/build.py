@@ -12,7 +12,11 @@ from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.overwrite import Signature, refuse_foreign
 from whisper_hailo_lab.report import charts, study, tables
 from whisper_hailo_lab.report.canvas import Chart
-from whisper_hailo_lab.report.findings import describe_source, draw_conclusions, write_headline
+from whisper_hailo_lab.report.findings import (
+    describe_source,
+    draw_conclusions,
+    write_headline,
+)
 from whisper_hailo_lab.report.gather import MachineRuns, RunSource, gather_runs
 from whisper_hailo_lab.report.page import Page, ReportSection
 from whisper_hailo_lab.tables import Table
@@ -63,7 +67,9 @@ def build_page(groups: Sequence[MachineRuns]) -> Page:
     for number, group in enumerate(groups, 1):
         prefix = f"m{number}-" if len(groups) > 1 else ""
         sections += _machine_sections(group, prefix)
-    conclusions = [conclusion for group in groups for conclusion in draw_conclusions(group)]
+    conclusions = [
+        conclusion for group in groups for conclusion in draw_conclusions(group)
+    ]
     return Page(
         title=TITLE,
         headline=write_headline(groups),
@@ -92,7 +98,9 @@ def _machine_sections(group: MachineRuns, prefix: str) -> Iterator[ReportSection
         yield describe_source(source)
 
 
-def _system_sections(source: RunSource, mark: str, suffix: str) -> Iterator[ReportSection]:
+def _system_sections(
+    source: RunSource, mark: str, suffix: str
+) -> Iterator[ReportSection]:
     """Yield the sections about systems of one run file."""
     header = source.header
     rules = (
@@ -101,13 +109,17 @@ def _system_sections(source: RunSource, mark: str, suffix: str) -> Iterator[Repo
         "default are as the systems' authors ship them; those called study hear 9 s and 28 tokens."
     )
 
-    def section(name: str, title: str, table: Table | None, *drawn: Chart | None) -> ReportSection:
+    def section(
+        name: str, title: str, table: Table | None, *drawn: Chart | None
+    ) -> ReportSection:
         return ReportSection(
             anchor=f"{mark}{name}",
             title=f"{title}{suffix}",
             text=(rules,) if name == "latency" else (),
             tables=() if table is None else (("", table),),
-            charts=tuple(chart for each in drawn for chart in _rename_chart(mark, each)),
+            charts=tuple(
+                chart for each in drawn for chart in _rename_chart(mark, each)
+            ),
         )
 
     systems = source.systems

@@ -60,7 +60,15 @@ def draw_stacked_bars(ax: Any, bars: Sequence[StackedBar], hatch: str | None) ->
         widths = np.array([getattr(bar, field) for bar in bars])
         if not widths.any():
             continue
-        ax.barh(labels, widths, left=left, color=colour, label=name, hatch=hatch, edgecolor="white")
+        ax.barh(
+            labels,
+            widths,
+            left=left,
+            color=colour,
+            label=name,
+            hatch=hatch,
+            edgecolor="white",
+        )
         left += widths
     for y, total in enumerate(left):
         ax.text(

@@ -39,7 +39,9 @@ Row = dict[str, Any]
 
 
 def _timed(source: RunSource) -> list[tuple[Summary, Times]]:
-    return [(system, system.times) for system in source.systems if system.times is not None]
+    return [
+        (system, system.times) for system in source.systems if system.times is not None
+    ]
 
 
 def latency_chart(source: RunSource) -> Chart | None:
@@ -53,14 +55,18 @@ def latency_chart(source: RunSource) -> Chart | None:
         measured = [_measured_bar(system.case.name, times) for system, times in timed]
         draw_stacked_bars(left, measured, hatch=None)
         left.set_title(MEASURED)
-        draw_stacked_bars(right, [_published_bar(row) for row in LIBRISPEECH], hatch=HATCH)
+        draw_stacked_bars(
+            right, [_published_bar(row) for row in LIBRISPEECH], hatch=HATCH
+        )
         right.set_title(PUBLISHED)
         for ax in axes:
             ax.set_xlabel("mean ms per file")
         draw_legend(left, 3)
 
     n_rows = max(len(timed), len(LIBRISPEECH))
-    return draw_chart("latency", "Time per file: encoder, decoder, the rest", draw, (1, 2), n_rows)
+    return draw_chart(
+        "latency", "Time per file: encoder, decoder, the rest", draw, (1, 2), n_rows
+    )
 
 
 def _measured_bar(label: str, times: Times) -> StackedBar:
@@ -90,7 +96,11 @@ def tail_chart(source: RunSource) -> Chart | None:
     def draw(axes: Any) -> None:  # noqa: ANN401
         ax = axes[0]
         for y, (system, times) in enumerate(timed):
-            files = [file.total_ms for file in source.files[system.case.name] if not file.error]
+            files = [
+                file.total_ms
+                for file in source.files[system.case.name]
+                if not file.error
+            ]
             ax.plot(
                 files,
                 [y] * len(files),
@@ -167,7 +177,9 @@ def accuracy_chart(source: RunSource) -> Chart | None:
         corpus = [100 * system.normalised.words.rate for system in heard]
         simple = [100 * system.simple.mean_wer for system in heard]
         left.barh(y - 0.2, corpus, 0.4, color=BLUE, label="corpus WER, normalised")
-        left.barh(y + 0.2, simple, 0.4, color=ORANGE, label="mean WER, simple (the study's)")
+        left.barh(
+            y + 0.2, simple, 0.4, color=ORANGE, label="mean WER, simple (the study's)"
+        )
         left.set_yticks(y, [system.case.name for system in heard])
         names = [row.name for row in LIBRISPEECH]
         rates = [100 * row.wer for row in LIBRISPEECH]
@@ -268,12 +280,16 @@ def _draw_cache(axes: Any, rows: Sequence[Row]) -> None:  # noqa: ANN401
     title = f"attention rows computed, {first}".rstrip(", ")
     draw_bars(axes[0], labels, attention_rows, title, colour=colours, digits=0)
     times_ms = [row["ms"] for row in of_first]
-    draw_bars(axes[1], labels, times_ms, "median ms", colour=colours, digits=0, labelled=False)
+    draw_bars(
+        axes[1], labels, times_ms, "median ms", colour=colours, digits=0, labelled=False
+    )
 
 
 def _draw_settings(axes: Any, rows: Sequence[Row]) -> None:  # noqa: ANN401
     bars = [
-        StackedBar(str(row["value"]), row["encoder_ms"] or 0.0, row["decoder_ms"] or 0.0)
+        StackedBar(
+            str(row["value"]), row["encoder_ms"] or 0.0, row["decoder_ms"] or 0.0
+        )
         for row in rows
     ]
     draw_stacked_bars(axes[0], bars, hatch=None)

@@ -158,7 +158,11 @@ def _about_padding(record: ComparisonRecord, _rows: _Rows) -> Iterator[str]:
 
 
 def _about_mel(record: ComparisonRecord, _rows: _Rows) -> Iterator[str]:
-    others = [row for row in record.rows if row["implementation"] not in {"ours", "definition"}]
+    others = [
+        row
+        for row in record.rows
+        if row["implementation"] not in {"ours", "definition"}
+    ]
     if not others:
         return
     fastest = min(others, key=lambda row: float(row["ratio"]))
@@ -191,7 +195,9 @@ def describe_source(source: RunSource) -> ReportSection:
     """Return the section about one run file's origin."""
     header = source.header
     machine = header.machine
-    versions = ", ".join(f"{name} {version}" for name, version in header.versions.items())
+    versions = ", ".join(
+        f"{name} {version}" for name, version in header.versions.items()
+    )
     text = [f"{header.created}; {machine.label}; {machine.system}. {versions}."]
     if header.dataset:
         text.append(
@@ -209,7 +215,10 @@ def describe_source(source: RunSource) -> ReportSection:
             ("settings", _describe_settings),
             ("weights", _describe_weights),
             ("load ms", "{load_ms:.0f}"),
-            ("warm-ups ms", lambda case: ", ".join(f"{ms:.0f}" for ms in case.warm_up_ms)),
+            (
+                "warm-ups ms",
+                lambda case: ", ".join(f"{ms:.0f}" for ms in case.warm_up_ms),
+            ),
         ),
     )
     return ReportSection(
@@ -222,14 +231,18 @@ def describe_source(source: RunSource) -> ReportSection:
 
 def _engine_versions(case: CaseRecord) -> str:
     versions = case.versions.items()
-    return ", ".join(f"{name} {version}" for name, version in versions if name != "python")
+    return ", ".join(
+        f"{name} {version}" for name, version in versions if name != "python"
+    )
 
 
 def _describe_settings(case: CaseRecord) -> str:
     if case.error:
         return case.error
     facts = case.heard_as.items()
-    return ", ".join(f"{name} {value}" for name, value in facts if name not in _NOT_SETTINGS)
+    return ", ".join(
+        f"{name} {value}" for name, value in facts if name not in _NOT_SETTINGS
+    )
 
 
 def _describe_weights(case: CaseRecord) -> str:

@@ -87,7 +87,9 @@ def group_by_machine(runs: Sequence[tuple[str, RunRecords]]) -> tuple[MachineRun
         machine = run.header.machine
         machines.setdefault(machine.id, machine)
         sources.setdefault(machine.id, []).append(_make_source(name, run))
-    return tuple(MachineRuns(machines[key], tuple(group)) for key, group in sources.items())
+    return tuple(
+        MachineRuns(machines[key], tuple(group)) for key, group in sources.items()
+    )
 
 
 def _make_source(name: str, run: RunRecords) -> RunSource:

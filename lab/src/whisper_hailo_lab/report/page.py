@@ -118,7 +118,9 @@ def _finding_html(finding: Conclusion) -> str:
 
 def _section_html(section: ReportSection) -> str:
     text = "".join(f"<p>{escape(paragraph)}</p>\n" for paragraph in section.text)
-    charts = "".join(f"<figure>{_prefix_ids(chart)}</figure>\n" for chart in section.charts)
+    charts = "".join(
+        f"<figure>{_prefix_ids(chart)}</figure>\n" for chart in section.charts
+    )
     tables = "".join(_table_html(caption, table) for caption, table in section.tables)
     heading = f'<h2 id="{escape(section.anchor)}">{escape(section.title)}</h2>\n'
     return f"<section>\n{heading}{text}{charts}{tables}</section>\n"

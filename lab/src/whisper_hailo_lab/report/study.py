@@ -64,8 +64,12 @@ LIBRISPEECH: Final = (
     PublishedRow("HEF encoder + HEF decoder", 33.3, 1257.4, 1290.7, 0.3453, 0.1502),
     PublishedRow("HEF encoder + cached INT8", 31.4, 101.1, 132.5, 0.3471, 0.1402),
     PublishedRow("10 s encoder + cached INT8", 117.3, 108.5, 225.8, 0.3365, 0.1362),
-    PublishedRow("30 s FP32 encoder + cached INT8", 584.5, 148.8, 733.2, 0.3277, 0.1245),
-    PublishedRow("30 s INT8 encoder + cached INT8", 434.9, 149.9, 584.9, 0.4255, 0.1905),
+    PublishedRow(
+        "30 s FP32 encoder + cached INT8", 584.5, 148.8, 733.2, 0.3277, 0.1245
+    ),
+    PublishedRow(
+        "30 s INT8 encoder + cached INT8", 434.9, 149.9, 584.9, 0.4255, 0.1905
+    ),
     PublishedRow("FasterWhisper INT8", None, None, 1076.6, 0.3068, 0.1088),
     PublishedRow("Moonshine", None, None, 279.1, 0.2929, 0.0997),
 )
@@ -75,9 +79,13 @@ ACCENTED: Final = (
     PublishedRow("HEF encoder + HEF decoder", 33.1, 651.2, 684.3, 0.5792, 0.3869),
     PublishedRow("HEF encoder + cached INT8", 31.6, 60.0, 91.6, 0.5433, 0.4094),
     PublishedRow("10 s encoder + cached INT8", 118.3, 63.9, 182.2, 0.4316, 0.2575),
-    PublishedRow("30 s FP32 encoder + cached FP32", 584.9, 168.4, 753.3, 0.3082, 0.1529),
+    PublishedRow(
+        "30 s FP32 encoder + cached FP32", 584.9, 168.4, 753.3, 0.3082, 0.1529
+    ),
     PublishedRow("30 s FP32 encoder + cached INT8", 583.5, 91.3, 674.8, 0.2771, 0.1425),
-    PublishedRow("30 s INT8 encoder + cached FP32", 435.9, 164.3, 600.2, 0.5374, 0.3252),
+    PublishedRow(
+        "30 s INT8 encoder + cached FP32", 435.9, 164.3, 600.2, 0.5374, 0.3252
+    ),
     PublishedRow("30 s INT8 encoder + cached INT8", 435.0, 90.7, 525.7, 0.5859, 0.3392),
     PublishedRow("FasterWhisper INT8", None, None, 1016.1, 0.2771, 0.1369),
 )

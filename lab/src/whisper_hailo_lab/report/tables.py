@@ -37,14 +37,18 @@ _CPU: Final[Column] = ("CPU s per s", "{heard.cpu_per_audio_s:.3f}")
 
 def _case_rows(summaries: Iterable[Summary]) -> list[Row]:
     """Return each summary as `all`, and as `heard` where some file gave a result."""
-    return [{"all": each, "heard": each if each.n_heard else None} for each in summaries]
+    return [
+        {"all": each, "heard": each if each.n_heard else None} for each in summaries
+    ]
 
 
 def describe_file(record: FileResult) -> str:
     """Return three lines about one recording."""
     if record.error:
         return f"{record.case} | {record.id}: FAILED: {record.error}\n"
-    words = score_file(record.reference, record.hypothesis, "normalised", record.language).words
+    words = score_file(
+        record.reference, record.hypothesis, "normalised", record.language
+    ).words
     stages = "".join(f"{name} {ms:.1f}, " for name, ms in record.stages_ms.items())
     runaway = "; runaway" if record.runaway else ""
     return (
@@ -71,7 +75,10 @@ def case_table(summaries: Iterable[Summary]) -> Table:
         (
             _CASE,
             ("files", "{all.n_heard}/{all.n_files}"),
-            ("WER (corpus)", _if_heard(lambda heard: format_score(heard.normalised.words))),
+            (
+                "WER (corpus)",
+                _if_heard(lambda heard: format_score(heard.normalised.words)),
+            ),
             ("WER (mean)", "{heard.normalised.mean_wer:.1%}"),
             ("CER", "{heard.normalised.characters.rate:.1%}"),
             ("simple WER / CER (mean)", _if_heard(_simple_rates)),
@@ -142,8 +149,14 @@ def accuracy_table(summaries: Iterable[Summary]) -> Table:
         _case_rows(summaries),
         (
             _CASE,
-            ("WER, corpus", _if_heard(lambda heard: format_score(heard.normalised.words))),
-            ("95 % interval", _if_heard(lambda heard: _format_interval(heard.normalised))),
+            (
+                "WER, corpus",
+                _if_heard(lambda heard: format_score(heard.normalised.words)),
+            ),
+            (
+                "95 % interval",
+                _if_heard(lambda heard: _format_interval(heard.normalised)),
+            ),
             ("WER, mean", "{heard.normalised.mean_wer:.1%}"),
             ("CER, corpus", "{heard.normalised.characters.rate:.1%}"),
             ("simple WER, corpus", "{heard.simple.words.rate:.1%}"),
@@ -227,7 +240,10 @@ _CAPTIONS: Final[tuple[Column, ...]] = (
     ("engine", "{engine}"),
     ("partials", "{partials}"),
     # An engine that has no passes of its own counts none.
-    ("passes per partial", lambda row: format_number(row["passes_per_partial"] or None, 2)),
+    (
+        "passes per partial",
+        lambda row: format_number(row["passes_per_partial"] or None, 2),
+    ),
     ("decoder ms per partial", "{decode_ms_per_partial:.1f}"),
     ("times less than anew", "{less_decoding:.2f}"),
     ("final ms (median, 95 %)", "{final_ms_median:.1f}, {final_ms_p95:.1f}"),

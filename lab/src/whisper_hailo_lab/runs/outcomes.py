@@ -99,7 +99,10 @@ class OutcomeTotals:
 
     def as_json(self) -> dict[str, Any]:
         """Return all counts, times rounded."""
-        times = {"seconds": round(self.seconds, 1), "seconds_cpu": round(self.seconds_cpu, 1)}
+        times = {
+            "seconds": round(self.seconds, 1),
+            "seconds_cpu": round(self.seconds_cpu, 1),
+        }
         return asdict(self) | times
 
 

@@ -59,7 +59,9 @@ class Case:
     def __post_init__(self) -> None:
         """Raise `OptionError` for rules that do not exist."""
         if self.row not in ROWS:
-            raise OptionError(f"--row is {self.row!r}, expected one of: {', '.join(ROWS)}")
+            raise OptionError(
+                f"--row is {self.row!r}, expected one of: {', '.join(ROWS)}"
+            )
 
     @property
     def crop_s(self) -> float | None:

@@ -127,7 +127,13 @@ def read_run(path: Path) -> RunRecords:
     for number, line in enumerate(lines, 1):
         try:
             records.append(_parse_record(json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             if number > 1 and number == len(lines):
                 # The run was killed while it wrote its last line.
                 break
@@ -136,7 +142,9 @@ def read_run(path: Path) -> RunRecords:
                 "made by evaluate or compare, of this program's version"
             ) from error
     if not records or not isinstance(records[0], RunHeader):
-        raise OptionError(f"{display_path(path)} does not begin with a run line; it is no run file")
+        raise OptionError(
+            f"{display_path(path)} does not begin with a run line; it is no run file"
+        )
     cases: dict[str, CaseRecord] = {}
     files: dict[tuple[str, str], FileResult] = {}
     comparisons = []

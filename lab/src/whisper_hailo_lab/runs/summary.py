@@ -99,10 +99,15 @@ def summarise_case(case: CaseRecord, files: Sequence[FileResult]) -> Summary:
     failed = [record for record in files if record.error]
     normalised = _score_files(heard, "normalised")
     lost = [
-        score_file(record.reference, "", "normalised", record.language).words for record in failed
+        score_file(record.reference, "", "normalised", record.language).words
+        for record in failed
     ]
-    silent = [record for record in heard if not _has_words(record.reference, record.language)]
-    hallucinated = [record for record in silent if _has_words(record.hypothesis, record.language)]
+    silent = [
+        record for record in heard if not _has_words(record.reference, record.language)
+    ]
+    hallucinated = [
+        record for record in silent if _has_words(record.hypothesis, record.language)
+    ]
     runaways = [record.runaway for record in heard if record.runaway is not None]
     audio_s = sum(record.duration_s for record in heard)
     compute_s = sum(record.total_ms for record in heard) / 1000.0
@@ -119,7 +124,9 @@ def summarise_case(case: CaseRecord, files: Sequence[FileResult]) -> Summary:
         n_repetitive=sum(is_repetitive(record.hypothesis) for record in heard),
         audio_s=audio_s,
         rtfx=rtfx(audio_s, compute_s),
-        cpu_per_audio_s=sum(record.cpu_s for record in heard) / audio_s if audio_s else 0.0,
+        cpu_per_audio_s=sum(record.cpu_s for record in heard) / audio_s
+        if audio_s
+        else 0.0,
         times=_summarise_times(heard) if heard else None,
     )
 
@@ -194,7 +201,8 @@ def is_repetitive(text: str) -> bool:
 
 def _score_files(records: Sequence[FileResult], form: Form) -> Evaluation:
     files = tuple(
-        score_file(record.reference, record.hypothesis, form, record.language) for record in records
+        score_file(record.reference, record.hypothesis, form, record.language)
+        for record in records
     )
     language = records[0].language if records else "en"
     return Evaluation(form=form, language=language, files=files)
@@ -233,7 +241,9 @@ def file_figures(record: FileResult) -> dict[str, Any]:
     figures: dict[str, Any] = {"case": record.case, "id": record.id}
     if record.error:
         return figures | {"error": record.error}
-    scores = score_file(record.reference, record.hypothesis, "normalised", record.language)
+    scores = score_file(
+        record.reference, record.hypothesis, "normalised", record.language
+    )
     simple = score_file(record.reference, record.hypothesis, "simple", record.language)
     return figures | {
         "duration_s": record.duration_s,

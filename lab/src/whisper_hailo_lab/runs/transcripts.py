@@ -69,7 +69,9 @@ _FIELDS = frozenset(TranscriptLine.__dataclass_fields__)
 
 def parse_line(text: str) -> TranscriptLine:
     """Parse one line; unknown fields are ignored."""
-    values = {name: value for name, value in json.loads(text).items() if name in _FIELDS}
+    values = {
+        name: value for name, value in json.loads(text).items() if name in _FIELDS
+    }
     values["segments"] = tuple(
         (start_s, end_s, words) for start_s, end_s, words in values["segments"]
     )

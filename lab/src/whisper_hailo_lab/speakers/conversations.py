@@ -89,7 +89,11 @@ def make_conversation(
         audio = _mix_at(audio, spoken, start)
         for begin, finish in utterance.speech:
             turns.append(
-                Turn((start + begin) / SAMPLE_RATE_HZ, (start + finish) / SAMPLE_RATE_HZ, name)
+                Turn(
+                    (start + begin) / SAMPLE_RATE_HZ,
+                    (start + finish) / SAMPLE_RATE_HZ,
+                    name,
+                )
             )
         end = start + utterance.audio.size
         previous = name
@@ -140,7 +144,9 @@ def _speaking_order(
     return order
 
 
-def _gap_samples(previous: str, name: str, utterance: Utterance, rng: random.Random) -> int:
+def _gap_samples(
+    previous: str, name: str, utterance: Utterance, rng: random.Random
+) -> int:
     """Return the samples between two turns, below zero where they overlap."""
     overlaps = rng.random() < OVERLAP_SHARE
     if previous and previous != name and overlaps:
@@ -151,7 +157,9 @@ def _gap_samples(previous: str, name: str, utterance: Utterance, rng: random.Ran
 
 def _set_level(audio: FloatArray, level_db: float) -> FloatArray:
     power = float(np.mean(audio.astype(np.float64) ** 2)) + 1e-12
-    scaled: FloatArray = (audio * np.sqrt(10 ** (level_db / 10) / power)).astype(np.float32)
+    scaled: FloatArray = (audio * np.sqrt(10 ** (level_db / 10) / power)).astype(
+        np.float32
+    )
     return scaled
 
 
@@ -188,7 +196,9 @@ def _mix_at(audio: FloatArray, spoken: FloatArray, start: int) -> FloatArray:
     return audio
 
 
-def _room_noise(audio: FloatArray, noises: Sequence[FloatArray], rng: random.Random) -> FloatArray:
+def _room_noise(
+    audio: FloatArray, noises: Sequence[FloatArray], rng: random.Random
+) -> FloatArray:
     """Return recorded or pink noise as long as the audio."""
     generator = np.random.default_rng(rng.getrandbits(32))
     if rng.random() < 0.5:

@@ -53,20 +53,26 @@ def score_turns(
         hypothesis: what a system says; its names need not be those of the reference.
         collar_s: not scored on either side of each boundary of the reference.
     """
-    n_frames = 1 + max([_frame(turn.end_s) for turn in (*reference, *hypothesis)], default=0)
+    n_frames = 1 + max(
+        [_frame(turn.end_s) for turn in (*reference, *hypothesis)], default=0
+    )
     spoken = _activity(reference, n_frames)
     said = _activity(hypothesis, n_frames)
     scored = np.ones(n_frames, dtype=bool)
     if collar_s:
         for turn in reference:
             for edge_s in (turn.start_s, turn.end_s):
-                scored[max(0, _frame(edge_s - collar_s)) : _frame(edge_s + collar_s)] = False
+                scored[
+                    max(0, _frame(edge_s - collar_s)) : _frame(edge_s + collar_s)
+                ] = False
     spoken = spoken[:, scored]
     said = said[:, scored]
     n_spoken = spoken.sum(axis=0)
     n_said = said.sum(axis=0)
     n_right = np.zeros(n_spoken.size, dtype=np.int64)
-    for row, column in map_speakers(spoken.astype(np.float64) @ said.T.astype(np.float64)):
+    for row, column in map_speakers(
+        spoken.astype(np.float64) @ said.T.astype(np.float64)
+    ):
         n_right += spoken[row] & said[column]
     confused = np.minimum(n_spoken, n_said) - n_right
     return DiarizationErrors(
@@ -77,9 +83,13 @@ def score_turns(
     )
 
 
-def speaker_mapping(reference: Sequence[Turn], hypothesis: Sequence[Turn]) -> dict[str, str]:
+def speaker_mapping(
+    reference: Sequence[Turn], hypothesis: Sequence[Turn]
+) -> dict[str, str]:
     """Return the reference's name for each speaker of a hypothesis who has one."""
-    n_frames = 1 + max([_frame(turn.end_s) for turn in (*reference, *hypothesis)], default=0)
+    n_frames = 1 + max(
+        [_frame(turn.end_s) for turn in (*reference, *hypothesis)], default=0
+    )
     spoken = _activity(reference, n_frames).astype(np.float64)
     said = _activity(hypothesis, n_frames).astype(np.float64)
     rows = _names(reference)
@@ -129,7 +139,9 @@ def map_speakers(shared: NDArray[np.float64]) -> list[tuple[int, int]]:
             row_of[column] = row_of[previous[column]]
             column = int(previous[column])
     pairs = [(int(row_of[column]) - 1, column - 1) for column in range(1, size + 1)]
-    return [(row, column) for row, column in pairs if row < n_rows and column < n_columns]
+    return [
+        (row, column) for row, column in pairs if row < n_rows and column < n_columns
+    ]
 
 
 def _activity(turns: Sequence[Turn], n_frames: int) -> NDArray[np.bool_]:
@@ -137,7 +149,9 @@ def _activity(turns: Sequence[Turn], n_frames: int) -> NDArray[np.bool_]:
     names = _names(turns)
     active = np.zeros((len(names), n_frames), dtype=bool)
     for turn in turns:
-        active[names.index(turn.speaker), _frame(turn.start_s) : _frame(turn.end_s)] = True
+        active[names.index(turn.speaker), _frame(turn.start_s) : _frame(turn.end_s)] = (
+            True
+        )
     return active
 
 

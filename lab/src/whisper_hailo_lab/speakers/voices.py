@@ -120,7 +120,10 @@ def collect_voices(recordings: Iterable[SpeechRecording]) -> list[Voice]:
             continue
         languages.setdefault(name, recording.language)
         utterances[name] += cut_utterances(recording.load(), detector)
-    voices = [Voice(name, languages[name], tuple(utterances[name])) for name in sorted(utterances)]
+    voices = [
+        Voice(name, languages[name], tuple(utterances[name]))
+        for name in sorted(utterances)
+    ]
     return [voice for voice in voices if voice.seconds >= MIN_MATERIAL_S]
 
 
@@ -128,10 +131,15 @@ def cut_utterances(audio: FloatArray, detector: SpeechDetector) -> list[Utteranc
     """Cut `(n_samples,)` at its pauses into utterances of at most 9 s."""
     probabilities = _speech_probabilities(audio, detector)
     longest = round(_PIECE_S[1] * SAMPLE_RATE_HZ) // FRAME_SAMPLES
-    stretches = speech_stretches(probabilities, _VAD_THRESHOLD, _CUT_AT_PAUSE_FRAMES, longest)
+    stretches = speech_stretches(
+        probabilities, _VAD_THRESHOLD, _CUT_AT_PAUSE_FRAMES, longest
+    )
     groups: list[list[tuple[int, int]]] = []
     for stretch in stretches:
-        span = (stretch.start * FRAME_SAMPLES, min(audio.size, stretch.end * FRAME_SAMPLES))
+        span = (
+            stretch.start * FRAME_SAMPLES,
+            min(audio.size, stretch.end * FRAME_SAMPLES),
+        )
         if groups and span[1] - groups[-1][0][0] <= longest * FRAME_SAMPLES:
             groups[-1].append(span)
         else:

@@ -53,7 +53,9 @@ class CTranslate2(WholeModel):
         ctranslate2 = import_package("ctranslate2", "faster-whisper")
         from tokenizers import Tokenizer
 
-        self._tokenizer = Tokenizer.from_file(str(Path(self._loading.path) / "tokenizer.json"))
+        self._tokenizer = Tokenizer.from_file(
+            str(Path(self._loading.path) / "tokenizer.json")
+        )
         self._model = watch(
             "model",
             lambda: ctranslate2.models.Whisper(
@@ -80,7 +82,9 @@ class CTranslate2(WholeModel):
         for start in range(0, max(1, audio.size), self._content_samples):
             window = audio[start : start + self._content_samples]
             tokens += self._transcribe_window(window, language, stages_ms)
-        return SystemResult(self._tokenizer.decode(tokens).strip(), stages_ms, len(tokens))
+        return SystemResult(
+            self._tokenizer.decode(tokens).strip(), stages_ms, len(tokens)
+        )
 
     def _transcribe_window(
         self,
@@ -101,7 +105,9 @@ class CTranslate2(WholeModel):
         else:
             encoded = view(np.ascontiguousarray(self._encoder.encode(mel)))
         times.append(perf_counter())
-        prompt = [f"<|{name}|>" for name in ("startoftranscript", language, "transcribe")]
+        prompt = [
+            f"<|{name}|>" for name in ("startoftranscript", language, "transcribe")
+        ]
         prompt.append("<|notimestamps|>")
         results = self._model.generate(
             encoded,

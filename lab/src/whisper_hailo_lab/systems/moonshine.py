@@ -34,10 +34,14 @@ class MoonshineSystem:
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
         """Return the text of consecutive pieces, each shorter than `MAX_S`."""
         if language != "en":
-            raise OptionError(f"Moonshine only hears English, got language {language!r}")
+            raise OptionError(
+                f"Moonshine only hears English, got language {language!r}"
+            )
         n_most = int(MAX_S * SAMPLE_RATE_HZ) - 1
         starts = range(0, len(audio), n_most)
-        texts = [self._model.transcribe(audio[start : start + n_most]) for start in starts]
+        texts = [
+            self._model.transcribe(audio[start : start + n_most]) for start in starts
+        ]
         return SystemResult(" ".join(texts))
 
     def close(self) -> None:

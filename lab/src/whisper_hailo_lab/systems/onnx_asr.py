@@ -41,7 +41,8 @@ class OnnxAsr(WholeModel):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = case.threads
         self._model = watch(
-            "model", lambda: onnx_asr.load_model("whisper", folder, sess_options=options)
+            "model",
+            lambda: onnx_asr.load_model("whisper", folder, sess_options=options),
         )
         return {"engine": "ONNX Runtime"}
 

@@ -48,11 +48,15 @@ class Ours:
             threads=case.threads,
             engine=engine_options(settings),
         )
-        default = DecodingOptions() if case.greedy else self._transcriber.default_options
+        default = (
+            DecodingOptions() if case.greedy else self._transcriber.default_options
+        )
         self._options = replace(
             default,
             language=case.language,
-            anti_repetition=anti_repetition(settings, self._transcriber.default_anti_repetition),
+            anti_repetition=anti_repetition(
+                settings, self._transcriber.default_anti_repetition
+            ),
             max_new_tokens=case.budget,
         )
         # In the other rows every system has the same work, silence included.
@@ -137,7 +141,9 @@ def engine_options(settings: dict[str, Any]) -> EngineOptions:
     return EngineOptions(**options)
 
 
-def anti_repetition(settings: dict[str, Any], default: AntiRepetition) -> AntiRepetition:
+def anti_repetition(
+    settings: dict[str, Any], default: AntiRepetition
+) -> AntiRepetition:
     """Return the preset of a case, or the engine's default, with the case's own values."""
     base = preset_of(settings["preset"]) if "preset" in settings else default
     return AntiRepetition(

@@ -80,7 +80,9 @@ def is_installed(system: str) -> bool:
     if system == "ours":
         return True
     # The study's recipe needs no package of its own, but Optimum to convert its weights.
-    environment = "optimum" if system == "study" else find_system(system).environment or system
+    environment = (
+        "optimum" if system == "study" else find_system(system).environment or system
+    )
     return find_interpreter(environment) is not None
 
 
@@ -91,7 +93,9 @@ def make_environment(threads: int) -> dict[str, str]:
         threads: threads per operator; 0 leaves their number to the system.
     """
     # Python keeps its bytecode, as it does for an installed package: the start is timed.
-    variables = {name: value for name, value in os.environ.items() if name != UNCOMPILED}
+    variables = {
+        name: value for name, value in os.environ.items() if name != UNCOMPILED
+    }
     paths = [*map(str, SOURCES), variables.get("PYTHONPATH", "")]
     variables["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     # Threads that spin while they wait would take the processor from the next system.
@@ -127,7 +131,9 @@ def run_for_output(
         failure: beginning of the message if it fails; the last line of its log follows.
         error: exception that is raised then.
     """
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise error(f"{failure} ({_last_line(done.stderr)})")
     return done.stdout

@@ -17,7 +17,12 @@ from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
 from whisper_hailo.backends.options import ALONE, ChipOptions
 from whisper_hailo.core.errors import BindingMismatchError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult, WholeModel
+from whisper_hailo_lab.systems.protocol import (
+    ComponentWatch,
+    Loading,
+    SystemResult,
+    WholeModel,
+)
 
 WINDOW_S: Final = 30
 
@@ -59,7 +64,10 @@ class Speech2Text(WholeModel):
         self._model = None
         if model is not None:
             # A model that has failed may raise anything here.
-            with bounded(ANSWER_S, "releasing Speech2Text"), contextlib.suppress(Exception):
+            with (
+                bounded(ANSWER_S, "releasing Speech2Text"),
+                contextlib.suppress(Exception),
+            ):
                 model.release()
         self._lease.close()
 
@@ -96,7 +104,10 @@ class Speech2Text(WholeModel):
         chip = self._lease.chip
         chip.check(self._hef)
         loading = f"loading {self._hef.path}"
-        with bounded(self._options.open_timeout_s, loading), chip.faults.during(loading, self._hef):
+        with (
+            bounded(self._options.open_timeout_s, loading),
+            chip.faults.during(loading, self._hef),
+        ):
             return self._genai.Speech2Text(chip.vdevice, str(self._hef.path))
 
 

@@ -74,5 +74,7 @@ def find_system(name: str) -> SystemEntry:
         OptionError: no such system.
     """
     if name not in SYSTEMS:
-        raise OptionError(f"--system is {name!r}, expected one of: {', '.join(SYSTEMS)}")
+        raise OptionError(
+            f"--system is {name!r}, expected one of: {', '.join(SYSTEMS)}"
+        )
     return SYSTEMS[name]

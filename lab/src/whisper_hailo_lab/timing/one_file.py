@@ -225,7 +225,10 @@ class _Bench:
         self._tokenizer = TextClock(transcriber.tokenizer)
         self._decoder = PassClock(self._parts["decoder"])
         self._transcriber = replace(
-            transcriber, decoder=self._decoder, tokenizer=self._tokenizer, encode_ahead=False
+            transcriber,
+            decoder=self._decoder,
+            tokenizer=self._tokenizer,
+            encode_ahead=False,
         )
         self._stages: dict[str, list[float]] = {}
         self._tokens: list[tuple[float, ...]] = []
@@ -269,7 +272,9 @@ class _Bench:
         encoder.encode(np.zeros(shape, np.float32))
 
     def _transcribe(self) -> Transcript:
-        return self._transcriber.transcribe(self._samples, self._options, long=_SAME_WORK)
+        return self._transcriber.transcribe(
+            self._samples, self._options, long=_SAME_WORK
+        )
 
     def run(self, *, timed: bool) -> None:
         """Transcribe once, and keep the times if it is `timed`."""

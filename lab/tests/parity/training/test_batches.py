@@ -18,7 +18,9 @@ from lab.training.phones import Phones  # noqa: E402
 
 TOKENIZER = Path(__file__).parents[4] / "src/whisper_hailo/assets/micro/tokenizer.json"
 KEPT = KeptTokens(tuple(range(ids.N_VOCAB)))
-PHONES = Phones({"hello": [1, 2], "de:danke": [3], "de:auf": [4]}, ["a", "b", "c", "d", "e"])
+PHONES = Phones(
+    {"hello": [1, 2], "de:danke": [3], "de:auf": [4]}, ["a", "b", "c", "d", "e"]
+)
 
 
 @pytest.fixture
@@ -56,9 +58,13 @@ def test_both_manifest_versions_are_read(utterances: list[Utterance]) -> None:
         sentence_entries({"version": 3})
 
 
-def rows_of(utterances: list[Utterance], demands: Demands, full: bool) -> list[list[int]]:
+def rows_of(
+    utterances: list[Utterance], demands: Demands, full: bool
+) -> list[list[int]]:
     batcher = Batcher(utterances, KEPT, np.random.default_rng(3), demands)
-    batches = [batcher.long(10.0, 16) if full else batcher.short(75.0, 16) for _ in range(4)]
+    batches = [
+        batcher.long(10.0, 16) if full else batcher.short(75.0, 16) for _ in range(4)
+    ]
     rows = []
     for batch in batches:
         assert batch.tokens.shape == batch.targets.shape
@@ -71,14 +77,18 @@ def rows_of(utterances: list[Utterance], demands: Demands, full: bool) -> list[l
     return rows
 
 
-def test_plain_windows_are_transcribed_without_times(utterances: list[Utterance]) -> None:
+def test_plain_windows_are_transcribed_without_times(
+    utterances: list[Utterance],
+) -> None:
     rows = rows_of(utterances, Demands(), full=False)
     assert {row[2] for row in rows} == {ids.TRANSCRIBE}
     assert {row[3] for row in rows} == {ids.NO_TIMESTAMPS}
 
 
 def test_all_tasks_occur(utterances: list[Utterance]) -> None:
-    rows = rows_of(utterances, Demands(timestamps=0.5, translate=0.5, cut=0.2), full=True)
+    rows = rows_of(
+        utterances, Demands(timestamps=0.5, translate=0.5, cut=0.2), full=True
+    )
     german = ids.FIRST_LANGUAGE + ids.LANGUAGES.index("de")
     assert {row[1] for row in rows} == {ids.FIRST_LANGUAGE, german}
     assert {row[2] for row in rows} == {ids.TRANSCRIBE, ids.TRANSLATE}
@@ -91,14 +101,18 @@ def test_all_tasks_occur(utterances: list[Utterance]) -> None:
 
 
 def test_times_count_from_where_the_window_stands(utterances: list[Utterance]) -> None:
-    batcher = Batcher(utterances, KEPT, np.random.default_rng(1), Demands(timestamps=1.0))
+    batcher = Batcher(
+        utterances, KEPT, np.random.default_rng(1), Demands(timestamps=1.0)
+    )
     rows = batcher.short(75.0, 16, first_s=20.0).tokens.tolist()
     spoken = [row[3] for row in rows if row[4] < ids.EOT]
     assert min(spoken) >= ids.FIRST_TIMESTAMP + 1000
 
 
 def test_written_times_are_where_the_sound_is(utterances: list[Utterance]) -> None:
-    batcher = Batcher(utterances[:1], KEPT, np.random.default_rng(5), Demands(timestamps=1.0))
+    batcher = Batcher(
+        utterances[:1], KEPT, np.random.default_rng(5), Demands(timestamps=1.0)
+    )
     for _ in range(6):
         batch = batcher.long(10.0, 1)
         times = [t for t in batch.tokens[0].tolist() if t >= ids.FIRST_TIMESTAMP]
@@ -109,9 +123,15 @@ def test_written_times_are_where_the_sound_is(utterances: list[Utterance]) -> No
         assert float(inside) > 0.005
 
 
-def test_what_is_said_is_in_the_language_that_is_heard(utterances: list[Utterance]) -> None:
-    batcher = Batcher(utterances, KEPT, np.random.default_rng(2), Demands(translate=1.0))
-    spoken = {tuple(sentence.rows) for other in utterances for sentence in other.sentences}
+def test_what_is_said_is_in_the_language_that_is_heard(
+    utterances: list[Utterance],
+) -> None:
+    batcher = Batcher(
+        utterances, KEPT, np.random.default_rng(2), Demands(translate=1.0)
+    )
+    spoken = {
+        tuple(sentence.rows) for other in utterances for sentence in other.sentences
+    }
     batch = batcher.short(75.0, 16)
     assert any(batch.said)
     for said, phones in zip(batch.said, batch.phones, strict=True):
@@ -122,7 +142,9 @@ def test_what_is_said_is_in_the_language_that_is_heard(utterances: list[Utteranc
             left = left[len(rows) :]
 
 
-def test_what_was_said_before_is_told_and_not_learnt(utterances: list[Utterance]) -> None:
+def test_what_was_said_before_is_told_and_not_learnt(
+    utterances: list[Utterance],
+) -> None:
     batcher = Batcher(utterances, KEPT, np.random.default_rng(4), Demands(previous=1.0))
     batch = batcher.short(75.0, 16)
     spoken = [number for number, said in enumerate(batch.said) if said]
@@ -142,8 +164,12 @@ def test_what_the_decoder_is_told_wrongly_is_still_to_be_learnt(
     def drawn(mistaken: float) -> tuple[list[list[int]], list[list[int]]]:
         demands = Demands(timestamps=0.5, mistaken=mistaken)
         rng = np.random.default_rng(5)
-        windows = [Batcher(utterances, KEPT, rng, demands).long(10.0, 1) for _ in range(12)]
-        return [w.tokens[0].tolist() for w in windows], [w.targets[0].tolist() for w in windows]
+        windows = [
+            Batcher(utterances, KEPT, rng, demands).long(10.0, 1) for _ in range(12)
+        ]
+        return [w.tokens[0].tolist() for w in windows], [
+            w.targets[0].tolist() for w in windows
+        ]
 
     tokens, targets = drawn(0.999)
     told = [token for row in tokens for token in row if token < ids.EOT]

@@ -36,7 +36,9 @@ def test_heads_that_attend_to_zero_rows_lose_nothing() -> None:
     ends = torch.tensor([[False, False, True]])
     for weights in seen:
         weights[0, :, :2, 10] = 1.0
-        weights[0, :, 2, 40] = 0.5  # the other half is on rows that are not in the features
+        weights[0, :, 2, 40] = (
+            0.5  # the other half is on rows that are not in the features
+        )
     assert float(resting_loss(seen, heard, ends)) == pytest.approx(0.0)
     seen[0][0, 0, 2, 10] = 0.5
     assert float(resting_loss(seen, heard, ends)) == pytest.approx(math.log(2) / 4)

@@ -37,7 +37,9 @@ def test_window_ends_behind_a_whole_word_with_zero_rows() -> None:
     places = set()
     for row in range(40):
         place = short.targets[row].tolist().index(EOT)
-        assert short.targets[row, :place].tolist() == whole.targets[row, :place].tolist()
+        assert (
+            short.targets[row, :place].tolist() == whole.targets[row, :place].tolist()
+        )
         assert short.targets[row, place + 1 :].eq(IGNORED).all()
         n_heard = int(short.heard[row].sum())
         said = 10 if place == 4 else 20

@@ -12,7 +12,13 @@ from lab.training import whisper_vocabulary as ids  # noqa: E402
 from lab.training.decode import Greedy, prompt_of  # noqa: E402
 from lab.training.evaluate import Recognizer  # noqa: E402
 from lab.training.kept_tokens import KeptTokens  # noqa: E402
-from lab.training.measure import Clips, boundaries, detection, segment_times, text_figures  # noqa: E402
+from lab.training.measure import (  # noqa: E402
+    Clips,
+    boundaries,
+    detection,
+    segment_times,
+    text_figures,
+)
 from lab.training.model import Dimensions, Whisper  # noqa: E402
 from lab.training.targets import Task  # noqa: E402
 
@@ -27,7 +33,9 @@ class Scripted(Recognizer):
     lines: tuple[list[int], ...] = ()
     codes: tuple[str, ...] = ()
 
-    def tokens(self, clips: list[np.ndarray], task: Task) -> tuple[list[list[int]], list[float]]:
+    def tokens(
+        self, clips: list[np.ndarray], task: Task
+    ) -> tuple[list[list[int]], list[float]]:
         assert task.timestamps
         return list(self.lines), [0.0] * len(clips)
 
@@ -45,7 +53,10 @@ def scripted(lines: list[list[int]] = (), codes: list[str] = ()) -> Scripted:  #
 
 def clips(*sentences: list[tuple[float, float]], language: str = "en") -> Clips:
     entries: list[dict[str, Any]] = [
-        {"language": language, "sentences": [{"start_s": a, "end_s": b} for a, b in pairs]}
+        {
+            "language": language,
+            "sentences": [{"start_s": a, "end_s": b} for a, b in pairs],
+        }
         for pairs in sentences
     ]
     return Clips([np.zeros(8, np.float32)] * len(entries), entries)
@@ -63,7 +74,9 @@ def test_a_boundary_counts_when_one_of_its_kind_is_near() -> None:
         [time_id(0.1), 5, time_id(1.3), time_id(1.5), 6, time_id(2.0)],
         [time_id(0.0), 5, time_id(3.0)],
     ]
-    found = segment_times(scripted(lines), [clips([(0.0, 1.0), (1.5, 2.1)], [(0.2, 2.5)])])
+    found = segment_times(
+        scripted(lines), [clips([(0.0, 1.0), (1.5, 2.1)], [(0.2, 2.5)])]
+    )
     # Late by 0.3 s: the end of the first sentence; by 0.5 s: the end of the last.
     assert found == {
         "boundaries": 6,
@@ -87,16 +100,24 @@ def test_text_figures_follow_from_counts() -> None:
 
 def test_prompts_ask_for_language_task_and_times() -> None:
     assert prompt_of(Task()) == (50258, 50259, 50359, 50363)
-    assert prompt_of(Task("de", translate=True, timestamps=True)) == (50258, 50261, 50358)
+    assert prompt_of(Task("de", translate=True, timestamps=True)) == (
+        50258,
+        50261,
+        50358,
+    )
 
 
 def test_a_text_with_times_begins_with_one() -> None:
     torch.manual_seed(0)
-    kept = KeptTokens((5, 9, ids.EOT, *prompt_of(Task()), ids.NO_SPEECH, time_id(0), time_id(0.4)))
+    kept = KeptTokens(
+        (5, 9, ids.EOT, *prompt_of(Task()), ids.NO_SPEECH, time_id(0), time_id(0.4))
+    )
     kept = KeptTokens(tuple(sorted(kept.ids)))
     model = Whisper(Dimensions(n_encoder_layers=1, n_decoder_layers=1), len(kept.ids))
     audio = torch.randn(3, 16_000) * 0.1
-    lines, no_speech = Greedy(model, kept).run(audio, 0, Task(timestamps=True), max_tokens=4)
+    lines, no_speech = Greedy(model, kept).run(
+        audio, 0, Task(timestamps=True), max_tokens=4
+    )
     assert all(line[0] >= ids.FIRST_TIMESTAMP for line in lines if line)
     assert all(0.0 < p < 1.0 for p in no_speech)
     assert Greedy(model, kept).languages(audio, 0) == ["en"] * 3

@@ -48,7 +48,9 @@ def test_untrained_ids_never_win() -> None:
     kept = (5, 9, 50257, 51864)
     state = whole_state(Whisper(SMALL, len(kept)), kept, SMALL)
     table = state["model.decoder.embed_tokens.weight"].float()
-    gain, bias = (state[f"model.decoder.layer_norm.{name}"].float() for name in ("weight", "bias"))
+    gain, bias = (
+        state[f"model.decoder.layer_norm.{name}"].float() for name in ("weight", "bias")
+    )
     hidden = torch.nn.functional.layer_norm(torch.randn(200, 128), (128,), gain, bias)
     assert set((hidden @ table.T).argmax(-1).tolist()) <= set(kept)
     assert table.shape == (51865, 128)
@@ -81,7 +83,9 @@ def test_run_that_starts_from_checkpoint_keeps_rows_it_knows() -> None:
     kept = KeptTokens((5, 440, 50257, 50258, 50259, 50364))
     model = Whisper(Dimensions(), len(kept.ids))
     fresh = start_from(model, kept, MICRO)
-    table = load_file(MICRO / "model.safetensors")["model.decoder.embed_tokens.weight"].float()
+    table = load_file(MICRO / "model.safetensors")[
+        "model.decoder.embed_tokens.weight"
+    ].float()
     known = table[list(kept.ids), :-1].abs().amax(dim=1) > 0
     rows = model.decoder.embed_tokens.weight.detach()
     torch.testing.assert_close(rows[known], table[list(kept.ids)][known])
@@ -106,13 +110,18 @@ def test_tokens_that_are_heard_have_the_decoders_rows_as_classes() -> None:
     assert log_probs.shape == (2, 4, 41)
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(2, 4))
     with torch.no_grad():
-        model.decoder.embed_tokens.weight[7] += 5 * model.ctc_tokens(features)[0, :3].mean(0)
+        model.decoder.embed_tokens.weight[7] += 5 * model.ctc_tokens(features)[
+            0, :3
+        ].mean(0)
     assert int(model.token_log_probs(features)[0, 0].argmax()) == 7
 
 
 def test_ids_that_were_never_trained_can_be_left_out() -> None:
     model, kept = load_checkpoint(MICRO)
-    tokens, features = torch.tensor([[50258, 50259, 50359, 50363]]), torch.randn(1, 20, 128)
+    tokens, features = (
+        torch.tensor([[50258, 50259, 50359, 50363]]),
+        torch.randn(1, 20, 128),
+    )
     whole = model.decoder(tokens, features, 0)[0].softmax(-1)
     model, fewer = trimmed(model, kept)
     assert 1000 < len(fewer.ids) < 10_000

@@ -34,7 +34,9 @@ EXACT = OutcomeTotals(substitutions=20, insertions=5, hits=480)
 
 
 def test_errors_may_exceed_by_share_and_chance() -> None:
-    assert most_errors(EXACT) == pytest.approx(25 + 0.003 * 500 + 2 * (25 * 0.95) ** 0.5)
+    assert most_errors(EXACT) == pytest.approx(
+        25 + 0.003 * 500 + 2 * (25 * 0.95) ** 0.5
+    )
     assert most_errors(OutcomeTotals()) == 0.0
 
 
@@ -49,7 +51,9 @@ def test_errors_may_exceed_by_share_and_chance() -> None:
         ({"loops": 1}, ["loops"]),
     ],
 )
-def test_windows_are_judged_by_counts(changed: dict[str, int], broken: list[str]) -> None:
+def test_windows_are_judged_by_counts(
+    changed: dict[str, int], broken: list[str]
+) -> None:
     results = judge_windows("x", replace(EXACT, **changed), EXACT)
     assert [r.name for r in results if not r.holds] == [f"x, {name}" for name in broken]
 
@@ -57,7 +61,9 @@ def test_windows_are_judged_by_counts(changed: dict[str, int], broken: list[str]
 def test_silence_may_have_text_as_often_as_the_peer() -> None:
     most = OutcomeTotals(no_speech=11, no_speech_with_text=SILENT_WITH_TEXT)
     assert judge_silence(most).holds
-    assert not judge_silence(replace(most, no_speech_with_text=SILENT_WITH_TEXT + 1)).holds
+    assert not judge_silence(
+        replace(most, no_speech_with_text=SILENT_WITH_TEXT + 1)
+    ).holds
     assert not judge_silence(replace(most, loops=1)).holds
 
 
@@ -69,13 +75,17 @@ def test_languages_may_be_mistaken_as_often_as_by_the_peer() -> None:
 def test_jfk_is_exact_but_for_punctuation() -> None:
     good = line_of(JFK_TEXT, JFK_TEXT.upper() + "!")
     assert judge_jfk("x", [good]).holds
-    assert not judge_jfk("x", [good, line_of(JFK_TEXT, JFK_TEXT.replace("ask", "asked"))]).holds
+    assert not judge_jfk(
+        "x", [good, line_of(JFK_TEXT, JFK_TEXT.replace("ask", "asked"))]
+    ).holds
     assert not judge_jfk("x", []).holds
     assert JFK.is_file()
 
 
 def test_samples_are_short_clips_of_every_set() -> None:
-    many = [recording(f"vctk/{n}") for n in range(9)] + [recording("vctk/long", seconds=20.0)]
+    many = [recording(f"vctk/{n}") for n in range(9)] + [
+        recording("vctk/long", seconds=20.0)
+    ]
     silent = [recording(f"noise/{n}", "none") for n in range(3)]
     others = [
         recording("x/1", "de", 3.0),

@@ -23,7 +23,10 @@ PEER: dict[str, Any] = {"compute": "int8", "beam": 5, "timestamps": True}
 
 
 def lines_of(system: str, text: str, options: dict[str, Any]) -> list[TranscriptLine]:
-    common: dict[str, Any] = {"system": system, "options": {"language": "detected", **options}}
+    common: dict[str, Any] = {
+        "system": system,
+        "options": {"language": "detected", **options},
+    }
     return [
         line_of("red blue", text, id="1", **common),
         line_of("rot blau", text, id="2", language="de", language_found="de", **common),
@@ -65,7 +68,12 @@ def test_rows_count_every_group() -> None:
 def test_other_systems_rows_stay_until_they_are_measured_again() -> None:
     def row(system: str, errors: int, seconds: float = 60.0) -> dict[str, Any]:
         options = {"beam": 1}
-        fixed = {"system": system, "model": "base", "group": "English", "options": options}
+        fixed = {
+            "system": system,
+            "model": "base",
+            "group": "English",
+            "options": options,
+        }
         return {**fixed, "seconds": seconds, "insertions": errors}
 
     earlier = [row("whisper-hailo", 9), row("faster-whisper", 8), row("whisper-cpp", 7)]
@@ -82,8 +90,14 @@ def test_other_systems_rows_stay_until_they_are_measured_again() -> None:
 def test_tables_hold_the_counts() -> None:
     made = make_tables(measured(), "")
     peers = made["accuracy-peers"]
-    assert "| OpenAI Whisper, base, int8, beam 5, timestamps | English | 1 | 50.0 % |" in peers
-    assert "| whisper-hailo, base, int8, default window, text only | English | 1 | 0.0 % |" in peers
+    assert (
+        "| OpenAI Whisper, base, int8, beam 5, timestamps | English | 1 | 50.0 % |"
+        in peers
+    )
+    assert (
+        "| whisper-hailo, base, int8, default window, text only | English | 1 | 0.0 % |"
+        in peers
+    )
     assert "Left out, not complete: short: 1 of 4 recordings." in peers
     assert "| 1 of 1 | 2 | 0 |" in made["accuracy-silence"]
     assert "| 2 of 3 |" not in made["accuracy-languages"]
@@ -117,7 +131,8 @@ def test_plan_names_no_setup_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("a=5", ("a", 5)), ("a=[0, 0.2]", ("a", [0, 0.2])), ("a=vad", ("a", "vad"))]
+    ("text", "value"),
+    [("a=5", ("a", 5)), ("a=[0, 0.2]", ("a", [0, 0.2])), ("a=vad", ("a", "vad"))],
 )
 def test_options_are_json_or_text(text: str, value: tuple[str, Any]) -> None:
     assert parse_option(text) == value

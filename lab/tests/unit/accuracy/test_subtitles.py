@@ -35,5 +35,7 @@ def test_count_conformity_counts_what_keeps_each_limit() -> None:
 
 
 def test_compare_conformity_has_a_row_for_each_kind() -> None:
-    table = compare_conformity([count_conformity("a", [GOOD]), count_conformity("b", [WIDE])])
+    table = compare_conformity(
+        [count_conformity("a", [GOOD]), count_conformity("b", [WIDE])]
+    )
     assert [row[0] for row in table.rows] == ["a", "b"]

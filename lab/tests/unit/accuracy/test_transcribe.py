@@ -23,7 +23,9 @@ from whisper_hailo_lab.runs.transcripts import read_transcripts
 
 
 def test_setups_are_all_combinations() -> None:
-    setups = make_setups(["base"], ["none", "int8"], ["default", "5"], ["off"], ["given"])
+    setups = make_setups(
+        ["base"], ["none", "int8"], ["default", "5"], ["off"], ["given"]
+    )
     assert [setup.name for setup in setups] == [
         "base-none-wdefault-given-text",
         "base-none-w5-given-text",
@@ -36,7 +38,9 @@ def test_setups_are_all_combinations() -> None:
     assert times.as_json()["beam_size"] == 5
 
 
-def test_model_is_looked_up_in_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_model_is_looked_up_in_the_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "base").mkdir()
     monkeypatch.setenv(MODELS_VARIABLE, str(tmp_path))
     assert locate_model("base") == str(tmp_path / "base")
@@ -71,10 +75,14 @@ def test_encoder_computes_a_window_once() -> None:
 @pytest.mark.slow
 def test_transcripts_grow_and_are_not_made_again(tmp_path: Path) -> None:
     clips = [
-        SpeechRecording("seen", path.stem, text_beside(path), "en", 4.0, "made", (path,))
+        SpeechRecording(
+            "seen", path.stem, text_beside(path), "en", 4.0, "made", (path,)
+        )
         for path in find_clips("seen")[:2]
     ]
-    setups = make_setups([str(MICRO)], ["none"], ["default"], ["off", "on"], ["detected"])
+    setups = make_setups(
+        [str(MICRO)], ["none"], ["default"], ["off", "on"], ["detected"]
+    )
     first = transcribe_all(setups, clips[:1], tmp_path)
     path = tmp_path / f"{setups[0].name}.jsonl"
     line = json.loads(path.read_text(encoding="utf-8"))
@@ -82,7 +90,9 @@ def test_transcripts_grow_and_are_not_made_again(tmp_path: Path) -> None:
     assert line["text"]
     assert line["machine"]
     assert line["seconds_cpu"] > 0
-    path.write_text(path.read_text(encoding="utf-8").replace(line["text"], "KEPT"), "utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace(line["text"], "KEPT"), "utf-8"
+    )
     both = transcribe_all(setups, clips, tmp_path)
     assert [len(lines) for lines in first.values()] == [1, 1]
     assert [len(lines) for lines in both.values()] == [2, 2]

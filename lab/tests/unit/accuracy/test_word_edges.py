@@ -44,7 +44,9 @@ def joined(tmp_path: Path) -> SpeechRecording:
     speech = load_audio(ASSETS / "jfk.flac")[:48_000]
     path = tmp_path / "clip.wav"
     soundfile.write(path, np.concatenate([np.zeros(8000, np.float32), speech]), 16_000)
-    return SpeechRecording("joined", "x", "", "en", 8.0, "", (path, path), pauses=(16_000,))
+    return SpeechRecording(
+        "joined", "x", "", "en", 8.0, "", (path, path), pauses=(16_000,)
+    )
 
 
 def test_edges_are_those_of_the_speech(joined: SpeechRecording) -> None:

@@ -27,13 +27,20 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.recognizer import MoonshineRecognizer
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.comparison import CaptionSetup, row_of, run_captions
-from whisper_hailo_lab.captions.engines import BASE, CommonSetup, moonshine_setups, rows_with_ratios
+from whisper_hailo_lab.captions.engines import (
+    BASE,
+    CommonSetup,
+    moonshine_setups,
+    rows_with_ratios,
+)
 from whisper_hailo_lab.captions.stream import write_conversation
 from whisper_hailo_lab.documents.captions import PARTS, RESULT
 from whisper_hailo_lab.report.tables import comparison_table
 from whisper_hailo_lab.runs.records import ComparisonRecord
 
-STREAM = np.concatenate([silence(0.5), speech(range(8)), silence(0.5), speech(range(8, 12))])
+STREAM = np.concatenate(
+    [silence(0.5), speech(range(8)), silence(0.5), speech(range(8, 12))]
+)
 
 
 def test_run_captions_without_keeping_gives_no_drafts() -> None:
@@ -62,7 +69,8 @@ def test_ratios_are_relative_to_the_same_engine() -> None:
 
         def transcribe(self, *given: Any, **named: Any) -> Any:
             return replace(
-                super().transcribe(*given, **named), timings=Timings(decode_ms=self.cost_ms)
+                super().transcribe(*given, **named),
+                timings=Timings(decode_ms=self.cost_ms),
             )
 
     class Dear(Slow):
@@ -76,14 +84,19 @@ def test_ratios_are_relative_to_the_same_engine() -> None:
         CaptionSetup("drafts, never anew", Slow(), options),
     ]
     runs = run_captions(setups, STREAM, Loudness)
-    rows = {row["way"]: row["less_decoding"] for row in rows_with_ratios(runs, lambda _: None)}
+    rows = {
+        row["way"]: row["less_decoding"]
+        for row in rows_with_ratios(runs, lambda _: None)
+    }
     assert rows == pytest.approx(
         {"drafts": 1, BASE: 1, f"{BASE}, dear": 1, "drafts, never anew": None}
     )
 
 
 def test_captions_table_names_every_setup() -> None:
-    runs = run_captions([CaptionSetup("keeps", Speller(), CaptionOptions())], STREAM, Loudness)
+    runs = run_captions(
+        [CaptionSetup("keeps", Speller(), CaptionOptions())], STREAM, Loudness
+    )
     rows = tuple(row_of(run, lambda _: None) | {"less_decoding": None} for run in runs)
     table = comparison_table(ComparisonRecord("captions", {}, rows))
     assert [len(row) for row in table.rows] == [len(table.columns)]
@@ -128,12 +141,16 @@ def test_moonshine_setups_without_weights_log_a_reason(
     with ExitStack() as stack:
         found = [
             setup.label
-            for setup in moonshine_setups(CommonSetup("micro", moonshine=str(weights)), stack)
+            for setup in moonshine_setups(
+                CommonSetup("micro", moonshine=str(weights)), stack
+            )
         ]
         assert found == ["Moonshine"]
         assert list(moonshine_setups(CommonSetup("micro", moonshine=""), stack)) == []
         use_hub("http://127.0.0.1:9", weights, monkeypatch)
-        assert list(moonshine_setups(CommonSetup("micro", moonshine="tiny"), stack)) == []
+        assert (
+            list(moonshine_setups(CommonSetup("micro", moonshine="tiny"), stack)) == []
+        )
         assert "cannot fetch Moonshine tiny" in caplog.text
         monkeypatch.setitem(sys.modules, "moonshine_voice", None)
         assert list(moonshine_setups(CommonSetup("micro"), stack)) == []
@@ -176,7 +193,14 @@ def test_program_table_has_medians_of_the_turns() -> None:
         "peak_mib": 150.0, "wer": 8.0,
     }  # fmt: skip
     slow = turn | {"first_s_median": 2.0, "processor_s": 40.0}
-    table = PARTS["beside"]({"turns": [["ours", turn], ["whisperlivekit", slow], ["ours", turn]]})
+    table = PARTS["beside"](
+        {"turns": [["ours", turn], ["whisperlivekit", slow], ["ours", turn]]}
+    )
     rows = {row[0]: row for row in table.rows}
     assert rows["whisper-hailo"][1:5] == ("2", "0.50, 1.00", "0.40, 0.50", "0.10")
-    assert rows["WhisperLiveKit, LocalAgreement"][1:5] == ("1", "2.00, 1.00", "0.40, 0.50", "0.40")
+    assert rows["WhisperLiveKit, LocalAgreement"][1:5] == (
+        "1",
+        "2.00, 1.00",
+        "0.40, 0.50",
+        "0.40",
+    )

@@ -33,5 +33,8 @@ def test_latency_of_late_words_ends_with_the_stream() -> None:
 
 def test_latency_ignores_text_from_before_the_utterance() -> None:
     # For a moment more words are shown than have been said.
-    shown = [Shown(2.0, "", "Open the big window"), Shown(4.4, "Open the window. It is late.", "")]
+    shown = [
+        Shown(2.0, "", "Open the big window"),
+        Shown(4.4, "Open the window. It is late.", ""),
+    ]
     assert measure_latency(SAID, shown).first_s == pytest.approx((1.0, 0.4))

@@ -31,7 +31,8 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> SpokenStream:
     length_s = said.size / SAMPLE_RATE_HZ
     begins_s = (1.0, 2.0 + length_s)
     return SpokenStream(
-        audio, tuple(Utterance("w0 w1 w2 w3", at_s, at_s + length_s) for at_s in begins_s)
+        audio,
+        tuple(Utterance("w0 w1 w2 w3", at_s, at_s + length_s) for at_s in begins_s),
     )
 
 
@@ -55,11 +56,14 @@ def test_play_stream_on_a_slower_core_falls_behind(
             return super().transcribe(*given, **named)
 
     fast, slow = (
-        figures_of(play_stream(Busy(), stream, quick(), slower), stream) for slower in (1.0, 10.0)
+        figures_of(play_stream(Busy(), stream, quick(), slower), stream)
+        for slower in (1.0, 10.0)
     )
     assert (fast["behind_s"], slow["behind_s"]) == pytest.approx((0.03, 0.48), abs=0.04)
     assert slow["partials"] < fast["partials"]
-    assert slow["final_s_median"] == pytest.approx(fast["final_s_median"] + 0.45, abs=0.1)
+    assert slow["final_s_median"] == pytest.approx(
+        fast["final_s_median"] + 0.45, abs=0.1
+    )
     assert slow["wer"] == fast["wer"] == 0.0
 
 
@@ -67,7 +71,9 @@ def test_join_recordings_keeps_times_and_sets_levels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rng = np.random.default_rng(0)
-    sounds = {f"r{i}": rng.normal(0, 10.0**-i, 16_000).astype(np.float32) for i in range(4)}
+    sounds = {
+        f"r{i}": rng.normal(0, 10.0**-i, 16_000).astype(np.float32) for i in range(4)
+    }
     monkeypatch.setattr(SpeechRecording, "load", lambda self: sounds[self.id])
     recordings = [
         SpeechRecording("read", name, f"text {name}", "en", 1.0, "", (Path(name),))
@@ -78,7 +84,9 @@ def test_join_recordings_keeps_times_and_sets_levels(
     np.testing.assert_array_equal(joined.audio, again.audio)
     assert len(joined.utterances) == 4
     for said in joined.utterances:
-        begin, end = (round(at_s * SAMPLE_RATE_HZ) for at_s in (said.start_s, said.end_s))
+        begin, end = (
+            round(at_s * SAMPLE_RATE_HZ) for at_s in (said.start_s, said.end_s)
+        )
         level_db = 20 * np.log10(np.sqrt(np.mean(joined.audio[begin:end] ** 2)))
         assert -32.1 < level_db < -21.9
         assert end - begin == 16_000
@@ -95,7 +103,9 @@ def test_policies_table_has_a_row_for_each_policy() -> None:
         about | {"policy": "offline", "speech": "read", "wer": 4.0},
         about | {"policy": "offline", "speech": "noisy", "wer": 8.0},
         about | times | {"policy": "agreement", "speech": "read", "wer": 5.0},
-        about | times | {"policy": "agreement", "speech": "noisy", "wer": 9.0, "share": 0.3},
+        about
+        | times
+        | {"policy": "agreement", "speech": "noisy", "wer": 9.0, "share": 0.3},
     ]
     table = PARTS["policies"]({"models": ["base"], "rows": rows})
     assert [row[2:5] for row in table.rows] == [

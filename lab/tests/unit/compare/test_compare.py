@@ -67,7 +67,9 @@ def decoders(model: tuple[Path, ModelSpec]) -> dict[str, tuple[AnyDecoder, Work]
     }
 
 
-def test_rows_are_counted_while_they_are_computed(model: tuple[Path, ModelSpec]) -> None:
+def test_rows_are_counted_while_they_are_computed(
+    model: tuple[Path, ModelSpec],
+) -> None:
     features = np.random.default_rng(0).standard_normal((1, 50, 64)).astype(np.float32)
     logits = {}
     for name, (decoder, count) in decoders(model).items():
@@ -86,7 +88,9 @@ def test_rows_are_counted_while_they_are_computed(model: tuple[Path, ModelSpec])
     np.testing.assert_allclose(logits["fixed"], logits["cached"], atol=1e-4)
 
 
-def test_a_growing_decoder_goes_back_like_any_other(model: tuple[Path, ModelSpec]) -> None:
+def test_a_growing_decoder_goes_back_like_any_other(
+    model: tuple[Path, ModelSpec],
+) -> None:
     features = np.ones((1, 50, 64), np.float32)
     decoder, _ = decoders(model)["growing"]
     with decoder:
@@ -106,7 +110,9 @@ def test_the_whole_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     clip = unpack_clips() / "seen" / "seen-000.ogg"
     dataset = Dataset("clips", clip.parent, (Sample("a", clip, "words"),))
     out = tmp_path / "run.jsonl"
-    record = run_comparison("cache", dataset, Case("", "ours", "matched", threads=1), quiet, out)
+    record = run_comparison(
+        "cache", dataset, Case("", "ours", "matched", threads=1), quiet, out
+    )
     assert read_run(out).comparisons[0].name == "cache"
     plain = {row["decoder"]: row for row in record.rows if row["what"] == "32 steps"}
     assert [plain[name]["attention_rows"] for name in ("fixed", "growing", "cached")] == [
@@ -165,7 +171,9 @@ def fake_run(cases: list[Case], *_: Any) -> RunRecords:
     """Every case twice as slow as the one before, the last one running on."""
     records, files = [], []
     for number, case in enumerate(cases):
-        records.append(replace(OURS, name=case.name, settings=case.settings, group=case.group))
+        records.append(
+            replace(OURS, name=case.name, settings=case.settings, group=case.group)
+        )
         last = number == len(cases) - 1
         files += [
             replace(
@@ -187,16 +195,24 @@ def test_comparisons_of_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert {case.group for case in run.cases} == {name}
     assert [row["value"] for row in record.rows] == list(PLANS[name].values)
     if PLANS[name].stage != "total":
-        assert [row["ratio"] for row in record.rows] == [2**n for n in range(len(record.rows))]
+        assert [row["ratio"] for row in record.rows] == [
+            2**n for n in range(len(record.rows))
+        ]
     assert [row["runaway"] for row in record.rows][-1] == 3
     assert record.rows[0]["words"] == 2
 
 
-def test_a_case_that_fails_fails_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = RunRecords(HEADER, (replace(OURS, name="padding: none", error="no weights"),))
+def test_a_case_that_fails_fails_the_comparison(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = RunRecords(
+        HEADER, (replace(OURS, name="padding: none", error="no weights"),)
+    )
     monkeypatch.setattr(module, "evaluate_cases", lambda *_: broken)
     with pytest.raises(OptionError, match="no weights"):
-        compare_settings("padding", Dataset("clips", Path(), ()), Case("", "ours"), quiet)
+        compare_settings(
+            "padding", Dataset("clips", Path(), ()), Case("", "ours"), quiet
+        )
 
 
 def test_recordings_are_needed() -> None:

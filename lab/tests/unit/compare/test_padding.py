@@ -33,7 +33,11 @@ def test_grid_begins_with_baseline_and_combines_all() -> None:
     )
     settings = grid.settings()
     assert settings[0].name == BASELINE
-    assert len({setting.name for setting in settings}) == len(settings) == 3 + 4 + 1 + 1 + 1
+    assert (
+        len({setting.name for setting in settings})
+        == len(settings)
+        == 3 + 4 + 1 + 1 + 1
+    )
     zeros = next(setting for setting in settings if setting.zero_rows)
     assert zeros.decoding_options(DecodingOptions()).anti_repetition.pad_to == 0
     assert settings[-1].long_options().strategy == "vad"
@@ -73,7 +77,9 @@ def test_padding_table_has_a_line_for_each_row() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("wer", "panel"), [(None, "tokens"), (12.5, "word error rate, %")])
+@pytest.mark.parametrize(
+    ("wer", "panel"), [(None, "tokens"), (12.5, "word error rate, %")]
+)
 def test_padding_chart_shows_every_row(wer: float | None, panel: str) -> None:
     pytest.importorskip("matplotlib", reason="charts need the extra bench")
     svg = padding_chart([make_row("one", wer), make_row("two <&>", wer)])

@@ -14,7 +14,9 @@ from whisper_hailo_lab.data.datasets import (
 )
 
 
-def put(folder: Path, name: str, text: str | None = "", audio: bytes | None = b"sound") -> None:
+def put(
+    folder: Path, name: str, text: str | None = "", audio: bytes | None = b"sound"
+) -> None:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if audio is not None:
@@ -32,9 +34,13 @@ def librispeech(root: Path) -> Path:
         folder = root / chapter
         folder.mkdir(parents=True)
         name = chapter.replace("/", "-")
-        (folder / f"{name}.trans.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (folder / f"{name}.trans.txt").write_text(
+            "\n".join(lines) + "\n", encoding="utf-8"
+        )
         for line in lines:
-            (folder / f"{line.split()[0]}.flac").write_bytes(b"sound of " + line.encode())
+            (folder / f"{line.split()[0]}.flac").write_bytes(
+                b"sound of " + line.encode()
+            )
     (root / "84/1/84-1-1.flac").unlink()
     return root
 
@@ -152,7 +158,11 @@ def test_prepare_makes_the_studys_form(tmp_path: Path) -> None:
     prepared = prepare_dataset(source, tmp_path / "out", count=1, seed=3)
     (name,) = prepared.ids
     assert (prepared.n_available, prepared.n_problems) == (2, 1)
-    assert (tmp_path / "out" / f"{name}.flac").read_bytes().startswith(b"sound of " + name.encode())
+    assert (
+        (tmp_path / "out" / f"{name}.flac")
+        .read_bytes()
+        .startswith(b"sound of " + name.encode())
+    )
     again = read_dataset(tmp_path / "out")
     assert [(s.id, s.reference) for s in again.samples] == [
         (s.id, s.reference) for s in read_dataset(source).samples if s.id == name

@@ -23,7 +23,9 @@ from whisper_hailo_lab.data.speech import (
 def recording(name: str, language: str = "en", seconds: float = 2.0) -> SpeechRecording:
     group, _, identity = name.partition("/")
     text = "" if language == "none" else f"text {identity}"
-    return SpeechRecording(group, identity, text, language, seconds, "read", (Path(identity),))
+    return SpeechRecording(
+        group, identity, text, language, seconds, "read", (Path(identity),)
+    )
 
 
 RECORDINGS = [
@@ -39,7 +41,13 @@ RECORDINGS = [
 def test_manifest_becomes_recordings(tmp_path: Path) -> None:
     sound = np.array([0.0, 0.25, -0.5], np.float32)
     soundfile.write(tmp_path / "x.wav", sound, 16_000, "FLOAT")
-    line = {"set": "a", "id": "x", "text": "Hi", "language": "en", "seconds": 3 / 16_000}
+    line = {
+        "set": "a",
+        "id": "x",
+        "text": "Hi",
+        "language": "en",
+        "seconds": 3 / 16_000,
+    }
     line |= {"kind": "read", "file": "x.wav", "licence": "CC0"}
     (tmp_path / "MANIFEST.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
     (found,) = read_speech(tmp_path)
@@ -89,7 +97,9 @@ def test_joined_clips_have_seeded_pauses(tmp_path: Path) -> None:
     clips = []
     for n in range(4):
         path = tmp_path / f"{n}.wav"
-        soundfile.write(path, np.full(16_000, 0.1 * (n + 1), np.float32), 16_000, "FLOAT")
+        soundfile.write(
+            path, np.full(16_000, 0.1 * (n + 1), np.float32), 16_000, "FLOAT"
+        )
         clips.append(SpeechRecording("a", str(n), f"t{n} ", "en", 1.0, "read", (path,)))
     joined = join_clips([*clips, recording("a/9", "de")], JoinPlan("a", "en", 4.9))
     order = list("0123")
@@ -105,7 +115,9 @@ def test_joined_clips_have_seeded_pauses(tmp_path: Path) -> None:
 
 def test_shares_of_joined_clips_are_disjoint() -> None:
     clips = [recording(f"a/{n}") for n in range(6)]
-    halves = [set(join_clips(clips, JoinPlan("a", "en", 99, n, 2)).paths) for n in (0, 1)]
+    halves = [
+        set(join_clips(clips, JoinPlan("a", "en", 99, n, 2)).paths) for n in (0, 1)
+    ]
     assert halves[0] | halves[1] == {Path(str(n)) for n in range(6)}
     assert not halves[0] & halves[1]
 

@@ -44,7 +44,9 @@ def test_archive_tables_name_an_engine_with_other_bytes() -> None:
 
 
 def read_fault_runs() -> list[dict[str, Any]]:
-    runs: list[dict[str, Any]] = json.loads(device_faults.RESULT.read_text(encoding="utf-8"))
+    runs: list[dict[str, Any]] = json.loads(
+        device_faults.RESULT.read_text(encoding="utf-8")
+    )
     return runs
 
 
@@ -82,7 +84,9 @@ def test_emulation_tables_follow_the_result(emulated: dict[str, Any]) -> None:
     changed["encoder"]["plans"][1]["snr_db"] += 1
     before = emulation.make_tables(emulated, "")
     after = emulation.make_tables(changed, "")
-    assert [name for name in before if before[name] != after[name]] == ["emulation-plans"]
+    assert [name for name in before if before[name] != after[name]] == [
+        "emulation-plans"
+    ]
 
 
 def test_kept_emulation_is_better_with_more_bits(emulated: dict[str, Any]) -> None:
@@ -92,16 +96,25 @@ def test_kept_emulation_is_better_with_more_bits(emulated: dict[str, Any]) -> No
         gain_db = rows["adds16"]["snr_db"] - rows["all8"]["snr_db"]
         assert gain_db > (0 if part == "encoder" else -0.5)
         kinds = emulated[part]["kinds"]
-        assert kinds["none"] > max(value for name, value in kinds.items() if name != "none")
+        assert kinds["none"] > max(
+            value for name, value in kinds.items() if name != "none"
+        )
         assert {row["words"] for row in rows.values()} == {rows["float32"]["words"]}
     adds = {row["plan"]: row.get("adds_snr_db") for row in emulated["encoder"]["plans"]}
-    assert all(wide > narrow for wide, narrow in zip(adds["adds16"], adds["all8"], strict=True))
+    assert all(
+        wide > narrow for wide, narrow in zip(adds["adds16"], adds["all8"], strict=True)
+    )
 
 
 def test_windows_table_is_sorted_by_length() -> None:
     def row(window: str, group: str, insertions: int, *, times: bool) -> dict[str, Any]:
         options = {"quantize": "none", "window": window, "timestamps": times}
-        counts = {"substitutions": 1, "deletions": 2, "insertions": insertions, "hits": 97}
+        counts = {
+            "substitutions": 1,
+            "deletions": 2,
+            "insertions": insertions,
+            "hits": 97,
+        }
         with_text = 3 if group == SILENT else 0
         row = {"model": "base", "options": options, "group": group}
         return row | counts | {"no_speech_with_text": with_text}

@@ -9,7 +9,9 @@ import pytest
 
 from whisper_hailo_lab.repository import ROOT
 
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+)
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
 NAMED = re.compile(r"(?<![\w/}])docs/[\w/-]+\.md\b")
 SOURCES = ("src", "tests", "scripts", "packaging", "lab", "tools")
@@ -17,25 +19,38 @@ SOURCES = ("src", "tests", "scripts", "packaging", "lab", "tools")
 
 def anchors(document: Path) -> set[str]:
     """Of the headings, as the usual viewers make them."""
-    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    headings = re.findall(
+        r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE
+    )
     plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
-    return {re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-") for text in plain}
+    return {
+        re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
+        for text in plain
+    }
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_links_of_a_document_lead_somewhere(document: Path) -> None:
     for target, anchor in LINK.findall(document.read_text(encoding="utf-8")):
         if "://" in target:
             continue
         path = document.parent / target if target else document
         assert path.exists(), target
-        assert not anchor or path.suffix != ".md" or anchor in anchors(path), f"{target}#{anchor}"
+        assert not anchor or path.suffix != ".md" or anchor in anchors(path), (
+            f"{target}#{anchor}"
+        )
 
 
 def test_index_lists_every_document() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     listed = {(ROOT / "docs" / target).resolve() for target, _ in LINK.findall(index)}
-    pages = {path for path in DOCUMENTS if path.parent not in (ROOT, ROOT / "docs" / "decisions")}
+    pages = {
+        path
+        for path in DOCUMENTS
+        if path.parent not in (ROOT, ROOT / "docs" / "decisions")
+    }
     assert pages - listed == {ROOT / "docs" / "index.md"}
 
 

@@ -22,10 +22,14 @@ def test_page_has_every_command_and_exit_code(page: str) -> None:
     named = re.findall(r"^\.SS (\S+)", page, re.MULTILINE)
     assert [name.replace("\\-", "-") for name in named] == list(COMMAND_GROUPS)
     codes = page.partition(".SH EXIT STATUS")[2]
-    assert [int(code) for code in re.findall(r"^\.B (\d+)$", codes, re.MULTILINE)] == [*ExitCode]
+    assert [int(code) for code in re.findall(r"^\.B (\d+)$", codes, re.MULTILINE)] == [
+        *ExitCode
+    ]
 
 
-def test_page_has_the_options_of_the_help(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_has_the_options_of_the_help(
+    page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["batch", "--help"]) == 0
     told = set(re.findall(r"--[a-z-]+", capsys.readouterr().out.replace("[no-]", "")))
     own = page.partition(".SS batch")[2].partition(".SS ")[0]
@@ -38,7 +42,9 @@ def test_page_escapes_requests_and_dashes(page: str) -> None:
     lines = page.splitlines()
     requests = {line.split()[0] for line in lines if line.startswith(".")}
     assert requests == {".TH", ".SH", ".SS", ".PP", ".TP", ".B"}
-    assert [line for line in lines if re.search(r"(?<!\\)-", line) and ".TH" not in line] == []
+    assert [
+        line for line in lines if re.search(r"(?<!\\)-", line) and ".TH" not in line
+    ] == []
 
 
 @pytest.mark.slow

@@ -21,7 +21,12 @@ from whisper_hailo_lab.documents import (
     speed,
     spoken_commands,
 )
-from whisper_hailo_lab.documents.pages import KEPT, TableMaker, fill_document, make_all_tables
+from whisper_hailo_lab.documents.pages import (
+    KEPT,
+    TableMaker,
+    fill_document,
+    make_all_tables,
+)
 from whisper_hailo_lab.runs.results import OTHER_WEIGHTS
 
 DOCUMENT = "Before.\n\n<!-- table: {} -->\nold\n<!-- end of table -->\n\nAfter.\n"
@@ -60,7 +65,8 @@ def test_check_refuses_a_place_whose_result_is_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     without_server = [
-        (tmp_path / "none.json" if path == server.RESULT else path, make) for path, make in KEPT
+        (tmp_path / "none.json" if path == server.RESULT else path, make)
+        for path, make in KEPT
     ]
     monkeypatch.setattr(pages, "KEPT", without_server)
     with pytest.raises(OptionError, match="server"):
@@ -71,7 +77,9 @@ def test_comparison_tables_have_their_origin() -> None:
     tables = speed.make_comparison_tables("another")
     assert {"cache", "mel"} <= tables.keys()
     assert OTHER_WEIGHTS in tables["cache"].splitlines()[0]
-    assert OTHER_WEIGHTS not in tables["mel"].splitlines()[0], "it compares without a model"
+    assert OTHER_WEIGHTS not in tables["mel"].splitlines()[0], (
+        "it compares without a model"
+    )
 
 
 ON_ANY_WEIGHTS = {
@@ -84,7 +92,9 @@ ON_ANY_WEIGHTS = {
     spoken_commands.RESULT,
 }
 OF_WEIGHTS = [
-    pytest.param(*item, id=item[0].stem) for item in KEPT if item[0] not in ON_ANY_WEIGHTS
+    pytest.param(*item, id=item[0].stem)
+    for item in KEPT
+    if item[0] not in ON_ANY_WEIGHTS
 ]
 
 
@@ -96,7 +106,10 @@ def _is_of_micro(part: Any) -> bool:
 def mark_parts(result: dict[str, Any], weights: str) -> dict[str, Any]:
     """Return a result that is, with each of its parts, of these weights."""
     mark = {"weights": weights}
-    parts = {name: part | mark if isinstance(part, dict) else part for name, part in result.items()}
+    parts = {
+        name: part | mark if isinstance(part, dict) else part
+        for name, part in result.items()
+    }
     return parts | mark
 
 
@@ -105,7 +118,9 @@ def unmark_parts(result: dict[str, Any]) -> dict[str, Any]:
     parts = {}
     for name, part in result.items():
         if isinstance(part, dict):
-            parts[name] = {key: value for key, value in part.items() if key != "weights"}
+            parts[name] = {
+                key: value for key, value in part.items() if key != "weights"
+            }
         elif name != "weights":
             parts[name] = part
     return parts
@@ -124,7 +139,9 @@ def test_table_of_other_weights_says_so(path: Path, make: TableMaker) -> None:
 
 
 def test_emulation_table_with_one_old_part_says_so() -> None:
-    result = mark_parts(json.loads(emulation.RESULT.read_text(encoding="utf-8")), "these")
+    result = mark_parts(
+        json.loads(emulation.RESULT.read_text(encoding="utf-8")), "these"
+    )
     result["decoder"]["weights"] = "those"
     for text in emulation.make_tables(result, "these").values():
         assert OTHER_WEIGHTS in text

@@ -78,7 +78,9 @@ PARTS = (
 RUN = RunRecords(
     HEADER,
     tuple(make_case(label) for label in WORK_MS),
-    tuple(record for label, ms in WORK_MS.items() for record in make_rounds(label, *ms)),
+    tuple(
+        record for label, ms in WORK_MS.items() for record in make_rounds(label, *ms)
+    ),
     PARTS,
 )
 SPEED = SpeedRun(RUN)
@@ -124,7 +126,8 @@ def test_other_tables_have_a_line_for_each_row() -> None:
     steps = table_text("steps")
     assert f"| {STEPPED_RIVAL} | 0.80 | 0.80 | - | - | - | - | - |" in steps
     assert (
-        "| ours, int4, in one process | 2.00 | 1.90 | 1.00 | 2.00 | 1.90 | 10.0 | 10.5 |" in steps
+        "| ours, int4, in one process | 2.00 | 1.90 | 1.00 | 2.00 | 1.90 | 10.0 | 10.5 |"
+        in steps
     )
     assert "| tiny | faster-whisper | 1400 | 1300 | 900 | 250 |" in table_text("start")
     batch = table_text("batch")
@@ -139,7 +142,9 @@ def test_case_table_has_the_reason_of_a_failure() -> None:
 
 
 def test_tables_of_other_weights_of_micro_say_so() -> None:
-    micro = replace(make_case(BASE), model="micro", model_sha256={"model.safetensors": "ef56"})
+    micro = replace(
+        make_case(BASE), model="micro", model_sha256={"model.safetensors": "ef56"}
+    )
     mixed = replace(RUN, cases=(*RUN.cases, micro))
     silent = replace(RUN, comparisons=())
     others: list[tuple[Any, str]] = [(RUN, "ef56"), (mixed, "cd34"), (silent, "cd34")]
@@ -148,7 +153,9 @@ def test_tables_of_other_weights_of_micro_say_so() -> None:
         for run, present in others:
             first, *_ = table_text(name, run, present).splitlines()
             assert first.endswith("; other weights than the present ones.")
-    assert "; other weights" not in table_text("steps", RUN, "ef56"), "its weights are random"
+    assert "; other weights" not in table_text("steps", RUN, "ef56"), (
+        "its weights are random"
+    )
 
 
 @pytest.mark.slow

@@ -40,7 +40,11 @@ def test_job_of_busy_workers_takes_the_ideal_time() -> None:
     [
         ("driver", replace(COSTS, dispatch_s=1.5, note_s=0.5), CLUSTER),
         ("readers", replace(COSTS, reading=150 / CLUSTER.n_readers), CLUSTER),
-        ("storage", COSTS, replace(CLUSTER, storage_bytes_s=8000 * 3600 * 2000 / 48_000)),
+        (
+            "storage",
+            COSTS,
+            replace(CLUSTER, storage_bytes_s=8000 * 3600 * 2000 / 48_000),
+        ),
     ],
 )
 def test_job_takes_as_long_as_its_narrowest_place(

@@ -16,7 +16,10 @@ from whisper_hailo_lab.experiments.server_load import measure_load, merge_rows
 
 @pytest.mark.slow
 def test_measure_load_counts_each_answer_once() -> None:
-    lock, turn = threading.Lock(), iter(["right", "other", RefusedError("503"), OSError("away")])
+    lock, turn = (
+        threading.Lock(),
+        iter(["right", "other", RefusedError("503"), OSError("away")]),
+    )
 
     def ask() -> str:
         with lock:
@@ -25,7 +28,9 @@ def test_measure_load_counts_each_answer_once() -> None:
             raise answer
         return answer
 
-    load = measure_load("openai", ask, 2, seconds=0.3, server=os.getpid(), expected="right")
+    load = measure_load(
+        "openai", ask, 2, seconds=0.3, server=os.getpid(), expected="right"
+    )
     assert (load.n_wrong, load.n_failed, load.refused) == (1, 1, {"503": 1})
     assert load.n_done >= load.n_in_time > 0
     assert load.peak_mib >= max(load.rss_mib) > 0
@@ -33,7 +38,14 @@ def test_measure_load_counts_each_answer_once() -> None:
 
 def test_thirds_of_the_time_tell_a_leak() -> None:
     watch = ProcessWatch(os.getpid())
-    watch.samples = [(100.0, 8), (102.0, 8), (150.0, 20), (160.0, 30), (113.0, 9), (111.0, 9)]
+    watch.samples = [
+        (100.0, 8),
+        (102.0, 8),
+        (150.0, 20),
+        (160.0, 30),
+        (113.0, 9),
+        (111.0, 9),
+    ]
     assert watch.thirds == ((101.0, 8), (112.0, 9))
     assert watch.peak_mib == 160.0
 

@@ -48,11 +48,17 @@ def test_count_wrong_words_allows_either_speaker_where_both_speak() -> None:
     reference = [Turn(0, 10, "anna"), Turn(9, 20, "ben")]
     hypothesis = [Turn(0, 10, "0"), Turn(10, 20, "1")]
     words = [[9.2, 9.8, "0"], [9.2, 9.8, "1"], [5, 6, "1"]]
-    assert count_wrong_words(reference, hypothesis, words) == {"n_words": 3, "n_wrong_words": 1}
+    assert count_wrong_words(reference, hypothesis, words) == {
+        "n_words": 3,
+        "n_wrong_words": 1,
+    }
 
 
 def test_make_tables_compares_what_all_programs_were_given(folder: Path) -> None:
-    right = [_answer(name, (0, 10, "0"), (10, 20, "1")) for name in ("test-2-0", "test-1-anna")]
+    right = [
+        _answer(name, (0, 10, "0"), (10, 20, "1"))
+        for name in ("test-2-0", "test-1-anna")
+    ]
     wrong = [_answer("test-2-0", (0, 20, "0"))]
     systems = {
         "whisper-hailo": score_answers(folder, right),
@@ -60,7 +66,9 @@ def test_make_tables_compares_what_all_programs_were_given(folder: Path) -> None
     }
     tables = make_tables({"machine": "a machine", "systems": systems}, "")
     lines = tables["speakers"].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[4:]]
+    cells = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in lines[4:]
+    ]
     assert [row[1:4] for row in cells] == [
         ["whisper-hailo", "1 of 1", "0.0 %"],
         ["other", "0 of 1", "50.0 %"],

@@ -84,7 +84,9 @@ def test_table_counts_commands_without_an_end_and_other_texts() -> None:
 
     early = [answer("a", 0.7, None), answer("b", 4.0, 0.1)]
     late = [answer("a", 0.9, None), answer("c", 4.2, 0.3)]
-    rows = command_table({CommandCase("base", "silence").name: {"early": early, "late": late}}).rows
+    rows = command_table(
+        {CommandCase("base", "silence").name: {"early": early, "late": late}}
+    ).rows
     assert [row[3:] for row in rows] == [
         ("0.70, 0.70", "-", "1 of 2", "100", "1 of 2"),
         ("0.90, 0.90", "-", "1 of 2", "100", "1 of 2"),

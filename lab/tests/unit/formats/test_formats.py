@@ -15,7 +15,12 @@ from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo_lab.formats import prepare
 from whisper_hailo_lab.formats.ctranslate2 import read_vocabulary
-from whisper_hailo_lab.formats.ggml import openai_name, pack_q8_0, read_ordinary_tokens, write_ggml
+from whisper_hailo_lab.formats.ggml import (
+    openai_name,
+    pack_q8_0,
+    read_ordinary_tokens,
+    write_ggml,
+)
 
 MICRO = ASSETS / "micro"
 
@@ -70,7 +75,9 @@ def test_a_ggml_file_holds_the_checkpoint(tmp_path: Path) -> None:
     stored = {name.removeprefix("model."): array for name, array in arrays.items()}
     for name in expected_shapes(TOY, TOY_FFN, TOY_FFN):
         got = found.pop(openai_name(name))
-        np.testing.assert_allclose(got.reshape(stored[name].shape), stored[name], atol=2e-3)
+        np.testing.assert_allclose(
+            got.reshape(stored[name].shape), stored[name], atol=2e-3
+        )
     assert found == {}
 
 
@@ -104,9 +111,13 @@ def test_blocks_of_eight_bits(tmp_path: Path) -> None:
         assert struct.unpack_from("<3i", data, at) == (n_dims, len(name), kind)
     matrix = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
     matrix[1, :32] = 0.0
-    blocks = np.frombuffer(pack_q8_0(matrix), [("scale", "<f2"), ("values", "i1", (32,))])
+    blocks = np.frombuffer(
+        pack_q8_0(matrix), [("scale", "<f2"), ("values", "i1", (32,))]
+    )
     assert blocks.size == 6
-    back = (blocks["scale"].astype(np.float32)[:, None] * blocks["values"]).reshape(3, 64)
+    back = (blocks["scale"].astype(np.float32)[:, None] * blocks["values"]).reshape(
+        3, 64
+    )
     largest = np.abs(matrix.reshape(-1, 32)).max(axis=1).repeat(32).reshape(3, 64)
     assert np.all(np.abs(back - matrix) <= largest / 127 * 0.6)
     assert not back[1, :32].any()
@@ -121,8 +132,14 @@ def test_blocks_of_eight_bits(tmp_path: Path) -> None:
     [
         ("encoder.conv1.weight", "encoder.conv1.weight"),
         ("decoder.embed_tokens.weight", "decoder.token_embedding.weight"),
-        ("encoder.layers.3.self_attn.k_proj.weight", "encoder.blocks.3.attn.key.weight"),
-        ("decoder.layers.0.encoder_attn_layer_norm.bias", "decoder.blocks.0.cross_attn_ln.bias"),
+        (
+            "encoder.layers.3.self_attn.k_proj.weight",
+            "encoder.blocks.3.attn.key.weight",
+        ),
+        (
+            "decoder.layers.0.encoder_attn_layer_norm.bias",
+            "decoder.blocks.0.cross_attn_ln.bias",
+        ),
         ("decoder.layers.11.fc2.bias", "decoder.blocks.11.mlp.2.bias"),
         ("decoder.layer_norm.weight", "decoder.ln.weight"),
     ],
@@ -146,7 +163,15 @@ def test_vocabulary_has_real_names_and_all_ids() -> None:
 def test_timestamps_that_the_tokenizer_leaves_out(tmp_path: Path) -> None:
     tokenizer(tmp_path)
     words = read_vocabulary(tmp_path / "tokenizer.json", 7)
-    assert words == ["a", "Ġb", "Ã¼", "<|endoftext|>", "<|sot|>", "<|0.00|>", "<|0.02|>"]
+    assert words == [
+        "a",
+        "Ġb",
+        "Ã¼",
+        "<|endoftext|>",
+        "<|sot|>",
+        "<|0.00|>",
+        "<|0.02|>",
+    ]
 
 
 def test_a_checkpoint_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
@@ -168,7 +193,9 @@ def test_conversions_are_made_once_and_kept(
     again = prepare.prepare_artefact("whisper-cpp", str(checkpoint))
     assert (again, Path(again.path).stat().st_mtime_ns) == (first, written)
     assert list(first.sha256) == [Path(first.path).name]
-    assert [p.name for p in Path(first.path).parent.iterdir() if p.name.startswith(".")] == []
+    assert [
+        p.name for p in Path(first.path).parent.iterdir() if p.name.startswith(".")
+    ] == []
     write_checkpoint(checkpoint, random_arrays(seed=1))
     assert prepare.prepare_artefact("whisper-cpp", str(checkpoint)).path != first.path
 
@@ -178,11 +205,15 @@ def test_a_rivals_own_format_is_taken_as_it_is(tmp_path: Path) -> None:
     path = str(tmp_path / "ggml-tiny.bin")
     assert prepare.prepare_artefact("whisper-cpp", path).path == path
     (tmp_path / "model.bin").write_bytes(b"ct2")
-    assert prepare.prepare_artefact("faster-whisper", str(tmp_path)).path == str(tmp_path)
+    assert prepare.prepare_artefact("faster-whisper", str(tmp_path)).path == str(
+        tmp_path
+    )
     assert prepare.prepare_artefact("moonshine", "tiny").path == "tiny"
 
 
 def test_ours_keeps_the_name_and_scripts_get_the_directory() -> None:
     assert prepare.prepare_artefact("ours", "micro").path == "micro"
     assert prepare.prepare_artefact("transformers", "micro").path == str(MICRO)
-    assert list(prepare.prepare_artefact("ours", "micro").sha256) == ["model.safetensors"]
+    assert list(prepare.prepare_artefact("ours", "micro").sha256) == [
+        "model.safetensors"
+    ]

@@ -12,7 +12,10 @@ from tests.checkpoints import TOY, TOY_FFN
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.formats import random_weights
-from whisper_hailo_lab.formats.random_weights import make_arrays, write_random_checkpoint
+from whisper_hailo_lab.formats.random_weights import (
+    make_arrays,
+    write_random_checkpoint,
+)
 
 
 def test_random_arrays_have_no_control_tokens() -> None:
@@ -35,8 +38,13 @@ def test_random_checkpoint_is_read_like_any_other(
     monkeypatch.setattr(random_weights, "SIZES", {"toy": (64, 1, 1)})
     directory = write_random_checkpoint("toy", tmp_path / "toy")
     checkpoint = Checkpoint(directory)
-    assert (checkpoint.config.dims.d_model, checkpoint.config.dims.n_vocab) == (64, 51865)
-    assert "alignment_heads" not in json.loads((directory / "generation_config.json").read_text())
+    assert (checkpoint.config.dims.d_model, checkpoint.config.dims.n_vocab) == (
+        64,
+        51865,
+    )
+    assert "alignment_heads" not in json.loads(
+        (directory / "generation_config.json").read_text()
+    )
     before = (directory / "model.safetensors").stat().st_mtime_ns
     assert write_random_checkpoint("toy", directory) == directory
     assert (directory / "model.safetensors").stat().st_mtime_ns == before

@@ -39,7 +39,9 @@ class StandIn:
             os._exit(9)
         if self.settings.get("fails"):
             raise ZeroDivisionError("by zero")
-        return SystemResult(f"{language} {audio.size} samples", {"encode": 1.0}, 3, runaway=False)
+        return SystemResult(
+            f"{language} {audio.size} samples", {"encode": 1.0}, 3, runaway=False
+        )
 
     def close(self) -> None:
         self.held.clear()

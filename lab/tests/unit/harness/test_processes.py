@@ -67,11 +67,17 @@ def test_every_case_hears_every_file(dataset: Dataset, tmp_path: Path) -> None:
     assert [f.hypothesis for f in saved.files] == [f.hypothesis for f in result.files]
 
 
-def test_nobody_always_comes_behind_the_same_case(dataset: Dataset, tmp_path: Path) -> None:
+def test_nobody_always_comes_behind_the_same_case(
+    dataset: Dataset, tmp_path: Path
+) -> None:
     """What a large model leaves in the processor's caches would fall on the one behind it."""
     sound = dataset.samples[1].audio
-    rounds = Dataset("rounds", tmp_path, tuple(Sample(str(n), sound, "") for n in range(12)))
-    cases = [Case(name, "ours", "matched", language="de") for name in ("one", "two", "three")]
+    rounds = Dataset(
+        "rounds", tmp_path, tuple(Sample(str(n), sound, "") for n in range(12))
+    )
+    cases = [
+        Case(name, "ours", "matched", language="de") for name in ("one", "two", "three")
+    ]
     turns, again = ([f.case for f in run(rounds, *cases).files] for _ in range(2))
     assert turns == again
     orders = {tuple(turns[at : at + 3]) for at in range(0, len(turns), 3)}
@@ -118,7 +124,9 @@ def test_a_case_that_fails_leaves_the_others_alone(
 def test_an_engine_that_raises_loses_one_file_only(dataset: Dataset) -> None:
     result = run(dataset, Case("bad", "ours", settings={"fails": True}))
     assert result.cases[0].error == ""
-    assert {f.error for f in result.files if f.id in "ac"} == {"ZeroDivisionError: by zero"}
+    assert {f.error for f in result.files if f.id in "ac"} == {
+        "ZeroDivisionError: by zero"
+    }
 
 
 def test_a_batch_of_cases_at_a_time(dataset: Dataset) -> None:
@@ -150,7 +158,9 @@ def test_cases_of_systems_and_rows() -> None:
 
 
 def test_rows() -> None:
-    default, matched, study = (Case("x", "ours", row) for row in ("default", "matched", "study"))  # type: ignore[arg-type]
+    default, matched, study = (
+        Case("x", "ours", row) for row in ("default", "matched", "study")
+    )  # type: ignore[arg-type]
     assert (default.greedy, matched.greedy, study.greedy) == (False, True, True)
     assert (matched.crop_s, matched.budget) == (None, None)
     assert (study.crop_s, study.budget) == (9.0, 28)

@@ -28,10 +28,16 @@ def test_compare_logits_within_the_bound_is_good() -> None:
     found = compare_logits("micro-int8", logits(5.0, 1.0), logits(5.1, 1.0), exact)
     assert found["good"]
     assert (found["same_token"], found["steps"]) == (1, 1)
-    assert found["rms_bound"] == pytest.approx(0.4 / 2**0.5)  # twice what the quantisation costs
+    assert found["rms_bound"] == pytest.approx(
+        0.4 / 2**0.5
+    )  # twice what the quantisation costs
     assert found["bound"] == pytest.approx(0.4)
-    assert not compare_logits("micro-int8", logits(5.0, 1.0), logits(5.5, 1.0), exact)["good"]
-    assert not compare_logits("micro-none", logits(5.0, 1.0), logits(5.1, 1.0), exact)["good"]
+    assert not compare_logits("micro-int8", logits(5.0, 1.0), logits(5.5, 1.0), exact)[
+        "good"
+    ]
+    assert not compare_logits("micro-none", logits(5.0, 1.0), logits(5.1, 1.0), exact)[
+        "good"
+    ]
 
 
 def test_compare_logits_judges_many_differences() -> None:
@@ -45,9 +51,9 @@ def test_compare_logits_judges_many_differences() -> None:
 
 
 def test_compare_logits_allows_near_ties_only() -> None:
-    assert compare_logits("micro-int4", logits(1.0, 0.95), logits(1.0, 1.04), logits(1.1, 0.95))[
-        "good"
-    ]
+    assert compare_logits(
+        "micro-int4", logits(1.0, 0.95), logits(1.0, 1.04), logits(1.1, 0.95)
+    )["good"]
     flipped = compare_logits(
         "micro-int4-float-kernel", logits(5.0, 1.0), logits(1.0, 5.0), logits(5.1, 1.0)
     )
@@ -84,11 +90,15 @@ def test_open_counter_reads_the_shared_file(tmp_path: Path) -> None:
 
 
 def test_step_table_has_dashes_for_unknown_figures() -> None:
-    known = compare_logits("tiny-int8", logits(5.0, 1.0), logits(5.0, 1.0), logits(5.5, 1.0)) | {
-        "instructions": 10_428_320
-    }
-    text = step_table([known, {"model": "ctranslate2-int8", "instructions": 2_000_000}]).markdown()
-    assert "| tiny-int8 | 10.43 | 0.0e+00 | 7.1e-01 | 0.0e+00 | 1.0e+00 | 1 of 1 |" in text
+    known = compare_logits(
+        "tiny-int8", logits(5.0, 1.0), logits(5.0, 1.0), logits(5.5, 1.0)
+    ) | {"instructions": 10_428_320}
+    text = step_table(
+        [known, {"model": "ctranslate2-int8", "instructions": 2_000_000}]
+    ).markdown()
+    assert (
+        "| tiny-int8 | 10.43 | 0.0e+00 | 7.1e-01 | 0.0e+00 | 1.0e+00 | 1 of 1 |" in text
+    )
     assert "| ctranslate2-int8 | 2.00 | - | - | - | - | - |" in text
 
 
@@ -97,7 +107,9 @@ def _library(code: bytes, at: int, address: int) -> bytes:
     header = bytearray(64)
     struct.pack_into("<Q", header, 32, 64)  # where the table of segments begins
     struct.pack_into("<HH", header, 54, 56, 2)
-    loaded = struct.pack("<IIQQQQQQ", 1, 5, at, address, address, len(code), len(code), 16)
+    loaded = struct.pack(
+        "<IIQQQQQQ", 1, 5, at, address, address, len(code), len(code), 16
+    )
     note = struct.pack("<IIQQQQQQ", 4, 4, at, address, address, len(code), len(code), 4)
     return (bytes(header) + loaded + note).ljust(at, b"\0") + code
 
@@ -115,7 +127,9 @@ ROOT = Path(__file__).parents[4]
 
 
 def test_lanes_name_files_that_exist() -> None:
-    text = (ROOT / "lab" / "benchmarks" / "processors" / "tests.txt").read_text(encoding="utf-8")
+    text = (ROOT / "lab" / "benchmarks" / "processors" / "tests.txt").read_text(
+        encoding="utf-8"
+    )
     paths = [line for line in text.splitlines() if not line.startswith("#")]
     assert len(paths) > 3
     assert [path for path in paths if not (ROOT / path).exists()] == []
@@ -124,10 +138,14 @@ def test_lanes_name_files_that_exist() -> None:
         text = (ROOT / "lab" / "scripts" / script).read_text(encoding="utf-8")
         named |= set(re.findall(r"lab/benchmarks/processors/([\w.-]+)", text))
         named |= {
-            f"{name}.py" for name in re.findall(r"whisper_hailo_lab\.processors\.(\w+)", text)
+            f"{name}.py"
+            for name in re.findall(r"whisper_hailo_lab\.processors\.(\w+)", text)
         }
     assert len(named) > 8
-    folders = (ROOT / "lab" / "benchmarks" / "processors", LAB / "src/whisper_hailo_lab/processors")
+    folders = (
+        ROOT / "lab" / "benchmarks" / "processors",
+        LAB / "src/whisper_hailo_lab/processors",
+    )
     assert named <= {path.name for folder in folders for path in folder.iterdir()}
 
 
@@ -148,7 +166,12 @@ class Scripts:
             shutil.copy(ROOT / "lab" / "scripts" / script, root / "lab" / "scripts")
         (root / "requirements").mkdir()
         (root / "requirements" / "dev.txt").touch()
-        for folder in ("aarch64/sysroot", "aarch64/sysroot-cortex-a72", "aarch64/site", "emulator"):
+        for folder in (
+            "aarch64/sysroot",
+            "aarch64/sysroot-cortex-a72",
+            "aarch64/site",
+            "emulator",
+        ):
             self.put(f"build/{folder}/done", "")
         (root / "build/aarch64/sysroot/usr/bin").mkdir(parents=True)
         for machine in ("aarch64", "x86_64"):
@@ -189,7 +212,10 @@ def scripts(tmp_path: Path) -> Scripts:
 def test_lane_on_an_unfit_machine_has_its_own_code(scripts: Scripts) -> None:
     assert scripts.run("nonsense").returncode == 2
     broken = scripts.run("demo", broken="whisper_hailo_lab.processors.prepare")
-    assert (broken.returncode, scripts.log.read_text(encoding="utf-8").count("\n")) == (2, 1)
+    assert (broken.returncode, scripts.log.read_text(encoding="utf-8").count("\n")) == (
+        2,
+        1,
+    )
     scripts.machine("armv7l")
     cannot = scripts.run("short")
     assert "this machine is armv7l" in cannot.stderr
@@ -203,7 +229,9 @@ def test_demo_lane_transcribes_on_both_machines(
     assert (done.returncode, done.stdout) == (0, "what was said\n")
     made, there, here = scripts.log.read_text(encoding="utf-8").splitlines()
     models = scripts.root / "build" / "aarch64" / "models"
-    assert made == f"python -m whisper_hailo_lab.processors.prepare {models} --sizes micro"
+    assert (
+        made == f"python -m whisper_hailo_lab.processors.prepare {models} --sizes micro"
+    )
     words = f"transcribe --model {models}/micro-none --threads 1 src/whisper_hailo/assets/demo.flac"
     assert there.startswith("qemu-aarch64 ")
     assert there.endswith(f" -m whisper_hailo {words}")
@@ -221,6 +249,8 @@ def test_lane_with_another_text_fails(scripts: Scripts) -> None:
     assert (wrong.returncode, "something else" in wrong.stderr) == (1, True)
     assert scripts.run("nonsense", script="test-processors").returncode == 2
     assert (
-        scripts.run("short", "whisper_hailo_lab.processors.compare", "test-processors").returncode
+        scripts.run(
+            "short", "whisper_hailo_lab.processors.compare", "test-processors"
+        ).returncode
         != 0
     )

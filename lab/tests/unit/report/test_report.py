@@ -9,7 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lab.tests.unit.small_run import CACHE, HEADER, MACHINE, OURS, OURS_FILES, RIVAL, RUN
+from lab.tests.unit.small_run import (
+    CACHE,
+    HEADER,
+    MACHINE,
+    OURS,
+    OURS_FILES,
+    RIVAL,
+    RUN,
+)
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo_lab.report import charts, study
 from whisper_hailo_lab.report.build import build_page, write_report
@@ -44,7 +52,9 @@ VALUES = {
 OTHERS = (
     MEL,
     *(
-        ComparisonRecord(name, {"model": "micro"}, tuple({"value": v} | VALUE_ROW for v in values))
+        ComparisonRecord(
+            name, {"model": "micro"}, tuple({"value": v} | VALUE_ROW for v in values)
+        )
         for name, values in VALUES.items()
     ),
 )
@@ -62,7 +72,9 @@ def drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def page(*runs: RunRecords) -> Page:
-    return build_page(group_by_machine([(f"run-{i}.jsonl", run) for i, run in enumerate(runs)]))
+    return build_page(
+        group_by_machine([(f"run-{i}.jsonl", run) for i, run in enumerate(runs)])
+    )
 
 
 def test_page_of_a_small_run_is_the_golden() -> None:
@@ -101,7 +113,9 @@ def test_write_report_writes_all_that_it_links(tmp_path: Path) -> None:
     written = {path.name for path in (tmp_path / "out" / "charts").iterdir()}
     names = {"latency", "tail", "memory", "accuracy", "scatter", "cache", "window", "precision",
              "padding"}  # fmt: skip
-    assert written == {f"{n}.{kind}" for n in names for kind in ("svg", "png")} | {"data-path.svg"}
+    assert written == {f"{n}.{kind}" for n in names for kind in ("svg", "png")} | {
+        "data-path.svg"
+    }
     for path in (tmp_path / "out" / "charts").glob("*.svg"):
         ElementTree.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 - ours
     for path in (tmp_path / "out" / "charts").glob("*.png"):
@@ -123,10 +137,13 @@ def test_html_page_refers_to_nothing_else() -> None:
 
 def test_page_of_a_failed_case_has_dashes() -> None:
     lost = tuple(
-        FileResult(RIVAL.name, r.id, reference=r.reference, error="no weights") for r in OURS_FILES
+        FileResult(RIVAL.name, r.id, reference=r.reference, error="no weights")
+        for r in OURS_FILES
     )
     failed = replace(RIVAL, error="no weights")
-    markdown = page(replace(RUN, cases=(OURS, failed), files=OURS_FILES + lost)).markdown()
+    markdown = page(
+        replace(RUN, cases=(OURS, failed), files=OURS_FILES + lost)
+    ).markdown()
     dashes = " | ".join("-" * 6)
     assert f"| {RIVAL.name} | {dashes} | 3 of 3 |" in markdown
     assert "no weights" in markdown
@@ -147,7 +164,9 @@ def test_published_totals_are_sums_of_their_parts() -> None:
     timings = (*study.HELLO_WORLD, *study.ASK_NOT)
     for row in (*study.LIBRISPEECH, *study.ACCENTED, *timings):
         if row.encoder_ms is not None and row.decoder_ms is not None:
-            assert row.encoder_ms + row.decoder_ms == pytest.approx(row.total_ms, abs=0.15)
+            assert row.encoder_ms + row.decoder_ms == pytest.approx(
+                row.total_ms, abs=0.15
+            )
     assert [warm >= load for load, warm in study.MEMORY_MB.values()] == [True] * 7
 
 
@@ -158,7 +177,9 @@ def test_published_ratios_follow_from_their_rows() -> None:
     over = {
         "hybrid over FasterWhisper": ms["FasterWhisper INT8"],
         "hybrid over HEF encoder + HEF decoder": ms["HEF encoder + HEF decoder"],
-        "hybrid over 30 s FP32 encoder + cached INT8": ms["30 s FP32 encoder + cached INT8"],
+        "hybrid over 30 s FP32 encoder + cached INT8": ms[
+            "30 s FP32 encoder + cached INT8"
+        ],
         "hybrid over 10 s encoder + cached INT8": ms["10 s encoder + cached INT8"],
     }
     for claim, total_ms in over.items():
@@ -170,10 +191,16 @@ def test_published_ratios_follow_from_their_rows() -> None:
 def test_page_of_two_machines_keeps_them_apart() -> None:
     other = replace(HEADER, machine=replace(MACHINE, board="Raspberry Pi 5"))
     both = page(RUN, RunRecords(other, (OURS,), OURS_FILES))
-    titles = [section.title for section in both.sections if section.title.startswith("Latency")]
+    titles = [
+        section.title
+        for section in both.sections
+        if section.title.startswith("Latency")
+    ]
     assert len(titles) == 2
     assert "(Raspberry Pi 5, Test CPU, 2 CPUs, 8 GiB, x86_64)" in titles[1]
-    latency = [section for section in both.sections if section.anchor.endswith("latency")]
+    latency = [
+        section for section in both.sections if section.anchor.endswith("latency")
+    ]
     assert [len(section.tables[0][1].rows) for section in latency] == [2, 1]
     names = [chart.name for chart in both.charts]
     assert len(names) == len(set(names))
@@ -183,12 +210,18 @@ def test_page_of_two_runs_has_tables_for_each() -> None:
     second = replace(RUN, comparisons=())
     anchors = [section.anchor for section in page(RUN, second).sections]
     assert len(anchors) == len(set(anchors))
-    assert {"latency", "1-latency", "run-run-0-jsonl", "run-run-1-jsonl"} <= set(anchors)
+    assert {"latency", "1-latency", "run-run-0-jsonl", "run-run-1-jsonl"} <= set(
+        anchors
+    )
 
 
 def test_page_without_cases_has_comparisons() -> None:
     alone = page(RunRecords(HEADER, comparisons=(CACHE,)))
-    assert [section.anchor for section in alone.sections] == ["cache", "run-run-0-jsonl", "study"]
+    assert [section.anchor for section in alone.sections] == [
+        "cache",
+        "run-run-0-jsonl",
+        "study",
+    ]
     assert alone.headline == "0 cases measured on 1 machine."
     assert "1,024 rows of attention" in alone.findings[0].text
 

@@ -66,14 +66,19 @@ def test_count_repetitions_counts_phrases_in_a_row(text: str, times: int) -> Non
         ("", "a b a b a b a", False),
     ],
 )
-def test_is_loop_needs_more_than_the_reference(expected: str, found: str, loop: bool) -> None:
+def test_is_loop_needs_more_than_the_reference(
+    expected: str, found: str, loop: bool
+) -> None:
     assert is_loop(expected.split(), found.split()) is loop
 
 
 def test_compressible_text_is_loop_unless_reference_is() -> None:
     phrases = " ".join(f"one thing after another {n} and" for n in range(3))
     assert not score_transcript(line_of("x", phrases)).is_loop
-    long = "this is a very long phrase of many different words which then starts again, " * 6
+    long = (
+        "this is a very long phrase of many different words which then starts again, "
+        * 6
+    )
     assert score_transcript(line_of("x", long)).is_loop
     assert not score_transcript(line_of(long, long)).is_loop
 

@@ -37,7 +37,9 @@ def test_mark_of_one_file_is_the_start_of_its_hash(tmp_path: Path) -> None:
     assert remark_weights([whole], mark_weights(tmp_path)) == OTHER_WEIGHTS
 
 
-@pytest.mark.parametrize("measured", [[], [""], ["b" * 64], ["a" * 64, "b" * 64], ["a" * 64, ""]])
+@pytest.mark.parametrize(
+    "measured", [[], [""], ["b" * 64], ["a" * 64, "b" * 64], ["a" * 64, ""]]
+)
 def test_remark_without_present_weights_names_others(measured: list[str]) -> None:
     assert remark_weights(measured, "a" * 12) == OTHER_WEIGHTS
 

@@ -28,8 +28,12 @@ def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_any_letter_comes_back(tmp_path: Path) -> None:
     """Also those at which Python would part lines."""
-    odd = FileResult("a", "x", reference="one\u2028two", hypothesis="one\x85two\x0b\r\n")
-    assert read_run(write(tmp_path / "run.jsonl", replace(RUN, files=(odd,)))).files == (odd,)
+    odd = FileResult(
+        "a", "x", reference="one\u2028two", hypothesis="one\x85two\x0b\r\n"
+    )
+    assert read_run(
+        write(tmp_path / "run.jsonl", replace(RUN, files=(odd,)))
+    ).files == (odd,)
 
 
 def test_every_line_is_json_and_the_first_names_the_version(tmp_path: Path) -> None:
@@ -51,7 +55,10 @@ def test_appending_to_a_run_of_the_same_machine(tmp_path: Path) -> None:
 def test_what_was_measured_again_counts_once_and_as_it_was_last(tmp_path: Path) -> None:
     """A run that was killed behind its second file, and the same command once more."""
     path = tmp_path / "run.jsonl"
-    begun = [FileResult("a", "one", hypothesis="cut"), FileResult("a", "two", hypothesis="off")]
+    begun = [
+        FileResult("a", "one", hypothesis="cut"),
+        FileResult("a", "two", hypothesis="off"),
+    ]
     whole = [FileResult("a", name, hypothesis=name) for name in ("one", "two", "three")]
     cases = [replace(RUN.cases[0], name="a", load_ms=ms) for ms in (1.0, 2.0)]
     with RunWriter(path, HEADER) as writer:
@@ -77,7 +84,9 @@ def test_what_was_measured_is_on_the_disk_at_once(tmp_path: Path) -> None:
     with RunWriter(path, HEADER) as writer:
         for n_written in range(1, 4):
             writer.write(FileResult("a", str(n_written)))
-            assert [one.id for one in read_run(path).files] == ["1", "2", "3"][:n_written]
+            assert [one.id for one in read_run(path).files] == ["1", "2", "3"][
+                :n_written
+            ]
 
 
 def test_a_run_that_was_killed_keeps_its_whole_lines(tmp_path: Path) -> None:
@@ -96,8 +105,14 @@ def test_a_run_that_was_killed_keeps_its_whole_lines(tmp_path: Path) -> None:
         ("", "does not begin with a run line"),
         ("hello\nworld\n", "is no line of a run file"),
         (to_line(RUN.files[0]) + "\n", "does not begin with a run line"),
-        (to_line(HEADER).replace('"version": 1', '"version": 99') + "\n", "format version 99"),
-        (to_line(HEADER) + '\n{"kind": "file"}\n' + to_line(RUN.files[0]), ":2 is no line"),
+        (
+            to_line(HEADER).replace('"version": 1', '"version": 99') + "\n",
+            "format version 99",
+        ),
+        (
+            to_line(HEADER) + '\n{"kind": "file"}\n' + to_line(RUN.files[0]),
+            ":2 is no line",
+        ),
     ],
 )
 def test_what_is_no_run_file(tmp_path: Path, content: str, message: str) -> None:
@@ -107,7 +122,9 @@ def test_what_is_no_run_file(tmp_path: Path, content: str, message: str) -> None
         read_run(path)
 
 
-def test_what_nobody_may_ever_write_to_or_has_no_end_is_not_read(tmp_path: Path) -> None:
+def test_what_nobody_may_ever_write_to_or_has_no_end_is_not_read(
+    tmp_path: Path,
+) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/full")):
         with pytest.raises(OptionError, match="plain file"):
@@ -131,12 +148,18 @@ def test_a_case_names_files_without_the_folders_of_its_machine() -> None:
     case = replace(
         RUN.cases[0],
         model="/data/models/tiny",
-        heard_as={"reasons": ["encoder: /var/cache/tiny/encoder.onnx is given"], "window_s": 10.0},
+        heard_as={
+            "reasons": ["encoder: /var/cache/tiny/encoder.onnx is given"],
+            "window_s": 10.0,
+        },
         error="see https://example.org/docs/run.html and ./build/run.jsonl",
     )
     line = json.loads(to_line(case))
     assert line["model"] == "tiny"
-    assert line["heard_as"] == {"reasons": ["encoder: encoder.onnx is given"], "window_s": 10.0}
+    assert line["heard_as"] == {
+        "reasons": ["encoder: encoder.onnx is given"],
+        "window_s": 10.0,
+    }
     assert line["error"] == case.error
 
 
@@ -149,4 +172,7 @@ def test_times_are_kept_to_the_nanosecond() -> None:
 
 def test_what_was_said_is_left_as_it_is() -> None:
     said = "It lies in /usr/share/words."
-    assert json.loads(to_line(FileResult("ours", "x", reference=said)))["reference"] == said
+    assert (
+        json.loads(to_line(FileResult("ours", "x", reference=said)))["reference"]
+        == said
+    )

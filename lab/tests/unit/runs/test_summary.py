@@ -60,18 +60,26 @@ def test_times_are_means_medians_and_tails() -> None:
 
 def test_the_median_of_two_or_four_lies_between_the_middle_ones() -> None:
     """100, 200, 400 and 1,000 ms; nearly all of them take less than 1,000 - 0.15 times 600."""
-    files = [replace(RIVAL_FILES[0], total_ms=ms) for ms in (400.0, 100.0, 1000.0, 200.0)]
+    files = [
+        replace(RIVAL_FILES[0], total_ms=ms) for ms in (400.0, 100.0, 1000.0, 200.0)
+    ]
     times = summarise_case(RIVAL, files).times
     assert times is not None
     assert (times.median_ms, times.total_ms) == (300.0, 425.0)
     assert times.p95_ms == pytest.approx(910.0)
-    two = [replace(one, cpu_s=cpu_s) for one, cpu_s in zip(files, (0.01, 0.03), strict=False)]
+    two = [
+        replace(one, cpu_s=cpu_s)
+        for one, cpu_s in zip(files, (0.01, 0.03), strict=False)
+    ]
     assert median_cpu_ms(two) == pytest.approx(20.0)
 
 
 def test_stages_that_a_system_does_not_tell_are_not_zero() -> None:
     files = [replace(record, stages_ms={}) for record in RIVAL_FILES]
-    for some in (files, [*files[:1], *RIVAL_FILES[1:]]):  # a mean of some is none of all
+    for some in (
+        files,
+        [*files[:1], *RIVAL_FILES[1:]],
+    ):  # a mean of some is none of all
         times = summarise_case(RIVAL, some).times
         assert times is not None
         assert (times.encoder_ms, times.decoder_ms, times.mel_ms) == (None, None, None)
@@ -90,7 +98,9 @@ def test_processor_time_of_a_recording_is_in_milliseconds() -> None:
 
 
 def test_work_begins_behind_the_log_mel_where_that_is_told() -> None:
-    record = replace(OURS_FILES[0], total_ms=200.0, stages_ms={"mel": 30.0, "encode": 80.0})
+    record = replace(
+        OURS_FILES[0], total_ms=200.0, stages_ms={"mel": 30.0, "encode": 80.0}
+    )
     assert stage_ms(record, "work") == pytest.approx(170)
     assert stage_ms(replace(record, stages_ms={}), "work") == pytest.approx(200)
 
@@ -100,7 +110,10 @@ def test_hallucination_on_silence_runaways_and_repetition() -> None:
     assert (rival().n_silent, rival().n_hallucinated) == (1, 1)
     assert (ours().n_runaway, rival().n_runaway) == (0, 1)
     assert (ours().n_repetitive, rival().n_repetitive) == (0, 1)
-    marks = [replace(RIVAL_FILES[2], reference=text, hypothesis="[Music]") for text in ("", "!")]
+    marks = [
+        replace(RIVAL_FILES[2], reference=text, hypothesis="[Music]")
+        for text in ("", "!")
+    ]
     assert summarise_case(RIVAL, marks).n_silent == 2, (
         "marks are no words, nor what stands in brackets"
     )
@@ -127,7 +140,10 @@ def test_a_failed_file_is_counted_and_gains_nothing() -> None:
 
 
 def test_a_case_that_failed_altogether() -> None:
-    lost = [FileResult(OURS.name, r.id, reference=r.reference, error="no") for r in OURS_FILES]
+    lost = [
+        FileResult(OURS.name, r.id, reference=r.reference, error="no")
+        for r in OURS_FILES
+    ]
     summary = summarise_case(replace(OURS, error="no"), lost)
     assert (summary.n_failed, summary.times, summary.rtfx) == (3, None, 0.0)
     assert summary.cpu_per_audio_s == 0.0
@@ -136,13 +152,24 @@ def test_a_case_that_failed_altogether() -> None:
 
 def test_where_nothing_was_heard_there_is_no_rate() -> None:
     """Three files that cannot be read are no WER of 0."""
-    lost = [FileResult(OURS.name, r.id, reference=r.reference, error="no") for r in OURS_FILES]
+    lost = [
+        FileResult(OURS.name, r.id, reference=r.reference, error="no")
+        for r in OURS_FILES
+    ]
     summary = summarise_case(OURS, lost)
     figures = case_figures(summary)
     assert figures["normalised"] is figures["simple"] is None
     assert figures["words_with_failed"]["rate"] == 1.0
-    row = dict(zip(case_table([summary]).columns, case_table([summary]).rows[0], strict=True))
-    for column in ("WER (corpus)", "WER (mean)", "CER", "simple WER / CER (mean)", "rtfx"):
+    row = dict(
+        zip(case_table([summary]).columns, case_table([summary]).rows[0], strict=True)
+    )
+    for column in (
+        "WER (corpus)",
+        "WER (mean)",
+        "CER",
+        "simple WER / CER (mean)",
+        "rtfx",
+    ):
         assert row[column] == "-"
     assert row["files"] == "0/3"
 
@@ -156,11 +183,15 @@ def test_memory_is_the_growth_by_load_and_warm_up() -> None:
 
 
 def test_every_language_has_its_normaliser() -> None:
-    german = replace(OURS_FILES[0], language="de", reference="Grüße!", hypothesis="grüße")
+    german = replace(
+        OURS_FILES[0], language="de", reference="Grüße!", hypothesis="grüße"
+    )
     heard = summarise_case(OURS, [german])
     assert heard.normalised.words.errors == 0
     assert (heard.normalised.language, heard.simple.language) == ("de", "de")
-    assert summarise_case(OURS, []).normalised.language == "en", "where nothing was heard"
+    assert summarise_case(OURS, []).normalised.language == "en", (
+        "where nothing was heard"
+    )
 
 
 def test_all_cases_of_a_run_in_order() -> None:
@@ -215,7 +246,9 @@ def test_a_case_s_rates_are_those_of_its_form_and_unit() -> None:
         "substitutions": 2, "deletions": 1, "insertions": 0, "hits": 3, "errors": 3, "rate": 0.5,
     }  # fmt: skip
     assert rates["characters"]["rate"] == pytest.approx(10 / 24)
-    assert (rates["mean_wer"], rates["mean_cer"]) == pytest.approx((0.7, (7 / 22 + 1.5) / 2))
+    assert (rates["mean_wer"], rates["mean_cer"]) == pytest.approx(
+        (0.7, (7 / 22 + 1.5) / 2)
+    )
     assert rates["wer_interval"] == [0.4, 1.0]
     assert simple["words"]["rate"] == pytest.approx(4 / 6)
     assert simple["mean_wer"] == pytest.approx(0.8)
@@ -227,7 +260,16 @@ def test_a_case_s_rates_are_those_of_its_form_and_unit() -> None:
 
 def test_figures_of_a_case_say_how_it_was_run_and_how_long() -> None:
     figures = case_figures(summarise_case(replace(OURS, error="late"), [HOUSE, ANSWER]))
-    told = ("case", "system", "row", "model", "settings", "heard_as", "versions", "error")
+    told = (
+        "case",
+        "system",
+        "row",
+        "model",
+        "settings",
+        "heard_as",
+        "versions",
+        "error",
+    )
     assert [figures[name] for name in told] == [
         OURS.name, "ours", "matched", "micro", OURS.settings, OURS.heard_as, OURS.versions, "late",
     ]  # fmt: skip
@@ -237,4 +279,8 @@ def test_figures_of_a_case_say_how_it_was_run_and_how_long() -> None:
     assert figures["cpu_s_per_audio_s"] == pytest.approx((0.75 + 0.04) / 4.5)
     assert figures["times_ms"]["total_ms"] == 15.0
     memory = figures["memory_mib"]
-    assert (memory["before"], memory["peak"], memory["components_total"]) == (90.0, 170.0, 66.0)
+    assert (memory["before"], memory["peak"], memory["components_total"]) == (
+        90.0,
+        170.0,
+        66.0,
+    )

@@ -24,7 +24,9 @@ def _voice(name: str, n_utterances: int = 12) -> Voice:
     rng = np.random.default_rng(len(name))
     size = 2 * SAMPLE_RATE_HZ
     utterances = [
-        Utterance(rng.normal(0, 0.1, size).astype(np.float32), ((0, 12_000), (20_000, size)))
+        Utterance(
+            rng.normal(0, 0.1, size).astype(np.float32), ((0, 12_000), (20_000, size))
+        )
         for _ in range(n_utterances)
     ]
     return Voice(name, "en", tuple(utterances))
@@ -44,7 +46,9 @@ def test_make_conversation_same_seed_gives_same_samples() -> None:
 
 @pytest.mark.parametrize("n_speakers", [1, 2, 4])
 def test_make_conversation_has_speakers_and_length(n_speakers: int) -> None:
-    conversation = make_conversation(_VOICES, _NOISES, ConversationPlan(n_speakers, 20, "x"))
+    conversation = make_conversation(
+        _VOICES, _NOISES, ConversationPlan(n_speakers, 20, "x")
+    )
     assert len({turn.speaker for turn in conversation.turns}) == n_speakers
     assert 18 <= conversation.audio.size / SAMPLE_RATE_HZ <= 40
     assert conversation.turns[-1].end_s <= conversation.audio.size / SAMPLE_RATE_HZ
@@ -55,7 +59,9 @@ def test_make_conversation_some_turns_overlap() -> None:
     conversation = make_conversation(_VOICES, _NOISES, ConversationPlan(4, 80, "y"))
     turns = conversation.turns
     changes = [
-        (before, after) for before, after in pairwise(turns) if before.speaker != after.speaker
+        (before, after)
+        for before, after in pairwise(turns)
+        if before.speaker != after.speaker
     ]
     n_overlapping = sum(after.start_s < before.end_s for before, after in changes)
     assert 0 < n_overlapping < len(changes) / 2
@@ -78,7 +84,9 @@ def test_make_conversation_turns_end_at_pauses() -> None:
         ("nospeech_music", "1", None),
     ],
 )
-def test_voice_name_is_of_one_person(name: str, identifier: str, expected: str | None) -> None:
+def test_voice_name_is_of_one_person(
+    name: str, identifier: str, expected: str | None
+) -> None:
     recording = SpeechRecording(name, identifier, "", "en", 1.0, "", (Path("a"),))
     assert voice_name(recording) == expected
 
@@ -88,7 +96,13 @@ def test_split_voices_gives_languages_to_both_halves() -> None:
     first, second = split_voices(voices, 1)
     assert {voice.name for voice in first}.isdisjoint(voice.name for voice in second)
     for half in (first, second):
-        assert sorted(voice.language for voice in half) == ["de", "de", "en", "en", "en"]
+        assert sorted(voice.language for voice in half) == [
+            "de",
+            "de",
+            "en",
+            "en",
+            "en",
+        ]
 
 
 class _Loudness:
@@ -103,7 +117,9 @@ class _Loudness:
 def test_cut_utterances_at_pauses() -> None:
     loud = np.full(3 * SAMPLE_RATE_HZ, 0.1, np.float32)
     pause = np.zeros(SAMPLE_RATE_HZ // 2, np.float32)
-    audio = np.concatenate([pause, loud, pause, loud, pause, loud[:4000], pause, loud, loud])
+    audio = np.concatenate(
+        [pause, loud, pause, loud, pause, loud[:4000], pause, loud, loud]
+    )
     utterances = cut_utterances(audio, _Loudness())
     assert [round(item.audio.size / SAMPLE_RATE_HZ) for item in utterances] == [7, 6]
     assert len(utterances[0].speech) >= 2

@@ -19,7 +19,9 @@ REFERENCE = [Turn(0, 10, "anna"), Turn(10, 20, "ben"), Turn(18, 22, "anna")]
 
 
 def test_score_turns_same_turns_by_other_names_have_no_error() -> None:
-    hypothesis = [Turn(turn.start_s, turn.end_s, turn.speaker[::-1]) for turn in REFERENCE]
+    hypothesis = [
+        Turn(turn.start_s, turn.end_s, turn.speaker[::-1]) for turn in REFERENCE
+    ]
     errors = score_turns(REFERENCE, hypothesis)
     assert errors == DiarizationErrors(speech_s=24.0)
     assert errors.rate == 0
@@ -47,7 +49,9 @@ def test_score_turns_counts_each_kind_of_error(
 
 
 def test_score_turns_collar_forgives_boundaries() -> None:
-    late = [Turn(turn.start_s + 0.2, turn.end_s + 0.2, turn.speaker) for turn in REFERENCE]
+    late = [
+        Turn(turn.start_s + 0.2, turn.end_s + 0.2, turn.speaker) for turn in REFERENCE
+    ]
     assert score_turns(REFERENCE, late).rate > 0
     assert score_turns(REFERENCE, late, 0.25).rate == 0
 
@@ -68,13 +72,19 @@ def test_map_speakers_agrees_with_all_permutations() -> None:
     for _ in range(30):
         shared = rng.integers(0, 50, size=(4, 4)).astype(np.float64)
         best = max(
-            sum(shared[row, order[row]] for row in range(4)) for order in permutations(range(4))
+            sum(shared[row, order[row]] for row in range(4))
+            for order in permutations(range(4))
         )
         assert sum(shared[row, column] for row, column in map_speakers(shared)) == best
 
 
 def test_speaker_mapping_leaves_out_speakers_too_many() -> None:
-    hypothesis = [Turn(0, 10, "x"), Turn(10, 16, "y"), Turn(16, 20, "z"), Turn(18, 22, "x")]
+    hypothesis = [
+        Turn(0, 10, "x"),
+        Turn(10, 16, "y"),
+        Turn(16, 20, "z"),
+        Turn(18, 22, "x"),
+    ]
     mapping = speaker_mapping(REFERENCE, hypothesis)
     assert (mapping["x"], mapping["y"]) == ("anna", "ben")
 

@@ -38,7 +38,9 @@ def test_scripts_are_part_of_the_repository(monkeypatch: pytest.MonkeyPatch) -> 
         process.find_script("openai_whisper.py")
 
 
-def test_the_process_gets_this_source_tree_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_gets_this_source_tree_and_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PYTHONPATH", "/mine")
     variables = process.make_environment(2)
     assert variables["PYTHONPATH"].split(":") == [*map(str, SOURCES), "/mine"]

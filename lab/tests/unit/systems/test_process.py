@@ -8,7 +8,11 @@ import sys
 import pytest
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo_lab.systems.process import AnsweringProcess, ProcessEndedError, run_for_output
+from whisper_hailo_lab.systems.process import (
+    AnsweringProcess,
+    ProcessEndedError,
+    run_for_output,
+)
 
 ECHO = """
 import json, sys

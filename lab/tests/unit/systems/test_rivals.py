@@ -22,7 +22,9 @@ from whisper_hailo_lab.systems.table import SYSTEMS, find_system
 
 AUDIO = np.zeros(16_000, np.float32)
 OWN = ("ours", "study", "speech2text")
-IN_PROCESS = [name for name, known in SYSTEMS.items() if known.module and name not in OWN]
+IN_PROCESS = [
+    name for name, known in SYSTEMS.items() if known.module and name not in OWN
+]
 
 
 def watch(component: str, work: Any) -> Any:
@@ -30,7 +32,9 @@ def watch(component: str, work: Any) -> Any:
     return work()
 
 
-def system(name: str, row: Row = "matched", path: str = "model", **settings: Any) -> System:
+def system(
+    name: str, row: Row = "matched", path: str = "model", **settings: Any
+) -> System:
     case = Case("x", name, row, threads=2, settings=settings)
     return find_system(name).make(Loading(case, path))
 
@@ -49,7 +53,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)
-def test_a_missing_package_names_its_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_names_its_extra(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in (
         "ctranslate2",
         "faster_whisper",
@@ -71,9 +77,9 @@ def test_extras_and_scripts_exist(name: str) -> None:
     if known.script:
         assert (root / "lab" / "benchmarks" / "rivals" / known.script).is_file()
     elif name not in OWN:
-        assert f"\n{known.environment or name} = [" in (root / "lab" / "pyproject.toml").read_text(
-            encoding="utf-8"
-        )
+        assert f"\n{known.environment or name} = [" in (
+            root / "lab" / "pyproject.toml"
+        ).read_text(encoding="utf-8")
 
 
 def recorded(kind: type, models: list[Any]) -> Any:
@@ -117,7 +123,10 @@ def test_faster_whisper(install: Any) -> None:
     assert (heard.text, heard.n_tokens, heard.runaway) == ("Hello there.", 3, None)
     assert set(heard.stages_ms) == {"mel", "encode", "decode"}
     assert all(ms >= 0 for ms in heard.stages_ms.values())
-    assert (heard_as["beam_size"], heard_as["max_new_tokens"]) == (1, 52)  # halved with 4 more
+    assert (heard_as["beam_size"], heard_as["max_new_tokens"]) == (
+        1,
+        52,
+    )  # halved with 4 more
     (model,) = models
     assert model.made_with == {
         "path": "model", "device": "cpu", "compute_type": "int8", "cpu_threads": 2,
@@ -139,7 +148,10 @@ class WhisperCppModel:
         self.made_with = options
 
     def transcribe(self, audio: Any, **options: Any) -> Any:
-        return [SimpleNamespace(text=f" {audio.size}"), SimpleNamespace(text=options["language"])]
+        return [
+            SimpleNamespace(text=f" {audio.size}"),
+            SimpleNamespace(text=options["language"]),
+        ]
 
 
 def test_whisper_cpp(install: Any) -> None:
@@ -149,7 +161,11 @@ def test_whisper_cpp(install: Any) -> None:
     made.open(watch)
     assert made.transcribe(AUDIO, "de").text == "16000 de"
     options = models[0].made_with
-    assert (options["n_threads"], options["max_tokens"], options["audio_ctx"]) == (2, 27, 500)
+    assert (options["n_threads"], options["max_tokens"], options["audio_ctx"]) == (
+        2,
+        27,
+        500,
+    )
     assert (options["temperature_inc"], options["greedy"]) == (0.0, {"best_of": 1})
     default = system("whisper-cpp", "default")
     assert "greedy" not in default.open(watch)
@@ -210,7 +226,12 @@ def test_ctranslate2_hears_short_windows(install: Any) -> None:
     heard = made.transcribe(np.zeros(160_000, np.float32), "de")
     shape, (prompt, options) = models[0].asked
     assert shape == (1, 80, 1000)
-    assert prompt == ["<|startoftranscript|>", "<|de|>", "<|transcribe|>", "<|notimestamps|>"]
+    assert prompt == [
+        "<|startoftranscript|>",
+        "<|de|>",
+        "<|transcribe|>",
+        "<|notimestamps|>",
+    ]
     assert options == {"beam_size": 1, "max_length": 16}
     assert (heard.n_tokens, set(heard.stages_ms)) == (2, {"mel", "encode", "decode"})
     # Other rows leave a second free: 10 s are two windows.

@@ -16,7 +16,13 @@ from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.cli.time import timing_json, timing_text
-from whisper_hailo_lab.timing.one_file import N_WARM_UPS, FileTiming, PassClock, Spread, time_file
+from whisper_hailo_lab.timing.one_file import (
+    N_WARM_UPS,
+    FileTiming,
+    PassClock,
+    Spread,
+    time_file,
+)
 
 pytestmark = pytest.mark.slow  # whole recordings, several times each
 
@@ -28,20 +34,32 @@ OPTIONS = DecodingOptions(
 
 @pytest.fixture(scope="module")
 def micro(shared: Path) -> Path:
-    return converted(shared, ASSETS / "micro", ConvertOptions("none", hailo=HailoOptions(2, 16)))
+    return converted(
+        shared, ASSETS / "micro", ConvertOptions("none", hailo=HailoOptions(2, 16))
+    )
 
 
 @pytest.fixture(scope="module", params=["cached", "fixed"])
 def timing(request: pytest.FixtureRequest, micro: Path) -> FileTiming:
     engine = EngineOptions(decoder_backend=request.param)
-    transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1, engine=engine)
-    noise = np.random.default_rng(0).standard_normal(16_000 * 3).astype(np.float32) * 0.1
+    transcriber = Transcriber.from_model(
+        str(micro), window_s=2, threads=1, engine=engine
+    )
+    noise = (
+        np.random.default_rng(0).standard_normal(16_000 * 3).astype(np.float32) * 0.1
+    )
     return time_file(transcriber, noise, OPTIONS, iterations=3)
 
 
 def test_spread_is_of_the_whole_population() -> None:
     spread = Spread.of([1.0, 2.0, 6.0])
-    assert (spread.mean, spread.min, spread.max, spread.median, spread.n) == (3, 1, 6, 2, 3)
+    assert (spread.mean, spread.min, spread.max, spread.median, spread.n) == (
+        3,
+        1,
+        6,
+        2,
+        3,
+    )
     assert spread.std == pytest.approx(statistics.pstdev([1, 2, 6]))
     assert Spread.of([4.0]).std == 0
 
@@ -81,7 +99,9 @@ def test_timing_text_has_all_stages(timing: FileTiming) -> None:
     text = timing_text(timing)
     raw = timing_json(timing)
     for name, spread in timing.stages_ms.items():
-        assert f"{spread.mean:.2f}" in next(x for x in text.splitlines() if x.startswith(name))
+        assert f"{spread.mean:.2f}" in next(
+            x for x in text.splitlines() if x.startswith(name)
+        )
         assert raw["stages_ms"][name]["n"] == spread.n
     assert raw["memory_mib"]["peak"] == timing.peak_mib
     assert raw["settings"]["decoder"] in text
@@ -112,5 +132,11 @@ def test_time_file_reports_warm_ups_as_progress(micro: Path) -> None:
     told: list[tuple[int, int]] = []
     transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1)
     silence = np.zeros(16_000, np.float32)
-    time_file(transcriber, silence, OPTIONS, 2, lambda done, n_all, _: told.append((done, n_all)))
+    time_file(
+        transcriber,
+        silence,
+        OPTIONS,
+        2,
+        lambda done, n_all, _: told.append((done, n_all)),
+    )
     assert told == [(i + 1, N_WARM_UPS + 2) for i in range(N_WARM_UPS + 2)]

@@ -49,7 +49,9 @@ def test_level_is_that_of_the_louder_half() -> None:
 
 
 @pytest.mark.parametrize("shares", [Shares(), ALL_DISTURBANCES])
-def test_disturbed_speech_stays_within_full_scale(bank: NoiseBank, shares: Shares) -> None:
+def test_disturbed_speech_stays_within_full_scale(
+    bank: NoiseBank, shares: Shares
+) -> None:
     rng = np.random.default_rng(1)
     speech = np.sin(np.arange(8000) * 0.2).astype(np.float32)
     for _ in range(50):
@@ -111,7 +113,9 @@ def test_a_voice_writes_its_settings() -> None:
 def test_no_language_trains_on_unheard_voices(language: str) -> None:
     rng = Random(4)
     trained = {task_voice(rng, language).name.split("+")[-1] for _ in range(5000)}
-    unheard = {unheard_task_voice(rng, language).name.split("+")[-1] for _ in range(500)}
+    unheard = {
+        unheard_task_voice(rng, language).name.split("+")[-1] for _ in range(500)
+    }
     assert not trained & unheard
     assert {*UNHEARD_ESPEAK, *UNHEARD_VARIANTS} <= unheard
 
@@ -125,5 +129,9 @@ def test_engines_that_are_left_out_do_not_speak() -> None:
 
 def test_no_task_voice_has_the_name_that_ignores_variants() -> None:
     rng = Random(6)
-    names = [draw(rng, "en").name for draw in (task_voice, unheard_task_voice) for _ in range(900)]
+    names = [
+        draw(rng, "en").name
+        for draw in (task_voice, unheard_task_voice)
+        for _ in range(900)
+    ]
     assert not [name for name in names if name.startswith("en-gb+")]

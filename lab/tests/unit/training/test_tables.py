@@ -45,7 +45,9 @@ def test_course_of_run_has_its_last_step_and_every_thousandth() -> None:
         {"step": step, **common, **(rates if step % 500 == 0 else {})}
         for step in (500, 600, 1000, 1500)
     ]
-    assert [line.split(" | ")[0] for line in tables.run_table(log).splitlines()[2:]] == [
+    assert [
+        line.split(" | ")[0] for line in tables.run_table(log).splitlines()[2:]
+    ] == [
         "| 1000",
         "| 1500",
     ]
@@ -54,11 +56,15 @@ def test_course_of_run_has_its_last_step_and_every_thousandth() -> None:
 def test_the_committed_tables_are_what_the_results_say() -> None:
     for path in tables.PAGES:
         page = path.read_text(encoding="utf-8")
-        assert tables.filled(page) == page, f"{path} is stale: python -m lab.training.tables"
+        assert tables.filled(page) == page, (
+            f"{path} is stale: python -m lab.training.tables"
+        )
 
 
 WEIGHTS = ROOT / "src" / "whisper_hailo" / "assets" / "micro" / "model.safetensors"
-RESULT: dict[str, Any] = json.loads((RESULTS / "micro.json").read_text(encoding="utf-8"))
+RESULT: dict[str, Any] = json.loads(
+    (RESULTS / "micro.json").read_text(encoding="utf-8")
+)
 
 SHORT, FULL = RESULT["windows"]["10"], RESULT["windows"]["30"]
 MOST_WRONG = {"seen": 4.0, "unseen": 15.0, "noisy": 12.0, "german": 10.0}

@@ -28,7 +28,9 @@ def build(tokenizer: Tokenizer) -> TokenRows:
 @pytest.fixture(scope="module")
 def segments(tokenizer: Tokenizer) -> list[Segment]:
     texts = ((" Hello world.", 0.304, 1.196), (" See you later.", 1.6, 2.5))
-    return [Segment(tokenizer.encode(text).ids, start, end) for text, start, end in texts]
+    return [
+        Segment(tokenizer.encode(text).ids, start, end) for text, start, end in texts
+    ]
 
 
 def ids_of(tokenizer: Tokenizer, text: str) -> list[int]:
@@ -53,7 +55,11 @@ def ids_of(tokenizer: Tokenizer, text: str) -> list[int]:
     ],
 )
 def test_text_without_times(
-    task: Task, expected: str, tokenizer: Tokenizer, build: TokenRows, segments: list[Segment]
+    task: Task,
+    expected: str,
+    tokenizer: Tokenizer,
+    build: TokenRows,
+    segments: list[Segment],
 ) -> None:
     wanted = ids_of(tokenizer, expected)
     tokens, targets = build.speech(task, segments)
@@ -74,10 +80,17 @@ def test_text_with_times(
     )
     tokens, targets = build.speech(Task("de", translate, timestamps=True), segments)
     assert tokens == wanted
-    assert targets == [wanted[1], IGNORED, *wanted[3:], *ids_of(tokenizer, "<|endoftext|>")]
+    assert targets == [
+        wanted[1],
+        IGNORED,
+        *wanted[3:],
+        *ids_of(tokenizer, "<|endoftext|>"),
+    ]
 
 
-def test_a_cut_sentence_leaves_its_start(tokenizer: Tokenizer, build: TokenRows) -> None:
+def test_a_cut_sentence_leaves_its_start(
+    tokenizer: Tokenizer, build: TokenRows
+) -> None:
     segments = [
         Segment(ids_of(tokenizer, " Hello world."), 0.0, 8.0),
         Segment([], 8.5, None),
@@ -89,7 +102,9 @@ def test_a_cut_sentence_leaves_its_start(tokenizer: Tokenizer, build: TokenRows)
         build.speech(Task(), segments)
 
 
-def test_times_never_fall_and_end_at_thirty(tokenizer: Tokenizer, build: TokenRows) -> None:
+def test_times_never_fall_and_end_at_thirty(
+    tokenizer: Tokenizer, build: TokenRows
+) -> None:
     segments = [Segment([], 29.99, 30.4), Segment([], 29.5, 31.0)]
     tokens, _ = build.speech(Task(timestamps=True), segments)
     assert tokens[3:] == ids_of(tokenizer, "<|30.00|>" * 4)
@@ -98,7 +113,10 @@ def test_times_never_fall_and_end_at_thirty(tokenizer: Tokenizer, build: TokenRo
 def test_silence(tokenizer: Tokenizer, build: TokenRows) -> None:
     tokens, targets = build.silence(Task())
     prefix = "<|startoftranscript|><|en|><|transcribe|>"
-    (no_speech,), (eot,) = ids_of(tokenizer, "<|nospeech|>"), ids_of(tokenizer, "<|endoftext|>")
+    (no_speech,), (eot,) = (
+        ids_of(tokenizer, "<|nospeech|>"),
+        ids_of(tokenizer, "<|endoftext|>"),
+    )
     assert tokens == ids_of(tokenizer, prefix + "<|notimestamps|>")
     assert targets == [no_speech, IGNORED, IGNORED, eot]
     tokens, targets = build.silence(Task(timestamps=True), forced_start_s=0.5)
@@ -131,7 +149,10 @@ def test_every_target_of_a_text_has_its_place(
     ("timestamps", "expected"),
     [
         (False, "<|startofprev|> Hello world. See you later."),
-        (True, "<|startofprev|><|0.30|> Hello world.<|1.20|><|1.60|> See you later.<|2.50|>"),
+        (
+            True,
+            "<|startofprev|><|0.30|> Hello world.<|1.20|><|1.60|> See you later.<|2.50|>",
+        ),
     ],
 )
 def test_what_was_said_before(
@@ -170,7 +191,9 @@ def test_hello_world(bundled_tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize(
     "text", [" naïve façade", "Grüße, 東京!", "\n\n tab\there", " don't 12345"]
 )
-def test_any_text_survives_a_round_trip(bundled_tokenizer: Tokenizer, text: str) -> None:
+def test_any_text_survives_a_round_trip(
+    bundled_tokenizer: Tokenizer, text: str
+) -> None:
     assert bundled_tokenizer.decode(bundled_tokenizer.encode(text).ids) == text
 
 

@@ -86,7 +86,11 @@ def test_lengths_reach_from_one_word_to_more_than_thirty() -> None:
 def test_the_first_grammar_has_not_changed() -> None:
     grammar, rng = Grammar(), Random("gold")
     drawn = "\n".join(grammar.sentence(rng) for _ in range(3000))
-    assert hashlib.sha256(drawn.encode()).hexdigest().startswith("ff86eda191a059ac7d2f84d4")
+    assert (
+        hashlib.sha256(drawn.encode())
+        .hexdigest()
+        .startswith("ff86eda191a059ac7d2f84d4")
+    )
 
 
 def test_german_has_umlauts_and_capital_nouns() -> None:
@@ -109,8 +113,12 @@ def test_the_table_is_large_and_its_slots_agree() -> None:
 
 
 def test_a_filled_phrase_says_the_same_in_both_languages() -> None:
-    german, english = filled("Guten Morgen, {name}.", "Good morning, {name}.", Random(1))
-    assert german.removeprefix("Guten Morgen, ") == english.removeprefix("Good morning, ")
+    german, english = filled(
+        "Guten Morgen, {name}.", "Good morning, {name}.", Random(1)
+    )
+    assert german.removeprefix("Guten Morgen, ") == english.removeprefix(
+        "Good morning, "
+    )
 
 
 def test_plans_keep_to_their_split() -> None:

@@ -43,7 +43,9 @@ def load_binding() -> Any:  # noqa: ANN401 - a package without types
         if error.name != _PACKAGE:
             raise binding_mismatch_error(error) from error
         raise missing_binding_error() from error
-    except Exception as error:  # the binding raises its own classes while it is imported
+    except (
+        Exception
+    ) as error:  # the binding raises its own classes while it is imported
         raise binding_mismatch_error(error) from error
     return hailo_platform
 
@@ -88,7 +90,9 @@ def why_no_binding() -> str | None:
     if find_spec(_PACKAGE) is not None:
         return None
     if system_binding() is not None:
-        return "the Hailo binding is installed but invisible to this environment (doctor)"
+        return (
+            "the Hailo binding is installed but invisible to this environment (doctor)"
+        )
     return "no Hailo binding in this environment"
 
 

@@ -81,7 +81,9 @@ class Chip:
                 params.multi_process_service = True
         return params
 
-    def network(self, hef: HefFile, group: str, options: ChipOptions) -> ConfiguredNetwork:
+    def network(
+        self, hef: HefFile, group: str, options: ChipOptions
+    ) -> ConfiguredNetwork:
         """Return a network of this chip, configured when it is first asked for."""
         key = (str(hef.path.resolve()), group, options)
         with self._lock:
@@ -89,7 +91,9 @@ class Chip:
                 return self.networks[key]
             self.check(hef)
             with bounded(options.open_timeout_s, f"loading {hef.path}"):
-                network = ConfiguredNetwork(self.vdevice, self.faults, (hef, group), options)
+                network = ConfiguredNetwork(
+                    self.vdevice, self.faults, (hef, group), options
+                )
             self.networks[key] = network
             return network
 
@@ -107,7 +111,10 @@ class Chip:
 
     def temperature_c(self) -> float | None:
         """Return the chip's temperature, `None` if it has no sensor or does not answer."""
-        with bounded(ANSWER_S, "reading the chip's temperature"), contextlib.suppress(Exception):
+        with (
+            bounded(ANSWER_S, "reading the chip's temperature"),
+            contextlib.suppress(Exception),
+        ):
             return chip_facts(self._binding, self.facts.device).temperature_c
         return None
 
@@ -122,7 +129,9 @@ class Chip:
             try:
                 with bounded(ANSWER_S, action), self.faults.during(action):
                     for network in self.networks.values():
-                        with contextlib.suppress(Exception):  # the device is released all the same
+                        with contextlib.suppress(
+                            Exception
+                        ):  # the device is released all the same
                             network.close()
                     vdevice.release()
             except DeviceError as error:  # it is lost already, and nothing waits for it
@@ -148,7 +157,9 @@ def chip_facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
             firmware=str(getattr(identity, "firmware_version", "")),
             temperature_c=temperature_c,
         )
-    except Exception as error:  # held by another process or user, or firmware does not fit
+    except (
+        Exception
+    ) as error:  # held by another process or user, or firmware does not fit
         _LOG.debug("%s does not say what it is: %s", device, error)
         return ChipFacts(device, UNKNOWN)
     finally:
@@ -193,7 +204,9 @@ class Lease(Closing):
     def chip(self) -> Chip:
         """The open chip, which is opened again if it was lost."""
         if not self._open:
-            raise DeviceError("the Hailo chip is not open; call open() or use a with block")
+            raise DeviceError(
+                "the Hailo chip is not open; call open() or use a with block"
+            )
         with self.held.lock:
             if self.held.chip is None:
                 self.held.chip = Chip(self._options)
@@ -225,11 +238,15 @@ class Lease(Closing):
             if self.held.users == 0:
                 _give_up(self.held)
 
-    def run(self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]) -> dict[str, FloatArray]:
+    def run(
+        self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]
+    ) -> dict[str, FloatArray]:
         """Run the network once and return some of its outputs by name."""
         return self.run_async(inputs, outputs).result()
 
-    def run_async(self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]) -> LeasedRun:
+    def run_async(
+        self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]
+    ) -> LeasedRun:
         """Hand one run to the chip; its `result` raises the errors."""
         return LeasedRun(self, inputs, outputs)
 
@@ -288,7 +305,9 @@ class LeasedRun:
         self._begun: tuple[AsyncRun, Chip] | WhisperHailoError
         try:
             self._begun = lease.begin(inputs, outputs)
-        except WhisperHailoError as error:  # for `result`: earlier runs of the caller come first
+        except (
+            WhisperHailoError
+        ) as error:  # for `result`: earlier runs of the caller come first
             self._begun = error
         self.took_ms = 0.0
 
@@ -310,7 +329,9 @@ class LeasedRun:
                     raise
             time.sleep(_LOOK_AGAIN_S)
 
-    def _finish(self, begun: tuple[AsyncRun, Chip] | WhisperHailoError) -> dict[str, FloatArray]:
+    def _finish(
+        self, begun: tuple[AsyncRun, Chip] | WhisperHailoError
+    ) -> dict[str, FloatArray]:
         if isinstance(begun, WhisperHailoError):
             raise begun
         run, chip = begun

@@ -92,7 +92,11 @@ _LOST_RUNNING: Final = {
 }
 """Statuses that mean a lost chip only while a network runs on it."""
 
-_BROKEN_HEF: Final = {"HAILO_INVALID_HEF", "HAILO_HEF_FILE_CORRUPTED", "HAILO_HEF_NOT_SUPPORTED"}
+_BROKEN_HEF: Final = {
+    "HAILO_INVALID_HEF",
+    "HAILO_HEF_FILE_CORRUPTED",
+    "HAILO_HEF_NOT_SUPPORTED",
+}
 
 
 def status_of(error: BaseException) -> str:
@@ -171,9 +175,13 @@ class Faults:
             return True
         return knows_numpy_2(self._version)
 
-    def _device_error(self, error: BaseException, status: str, action: str) -> DeviceError:
+    def _device_error(
+        self, error: BaseException, status: str, action: str
+    ) -> DeviceError:
         if status == "HAILO_TIMEOUT":
-            return DeviceTimeoutError(f"the Hailo chip did not answer in time while {action}")
+            return DeviceTimeoutError(
+                f"the Hailo chip did not answer in time while {action}"
+            )
         if status.endswith("_VERSION"):  # of driver, firmware, protocol or service
             return BindingMismatchError(
                 f"HailoRT {self._version} does not fit the driver, firmware or service on this "
@@ -208,7 +216,9 @@ class Faults:
                 devices = []
         if not devices:
             return NoDeviceError(NO_DEVICE)
-        users = ", ".join(f"{name}, process {pid}" for pid, name in chip_users().items())
+        users = ", ".join(
+            f"{name}, process {pid}" for pid, name in chip_users().items()
+        )
         holder = f" ({users})" if users else ""
         return DeviceBusyError(
             f"another program holds the Hailo chip{holder}; end it (see: "
@@ -228,7 +238,9 @@ def wrong_chip(hef: HefFile, chip: str | None) -> WrongChipError:
 
 def unreadable_nodes() -> list[str]:
     """Return device nodes that this user may not open."""
-    return [str(path) for path in device_nodes() if not os.access(path, os.R_OK | os.W_OK)]
+    return [
+        str(path) for path in device_nodes() if not os.access(path, os.R_OK | os.W_OK)
+    ]
 
 
 def _broken_hef(hef: HefFile, status: str, version: str) -> WhisperHailoError:

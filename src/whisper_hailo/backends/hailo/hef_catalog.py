@@ -71,7 +71,12 @@ class KnownHefs:
     @property
     def folder(self) -> Path:
         """Folder of the cache for the files."""
-        return cache_root() / "hefs" / self.arch / f"{self.variant}-{self.release}".rstrip("-")
+        return (
+            cache_root()
+            / "hefs"
+            / self.arch
+            / f"{self.variant}-{self.release}".rstrip("-")
+        )
 
     @property
     def place(self) -> str:
@@ -108,12 +113,21 @@ _SPLIT: Final = f"{_DECODER}-matmul-split"
 PAIRS: Final = (
     _vendor_pair("hailo8", "tiny", "tiny-whisper-encoder-10s_15dB", f"tiny-{_SPLIT}"),
     _vendor_pair("hailo8", "base", "base-whisper-encoder-5s", f"base-{_SPLIT}"),
-    _vendor_pair("hailo8l", "tiny", "tiny-whisper-encoder-10s_15dB_h8l", f"tiny-{_SPLIT}_h8l"),
-    _vendor_pair("hailo8l", "base", "base-whisper-encoder-5s_h8l", f"base-{_SPLIT}_h8l"),
-    _vendor_pair("hailo10h", "tiny", "tiny-whisper-encoder-10s", f"tiny-{_DECODER}"),
-    _vendor_pair("hailo10h", "tiny.en", "tiny_en-whisper-encoder-10s", f"tiny_en-{_DECODER}"),
     _vendor_pair(
-        "hailo10h", "base", "base-whisper-encoder-10s", "base-whisper-decoder-10s-out-seq-64"
+        "hailo8l", "tiny", "tiny-whisper-encoder-10s_15dB_h8l", f"tiny-{_SPLIT}_h8l"
+    ),
+    _vendor_pair(
+        "hailo8l", "base", "base-whisper-encoder-5s_h8l", f"base-{_SPLIT}_h8l"
+    ),
+    _vendor_pair("hailo10h", "tiny", "tiny-whisper-encoder-10s", f"tiny-{_DECODER}"),
+    _vendor_pair(
+        "hailo10h", "tiny.en", "tiny_en-whisper-encoder-10s", f"tiny_en-{_DECODER}"
+    ),
+    _vendor_pair(
+        "hailo10h",
+        "base",
+        "base-whisper-encoder-10s",
+        "base-whisper-decoder-10s-out-seq-64",
     ),
 )
 KNOWN: Final = PAIRS + tuple(
@@ -165,7 +179,9 @@ def fitting_encoder(
             continue
         hef_window_s = shape.n_frames / FRAMES_PER_SECOND
         if window_s is not None and abs(window_s - hef_window_s) > 1e-6:
-            reasons.append(f"{path.name} takes {hef_window_s:g} s, --window is {window_s:g} s")
+            reasons.append(
+                f"{path.name} takes {hef_window_s:g} s, --window is {window_s:g} s"
+            )
         elif n_positions is not None and shape.n_positions > n_positions:
             reasons.append(
                 f"{path.name} gives {shape.n_positions} positions, the decoder takes {n_positions}"
@@ -236,7 +252,9 @@ def fetch(hefs: KnownHefs, base_url: str) -> list[Path]:
     `base_url` is the folder of the files, `KnownHefs.place` or a mirror of it.
     """
     if not base_url.startswith(("https://", "http://")):
-        raise OptionError(f"--from is {base_url!r}, expected an address that begins with https://")
+        raise OptionError(
+            f"--from is {base_url!r}, expected an address that begins with https://"
+        )
     for name, remote_path in hefs.files().items():
         target = hefs.folder / name
         if target.is_file():
@@ -261,7 +279,9 @@ def _check_file(path: Path, hefs: KnownHefs, name: str) -> None:
         if name == hefs.decoder:
             find_part(hef, DecoderShape)
         if hef.arch not in RUNS_ON[hefs.arch]:
-            raise WrongChipError(f"{name} from there is for {hef.arch}, not for {hefs.arch}")
+            raise WrongChipError(
+                f"{name} from there is for {hef.arch}, not for {hefs.arch}"
+            )
     else:
         _check_array(path, Path(name).name)
 
@@ -271,9 +291,13 @@ def _check_array(path: Path, name: str) -> None:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise ModelError(f"{name} from there is no array ({error}); try again") from error
+        raise ModelError(
+            f"{name} from there is no array ({error}); try again"
+        ) from error
     if array.dtype != np.float32 or array.ndim < 2:
-        raise ModelError(f"{name} from there is {array.dtype} {array.shape}, expected float32 rows")
+        raise ModelError(
+            f"{name} from there is {array.dtype} {array.shape}, expected float32 rows"
+        )
 
 
 LARGEST_DOWNLOAD: Final = 512 << 20
@@ -316,4 +340,6 @@ def _download(url: str, folder: Path) -> Iterator[bytes]:
         ) from error
     # `read1` returns nothing at the end of a broken connection, too.
     if stated_size not in {-1, size}:
-        raise HubError(f"{url} broke off after {size} of {stated_size} bytes; try again")
+        raise HubError(
+            f"{url} broke off after {size} of {stated_size} bytes; try again"
+        )

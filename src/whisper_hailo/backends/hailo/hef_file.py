@@ -61,7 +61,9 @@ def read_header(data: memoryview) -> Header:
         raise HefError(f"it has {len(data)} bytes, less than a HEF's header")
     magic, version, size = _COMMON.unpack_from(data)
     if magic != MAGIC:
-        raise HefError(f"it is no HEF: it begins with {magic:#010x}, a HEF with {MAGIC:#010x}")
+        raise HefError(
+            f"it is no HEF: it begins with {magic:#010x}, a HEF with {MAGIC:#010x}"
+        )
     if version not in _DISTINCT:
         raise HefError(f"its format has version {version}, this program reads 0 to 3")
     layout = _DISTINCT[version]
@@ -110,7 +112,9 @@ def _read_distinct(version: int, values: tuple[Any, ...]) -> _Distinct:
     if xxh3:
         return _Distinct(f"{xxh3:016x}", n_bytes_behind)
     # HailoRT 5 is content with the description's checksum, and so may its compilers be.
-    return _Distinct(f"{description_xxh3:016x}", n_bytes_behind, covers_description_only=True)
+    return _Distinct(
+        f"{description_xxh3:016x}", n_bytes_behind, covers_description_only=True
+    )
 
 
 def check_sum(data: memoryview, header: Header) -> bool:
@@ -126,7 +130,9 @@ def check_sum(data: memoryview, header: Header) -> bool:
 
 
 ARCHES: Final = {
-    **dict.fromkeys((0, 1, 2, 101, 102), "hailo8"),  # early boards, of the same kind to HailoRT
+    **dict.fromkeys(
+        (0, 1, 2, 101, 102), "hailo8"
+    ),  # early boards, of the same kind to HailoRT
     3: "hailo8l",
     4: "hailo15m",
     5: "hailo10h",
@@ -184,7 +190,9 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
         header = read_header(data)
         hef = _parse_description(path, data[header.start : header.end])
         if verify and not check_sum(data, header):
-            raise HefError(f"its content does not have the {_CHECKSUMS[header.version]} it states")
+            raise HefError(
+                f"its content does not have the {_CHECKSUMS[header.version]} it states"
+            )
     except OSError as error:
         raise HefError(
             f"{display_path(path)} cannot be read ({error.strerror or error})"
@@ -201,7 +209,9 @@ def _map_file(path: Path) -> memoryview:
     if path.is_fifo():
         raise HefError("it is a pipe, which would be waited for")
     with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:  # mmap refuses it with a message of its own
+        if (
+            os.fstat(file.fileno()).st_size == 0
+        ):  # mmap refuses it with a message of its own
             raise HefError("it is empty")
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
@@ -236,7 +246,9 @@ def _read_group(group: Message) -> HefGroup:
     """Read one network."""
     core = _find_core(group)
     placements = _find_placements(core)
-    n_contexts = max(placement.count(fields.CoreOp.CONTEXTS) for placement in placements)
+    n_contexts = max(
+        placement.count(fields.CoreOp.CONTEXTS) for placement in placements
+    )
     if n_contexts == 0:
         raise HefError("it has a network without a context")
     inputs: StreamShapes = {}
@@ -251,7 +263,10 @@ def _read_group(group: Message) -> HefGroup:
     name = first.text(fields.NetworkMetadata.NAME)
     if not name or not inputs or not outputs:
         raise HefError("it has a network without a name, an input or an output")
-    order = [*_sorted_outputs(group, core), *outputs]  # the stated order may leave some out
+    order = [
+        *_sorted_outputs(group, core),
+        *outputs,
+    ]  # the stated order may leave some out
     in_order = {output: outputs[output] for output in order if output in outputs}
     return HefGroup(name, n_contexts, inputs, in_order)
 
@@ -344,7 +359,9 @@ def _read_stream(layer: Message, *, is_transposed: bool) -> tuple[str, StreamSha
     is_transposed = is_transposed or bool(layer.number(fields.Layer.IS_TRANSPOSED))
     # The file has the chip's order of axes, the binding gives the host the model's.
     shape = (
-        (width, height, channels) if is_transposed and not is_flat else (height, width, channels)
+        (width, height, channels)
+        if is_transposed and not is_flat
+        else (height, width, channels)
     )
     if not all(1 <= axis <= _LARGEST_AXIS for axis in shape):
         raise HefError(f"{name} has the shape {shape}")

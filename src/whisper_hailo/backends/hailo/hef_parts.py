@@ -47,7 +47,9 @@ class _HefPart(Closing):
 class HefEncoder(_HefPart):
     """The encoder of a HEF on a Hailo chip, of one fixed window; threads may share it."""
 
-    def __init__(self, path: Path, spec: ModelSpec, options: ChipOptions = ALONE) -> None:
+    def __init__(
+        self, path: Path, spec: ModelSpec, options: ChipOptions = ALONE
+    ) -> None:
         hef, self.shape = check_encoder(path, spec)
         super().__init__(hef, self.shape.group, options)
         self.spec = spec
@@ -94,7 +96,9 @@ class HefEncoding:
     def _begin(self, mel: FloatArray) -> LeasedRun:
         """Hand over one window `(n_mels, n_frames)`; the chip takes channels last."""
         channels_last = np.asarray(mel.T, np.float32)
-        return self.lease.run_async({self._shape.input: channels_last}, (self._shape.output,))
+        return self.lease.run_async(
+            {self._shape.input: channels_last}, (self._shape.output,)
+        )
 
 
 _EMBEDDING = "token_embedding_weight_"
@@ -211,7 +215,9 @@ class HefRunner(_HefPart):
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
         if self._assets is None:
-            raise ModelError(f"{self.name} is not loaded; use the transcriber in a with block")
+            raise ModelError(
+                f"{self.name} is not loaded; use the transcriber in a with block"
+            )
         table, position_rows = self._assets
         logits = []
         for ids, features in zip(tokens, audio_features, strict=True):

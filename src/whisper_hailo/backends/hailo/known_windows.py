@@ -60,7 +60,9 @@ def default_window(d_model: int, arch: str | None) -> KnownWindow:
     as the likeliest to fit.
     """
     candidates = [
-        sizes for sizes in _SIZES if d_model <= sizes.d_model and arch in (None, sizes.arch)
+        sizes
+        for sizes in _SIZES
+        if d_model <= sizes.d_model and arch in (None, sizes.arch)
     ]
     if not candidates:
         return min(_SIZES, key=lambda sizes: sizes.window_s)

@@ -155,7 +155,9 @@ class ConfiguredNetwork:
             self.close()  # it must not outlive the device
             raise
 
-    def run_async(self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]) -> AsyncRun:
+    def run_async(
+        self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]
+    ) -> AsyncRun:
         """Hand one run to the chip and return; several threads may, each with its own buffers.
 
         Each float32 input has as many elements as the network's; inputs are copied. `outputs` are
@@ -178,7 +180,9 @@ class ConfiguredNetwork:
                 configured = self._require_configured()
                 # Comes back at once: `places` counts the runs in HailoRT's queue.
                 configured.wait_for_async_ready(timeout_ms=SOON_MS)
-                return AsyncRun(self, configured, slot, outputs, self._options.timeout_s)
+                return AsyncRun(
+                    self, configured, slot, outputs, self._options.timeout_s
+                )
         except BaseException:
             self.places.release()
             raise

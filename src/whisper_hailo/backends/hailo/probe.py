@@ -14,7 +14,12 @@ ROOT: Final = Path("/")
 _VENDOR: Final = "0x1e60"
 _CHIPS: Final = {"0x2864": "Hailo-8 or 8L", "0x45c4": "Hailo-10H"}
 _DRIVERS: Final = ("hailo_pci", "hailo1x_pci", "hailo_integrated_nnc")
-_THROTTLED_BITS: Final = ("under-voltage", "clock capped", "throttled", "soft temperature limit")
+_THROTTLED_BITS: Final = (
+    "under-voltage",
+    "clock capped",
+    "throttled",
+    "soft temperature limit",
+)
 _SINCE_BOOT: Final = 16
 """Places from the bits that say `now` to those that say `since the start`."""
 
@@ -101,7 +106,9 @@ def packages(root: Path = ROOT) -> dict[str, str]:
     """Return installed Debian packages of Hailo, with their upstream versions."""
     versions = {}
     for paragraph in _read_text(root / "var/lib/dpkg/status").split("\n\n"):
-        fields = dict(re.findall(r"^(Package|Status|Version): (.+)$", paragraph, re.MULTILINE))
+        fields = dict(
+            re.findall(r"^(Package|Status|Version): (.+)$", paragraph, re.MULTILINE)
+        )
         name = fields.get("Package", "")
         is_installed = fields.get("Status", "").endswith(" installed")
         if is_installed and re.search(r"hailo|^h10-", name):
@@ -170,7 +177,9 @@ def throttling(root: Path = ROOT) -> Throttling:
 
 
 def _throttled_reasons(bits: int) -> tuple[str, ...]:
-    return tuple(reason for bit, reason in enumerate(_THROTTLED_BITS) if bits >> bit & 1)
+    return tuple(
+        reason for bit, reason in enumerate(_THROTTLED_BITS) if bits >> bit & 1
+    )
 
 
 def service_state() -> str:

@@ -86,7 +86,9 @@ class Message:
         return pieces
 
 
-def _read_value(data: memoryview, start: int, wire_type: int) -> tuple[int | memoryview, int]:
+def _read_value(
+    data: memoryview, start: int, wire_type: int
+) -> tuple[int | memoryview, int]:
     """Return the value that begins at `start`, and where it ends."""
     if wire_type == _VARINT:
         return _read_varint(data, start)

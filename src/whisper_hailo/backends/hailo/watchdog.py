@@ -79,7 +79,9 @@ def start_timer(after_s: float, function: object, argument: int) -> Iterator[Non
     address = ctypes.cast(function, ctypes.c_void_p)  # type: ignore[arg-type]
     event = _Event(value=argument, notify=_NEW_THREAD, function=address)
     timer = ctypes.c_void_p()
-    if TIMERS.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)):
+    if TIMERS.timer_create(
+        time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)
+    ):
         raise OSError("no timer can be made")
     # `struct itimerspec`: no interval, then whole seconds and nanoseconds.
     times = (ctypes.c_long * 4)(0, 0, int(after_s), int(after_s % 1 * 1e9))

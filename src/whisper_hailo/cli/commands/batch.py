@@ -14,7 +14,12 @@ from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.progress import StatusLine, clock
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions, log_engine
+from whisper_hailo.cli.transcribe_options import (
+    Fallback,
+    ModelOptions,
+    OutputOptions,
+    log_engine,
+)
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import flag, require_choices, require_valid
 from whisper_hailo.core.partial_options import PartialOptions
@@ -24,7 +29,11 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
 from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.longform.options import LongOptions
-from whisper_hailo.transcription.pipeline import USUAL_BATCH, USUAL_OPTIONS, check_batch_size
+from whisper_hailo.transcription.pipeline import (
+    USUAL_BATCH,
+    USUAL_OPTIONS,
+    check_batch_size,
+)
 
 if TYPE_CHECKING:
     from whisper_hailo.batch.job import BatchJob
@@ -46,10 +55,17 @@ class JobOptions:
     """The workers of a job, and who starts them."""
 
     workers: int | None = flag(
-        None, "Worker processes, each with a model.", _WORK, shown="cores; 1 with a chip"
+        None,
+        "Worker processes, each with a model.",
+        _WORK,
+        shown="cores; 1 with a chip",
     )
     runner: str = flag(
-        "local", "What runs the workers", _WORK, name="--engine", choices=("local", _RAY)
+        "local",
+        "What runs the workers",
+        _WORK,
+        name="--engine",
+        choices=("local", _RAY),
     )
     address: str | None = flag(
         None,
@@ -71,7 +87,9 @@ class JobOptions:
 
 
 def batch(
-    words: Annotated[list[str], Argument("Recordings of the job.", "MANIFEST|FOLDER|FILE...")],
+    words: Annotated[
+        list[str], Argument("Recordings of the job.", "MANIFEST|FOLDER|FILE...")
+    ],
     model: ModelOptions,
     decoding: PartialOptions[DecodingOptions],
     fallback: Fallback,
@@ -127,7 +145,10 @@ def batch(
     find_speakers = None
     if speakers.speakers is not None:
         find_speakers = partial(_find_speakers, finder, speakers)
-    with finder, BatchJob(folder, settings, sources, find_speakers=find_speakers) as running:
+    with (
+        finder,
+        BatchJob(folder, settings, sources, find_speakers=find_speakers) as running,
+    ):
         line = StatusLine()
         for outcome in _run(job, setup, running, transcriber):
             running.record_outcome(outcome)
@@ -170,7 +191,9 @@ def _run(
         return run_on_ray(setup, running.groups(), job.address, job.workers)
     n_workers = job.workers
     if n_workers is None:
-        is_on_chip = transcriber.encoder.name.startswith("hef")  # which one process holds
+        is_on_chip = transcriber.encoder.name.startswith(
+            "hef"
+        )  # which one process holds
         n_workers = 1 if is_on_chip else available_cores()
     return run_locally(setup, running.groups(), n_workers)
 

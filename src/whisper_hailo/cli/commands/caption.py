@@ -16,7 +16,11 @@ from whisper_hailo.cli.caption_options import (
     open_recognizer,
     refuse_whisper_options,
 )
-from whisper_hailo.cli.caption_views import LatencyWarning, TerminalView, print_statistics
+from whisper_hailo.cli.caption_views import (
+    LatencyWarning,
+    TerminalView,
+    print_statistics,
+)
 from whisper_hailo.cli.messages import is_verbose
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, emit_json, patient_results
@@ -46,7 +50,9 @@ def caption(
     model: PartialOptions[CaptionModel],
     options: PartialOptions[CaptionOptions],
     decoding: Annotated[PartialOptions[DecodingOptions], FieldSubset(DECODING)],
-    layout: Annotated[PartialOptions[Layout], FieldSubset(("max_line_width", "max_line_count"))],
+    layout: Annotated[
+        PartialOptions[Layout], FieldSubset(("max_line_width", "max_line_count"))
+    ],
     show: ShowOptions,
     audio: Annotated[str | None, Argument()] = None,
 ) -> int:
@@ -69,13 +75,17 @@ def caption(
     source.expect_use(audio)
     detector = make_detector()
     page_address = show.page_address()
-    replacements = Replacements({}) if show.replace is None else Replacements.read(show.replace)
+    replacements = (
+        Replacements({}) if show.replace is None else Replacements.read(show.replace)
+    )
     release_freed_memory()
     with contextlib.ExitStack() as stack:
         files, recording = show.make_files(audio, layout.apply_to(CUES))
         live_source = source.make_source(audio)
         hotwords = _shown_phrases(replacements)
-        recognizer = open_recognizer(model_options, decoding, caption_options, hotwords, stack)
+        recognizer = open_recognizer(
+            model_options, decoding, caption_options, hotwords, stack
+        )
         stack.enter_context(live_source)
         captioner = Captioner(recognizer, detector, caption_options)
         controls = Controls()
@@ -96,7 +106,9 @@ def caption(
             supervisor.stopping()
             print_statistics(captioner.statistics, as_json=show.as_json)
     # An endless source has no other end than a user's.
-    return ExitCode.INTERRUPTED if interrupted and not live_source.endless else ExitCode.OK
+    return (
+        ExitCode.INTERRUPTED if interrupted and not live_source.endless else ExitCode.OK
+    )
 
 
 def _shown_phrases(replacements: Replacements) -> str:
@@ -131,7 +143,9 @@ def _open_page(
     if address.access.is_generated:
         logger.info("to control them: %s", view.address_to_control)
     else:
-        logger.info("to see them, add ?token= and the value of --web-token to the address")
+        logger.info(
+            "to see them, add ?token= and the value of --web-token to the address"
+        )
     return view
 
 
@@ -158,7 +172,9 @@ def _open_sinks(
 
 
 def _show_events(
-    stream: CaptionStream, replacements: Replacements, sinks: list[Callable[[Event], None]]
+    stream: CaptionStream,
+    replacements: Replacements,
+    sinks: list[Callable[[Event], None]],
 ) -> bool:
     """Show all events; return whether the user ended the stream.
 
@@ -173,7 +189,10 @@ def _show_events(
         interrupted = True
         stream.stop()
 
-    handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {
+        number: signal.signal(number, stop)
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         for event in map(replacements.apply, stream.events()):
             if is_verbose():

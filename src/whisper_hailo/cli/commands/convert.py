@@ -15,13 +15,21 @@ from whisper_hailo.core.flags import Flag
 
 
 def convert(
-    checkpoint: Annotated[str, Argument("Checkpoint directory, hub id, short name, or micro.")],
+    checkpoint: Annotated[
+        str, Argument("Checkpoint directory, hub id, short name, or micro.")
+    ],
     out: Annotated[Path, Argument("Model directory to write.")],
     options: ConvertOptions,
-    revision: Annotated[str | None, Flag("Hub commit, tag or branch. [default: main]")] = None,
+    revision: Annotated[
+        str | None, Flag("Hub commit, tag or branch. [default: main]")
+    ] = None,
 ) -> None:
     """Write a Hugging Face Whisper checkpoint as ONNX graphs, without torch."""
-    from whisper_hailo.checkpoint.hub import is_model_directory, locate_checkpoint, parse_name
+    from whisper_hailo.checkpoint.hub import (
+        is_model_directory,
+        locate_checkpoint,
+        parse_name,
+    )
     from whisper_hailo.convert.convert import convert_checkpoint
 
     name = parse_name(checkpoint)

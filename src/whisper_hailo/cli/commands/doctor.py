@@ -77,7 +77,9 @@ def check_processor() -> Check:
     extensions = ", ".join(sorted(features)) or "no vector extension known to us"
     advice = ""
     if not features & {"avx2", "asimddp"}:
-        advice = "expect slow decoding: the 8-bit kernels want AVX2 or the Arm dot product"
+        advice = (
+            "expect slow decoding: the 8-bit kernels want AVX2 or the Arm dot product"
+        )
     return finding("processor", f"{n_cores} cores, {extensions}", advice)
 
 
@@ -132,7 +134,9 @@ def check_cache() -> Check:
     candidates = (root, *root.parents)
     existing = next(path for path in candidates if os.path.lexists(path))
     if not os.path.isdir(existing):
-        return finding(name, f"{root}, but {existing} is no folder", advice, broken=True)
+        return finding(
+            name, f"{root}, but {existing} is no folder", advice, broken=True
+        )
     free_gib = shutil.disk_usage(existing).free / 2**30
     space = f"{root}, {free_gib:.1f} GiB free"
     if not os.access(existing, os.W_OK):

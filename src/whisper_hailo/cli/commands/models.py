@@ -33,11 +33,15 @@ def models(
 ) -> None:
     """List models, fetch them in advance, or remove cached ones."""
     if action not in ACTIONS:
-        raise OptionError(f"models {action} is unknown, expected one of: {', '.join(ACTIONS)}")
+        raise OptionError(
+            f"models {action} is unknown, expected one of: {', '.join(ACTIONS)}"
+        )
     if action == "list" and names:
         raise OptionError("models list takes no names; see models --help")
     if action != "list" and not names:
-        raise OptionError(f"models {action} needs the name of a model; see models --help")
+        raise OptionError(
+            f"models {action} needs the name of a model; see models --help"
+        )
     from whisper_hailo.convert.model_cache import cached_as, resolve_model
 
     if action == "list":
@@ -47,7 +51,9 @@ def models(
             emit(f"{name}: {resolve_model(name, options)}\n")
     else:
         cached: list[CachedModel] = []
-        for name in names or []:  # an unknown name is refused before any model is removed
+        for name in (
+            names or []
+        ):  # an unknown name is refused before any model is removed
             cached += cached_as(name)
         for model in cached:
             model.remove()
@@ -102,25 +108,35 @@ _VARIANTS = tuple(dict.fromkeys(hef.variant for hef in KNOWN))
 
 def fetch_hef(
     arch: Annotated[str, Flag(f"Chip: {', '.join(_ARCHES)}.")],
-    variant: Annotated[str, Argument(f"Model: {', '.join(_VARIANTS)}.", "[MODEL]")] = "tiny",
+    variant: Annotated[
+        str, Argument(f"Model: {', '.join(_VARIANTS)}.", "[MODEL]")
+    ] = "tiny",
     mirror: Annotated[
-        str | None, Flag("A mirror of the vendor's files.", name="--from", metavar="URL")
+        str | None,
+        Flag("A mirror of the vendor's files.", name="--from", metavar="URL"),
     ] = None,
 ) -> None:
     """Fetch the vendor's HEFs of tiny, tiny.en, base or small and what the decoder's host needs."""
     hef = find_known(arch, variant)
     if hef is None:
-        published = ", ".join(dict.fromkeys(f"{hef.variant} for {hef.arch}" for hef in KNOWN))
+        published = ", ".join(
+            dict.fromkeys(f"{hef.variant} for {hef.arch}" for hef in KNOWN)
+        )
         raise OptionError(
             f"nothing is published for {variant} --arch {arch}; there are {published}, or compile "
             "your own"
         )
     installed = installed_version()
-    if installed and hef.release not in {"", installed}:  # else it only fails when it is used
+    if installed and hef.release not in {
+        "",
+        installed,
+    }:  # else it only fails when it is used
         print_note(
             f"this file is for HailoRT {hef.release}, installed is {installed}, which may refuse it"
         )
     address = hef.place if mirror is None else mirror
     files = fetch(hef, f"{address.removesuffix('/')}/")
     emit("".join(f"{path}\n" for path in files))
-    emit(f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n")
+    emit(
+        f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n"
+    )

@@ -77,6 +77,8 @@ def serve(
         serving = partial(logger.info, "serving at %s")
         with service:
             asyncio.run(
-                run_server(service, listeners, listen=listen, safety=safety, serving=serving)
+                run_server(
+                    service, listeners, listen=listen, safety=safety, serving=serving
+                )
             )
     return ExitCode.OK

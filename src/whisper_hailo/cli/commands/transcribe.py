@@ -13,7 +13,12 @@ from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
-from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions, log_engine
+from whisper_hailo.cli.transcribe_options import (
+    Fallback,
+    ModelOptions,
+    OutputOptions,
+    log_engine,
+)
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import CHANNELS, flag, require_choices
 from whisper_hailo.core.partial_options import PartialOptions
@@ -34,7 +39,9 @@ class BatchingOptions:
     """How many windows are decoded together, and which channels."""
 
     batch_size: int | None = flag(None, "Windows decoded together.", shown="automatic")
-    channels: str = flag("mix", "All channels mixed, or each a speaker", LONG, choices=CHANNELS)
+    channels: str = flag(
+        "mix", "All channels mixed, or each a speaker", LONG, choices=CHANNELS
+    )
 
     def __post_init__(self) -> None:
         require_choices(self)
@@ -60,8 +67,12 @@ def transcribe(
     options_on = partial(decoding_options, decoding, fallback, output)
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
     if speakers.speakers is not None and batching.channels == "split":
-        raise OptionError("--channels split tells speakers apart by channel; leave --speakers out")
-    sink = Sink(output, find_inputs(audio), timed=decoding.values.get("timestamps", False))
+        raise OptionError(
+            "--channels split tells speakers apart by channel; leave --speakers out"
+        )
+    sink = Sink(
+        output, find_inputs(audio), timed=decoding.values.get("timestamps", False)
+    )
     codes: dict[int, ExitCode] = {}
     readable: dict[int, Input] = {}
     for index, entry in enumerate(_pending_inputs(sink)):
@@ -84,9 +95,15 @@ def transcribe(
     transcriber.check(options, long)
     log_engine(transcriber)
     size = batching.batch_size
-    identity = cache(lambda: transcriber.identity(options, long, size))  # hashes the model's files
+    identity = cache(
+        lambda: transcriber.identity(options, long, size)
+    )  # hashes the model's files
     by_segment = partial(
-        transcriber.segments, options=options, long=long, batch_size=size, speakers=speakers
+        transcriber.segments,
+        options=options,
+        long=long,
+        batch_size=size,
+        speakers=speakers,
     )
     with transcriber:
         outcomes = _transcribe_whole(

@@ -181,7 +181,12 @@ class _Decoder(WhisperBuilder):
         dtype, shape = _audio_form(name, self.dims, in_codes=self.in_codes)
         self.input(name, dtype, shape)
         if self.in_codes:
-            scales_shape = ("windows", 1, self.dims.n_decoder_heads, self.dims.head_size)
+            scales_shape = (
+                "windows",
+                1,
+                self.dims.n_decoder_heads,
+                self.dims.head_size,
+            )
             self.input(f"cross_{part}_scale_{layer}", FLOAT, scales_shape)
 
     def _write_shapes(self) -> None:
@@ -190,13 +195,17 @@ class _Decoder(WhisperBuilder):
         sizes = self.constant([-1, self.dims.n_decoder_heads, self.dims.head_size])
         self.op("Concat", (windows, sizes), WINDOW_QUERIES, axis=0)
         rows = self.op("Shape", ("tokens",), "n_rows")
-        self.op("Concat", (rows, self.constant([self.dims.d_model])), ROW_VALUES, axis=0)
+        self.op(
+            "Concat", (rows, self.constant([self.dims.d_model])), ROW_VALUES, axis=0
+        )
 
     def embed_tokens(self) -> str:
         """Write token embedding plus position embedding, `(batch, n_tokens, d_model)`."""
         bits = self.precision.kept.block_bits
         if bits is None:
-            tokens = self.op("Gather", (self.stored(_EMBEDDING), "tokens"), "decoder.tokens")
+            tokens = self.op(
+                "Gather", (self.stored(_EMBEDDING), "tokens"), "decoder.tokens"
+            )
         else:
             tokens = self._look_up_blocks(bits)
         table = self.stored("decoder.embed_positions.weight")
@@ -256,7 +265,9 @@ class _Decoder(WhisperBuilder):
         if self.in_codes:
             queries = linear(self, normed, f"{name}.q", weights, arithmetic)
             split = self.op("Reshape", (queries, WINDOW_QUERIES), f"{name}.q.by_window")
-            scaled = self.op("Mul", (split, f"cross_key_scale_{layer}"), f"query_{layer}")
+            scaled = self.op(
+                "Mul", (split, f"cross_key_scale_{layer}"), f"query_{layer}"
+            )
             values = attend_int8(self, f"{name}.values", scaled, layer)
             attended = self.op("Reshape", (values, ROW_VALUES), f"{name}.mixed")
         else:
@@ -309,7 +320,9 @@ class _Decoder(WhisperBuilder):
         if tied:
             n_blocks = d_model // block_size(d_model, bits, VOCABULARY_BLOCK)
             codes = f"{_EMBEDDING}.blocks"
-            scales = self.view(f"{_PROJECTION}.scales", f"{_EMBEDDING}.scales", (n_vocab, n_blocks))
+            scales = self.view(
+                f"{_PROJECTION}.scales", f"{_EMBEDDING}.scales", (n_vocab, n_blocks)
+            )
         else:
             code_weight, scale_weight = quantized(table, bits, VOCABULARY_BLOCK)
             codes = self.weight(f"{_PROJECTION}.codes", code_weight)
@@ -330,7 +343,9 @@ class _Decoder(WhisperBuilder):
         )
 
 
-def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FLOAT) -> Graph:
+def cross_kv_graph(
+    checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FLOAT
+) -> Graph:
     """Author the cross-attention key and value projections of all decoder layers.
 
     Input `audio_features (batch, n_positions, d_model)`; outputs for each layer i
@@ -344,7 +359,9 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
     `(batch, heads, blocks, head_size, AUDIO_BLOCK)`: `n_positions + 1` is a multiple of it.
     """
     b = WhisperBuilder("whisper_cross_kv", checkpoint)
-    features = b.input("audio_features", FLOAT, ("batch", "n_positions", b.dims.d_model))
+    features = b.input(
+        "audio_features", FLOAT, ("batch", "n_positions", b.dims.d_model)
+    )
     padded = _add_zero_row(b, quantize_once(b, features, arithmetic))
     in_codes = arithmetic is not Arithmetic.FLOAT
     for i in range(b.dims.n_decoder_layers):
@@ -438,7 +455,9 @@ def _add_zero_row(b: WhisperBuilder, x: Operand) -> Operand:
         rows = x
         zero = b.weight("zero", ready_weight(np.zeros((1,), np.float32)))
     batch = b.op("Shape", (rows,), "batch", start=0, end=1)
-    shape = b.op("Concat", (batch, b.constant([1, b.dims.d_model])), "zero_row.shape", axis=0)
+    shape = b.op(
+        "Concat", (batch, b.constant([1, b.dims.d_model])), "zero_row.shape", axis=0
+    )
     row = b.op("Expand", (zero, shape), "zero_row")
     padded = b.op("Concat", (rows, row), "padded_features", axis=1)
     return replace(x, codes=padded) if isinstance(x, Rounded) else padded

@@ -29,7 +29,13 @@ from whisper_hailo.convert.graphs.layers import (
     query,
     stored_linear,
 )
-from whisper_hailo.convert.graphs.onnx_graph import FLOAT, GELU_OPSET, OPSET, Graph, WhisperBuilder
+from whisper_hailo.convert.graphs.onnx_graph import (
+    FLOAT,
+    GELU_OPSET,
+    OPSET,
+    Graph,
+    WhisperBuilder,
+)
 from whisper_hailo.core.spec import GROUPED_WIDTH
 from whisper_hailo.core.types import FloatArray, IntArray
 
@@ -142,7 +148,9 @@ class _Encoder(WhisperBuilder):
         hidden = f"{layer}.gelu"
         fc1 = stored_linear(self, f"{layer}.fc1")
         fc2 = stored_linear(self, f"{layer}.fc2")
-        normed, (fc1,) = self._norm(x, f"{layer}.mlp_normed", f"{layer}.final_layer_norm", fc1)
+        normed, (fc1,) = self._norm(
+            x, f"{layer}.mlp_normed", f"{layer}.final_layer_norm", fc1
+        )
         if hidden not in self.peaks:
             change = mlp(
                 self,
@@ -155,7 +163,9 @@ class _Encoder(WhisperBuilder):
             self._show(hidden)
             return self.op("Add", (x, change), f"{layer}.out")
         quiet_units, loud_units = loudest_units(self.peaks[hidden])
-        loud = select_units(fc1, Linear(fc2.matrix), loud_units)  # the bias is added once
+        loud = select_units(
+            fc1, Linear(fc2.matrix), loud_units
+        )  # the bias is added once
         change = mlp(
             self,
             normed,
@@ -176,14 +186,18 @@ class _Encoder(WhisperBuilder):
         )
         return self.op("Add", (x, change), f"{layer}.out")
 
-    def _norm(self, x: str, name: str, stem: str, *readers: Linear) -> tuple[str, list[Linear]]:
+    def _norm(
+        self, x: str, name: str, stem: str, *readers: Linear
+    ) -> tuple[str, list[Linear]]:
         """Write the norm called `stem`; return it and its readers, with outliers shared out."""
         factors = self._factors(name, *readers)
         normed = layer_norm(self, x, name, stem, factors=factors)
         self._show(normed)
         if factors is None:
             return normed, list(readers)
-        return normed, [reader.map_inputs(lambda part: part * factors) for reader in readers]
+        return normed, [
+            reader.map_inputs(lambda part: part * factors) for reader in readers
+        ]
 
     def _factors(self, name: str, *readers: Linear) -> FloatArray | None:
         """Return smoothing factors of a value, `None` if its peaks were not measured."""
@@ -197,7 +211,9 @@ class _Encoder(WhisperBuilder):
         if not self.shows_peaks:
             return
         magnitudes = self.op("Abs", (x,), f"{x}.magnitudes")
-        peaks = self.op("ReduceMax", (magnitudes,), f"{x}{PEAK_SUFFIX}", axes=[0, 1], keepdims=0)
+        peaks = self.op(
+            "ReduceMax", (magnitudes,), f"{x}{PEAK_SUFFIX}", axes=[0, 1], keepdims=0
+        )
         self.output(peaks, FLOAT, ("n_channels",))
 
 

@@ -28,7 +28,11 @@ from whisper_hailo.convert.graphs.onnx_graph import (
     GraphBuilder,
     WhisperBuilder,
 )
-from whisper_hailo.convert.graphs.quantize import block_size, quantized, quantized_outputs
+from whisper_hailo.convert.graphs.quantize import (
+    block_size,
+    quantized,
+    quantized_outputs,
+)
 from whisper_hailo.core.spec import SIGNLESS_ZERO
 from whisper_hailo.core.types import FloatArray
 
@@ -73,7 +77,9 @@ class Linear:
         bias = None if self.bias is None else self.bias.map(change, (n_out,))
         return Linear(matrix, bias)
 
-    def map_inputs(self, change: Callable[[AnyArray], AnyArray], n_in: int | None = None) -> Linear:
+    def map_inputs(
+        self, change: Callable[[AnyArray], AnyArray], n_in: int | None = None
+    ) -> Linear:
         """Change the columns of the matrix, into `n_in` or as many as before."""
         if n_in is None:
             n_in = self.matrix.shape[1]
@@ -95,7 +101,9 @@ def query(b: WhisperBuilder, attention: str, head_size: int) -> Linear:
     Whisper's heads are 64 wide, so the factor is 1/8 and folding it changes no bit.
     """
     factor = np.float32(head_size**-0.5)
-    return stored_linear(b, f"{attention}.q_proj").map_outputs(lambda part: part * factor)
+    return stored_linear(b, f"{attention}.q_proj").map_outputs(
+        lambda part: part * factor
+    )
 
 
 def joined(*parts: Linear) -> Linear:
@@ -342,7 +350,12 @@ def mlp(
 
 
 def attend(
-    b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_heads: int, *, bias: str = ""
+    b: GraphBuilder,
+    name: str,
+    qkv: tuple[str, str, str],
+    n_heads: int,
+    *,
+    bias: str = "",
 ) -> str:
     """Write softmax attention of all heads, which never holds the whole matrix of scores.
 
@@ -416,7 +429,9 @@ def attend_int8(
     keys = (block_codes, f"cross_key_{layer}", middle, middle)
     blocks = scope.op("MatMulInteger", keys, "score_blocks")
     # (windows, heads, blocks, m, AUDIO_BLOCK) -> (windows, heads, m, n_keys)
-    transposed = scope.op("Transpose", (blocks,), "sums.side_by_side", perm=[0, 1, 3, 2, 4])
+    transposed = scope.op(
+        "Transpose", (blocks,), "sums.side_by_side", perm=[0, 1, 3, 2, 4]
+    )
     n_keys = scope.op("Shape", ("cross_bias",), "sums.n_keys", start=3, end=4)
     shape = scope.op("Concat", (b.constant([0, 0, -1]), n_keys), "sums.shape", axis=0)
     sums = scope.op("Reshape", (transposed, shape), "sums")
@@ -458,7 +473,11 @@ def attend_in_half(
 
 
 def _attend_grouped(
-    b: GraphBuilder, inputs: Sequence[str], outputs: Sequence[str], n_heads: int, **attrs: int
+    b: GraphBuilder,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    n_heads: int,
+    **attrs: int,
 ) -> str:
     attended, *_ = b.ops(
         "GroupQueryAttention",

@@ -97,12 +97,18 @@ class GraphBuilder:
         """Declare that the value called `name` is a graph output."""
         self._outputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
 
-    def op(self, op_type: str, inputs: Sequence[str], output: str, **attrs: Attribute) -> str:
+    def op(
+        self, op_type: str, inputs: Sequence[str], output: str, **attrs: Attribute
+    ) -> str:
         """Append a node with one output; see `ops`."""
         return self.ops(op_type, inputs, (output,), **attrs)[0]
 
     def ops(
-        self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attrs: Attribute
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        **attrs: Attribute,
     ) -> tuple[str, ...]:
         """Append a node with several outputs.
 
@@ -131,7 +137,9 @@ class GraphBuilder:
             array = array.astype(np.float32)
         shape = "x".join(map(str, array.shape))
         text = "_".join(str(item) for item in array.ravel().tolist())
-        return self.weight(f"const_{array.dtype.name}[{shape}]_{text}", ready_weight(array))
+        return self.weight(
+            f"const_{array.dtype.name}[{shape}]_{text}", ready_weight(array)
+        )
 
     def scope(self, stem: str) -> Scope:
         """Return a writer of nodes whose outputs are called `stem.` and so on."""
@@ -150,7 +158,9 @@ class Scope:
     builder: GraphBuilder
     stem: str
 
-    def op(self, op_type: str, inputs: Sequence[str], output: str, **attrs: Attribute) -> str:
+    def op(
+        self, op_type: str, inputs: Sequence[str], output: str, **attrs: Attribute
+    ) -> str:
         """Append a node with one output, `stem.output`; inputs have their whole names."""
         return self.builder.op(op_type, inputs, f"{self.stem}.{output}", **attrs)
 
@@ -168,7 +178,9 @@ class WhisperBuilder(GraphBuilder):
         return self.weight(name, self.checkpoint.weight(name))
 
 
-def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str, FileRecord]:
+def write_graph(
+    graph: Graph, path: Path, *, external: bool = False
+) -> dict[str, FileRecord]:
     """Write `path`, and `path.data` beside it for weights that are kept outside.
 
     The runtime maps weights that are `external`, as those of large graphs always are, and equal

@@ -53,7 +53,9 @@ def block_size(n_in: int, bits: int, largest: int | None = None) -> int:
     return size
 
 
-def quantized(matrix: Weight, bits: int, largest: int | None = None) -> tuple[Weight, Weight]:
+def quantized(
+    matrix: Weight, bits: int, largest: int | None = None
+) -> tuple[Weight, Weight]:
     """Promise codes and scales of a matrix `(n_out, n_in)` float32; see `block_size`.
 
     Codes are `(n_out, n_blocks, block size * bits / 8)` uint8, scales `(n_out, n_blocks)` float32.
@@ -167,7 +169,9 @@ def dequantize_blocks(codes: Codes, scales: FloatArray, bits: int) -> FloatArray
     """Return the float32 matrix `(n_out, n_in)` that codes and scales stand for."""
     n_out, n_blocks, _ = codes.shape
     if bits == 4:
-        codes = np.stack([codes & 0xF, codes >> 4], axis=-1).reshape(n_out, n_blocks, -1)
+        codes = np.stack([codes & 0xF, codes >> 4], axis=-1).reshape(
+            n_out, n_blocks, -1
+        )
     zero = np.float32(2 ** (bits - 1))
     steps = codes.astype(np.float32) - zero
     values: FloatArray = (steps * scales[..., None]).reshape(n_out, -1)

@@ -25,7 +25,9 @@ class BeamChoice:
     Source: OpenAI Whisper, `BeamSearchDecoder`; patience from Kasai et al. 2022.
     """
 
-    def __init__(self, eot: int, eot_boost: float, beam_size: int, patience: float) -> None:
+    def __init__(
+        self, eot: int, eot_boost: float, beam_size: int, patience: float
+    ) -> None:
         self._eot = eot
         self._boost = eot_boost
         self._beam_size = beam_size
@@ -53,7 +55,9 @@ class BeamChoice:
         self._live = live
         return sources if self.running else []
 
-    def _candidates(self, ruled: Sequence[FilteredLogits]) -> list[tuple[Hypothesis, int]]:
+    def _candidates(
+        self, ruled: Sequence[FilteredLogits]
+    ) -> list[tuple[Hypothesis, int]]:
         """Return continuations, likeliest first, with the index of what they continue."""
         candidates: list[tuple[Hypothesis, int]] = []
         for index, hypothesis in enumerate(self._live):

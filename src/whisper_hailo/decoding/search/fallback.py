@@ -91,7 +91,9 @@ def repeats_itself(decoded: Decoded, thresholds: Thresholds) -> bool:
     limit = thresholds.compression_ratio
     if limit is None:
         return False
-    return decoded.compression_ratio > limit or (decoded.runaway and ends_in_loop(decoded.tokens))
+    return decoded.compression_ratio > limit or (
+        decoded.runaway and ends_in_loop(decoded.tokens)
+    )
 
 
 def is_doubtful(decoded: Decoded, thresholds: Thresholds) -> bool:
@@ -99,9 +101,12 @@ def is_doubtful(decoded: Decoded, thresholds: Thresholds) -> bool:
 
     Source: OpenAI Whisper, `decode_with_fallback`; silence is not retried.
     """
-    is_unlikely = thresholds.logprob is not None and decoded.avg_logprob < thresholds.logprob
+    is_unlikely = (
+        thresholds.logprob is not None and decoded.avg_logprob < thresholds.logprob
+    )
     has_no_speech = (
-        thresholds.no_speech is not None and decoded.no_speech_prob > thresholds.no_speech
+        thresholds.no_speech is not None
+        and decoded.no_speech_prob > thresholds.no_speech
     )
     if has_no_speech and is_unlikely:
         return False
@@ -152,7 +157,9 @@ def decode_with_fallback(
     attempts: list[list[Decoded]] = [[] for _ in tasks]  # of each window
     for stage in plan_stages(loop.options.search):
         for rows in _rows_to_decode(stage, attempts, thresholds):
-            batch = state if len(rows) == len(tasks) else _select_rows(loop, state, rows)
+            batch = (
+                state if len(rows) == len(tasks) else _select_rows(loop, state, rows)
+            )
             results = yield from loop.decode_tokens(
                 batch, [tasks[row] for row in rows], stage.temperature, stage.beam_size
             )
@@ -182,7 +189,9 @@ def decode_with_fallback(
     return tuple(DecodedTask(*pair) for pair in zip(chosen, tasks, strict=True))
 
 
-def _find_unsure_rows(attempts: Sequence[Sequence[Decoded]], thresholds: Thresholds) -> list[int]:
+def _find_unsure_rows(
+    attempts: Sequence[Sequence[Decoded]], thresholds: Thresholds
+) -> list[int]:
     """Return the rows whose text is unsure, or would be thrown away as silence."""
     return [
         row
@@ -228,7 +237,9 @@ def _rows_to_decode(
     if stage.is_beam_retry:
         # One by one: the hypotheses of a beam fill a batch by themselves.
         return [
-            [row] for row, of_window in enumerate(attempts) if is_unsure(of_window[-1], thresholds)
+            [row]
+            for row, of_window in enumerate(attempts)
+            if is_unsure(of_window[-1], thresholds)
         ]
     doubtful = [
         row
@@ -238,7 +249,9 @@ def _rows_to_decode(
     return [doubtful] if doubtful else []
 
 
-def _select_rows(loop: DecodingLoop, state: DecoderState, rows: Sequence[int]) -> DecoderState:
+def _select_rows(
+    loop: DecodingLoop, state: DecoderState, rows: Sequence[int]
+) -> DecoderState:
     return loop.decoder.select(state, np.array(rows, dtype=np.int64))
 
 

@@ -28,7 +28,9 @@ class GreedySearch(Search):
 
     def __init__(self, rules: LogitsRules, budgets: Sequence[int]) -> None:
         self._rules = rules
-        self._windows = [_GreedyText(budget, is_running=budget > 0) for budget in budgets]
+        self._windows = [
+            _GreedyText(budget, is_running=budget > 0) for budget in budgets
+        ]
         self._rows = list(self._windows)
 
     def advance(self, output: StepOutput) -> DecoderInput | None:
@@ -38,7 +40,9 @@ class GreedySearch(Search):
         for index, row in enumerate(self._rows):
             if row.is_running:
                 logits = output.logits[index, 0]
-                token, logprob = self._rules.choose(logits, logsumexps[index], row.tokens)
+                token, logprob = self._rules.choose(
+                    logits, logsumexps[index], row.tokens
+                )
                 row.take(token, logprob, self._rules.eot)
         rows = self._rows_to_continue()
         if not rows:

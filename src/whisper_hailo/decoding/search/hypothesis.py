@@ -38,7 +38,9 @@ class Hypothesis:
         return self.sum_logprob / (len(self.tokens) - self.n_fixed + 1)
 
 
-def select_best(hypotheses: Sequence[Hypothesis], length_penalty: float | None) -> Hypothesis:
+def select_best(
+    hypotheses: Sequence[Hypothesis], length_penalty: float | None
+) -> Hypothesis:
     """Return the likeliest hypothesis for its length, with the formula of Wu et al. 2016.
 
     Source: OpenAI Whisper, `MaximumLikelihoodRanker`.

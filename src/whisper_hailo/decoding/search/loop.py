@@ -81,7 +81,9 @@ class DecodingLoop:
         self.decoder = decoder
         self.options = options
         self._special = special
-        self._rules = LogitsRules(special, decoder.spec.dims, options, window_s, hotwords)
+        self._rules = LogitsRules(
+            special, decoder.spec.dims, options, window_s, hotwords
+        )
 
     def run(
         self,
@@ -109,8 +111,12 @@ class DecodingLoop:
         special = self._special
         options = self.options
         width = max(len(task.prompt) for task in tasks)
-        budgets = [options.budget(decoder.spec.dims, width, task.content_s) for task in tasks]
-        search = self._search(tasks, budgets, temperature, beam_size or options.search.beam_size)
+        budgets = [
+            options.budget(decoder.spec.dims, width, task.content_s) for task in tasks
+        ]
+        search = self._search(
+            tasks, budgets, temperature, beam_size or options.search.beam_size
+        )
         prompts = _pad_prompts(tasks, search, special)
         output, state = decoder.step(
             prompts.tokens,
@@ -122,7 +128,9 @@ class DecodingLoop:
         no_speech_probs = _no_speech_probs(output, prompts.sot, special.no_speech)
         # Behind the positions of start-of-transcript are those that tokens are chosen from.
         n_sot = int(prompts.sot.max()) + 1
-        output = StepOutput(output.logits[:, n_sot:], output.logsumexp[:, n_sot:], output.alignment)
+        output = StepOutput(
+            output.logits[:, n_sot:], output.logsumexp[:, n_sot:], output.alignment
+        )
         ends_at_once = output.logits[:, 0].argmax(axis=1) == special.eot
         if search.n_fixed:  # settled text is no silence
             ends_at_once[:] = False
@@ -134,7 +142,9 @@ class DecodingLoop:
                 state = decoder.rewind(state, width + feed.keep)
             n_fed = feed.tokens.shape[1]
             positions = LAST if n_fed == 1 else np.arange(n_fed, dtype=np.int64)
-            output, state = decoder.step(feed.tokens, state, positions, alignment=search.aligns)
+            output, state = decoder.step(
+                feed.tokens, state, positions, alignment=search.aligns
+            )
         decoded = []
         for row, result in enumerate(search.finish()):
             best = select_best(result.hypotheses, options.search.length_penalty)
@@ -199,7 +209,9 @@ class _Prompts(NamedTuple):
     sot: IntArray
 
 
-def _pad_prompts(tasks: Sequence[DecodingTask], search: Search, special: SpecialTokens) -> _Prompts:
+def _pad_prompts(
+    tasks: Sequence[DecodingTask], search: Search, special: SpecialTokens
+) -> _Prompts:
     """Return the prompts of a batch as one pass."""
     width = max(len(task.prompt) for task in tasks)
     first: list[int] = []
@@ -222,7 +234,9 @@ def _pad_prompts(tasks: Sequence[DecodingTask], search: Search, special: Special
     )
 
 
-def _no_speech_probs(output: StepOutput, sot: IntArray, no_speech: int | None) -> FloatArray:
+def _no_speech_probs(
+    output: StepOutput, sot: IntArray, no_speech: int | None
+) -> FloatArray:
     """Return `(batch,)` no-speech probabilities at each row's start-of-transcript."""
     if not np.all(np.isfinite(output.logsumexp)):
         raise ModelError(
@@ -231,5 +245,7 @@ def _no_speech_probs(output: StepOutput, sot: IntArray, no_speech: int | None) -
     rows = np.arange(len(sot))
     if no_speech is None:
         return np.zeros(rows.size, dtype=np.float32)
-    probs: FloatArray = np.exp(output.logits[rows, sot, no_speech] - output.logsumexp[rows, sot])
+    probs: FloatArray = np.exp(
+        output.logits[rows, sot, no_speech] - output.logsumexp[rows, sot]
+    )
     return probs

@@ -18,7 +18,11 @@ class SampledChoice:
     """
 
     def __init__(
-        self, eot: int, eot_boost: float, temperature: float, seeds: Sequence[Sequence[int]]
+        self,
+        eot: int,
+        eot_boost: float,
+        temperature: float,
+        seeds: Sequence[Sequence[int]],
     ) -> None:
         self._eot = eot
         self._boost = eot_boost

@@ -55,7 +55,9 @@ class DraftCursor:
             self.n_mismatched = 0
             return
         if self.n_mismatched == 0:
-            self.position += 1  # at first a surprise seems to replace the expected token
+            self.position += (
+                1  # at first a surprise seems to replace the expected token
+            )
         self.n_mismatched += 1
 
     def rest(self) -> tuple[int, ...]:
@@ -106,7 +108,9 @@ class DraftSearch(Search):
     AlignAtt does (Papi et al. 2023).
     """
 
-    def __init__(self, rules: LogitsRules, budget: int, draft: Draft, n_vocab: int) -> None:
+    def __init__(
+        self, rules: LogitsRules, budget: int, draft: Draft, n_vocab: int
+    ) -> None:
         self._rules = rules
         self._eot = rules.eot
         self._budget = budget
@@ -179,7 +183,9 @@ class DraftSearch(Search):
         # Lists, for the weights have just driven NumPy's functions out of the processor's cache.
         logsumexps = output.logsumexp[0].tolist()
         positions = self._attended_positions(output, len(logits))
-        for row, (row_logits, logsumexp) in enumerate(zip(logits, logsumexps, strict=True)):
+        for row, (row_logits, logsumexp) in enumerate(
+            zip(logits, logsumexps, strict=True)
+        ):
             expected_token = expected[row] if row < len(expected) else None
             if self._goes_on and len(self._tokens) == self.n_fixed:
                 row_logits[self._eot] = -np.inf
@@ -207,4 +213,8 @@ class DraftSearch(Search):
 
     def _is_guess(self, positions: list[int], row: int) -> bool:
         """Return whether a row attends to audio that is held back."""
-        return self._horizon is not None and bool(positions) and positions[row] >= self._horizon
+        return (
+            self._horizon is not None
+            and bool(positions)
+            and positions[row] >= self._horizon
+        )

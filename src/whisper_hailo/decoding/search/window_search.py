@@ -57,11 +57,19 @@ class WindowSearch(Search):
             running = self._running(window)
             if not running:
                 continue
-            rows = [row for row, owner in enumerate(self._windows_of_rows) if owner == window]
+            rows = [
+                row
+                for row, owner in enumerate(self._windows_of_rows)
+                if owner == window
+            ]
             ruled = []
             for row, hypothesis in zip(rows, running, strict=True):
                 logsumexp = float(output.logsumexp[row, 0])
-                ruled.append(self._rules.apply(output.logits[row, 0], logsumexp, hypothesis.tokens))
+                ruled.append(
+                    self._rules.apply(
+                        output.logits[row, 0], logsumexp, hypothesis.tokens
+                    )
+                )
             continued = choice.advance(ruled)
             if self._n_steps + 1 < self._budgets[window]:
                 sources += [rows[index] for index in continued]
@@ -79,7 +87,9 @@ class WindowSearch(Search):
             return ()
         running = self._choices[window].running
         is_checked = self._n_steps % LOOP_CHECK_TOKENS == LOOP_CHECK_TOKENS - 1
-        if is_checked and all(ends_in_loop(hypothesis.tokens) for hypothesis in running):
+        if is_checked and all(
+            ends_in_loop(hypothesis.tokens) for hypothesis in running
+        ):
             self._budgets[window] = self._n_steps
             return ()
         return running

@@ -46,7 +46,11 @@ _FLAC: Final = Signature("a FLAC file", rb"fLaC")
 
 def caption_formats() -> dict[str, Format]:
     """Return the formats of caption files by their suffix: subtitles, and plain text."""
-    formats = {f".{name}": entry for name, entry in FORMATS.items() if isinstance(entry, CueFormat)}
+    formats = {
+        f".{name}": entry
+        for name, entry in FORMATS.items()
+        if isinstance(entry, CueFormat)
+    }
     return formats | {".txt": FORMATS["txt"]}
 
 
@@ -58,7 +62,9 @@ class EventFile(GrowingFile[Event]):
         self._run = secrets.token_hex(8)
 
     def _write_item(self, event: Event) -> None:
-        self._append_record(_json_line(as_json(event)), durable=isinstance(event, Completed))
+        self._append_record(
+            _json_line(as_json(event)), durable=isinstance(event, Completed)
+        )
 
     def _make_header(self) -> bytes:
         now = datetime.now().astimezone().isoformat(timespec="milliseconds")
@@ -68,7 +74,9 @@ class EventFile(GrowingFile[Event]):
 class CaptionFile(GrowingFile[Event]):
     """Completed segments with words as subtitles or plain text, by the ending of the name."""
 
-    def __init__(self, path: Path, *, daily: bool = False, layout: Layout = CUES) -> None:
+    def __init__(
+        self, path: Path, *, daily: bool = False, layout: Layout = CUES
+    ) -> None:
         formats = caption_formats()
         suffix = path.suffix.lower()
         if suffix not in formats:
@@ -111,7 +119,11 @@ class FlacRecording(GrowingFile[Block]):
     most_waiting = 600.0
 
     def __init__(
-        self, path: Path, *, daily: bool = False, now: Callable[[], float] = time.monotonic
+        self,
+        path: Path,
+        *,
+        daily: bool = False,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         if path.suffix.lower() != ".flac":
             raise OptionError(
@@ -119,7 +131,9 @@ class FlacRecording(GrowingFile[Block]):
             )
         super().__init__(path, _FLAC, daily=daily, now=now)
         self._flac: FlacBytes | None = None
-        self._is_torn = False  # the audio that follows is not on the timeline of this file
+        self._is_torn = (
+            False  # the audio that follows is not on the timeline of this file
+        )
         self._now = now
         self._synced_s = now()
 
@@ -152,7 +166,9 @@ class FlacRecording(GrowingFile[Block]):
         self._flac.finish()
         self._append_fresh(self._flac)
         if self._is_regular:  # the header says how long it is
-            with self._part.open("r+b", buffering=0) as file:  # our descriptor only appends
+            with self._part.open(
+                "r+b", buffering=0
+            ) as file:  # our descriptor only appends
                 for offset, data in self._flac.patches:
                     file.seek(offset)
                     file.write(data)

@@ -137,7 +137,9 @@ class GrowingFile(Closing, Generic[ItemT]):
         self._waiting.clear()
         self._n_lost = 0.0
         if n_lost or has_failed:
-            raise OutputError(f"{reason}; {round(n_lost, 1):g} {self.unit} are not in it")
+            raise OutputError(
+                f"{reason}; {round(n_lost, 1):g} {self.unit} are not in it"
+            )
 
     def __exit__(self, *exc_info: object) -> None:
         try:
@@ -229,7 +231,9 @@ class GrowingFile(Closing, Generic[ItemT]):
     def _numbered_path(self, number: int) -> Path:
         """Return `talk.srt`, `talk-2.srt`, and so on, with the day before the number."""
         suffix = "" if number == 1 else f"-{number}"
-        return self._path.with_name(f"{self._path.stem}{self._day}{suffix}{self._path.suffix}")
+        return self._path.with_name(
+            f"{self._path.stem}{self._day}{suffix}{self._path.suffix}"
+        )
 
     def _close_file(self) -> None:
         """Close the file; the next item begins another."""

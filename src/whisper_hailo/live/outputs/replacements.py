@@ -64,7 +64,9 @@ class Replacements:
             translation = event.translation
             if translation is not None:
                 translated = [CaptionWord(f" {word}") for word in translation.split()]
-                translation = text_of(word for _, word in self._replace_words(translated))
+                translation = text_of(
+                    word for _, word in self._replace_words(translated)
+                )
             return replace(event, words=words, translation=translation)
         if not isinstance(event, Partial):
             return event
@@ -79,7 +81,9 @@ class Replacements:
                 tentative.append(word)
         return replace(event, committed=tuple(committed), tentative=tuple(tentative))
 
-    def _replace_words(self, words: Sequence[CaptionWord]) -> Iterator[tuple[int, CaptionWord]]:
+    def _replace_words(
+        self, words: Sequence[CaptionWord]
+    ) -> Iterator[tuple[int, CaptionWord]]:
         """Yield the words to show, each with the number of words that were heard to its end."""
         keys = _normalise_words(words)
         start = 0
@@ -96,7 +100,9 @@ class Replacements:
     def _count_matching(self, keys: tuple[str, ...], start: int) -> int:
         """Return the words of the longest phrase that begins there; 0 for none."""
         lengths = [
-            len(phrase) for phrase in self.phrases if keys[start : start + len(phrase)] == phrase
+            len(phrase)
+            for phrase in self.phrases
+            if keys[start : start + len(phrase)] == phrase
         ]
         return max(lengths, default=0)
 
@@ -119,8 +125,12 @@ class Replacements:
         blank = first.text[:n_blank]
         marks = last.text[len(last.text.rstrip(_MARKS)) :]
         text = blank + self.phrases[_normalise_words(words)] + marks
-        probabilities = [word.probability for word in words if word.probability is not None]
-        return CaptionWord(text, min(probabilities, default=None), first.start_s, last.end_s)
+        probabilities = [
+            word.probability for word in words if word.probability is not None
+        ]
+        return CaptionWord(
+            text, min(probabilities, default=None), first.start_s, last.end_s
+        )
 
 
 def _split_words(text: str) -> tuple[str, ...]:

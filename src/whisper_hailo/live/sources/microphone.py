@@ -54,7 +54,9 @@ def list_input_devices() -> list[InputDevice]:
         entries = list(sounddevice.query_devices())
         default = int(sounddevice.default.device[0])
     except sounddevice.PortAudioError as error:
-        raise DeviceError(f"sound devices cannot be listed ({error}); is ALSA set up?") from error
+        raise DeviceError(
+            f"sound devices cannot be listed ({error}); is ALSA set up?"
+        ) from error
     devices = [
         InputDevice(
             index,
@@ -67,7 +69,9 @@ def list_input_devices() -> list[InputDevice]:
         if entry["max_input_channels"]  # others only play
     ]
     if not devices:
-        raise DeviceError("no microphone found; plug one in, or give a file or - for raw PCM")
+        raise DeviceError(
+            "no microphone found; plug one in, or give a file or - for raw PCM"
+        )
     return devices
 
 
@@ -94,7 +98,9 @@ def choose_device(choice: str, last_name: str = "") -> InputDevice:
     if len(matches) != 1:
         problem = "several devices fit" if matches else "no input device fits"
         names = "; ".join(f"{device.index}: {device.name}" for device in devices)
-        raise OptionError(f"--mic is {choice!r}, {problem}; there are {display_path(names)}")
+        raise OptionError(
+            f"--mic is {choice!r}, {problem}; there are {display_path(names)}"
+        )
     return matches[0]
 
 
@@ -127,7 +133,9 @@ class MicrophoneSource(Closing):
         self._queue = queue
         resampler = Resampler(device.rate_hz)
 
-        def receive(data: NDArray[np.float32], _n: int, _time: object, status: object) -> None:
+        def receive(
+            data: NDArray[np.float32], _n: int, _time: object, status: object
+        ) -> None:
             """Queue a block; on PortAudio's thread, in a tenth of a millisecond."""
             captured_s = time.perf_counter()
             audio = resampler.push(data.mean(axis=1, dtype=np.float32))
@@ -153,12 +161,16 @@ class MicrophoneSource(Closing):
     def blocks(self) -> Iterator[Block]:
         """Yield what was recorded, until the source is closed."""
         if self._queue is None:
-            raise AudioError(f"{self.name} is not open; call open() or use a with block")
+            raise AudioError(
+                f"{self.name} is not open; call open() or use a with block"
+            )
         quiet_s = 0.0
         for block in self._queue.blocks():
             quiet_s = 0.0 if block.audio.size else quiet_s + POLL_S
             if quiet_s > SILENCE_TIMEOUT_S:
-                raise DeviceError(f"{self.name} gives no sound any more; was it unplugged?")
+                raise DeviceError(
+                    f"{self.name} gives no sound any more; was it unplugged?"
+                )
             yield block
 
     def close(self) -> None:
@@ -188,13 +200,18 @@ class MicrophoneSource(Closing):
             self._hangs = True
             # At exit sounddevice terminates PortAudio, which would wait for the stream.
             atexit.unregister(_import_sounddevice()._exit_handler)
-            logger.warning("%s does not close its stream, which is abandoned", self.name)
+            logger.warning(
+                "%s does not close its stream, which is abandoned", self.name
+            )
 
 
 def _import_sounddevice() -> Any:  # noqa: ANN401 - a module without types
     try:
         import sounddevice
-    except (ImportError, OSError) as error:  # OSError: the PortAudio library itself is missing
+    except (
+        ImportError,
+        OSError,
+    ) as error:  # OSError: the PortAudio library itself is missing
         raise DeviceError(
             f"microphones need sounddevice and PortAudio ({error}); "
             f"sudo apt install libportaudio2, and {install_command('live')}"

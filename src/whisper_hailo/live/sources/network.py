@@ -60,10 +60,14 @@ class NetworkSource(Closing):
             reason = f"cannot be opened ({error})"
             if isinstance(error, av.ExitError):  # the time-out
                 reason = f"does not answer within {TIMEOUT_S:g} s"
-            raise AudioError(f"{self.name} {reason}; check the address and the network") from error
+            raise AudioError(
+                f"{self.name} {reason}; check the address and the network"
+            ) from error
         if not self._container.streams.audio:
             self._container.close()
-            raise AudioError(f"{self.name} has no sound; give an address with an audio stream")
+            raise AudioError(
+                f"{self.name} has no sound; give an address with an audio stream"
+            )
         self.endless = self._container.duration is None
         if not self.name.lower().startswith(_REAL_TIME):
             self.pace = Pace.BUFFERED if self.endless else Pace.PULL
@@ -78,12 +82,16 @@ class NetworkSource(Closing):
         import av
 
         try:
-            resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE_HZ)
+            resampler = av.AudioResampler(
+                format="flt", layout="mono", rate=SAMPLE_RATE_HZ
+            )
             yield from self._decode(resampler)
         except (av.FFmpegError, OSError) as error:
             timed_out = isinstance(error, av.ExitError)
             reason = f"nothing came for {TIMEOUT_S:g} s" if timed_out else str(error)
-            raise AudioError(f"{self.name} broke off ({reason}); check its sender") from error
+            raise AudioError(
+                f"{self.name} broke off ({reason}); check its sender"
+            ) from error
         finally:
             self._container.close()
 
@@ -120,7 +128,9 @@ class NetworkSource(Closing):
         for out in resampler.resample(None):
             yield Block(out.to_ndarray().reshape(-1))
         if self.endless:  # FFmpeg reports a recording that breaks off
-            raise AudioError(f"{self.name} broke off: its sender ended the stream; see why it did")
+            raise AudioError(
+                f"{self.name} broke off: its sender ended the stream; see why it did"
+            )
 
     def close(self) -> None:
         """Disconnect at the next block, where the reader does: FFmpeg would use freed memory."""

@@ -130,7 +130,9 @@ class AudioQueue:
         """Add a block, waiting for room if necessary."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._ended or not self._waiting or block.audio.size <= self._room
+                lambda: (
+                    self._ended or not self._waiting or block.audio.size <= self._room
+                )
             )
             self._append(block)
 
@@ -287,7 +289,9 @@ class ReopenedSource(Closing):
             yield empty_block(Interruption(str(failure)))
             yield from self._reopen(failure)
             if not self._closed:
-                away_s = self._now() - sound_s  # from the last audio: a loss is noticed later
+                away_s = (
+                    self._now() - sound_s
+                )  # from the last audio: a loss is noticed later
                 logger.warning("%s is back after %.1f s", self.name, away_s)
                 yield empty_block(Interruption("", round(away_s * SAMPLE_RATE_HZ)))
 
@@ -305,7 +309,10 @@ class ReopenedSource(Closing):
                     backoff.fail()
                 else:
                     break
-            if self._patience_s is not None and self._now() - failed_s >= self._patience_s:
+            if (
+                self._patience_s is not None
+                and self._now() - failed_s >= self._patience_s
+            ):
                 raise type(failure)(
                     f"{self.name} was away for {self._patience_s:g} s, longer than "
                     f"--wait-for-source: {failure}"

@@ -101,7 +101,11 @@ def _add_asr(router: APIRouter, uploads: UploadHandler) -> None:
             speech={} if vad_filter else None,
         )
         transcript = await uploads.transcribe(
-            request, audio_file, choices, pcm=_pcm_format(encode), priority=Priority.BATCH
+            request,
+            audio_file,
+            choices,
+            pcm=_pcm_format(encode),
+            priority=Priority.BATCH,
         )
         if output == "json":
             # As OpenAI Whisper writes it: clients of this route may not know our own fields.
@@ -114,7 +118,9 @@ def _add_asr(router: APIRouter, uploads: UploadHandler) -> None:
             "Asr-Engine": "whisper-hailo",
             "Content-Disposition": f'attachment; filename="{name}"',
         }
-        return Response(content, media_type="text/plain; charset=utf-8", headers=headers)
+        return Response(
+            content, media_type="text/plain; charset=utf-8", headers=headers
+        )
 
 
 def _add_detect_language(router: APIRouter, uploads: UploadHandler) -> None:

@@ -54,7 +54,9 @@ def openai_router(service: TranscriptionService) -> APIRouter:
 
 def _add_transcriptions(router: APIRouter, uploads: UploadHandler) -> None:
     @router.post(
-        "/audio/transcriptions", response_model=None, responses=describe_answers(TEXT, EVENTS)
+        "/audio/transcriptions",
+        response_model=None,
+        responses=describe_answers(TEXT, EVENTS),
     )
     async def transcriptions(
         *,
@@ -69,7 +71,9 @@ def _add_transcriptions(router: APIRouter, uploads: UploadHandler) -> None:
             list[Granularity] | None, Form(alias="timestamp_granularities[]")
         ] = None,
         stream: Annotated[bool, Form()] = False,
-        include: Annotated[list[Literal["logprobs"]] | None, Form(alias="include[]")] = None,
+        include: Annotated[
+            list[Literal["logprobs"]] | None, Form(alias="include[]")
+        ] = None,
         hotwords: FormText = None,
         languages: Annotated[list[str] | None, Form(alias="languages[]")] = None,
         keywords: Annotated[list[str] | None, Form(alias="keywords[]")] = None,
@@ -83,7 +87,9 @@ def _add_transcriptions(router: APIRouter, uploads: UploadHandler) -> None:
     ) -> Response:
         """Transcribe a recording in its own language."""
         if timestamp_granularities and response_format != "verbose_json":
-            raise OptionError("timestamp_granularities needs response_format verbose_json")
+            raise OptionError(
+                "timestamp_granularities needs response_format verbose_json"
+            )
         granularities = timestamp_granularities or ["segment"]
         has_logprobs = bool(include)
         choices = Choices(
@@ -96,26 +102,40 @@ def _add_transcriptions(router: APIRouter, uploads: UploadHandler) -> None:
             subtitles=response_format in SUBTITLES,
             speech=_parse_chunking_strategy(chunking_strategy, await request.form()),
         )
-        known = parse_known_speakers(known_speaker_names or (), known_speaker_references or ())
+        known = parse_known_speakers(
+            known_speaker_names or (), known_speaker_references or ()
+        )
         if response_format == "diarized_json":
             if has_logprobs:
-                raise OptionError("include[] logprobs needs response_format json; leave it out")
+                raise OptionError(
+                    "include[] logprobs needs response_format json; leave it out"
+                )
             if stream:
-                ticket, speakers = await uploads.submit_with_speakers(request, file, choices, known)
+                ticket, speakers = await uploads.submit_with_speakers(
+                    request, file, choices, known
+                )
                 return EventStream(_stream_speakers(ticket, speakers), ticket)
-            transcript = await uploads.transcribe_with_speakers(request, file, choices, known)
+            transcript = await uploads.transcribe_with_speakers(
+                request, file, choices, known
+            )
             return JSONResponse(_diarized_json(transcript))
         if known.names:
             raise OptionError("known_speaker_names needs response_format diarized_json")
         if stream:
             ticket = await uploads.submit(request, file, choices)
-            return EventStream(_stream_events(ticket, has_logprobs=has_logprobs), ticket)
+            return EventStream(
+                _stream_events(ticket, has_logprobs=has_logprobs), ticket
+            )
         transcript = await uploads.transcribe(request, file, choices)
-        return _render_answer(transcript, response_format, granularities, has_logprobs=has_logprobs)
+        return _render_answer(
+            transcript, response_format, granularities, has_logprobs=has_logprobs
+        )
 
 
 def _add_translations(router: APIRouter, uploads: UploadHandler) -> None:
-    @router.post("/audio/translations", response_model=None, responses=describe_answers(TEXT))
+    @router.post(
+        "/audio/translations", response_model=None, responses=describe_answers(TEXT)
+    )
     async def translations(
         *,
         request: Request,
@@ -173,7 +193,9 @@ class _ServerVad(BaseModel):
         return cls.model_validate(fields)
 
 
-def _parse_chunking_strategy(value: str | None, form: Mapping[str, Any]) -> dict[str, float] | None:
+def _parse_chunking_strategy(
+    value: str | None, form: Mapping[str, Any]
+) -> dict[str, float] | None:
     """Return settings of the speech detector; `None` if it is not asked for.
 
     Some clients send the strategy as JSON, others as fields such as `chunking_strategy[type]`.
@@ -185,7 +207,9 @@ def _parse_chunking_strategy(value: str | None, form: Mapping[str, Any]) -> dict
         return {}
     prefix = "chunking_strategy["
     fields = {
-        name[len(prefix) : -1]: field for name, field in form.items() if name.startswith(prefix)
+        name[len(prefix) : -1]: field
+        for name, field in form.items()
+        if name.startswith(prefix)
     }
     if not value and not fields:
         return None
@@ -225,13 +249,18 @@ def _render_answer(
 
 
 def _short_json(transcript: Transcript, *, has_logprobs: bool) -> dict[str, Any]:
-    body: dict[str, Any] = {"text": transcript.text, "usage": _describe_usage(transcript)}
+    body: dict[str, Any] = {
+        "text": transcript.text,
+        "usage": _describe_usage(transcript),
+    }
     if has_logprobs:
         body["logprobs"] = word_logprobs(_words_of(transcript.segments))
     return body
 
 
-def _verbose_json(transcript: Transcript, granularities: Sequence[Granularity]) -> dict[str, Any]:
+def _verbose_json(
+    transcript: Transcript, granularities: Sequence[Granularity]
+) -> dict[str, Any]:
     body = openai_json(transcript)
     if "word" in granularities:
         body["words"] = [
@@ -251,7 +280,8 @@ def _diarized_json(transcript: Transcript) -> dict[str, Any]:
         "duration": round(transcript.duration_s, 4),
         "text": transcript.text,
         "segments": [
-            _speaker_segment(index, segment) for index, segment in enumerate(transcript.segments)
+            _speaker_segment(index, segment)
+            for index, segment in enumerate(transcript.segments)
         ],
         "usage": _describe_usage(transcript),
     }
@@ -291,7 +321,9 @@ async def _stream_events(ticket: Ticket, *, has_logprobs: bool) -> AsyncIterator
         yield format_event({"type": "error", **error_body(error)})
 
 
-async def _stream_speakers(ticket: Ticket, speakers: SpeakerAttribution) -> AsyncIterator[str]:
+async def _stream_speakers(
+    ticket: Ticket, speakers: SpeakerAttribution
+) -> AsyncIterator[str]:
     """Yield each segment with its speaker, then the whole text, as server-sent events."""
     try:
         space = ""

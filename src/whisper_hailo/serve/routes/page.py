@@ -15,12 +15,22 @@ from whisper_hailo.serve.access import error_body
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.ticket import Ticket
-from whisper_hailo.serve.uploads import EventStream, Task, UploadHandler, UploadRoute, format_event
+from whisper_hailo.serve.uploads import (
+    EventStream,
+    Task,
+    UploadHandler,
+    UploadRoute,
+    format_event,
+)
 from whisper_hailo.text.formats import FORMATS, JSON, render
 from whisper_hailo.text.transcript_json import drop_words
 
 _FOLDER: Final = resources.files("whisper_hailo.serve").joinpath("page")
-_MEDIA_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+_MEDIA_TYPES: Final = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+}
 _FILES: Final = {f"/page/{file.name}": file.name for file in _FOLDER.iterdir()} | {
     "/": "index.html"
 }
@@ -67,14 +77,18 @@ def page_router(service: TranscriptionService, *, needs_key: bool) -> APIRouter:
         language: Annotated[str, Form()] = "",
         task: Annotated[Task, Form()] = "transcribe",
     ) -> Response:
-        choices = Choices(model=model, language=language or None, task=task, subtitles=True)
+        choices = Choices(
+            model=model, language=language or None, task=task, subtitles=True
+        )
         ticket = await uploads.submit(request, file, choices)
         return EventStream(_stream_events(ticket), ticket)
 
     return router
 
 
-def _describe_service(service: TranscriptionService, *, needs_key: bool) -> dict[str, Any]:
+def _describe_service(
+    service: TranscriptionService, *, needs_key: bool
+) -> dict[str, Any]:
     """Return what the page needs to know before a file is sent."""
     limits = service.limits
     codes = {code for model in service.models for code in model.languages}

@@ -58,7 +58,9 @@ def _find_problem(times_s: Sequence[float]) -> str | None:
     if not all(math.isfinite(time_s) and time_s >= 0 for time_s in times_s):
         return "a time is negative or no number"
     # The last clip may have no end.
-    if any(end <= start for start, end in zip(times_s[::2], times_s[1::2], strict=False)):
+    if any(
+        end <= start for start, end in zip(times_s[::2], times_s[1::2], strict=False)
+    ):
         return "an end is not after its start"
     if any(later < earlier for earlier, later in pairwise(times_s)):
         return "a clip begins before the one before it ends"
@@ -85,7 +87,9 @@ class LongOptions:
         trim_window: `None`: where the encoder can and silence keys stand for the rest.
     """
 
-    strategy: str = flag("auto", "How windows are cut", LONG, name="--long", choices=STRATEGIES)
+    strategy: str = flag(
+        "auto", "How windows are cut", LONG, name="--long", choices=STRATEGIES
+    )
     overlap_s: float | None = setting(
         None, "Overlap of windows.", LONG, name="--overlap", metavar="S", shown="2"
     )
@@ -107,7 +111,10 @@ class LongOptions:
         0.2, "Padding around speech.", _VAD, name="--vad-speech-pad", metavar="S"
     )
     trim_window: bool | None = setting(
-        None, "Encode only what of a window is filled.", LONG, shown="where the encoder can"
+        None,
+        "Encode only what of a window is filled.",
+        LONG,
+        shown="where the encoder can",
     )
 
     def __post_init__(self) -> None:

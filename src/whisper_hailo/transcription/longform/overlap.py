@@ -76,10 +76,12 @@ def find_splice_point(
     The overlap lasts from `start_s` to `end_s`. Keep `left[:n]` and `right[m:]` for `(n, m)`.
     """
     first = next(
-        (index for index, word in enumerate(left) if word.end_s > start_s - SLACK_S), len(left)
+        (index for index, word in enumerate(left) if word.end_s > start_s - SLACK_S),
+        len(left),
     )
     after = next(
-        (index for index, word in enumerate(right) if word.start_s >= end_s + SLACK_S), len(right)
+        (index for index, word in enumerate(right) if word.start_s >= end_s + SLACK_S),
+        len(right),
     )
     pairs, texts_match = _pair_words(left[first:], right[:after], end_s - start_s)
     if not pairs:
@@ -102,7 +104,9 @@ def find_splice_point(
         ):
             n_left += 1
     else:
-        while n_right > 0 and (n_left == 0 or right[n_right - 1].start_s >= left[n_left - 1].end_s):
+        while n_right > 0 and (
+            n_left == 0 or right[n_right - 1].start_s >= left[n_left - 1].end_s
+        ):
             n_right -= 1
     return n_left, n_right
 
@@ -293,7 +297,9 @@ class OverlapPlanner(WindowPlanner):
         return [] if last is None else list(last.segments)
 
 
-def _cut_segments(result: WindowResult, first: int, end: int | None) -> tuple[Segment, ...]:
+def _cut_segments(
+    result: WindowResult, first: int, end: int | None
+) -> tuple[Segment, ...]:
     """Return the segments of words from `first` to before `end`, counted over all segments."""
     segments: list[Segment] = []
     n_before = 0

@@ -57,7 +57,9 @@ class SeekPlanner(WindowPlanner):
             return []
         n_least = min(_MIN_ADVANCE_FRAMES, n_frames)
         self._frame = max(self._next_frame(result, n_frames), before + n_least)
-        return [segment for segment in result.segments if segment.end_s > segment.start_s]
+        return [
+            segment for segment in result.segments if segment.end_s > segment.start_s
+        ]
 
     def _next_frame(self, result: WindowResult, n_frames: int) -> int:
         """Return the frame that a window of `n_frames` leads to."""

@@ -73,9 +73,13 @@ class SpeechPlanner(WindowPlanner):
         free_from = clip.start
         probabilities = self._probabilities(clip)
         for speech in speech_stretches(probabilities, threshold, n_silent, n_longest):
-            start = max(free_from, clip.start + speech.start * FRAME_SAMPLES - self._pad)
+            start = max(
+                free_from, clip.start + speech.start * FRAME_SAMPLES - self._pad
+            )
             end = clip.start + speech.end * FRAME_SAMPLES
-            if not speech.continues:  # a stretch that was cut takes nothing from its rest
+            if (
+                not speech.continues
+            ):  # a stretch that was cut takes nothing from its rest
                 end += self._pad
             end = min(end, self._end)
             if clip.end is not None:
@@ -92,7 +96,9 @@ class SpeechPlanner(WindowPlanner):
         measured_to = clip.start
         gain = 1.0
         while clip.end is None or position < clip.end:
-            self.buffer.forget(max(clip.start, position - self._content - FRAME_SAMPLES))
+            self.buffer.forget(
+                max(clip.start, position - self._content - FRAME_SAMPLES)
+            )
             if position == measured_to:
                 measured_to += LEVEL_SAMPLES
                 end = measured_to if clip.end is None else min(measured_to, clip.end)

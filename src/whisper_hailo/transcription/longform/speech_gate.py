@@ -41,7 +41,9 @@ class SpeechGate:
     detector: SpeechDetector
     threshold: float
 
-    def find_start(self, buffer: AudioBuffer, start: int, end: int | None = None) -> int | None:
+    def find_start(
+        self, buffer: AudioBuffer, start: int, end: int | None = None
+    ) -> int | None:
         """Return the sample where a window with speech starts, or `None`.
 
         Samples before it are dropped from the buffer; `end` `None` is that of the recording.
@@ -53,7 +55,9 @@ class SpeechGate:
         position = start + onset * FRAME_SAMPLES
         return start if position - start <= _SHORT_SAMPLES else position - _LEAD_SAMPLES
 
-    def _probabilities(self, buffer: AudioBuffer, start: int, end: int | None) -> Iterator[float]:
+    def _probabilities(
+        self, buffer: AudioBuffer, start: int, end: int | None
+    ) -> Iterator[float]:
         """Yield each frame's probability, amplified where 30 s of audio are quiet."""
         position = start
         measured_to = start

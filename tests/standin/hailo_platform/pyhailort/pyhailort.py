@@ -100,7 +100,9 @@ def failure(status: str) -> HailoRTException:
     if status in _CLASSES:
         kind, text = _CLASSES[status]
         return kind(text)
-    return HailoRTException(f"libhailort failed with error: {STATUS[status]} ({status})")
+    return HailoRTException(
+        f"libhailort failed with error: {STATUS[status]} ({status})"
+    )
 
 
 def bare(status: str) -> HailoRTStatusException:

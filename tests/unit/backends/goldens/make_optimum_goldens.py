@@ -17,7 +17,12 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-GRAPHS = ("encoder_model", "decoder_model", "decoder_with_past_model", "decoder_model_merged")
+GRAPHS = (
+    "encoder_model",
+    "decoder_model",
+    "decoder_with_past_model",
+    "decoder_model_merged",
+)
 
 
 def make_checkpoint(directory: Path) -> None:
@@ -43,7 +48,10 @@ def export(checkpoint: Path, out: Path) -> None:
 
     with tempfile.TemporaryDirectory() as work:
         main_export(
-            str(checkpoint), Path(work), task="automatic-speech-recognition-with-past", opset=17
+            str(checkpoint),
+            Path(work),
+            task="automatic-speech-recognition-with-past",
+            opset=17,
         )
         for name in GRAPHS:
             quantize_dynamic(
@@ -53,7 +61,9 @@ def export(checkpoint: Path, out: Path) -> None:
                 extra_options={"EnableSubgraph": "merged" in name},
             )  # fmt: skip
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
-            for name in (f"{graph}{mark}.onnx" for graph in GRAPHS for mark in ("", "_quantized")):
+            for name in (
+                f"{graph}{mark}.onnx" for graph in GRAPHS for mark in ("", "_quantized")
+            ):
                 packed.write(Path(work) / name, name)
 
 

@@ -57,12 +57,18 @@ def hefs_10h(hailo_directory: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The stand-in's machine; afterwards the chip is closed, its threads gone, no rule broken."""
     # However busy this machine is, its chips are found.
-    monkeypatch.setattr(hef_catalog, "chips", partial(isolated_probe.chips, timeout_s=PATIENCE_S))
+    monkeypatch.setattr(
+        hef_catalog, "chips", partial(isolated_probe.chips, timeout_s=PATIENCE_S)
+    )
     # Whatever test came first: refusals are not laid at the door of this process's NumPy.
     monkeypatch.setattr(Faults, "has_run", True)
     with chip_here(monkeypatch) as found:
         yield found
         assert [held.users for held in chip.HELD_CHIPS.values()] == [0, 0]
         assert [held.chip for held in chip.HELD_CHIPS.values()] == [None, None]
-        left = [thread.name for thread in threading.enumerate() if thread.name == "standin chip"]
+        left = [
+            thread.name
+            for thread in threading.enumerate()
+            if thread.name == "standin chip"
+        ]
         assert left == []

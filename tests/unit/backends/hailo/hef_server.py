@@ -36,7 +36,9 @@ def serving() -> Iterator[Server]:
             if state.says_length:
                 self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(content[: len(content) // 2] if self.path in state.cut else content)
+            self.wfile.write(
+                content[: len(content) // 2] if self.path in state.cut else content
+            )
 
         def log_message(self, *_: Any) -> None:
             pass

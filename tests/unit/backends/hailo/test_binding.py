@@ -25,15 +25,21 @@ def no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_load_binding_without_binding_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with pytest.raises(NoBindingError, match=r"is not installed for .*sudo apt install hailo-all"):
+    with pytest.raises(
+        NoBindingError, match=r"is not installed for .*sudo apt install hailo-all"
+    ):
         binding.load_binding()
     (tmp_path / "python3" / "hailo_platform").mkdir(parents=True)
     monkeypatch.setattr(binding, "SYSTEM_PACKAGES", (f"{tmp_path}/python*",))
-    with pytest.raises(NoBindingError, match=r"invisible to this .*--system-site-packages"):
+    with pytest.raises(
+        NoBindingError, match=r"invisible to this .*--system-site-packages"
+    ):
         binding.load_binding()
 
 
-def test_why_no_binding_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_why_no_binding_imports_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(binding, "SYSTEM_PACKAGES", (str(tmp_path),))
     monkeypatch.setattr(binding, "find_spec", lambda _: None)
     assert binding.why_no_binding() == "no Hailo binding in this environment"
@@ -49,10 +55,16 @@ def test_why_no_binding_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_pat
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
-        ("library", r"of version 4.20.0, the library libhailort on this machine is 5.1.1; install"),
+        (
+            "library",
+            r"of version 4.20.0, the library libhailort on this machine is 5.1.1; install",
+        ),
         ("numpy", r"pip install 'numpy<2'"),
         ("python", r"is not made for Python 3\.\d+ .*--system-site-packages"),
-        ("version", r"cannot be imported \(_pyhailort version \(5.1.1\) does not match"),
+        (
+            "version",
+            r"cannot be imported \(_pyhailort version \(5.1.1\) does not match",
+        ),
     ],
 )
 def test_load_binding_of_broken_installation_says_what_fits(
@@ -74,7 +86,9 @@ def test_load_binding_of_broken_installation_says_what_fits(
 def test_load_binding_with_missing_dependency_names_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "hailo_platform.py").write_text("import netifaces_is_not_here", encoding="utf-8")
+    (tmp_path / "hailo_platform.py").write_text(
+        "import netifaces_is_not_here", encoding="utf-8"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(BindingMismatchError, match="netifaces_is_not_here"):
         binding.load_binding()
@@ -82,7 +96,13 @@ def test_load_binding_with_missing_dependency_names_it(
 
 @pytest.mark.parametrize(
     ("version", "knows"),
-    [("", True), ("4.23.0", False), ("5.1.0", False), ("5.1.1", True), ("5.10.0", True)],
+    [
+        ("", True),
+        ("4.23.0", False),
+        ("5.1.0", False),
+        ("5.1.1", True),
+        ("5.10.0", True),
+    ],
 )
 def test_knows_numpy_2_by_version_and_python(
     monkeypatch: pytest.MonkeyPatch, version: str, knows: bool
@@ -100,7 +120,9 @@ def test_status_of_exception_classes_and_texts() -> None:
     assert status_of(HailoRTTimeout("any words")) == "HAILO_TIMEOUT"
     text = "libhailort failed with error: 74 (HAILO_OUT_OF_PHYSICAL_DEVICES)"
     assert status_of(Exception(text)) == "HAILO_OUT_OF_PHYSICAL_DEVICES"
-    assert status_of(Exception("libhailort failed with error: 77")) == "HAILO_RPC_FAILED"
+    assert (
+        status_of(Exception("libhailort failed with error: 77")) == "HAILO_RPC_FAILED"
+    )
     assert status_of(Exception("HAILO_OUT_OF_HOST_MEMORY(3)")) == ""
     assert status_of(ValueError("nothing of the kind")) == ""
 

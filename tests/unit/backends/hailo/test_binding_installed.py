@@ -45,14 +45,22 @@ def test_major_is_the_first_number(version: str, number: int | None) -> None:
 def reversed_glob(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order in which a disk names its files is its own."""
     glob = Path.glob
-    monkeypatch.setattr(Path, "glob", lambda *a, **k: sorted(glob(*a, **k), reverse=True))
+    monkeypatch.setattr(
+        Path, "glob", lambda *a, **k: sorted(glob(*a, **k), reverse=True)
+    )
 
 
 @pytest.mark.usefixtures("reversed_glob")
 def test_library_versions_are_whole_and_sorted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for place, version in (("a", "5.1.1"), ("b", "4.20.0"), ("b", "5.1.1"), ("b", "4"), ("a", "")):
+    for place, version in (
+        ("a", "5.1.1"),
+        ("b", "4.20.0"),
+        ("b", "5.1.1"),
+        ("b", "4"),
+        ("a", ""),
+    ):
         (tmp_path / place).mkdir(exist_ok=True)
         (tmp_path / place / f"libhailort.so.{version}").touch()
     monkeypatch.setattr(binding, "LIBRARIES", (f"{tmp_path}/b", f"{tmp_path}/[a-z]"))
@@ -60,10 +68,18 @@ def test_library_versions_are_whole_and_sorted(
 
 
 @pytest.mark.usefixtures("reversed_glob")
-def test_system_binding_is_the_first_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(binding, "SYSTEM_PACKAGES", (f"{tmp_path}/none", f"{tmp_path}/python*"))
+def test_system_binding_is_the_first_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(
+        binding, "SYSTEM_PACKAGES", (f"{tmp_path}/none", f"{tmp_path}/python*")
+    )
     assert binding.system_binding() is None
-    for name in ("python3.13/hailo_platform", "python3.11/hailo_platform", "python3.0/other"):
+    for name in (
+        "python3.13/hailo_platform",
+        "python3.11/hailo_platform",
+        "python3.0/other",
+    ):
         (tmp_path / name).mkdir(parents=True)
     assert binding.system_binding() == tmp_path / "python3.11" / "hailo_platform"
 
@@ -75,12 +91,24 @@ def test_system_binding_is_the_first_found(monkeypatch: pytest.MonkeyPatch, tmp_
             "libhailort.so.4.20.0: no such file",
             "4.20.0, the library libhailort .* is none; install",
         ),
-        ("A module compiled using NumPy 1.x cannot run", "does not run with this environment's"),
-        ("core.multiarray failed to import", "does not run with this environment's NumPy"),
+        (
+            "A module compiled using NumPy 1.x cannot run",
+            "does not run with this environment's",
+        ),
+        (
+            "core.multiarray failed to import",
+            "does not run with this environment's NumPy",
+        ),
         ("_ARRAY_API not found", "does not run with this environment's NumPy"),
         ("should include a _pyhailort library", r"is not made for Python \d"),
-        ("_pyhailort version (5) does not match", r"cannot be imported \(_pyhailort version"),
-        ("any other reason", r"cannot be imported \(any other reason\); install it again"),
+        (
+            "_pyhailort version (5) does not match",
+            r"cannot be imported \(_pyhailort version",
+        ),
+        (
+            "any other reason",
+            r"cannot be imported \(any other reason\); install it again",
+        ),
     ],
 )
 def test_binding_mismatch_error_explains_import_failures(
@@ -91,7 +119,9 @@ def test_binding_mismatch_error_explains_import_failures(
         raise binding.binding_mismatch_error(ImportError(text))
 
 
-def test_missing_binding_error_names_python_and_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_binding_error_names_python_and_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "version_info", SimpleNamespace(major=3, minor=12))
     assert "is not made for Python 3.12 (" in str(
         binding.binding_mismatch_error(ImportError("_pyhailort"))

@@ -51,11 +51,16 @@ class Device:
     ("device", "facts"),
     [
         (Device("HAILO8L", "4.23", 50), ChipFacts("0", "hailo8l", "4.23", 50.0)),
-        (Device(SimpleNamespace(name="HAILO10H"), None, None), ChipFacts("0", "hailo10h")),
+        (
+            Device(SimpleNamespace(name="HAILO10H"), None, None),
+            ChipFacts("0", "hailo10h"),
+        ),
         (Device(None, "4.23", 50), ChipFacts("0", UNKNOWN)),
     ],
 )
-def test_chip_facts_are_read_and_the_device_released(device: Device, facts: ChipFacts) -> None:
+def test_chip_facts_are_read_and_the_device_released(
+    device: Device, facts: ChipFacts
+) -> None:
     binding = SimpleNamespace(Device=lambda _: device)
     assert chip_facts(binding, "0") == facts
     assert device.released == 1
@@ -107,9 +112,13 @@ def test_chip_network_is_shared_by_all_paths_of_a_file(
     chip.close()
 
 
-def test_chip_check_refuses_hef_for_another_chip(machine: Any, hefs: Hefs, hefs_10h: Hefs) -> None:
+def test_chip_check_refuses_hef_for_another_chip(
+    machine: Any, hefs: Hefs, hefs_10h: Hefs
+) -> None:
     chip = Chip(ALONE)
-    with pytest.raises(WrongChipError, match="is compiled for hailo10h, this chip is a hailo8l"):
+    with pytest.raises(
+        WrongChipError, match="is compiled for hailo10h, this chip is a hailo8l"
+    ):
         chip.check(read_hef(hefs_10h.encoder))
     chip.facts = ChipFacts("0", UNKNOWN)
     chip.check(read_hef(hefs_10h.encoder))

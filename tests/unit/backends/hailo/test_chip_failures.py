@@ -22,7 +22,12 @@ from whisper_hailo.core.spec import ModelSpec
 
 @pytest.mark.parametrize("fault", ["lost", "abort", "HAILO_COMMUNICATION_CLOSED"])
 def test_encode_after_a_reset_continues(
-    *, machine: Any, hefs: Hefs, spec: ModelSpec, fault: str, caplog: pytest.LogCaptureFixture
+    *,
+    machine: Any,
+    hefs: Hefs,
+    spec: ModelSpec,
+    fault: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
         expected = encoder.encode(mel_of())
@@ -32,7 +37,9 @@ def test_encode_after_a_reset_continues(
     assert "opening it again" in caplog.text
 
 
-def test_encode_waits_for_a_missing_chip(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_waits_for_a_missing_chip(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     """Both runs: the one that lost it, and the one that began while it was away."""
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         expected = encoder.encode(mel_of())
@@ -56,7 +63,9 @@ def test_encode_gives_up_a_chip_that_stays_away(
         assert encoder.encode(mel_of()).shape == (1, 100, 64), "back, and used again"
 
 
-def test_encode_reopens_a_lost_chip_once(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_reopens_a_lost_chip_once(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         machine.set(faults={"run": {"0": "abort", "1": "abort"}})
         with pytest.raises(DeviceLostError, match="gave up while running"):
@@ -72,23 +81,33 @@ def test_encode_of_hanging_chip_times_out(
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         expected = encoder.encode(mel_of())
         machine.set(faults={"run": {"0": fault}})
-        with pytest.raises(DeviceTimeoutError, match=r"did not answer within 1.5 s while running"):
+        with pytest.raises(
+            DeviceTimeoutError, match=r"did not answer within 1.5 s while running"
+        ):
             encoder.encode(mel_of(2))
         np.testing.assert_array_equal(encoder.encode(mel_of()), expected)
 
 
-def test_encode_failure_names_the_log_and_doctor(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_failure_names_the_log_and_doctor(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
         encoder.encode(mel_of())
         machine.set(faults={"run": {"0": "refuse"}})
-        with pytest.raises(DeviceError, match=r"HailoRT 4.23.0 failed while running .*hailort.log"):
+        with pytest.raises(
+            DeviceError, match=r"HailoRT 4.23.0 failed while running .*hailort.log"
+        ):
             encoder.encode(mel_of())
 
 
 @pytest.mark.parametrize(
     ("version", "python", "expected"),
     [
-        ("4.23.0", (3, 11, 2), r"takes arrays of NumPy [\d.]+ for empty; pip install 'numpy<2'"),
+        (
+            "4.23.0",
+            (3, 11, 2),
+            r"takes arrays of NumPy [\d.]+ for empty; pip install 'numpy<2'",
+        ),
         ("4.23.0", (3, 13, 5), "HAILO_INVALID_OPERATION"),
     ],
 )
@@ -106,11 +125,16 @@ def test_encode_with_unfit_numpy_says_what_to_install(
     monkeypatch.setattr(faults.np, "__version__", "2.4.6")
     monkeypatch.setattr(faults.Faults, "has_run", False)
     machine.set(version=version, knows_numpy_2=False)
-    with HefEncoder(hefs.encoder, spec) as encoder, pytest.raises(DeviceError, match=expected):
+    with (
+        HefEncoder(hefs.encoder, spec) as encoder,
+        pytest.raises(DeviceError, match=expected),
+    ):
         encoder.encode(mel_of())
 
 
-def test_encode_interrupted_leaves_nothing_open(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_interrupted_leaves_nothing_open(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     def interrupted(place: str, count: int) -> str | None:
         if place == "run":
             raise KeyboardInterrupt

@@ -75,7 +75,10 @@ def test_lease_that_fails_to_open_counts_nothing(machine: Any) -> None:
 def test_lease_close_leaves_other_encoders_running(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
-    first, second = HefEncoder(hefs.encoder, spec).open(), HefEncoder(hefs.encoder, spec).open()
+    first, second = (
+        HefEncoder(hefs.encoder, spec).open(),
+        HefEncoder(hefs.encoder, spec).open(),
+    )
     expected = first.encode(mel_of()).tolist()
     first.close()
     assert second.encode(mel_of()).tolist() == expected
@@ -94,7 +97,9 @@ def test_lease_after_a_load_failure_reopens_the_chip(
     """What state it is in nobody knows: the next run of any stream begins with opening it."""
     load = Chip.network
 
-    def refused(chip: Chip, hef: HefFile, group: str, options: ChipOptions) -> ConfiguredNetwork:
+    def refused(
+        chip: Chip, hef: HefFile, group: str, options: ChipOptions
+    ) -> ConfiguredNetwork:
         if hef.path == hefs.decoder:
             raise error("no answer")
         return load(chip, hef, group, options)

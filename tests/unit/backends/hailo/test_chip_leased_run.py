@@ -94,8 +94,12 @@ def test_leased_run_is_repeated_once(place: Place) -> None:
         assert place.closed == [0, 1]
 
 
-@pytest.mark.parametrize("error", [DeviceTimeoutError("x"), DeviceError("x"), ValueError("x")])
-def test_leased_run_failure_reopens_the_chip_for_the_next(place: Place, error: Exception) -> None:
+@pytest.mark.parametrize(
+    "error", [DeviceTimeoutError("x"), DeviceError("x"), ValueError("x")]
+)
+def test_leased_run_failure_reopens_the_chip_for_the_next(
+    place: Place, error: Exception
+) -> None:
     with lease() as own:
         place.results = [error, OK]
         with pytest.raises(type(error), match="x"):
@@ -142,7 +146,9 @@ def test_lease_keeps_shared_and_unshared_chips_apart(place: Place) -> None:
         assert len(place.opened) == 2
 
 
-def test_close_all_closes_forgotten_leases(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_all_closes_forgotten_leases(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lease().open()
     lease(ChipOptions(share=True)).open()
 

@@ -27,8 +27,12 @@ def test_chip_options_times_are_up_to_an_hour(name: str) -> None:
         ChipOptions(**{name: 0})
 
 
-@pytest.mark.parametrize(("net", "check"), [(encoder(), check_encoder), (decoder(), check_decoder)])
-def test_check_encoder_and_decoder_skip_the_checksum(tmp_path: Path, net: Net, check: Any) -> None:
+@pytest.mark.parametrize(
+    ("net", "check"), [(encoder(), check_encoder), (decoder(), check_decoder)]
+)
+def test_check_encoder_and_decoder_skip_the_checksum(
+    tmp_path: Path, net: Net, check: Any
+) -> None:
     """A second for each hundred megabytes, at every start."""
     changed = bytearray(hef_bytes(Wish([net], version=1)))
     changed[-1] ^= 1

@@ -50,8 +50,12 @@ def test_status_of_numbers_follows_hailort(number: int, name: str | None) -> Non
     assert said == (f"HAILO_{name}" if name else "")
 
 
-def translated(status: str, *, running: bool = False, version: str = "4.23.0") -> Exception:
-    binding = SimpleNamespace(__version__=version, Device=SimpleNamespace(scan=lambda: ["0"]))
+def translated(
+    status: str, *, running: bool = False, version: str = "4.23.0"
+) -> Exception:
+    binding = SimpleNamespace(
+        __version__=version, Device=SimpleNamespace(scan=lambda: ["0"])
+    )
     error = Exception(f"libhailort failed with error: 0 ({status})")
     return Faults(binding).translated(error, "running x.hef", None, running=running)
 
@@ -80,7 +84,10 @@ def test_faults_while_running_do_not_advise_a_retry() -> None:
     assert "try again, check its power" in str(translated("HAILO_DEVICE_NOT_CONNECTED"))
     running = str(translated("HAILO_DEVICE_NOT_CONNECTED", running=True))
     assert "try again" not in running
-    assert "went away while running x.hef (HAILO_DEVICE_NOT_CONNECTED); check its power" in running
+    assert (
+        "went away while running x.hef (HAILO_DEVICE_NOT_CONNECTED); check its power"
+        in running
+    )
     assert "gave up while" in str(translated("HAILO_STREAM_ABORT"))
 
 
@@ -113,29 +120,45 @@ def test_load_assets_of_two_models_is_refused(tmp_path: Path) -> None:
     for name in ("base", "tiny"):
         folder = tmp_path / name / "decoder_tokenization"
         folder.mkdir(parents=True)
-        np.save(folder / f"token_embedding_weight_{name}.npy", np.zeros((200, 64), np.float32))
+        np.save(
+            folder / f"token_embedding_weight_{name}.npy",
+            np.zeros((200, 64), np.float32),
+        )
     where = "base/decoder_tokenization, tiny/decoder_tokenization; name one folder"
     with pytest.raises(ModelError, match=f"has arrays of several models: {where}"):
         load_assets(tmp_path, (200, 64, 16), positions=False)
     assert load_assets(tmp_path / "tiny", (200, 64, 16), positions=False)[1] is None
 
 
-def test_unreadable_nodes_lacks_readable_and_writable_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faults, "device_nodes", lambda: [Path("/dev/null"), Path("/dev/zero")])
+def test_unreadable_nodes_lacks_readable_and_writable_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        faults, "device_nodes", lambda: [Path("/dev/null"), Path("/dev/zero")]
+    )
     assert faults.unreadable_nodes() == []
     for missing in (os.R_OK, os.W_OK):
-        may = {"/dev/null": os.R_OK | os.W_OK, "/dev/zero": (os.R_OK | os.W_OK) & ~missing}
-        monkeypatch.setattr(os, "access", lambda path, how, may=may: not how & ~may[str(path)])
+        may = {
+            "/dev/null": os.R_OK | os.W_OK,
+            "/dev/zero": (os.R_OK | os.W_OK) & ~missing,
+        }
+        monkeypatch.setattr(
+            os, "access", lambda path, how, may=may: not how & ~may[str(path)]
+        )
         assert faults.unreadable_nodes() == ["/dev/zero"]
 
 
 @pytest.mark.parametrize("missing", ["inputs", "outputs", "name"])
-def test_read_hef_of_network_without_stream_is_refused(tmp_path: Path, missing: str) -> None:
+def test_read_hef_of_network_without_stream_is_refused(
+    tmp_path: Path, missing: str
+) -> None:
     net = encoder()
     setattr(net, missing, type(getattr(net, missing))())
     path = tmp_path / "x.hef"
     path.write_bytes(hef_bytes(Wish([net])))
-    with pytest.raises(HefError, match="a network without a name, an input or an output"):
+    with pytest.raises(
+        HefError, match="a network without a name, an input or an output"
+    ):
         read_hef(path)
 
 

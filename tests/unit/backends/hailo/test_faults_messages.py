@@ -31,11 +31,17 @@ def hef(tmp_path: Path) -> HefFile:
 
 
 def failing(scan: Any = lambda: ["0"], version: str = "4.23.0") -> Faults:
-    return Faults(SimpleNamespace(__version__=version, Device=SimpleNamespace(scan=scan)))
+    return Faults(
+        SimpleNamespace(__version__=version, Device=SimpleNamespace(scan=scan))
+    )
 
 
 def told(
-    status: str, hef: HefFile | None = None, *, running: bool = False, scan: Any = lambda: ["0"]
+    status: str,
+    hef: HefFile | None = None,
+    *,
+    running: bool = False,
+    scan: Any = lambda: ["0"],
 ) -> WhisperHailoError:
     error = Exception(f"libhailort failed with error: 0 ({status})")
     return failing(scan).translated(error, "doing it", hef, running=running)
@@ -65,7 +71,9 @@ def test_status_of_texts_finds_names_and_numbers(said: str, status: str) -> None
     assert status_of(Exception(said)) == status
 
 
-@pytest.mark.parametrize("status", ["HAILO_OUT_OF_PHYSICAL_DEVICES", "HAILO_DEVICE_IN_USE"])
+@pytest.mark.parametrize(
+    "status", ["HAILO_OUT_OF_PHYSICAL_DEVICES", "HAILO_DEVICE_IN_USE"]
+)
 def test_no_device_or_busy_is_busy_if_a_chip_is_listed(status: str) -> None:
     def fail() -> None:
         raise OSError("no driver")
@@ -89,12 +97,16 @@ def test_wrong_chip_needs_a_hef(hef: HefFile) -> None:
 
 
 @pytest.mark.parametrize(
-    "status", ["HAILO_INVALID_HEF", "HAILO_HEF_FILE_CORRUPTED", "HAILO_HEF_NOT_SUPPORTED"]
+    "status",
+    ["HAILO_INVALID_HEF", "HAILO_HEF_FILE_CORRUPTED", "HAILO_HEF_NOT_SUPPORTED"],
 )
 def test_broken_hef_is_read_again_for_the_reason(hef: HefFile, status: str) -> None:
     found = told(status, hef)
     assert type(found) is HefError
-    assert f"refuses {hef.path} ({status}), a whole file for hailo8l by compiler 3" in str(found)
+    assert (
+        f"refuses {hef.path} ({status}), a whole file for hailo8l by compiler 3"
+        in str(found)
+    )
     hef.path.write_bytes(hef.path.read_bytes()[:-1])
     assert "its header says" in str(told(status, hef))
     assert type(told(status)) is DeviceError
@@ -146,14 +158,16 @@ def test_translated_blames_numpy_only_if_it_may_be(
 ) -> None:
     monkeypatch.setattr(faults.np, "__version__", numpy)
     monkeypatch.setattr(Faults, "has_run", has_run)
-    monkeypatch.setattr("whisper_hailo.backends.hailo.binding.sys.version_info", (3, 12, 1))
+    monkeypatch.setattr(
+        "whisper_hailo.backends.hailo.binding.sys.version_info", (3, 12, 1)
+    )
     error = Exception("error: 6 (HAILO_INVALID_OPERATION)")
     found = failing(version=version).translated(error, "it", None, running=running)
     assert (type(found) is BindingMismatchError) is is_blamed
     other = Exception("error: 5 (HAILO_INTERNAL_FAILURE)")
-    assert type(failing(version=version).translated(other, "it", None, running=running)) is (
-        DeviceError
-    )
+    assert type(
+        failing(version=version).translated(other, "it", None, running=running)
+    ) is (DeviceError)
 
 
 @pytest.mark.parametrize(
@@ -182,16 +196,23 @@ def test_translated_unknown_failure_keeps_its_text(said: str, told_as: str) -> N
     ],
 )
 def test_translated_version_statuses_are_mismatches(status: str) -> None:
-    assert f"does not fit the driver, firmware or service on this machine ({status})" in str(
-        told(status)
+    assert (
+        f"does not fit the driver, firmware or service on this machine ({status})"
+        in str(told(status))
     )
 
 
-def test_translated_missing_service_and_unreadable_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_translated_missing_service_and_unreadable_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert "enable --now hailort.service" in str(told("HAILO_RPC_FAILED"))
     status = "HAILO_DRIVER_OPERATION_FAILED"
-    monkeypatch.setattr(faults, "unreadable_nodes", lambda: ["/dev/hailo0", "/dev/hailo1"])
-    assert "/dev/hailo0, /dev/hailo1 may not be opened by this user" in str(told(status))
+    monkeypatch.setattr(
+        faults, "unreadable_nodes", lambda: ["/dev/hailo0", "/dev/hailo1"]
+    )
+    assert "/dev/hailo0, /dev/hailo1 may not be opened by this user" in str(
+        told(status)
+    )
     assert "may not be opened" not in str(told("HAILO_INTERNAL_FAILURE"))
     monkeypatch.setattr(faults, "unreadable_nodes", list)
     assert "failed while doing it" in str(told(status))
@@ -200,7 +221,9 @@ def test_translated_missing_service_and_unreadable_nodes(monkeypatch: pytest.Mon
 def test_unreadable_nodes_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever order the folder has them in."""
     paths = [Path("/dev/hailo1"), Path("/dev/hailo0")]
-    monkeypatch.setattr(Path, "glob", lambda _, pattern: paths if "hailo" in pattern else [])
+    monkeypatch.setattr(
+        Path, "glob", lambda _, pattern: paths if "hailo" in pattern else []
+    )
     monkeypatch.setattr("os.access", lambda *_: False)
     assert faults.unreadable_nodes() == ["/dev/hailo0", "/dev/hailo1"]
 

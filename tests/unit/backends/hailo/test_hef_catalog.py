@@ -40,7 +40,9 @@ def spec(directory: Path) -> ModelSpec:
     return replace(ModelSpec.load(directory), hefs=(record,))
 
 
-def _reason(directory: Path, spec: ModelSpec, window_s: float | None, **asked: str) -> str:
+def _reason(
+    directory: Path, spec: ModelSpec, window_s: float | None, **asked: str
+) -> str:
     return select(directory, spec, EngineOptions(**asked), window_s=window_s).reasons[0]  # type: ignore[arg-type]
 
 
@@ -48,7 +50,9 @@ def test_select_auto_takes_a_hef_of_the_window(
     machine: Any, directory: Path, spec: ModelSpec
 ) -> None:
     for window_s in (None, 2, 2.0):
-        assert _reason(directory, spec, window_s).startswith("encoder hef-hailo8l: on hailo8l")
+        assert _reason(directory, spec, window_s).startswith(
+            "encoder hef-hailo8l: on hailo8l"
+        )
 
 
 def test_select_auto_stays_on_cpu_for_another_window(
@@ -58,17 +62,23 @@ def test_select_auto_stays_on_cpu_for_another_window(
         "encoder onnx-fp32: on the CPU, hailo8l 0000:01:00.0, "
         "but own.hef takes 2 s, --window is 1 s"
     )
-    assert _reason(directory, spec, 1, encoder_backend="hailo").startswith("encoder hef-")
+    assert _reason(directory, spec, 1, encoder_backend="hailo").startswith(
+        "encoder hef-"
+    )
 
 
-def test_fitting_encoder_needs_enough_decoder_positions(directory: Path, spec: ModelSpec) -> None:
+def test_fitting_encoder_needs_enough_decoder_positions(
+    directory: Path, spec: ModelSpec
+) -> None:
     found, why_not = fitting_encoder(directory, spec, "hailo8l", n_positions=50)
     assert found is None
     assert why_not == "own.hef gives 100 positions, the decoder takes 50"
     assert fitting_encoder(directory, spec, "hailo8l", n_positions=100)[0]
 
 
-def test_fitting_encoder_skips_broken_and_foreign_hefs(directory: Path, spec: ModelSpec) -> None:
+def test_fitting_encoder_skips_broken_and_foreign_hefs(
+    directory: Path, spec: ModelSpec
+) -> None:
     broken = directory / "broken.hef"
     broken.write_bytes((directory / "own.hef").read_bytes()[:100])
     (record,) = spec.hefs
@@ -94,24 +104,35 @@ def test_matching_hef_skips_unfit_and_missing_hefs(
         replace(own, arch="hailo10h", file="other.hef"),
         replace(own, file="gone.hef"),
     )
-    assert matching_hef(directory, replace(spec, hefs=others), "hailo8l", "encoder") is None
+    assert (
+        matching_hef(directory, replace(spec, hefs=others), "hailo8l", "encoder")
+        is None
+    )
     every = replace(spec, hefs=(*others, own))
     assert matching_hef(directory, every, "hailo8l", "encoder") == directory / own.file
     # An 8 takes both; the file for itself is the better one.
     both = replace(spec, hefs=(own, replace(own, arch="hailo8", file="larger.hef")))
-    assert matching_hef(directory, both, "hailo8", "encoder") == directory / "larger.hef"
+    assert (
+        matching_hef(directory, both, "hailo8", "encoder") == directory / "larger.hef"
+    )
     assert matching_hef(directory, both, "hailo8l", "encoder") == directory / own.file
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), 4000])
 def test_chip_options_refuse_impossible_times(seconds: float) -> None:
-    with pytest.raises(OptionError, match=r"device-timeout is .* expected more than 0 and at most"):
+    with pytest.raises(
+        OptionError, match=r"device-timeout is .* expected more than 0 and at most"
+    ):
         ChipOptions(timeout_s=seconds)
 
 
-def test_fitting_encoder_finds_the_half_of_a_joint_file(directory: Path, spec: ModelSpec) -> None:
+def test_fitting_encoder_finds_the_half_of_a_joint_file(
+    directory: Path, spec: ModelSpec
+) -> None:
     both = directory / "both.hef"
-    both.write_bytes(hef("hailo8l", [decoder_network(directory), encoder_network(directory)]))
+    both.write_bytes(
+        hef("hailo8l", [decoder_network(directory), encoder_network(directory)])
+    )
     (record,) = spec.hefs
     joint = replace(spec, hefs=(replace(record, file="both.hef"),))
     assert fitting_encoder(directory, joint, "hailo8l", 2.0, 100) == (both, "")

@@ -72,7 +72,10 @@ def test_fetch_of_complete_files_fetches_nothing(
     paths = _publish(server, known)
     files = fetch(known, server.address)
     assert server.asked == paths
-    assert files[0] == tmp_path / "cache/hefs/hailo8l/tiny/tiny-whisper-encoder-10s_15dB_h8l.hef"
+    assert (
+        files[0]
+        == tmp_path / "cache/hefs/hailo8l/tiny/tiny-whisper-encoder-10s_15dB_h8l.hef"
+    )
     assert [path.read_bytes() for path in files] == list(server.files.values())
     assert fetch(known, server.address) == files
     assert server.asked == paths, "what is there and whole stays"
@@ -148,7 +151,9 @@ def test_download_is_limited_in_size(
         download(f"{server.address}b", tmp_path / "b")
 
 
-def test_download_that_breaks_off_or_is_missing_says_so(server: Server, tmp_path: Path) -> None:
+def test_download_that_breaks_off_or_is_missing_says_so(
+    server: Server, tmp_path: Path
+) -> None:
     server.files = {"/a": bytes(1000)}
     server.cut.add("/a")
     with pytest.raises(HubError, match="broke off after 500 of 1000 bytes; try again"):
@@ -162,7 +167,9 @@ def test_download_that_breaks_off_or_is_missing_says_so(server: Server, tmp_path
 def test_fetch_without_network_address_or_folder_fails(
     known: KnownHefs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with pytest.raises(HubError, match=r"cannot fetch .*copy it to .*hailo8l/tiny, or give a mir"):
+    with pytest.raises(
+        HubError, match=r"cannot fetch .*copy it to .*hailo8l/tiny, or give a mir"
+    ):
         fetch(known, "http://127.0.0.1:9/")
     with pytest.raises(OptionError, match="begins with https://"):
         fetch(known, "file:///etc/")
@@ -176,7 +183,10 @@ def test_fetch_from_silent_server_times_out(
     known: KnownHefs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(downloading, "DOWNLOAD_TIMEOUT_S", 0.1)
-    with silent() as address, pytest.raises(HubError, match=r"cannot fetch .*timed out"):
+    with (
+        silent() as address,
+        pytest.raises(HubError, match=r"cannot fetch .*timed out"),
+    ):
         fetch(known, f"{address}/")
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 

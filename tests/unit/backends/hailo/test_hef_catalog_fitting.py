@@ -29,7 +29,9 @@ RECORD = HefRecord(
 OWN = replace(SPEC, hefs=(RECORD,))
 
 
-def on_a_machine_with(monkeypatch: pytest.MonkeyPatch, *archs: str, why: str | None = None) -> None:
+def on_a_machine_with(
+    monkeypatch: pytest.MonkeyPatch, *archs: str, why: str | None = None
+) -> None:
     found = [ChipFacts(f"000{i}", arch) for i, arch in enumerate(archs)]
     monkeypatch.setattr(binding, "why_no_binding", lambda: why)
     for module in (hef_catalog, isolated_probe):
@@ -69,7 +71,9 @@ def test_needed_hef_is_for_this_machines_chip(
         assert needed_hef(tmp_path, spec, part) == path
     for arch in ("hailo10h", "unknown"):
         on_a_machine_with(monkeypatch, arch)
-        with pytest.raises(ModelError, match=f"has no {part} HEF of tiny for a {arch}; give one"):
+        with pytest.raises(
+            ModelError, match=f"has no {part} HEF of tiny for a {arch}; give one"
+        ):
             needed_hef(tmp_path, spec, part)
     on_a_machine_with(monkeypatch)
     with pytest.raises(NoDeviceError, match="no Hailo chip is there"):
@@ -116,7 +120,9 @@ def _of(name: str) -> ModelSpec:
     return replace(SPEC, source=replace(SPEC.source, name=name))
 
 
-@pytest.mark.parametrize("known", PAIRS, ids=lambda known: f"{known.arch} {known.variant}")
+@pytest.mark.parametrize(
+    "known", PAIRS, ids=lambda known: f"{known.arch} {known.variant}"
+)
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
 def test_matching_hef_finds_fetched_by_chip_and_model(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: KnownHefs, part: str
@@ -130,5 +136,7 @@ def test_matching_hef_finds_fetched_by_chip_and_model(
     path.rmdir()
     path.touch()
     assert matching_hef(tmp_path, spec, known.arch, part) == path
-    assert matching_hef(tmp_path, _of("openai/whisper-medium"), known.arch, part) is None
+    assert (
+        matching_hef(tmp_path, _of("openai/whisper-medium"), known.arch, part) is None
+    )
     assert matching_hef(tmp_path, spec, "hailo15h", part) is None

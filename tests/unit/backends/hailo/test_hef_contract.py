@@ -25,7 +25,11 @@ def test_check_encoder_accepts_any_window_of_the_model(
 ) -> None:
     for frames in (200, 1000, 3000):
         hef, shape = check_encoder(written(tmp_path, encoder(frames)), SPEC)
-        assert (shape.n_frames, shape.n_positions, hef.arch) == (frames, frames // 2, "hailo8l")
+        assert (shape.n_frames, shape.n_positions, hef.arch) == (
+            frames,
+            frames // 2,
+            "hailo8l",
+        )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +41,9 @@ def test_check_encoder_accepts_any_window_of_the_model(
         (encoder(frames=3002), "takes 3002 frames, tiny has 3000"),
     ],
 )
-def test_check_encoder_of_another_model_is_refused(tmp_path: Path, net: Net, message: str) -> None:
+def test_check_encoder_of_another_model_is_refused(
+    tmp_path: Path, net: Net, message: str
+) -> None:
     with pytest.raises(HefError, match=message):
         check_encoder(written(tmp_path, net), SPEC)
 
@@ -60,17 +66,29 @@ def test_check_decoder_accepts_the_models_decoder(tmp_path: Path) -> None:
         (decoder(last=12966), "a vocabulary of 51865 needs 12966, 12966, 12966, 12967"),
     ],
 )
-def test_check_decoder_of_another_model_is_refused(tmp_path: Path, net: Net, message: str) -> None:
+def test_check_decoder_of_another_model_is_refused(
+    tmp_path: Path, net: Net, message: str
+) -> None:
     with pytest.raises(HefError, match=message):
         check_decoder(written(tmp_path, net), SPEC)
 
 
 def test_decoder_shape_logits_are_four_parts_in_order() -> None:
     """Of the outputs that a 10H gives beside them, none of another size, and no fifth part."""
-    columns = [("a", 7), ("b", 10), ("c", 10), ("d", 3), ("e", 10), ("f", 12), ("g", 12)]
+    columns = [
+        ("a", 7),
+        ("b", 10),
+        ("c", 10),
+        ("d", 3),
+        ("e", 10),
+        ("f", 12),
+        ("g", 12),
+    ]
     shape = DecoderShape("d", "f", "e", 500, 32, 384, "chip", tuple(columns))
     assert shape.logits(42) == ("b", "c", "e", "f")
-    assert shape.logits(64) == tuple(name for name, _ in columns)  # together they are all of it
+    assert shape.logits(64) == tuple(
+        name for name, _ in columns
+    )  # together they are all of it
     with pytest.raises(HefError, match="a vocabulary of 43 needs 10, 10, 10, 13"):
         shape.logits(43)
 
@@ -79,7 +97,11 @@ def test_runs_on_allows_smaller_chips_files_only() -> None:
     """HailoRT's own table."""
     assert RUNS_ON["hailo8"] == {"hailo8", "hailo8l"}
     assert RUNS_ON["hailo8l"] == {"hailo8l"}
-    assert RUNS_ON["hailo10h"] == RUNS_ON["hailo15h"] == {"hailo10h", "hailo15h", "hailo15m"}
+    assert (
+        RUNS_ON["hailo10h"]
+        == RUNS_ON["hailo15h"]
+        == {"hailo10h", "hailo15h", "hailo15m"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,7 +112,9 @@ def test_runs_on_allows_smaller_chips_files_only() -> None:
         ("hailo10h", "base", 10),
     ],
 )  # fmt: skip
-def test_find_known_has_the_vendors_windows(arch: str, variant: str, window_s: int) -> None:
+def test_find_known_has_the_vendors_windows(
+    arch: str, variant: str, window_s: int
+) -> None:
     known = find_known(arch, variant)
     assert known is not None
     assert known.window_s == window_s

@@ -31,7 +31,11 @@ def test_describe_hef_adds_what_the_file_lacks(tmp_path: Path) -> None:
     assert facts["runs_on"] == ["hailo10h", "hailo15h"]
     assert facts["bytes"] == path.stat().st_size
     decoder, encoder = facts["networks"].values()
-    assert (encoder["part"], encoder["window_s"], encoder["d_model"]) == ("encoder", 10, 384)
+    assert (encoder["part"], encoder["window_s"], encoder["d_model"]) == (
+        "encoder",
+        10,
+        384,
+    )
     assert encoder["contexts"] == 3
     assert {key: decoder[key] for key in ("part", "positions", "length", "d_model")} == {
         "part": "decoder", "positions": 500, "length": 32, "d_model": 384,
@@ -100,7 +104,9 @@ def test_recognise_decoder_by_its_shapes(
         ("x", "hailo8l", HOST), ("x", "hailo8_a0", HOST),
     ],
 )  # fmt: skip
-def test_recognise_positions_by_the_networks_name(name: str, arch: str, where: str) -> None:
+def test_recognise_positions_by_the_networks_name(
+    name: str, arch: str, where: str
+) -> None:
     group = group_of({"a": (1, 5, 6), "b": (8, 1, 6)}, {"o": (1, 8, 10)}, name)
     found = recognise(group, arch)
     assert isinstance(found, DecoderShape)
@@ -130,7 +136,9 @@ def test_find_part_says_who_adds_position_rows(
 def test_find_part_ignores_outputs_without_text_rows(tmp_path: Path) -> None:
     extra = {"d/extra1": (1, 32, 384), **DECODER.outputs, "d/extra2": (1, 500, 384)}
     net = Net("d", DECODER.inputs, extra)
-    shape = find_part(read_hef(write(tmp_path / "x.hef", Wish([net], "hailo10h"))), DecoderShape)
+    shape = find_part(
+        read_hef(write(tmp_path / "x.hef", Wish([net], "hailo10h"))), DecoderShape
+    )
     assert shape.logits(51865) == tuple(DECODER.outputs)
     with pytest.raises(HefError, match=r"a vocabulary of 51864 needs 12966, 12966"):
         shape.logits(51864)
@@ -139,17 +147,32 @@ def test_find_part_ignores_outputs_without_text_rows(tmp_path: Path) -> None:
 def test_find_part_of_missing_half_is_refused(tmp_path: Path) -> None:
     hef = read_hef(write(tmp_path / "x.hef", Wish([ENCODER])))
     shape = find_part(hef, EncoderShape)
-    assert (shape.n_frames, shape.n_mels, shape.n_positions, shape.d_model) == (1000, 80, 500, 384)
-    with pytest.raises(HefError, match="holds no Whisper decoder but tiny-whisper-encoder-10s"):
+    assert (shape.n_frames, shape.n_mels, shape.n_positions, shape.d_model) == (
+        1000,
+        80,
+        500,
+        384,
+    )
+    with pytest.raises(
+        HefError, match="holds no Whisper decoder but tiny-whisper-encoder-10s"
+    ):
         find_part(hef, DecoderShape)
-    image = Net("yolo", {"yolo/input_layer1": (640, 640, 3)}, {"yolo/conv1": (20, 20, 85)})
+    image = Net(
+        "yolo", {"yolo/input_layer1": (640, 640, 3)}, {"yolo/conv1": (20, 20, 85)}
+    )
     yolo = read_hef(write(tmp_path / "y.hef", Wish([image], "hailo8")))
     assert recognise(yolo.groups[0], "hailo8") is None
-    assert describe_hef(tmp_path / "y.hef")["networks"]["yolo"]["part"] == "no half of Whisper"
+    assert (
+        describe_hef(tmp_path / "y.hef")["networks"]["yolo"]["part"]
+        == "no half of Whisper"
+    )
 
 
 def test_recognise_of_other_stream_counts_is_none(tmp_path: Path) -> None:
-    two = {f"x/input_layer{n}": shape for n, shape in enumerate(ENCODER.inputs.values(), start=1)}
+    two = {
+        f"x/input_layer{n}": shape
+        for n, shape in enumerate(ENCODER.inputs.values(), start=1)
+    }
     for inputs, outputs in (
         ({**two, "x/input_layer9": (1, 1000, 80)}, ENCODER.outputs),
         (ENCODER.inputs, {"x/a": (1, 500, 384), "x/b": (1, 500, 384)}),
@@ -166,6 +189,12 @@ def two_part(folder: Path, *nets: Net) -> HefFile:
 def test_find_part_prefers_the_encoder_by_name(tmp_path: Path) -> None:
     first = Net("front", {"front/in": (1, 1000, 80)}, {"front/out": (1, 500, 384)})
     named = Net("small_encoder", {"e/in": (1, 1000, 80)}, {"e/out": (1, 500, 384)})
-    assert find_part(two_part(tmp_path, first, named), EncoderShape).group == "small_encoder"
-    assert find_part(two_part(tmp_path, named, first), EncoderShape).group == "small_encoder"
+    assert (
+        find_part(two_part(tmp_path, first, named), EncoderShape).group
+        == "small_encoder"
+    )
+    assert (
+        find_part(two_part(tmp_path, named, first), EncoderShape).group
+        == "small_encoder"
+    )
     assert find_part(two_part(tmp_path, first, ENCODER), EncoderShape).group == "front"

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from tests.standin.hef_file import Wish, hef_bytes
-from tests.unit.backends.hailo.written_hefs import DECODER, ENCODER, changed, description, write
+from tests.unit.backends.hailo.written_hefs import (
+    DECODER,
+    ENCODER,
+    changed,
+    description,
+    write,
+)
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.convert.inspect import describe_hef
 from whisper_hailo.core.errors import HefError
@@ -41,7 +47,9 @@ def test_written_8l_hef_has_names_in_placements_only() -> None:
 
 @pytest.mark.parametrize("ops", [False, True])
 @pytest.mark.parametrize("arch", ["hailo8", "hailo8l"])
-def test_read_hef_prefers_the_order_of_fused_layers(tmp_path: Path, arch: str, ops: bool) -> None:
+def test_read_hef_prefers_the_order_of_fused_layers(
+    tmp_path: Path, arch: str, ops: bool
+) -> None:
     """HailoRT looks for them in the network as a whole, never in a placement."""
     turned = [*list(DECODER.outputs)[1:], *list(DECODER.outputs)[:1]]
 
@@ -56,10 +64,15 @@ def test_read_hef_prefers_the_order_of_fused_layers(tmp_path: Path, arch: str, o
 
 
 @pytest.mark.parametrize("mark", ["layer", "network"])
-def test_read_hef_gives_transposed_shapes_to_the_host(tmp_path: Path, mark: str) -> None:
+def test_read_hef_gives_transposed_shapes_to_the_host(
+    tmp_path: Path, mark: str
+) -> None:
     wish = Wish([ENCODER], transposed=mark)
     (group,) = read_hef(write(tmp_path / "x.hef", wish)).groups
-    assert [*group.inputs.values(), *group.outputs.values()] == [(1, 1000, 80), (1, 500, 384)]
+    assert [*group.inputs.values(), *group.outputs.values()] == [
+        (1, 1000, 80),
+        (1, 500, 384),
+    ]
 
     def flatten(hef: Any) -> None:
         for place in hef.network_groups[0].placed:
@@ -90,7 +103,9 @@ def test_describe_hef_names_chips_by_number(
         def mark(hef: Any, code: int = code) -> None:
             hef.header.hw_arch = code
 
-        facts = describe_hef(changed(tmp_path / "x.hef", Wish([ENCODER], arch="hailo8"), mark))
+        facts = describe_hef(
+            changed(tmp_path / "x.hef", Wish([ENCODER], arch="hailo8"), mark)
+        )
         assert (facts["compiled_for"], facts["runs_on"]) == (arch, runs_on)
 
 
@@ -98,12 +113,17 @@ def test_describe_hef_names_chips_by_number(
     ("said", "version"),
     [
         ("3.31.0", "3.31.0"),
-        ("sdk-version: 5.3.0, git-branch: stability-v5.3.0, git-commit: 5b0ed83b", "5.3.0"),
+        (
+            "sdk-version: 5.3.0, git-branch: stability-v5.3.0, git-commit: 5b0ed83b",
+            "5.3.0",
+        ),
         ("3.33.0.dev4", "3.33.0.dev4"),
         ("unreleased", "unreleased"),
     ],
 )
-def test_read_hef_reads_compiler_versions(tmp_path: Path, said: str, version: str) -> None:
+def test_read_hef_reads_compiler_versions(
+    tmp_path: Path, said: str, version: str
+) -> None:
     path = write(tmp_path / "x.hef", Wish([ENCODER], compiler=said))
     assert read_hef(path).compiler_version == version
 

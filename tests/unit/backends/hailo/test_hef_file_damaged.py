@@ -15,7 +15,9 @@ from whisper_hailo.core.errors import HefError
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_read_hef_of_truncated_file_fails_in_one_line(tmp_path: Path, version: int) -> None:
+def test_read_hef_of_truncated_file_fails_in_one_line(
+    tmp_path: Path, version: int
+) -> None:
     whole = hef_bytes(Wish([ENCODER], version=version))
     path = tmp_path / "cut.hef"
     cuts = [*range(1, 64), *range(64, len(whole), 997)]
@@ -27,7 +29,9 @@ def test_read_hef_of_truncated_file_fails_in_one_line(tmp_path: Path, version: i
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_read_hef_of_changed_description_is_refused(tmp_path: Path, version: int) -> None:
+def test_read_hef_of_changed_description_is_refused(
+    tmp_path: Path, version: int
+) -> None:
     whole = hef_bytes(Wish([ENCODER], version=version, weights=b"\x01" * 64))
     rng = random.Random(version)
     path = tmp_path / "changed.hef"
@@ -103,10 +107,15 @@ def test_message_over_the_field_budget_is_refused() -> None:
     [
         (b"", "it is empty"),
         (b"PK\x03\x04" + bytes(40), "it is no HEF: it begins with 0x504b0304"),
-        (MAGIC.to_bytes(4, "big") + bytes([0, 0, 0, 9]) + bytes(40), "format has version 9"),
+        (
+            MAGIC.to_bytes(4, "big") + bytes([0, 0, 0, 9]) + bytes(40),
+            "format has version 9",
+        ),
     ],
 )
-def test_read_hef_of_other_files_is_refused(tmp_path: Path, content: bytes, expected: str) -> None:
+def test_read_hef_of_other_files_is_refused(
+    tmp_path: Path, content: bytes, expected: str
+) -> None:
     path = tmp_path / "other.hef"
     path.write_bytes(content)
     with pytest.raises(HefError, match=expected):

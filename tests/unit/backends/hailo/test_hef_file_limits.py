@@ -12,18 +12,27 @@ from xxhash import xxh3_64_intdigest
 
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes
 from tests.unit.backends.hailo.written_hefs import DECODER, ENCODER, changed
-from whisper_hailo.backends.hailo.hef_file import HefFile, check_sum, read_header, read_hef
+from whisper_hailo.backends.hailo.hef_file import (
+    HefFile,
+    check_sum,
+    read_header,
+    read_hef,
+)
 from whisper_hailo.core.errors import HefError
 
 TURNED = [*list(DECODER.outputs)[1:], *list(DECODER.outputs)[:1]]
 """Neither their order nor that of the file."""
 
 
-def read(folder: Path, wish: Wish, change: Callable[[Any], object] = lambda _: None) -> HefFile:
+def read(
+    folder: Path, wish: Wish, change: Callable[[Any], object] = lambda _: None
+) -> HefFile:
     return read_hef(changed(folder / "x.hef", wish, change))
 
 
-def third(proto: bytes, rest: bytes, *, hashes: tuple[int, int], more: int = 0) -> memoryview:
+def third(
+    proto: bytes, rest: bytes, *, hashes: tuple[int, int], more: int = 0
+) -> memoryview:
     """A file of version 3, whose rest is weights and `more` bytes of something else."""
     numbers = (hashes[0], len(rest) - more, 16, more, hashes[1], 0)
     common = struct.pack(">III", MAGIC, 3, len(proto))
@@ -39,7 +48,9 @@ def test_read_header_counts_bytes_behind_the_description() -> None:
     assert header.checksum == f"{whole:016x}"
     assert check_sum(data, header)
     for wrong in (data[:-1], memoryview(bytes(data) + b"x")):
-        with pytest.raises(HefError, match=f"it has {len(wrong)} bytes, its header says 406"):
+        with pytest.raises(
+            HefError, match=f"it has {len(wrong)} bytes, its header says 406"
+        ):
             read_header(wrong)
 
 
@@ -75,8 +86,14 @@ def test_check_sum_covers_all_behind_the_header(version: int) -> None:
         (bytes(11), "it has 11 bytes, less than a HEF's header"),
         (bytes(12), "it is no HEF: it begins with 0x00000000, a HEF with 0x01484546"),
         (struct.pack(">III", MAGIC, 4, 1), "has version 4, this program reads 0 to 3"),
-        (struct.pack(">III", MAGIC, 0, 1) + bytes(19), "ends within its header, after 31 bytes"),
-        (struct.pack(">III", MAGIC, 0, 1) + bytes(20), "has 32 bytes, its header says 33"),
+        (
+            struct.pack(">III", MAGIC, 0, 1) + bytes(19),
+            "ends within its header, after 31 bytes",
+        ),
+        (
+            struct.pack(">III", MAGIC, 0, 1) + bytes(20),
+            "has 32 bytes, its header says 33",
+        ),
         (struct.pack(">III", MAGIC, 0, 0) + bytes(20), "it describes no network"),
     ],
 )
@@ -87,7 +104,12 @@ def test_read_header_of_invalid_header_is_refused(content: bytes, message: str) 
 
 def test_read_hef_limits_axes(tmp_path: Path) -> None:
     for axis in ("height", "width", "features"):
-        for size, good in ((0, False), (1, True), (1 << 24, True), ((1 << 24) + 1, False)):
+        for size, good in (
+            (0, False),
+            (1, True),
+            (1 << 24, True),
+            ((1 << 24) + 1, False),
+        ):
 
             def resize(hef: Any, axis: str = axis, size: int = size) -> None:
                 base = hef.network_groups[0].contexts[0].metadata.edges[0].layer.base
@@ -103,7 +125,9 @@ def test_read_hef_limits_axes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gone", ["name", "base"])
-def test_read_hef_of_stream_without_name_or_shape_fails(tmp_path: Path, gone: str) -> None:
+def test_read_hef_of_stream_without_name_or_shape_fails(
+    tmp_path: Path, gone: str
+) -> None:
     def clear(hef: Any) -> None:
         hef.network_groups[0].contexts[0].metadata.edges[0].layer.ClearField(gone)
 
@@ -126,7 +150,9 @@ def test_read_hef_ignores_edges_without_layers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("depth", "good"), [(8, True), (9, False)])
-def test_read_hef_limits_the_depth_of_muxes(tmp_path: Path, depth: int, good: bool) -> None:
+def test_read_hef_limits_the_depth_of_muxes(
+    tmp_path: Path, depth: int, good: bool
+) -> None:
     def nest(hef: Any) -> None:
         (group,) = hef.network_groups
         edge = group.contexts[0].metadata.edges[-1]
@@ -170,12 +196,16 @@ def test_read_hef_swaps_axes_of_transposed_streams(
         layer.transposed, layer.base.format = layer_says, format_is
 
     net = Net("n", {"n/i": (2, 3, 5)}, {"n/o": (1, 4, 4)})
-    (found,) = read(tmp_path, Wish([net], arch="hailo8"), mark).groups[0].inputs.values()
+    (found,) = (
+        read(tmp_path, Wish([net], arch="hailo8"), mark).groups[0].inputs.values()
+    )
     assert found == shape
 
 
 @pytest.mark.parametrize("arch", ["hailo8", "hailo8l"])
-def test_read_hef_takes_the_groups_order_with_operators(tmp_path: Path, arch: str) -> None:
+def test_read_hef_takes_the_groups_order_with_operators(
+    tmp_path: Path, arch: str
+) -> None:
     """That of a placement within an operator is passed over, as HailoRT does."""
 
     def mislead(hef: Any) -> None:
@@ -194,7 +224,9 @@ def test_read_hef_prefers_a_placements_order(tmp_path: Path, where: str) -> None
         for placed in group.placed:
             placed.inner.sorted_outputs_order[:] = [] if where == "network" else TURNED
         if where != "placement":
-            group.sorted_outputs_order[:] = TURNED if where == "network" else DECODER.outputs
+            group.sorted_outputs_order[:] = (
+                TURNED if where == "network" else DECODER.outputs
+            )
 
     (group,) = read(tmp_path, Wish([DECODER], arch="hailo8l"), move).groups
     assert [*group.outputs] == TURNED
@@ -207,7 +239,9 @@ def test_read_hef_falls_back_to_the_last_contexts_order(tmp_path: Path) -> None:
     def move(hef: Any) -> None:
         (group,) = hef.network_groups
         group.ClearField("sorted_outputs_order")
-        for context, order in zip(group.contexts, ([], list(net.outputs), TURNED[:2]), strict=True):
+        for context, order in zip(
+            group.contexts, ([], list(net.outputs), TURNED[:2]), strict=True
+        ):
             context.metadata.sorted_outputs_order[:] = order
 
     (group,) = read(tmp_path, Wish([net], arch="hailo8"), move).groups
@@ -224,7 +258,9 @@ def test_read_hef_falls_back_to_the_last_contexts_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n_kept", [0, 1])
-def test_read_hef_counts_contexts_of_largest_placement(tmp_path: Path, n_kept: int) -> None:
+def test_read_hef_counts_contexts_of_largest_placement(
+    tmp_path: Path, n_kept: int
+) -> None:
     def cut(hef: Any) -> None:
         first, second = hef.network_groups[0].placed
         del first.inner.contexts[n_kept:]
@@ -236,11 +272,18 @@ def test_read_hef_counts_contexts_of_largest_placement(tmp_path: Path, n_kept: i
 
 
 @pytest.mark.parametrize(("n_networks", "good"), [(64, True), (65, False)])
-def test_read_hef_limits_networks_to_64(tmp_path: Path, n_networks: int, good: bool) -> None:
-    nets = [Net(f"n{i}", {f"{i}": (1, 2, 3)}, {f"{i}o": (1, 1, 1)}) for i in range(n_networks)]
+def test_read_hef_limits_networks_to_64(
+    tmp_path: Path, n_networks: int, good: bool
+) -> None:
+    nets = [
+        Net(f"n{i}", {f"{i}": (1, 2, 3)}, {f"{i}o": (1, 1, 1)})
+        for i in range(n_networks)
+    ]
     wish = Wish(nets, arch="hailo8")
     if good:
-        assert [group.name for group in read(tmp_path, wish).groups] == [net.name for net in nets]
+        assert [group.name for group in read(tmp_path, wish).groups] == [
+            net.name for net in nets
+        ]
     else:
         with pytest.raises(HefError, match="it has 65 networks, expected 1 to 64"):
             read(tmp_path, wish)

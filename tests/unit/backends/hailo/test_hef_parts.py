@@ -34,13 +34,22 @@ def test_hef_encoder_equals_its_graph(
     machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
     mel = mel_of(3)
-    with HefEncoder(hefs.encoder, spec) as chip, OnnxEncoder(hailo_directory, spec) as cpu:
+    with (
+        HefEncoder(hefs.encoder, spec) as chip,
+        OnnxEncoder(hailo_directory, spec) as cpu,
+    ):
         features = chip.encode(mel)
         assert np.abs(features - cpu.encode(mel)).max() < 1e-5
-        assert (chip.name, chip.n_frames, chip.temperature_c) == ("hef-hailo8l", 200, 48.5)
+        assert (chip.name, chip.n_frames, chip.temperature_c) == (
+            "hef-hailo8l",
+            200,
+            48.5,
+        )
         kept = features.copy()
         chip.encode(mel_of(1))
-        np.testing.assert_array_equal(features, kept, "a later run writes to buffers of its own")
+        np.testing.assert_array_equal(
+            features, kept, "a later run writes to buffers of its own"
+        )
     assert machine.counts["configure"] == 1
 
 
@@ -59,7 +68,10 @@ def test_hef_runner_of_either_contract_equals_its_graph(
     if contract != "8/8L":
         machine.set(chip="hailo10h", version="5.1.1")
     if contract.endswith("file"):
-        networks = [decoder_network(hailo_directory, "chip"), encoder_network(hailo_directory)]
+        networks = [
+            decoder_network(hailo_directory, "chip"),
+            encoder_network(hailo_directory),
+        ]
         path = tmp_path / "both.hef"
         path.write_bytes(hef("hailo10h", networks))
         with HefEncoder(path, spec) as encoder:
@@ -89,7 +101,9 @@ def test_hef_encoder_and_runner_share_one_device(
         assert machine.counts["configure"] == 2, "two streams, one configured encoder"
 
 
-def test_hef_encoder_serves_many_threads(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_hef_encoder_serves_many_threads(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     mels = [mel_of(1) + i for i in range(12)]
     with HefEncoder(hefs.encoder, spec) as encoder:
         expected = [encoder.encode(mel) for mel in mels]
@@ -114,7 +128,10 @@ def test_hef_encoder_priorities_are_separate_networks(
     live = ChipOptions(share=True, priority=ChipPriority.LIVE)
     batch = ChipOptions(share=True, priority=ChipPriority.BATCH)
     machine.set(service=True)
-    with HefEncoder(hefs.encoder, spec, live) as first, HefEncoder(hefs.encoder, spec, batch):
+    with (
+        HefEncoder(hefs.encoder, spec, live) as first,
+        HefEncoder(hefs.encoder, spec, batch),
+    ):
         networks = first.lease.chip.networks.values()
         assert sorted(network.configured.priority for network in networks) == [12, 24]
         params = first.lease.chip.vdevice.params
@@ -130,7 +147,9 @@ def test_hef_encoder_shares_a_10h_without_the_service(
         assert (params.group_id, params.multi_process_service) == ("SHARED", False)
 
 
-def test_hef_encoder_shares_an_unknown_8l(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_hef_encoder_shares_an_unknown_8l(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     machine.set(service=True, faults={"identify": {"*": "refused"}})
     with HefEncoder(hefs.encoder, spec, ChipOptions(share=True)) as encoder:
         assert encoder.lease.chip.vdevice.params.multi_process_service
@@ -141,10 +160,22 @@ def test_hef_encoder_shares_an_unknown_8l(machine: Any, hefs: Hefs, spec: ModelS
     ("facts", "kind", "expected"),
     [
         ({"devices": 0}, NoDeviceError, "no Hailo chip is there"),
-        ({"faults": {"open": {"0": "busy"}}}, DeviceBusyError, "another program holds the Hailo"),
+        (
+            {"faults": {"open": {"0": "busy"}}},
+            DeviceBusyError,
+            "another program holds the Hailo",
+        ),
         ({"faults": {"open": {"0": "none"}}}, NoDeviceError, "no Hailo chip is there"),
-        ({"chip": "hailo10h", "version": "5.1.1"}, WrongChipError, "for hailo8l, this chip is a h"),
-        ({"faults": {"configure": {"0": "wrong"}}}, WrongChipError, "this chip is another one"),
+        (
+            {"chip": "hailo10h", "version": "5.1.1"},
+            WrongChipError,
+            "for hailo8l, this chip is a h",
+        ),
+        (
+            {"faults": {"configure": {"0": "wrong"}}},
+            WrongChipError,
+            "this chip is another one",
+        ),
         (
             {"version": "4.20.0", "faults": {"configure": {"0": "wrong"}}},
             HefError,
@@ -200,9 +231,14 @@ def test_hef_encoder_open_failures_say_what_to_do(
         assert encoder.encode(mel_of()).shape == (1, 100, 64)
 
 
-def test_hef_encoder_shared_8l_needs_the_service(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_hef_encoder_shared_8l_needs_the_service(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     encoder = HefEncoder(hefs.encoder, spec, ChipOptions(share=True))
-    with pytest.raises(DeviceError, match=r"systemctl enable --now hailort.service"), encoder:
+    with (
+        pytest.raises(DeviceError, match=r"systemctl enable --now hailort.service"),
+        encoder,
+    ):
         pass
 
 
@@ -217,7 +253,10 @@ def test_hef_encoder_of_broken_file_leaves_the_chip_alone(
     changed[-1] ^= 1
     cut.write_bytes(changed)
     machine.set(faults={"load": {"0": "broken"}})
-    with pytest.raises(HefError, match="does not have the CRC-32"), HefEncoder(cut, spec):
+    with (
+        pytest.raises(HefError, match="does not have the CRC-32"),
+        HefEncoder(cut, spec),
+    ):
         pass
     assert machine.counts["run"] == 0
 
@@ -245,7 +284,10 @@ def test_hef_runner_with_assets_of_another_model_fails(
     with pytest.raises(ModelError, match="has no token_embedding_weight_"), runner:
         pass
     np.save(folder / "token_embedding_weight_x.npy", np.zeros((200, 32), np.float32))
-    with pytest.raises(ModelError, match=r"is float32 \(200, 32\), the decoder needs"), runner:
+    with (
+        pytest.raises(ModelError, match=r"is float32 \(200, 32\), the decoder needs"),
+        runner,
+    ):
         pass
     (folder / "token_embedding_weight_x.npy").write_bytes(b"\x93NUMPY broken")
     with pytest.raises(ModelError, match="no readable array"), runner:
@@ -274,7 +316,9 @@ def test_hef_encoder_with_old_binding_asks_for_upgrade(
 
     monkeypatch.delattr(hailo_platform.VDevice, "create_infer_model")
     with (
-        pytest.raises(BindingMismatchError, match=r"HailoRT 4.23.0 is too old: .* 4.20"),
+        pytest.raises(
+            BindingMismatchError, match=r"HailoRT 4.23.0 is too old: .* 4.20"
+        ),
         HefEncoder(hefs.encoder, spec),
     ):
         pass

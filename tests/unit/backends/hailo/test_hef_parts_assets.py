@@ -23,7 +23,9 @@ def numbers(*shape: int) -> FloatArray:
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
 
-def embedded(assets: tuple[FloatArray, FloatArray | None], ids: NDArray[np.int64]) -> FloatArray:
+def embedded(
+    assets: tuple[FloatArray, FloatArray | None], ids: NDArray[np.int64]
+) -> FloatArray:
     table, places = assets
     return table[ids] if places is None else table[ids] + places
 
@@ -48,7 +50,9 @@ def test_load_assets_prefers_rows_of_the_decoders_length(
     folder: Path, suffixes: list[str], taken: str
 ) -> None:
     for number, suffix in enumerate(suffixes):
-        np.save(folder / f"{POSITIONS}{suffix}.npy", np.full((9, 6), number, np.float32))
+        np.save(
+            folder / f"{POSITIONS}{suffix}.npy", np.full((9, 6), number, np.float32)
+        )
     (folder / f"{POSITIONS}_seq_4_folder.npy").mkdir()
     assets = load_assets(folder, SIZES, positions=True)
     assert assets[1] is not None
@@ -59,8 +63,14 @@ def test_load_assets_prefers_rows_of_the_decoders_length(
     ("suffixes", "message"),
     [
         ([], "has none, expected one onnx_add_input_"),
-        (["_seq_8", "_seq_5"], f"has {POSITIONS}_seq_5.npy, {POSITIONS}_seq_8.npy, expected one"),
-        (["", "b"], f"has {POSITIONS}.npy, {POSITIONS}b.npy, expected one .* for 4 positions"),
+        (
+            ["_seq_8", "_seq_5"],
+            f"has {POSITIONS}_seq_5.npy, {POSITIONS}_seq_8.npy, expected one",
+        ),
+        (
+            ["", "b"],
+            f"has {POSITIONS}.npy, {POSITIONS}b.npy, expected one .* for 4 positions",
+        ),
     ],
 )
 def test_load_assets_of_ambiguous_files_names_them(
@@ -69,7 +79,9 @@ def test_load_assets_of_ambiguous_files_names_them(
     for suffix in suffixes:
         np.save(folder / f"{POSITIONS}{suffix}.npy", numbers(9, 6))
     glob = Path.glob  # whose order is the disk's
-    monkeypatch.setattr(Path, "glob", lambda *a, **k: sorted(glob(*a, **k), reverse=True))
+    monkeypatch.setattr(
+        Path, "glob", lambda *a, **k: sorted(glob(*a, **k), reverse=True)
+    )
     with pytest.raises(ModelError, match=message):
         load_assets(folder, SIZES, positions=True)
 
@@ -87,7 +99,10 @@ def test_load_assets_of_wrong_embedding_rows_is_refused(
     np.save(folder / f"{EMBEDDING}.npy", numbers(*shape))
     if fits:
         assets = load_assets(folder, SIZES, positions=False)
-        assert embedded(assets, np.array([19, 0])).tolist() == numbers(20, 6)[[19, 0]].tolist()
+        assert (
+            embedded(assets, np.array([19, 0])).tolist()
+            == numbers(20, 6)[[19, 0]].tolist()
+        )
     else:
         with pytest.raises(ModelError, match=r"the decoder needs float32 \(20, 6\)"):
             load_assets(folder, SIZES, positions=False)

@@ -54,7 +54,9 @@ def _network(encoder: HefEncoder) -> ConfiguredNetwork:
     return network
 
 
-def test_encode_async_returns_before_the_chip(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_async_returns_before_the_chip(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
         assert isinstance(encoder, AsyncEncoder)
         expected = encoder.encode(_mel(1))
@@ -65,13 +67,17 @@ def test_encode_async_returns_before_the_chip(machine: Any, hefs: Hefs, spec: Mo
         assert encoding.took_ms >= 100
 
 
-def test_encode_async_results_match_their_runs(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_async_results_match_their_runs(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
         expected = [encoder.encode(_mel(seed)) for seed in range(4)]
         encodings = [encoder.encode_async(_mel(seed)) for seed in range(4)]
         for seed in (3, 0, 2, 1):
             np.testing.assert_array_equal(encodings[seed].result(), expected[seed])
-        assert len(_network(encoder).free_slots) == 4, "all buffers are there to be used again"
+        assert len(_network(encoder).free_slots) == 4, (
+            "all buffers are there to be used again"
+        )
 
 
 def test_encode_async_batch_leaves_room_in_the_queue(
@@ -106,7 +112,11 @@ def test_encode_async_of_more_streams_than_the_queue(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "kind"),
-    [("timeout", DeviceTimeoutError), ("late", DeviceTimeoutError), ("refuse", DeviceError)],
+    [
+        ("timeout", DeviceTimeoutError),
+        ("late", DeviceTimeoutError),
+        ("refuse", DeviceError),
+    ],
 )
 def test_encode_async_raises_in_result(
     *, machine: Any, hefs: Hefs, spec: ModelSpec, fault: str, kind: type[Exception]
@@ -160,13 +170,20 @@ def test_encode_async_abandoned_result_blocks_nothing(
 def test_encode_async_refuses_other_windows_at_once(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
-    with HefEncoder(hefs.encoder, spec) as encoder, pytest.raises(ShapeError, match="--window 2"):
+    with (
+        HefEncoder(hefs.encoder, spec) as encoder,
+        pytest.raises(ShapeError, match="--window 2"),
+    ):
         encoder.encode_async(_mel(1)[:, :, :100])
 
 
-def test_encode_async_live_runs_overtake_files(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_async_live_runs_overtake_files(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     """Eight runs of a file wait; a caption's run is next after the one that has begun."""
-    live, batch = (ChipOptions(priority=which) for which in (ChipPriority.LIVE, ChipPriority.BATCH))
+    live, batch = (
+        ChipOptions(priority=which) for which in (ChipPriority.LIVE, ChipPriority.BATCH)
+    )
     with (
         HefEncoder(hefs.encoder, spec, batch) as file,
         HefEncoder(hefs.encoder, spec, live) as captions,
@@ -181,14 +198,18 @@ def test_encode_async_live_runs_overtake_files(machine: Any, hefs: Hefs, spec: M
     assert machine.order == [12, 24, *[12] * 7]
 
 
-def _arguments(network: ConfiguredNetwork) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
+def _arguments(
+    network: ConfiguredNetwork,
+) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
     """Noise, and the names of the outputs."""
     names = network.input_names
     inputs = {name: np.zeros(network.shapes[name], np.float32) for name in names}
     return inputs, tuple(name for name in network.shapes if name not in names)
 
 
-def test_encode_async_of_full_queue_times_out(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_encode_async_of_full_queue_times_out(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
     options = ChipOptions(timeout_s=0.2, open_timeout_s=30)
     with HefEncoder(hefs.encoder, spec, options) as encoder:
         network = _network(encoder)
@@ -227,7 +248,9 @@ def test_network_shutdown_failure_still_releases_it(
     with HefEncoder(hefs.encoder, spec) as encoder:
         network = _network(encoder)
         configured = network.configured
-        network.configured = SimpleNamespace(shutdown=fail, __exit__=configured.__exit__)
+        network.configured = SimpleNamespace(
+            shutdown=fail, __exit__=configured.__exit__
+        )
         network.close()
         assert not configured.alive
 

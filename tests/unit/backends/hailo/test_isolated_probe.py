@@ -52,14 +52,18 @@ def test_chips_lists_facts(other_process: Any) -> None:
 @pytest.mark.slow
 def test_chips_of_hanging_driver_time_out(other_process: Any) -> None:
     other_process(faults={"scan": {"0": "hang"}})
-    with pytest.raises(DeviceTimeoutError, match="looking for chips did not end within 2 s"):
+    with pytest.raises(
+        DeviceTimeoutError, match="looking for chips did not end within 2 s"
+    ):
         chips(timeout_s=2)
 
 
 @pytest.mark.slow
 def test_chips_failures_keep_their_class(other_process: Any) -> None:
     other_process(faults={"scan": {"0": "HAILO_DRIVER_OPERATION_FAILED"}})
-    with pytest.raises(DeviceError, match=r"looking for chips \(HAILO_DRIVER_OPERATION_FAILED\)"):
+    with pytest.raises(
+        DeviceError, match=r"looking for chips \(HAILO_DRIVER_OPERATION_FAILED\)"
+    ):
         chips()
     assert find_npu()[0] is None
     assert "failed while looking for chips" in find_npu()[1]
@@ -69,7 +73,9 @@ def test_chips_failures_keep_their_class(other_process: Any) -> None:
 def test_chips_of_crashing_library_raise_an_error(
     machine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "hailo_platform.py").write_text("import os\nos._exit(3)", encoding="utf-8")
+    (tmp_path / "hailo_platform.py").write_text(
+        "import os\nos._exit(3)", encoding="utf-8"
+    )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(
         DeviceError, match=r"ended its process while looking .*\(code 3, not a word"
@@ -78,7 +84,9 @@ def test_chips_of_crashing_library_raise_an_error(
 
 
 @pytest.mark.slow
-def test_try_hef_runs_with_real_buffers(other_process: Any, hefs: Hefs, tmp_path: Path) -> None:
+def test_try_hef_runs_with_real_buffers(
+    other_process: Any, hefs: Hefs, tmp_path: Path
+) -> None:
     try_hef(hefs.encoder)
     try_hef(hefs.decoder)
     assert len((tmp_path / "runs.log").read_text(encoding="utf-8").splitlines()) == 2
@@ -242,4 +250,6 @@ def test_run_task_prints_result_or_error(
         assert json.loads(capsys.readouterr().out.splitlines()[-1]) == said
     with pytest.raises(KeyError):
         isolated_probe.run_task("look", "crash")
-    assert set(asked) == {(1, signal.SIGTERM)}, "the system ends it when its parent has ended"
+    assert set(asked) == {(1, signal.SIGTERM)}, (
+        "the system ends it when its parent has ended"
+    )

@@ -45,7 +45,9 @@ class Bindings:
         self.buffers: dict[str, Any] = {}
 
     def input(self, name: str) -> Any:
-        return SimpleNamespace(set_buffer=lambda array: self.buffers.update({name: array}))
+        return SimpleNamespace(
+            set_buffer=lambda array: self.buffers.update({name: array})
+        )
 
     def output(self, name: str) -> Any:
         return self.input(name)
@@ -110,14 +112,21 @@ class Device:
         self.told.append("exit")
 
 
-def network_on(device: Device, n_groups: int = 1, options: ChipOptions = OPTIONS) -> Any:
-    binding = SimpleNamespace(FormatType=SimpleNamespace(FLOAT32="f32"), __version__="4.23.0")
+def network_on(
+    device: Device, n_groups: int = 1, options: ChipOptions = OPTIONS
+) -> Any:
+    binding = SimpleNamespace(
+        FormatType=SimpleNamespace(FLOAT32="f32"), __version__="4.23.0"
+    )
     hef: Any = SimpleNamespace(path=Path("x.hef"), groups=[None] * n_groups)
     return ConfiguredNetwork(device, Faults(binding), (hef, "group"), options)
 
 
 def inputs(value: float) -> dict[str, Any]:
-    return {"a": np.full((2, 3), value, np.float32), "b": np.arange(6, dtype=np.float32)}
+    return {
+        "a": np.full((2, 3), value, np.float32),
+        "b": np.arange(6, dtype=np.float32),
+    }
 
 
 def test_network_is_named_only_among_several() -> None:
@@ -148,7 +157,9 @@ def test_network_binds_buffers_once_per_run_in_flight() -> None:
     del run, first, second
     network.close()
     gc.collect()
-    assert [made() for made in device.made] == [None, None], "they go before the device does"
+    assert [made() for made in device.made] == [None, None], (
+        "they go before the device does"
+    )
     assert network.infer_model is None
 
 
@@ -207,7 +218,9 @@ def test_network_that_fails_setup_is_released(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(threading, "Semaphore", Places)
     device = Device()
     device.fails = "priority"
-    with pytest.raises(DeviceError, match=r"failed while setting up x\.hef \(no priority\)"):
+    with pytest.raises(
+        DeviceError, match=r"failed while setting up x\.hef \(no priority\)"
+    ):
         network_on(device)
     assert device.told == ["shutdown", "exit"]
     assert waits == [], "no run is under way"

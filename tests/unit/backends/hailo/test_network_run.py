@@ -100,9 +100,12 @@ def test_async_run_raises_errors_of_callback_and_job(teller: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("waits", "is_told"), [([True], True), ([False, True], True), ([False, False], False)]
+    ("waits", "is_told"),
+    [([True], True), ([False, True], True), ([False, False], False)],
 )
-def test_async_run_accepts_a_slightly_late_callback(waits: list[bool], is_told: bool) -> None:
+def test_async_run_accepts_a_slightly_late_callback(
+    waits: list[bool], is_told: bool
+) -> None:
     """After the whole process was stopped, the time may be over before the callback could run."""
     run = begun(Network(), Job(), timeout_s=0.0)
     left = iter(waits)
@@ -110,7 +113,9 @@ def test_async_run_accepts_a_slightly_late_callback(waits: list[bool], is_told: 
     if is_told:
         assert run.result()["out"].size == 3
     else:
-        with pytest.raises(DeviceTimeoutError, match=r"within 0 s while running x\.hef; it is"):
+        with pytest.raises(
+            DeviceTimeoutError, match=r"within 0 s while running x\.hef; it is"
+        ):
             run.result()
     assert not list(left)
 

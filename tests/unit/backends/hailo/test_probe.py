@@ -23,7 +23,9 @@ from whisper_hailo.backends.hailo.probe import (
 def reversed_glob(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order in which a disk names its files is its own."""
     glob = Path.glob
-    monkeypatch.setattr(Path, "glob", lambda *a, **k: sorted(glob(*a, **k), reverse=True))
+    monkeypatch.setattr(
+        Path, "glob", lambda *a, **k: sorted(glob(*a, **k), reverse=True)
+    )
 
 
 def put(root: Path, files: dict[str, str]) -> None:
@@ -72,13 +74,27 @@ def test_drivers_without_version_are_unknown(tmp_path: Path) -> None:
 
 
 def test_device_nodes_of_every_driver(tmp_path: Path) -> None:
-    put(tmp_path, {f"dev/{name}": "" for name in ("hailo1", "hailo0", "h1x-0", "hailort", "h1x")})
-    assert [path.name for path in device_nodes(tmp_path)] == ["h1x-0", "hailo0", "hailo1"]
+    put(
+        tmp_path,
+        {f"dev/{name}": "" for name in ("hailo1", "hailo0", "h1x-0", "hailort", "h1x")},
+    )
+    assert [path.name for path in device_nodes(tmp_path)] == [
+        "h1x-0",
+        "hailo0",
+        "hailo1",
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "degrees"),
-    [("61250", 61.25), ("-5500\n", -5.5), ("0", 0.0), ("hot", None), ("", None), ("12.5", None)],
+    [
+        ("61250", 61.25),
+        ("-5500\n", -5.5),
+        ("0", 0.0),
+        ("hot", None),
+        ("", None),
+        ("12.5", None),
+    ],
 )
 def test_throttling_reads_temperature_in_thousandths(
     tmp_path: Path, text: str, degrees: float | None
@@ -117,7 +133,11 @@ ALL = ("under-voltage", "clock capped", "throttled", "soft temperature limit")
         ("8", ALL[3:], ()),
         ("10", (), ()),
         ("f000f", ALL, ALL),
-        ("0xa0005", ("under-voltage", "throttled"), ("clock capped", "soft temperature limit")),
+        (
+            "0xa0005",
+            ("under-voltage", "throttled"),
+            ("clock capped", "soft temperature limit"),
+        ),
     ],
 )
 def test_throttling_reads_firmware_bits(

@@ -54,12 +54,19 @@ def _run(
     if machine is not None:
         env["STANDIN_MACHINE"] = str(machine)
     return subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
 
 
 def test_bounded_block_in_time_changes_nothing(request: pytest.FixtureRequest) -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # ignored in the background
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with bounded(PATIENCE_S, "adding"):
         total = 1 + 2
@@ -110,12 +117,16 @@ def test_bounded_ends_a_call_that_holds_the_lock() -> None:
     assert done.returncode == 6
     assert done.stdout == "here\n"
     (line,) = done.stderr.splitlines()
-    assert line.startswith(r"whisper-hailo: loading 100%s \udcff.hef did not end within 0.5 s; the")
+    assert line.startswith(
+        r"whisper-hailo: loading 100%s \udcff.hef did not end within 0.5 s; the"
+    )
 
 
 @pytest.mark.slow
 def test_bounded_call_back_after_the_message_ends() -> None:
-    done = _run(HANG + "with bounded(0.5, 'sleeping'): time.sleep(0.55)\nprint('went on')")
+    done = _run(
+        HANG + "with bounded(0.5, 'sleeping'): time.sleep(0.55)\nprint('went on')"
+    )
     assert (done.returncode, done.stdout) == (6, "")
     assert "sleeping did not end" in done.stderr
 

@@ -24,7 +24,10 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, int]]:
     @contextmanager
     def timer(after_s: float, function: Any, argument: int) -> Iterator[None]:
         is_text = function.__name__ == "warnx"
-        found[function.__name__] = after_s, ctypes.string_at(argument) if is_text else argument
+        found[function.__name__] = (
+            after_s,
+            ctypes.string_at(argument) if is_text else argument,
+        )
         yield
 
     monkeypatch.setattr(watchdog_module, "start_timer", timer)
@@ -37,15 +40,24 @@ def test_bounded_message_is_one_line(timers: dict[str, Any]) -> None:
         pass
     after_s, said = timers["warnx"]
     assert after_s == 2.5
-    assert said.startswith(rb"loading 100%%s \udcff.hef did not end within 2.5 s; the chip or its")
+    assert said.startswith(
+        rb"loading 100%%s \udcff.hef did not end within 2.5 s; the chip or its"
+    )
     assert timers["_exit"][1] == ExitCode.DEVICE
-    name = ctypes.c_char_p.in_dll(watchdog_module.LIBC, "program_invocation_short_name").value
+    name = ctypes.c_char_p.in_dll(
+        watchdog_module.LIBC, "program_invocation_short_name"
+    ).value
     assert name == b"whisper-hailo"
 
 
-@pytest.mark.parametrize(("took_s", "is_over"), [(2.25, False), (2.5, True), (3.0, True)])
+@pytest.mark.parametrize(
+    ("took_s", "is_over"), [(2.25, False), (2.5, True), (3.0, True)]
+)
 def test_bounded_call_that_ends_late_does_not_return(
-    timers: dict[str, Any], monkeypatch: pytest.MonkeyPatch, took_s: float, is_over: bool
+    timers: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    took_s: float,
+    is_over: bool,
 ) -> None:
     """It waits for the end of the program, which is near."""
     now = iter([10.0, 10.0 + took_s])
@@ -73,11 +85,16 @@ def test_start_timer_sets_seconds_and_nanoseconds_once(
         asked.extend([flags, list(times)[:4], before])
 
     library = SimpleNamespace(
-        timer_create=create, timer_settime=settime, timer_delete=lambda _: asked.append("deleted")
+        timer_create=create,
+        timer_settime=settime,
+        timer_delete=lambda _: asked.append("deleted"),
     )
     monkeypatch.setattr(watchdog_module, "TIMERS", library)
     if fails:
-        with pytest.raises(OSError, match="no timer"), watchdog_module.start_timer(1, None, 0):
+        with (
+            pytest.raises(OSError, match="no timer"),
+            watchdog_module.start_timer(1, None, 0),
+        ):
             pass
         return
     with watchdog_module.start_timer(3.25, None, 0):

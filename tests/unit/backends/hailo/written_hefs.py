@@ -50,13 +50,19 @@ def description(data: bytes) -> Any:
 SPEC = replace(toy_spec(), name="tiny", dims=TINY)
 
 
-def encoder(frames: int = 1000, mels: int = 80, width: int = 384, positions: int = 0) -> Net:
+def encoder(
+    frames: int = 1000, mels: int = 80, width: int = 384, positions: int = 0
+) -> Net:
     """An encoder of these sizes."""
     out = (1, positions or frames // 2, width)
-    return Net("encoder", {"encoder/input_layer1": (1, frames, mels)}, {"encoder/norm9": out})
+    return Net(
+        "encoder", {"encoder/input_layer1": (1, frames, mels)}, {"encoder/norm9": out}
+    )
 
 
-def decoder(positions: int = 500, width: int = 384, length: int = 32, last: int = 12967) -> Net:
+def decoder(
+    positions: int = 500, width: int = 384, length: int = 32, last: int = 12967
+) -> Net:
     """A decoder whose vocabulary comes in four parts."""
     inputs = {
         "decoder/input_layer1": (1, positions, width),
@@ -64,7 +70,9 @@ def decoder(positions: int = 500, width: int = 384, length: int = 32, last: int 
     }
     columns = [12966, 12966, 12966, last]
     return Net(
-        "decoder", inputs, {f"decoder/conv{i}": (1, length, n) for i, n in enumerate(columns)}
+        "decoder",
+        inputs,
+        {f"decoder/conv{i}": (1, length, n) for i, n in enumerate(columns)},
     )
 
 

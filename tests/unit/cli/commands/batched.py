@@ -88,7 +88,9 @@ def works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Works:
         found.models.append(self)
         return found.model
 
-    def local(setup: Setup, groups: Iterable[Group], n_workers: int) -> Iterator[Outcome]:
+    def local(
+        setup: Setup, groups: Iterable[Group], n_workers: int
+    ) -> Iterator[Outcome]:
         found.asked.append((setup, n_workers))
         return found.outcomes(groups)
 

@@ -18,7 +18,9 @@ from whisper_hailo.cli.commands import caption as module
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.sources.source import Block, Pace
 
-SOUND = np.concatenate([silence(0.5), speech([0, 1]), silence(1), speech([2, 3]), silence(1)])
+SOUND = np.concatenate(
+    [silence(0.5), speech([0, 1]), silence(1), speech([2, 3]), silence(1)]
+)
 FIRST, SECOND = "w0 w1", "w2 w3"
 LINES = f"{FIRST}\n{SECOND}\n"
 
@@ -68,7 +70,9 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> list[Page]:
         return found[-1]
 
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.WebView", make)
-    monkeypatch.setattr("whisper_hailo.cli.caption_options.require_extra", lambda *_: None)
+    monkeypatch.setattr(
+        "whisper_hailo.cli.caption_options.require_extra", lambda *_: None
+    )
     return found
 
 

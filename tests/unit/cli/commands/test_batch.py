@@ -23,11 +23,17 @@ __all__ = ["works"]
 
 
 def texts() -> list[str]:
-    lines = Path("job/transcripts/part-00000.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        Path("job/transcripts/part-00000.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     return [json.loads(line).get("text") for line in lines]
 
 
-@pytest.mark.parametrize("words", ["s3://bucket/a.wav -o job", "a.wav -o gs://bucket/job"])
+@pytest.mark.parametrize(
+    "words", ["s3://bucket/a.wav -o job", "a.wav -o gs://bucket/job"]
+)
 def test_addresses_are_no_paths(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["batch", *words.split()]) == 2
     assert "is an address, expected a path" in capsys.readouterr().err
@@ -48,7 +54,9 @@ def test_an_archive(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing was left to do" in capsys.readouterr().err
 
 
-def test_what_failed_is_told_and_listed(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_failed_is_told_and_listed(
+    works: Works, capsys: pytest.CaptureFixture[str]
+) -> None:
     works.failing = {"b.wav": "AudioError"}
     assert batch() == ExitCode.AUDIO
     line = capsys.readouterr().err.splitlines()[-1]
@@ -56,7 +64,12 @@ def test_what_failed_is_told_and_listed(works: Works, capsys: pytest.CaptureFixt
     assert line.endswith(", see job/failures.jsonl")
     assert batch("--json") == 0, "as JSON the state is the result"
     facts = json.loads(capsys.readouterr().out)
-    assert (facts["items"], facts["done"], facts["failed"], facts["remaining"]) == (3, 2, 1, 0)
+    assert (facts["items"], facts["done"], facts["failed"], facts["remaining"]) == (
+        3,
+        2,
+        1,
+        0,
+    )
     assert facts["failures"] == {"AudioError": 1}
     assert works.items == ["a.wav", "b.wav", "c.wav"], "what is done is not done again"
 
@@ -68,31 +81,50 @@ def test_two_folders_are_two_inputs(works: Works) -> None:
     assert batch() == 0
     assert run(["batch", "talks", "more", "e.wav", "-o", "job", "-f", "srt"]) == 0
     assert works.items == ["a.wav", "b.wav", "c.wav", "a.wav", "d.wav", "e.wav"]
-    names = {path.relative_to("job/srt").as_posix() for path in Path("job/srt").rglob("*.srt")}
+    names = {
+        path.relative_to("job/srt").as_posix()
+        for path in Path("job/srt").rglob("*.srt")
+    }
     ids = ("a.wav", "b.wav", "c.wav", "more/a.wav", "d.wav", "e.wav")
     assert names == {f"{own}.srt" for own in ids}
 
 
 def test_what_was_typed_gets_to_the_workers(works: Works) -> None:
     words = "--task translate --language de --long overlap --batch-size 3 --model base --window 9"
-    assert batch(f"{words} --fallback 0.5 --format srt --format txt --max-words-per-line 1") == 0
+    assert (
+        batch(
+            f"{words} --fallback 0.5 --format srt --format txt --max-words-per-line 1"
+        )
+        == 0
+    )
     ((setup, n_workers),) = works.asked
     assert n_workers == 5
     assert (setup.options.task, setup.options.language) == ("translate", "de")
     assert setup.options.search.temperatures == (0.0, 0.5, 1.0)
     assert not setup.options.timestamps, "the text is that of any format"
     assert (setup.long.strategy, setup.batch_size) == ("overlap", 3)
-    assert (setup.model["model"], setup.model["window_s"], setup.model["threads"]) == ("base", 9, 1)
+    assert (setup.model["model"], setup.model["window_s"], setup.model["threads"]) == (
+        "base",
+        9,
+        1,
+    )
     assert works.models[0].threads == 1
     assert works.model.asked_of == [(setup.options, setup.long, 3)]
-    assert {path.parent.name for path in Path("job").glob("*/*.wav.*")} == {"srt", "txt"}
+    assert {path.parent.name for path in Path("job").glob("*/*.wav.*")} == {
+        "srt",
+        "txt",
+    }
     assert (
-        json.loads(Path("job/transcripts/part-00000.jsonl").read_text().splitlines()[0])["task"]
+        json.loads(
+            Path("job/transcripts/part-00000.jsonl").read_text().splitlines()[0]
+        )["task"]
         == "translate"
     )
 
 
-def test_batch_speakers_turn_word_times_on(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_speakers_turn_word_times_on(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nobody = SpeakerTurns((), np.empty((0, 192), np.float32))
     monkeypatch.setattr(SpeakerFinder, "load", lambda _: None)
     monkeypatch.setattr(module, "_find_speakers", lambda *_: SpeakerAttribution(nobody))
@@ -123,7 +155,9 @@ def test_defaults(works: Works) -> None:
     assert setup.batch_size == USUAL_BATCH
     assert not setup.options.timestamps
     assert setup.options.search.temperatures == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-    assert {path.name for path in Path("job").iterdir() if path.is_dir()} >= {"transcripts"}
+    assert {path.name for path in Path("job").iterdir() if path.is_dir()} >= {
+        "transcripts"
+    }
     assert not list(Path("job").glob("*/*.wav.*"))
 
 
@@ -170,11 +204,17 @@ def test_a_cluster(works: Works, words: str, given: tuple[object, ...]) -> None:
         ("batch talks -o job --workers 0", "--workers is 0, expected 1 to 4096"),
         ("batch talks -o job --workers 4097", "--workers is 4097, expected 1 to 4096"),
         ("batch talks -o job --batch-size 0", "--batch-size is 0"),
-        ("batch talks -o job --engine dask", "--engine is 'dask', expected one of: local, ray"),
+        (
+            "batch talks -o job --engine dask",
+            "--engine is 'dask', expected one of: local, ray",
+        ),
         ("batch talks -o job --address a:1", "--address needs --engine ray"),
         ("batch talks -o job --format doc", "--format is 'doc'"),
         ("batch talks -o job --model tiny.en -l de", "tiny.en knows English only"),
-        ("batch talks -o job --highlight-words", "--highlight-words needs --word-timestamps"),
+        (
+            "batch talks -o job --highlight-words",
+            "--highlight-words needs --word-timestamps",
+        ),
     ],
 )
 def test_what_cannot_be_is_told_before_a_model_is_looked_for(
@@ -200,7 +240,10 @@ def test_what_the_model_refuses_begins_no_job(
     [("", []), ("--engine ray", [("cluster", "--engine ray", "ray")])],
 )
 def test_what_an_option_needs_is_asked_for_first(
-    works: Works, monkeypatch: pytest.MonkeyPatch, words: str, needed: list[tuple[str, ...]]
+    works: Works,
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    needed: list[tuple[str, ...]],
 ) -> None:
     asked: list[tuple[str, ...]] = []
 
@@ -214,7 +257,9 @@ def test_what_an_option_needs_is_asked_for_first(
     assert asked == needed
 
 
-def test_a_home_that_no_shell_has_put_in(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_no_shell_has_put_in(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As `transcribe` has it: shells leave the `~` behind a `=`."""
     monkeypatch.setenv("HOME", str(Path.cwd()))
     assert run(["batch", "talks", "--output-dir=~/job"]) == 0
@@ -240,7 +285,9 @@ def test_how_far_a_job_is(
         (Status(3, 3, left_s=9.0), "3 of 3 items done, 0 failed, 0 left\n0:00 of audio, 0.0 x real "
                                    "time\n"),
     ):  # fmt: skip
-        monkeypatch.setattr("whisper_hailo.batch.job.read_status", lambda _, s=status: s)
+        monkeypatch.setattr(
+            "whisper_hailo.batch.job.read_status", lambda _, s=status: s
+        )
         assert run(["batch", "status", "job"]) == 0
         assert capsys.readouterr().out == lines
     assert run(["batch", "status", "job", "--json"]) == 0
@@ -248,7 +295,9 @@ def test_how_far_a_job_is(
     assert (facts["items"], facts["remaining"], facts["left_s"]) == (3, 0, 9.0)
 
 
-def test_where_there_is_no_job(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_there_is_no_job(
+    works: Works, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["batch", "status", "talks"]) == 2
     assert "holds no job" in capsys.readouterr().err
     assert works.models == []

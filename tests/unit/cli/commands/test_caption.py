@@ -80,7 +80,10 @@ def test_events_and_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert caption("--json") == 0
     told = capsys.readouterr()
     events = [json.loads(line) for line in told.out.splitlines()]
-    assert [one["text"] for one in events if one["event"] == "completed"] == [FIRST, SECOND]
+    assert [one["text"] for one in events if one["event"] == "completed"] == [
+        FIRST,
+        SECOND,
+    ]
     assert events[-1]["event"] == "statistics"
     assert events[-1]["words"] == 4
     assert told.err == "speller, listening to a.wav\n"
@@ -94,7 +97,10 @@ def test_files_of_captions_events_and_sound(capsys: pytest.CaptureFixture[str]) 
     assert Path("a.txt").read_text(encoding="utf-8") == LINES
     assert Path("a.srt").read_text(encoding="utf-8").count("-->") == 2
     events = [json.loads(line) for line in Path("e.jsonl").read_text().splitlines()]
-    assert [one["text"] for one in events if one["event"] == "completed"] == [FIRST, SECOND]
+    assert [one["text"] for one in events if one["event"] == "completed"] == [
+        FIRST,
+        SECOND,
+    ]
     kept, rate_hz = soundfile.read("kept.flac", dtype="float32")
     assert rate_hz == 16_000
     np.testing.assert_allclose(kept[: SOUND.size], SOUND, atol=1e-4)
@@ -107,7 +113,9 @@ def test_subtitles_have_the_shape_that_is_asked_for(name: str) -> None:
     assert "w0\nw1\n" in Path(name).read_text(encoding="utf-8")
 
 
-def test_words_are_shown_as_others(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_are_shown_as_others(
+    made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("list").write_text("w0 => Whisper\nw3 => Hailo\nw2 =>\nw1 => w*\n")
     assert caption("--replace list --output a.txt") == 0
     shown = "Whisper w*\nHailo\n"
@@ -143,7 +151,11 @@ PLAYED = {"real_time": False}
 @pytest.mark.parametrize(
     ("words", "kind", "made_of"),
     [
-        ("a.wav --real-time", "file.FileSource", ["a.wav", PLAYED | {"real_time": True}]),
+        (
+            "a.wav --real-time",
+            "file.FileSource",
+            ["a.wav", PLAYED | {"real_time": True}],
+        ),
         ("a.wav", "file.FileSource", ["a.wav", PLAYED]),
         ("- --rate 8000", "file.PcmSource", [0, 8000, {}]),
         (
@@ -184,8 +196,12 @@ def test_sources(
     monkeypatch.setattr(f"whisper_hailo.live.sources.{kind}", make)
     monkeypatch.setattr("whisper_hailo.live.sources.source.ReopenedSource", reopened)
     stdin = SimpleNamespace(isatty=lambda: False, fileno=lambda: 0)
-    monkeypatch.setattr("whisper_hailo.cli.caption_options.sys", SimpleNamespace(stdin=stdin))
-    monkeypatch.setattr("whisper_hailo.cli.caption_options.require_extra", lambda *_: None)
+    monkeypatch.setattr(
+        "whisper_hailo.cli.caption_options.sys", SimpleNamespace(stdin=stdin)
+    )
+    monkeypatch.setattr(
+        "whisper_hailo.cli.caption_options.require_extra", lambda *_: None
+    )
     assert run(["caption", *given(words, tmp_path)]) == 0
     assert noted == made_of
 
@@ -202,7 +218,9 @@ def test_options_of_other_sources_are_refused(
     words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert run(["caption", *given(words, tmp_path)]) == 2
-    last = words.replace("= ", "").split()[-2 if words[-1].isdigit() or "split" in words else -1]
+    last = words.replace("= ", "").split()[
+        -2 if words[-1].isdigit() or "split" in words else -1
+    ]
     assert last in capsys.readouterr().err
 
 
@@ -220,14 +238,19 @@ def test_missing_file_is_told_before_loading(
 )
 @pytest.mark.usefixtures("made")
 def test_what_an_option_needs_is_told_first(
-    words: str, needs: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str,
+    needs: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("whisper_hailo.core.process.find_spec", lambda _: None)
     assert run(["caption", *words.split()]) == 2
     assert f"needs {needs}, which is not installed" in capsys.readouterr().err
 
 
-def test_memory_that_is_free_is_given_back(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_free_is_given_back(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = Asked(None)
     monkeypatch.setattr(module, "release_freed_memory", asked)
     assert caption() == 0
@@ -243,7 +266,9 @@ def test_microphones_are_listed(
         InputDevice(0, "Built in", 2, 44_100, False),
         InputDevice(12, "Desk", 1, 16_000, True),
     ]
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone.list_input_devices", lambda: devices)
+    monkeypatch.setattr(
+        "whisper_hailo.live.sources.microphone.list_input_devices", lambda: devices
+    )
     assert run(["caption", "--list-devices"]) == 0
     assert capsys.readouterr().out == (
         "    0  Built in, 2 channels, 44100 Hz\n*  12  Desk, 1 channels, 16000 Hz\n"
@@ -286,7 +311,10 @@ def test_file_that_fails_for_a_while_stops_no_captions(
     assert told.out == LINES
     assert "the disk is full; captions go on" in told.err
     events = [json.loads(line) for line in Path("e.jsonl").read_text().splitlines()]
-    assert [one["text"] for one in events if one["event"] == "completed"] == [FIRST, SECOND]
+    assert [one["text"] for one in events if one["event"] == "completed"] == [
+        FIRST,
+        SECOND,
+    ]
 
 
 @pytest.mark.usefixtures("made")

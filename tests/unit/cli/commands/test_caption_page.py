@@ -54,12 +54,17 @@ def test_the_page_is_shown_everything(
 
 @pytest.mark.usefixtures("made")
 def test_the_page_for_others_with_a_token_of_one_s_own(
-    pages: list[Page], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    pages: list[Page],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(Page, "address_for_others", "http://10.0.0.2:8765/")
     assert caption("--web --web-token 0123456789") == 0
     told = capsys.readouterr().err
-    assert "captions at http://127.0.0.1:8765/ and, for others, http://10.0.0.2:8765/\n" in told
+    assert (
+        "captions at http://127.0.0.1:8765/ and, for others, http://10.0.0.2:8765/\n"
+        in told
+    )
     assert "0123456789" not in told
     assert "secret" not in told
     assert pages[0].made[0].access.token == "0123456789"  # noqa: S105
@@ -85,14 +90,18 @@ def test_a_browser_s_microphone_is_heard_and_shown_where_it_is(
 
     needed: list[str] = []
     monkeypatch.setattr(
-        "whisper_hailo.cli.caption_options.require_extra", lambda extra, *_: needed.append(extra)
+        "whisper_hailo.cli.caption_options.require_extra",
+        lambda extra, *_: needed.append(extra),
     )
     monkeypatch.setattr(BrowserSource, "blocks", blocks)
     assert run(["caption", "--mic", "browser", "--web"]) == 0
     assert needed == ["web"], "and none for microphones of this machine"
     (page,) = pages
     assert isinstance(page.made[1]["browser"], BrowserSource)
-    assert [one.text for one in page.events if type(one).__name__ == "Completed"] == [FIRST, SECOND]
+    assert [one.text for one in page.events if type(one).__name__ == "Completed"] == [
+        FIRST,
+        SECOND,
+    ]
 
 
 @pytest.mark.parametrize(

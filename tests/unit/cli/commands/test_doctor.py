@@ -18,7 +18,9 @@ from whisper_hailo.core import process
 from whisper_hailo.core.process import install_command
 
 
-def test_every_check_that_is_not_ok_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_check_that_is_not_ok_says_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert doctor.doctor() == 0
     lines = capsys.readouterr().out.splitlines()
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
@@ -75,7 +77,11 @@ def test_a_full_cache_disk_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_json_carries_the_same_checks(capsys: pytest.CaptureFixture[str]) -> None:
     doctor.doctor(as_json=True)
     checks = json.loads(capsys.readouterr().out)["checks"]
-    assert [check["name"] for check in checks][:3] == ["Python", "ONNX Runtime", "processor"]
+    assert [check["name"] for check in checks][:3] == [
+        "Python",
+        "ONNX Runtime",
+        "processor",
+    ]
 
 
 MADE_UP = [
@@ -87,13 +93,18 @@ MADE_UP = [
 
 @pytest.mark.parametrize(("n_checks", "code"), [(1, 0), (2, 0), (3, 1)])
 def test_a_line_for_each_check_and_one_for_what_to_do(
-    n_checks: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    n_checks: int,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Only what is broken is a failure."""
     for name in ("runtime", "processor", "int8", "audio", "media", "cache"):
         monkeypatch.setattr(doctor, f"check_{name}", lambda: MADE_UP[0])
     monkeypatch.setattr(doctor, "check_python", lambda: MADE_UP[0])
-    monkeypatch.setattr("whisper_hailo.cli.doctor_hailo.hailo_checks", lambda: MADE_UP[1:n_checks])
+    monkeypatch.setattr(
+        "whisper_hailo.cli.doctor_hailo.hailo_checks", lambda: MADE_UP[1:n_checks]
+    )
     assert run(["doctor"]) == code
     lines = capsys.readouterr().out.splitlines()
     odd = ["  note  audio: odd", "        -> mend it"] * (n_checks > 1)
@@ -102,7 +113,12 @@ def test_a_line_for_each_check_and_one_for_what_to_do(
     assert run(["doctor", "--json"]) == code
     checks = json.loads(capsys.readouterr().out)["checks"]
     assert len(checks) == 6 + n_checks
-    assert checks[0] == {"name": "Python", "status": "ok", "found": "3.11", "advice": ""}
+    assert checks[0] == {
+        "name": "Python",
+        "status": "ok",
+        "found": "3.11",
+        "advice": "",
+    }
 
 
 def test_everything_is_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,12 +164,16 @@ def test_which_processor_it_is(
         "processor\t: 0\nFeatures\t: fpu avx2 i8mm\nBogoMIPS\t: 108.00",
     ],
 )
-def test_what_the_system_says_of_its_processor(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_what_the_system_says_of_its_processor(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
     assert doctor.read_cpu_flags() == {"fpu", "avx2", "i8mm"}
 
 
-def test_a_system_that_says_nothing_of_its_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_that_says_nothing_of_its_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def missing(*_: object, **__: object) -> str:
         raise FileNotFoundError
 
@@ -176,10 +196,15 @@ def test_packages_that_cannot_be_imported_are_broken(
     found = getattr(doctor, check)()
     assert (found.name, found.status) == (named, "broken")
     assert package in found.found
-    assert f"pip install --force-reinstall {package}".split()[:3] == found.advice.split()[:3]
+    assert (
+        f"pip install --force-reinstall {package}".split()[:3]
+        == found.advice.split()[:3]
+    )
 
 
-def test_a_library_that_soundfile_does_not_find_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_soundfile_does_not_find_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Nowhere:
         def find_spec(self, name: str, *_: object) -> None:
             if name == "soundfile":
@@ -221,17 +246,23 @@ def test_packages_that_are_there_are_named() -> None:
 
 
 def test_other_formats_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "av" else name)
+    monkeypatch.setattr(
+        doctor, "find_spec", lambda name: None if name == "av" else name
+    )
     check = doctor.check_media()
     assert check.status == "note"
     assert install_command("media") in check.advice
-    monkeypatch.setattr(doctor, "find_spec", lambda name: name if name == "av" else None)
+    monkeypatch.setattr(
+        doctor, "find_spec", lambda name: name if name == "av" else None
+    )
     monkeypatch.setattr(doctor.metadata, "version", lambda name: f"17 of {name}")
     check = doctor.check_media()
     assert (check.status, check.found) == ("ok", "PyAV 17 of av")
 
 
-def test_the_room_for_models_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_room_for_models_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """One that holds half a model is too little; so is a file in the folder's place."""
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "a" / "b"))
     asked: list[Path] = []

@@ -16,7 +16,9 @@ FILES = (Path("cache/e.hef"), Path("cache/d.hef"))
 def test_published_hefs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = Asked([*FILES]).patched(monkeypatch, "whisper_hailo.cli.commands.models.fetch")
+    asked = Asked([*FILES]).patched(
+        monkeypatch, "whisper_hailo.cli.commands.models.fetch"
+    )
     assert run(["fetch-hef", "base", "--arch", "hailo8"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["cache/e.hef", "cache/d.hef"]

@@ -36,7 +36,9 @@ def spec(micro: Path) -> ModelSpec:
 def convert(monkeypatch: pytest.MonkeyPatch, spec: ModelSpec) -> Asked:
     asked: list[Any] = []
 
-    def make(directory: Path, out: Path, options: ConvertOptions, *, source: ModelSource) -> Any:
+    def make(
+        directory: Path, out: Path, options: ConvertOptions, *, source: ModelSource
+    ) -> Any:
         asked.append((directory, out, options, source))
         return spec
 
@@ -50,7 +52,16 @@ def test_what_was_converted(
     spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = convert(monkeypatch, spec)
-    words = ["convert", "micro", "out", "--quantize", "int8", "--hailo", "--window", "10"]
+    words = [
+        "convert",
+        "micro",
+        "out",
+        "--quantize",
+        "int8",
+        "--hailo",
+        "--window",
+        "10",
+    ]
     assert run(words) == 0
     told = capsys.readouterr()
     assert told.out == "out: micro, decoder int8, encoder int8, 1.5 MiB\n"
@@ -97,7 +108,11 @@ def test_what_is_no_checkpoint_or_would_be_lost(
 def test_facts_of_a_file_are_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    facts = {"name": "toy", "dims": {"layers": 4, "more": {"heads": 2}}, "files": ["a", "b"]}
+    facts = {
+        "name": "toy",
+        "dims": {"layers": 4, "more": {"heads": 2}},
+        "files": ["a", "b"],
+    }
     asked = Asked(facts).patched(monkeypatch, "whisper_hailo.convert.inspect.describe")
     assert run(["inspect", "model"]) == 0
     assert capsys.readouterr().out == json.dumps(facts, indent=2) + "\n"

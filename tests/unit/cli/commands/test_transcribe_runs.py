@@ -29,15 +29,26 @@ def test_all_have_their_turn_and_first_that_failed_says_code(
     many: Many, capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
     many.failing = {"b": DeviceError("no chip"), "c": AudioError("c.wav is broken")}
-    assert run(["transcribe", "missing.wav", "a.wav", "b.wav", "c.wav", *words.split()]) == 3
+    assert (
+        run(["transcribe", "missing.wav", "a.wav", "b.wav", "c.wav", *words.split()])
+        == 3
+    )
     told = capsys.readouterr()
     assert told.out == f"a.wav: {TEXT}\n"
-    errors = [line for line in told.err.splitlines() if line.startswith("whisper-hailo: ")]
+    errors = [
+        line for line in told.err.splitlines() if line.startswith("whisper-hailo: ")
+    ]
     assert [line.split()[1] for line in errors] == ["missing.wav", "no", "c.wav"]
     many.failing.pop("c")
-    assert run(["transcribe", "a.wav", "b.wav", "c.wav", *words.split()]) == ExitCode.DEVICE
+    assert (
+        run(["transcribe", "a.wav", "b.wav", "c.wav", *words.split()])
+        == ExitCode.DEVICE
+    )
     assert capsys.readouterr().out == f"a.wav: {TEXT}\nc.wav: {TEXT}\n"
-    assert run(["transcribe", "b.wav", "missing.wav", "a.wav", *words.split()]) == ExitCode.DEVICE
+    assert (
+        run(["transcribe", "b.wav", "missing.wav", "a.wav", *words.split()])
+        == ExitCode.DEVICE
+    )
     many.failing.clear()
     assert run(["transcribe", "a.wav", "b.wav", *words.split()]) == 0
 
@@ -46,7 +57,9 @@ def test_without_sound_no_model_is_looked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ModelOptions, "transcriber", lambda _: pytest.fail("it was looked for"))
+    monkeypatch.setattr(
+        ModelOptions, "transcriber", lambda _: pytest.fail("it was looked for")
+    )
     assert run(["transcribe", "x.wav", "http://a.b/c.mp3", "--json"]) == ExitCode.AUDIO
     told = capsys.readouterr()
     facts = [json.loads(line) for line in told.out.splitlines()]
@@ -77,12 +90,17 @@ def test_what_is_there_is_left_out_and_rest_has_its_own_codes(
     assert run([*words[:3], "-o", "out"]) == 0
     assert (out / "a.txt").read_text() == f"{TEXT}\n"
     (tmp_path / "a.wav").unlink()
-    assert run([*words[:3], "-o", "out", "--resume"]) == ExitCode.AUDIO, "which is not there"
+    assert run([*words[:3], "-o", "out", "--resume"]) == ExitCode.AUDIO, (
+        "which is not there"
+    )
 
 
 @pytest.mark.parametrize("words", ["", "--batch-size 2", "--json", "--format json"])
 def test_a_result_s_reader_that_went_away_ends_the_work_quietly(
-    many: Many, monkeypatch: pytest.MonkeyPatch, words: str, capsys: pytest.CaptureFixture[str]
+    many: Many,
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def gone(_text: str) -> None:
         raise ReaderGoneError
@@ -100,12 +118,17 @@ def test_ctrl_c_is_the_end_of_all(
     interrupted = ImportError("in the middle of something")
     interrupted.__cause__ = KeyboardInterrupt()
     many.failing = {"stereo": interrupted, 0: interrupted}
-    assert run(["transcribe", stereo.name, stereo.name, *words.split()]) == ExitCode.INTERRUPTED
+    assert (
+        run(["transcribe", stereo.name, stereo.name, *words.split()])
+        == ExitCode.INTERRUPTED
+    )
     told = capsys.readouterr()
     assert (told.out, told.err.splitlines()[-1]) == ("", "whisper-hailo: interrupted")
 
 
-def test_a_model_that_refuses_is_not_opened(many: Many, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_refuses_is_not_opened(
+    many: Many, capsys: pytest.CaptureFixture[str]
+) -> None:
     many.refusal = OptionError("this model cannot")
     assert run(["transcribe", "a.wav", "--long", "overlap", "--task", "translate"]) == 2
     assert "this model cannot" in capsys.readouterr().err
@@ -119,7 +142,10 @@ def test_what_is_not_typed_is_as_the_model_has_it(many: Many, tmp_path: Path) ->
     for words in ("--best-of 3", "--fallback 0.5 | eot-boost = 0.9"):
         assert run(["transcribe", "a.wav", *given(words, tmp_path)]) == 0
     plain, typed = (asked[0] for asked in many.asked)
-    assert (plain.anti_repetition, plain.search.temperatures) == (PRESETS["balanced"], (0.0,))
+    assert (plain.anti_repetition, plain.search.temperatures) == (
+        PRESETS["balanced"],
+        (0.0,),
+    )
     assert typed.anti_repetition == replace(PRESETS["balanced"], eot_boost=0.9)
     assert typed.search.temperatures == (0.0, 0.5, 1.0)
 
@@ -151,8 +177,14 @@ def test_only_what_is_written_to_files_can_be_gone_on_with(many: Many) -> None:
     """And only by a run of the same model and options."""
     assert run(["transcribe", "a.wav"]) == 0
     assert not many.identified
-    assert run(["transcribe", "a.wav", "b.wav", "-o", "out", "--task", "translate"]) == 0
-    assert [type(cache) for _, cache in many.helped_by] == [type(None), WindowCache, WindowCache]
+    assert (
+        run(["transcribe", "a.wav", "b.wav", "-o", "out", "--task", "translate"]) == 0
+    )
+    assert [type(cache) for _, cache in many.helped_by] == [
+        type(None),
+        WindowCache,
+        WindowCache,
+    ]
     assert {type(progress) for progress, _ in many.helped_by} == {Progress}
     assert many.identified == [many.asked[-1]], "once for all"
 
@@ -169,11 +201,17 @@ def test_several_in_a_batch_are_asked_for_as_typed(many: Many) -> None:
     typed = ["transcribe", "a.wav", "b.wav", "--batch-size", "2", "--long", "overlap"]
     assert run([*typed, "--task", "translate"]) == 0
     ((options, long, batch_size),) = many.together
-    assert (options.task, long and long.strategy, batch_size) == ("translate", "overlap", 2)
+    assert (options.task, long and long.strategy, batch_size) == (
+        "translate",
+        "overlap",
+        2,
+    )
     assert many.asked == []
     assert run(["transcribe", "a.wav", "--batch-size", "2"]) == 0
     assert run(["transcribe", "a.wav", "b.wav", "--batch-size", "1"]) == 0
-    assert len(many.asked) == 3, "one alone is shown while it comes, and so is one by one"
+    assert len(many.asked) == 3, (
+        "one alone is shown while it comes, and so is one by one"
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ __all__ = ["many", "stereo"]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """Return a folder with files of both models, which the variable names."""
     path = tmp_path_factory.mktemp("speaker-models")
     for model in (SEGMENTATION, EMBEDDING):
@@ -34,7 +36,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
         ("--speakers 2 a.wav", SpeakerOptions("2")),
         ("--speakers=2-5 a.wav", SpeakerOptions("2-5")),
         ("--speakers --json a.wav", SpeakerOptions("auto")),
-        ("--speakers --speaker-names Anna,Ben a.wav", SpeakerOptions("auto", ("Anna", "Ben"))),
+        (
+            "--speakers --speaker-names Anna,Ben a.wav",
+            SpeakerOptions("auto", ("Anna", "Ben")),
+        ),
     ],
 )
 def test_speakers_option_takes_a_number_or_nothing(

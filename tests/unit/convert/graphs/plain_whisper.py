@@ -33,7 +33,9 @@ def decode(arrays: Arrays, tokens: Values, features: Values, n_heads: int) -> Va
     later = np.triu(np.full((len(tokens), len(tokens)), -np.inf), 1)
     for layer in _layers(arrays, "decoder"):
         normed = norm(arrays, f"{layer}.self_attn_layer_norm", x)
-        x = x + _attention(arrays, f"{layer}.self_attn", normed, normed, n_heads, mask=later)
+        x = x + _attention(
+            arrays, f"{layer}.self_attn", normed, normed, n_heads, mask=later
+        )
         normed = norm(arrays, f"{layer}.encoder_attn_layer_norm", x)
         x = x + _attention(arrays, f"{layer}.encoder_attn", normed, features, n_heads)
         x = x + _mlp(arrays, layer, x)
@@ -62,7 +64,10 @@ def convolve(arrays: Arrays, name: str, x: Values, stride: int) -> Values:
     """`(n, n_in)` to `(n / stride, n_out)`, three wide, zeros around it."""
     framed = np.pad(x, ((1, 1), (0, 0)))
     seen = [framed[i : i + 3] for i in range(0, len(x), stride)]
-    return np.einsum("nwi,oiw->no", seen, arrays[f"{name}.weight"]) + arrays[f"{name}.bias"]
+    return (
+        np.einsum("nwi,oiw->no", seen, arrays[f"{name}.weight"])
+        + arrays[f"{name}.bias"]
+    )
 
 
 def _attention(
@@ -88,7 +93,9 @@ def _attention(
 
 def _mlp(arrays: Arrays, layer: str, x: Values) -> Values:
     normed = norm(arrays, f"{layer}.final_layer_norm", x)
-    return _linear(arrays, f"{layer}.fc2", gelu(_linear(arrays, f"{layer}.fc1", normed)))
+    return _linear(
+        arrays, f"{layer}.fc2", gelu(_linear(arrays, f"{layer}.fc1", normed))
+    )
 
 
 def _linear(arrays: Arrays, name: str, x: Values) -> Values:

@@ -29,12 +29,18 @@ def loud(tmp_path: Path) -> Checkpoint:
     """A checkpoint with three hidden units of layer 0 that are far louder than the others."""
     arrays = random_arrays(TOY)
     arrays["encoder.layers.0.fc1.bias"][[3, 70, 100]] += 2000.0
-    return Checkpoint(write_checkpoint(tmp_path / "loud", arrays, config=config_of(TOY, TOY_FFN)))
+    return Checkpoint(
+        write_checkpoint(tmp_path / "loud", arrays, config=config_of(TOY, TOY_FFN))
+    )
 
 
-def _run(checkpoint: Checkpoint, path: Path, arithmetic: Arithmetic, **how: object) -> FloatArray:
+def _run(
+    checkpoint: Checkpoint, path: Path, arithmetic: Arithmetic, **how: object
+) -> FloatArray:
     write_graph(encoder_graph(checkpoint, arithmetic, **how), path)  # type: ignore[arg-type]
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        str(path), providers=["CPUExecutionProvider"]
+    )
     features: FloatArray = session.run(["audio_features"], {"mel": MEL})[0]
     return features
 
@@ -43,7 +49,9 @@ def _snr_db(got: FloatArray, exact: FloatArray) -> float:
     return float(10 * np.log10(np.square(exact).sum() / np.square(got - exact).sum()))
 
 
-def test_peaks_keep_outliers_out_of_int8_products(loud: Checkpoint, tmp_path: Path) -> None:
+def test_peaks_keep_outliers_out_of_int8_products(
+    loud: Checkpoint, tmp_path: Path
+) -> None:
     exact = _run(loud, tmp_path / "exact.onnx", Arithmetic.FLOAT)
     peaks = measure_peaks(loud, tmp_path)
     plain = _run(loud, tmp_path / "plain.onnx", Arithmetic.TENSOR_8)
@@ -101,7 +109,9 @@ def test_smoothing_factors_share_the_range() -> None:
     assert smoothed.max() / smoothed.min() < 100  # 1000 before
     x = np.random.default_rng(1).standard_normal((7, 16), np.float32)
     scaled = product.map_inputs(lambda matrix: matrix * factors)
-    np.testing.assert_allclose(_apply(scaled, x / factors), _apply(product, x), atol=1e-4)
+    np.testing.assert_allclose(
+        _apply(scaled, x / factors), _apply(product, x), atol=1e-4
+    )
     halved = product.map_outputs(lambda part: part / 2)
     np.testing.assert_allclose(_apply(halved, x), _apply(product, x) / 2, atol=1e-5)
 
@@ -115,7 +125,10 @@ def test_select_units_splits_an_mlp_without_loss(n: int, expected: int) -> None:
     assert peaks[quiet].max() < peaks[loudest].min()
     x = np.random.default_rng(2).standard_normal((5, n), np.float32)
     fc1, fc2 = _product(n, 6), _product(6, n)
-    parts = [select_units(fc1, fc2, quiet), select_units(fc1, Linear(fc2.matrix), loudest)]
+    parts = [
+        select_units(fc1, fc2, quiet),
+        select_units(fc1, Linear(fc2.matrix), loudest),
+    ]
     together = _apply(parts[0][1], x[:, quiet]) + _apply(parts[1][1], x[:, loudest])
     np.testing.assert_allclose(together, _apply(fc2, x), atol=1e-4)
     some = _apply(parts[1][0], x[:, :1] @ np.ones((1, 6), np.float32))

@@ -76,7 +76,9 @@ def test_encoder_graph_int8_keeps_norms_in_float(checkpoint: Checkpoint) -> None
     assert {item.weight.dtype for item in codes} == {"int8"}
 
 
-def test_encoder_graph_half_is_in_attention_and_gelu_only(checkpoint: Checkpoint) -> None:
+def test_encoder_graph_half_is_in_attention_and_gelu_only(
+    checkpoint: Checkpoint,
+) -> None:
     graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8, half=True)
     counts = Counter(node.op_type for node in graph.proto.node)
     n_layers = DEEP.n_encoder_layers
@@ -87,7 +89,9 @@ def test_encoder_graph_half_is_in_attention_and_gelu_only(checkpoint: Checkpoint
     assert encoder_graph(checkpoint).opset == OPSET
     blocks = encoder_graph(checkpoint, Arithmetic.BLOCKS_4, half=True).proto.node
     assert sum(node.op_type == "Gelu" for node in blocks) == n_layers + 2
-    int8 = Counter(n.op_type for n in encoder_graph(checkpoint, Arithmetic.TENSOR_8).proto.node)
+    int8 = Counter(
+        n.op_type for n in encoder_graph(checkpoint, Arithmetic.TENSOR_8).proto.node
+    )
     for kept in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat", "LayerNormalization"):
         assert counts[kept] == int8[kept]
     float_graph = encoder_graph(checkpoint, half=True)
@@ -119,7 +123,9 @@ def test_quantize_once_gives_the_same_products(tmp_path: Path, width: int) -> No
     got = session.run(outputs, {"x": x})
     for together, alone, part in zip(got[:3], got[3:], parts.values(), strict=True):
         assert np.array_equal(together, alone)
-        exact = x @ part.matrix.load().T + (0 if part.bias is None else part.bias.load())
+        exact = x @ part.matrix.load().T + (
+            0 if part.bias is None else part.bias.load()
+        )
         assert np.abs(together - exact).max() < 0.05 * np.abs(exact).max()
 
 
@@ -135,11 +141,17 @@ def test_encoder_graph_int8_is_close_to_float(
     (expected,), (got,) = (session.run(None, {"mel": mel}) for session in (plain, int8))
     assert got.shape == expected.shape == (2, n_frames // 2, 64)
     error = got - expected
-    assert 0 < np.sqrt(np.square(error).mean()) < 0.05 * np.sqrt(np.square(expected).mean())
+    assert (
+        0
+        < np.sqrt(np.square(error).mean())
+        < 0.05 * np.sqrt(np.square(expected).mean())
+    )
     assert np.abs(error).max() < 0.2
 
 
-def test_encoder_graph_accepts_any_even_length(checkpoint: Checkpoint, tmp_path: Path) -> None:
+def test_encoder_graph_accepts_any_even_length(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
     session = _session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
     for batch, n_frames in ((1, 2), (2, 100), (1, 300)):
         mel = np.zeros((batch, 80, n_frames), np.float32)
@@ -166,7 +178,9 @@ def test_cross_kv_graph_has_its_declared_shapes(
 def test_cross_kv_graph_ends_with_the_padding_column(
     checkpoint: Checkpoint, tmp_path: Path, arithmetic: Arithmetic
 ) -> None:
-    session = _session(cross_kv_graph(checkpoint, arithmetic), tmp_path / "cross_kv.onnx")
+    session = _session(
+        cross_kv_graph(checkpoint, arithmetic), tmp_path / "cross_kv.onnx"
+    )
     shape = (2, AUDIO_BLOCK - 1, 64)
     features = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     arrays = random_arrays(DEEP)
@@ -180,10 +194,18 @@ def test_cross_kv_graph_ends_with_the_padding_column(
         assert np.all(np.abs(value[:, :, -1] - bias) <= step * 0.501)
 
 
-def _cross(session: onnxruntime.InferenceSession, layer: int, features: FloatArray) -> FloatArray:
+def _cross(
+    session: onnxruntime.InferenceSession, layer: int, features: FloatArray
+) -> FloatArray:
     """Key and value of a layer, `(2, batch, heads, n_positions + 1, head_size)`."""
-    names = [output.name for output in session.get_outputs() if output.name.endswith(f"_{layer}")]
-    got = dict(zip(names, session.run(names, {"audio_features": features}), strict=True))
+    names = [
+        output.name
+        for output in session.get_outputs()
+        if output.name.endswith(f"_{layer}")
+    ]
+    got = dict(
+        zip(names, session.run(names, {"audio_features": features}), strict=True)
+    )
     parts = []
     for part in ("key", "value"):
         array = got[f"cross_{part}_{layer}"]
@@ -193,12 +215,16 @@ def _cross(session: onnxruntime.InferenceSession, layer: int, features: FloatArr
     return np.stack(parts)
 
 
-def test_cross_kv_graph_int8_is_close_at_any_level(checkpoint: Checkpoint, tmp_path: Path) -> None:
+def test_cross_kv_graph_int8_is_close_at_any_level(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
     shape = (2, 2 * AUDIO_BLOCK - 1, 64)
     features = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     features[1] *= 0.01
     plain = _session(cross_kv_graph(checkpoint), tmp_path / "plain.onnx")
-    codes = _session(cross_kv_graph(checkpoint, Arithmetic.TENSOR_8), tmp_path / "codes.onnx")
+    codes = _session(
+        cross_kv_graph(checkpoint, Arithmetic.TENSOR_8), tmp_path / "codes.onnx"
+    )
     for row in range(2):
         window = features[row : row + 1].repeat(2, axis=0)
         expected, got = (_cross(session, 0, window) for session in (plain, codes))
@@ -211,12 +237,20 @@ def test_cross_kv_graph_int8_uses_all_steps_of_channels(
     checkpoint: Checkpoint, tmp_path: Path, n_blocks: int
 ) -> None:
     """Of each window by itself, wherever in it the largest value lies."""
-    session = _session(cross_kv_graph(checkpoint, Arithmetic.TENSOR_8), tmp_path / "cross_kv.onnx")
-    features = np.random.default_rng(0).standard_normal((3, n_blocks * AUDIO_BLOCK - 1, 64))
+    session = _session(
+        cross_kv_graph(checkpoint, Arithmetic.TENSOR_8), tmp_path / "cross_kv.onnx"
+    )
+    features = np.random.default_rng(0).standard_normal(
+        (3, n_blocks * AUDIO_BLOCK - 1, 64)
+    )
     features = features.astype(np.float32)
     features[1] *= 0.01
     features[2] = 0.0
-    names = [f"cross_{part}_{i}" for i in range(DEEP.n_decoder_layers) for part in ("key", "value")]
+    names = [
+        f"cross_{part}_{i}"
+        for i in range(DEEP.n_decoder_layers)
+        for part in ("key", "value")
+    ]
     for codes in session.run(names, {"audio_features": features}):
         steps = values_of_codes(codes, np.ones((3, 1, 2, 32), np.float32))
         assert np.all(np.abs(steps[:2]).max(axis=2) == 127)
@@ -226,7 +260,9 @@ def test_cross_kv_graph_int8_uses_all_steps_of_channels(
 
 def test_decoder_graph_has_few_nodes(checkpoint: Checkpoint) -> None:
     """Each costs microseconds at every step, whatever it computes."""
-    counts = Counter(node.op_type for node in decoder_graph(checkpoint, ((1, 0),)).proto.node)
+    counts = Counter(
+        node.op_type for node in decoder_graph(checkpoint, ((1, 0),)).proto.node
+    )
     n_layers = DEEP.n_decoder_layers
     assert counts["GroupQueryAttention"] == counts["MultiHeadAttention"] == n_layers
     int8 = decoder_graph(checkpoint, ((1, 0),), Arithmetic.BLOCKS_8)
@@ -235,7 +271,9 @@ def test_decoder_graph_has_few_nodes(checkpoint: Checkpoint) -> None:
     assert counts_8["MatMulInteger"] == 2 * n_layers
     assert len(int8.proto.node) <= 60 * n_layers
     assert counts["LayerNormalization"] == 3 * n_layers + 1
-    assert counts["Softmax"] == counts["Transpose"] == 0  # alignment is computed by the host
+    assert (
+        counts["Softmax"] == counts["Transpose"] == 0
+    )  # alignment is computed by the host
     assert counts["Range"] == counts["Where"] == 0  # masks come from the host
 
 
@@ -243,7 +281,9 @@ def test_decoder_graph_queries_follow_alignment_heads(checkpoint: Checkpoint) ->
     graph = decoder_graph(checkpoint, ((0, 1), (1, 0)))
     shapes = {value.name: value.type.tensor_type.shape for value in graph.proto.output}
     assert {"query_0", "query_1"} <= set(shapes)
-    assert "query_0" not in {v.name for v in decoder_graph(checkpoint, ((1, 0),)).proto.output}
+    assert "query_0" not in {
+        v.name for v in decoder_graph(checkpoint, ((1, 0),)).proto.output
+    }
     assert shapes["logits"].dim[2].dim_value == DEEP.n_vocab
 
 

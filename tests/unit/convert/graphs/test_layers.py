@@ -37,11 +37,16 @@ def numbers(*shape: int) -> FloatArray:
 
 @pytest.mark.parametrize("has_bias", [True, False])
 def test_with_wider_outputs_adds_zeros_to_heads(has_bias: bool) -> None:
-    plain = Linear(ready_weight(numbers(6, 5)), ready_weight(numbers(6)) if has_bias else None)
+    plain = Linear(
+        ready_weight(numbers(6, 5)), ready_weight(numbers(6)) if has_bias else None
+    )
     wide = with_wider_outputs(plain, N_HEADS, WIDTH)
     matrix = wide.matrix.load()
     assert wide.matrix.shape == matrix.shape == (8, 5)
-    assert matrix.reshape(N_HEADS, WIDTH, 5)[:, :SIZE].tolist() == numbers(2, 3, 5).tolist()
+    assert (
+        matrix.reshape(N_HEADS, WIDTH, 5)[:, :SIZE].tolist()
+        == numbers(2, 3, 5).tolist()
+    )
     assert not matrix.reshape(N_HEADS, WIDTH, 5)[:, SIZE:].any()
     if has_bias:
         assert wide.bias is not None
@@ -81,7 +86,9 @@ def test_joined_stacks_products_with_zero_biases() -> None:
 
 def test_weights_are_computed_when_loaded() -> None:
     one = ready_weight(numbers(2, 3))
-    assert one.map(lambda array: array / 2).load().tolist() == (numbers(2, 3) / 2).tolist()
+    assert (
+        one.map(lambda array: array / 2).load().tolist() == (numbers(2, 3) / 2).tolist()
+    )
     assert one.map(np.ravel, (6,)).shape == (6,)
     assert transposed_weight(one).load().tolist() == numbers(2, 3).T.tolist()
     assert transposed_weight(one).shape == (3, 2)
@@ -107,7 +114,9 @@ def _config(name: str) -> Config:
         ("turbo", Arithmetic.BLOCKS_4),
     ],
 )
-def test_precision_of_4_bits_is_for_what_is_read_most(size: str, others: Arithmetic) -> None:
+def test_precision_of_4_bits_is_for_what_is_read_most(
+    size: str, others: Arithmetic
+) -> None:
     precision = Precision.of(Arithmetic.BLOCKS_4, _config(size))
     assert precision.vocabulary is Arithmetic.BLOCKS_4
     assert precision.kept is Arithmetic.BLOCKS_8
@@ -120,14 +129,18 @@ def test_precision_of_others_is_the_same_everywhere(arithmetic: Arithmetic) -> N
     assert precision == Precision(arithmetic, arithmetic, arithmetic)
 
 
-@pytest.mark.parametrize(("n_vocab", "n_4_bits"), [(4000, 1), (200, 1 + 5 * TOY.n_decoder_layers)])
+@pytest.mark.parametrize(
+    ("n_vocab", "n_4_bits"), [(4000, 1), (200, 1 + 5 * TOY.n_decoder_layers)]
+)
 def test_decoder_graph_has_the_bits_of_its_precision(
     tmp_path: Path, n_vocab: int, n_4_bits: int
 ) -> None:
     """One product in 4 bits under a large table, all but query, key and value under a small one."""
     dims = replace(TOY, n_vocab=n_vocab, d_model=128)
     arrays = random_arrays(dims, TOY_FFN)
-    path = write_checkpoint(tmp_path / "checkpoint", arrays, config=config_of(dims, TOY_FFN))
+    path = write_checkpoint(
+        tmp_path / "checkpoint", arrays, config=config_of(dims, TOY_FFN)
+    )
     nodes = decoder_graph(Checkpoint(path), ((1, 0),), Arithmetic.BLOCKS_4).proto.node
     bits = {
         node.output[0]: helper.get_node_attr_value(node, "bits")
@@ -156,7 +169,9 @@ def test_decoder_graph_has_the_bits_of_its_precision(
 @pytest.mark.parametrize(
     ("n_vocab", "others"), [(21504, Arithmetic.BLOCKS_4), (21505, Arithmetic.BLOCKS_8)]
 )
-def test_precision_keeps_8_bits_in_shallow_decoders(n_vocab: int, others: Arithmetic) -> None:
+def test_precision_keeps_8_bits_in_shallow_decoders(
+    n_vocab: int, others: Arithmetic
+) -> None:
     """Four layers of fourteen times 384 by 384 weights are as many as 21504 tokens have."""
     config = _config("tiny")
     config = replace(config, dims=replace(config.dims, n_vocab=n_vocab))
@@ -164,11 +179,14 @@ def test_precision_keeps_8_bits_in_shallow_decoders(n_vocab: int, others: Arithm
 
 
 @pytest.mark.parametrize(
-    ("arithmetic", "is_corrected"), [(Arithmetic.BLOCKS_8, False), (Arithmetic.BLOCKS_4, True)]
+    ("arithmetic", "is_corrected"),
+    [(Arithmetic.BLOCKS_8, False), (Arithmetic.BLOCKS_4, True)],
 )
 def test_decoder_graph_corrects_the_mean_of_4_bit_logits(
     tmp_path: Path, arithmetic: Arithmetic, is_corrected: bool
 ) -> None:
-    graph = decoder_graph(Checkpoint(write_checkpoint(tmp_path / "x")), ((1, 0),), arithmetic)
+    graph = decoder_graph(
+        Checkpoint(write_checkpoint(tmp_path / "x")), ((1, 0),), arithmetic
+    )
     names = [item.name for item in graph.initializers]
     assert ("decoder.projection.shift" in names) is is_corrected

@@ -29,7 +29,9 @@ def _graph() -> Graph:
     b = GraphBuilder("toy")
     x = b.input("x", FLOAT, ("n", 32))
     product = b.op(
-        "MatMul", (x, b.weight("table", transposed_weight(ready_weight(TABLE)))), "product"
+        "MatMul",
+        (x, b.weight("table", transposed_weight(ready_weight(TABLE)))),
+        "product",
     )
     same = b.view("same", "table", (40, 32))
     b.op("MatMul", (product, same), "y")
@@ -41,7 +43,9 @@ def _graph() -> Graph:
 def _check(path: Path) -> onnx.ModelProto:
     model = onnx.load(path)
     onnx.checker.check_model(model)
-    arrays = {item.name: numpy_helper.to_array(item) for item in model.graph.initializer}
+    arrays = {
+        item.name: numpy_helper.to_array(item) for item in model.graph.initializer
+    }
     np.testing.assert_array_equal(arrays["table"], TABLE.T)
     np.testing.assert_array_equal(arrays["same"], TABLE.T.reshape(40, 32))
     np.testing.assert_array_equal(arrays["codes"], CODES)
@@ -64,7 +68,9 @@ def test_write_graph_external_stores_shared_bytes_once(tmp_path: Path) -> None:
 
 
 def test_write_graph_records_size_and_hash(tmp_path: Path) -> None:
-    for name, record in write_graph(_graph(), tmp_path / "toy.onnx", external=True).items():
+    for name, record in write_graph(
+        _graph(), tmp_path / "toy.onnx", external=True
+    ).items():
         data = (tmp_path / name).read_bytes()
         assert record.bytes == len(data)
         assert record.sha256 == hashlib.sha256(data).hexdigest()
@@ -74,7 +80,10 @@ def test_write_graph_of_large_graph_is_external(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(onnx_graph, "PROTOBUF_LIMIT_BYTES", 2000)
-    assert set(write_graph(_graph(), tmp_path / "toy.onnx")) == {"toy.onnx", "toy.onnx.data"}
+    assert set(write_graph(_graph(), tmp_path / "toy.onnx")) == {
+        "toy.onnx",
+        "toy.onnx.data",
+    }
     _check(tmp_path / "toy.onnx")
 
 
@@ -84,7 +93,10 @@ def test_write_graph_up_to_the_limit_is_inline(
     """A megabyte or so of protobuf's 2 GiB is left for all that is no weight."""
     assert 2**30 < 2**31 - 2**24 < onnx_graph.PROTOBUF_LIMIT_BYTES < 2**31
     total = 2 * TABLE.nbytes + CODES.nbytes
-    for limit, files in ((total, {"toy.onnx"}), (total - 1, {"toy.onnx", "toy.onnx.data"})):
+    for limit, files in (
+        (total, {"toy.onnx"}),
+        (total - 1, {"toy.onnx", "toy.onnx.data"}),
+    ):
         monkeypatch.setattr(onnx_graph, "PROTOBUF_LIMIT_BYTES", limit)
         assert set(write_graph(_graph(), tmp_path / "toy.onnx")) == files
 

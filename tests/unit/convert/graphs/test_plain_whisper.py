@@ -11,20 +11,40 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from tests.checkpoints import TOY, TOY_FFN, Arrays, config_of, random_arrays, write_checkpoint
-from tests.unit.convert.graphs.plain_whisper import Values, convolve, decode, encode, norm
+from tests.checkpoints import (
+    TOY,
+    TOY_FFN,
+    Arrays,
+    config_of,
+    random_arrays,
+    write_checkpoint,
+)
+from tests.unit.convert.graphs.plain_whisper import (
+    Values,
+    convolve,
+    decode,
+    encode,
+    norm,
+)
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs.encoder import convolution
 from whisper_hailo.convert.graphs.layers import layer_norm
-from whisper_hailo.convert.graphs.onnx_graph import FLOAT, GraphBuilder, WhisperBuilder, write_graph
+from whisper_hailo.convert.graphs.onnx_graph import (
+    FLOAT,
+    GraphBuilder,
+    WhisperBuilder,
+    write_graph,
+)
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
 
-DIMS = replace(TOY, d_model=96, n_encoder_layers=2, n_encoder_heads=2, n_decoder_heads=3)
+DIMS = replace(
+    TOY, d_model=96, n_encoder_layers=2, n_encoder_heads=2, n_decoder_heads=3
+)
 """Rows that are no whole largest block, heads of another number and width in either half."""
 
 PROMPT, NEXT = np.array([[11, 5, 7], [11, 199, 0]]), np.array([[9], [120]])
@@ -48,7 +68,9 @@ class Model:
     params=[("none", False, 1e-5), ("int8", False, 0.1), ("int8", True, 0.1)],
     ids=["float", "8-bits", "8-bits and half"],
 )
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Model:
+def model(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Model:
     quantize, half, most = request.param
     root, arrays = tmp_path_factory.mktemp("plain"), random_arrays(DIMS)
     for name in arrays:
@@ -86,13 +108,19 @@ def test_decoder_equals_the_papers(model: Model) -> None:
         got = [first.logits.copy()]
         got.append(decoder.step(NEXT, state, np.array([0]))[0].logits)
     for row, logits in enumerate(np.concatenate(got, axis=1)):
-        heard = features[row] if row == 0 else np.pad(features[row], ((0, PADDED - 30), (0, 0)))
+        heard = (
+            features[row]
+            if row == 0
+            else np.pad(features[row], ((0, PADDED - 30), (0, 0)))
+        )
         tokens = np.concatenate([PROMPT[row], NEXT[row]])
         assert _off(logits, decode(model.arrays, tokens, heard, 3)) < model.most
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])
-def test_layer_norm_of_small_values_is_bounded_by_epsilon(tmp_path: Path, size: float) -> None:
+def test_layer_norm_of_small_values_is_bounded_by_epsilon(
+    tmp_path: Path, size: float
+) -> None:
     arrays = random_arrays(TOY)
     checkpoint = Checkpoint(write_checkpoint(tmp_path / "checkpoint", arrays))
     b = WhisperBuilder("norm", checkpoint)
@@ -103,8 +131,12 @@ def test_layer_norm_of_small_values_is_bounded_by_epsilon(tmp_path: Path, size: 
     assert _off(got, norm(arrays, "encoder.layer_norm", x.astype(np.float64))) < 1e-5
 
 
-@pytest.mark.parametrize(("quantize", "most"), [("none", 1e-5), ("int8", 0.1), ("int4", 0.3)])
-def test_decoder_uses_an_untied_projection(tmp_path: Path, quantize: str, most: float) -> None:
+@pytest.mark.parametrize(
+    ("quantize", "most"), [("none", 1e-5), ("int8", 0.1), ("int4", 0.3)]
+)
+def test_decoder_uses_an_untied_projection(
+    tmp_path: Path, quantize: str, most: float
+) -> None:
     """Most checkpoints project by the table of their tokens; a fine-tuned one need not."""
     arrays = random_arrays(TOY)
     rng = np.random.default_rng(2)
@@ -119,8 +151,12 @@ def test_decoder_uses_an_untied_projection(tmp_path: Path, quantize: str, most: 
     assert _off(out.logits[0], decode(arrays, PROMPT[0], features[0], 2)) < most
 
 
-@pytest.mark.parametrize(("name", "stride"), [("encoder.conv1", 1), ("encoder.conv2", 2)])
-def test_convolution_of_more_and_fewer_outputs(tmp_path: Path, name: str, stride: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "stride"), [("encoder.conv1", 1), ("encoder.conv2", 2)]
+)
+def test_convolution_of_more_and_fewer_outputs(
+    tmp_path: Path, name: str, stride: int
+) -> None:
     rng, config = np.random.default_rng(4), SimpleNamespace(dims=TOY)
     for n_in, n_out in ((3, 5), (8, 2)):
         weight = rng.standard_normal((n_out, n_in, 3)).astype(np.float32)

@@ -37,7 +37,9 @@ def _matrix(n_out: int = 96, n_in: int = 64) -> NDArray[np.float32]:
 def test_quantize_blocks_error_is_at_most_a_step(bits: int) -> None:
     matrix = _matrix()
     codes, scales = quantize_blocks(matrix, bits)
-    error = np.abs(dequantize_blocks(codes, scales, bits) - matrix).reshape(*scales.shape, -1)
+    error = np.abs(dequantize_blocks(codes, scales, bits) - matrix).reshape(
+        *scales.shape, -1
+    )
     # 8 bits round to the nearest step; 4 bits may also clip an outlier to gain on the rest.
     steps = 0.5 if bits == 8 else 2.0
     assert np.all(error <= np.abs(scales)[..., None] * steps + 1e-6)
@@ -46,13 +48,17 @@ def test_quantize_blocks_error_is_at_most_a_step(bits: int) -> None:
 @pytest.mark.parametrize(
     ("n_in", "of_8_bits", "of_4_bits"), [(384, 128, 64), (64, 64, 64), (96, 32, 32)]
 )
-def test_block_size_is_the_largest_that_fits(n_in: int, of_8_bits: int, of_4_bits: int) -> None:
+def test_block_size_is_the_largest_that_fits(
+    n_in: int, of_8_bits: int, of_4_bits: int
+) -> None:
     assert (block_size(n_in, 8), block_size(n_in, 4)) == (of_8_bits, of_4_bits)
     assert block_size(n_in, 4, 128) == of_8_bits
 
 
 @pytest.mark.parametrize(("bits", "largest_rms"), [(8, 0.008), (4, 0.095)])
-def test_quantize_blocks_error_is_small_on_average(bits: int, largest_rms: float) -> None:
+def test_quantize_blocks_error_is_small_on_average(
+    bits: int, largest_rms: float
+) -> None:
     matrix = _matrix(512, 128)
     error = dequantize_blocks(*quantize_blocks(matrix, bits), bits) - matrix
     assert np.sqrt(np.square(error).mean()) < largest_rms
@@ -122,7 +128,9 @@ def test_quantized_keeps_shapes_and_works_once() -> None:
     calls = []
     matrix = _matrix()
     weight = ready_weight(matrix)
-    counting = type(weight)(weight.shape, weight.dtype, lambda: (calls.append(1), matrix)[1])
+    counting = type(weight)(
+        weight.shape, weight.dtype, lambda: (calls.append(1), matrix)[1]
+    )
     codes, scales = quantized(counting, 4)
     assert codes.load().shape == codes.shape == (96, 1, 32)
     assert scales.load().shape == scales.shape == (96, 1)
@@ -132,14 +140,18 @@ def test_quantized_keeps_shapes_and_works_once() -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 4])
-def test_runtime_reads_codes_as_dequantize_blocks_does(tmp_path: Path, bits: int) -> None:
+def test_runtime_reads_codes_as_dequantize_blocks_does(
+    tmp_path: Path, bits: int
+) -> None:
     """The product and the row look-up give what `dequantize_blocks` says."""
     matrix, bias = _matrix(), _matrix(1, 96)[0]
     b = GraphBuilder("blocks")
     x = b.input("x", FLOAT, ("batch", "n", 64))
     ids = b.input("ids", INT64, ("k",))
     arithmetic = {8: Arithmetic.BLOCKS_8, 4: Arithmetic.BLOCKS_4}[bits]
-    product = linear(b, x, "product", Linear(ready_weight(matrix), ready_weight(bias)), arithmetic)
+    product = linear(
+        b, x, "product", Linear(ready_weight(matrix), ready_weight(bias)), arithmetic
+    )
     b.output(product, FLOAT, ("batch", "n", 96))
     b.view("flat", "product.codes", (96, 64 * bits // 8))
     b.op(
@@ -155,7 +167,9 @@ def test_runtime_reads_codes_as_dequantize_blocks_does(tmp_path: Path, bits: int
     b.output("rows", FLOAT, ("k", 64))
     path = tmp_path / "blocks.onnx"
     write_graph(b.build(), path, external=True)
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        str(path), providers=["CPUExecutionProvider"]
+    )
     values = dequantize_blocks(*quantize_blocks(matrix, bits), bits)
     feeds = {"x": np.eye(64, dtype=np.float32)[None], "ids": np.array([95, 0, 7])}
     got_product, got_rows = session.run(["product", "rows"], feeds)
@@ -207,7 +221,9 @@ def test_output_scales_are_no_coarser_than_needed(name: str) -> None:
 
 @pytest.mark.parametrize("n_rows", [1, 3, 50])
 @pytest.mark.parametrize("name", MATRICES)
-def test_integer_products_are_exact_here(tmp_path: Path, name: str, n_rows: int) -> None:
+def test_integer_products_are_exact_here(
+    tmp_path: Path, name: str, n_rows: int
+) -> None:
     """Also with the largest inputs; on x86-64 without VNNI other codes are added up wrongly."""
     codes = output_codes(MATRICES[name], output_scales(MATRICES[name])).T
     inputs = RNG.integers(0, 256, (n_rows, len(codes))).astype(np.uint8)
@@ -215,10 +231,16 @@ def test_integer_products_are_exact_here(tmp_path: Path, name: str, n_rows: int)
     b = GraphBuilder("integers")
     x = b.input("x", TensorProto.UINT8, ("n", len(codes)))
     weights = b.weight("codes", ready_weight(np.ascontiguousarray(codes)))
-    b.output(b.op("MatMulInteger", (x, weights), "sums"), TensorProto.INT32, ("n", codes.shape[1]))
+    b.output(
+        b.op("MatMulInteger", (x, weights), "sums"),
+        TensorProto.INT32,
+        ("n", codes.shape[1]),
+    )
     path = tmp_path / "integers.onnx"
     write_graph(b.build(), path)
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        str(path), providers=["CPUExecutionProvider"]
+    )
     (got,) = session.run(None, {"x": inputs})
     np.testing.assert_array_equal(got, inputs.astype(int) @ codes.astype(int))
 
@@ -231,13 +253,21 @@ def test_block_products_are_exact_here(tmp_path: Path, bits: int, n_rows: int) -
     b = GraphBuilder("blocks")
     x = b.input("x", FLOAT, ("n", 256))
     arithmetic = {8: Arithmetic.BLOCKS_8, 4: Arithmetic.BLOCKS_4}[bits]
-    b.output(linear(b, x, "product", Linear(ready_weight(matrix)), arithmetic), FLOAT, ("n", 2))
+    b.output(
+        linear(b, x, "product", Linear(ready_weight(matrix)), arithmetic),
+        FLOAT,
+        ("n", 2),
+    )
     path = tmp_path / "blocks.onnx"
     write_graph(b.build(), path, external=True)
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        str(path), providers=["CPUExecutionProvider"]
+    )
     (got,) = session.run(None, {"x": np.ones((n_rows, 256), np.float32)})
     weights = dequantize_blocks(*quantize_blocks(matrix, bits), bits)
-    np.testing.assert_allclose(got, np.tile(weights.sum(axis=1), (n_rows, 1)), rtol=1e-5)
+    np.testing.assert_allclose(
+        got, np.tile(weights.sum(axis=1), (n_rows, 1)), rtol=1e-5
+    )
 
 
 def test_linear_in_8_bits_has_a_scale_for_each_output(tmp_path: Path) -> None:
@@ -247,14 +277,18 @@ def test_linear_in_8_bits_has_a_scale_for_each_output(tmp_path: Path) -> None:
     scales = output_scales(matrix)
     codes = output_codes(matrix, scales)
     assert codes.min() >= -127
-    assert np.all(np.abs(codes * scales[:, None] - matrix) <= scales[:, None] * 0.5 + 1e-6)
+    assert np.all(
+        np.abs(codes * scales[:, None] - matrix) <= scales[:, None] * 0.5 + 1e-6
+    )
     b = GraphBuilder("outputs")
     x = b.input("x", FLOAT, ("n", 64))
     weights = Linear(ready_weight(matrix), ready_weight(bias))
     b.output(linear(b, x, "product", weights, Arithmetic.TENSOR_8), FLOAT, ("n", 96))
     path = tmp_path / "outputs.onnx"
     write_graph(b.build(), path)
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        str(path), providers=["CPUExecutionProvider"]
+    )
     # One-hot inputs are exact in 8 bits, so the product shows the weights themselves.
     (got,) = session.run(None, {"x": np.eye(64, dtype=np.float32)})
     np.testing.assert_allclose(got, (codes * scales[:, None]).T + bias, atol=1e-5)

@@ -47,7 +47,9 @@ class Weightless(Checkpoint):
 
     def weight(self, name: str) -> Weight:
         inner = 4 * self.dims.d_model
-        return Weight(expected_shapes(self.dims, inner, inner)[name], "float32", _nothing)
+        return Weight(
+            expected_shapes(self.dims, inner, inner)[name], "float32", _nothing
+        )
 
     def rows(self, name: str, start: int, stop: int) -> Weight:
         shape = self.weight(name).shape

@@ -73,12 +73,17 @@ def test_hailo_encoder_nodes_follow_the_formula(name: str) -> None:
 
 
 def test_hailo_encoder_has_the_accepted_names() -> None:
-    graph = hailo_encoder_graph(Weightless(MODELS["base"]), FixedSizes(window_s=5, length=24))
+    graph = hailo_encoder_graph(
+        Weightless(MODELS["base"]), FixedSizes(window_s=5, length=24)
+    )
     assert graph.opset == 17
     assert [value.name for value in graph.proto.input] == ["x.1"]
     assert [value.name for value in graph.proto.output] == ["525"]
     last = graph.proto.node[-1]
-    assert (last.name, last.op_type) == ("/layer_norm/LayerNormalization", "LayerNormalization")
+    assert (last.name, last.op_type) == (
+        "/layer_norm/LayerNormalization",
+        "LayerNormalization",
+    )
     assert list(last.output) == ["525"]
 
 
@@ -88,9 +93,13 @@ def test_hailo_encoder_convolutions_are_two_dimensional() -> None:
     convs = [node for node in graph.proto.node if node.op_type == "Conv"]
     attributes = [{a.name: list(a.ints) for a in node.attribute} for node in convs]
     assert attributes == [
-        {"kernel_shape": [1, 3], "pads": [0, 1, 0, 1], "strides": [1, stride]} for stride in (1, 2)
+        {"kernel_shape": [1, 3], "pads": [0, 1, 0, 1], "strides": [1, stride]}
+        for stride in (1, 2)
     ]
-    assert [weights[node.input[1]] for node in convs] == [(384, 80, 1, 3), (384, 384, 1, 3)]
+    assert [weights[node.input[1]] for node in convs] == [
+        (384, 80, 1, 3),
+        (384, 384, 1, 3),
+    ]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -121,7 +130,9 @@ def test_hailo_decoder_has_the_start_and_end_nodes() -> None:
     assert flatten.op_type == "Reshape"
     assert shapes[flatten.input[0]] == (1, 384, 32, 1)
     assert shapes[flatten.output[0]] == (1, 384, 32)
-    chunks = [nodes[name] for name in ("/MatMul", "/MatMul_1", "/MatMul_2", "/MatMul_3")]
+    chunks = [
+        nodes[name] for name in ("/MatMul", "/MatMul_1", "/MatMul_2", "/MatMul_3")
+    ]
     assert [node.op_type for node in chunks] == ["MatMul"] * 4
     widths = [shapes[node.output[0]][-1] for node in chunks]
     assert widths == [12966, 12966, 12966, 12967]
@@ -138,7 +149,9 @@ def test_vocabulary_chunks_cover_every_row_once(n_vocab: int) -> None:
     assert [stop - start for start, stop in chunks[:3]] == [n_vocab // 4] * 3
 
 
-DIMS = replace(TOY, d_model=48, n_encoder_layers=2, n_encoder_heads=2, n_decoder_heads=3)
+DIMS = replace(
+    TOY, d_model=48, n_encoder_layers=2, n_encoder_heads=2, n_decoder_heads=3
+)
 SMALL_SIZES = FixedSizes(window_s=1, length=5)
 LARGEST_ERROR = 1e-5
 """Of the largest value: float32 sums of some hundred terms in another order."""
@@ -159,9 +172,15 @@ def computed(graph: Graph, folder: Path, **feed: Values) -> Values:
     path = folder / "graph.onnx"
     write_graph(graph, path)
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    (result,) = session.run(None, {name.replace("_1", ".1"): feed[name] for name in feed})
+    options.graph_optimization_level = (
+        onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    )
+    session = onnxruntime.InferenceSession(
+        str(path), options, providers=["CPUExecutionProvider"]
+    )
+    (result,) = session.run(
+        None, {name.replace("_1", ".1"): feed[name] for name in feed}
+    )
     return np.asarray(result)
 
 
@@ -170,19 +189,26 @@ def difference(got: Values, expected: Values) -> float:
     return float(np.abs(got - expected).max() / np.abs(expected).max())
 
 
-def test_hailo_encoder_is_valid(checkpoint: Checkpoint, arrays: Arrays, tmp_path: Path) -> None:
+def test_hailo_encoder_is_valid(
+    checkpoint: Checkpoint, arrays: Arrays, tmp_path: Path
+) -> None:
     mel = np.random.default_rng(0).standard_normal((80, 100)).astype(np.float32)
     graph = hailo_encoder_graph(checkpoint, SMALL_SIZES)
     got = computed(graph, tmp_path, x_1=mel[None, :, None])
     assert difference(got[0], encode(arrays, mel, DIMS.n_encoder_heads)) < LARGEST_ERROR
 
 
-def test_hailo_decoder_is_valid(checkpoint: Checkpoint, arrays: Arrays, tmp_path: Path) -> None:
+def test_hailo_decoder_is_valid(
+    checkpoint: Checkpoint, arrays: Arrays, tmp_path: Path
+) -> None:
     features = np.random.default_rng(1).standard_normal((50, 48)).astype(np.float32)
     tokens = np.array([11, 0, 199, 11, 7])
     graph = hailo_decoder_graph(checkpoint, SMALL_SIZES)
     got = computed(
-        graph, tmp_path, decoder_input_ids=tokens[None], encoder_hidden_states=features[None]
+        graph,
+        tmp_path,
+        decoder_input_ids=tokens[None],
+        encoder_hidden_states=features[None],
     )
     expected = decode(arrays, tokens, features, DIMS.n_decoder_heads)
     assert difference(got[0], expected) < LARGEST_ERROR
@@ -199,8 +225,12 @@ def test_hailo_graphs_have_fixed_shapes(build: type) -> None:
 
 
 def test_hailo_decoder_mask_hides_later_positions() -> None:
-    graph = hailo_decoder_graph(Weightless(MODELS["tiny"]), FixedSizes(window_s=10, length=3))
-    (mask,) = (item.weight for item in graph.initializers if item.name == "decoder.causal_mask")
+    graph = hailo_decoder_graph(
+        Weightless(MODELS["tiny"]), FixedSizes(window_s=10, length=3)
+    )
+    (mask,) = (
+        item.weight for item in graph.initializers if item.name == "decoder.causal_mask"
+    )
     far = -np.inf
     assert mask.load().tolist() == [[[[0, far, far], [0, 0, far], [0, 0, 0]]]]
 
@@ -212,14 +242,18 @@ TINY = MODELS["tiny"]
     ("name", "expected"),
     [("tiny", (10, 32)), ("tiny.en", (10, 32)), ("base", (5, 24)), ("small", (5, 24))],
 )
-def test_fixed_sizes_defaults_by_model_size(name: str, expected: tuple[int, int]) -> None:
+def test_fixed_sizes_defaults_by_model_size(
+    name: str, expected: tuple[int, int]
+) -> None:
     assert fixed_sizes(HailoOptions(), MODELS[name]) == FixedSizes(*expected)
 
 
 @pytest.mark.parametrize(
     ("name", "expected"), [("tiny", (10, 32)), ("base", (10, 64)), ("small", (5, 24))]
 )
-def test_fixed_sizes_defaults_on_hailo_10h(name: str, expected: tuple[int, int]) -> None:
+def test_fixed_sizes_defaults_on_hailo_10h(
+    name: str, expected: tuple[int, int]
+) -> None:
     options = HailoOptions(arch="hailo10h")
     assert fixed_sizes(options, MODELS[name]) == FixedSizes(*expected)
     assert fixed_sizes(replace(options, window_s=3), MODELS[name]).window_s == 3
@@ -266,7 +300,9 @@ def test_fixed_sizes_accept_any_whole_second(window_s: float) -> None:
     assert isinstance(sizes.window_s, int)
 
 
-@pytest.mark.parametrize("window_s", [0, -1, 0.5, 2.5, 31, 1e9, math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    "window_s", [0, -1, 0.5, 2.5, 31, 1e9, math.nan, math.inf, -math.inf]
+)
 def test_fixed_sizes_refuse_other_windows(window_s: float) -> None:
     with pytest.raises(OptionError, match="--window is"):
         fixed_sizes(HailoOptions(window_s=window_s), TINY)

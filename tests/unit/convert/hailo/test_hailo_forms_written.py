@@ -25,7 +25,10 @@ from whisper_hailo.core.spec import ModelSpec
 HAILO = ConvertOptions("none", hailo=HailoOptions(window_s=2, decoder_length=7))
 ENCODER, DECODER = "hailo/encoder-2s.onnx", "hailo/decoder-2s-7.onnx"
 FOLDER = "decoder_assets/toy/decoder_tokenization"
-TABLE, ROWS = f"{FOLDER}/token_embedding_weight_toy.npy", f"{FOLDER}/onnx_add_input_toy.npy"
+TABLE, ROWS = (
+    f"{FOLDER}/token_embedding_weight_toy.npy",
+    f"{FOLDER}/onnx_add_input_toy.npy",
+)
 DEEP = replace(TOY, n_encoder_layers=2)
 TOLERANCE = 1e-4
 
@@ -50,7 +53,9 @@ def _contents(directory: Path) -> dict[str, bytes]:
 
 
 def _run(path: Path, feed: dict[str, NDArray[np.generic]]) -> NDArray[np.float32]:
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        str(path), providers=["CPUExecutionProvider"]
+    )
     (result,) = session.run(None, feed)
     return np.asarray(result)
 
@@ -64,9 +69,9 @@ def test_hailo_directory_has_the_listed_files(model: Model) -> None:
     out, spec = model
     assert ModelSpec.load(out) == spec
     assert {ENCODER, DECODER, TABLE, ROWS} <= spec.files.keys()
-    assert {name: len(data) for name, data in _contents(out).items() if name != "model.json"} == {
-        name: record.bytes for name, record in spec.files.items()
-    }
+    assert {
+        name: len(data) for name, data in _contents(out).items() if name != "model.json"
+    } == {name: record.bytes for name, record in spec.files.items()}
 
 
 def test_hailo_spec_describes_each_form(model: Model) -> None:
@@ -89,15 +94,25 @@ def test_hailo_spec_describes_each_form(model: Model) -> None:
 
 
 @pytest.mark.parametrize(("index", "opset"), [(0, 17), (1, 13)])
-def test_hailo_graphs_are_valid_and_as_described(model: Model, index: int, opset: int) -> None:
+def test_hailo_graphs_are_valid_and_as_described(
+    model: Model, index: int, opset: int
+) -> None:
     out, spec = model
     form = spec.hailo[index]
     onnx.checker.check_model(out / form.file, full_check=True)
     proto = onnx.load(out / form.file)
-    assert [(entry.domain, entry.version) for entry in proto.opset_import] == [("", opset)]
+    assert [(entry.domain, entry.version) for entry in proto.opset_import] == [
+        ("", opset)
+    ]
     assert form.opset == opset
-    for values, recorded in ((proto.graph.input, form.inputs), (proto.graph.output, form.outputs)):
-        found = {v.name: tuple(d.dim_value for d in v.type.tensor_type.shape.dim) for v in values}
+    for values, recorded in (
+        (proto.graph.input, form.inputs),
+        (proto.graph.output, form.outputs),
+    ):
+        found = {
+            v.name: tuple(d.dim_value for d in v.type.tensor_type.shape.dim)
+            for v in values
+        }
         assert found == recorded
     names = {node.name for node in proto.graph.node} | set(form.inputs)
     assert names >= {*form.start_nodes, *form.end_nodes}
@@ -109,7 +124,9 @@ def test_hailo_encoder_equals_the_onnx_encoder(model: Model) -> None:
     mel = np.random.default_rng(0).standard_normal((1, 80, 200)).astype(np.float32)
     with OnnxEncoder(out, spec, threads=1) as encoder:
         expected = encoder.encode(mel)
-    assert _difference(_run(out / ENCODER, {"x.1": mel[:, :, None]}), expected) < TOLERANCE
+    assert (
+        _difference(_run(out / ENCODER, {"x.1": mel[:, :, None]}), expected) < TOLERANCE
+    )
 
 
 def test_hailo_decoder_equals_the_cached_decoder(model: Model) -> None:
@@ -117,11 +134,15 @@ def test_hailo_decoder_equals_the_cached_decoder(model: Model) -> None:
     rng = np.random.default_rng(1)
     features = rng.standard_normal((1, 100, 64)).astype(np.float32)
     tokens = rng.integers(0, spec.dims.n_vocab, (1, 7))
-    got = _run(out / DECODER, {"decoder_input_ids": tokens, "encoder_hidden_states": features})
+    got = _run(
+        out / DECODER, {"decoder_input_ids": tokens, "encoder_hidden_states": features}
+    )
     with CachedDecoder(out, spec, threads=1) as decoder:
         state = decoder.start(features, (Padding(None),))
         for position in range(7):
-            step, state = decoder.step(tokens[:, position : position + 1], state, np.array([0]))
+            step, state = decoder.step(
+                tokens[:, position : position + 1], state, np.array([0])
+            )
             assert _difference(got[:, position], step.logits[:, 0]) < TOLERANCE
 
 
@@ -129,7 +150,10 @@ def test_hailo_decoder_is_causal(model: Model) -> None:
     out, _ = model
     features = np.random.default_rng(2).standard_normal((1, 100, 64)).astype(np.float32)
     feeds = [
-        {"decoder_input_ids": np.array([[1, 2, 3, *rest]]), "encoder_hidden_states": features}
+        {
+            "decoder_input_ids": np.array([[1, 2, 3, *rest]]),
+            "encoder_hidden_states": features,
+        }
         for rest in ([4, 5, 6, 7], [0, 0, 0, 0])
     ]
     one, other = (_run(out / DECODER, feed) for feed in feeds)
@@ -155,24 +179,37 @@ def test_hailo_decoder_from_host_inputs_gives_same_logits(model: Model) -> None:
     start = nodes["/Reshape"].input[0]
     ends = [nodes[name].output[0] for name in form.end_nodes]
     shaped = onnx.shape_inference.infer_shapes(proto)
-    cut = onnx.utils.Extractor(shaped).extract_model(["encoder_hidden_states", start], ends)
+    cut = onnx.utils.Extractor(shaped).extract_model(
+        ["encoder_hidden_states", start], ends
+    )
     onnx.save(cut, out.parent / "cut.onnx")
     tokens = np.array([[3, 1, 4, 1, 5, 9, 2]])
-    embedded = np.load(out / TABLE)[tokens] + np.load(out / ROWS)  # (1, length, d_model)
+    embedded = np.load(out / TABLE)[tokens] + np.load(
+        out / ROWS
+    )  # (1, length, d_model)
     features = np.random.default_rng(3).standard_normal((1, 100, 64)).astype(np.float32)
     session = onnxruntime.InferenceSession(str(out.parent / "cut.onnx"))
-    nchw = embedded[:, :, None].transpose(0, 3, 1, 2)  # the chip itself takes (1, length, 1, d)
+    nchw = embedded[:, :, None].transpose(
+        0, 3, 1, 2
+    )  # the chip itself takes (1, length, 1, d)
     chunks = session.run(None, {"encoder_hidden_states": features, start: nchw})
     whole = {"decoder_input_ids": tokens, "encoder_hidden_states": features}
-    assert _difference(np.concatenate(chunks, -1), _run(out / form.file, whole)) < TOLERANCE
+    assert (
+        _difference(np.concatenate(chunks, -1), _run(out / form.file, whole))
+        < TOLERANCE
+    )
 
 
-def test_same_input_gives_identical_files(checkpoint: Path, tmp_path: Path, model: Model) -> None:
+def test_same_input_gives_identical_files(
+    checkpoint: Path, tmp_path: Path, model: Model
+) -> None:
     convert_checkpoint(checkpoint, tmp_path / "again", HAILO)
     assert _contents(tmp_path / "again") == _contents(model[0])
 
 
-def test_convert_without_hailo_writes_no_forms(checkpoint: Path, tmp_path: Path) -> None:
+def test_convert_without_hailo_writes_no_forms(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     spec = convert_checkpoint(checkpoint, tmp_path / "plain", ConvertOptions("none"))
     assert spec.hailo == ()
     assert not (tmp_path / "plain" / "hailo").exists()
@@ -187,8 +224,12 @@ def test_hailo_decoder_uses_an_untied_projection(tmp_path: Path) -> None:
     tokens = np.array([[1, 2, 3, 4, 5, 6, 7]])
     feed = {"decoder_input_ids": tokens, "encoder_hidden_states": features}
     with CachedDecoder(tmp_path / "out", spec, threads=1) as decoder:
-        expected, _ = decoder.step(tokens, decoder.start(features, (Padding(None),)), np.arange(7))
-    assert _difference(_run(tmp_path / "out" / DECODER, feed), expected.logits) < TOLERANCE
+        expected, _ = decoder.step(
+            tokens, decoder.start(features, (Padding(None),)), np.arange(7)
+        )
+    assert (
+        _difference(_run(tmp_path / "out" / DECODER, feed), expected.logits) < TOLERANCE
+    )
     table = np.load(tmp_path / "out" / TABLE)
     assert np.array_equal(table, arrays["decoder.embed_tokens.weight"])
 
@@ -204,8 +245,12 @@ def test_graphs_over_the_limit_have_data_files(
     assert np.array_equal(outside, _run(model[0] / ENCODER, {"x.1": mel}))
 
 
-def test_convert_with_refused_sizes_writes_nothing(checkpoint: Path, tmp_path: Path) -> None:
-    options = ConvertOptions("none", hailo=HailoOptions(window_s=4))  # the toy's context is 3 s
+def test_convert_with_refused_sizes_writes_nothing(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    options = ConvertOptions(
+        "none", hailo=HailoOptions(window_s=4)
+    )  # the toy's context is 3 s
     with pytest.raises(OptionError, match="--window is 4"):
         convert_checkpoint(checkpoint, tmp_path / "out", options)
     assert not list(tmp_path.iterdir())

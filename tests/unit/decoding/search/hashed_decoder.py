@@ -37,7 +37,11 @@ class HashedDecoder:
         return 1
 
     def step(
-        self, tokens: np.ndarray, state: tuple[int, ...], positions: np.ndarray, **asked: object
+        self,
+        tokens: np.ndarray,
+        state: tuple[int, ...],
+        positions: np.ndarray,
+        **asked: object,
     ) -> tuple[StepOutput, tuple[int, ...]]:
         self.passes.append(tokens.shape[1])
         assert positions.max() < tokens.shape[1], "what is looked at is fed"
@@ -53,7 +57,9 @@ class HashedDecoder:
             at = self.looks_at(history[: len(state) + column + 1])
             alignment[0, :, column, at] = 0.4, 1.0
             alignment[0, 0, column, (at + 5) % 12] = 0.6  # one head alone is misled
-        return StepOutput(logits, logsumexp, alignment if asked.get("alignment") else None), history
+        return StepOutput(
+            logits, logsumexp, alignment if asked.get("alignment") else None
+        ), history
 
     @staticmethod
     def looks_at(history: tuple[int, ...]) -> int:
@@ -66,8 +72,12 @@ class HashedDecoder:
 
     def logits(self, history: tuple[int, ...]) -> np.ndarray:
         # Like speech, mostly decided by the last few tokens, so that drafts can hold again.
-        seed = crc32(np.array([self.seed, *history[-2:], len(history) % 3], np.int64).tobytes())
-        logits = np.random.default_rng(seed).normal(0, 3, TOY.n_vocab).astype(np.float32)
+        seed = crc32(
+            np.array([self.seed, *history[-2:], len(history) % 3], np.int64).tobytes()
+        )
+        logits = (
+            np.random.default_rng(seed).normal(0, 3, TOY.n_vocab).astype(np.float32)
+        )
         logits[EOT] += self.eot_bias
         return logits
 
@@ -92,7 +102,9 @@ def saved(decoded: Decoded) -> Drafted:
 
 
 def from_scratch(decoder: Any, options: DecodingOptions) -> Decoded:
-    (decoded,) = DecodingLoop(decoder, TOY_TOKENS, options).run((), [DecodingTask(PREFIX)])
+    (decoded,) = DecodingLoop(decoder, TOY_TOKENS, options).run(
+        (), [DecodingTask(PREFIX)]
+    )
     return decoded
 
 

@@ -51,12 +51,16 @@ class ScriptedDecoder:
     ) -> tuple[StepOutput, State]:
         self.fed.append(tokens.tolist())
         assert positions.max() < tokens.shape[1], "what is looked at is fed"
-        logits = np.full((len(state.rows), len(positions), TOY.n_vocab), self.base, np.float32)
+        logits = np.full(
+            (len(state.rows), len(positions), TOY.n_vocab), self.base, np.float32
+        )
         for row, of in enumerate(state.rows):
             script = self.scripts[of]
             logits[row, -1, script[min(state.step, len(script) - 1)]] = self.base + 4.0
         logsumexp = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
-        return StepOutput(logits=logits, logsumexp=logsumexp), State(state.step + 1, state.rows)
+        return StepOutput(logits=logits, logsumexp=logsumexp), State(
+            state.step + 1, state.rows
+        )
 
 
 def decode(

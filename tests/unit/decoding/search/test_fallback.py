@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted_decoder import EOT, PREFIX, ScriptedDecoder, State, decode
+from tests.unit.decoding.search.scripted_decoder import (
+    EOT,
+    PREFIX,
+    ScriptedDecoder,
+    State,
+    decode,
+)
 from tests.unit.decoding.search.two_token_decoder import (
     TOKENIZER,
     TwoTokenDecoder,
@@ -26,7 +32,12 @@ from whisper_hailo.decoding.decoded import (
     ends_in_loop,
     repeats_prompt,
 )
-from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, Thresholds, TokenLimits
+from whisper_hailo.decoding.options import (
+    DecodingOptions,
+    SearchOptions,
+    Thresholds,
+    TokenLimits,
+)
 from whisper_hailo.decoding.search.fallback import (
     DecodedTask,
     choose_attempt,
@@ -35,7 +46,12 @@ from whisper_hailo.decoding.search.fallback import (
     is_doubtful,
     is_unsure,
 )
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps, run_steps
+from whisper_hailo.decoding.search.loop import (
+    DecodingLoop,
+    DecodingTask,
+    Steps,
+    run_steps,
+)
 
 
 def test_fallback_retries_doubtful_windows_only() -> None:
@@ -92,8 +108,12 @@ def test_fallback_without_passing_attempt_takes_likeliest() -> None:
 
 def test_fallback_bounds_every_attempt_by_the_audio() -> None:
     class Endless(TwoTokenDecoder):
-        def step(self, tokens: np.ndarray, state: State, *args: Any, **named: Any) -> Any:
-            return super().step(tokens, replace(state, step=min(state.step, 2)), *args, **named)
+        def step(
+            self, tokens: np.ndarray, state: State, *args: Any, **named: Any
+        ) -> Any:
+            return super().step(
+                tokens, replace(state, step=min(state.step, 2)), *args, **named
+            )
 
     decoder, content_s = Endless([[0]], shares=(0.5,)), 2.0
     options = DecodingOptions(
@@ -113,7 +133,9 @@ def test_fallback_bounds_every_attempt_by_the_audio() -> None:
 
 def test_fallback_of_live_audio_decodes_once() -> None:
     """It is soon transcribed again anyway."""
-    options = DecodingOptions(search=SearchOptions((0.0, 0.4)), thresholds=Thresholds(logprob=-0.3))
+    options = DecodingOptions(
+        search=SearchOptions((0.0, 0.4)), thresholds=Thresholds(logprob=-0.3)
+    )
     decoder = two_token_decoder(0.5)
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
     ((decoded, _),) = run_steps(
@@ -122,11 +144,17 @@ def test_fallback_of_live_audio_decodes_once() -> None:
         )
     )
     assert is_doubtful(decoded, options.thresholds)
-    assert (decoded.tokens, decoded.temperature, len(decoder.fed)) == ((0, 0, 0), 0.0, 4)
+    assert (decoded.tokens, decoded.temperature, len(decoder.fed)) == (
+        (0, 0, 0),
+        0.0,
+        4,
+    )
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], float, int | None]]:
+def runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> list[tuple[tuple[int, ...], float, int | None]]:
     """Windows, temperature and beam size of every run of the loop."""
     noted, run = [], DecodingLoop.decode_tokens
 
@@ -146,7 +174,11 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], float, 
 
 def test_fallback_searches_unsure_windows_one_by_one(runs: list[Any]) -> None:
     """Below -0.5, though nothing is in doubt: 3 ln 0.5 / 4 is -0.52, with 0.6 it is -0.38."""
-    tried(two_token_decoder(0.99, 0.5, 0.6, 0.5), thresholds=Thresholds(), retry_beam_size=3)
+    tried(
+        two_token_decoder(0.99, 0.5, 0.6, 0.5),
+        thresholds=Thresholds(),
+        retry_beam_size=3,
+    )
     assert runs == [((0, 1, 2, 3), 0.0, None), ((1,), 0.0, 3), ((3,), 0.0, 3)]
 
 
@@ -186,7 +218,9 @@ def test_beam_retry_is_off_unless_first_search_is_greedy(
 class GardenPath(TwoTokenDecoder):
     """The likelier first word leads to doubt, the other one to certainty."""
 
-    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any) -> Any:
+    def step(
+        self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any
+    ) -> Any:
         self.shares = (0.55,)
         output, after = super().step(tokens, state, positions, **named)
         if 0 < state.step < 3:
@@ -207,8 +241,12 @@ CALM, LOOP = 1.0, 9.0
 """Compression ratios of speech and of text that repeats itself."""
 
 
-def attempt(logprob: float, n_tokens: int = 10, ratio: float = CALM, **named: Any) -> Decoded:
-    return Decoded((1,) * n_tokens, logprob, 0.1, runaway=False, compression_ratio=ratio, **named)
+def attempt(
+    logprob: float, n_tokens: int = 10, ratio: float = CALM, **named: Any
+) -> Decoded:
+    return Decoded(
+        (1,) * n_tokens, logprob, 0.1, runaway=False, compression_ratio=ratio, **named
+    )
 
 
 def test_choose_attempt_takes_the_likeliest_that_passed() -> None:
@@ -250,11 +288,15 @@ def test_choose_attempt_of_loops_alone_is_made_up() -> None:
 
 
 @pytest.mark.parametrize(("logprob", "made_up"), [(-1.49, False), (-1.51, True)])
-def test_choose_attempt_of_hopeless_ones_is_made_up(logprob: float, made_up: bool) -> None:
+def test_choose_attempt_of_hopeless_ones_is_made_up(
+    logprob: float, made_up: bool
+) -> None:
     """Half as unlikely again as the threshold allows."""
     chosen = choose_attempt([attempt(-2.0), attempt(logprob)], Thresholds())
     assert (chosen.avg_logprob, chosen.made_up) == (logprob, made_up)
-    without = choose_attempt([attempt(-2.0), attempt(logprob)], Thresholds(logprob=None))
+    without = choose_attempt(
+        [attempt(-2.0), attempt(logprob)], Thresholds(logprob=None)
+    )
     assert not without.made_up
 
 
@@ -287,7 +329,9 @@ def test_decoded_logprob_is_that_of_its_tokens(
 ) -> None:
     """The model's own, whatever the temperature; the end is certain and counts as one more."""
     decoder = make([[0]], shares=(0.75,))
-    (decoded,) = decode(decoder, DecodingOptions(search=search), temperature=temperature)
+    (decoded,) = decode(
+        decoder, DecodingOptions(search=search), temperature=temperature
+    )
     logprobs = [np.log(0.25 if token else 0.75) for token in decoded.tokens]
     assert decoded.avg_logprob == pytest.approx(sum(logprobs) / 4, abs=1e-5)
     assert decoded.no_speech_prob == pytest.approx(0.0, abs=1e-6)
@@ -356,7 +400,9 @@ def test_is_doubtful_without_logprob_retries_repeats() -> None:
 
 def test_compression_ratio_counts_each_letter_once() -> None:
     """In UTF-8 Cyrillic has twice the bytes of the same text in Latin letters."""
-    latin, cyrillic = (compression_ratio(text * 30) for text in ("abcde fgh ", "абвгд ежз "))
+    latin, cyrillic = (
+        compression_ratio(text * 30) for text in ("abcde fgh ", "абвгд ежз ")
+    )
     assert latin == 300 / len(zlib.compress(b"abcde fgh " * 30))
     assert cyrillic == pytest.approx(latin, rel=0.1)
 
@@ -389,8 +435,12 @@ def test_is_unsure_starts_above_the_doubtful_threshold(
     assert is_unsure(one, Thresholds()) is unsure
 
 
-@pytest.mark.parametrize(("logprob", "silent"), [(None, True), (-1.0, True), (-1.1, False)])
-def test_is_silence_of_likely_text_is_false(logprob: float | None, silent: bool) -> None:
+@pytest.mark.parametrize(
+    ("logprob", "silent"), [(None, True), (-1.0, True), (-1.1, False)]
+)
+def test_is_silence_of_likely_text_is_false(
+    logprob: float | None, silent: bool
+) -> None:
     one = Decoded((1,), -1.0, 0.7, runaway=False)
     assert one.is_silence(Thresholds(logprob=logprob)) is silent
 
@@ -406,7 +456,9 @@ def test_repeats_prompt_needs_six_tokens_in_a_row() -> None:
 @pytest.mark.parametrize("said", [(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 6)])
 def test_fallback_decodes_echo_without_its_context(said: tuple[int, ...]) -> None:
     decoder, shown = ScriptedDecoder([[1], [*said, EOT]]), (17, 0, 1, 2, 3, 4, 5)
-    options = DecodingOptions(search=SearchOptions((0.0,)), thresholds=Thresholds(logprob=None))
+    options = DecodingOptions(
+        search=SearchOptions((0.0,)), thresholds=Thresholds(logprob=None)
+    )
     results = run_steps(
         decode_with_fallback(
             DecodingLoop(decoder, TOY_TOKENS, options),
@@ -452,11 +504,15 @@ def decode_own(
 
     def find_own_tasks(rows: Sequence[int]) -> dict[int, DecodingTask]:
         asked.append(list(rows))
-        return {row: DecodingTask(OTHER, language="de") for row in rows if row in own_rows}
+        return {
+            row: DecodingTask(OTHER, language="de") for row in rows if row in own_rows
+        }
 
     loop = DecodingLoop(decoder, TOY_TOKENS, DecodingOptions(max_new_tokens=6))  # type: ignore[arg-type]
     tasks = [DecodingTask(PREFIX, language="en")] * len(decoder.shares)
-    steps = decode_with_fallback(loop, TOKENIZER, decoder.start(), tasks, find_own_tasks)
+    steps = decode_with_fallback(
+        loop, TOKENIZER, decoder.start(), tasks, find_own_tasks
+    )
     return list(run_steps(steps))
 
 

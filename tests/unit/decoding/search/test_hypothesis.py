@@ -15,21 +15,29 @@ def said(n_tokens: int, sum_logprob: float) -> Hypothesis:
 @pytest.mark.parametrize(
     ("length_penalty", "n_tokens"), [(None, 20), (0.0, 2), (1.0, 20), (0.1, 2)]
 )
-def test_select_best_applies_length_penalty(length_penalty: float | None, n_tokens: int) -> None:
+def test_select_best_applies_length_penalty(
+    length_penalty: float | None, n_tokens: int
+) -> None:
     short, long = said(2, -4.0), said(20, -12.0)
     assert len(select_best([short, long], length_penalty).tokens) == n_tokens
 
 
 @pytest.mark.parametrize(("sum_logprob", "n_tokens"), [(-1.95, 7), (-2.05, 1)])
-def test_select_best_with_alpha_one_follows_wu_et_al(sum_logprob: float, n_tokens: int) -> None:
+def test_select_best_with_alpha_one_follows_wu_et_al(
+    sum_logprob: float, n_tokens: int
+) -> None:
     """`(5 + n) / 6` is 2 for them and 1 for the one: Wu et al. 2016 with an alpha of 1."""
-    assert len(select_best([said(1, -1.0), said(7, sum_logprob)], 1.0).tokens) == n_tokens
+    assert (
+        len(select_best([said(1, -1.0), said(7, sum_logprob)], 1.0).tokens) == n_tokens
+    )
 
 
 def test_avg_logprob_counts_end_and_omits_fixed_tokens() -> None:
     assert Hypothesis((1, 2, 3), -2.0, done=True).avg_logprob == -0.5
     assert Hypothesis((1, 2, 3), -2.0, done=True, n_fixed=2).avg_logprob == -1.0
-    assert Hypothesis((1, 2, 3), -2.0, done=False).avg_logprob == -0.5, "one that was cut off, too"
+    assert Hypothesis((1, 2, 3), -2.0, done=False).avg_logprob == -0.5, (
+        "one that was cut off, too"
+    )
 
 
 def test_select_best_on_a_tie_takes_the_first() -> None:
@@ -52,7 +60,9 @@ def test_select_best_matches_openai_whisper(length_penalty: float | None) -> Non
         )
 
     for _ in range(50):
-        found = [said(int(n), float(rng.uniform(-9, 0))) for n in rng.permutation(7)[:4]]
+        found = [
+            said(int(n), float(rng.uniform(-9, 0))) for n in rng.permutation(7)[:4]
+        ]
         assert score(select_best(found, length_penalty)) == max(map(score, found))
 
 

@@ -8,8 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted_decoder import EOT, PREFIX, ScriptedDecoder, State, decode
-from tests.unit.decoding.search.two_token_decoder import TwoTokenDecoder, tried, two_token_decoder
+from tests.unit.decoding.search.scripted_decoder import (
+    EOT,
+    PREFIX,
+    ScriptedDecoder,
+    State,
+    decode,
+)
+from tests.unit.decoding.search.two_token_decoder import (
+    TwoTokenDecoder,
+    tried,
+    two_token_decoder,
+)
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput
@@ -27,7 +37,9 @@ from whisper_hailo.decoding.search.beam import BeamChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 
-def run(decoder: ScriptedDecoder, options: DecodingOptions | None = None) -> list[tuple[int, ...]]:
+def run(
+    decoder: ScriptedDecoder, options: DecodingOptions | None = None
+) -> list[tuple[int, ...]]:
     return [decoded.tokens for decoded in decode(decoder, options)]
 
 
@@ -50,7 +62,9 @@ def test_runaway_stops_at_the_budget() -> None:
 
 
 def test_eot_on_the_last_allowed_step_is_no_runaway() -> None:
-    (decoded,) = decode(ScriptedDecoder([[5, 5, EOT]]), DecodingOptions(max_new_tokens=3))
+    (decoded,) = decode(
+        ScriptedDecoder([[5, 5, EOT]]), DecodingOptions(max_new_tokens=3)
+    )
     assert decoded.tokens == (5, 5)
     assert not decoded.runaway
 
@@ -94,8 +108,12 @@ def test_prefix_is_not_penalised() -> None:
 def test_eot_boost_ends_early(beam_size: int) -> None:
     decoder = ScriptedDecoder([[1, 2, 3, EOT]])
     search = SearchOptions(beam_size=beam_size)
-    options = DecodingOptions(anti_repetition=AntiRepetition(eot_boost=4.5), search=search)
-    assert run(decoder, options) == [(1,)]  # the first token may not be end-of-transcript
+    options = DecodingOptions(
+        anti_repetition=AntiRepetition(eot_boost=4.5), search=search
+    )
+    assert run(decoder, options) == [
+        (1,)
+    ]  # the first token may not be end-of-transcript
 
 
 def test_avg_logprob_is_among_allowed_ids_with_eot() -> None:
@@ -120,7 +138,9 @@ def test_penalty_keeps_avg_logprob() -> None:
 def test_no_speech_prob_is_read_at_start_of_transcript() -> None:
     (decoded,) = decode(ScriptedDecoder([[1, EOT]]))
     assert decoded.no_speech_prob == pytest.approx(1 / TOY.n_vocab, abs=1e-6)
-    (without,) = decode(ScriptedDecoder([[1, EOT]]), tokens=replace(TOY_TOKENS, no_speech=None))
+    (without,) = decode(
+        ScriptedDecoder([[1, EOT]]), tokens=replace(TOY_TOKENS, no_speech=None)
+    )
     assert without.no_speech_prob == 0.0
 
 
@@ -144,7 +164,9 @@ def test_prompts_of_two_lengths_are_padded_left() -> None:
     seen = {}
 
     class Watching(ScriptedDecoder):
-        def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **rest: Any) -> Any:
+        def step(
+            self, tokens: np.ndarray, state: State, positions: np.ndarray, **rest: Any
+        ) -> Any:
             seen.setdefault("first", rest.get("first"))
             seen.setdefault("looks", positions.tolist())
             return super().step(tokens, state, positions, **rest)
@@ -160,7 +182,11 @@ def test_prompts_of_two_lengths_are_padded_left() -> None:
 @pytest.mark.parametrize("seconds", [(0.5, 1.5), (1.5, 0.5)])
 @pytest.mark.parametrize(
     ("search", "temperature"),
-    [(SearchOptions(), 0.0), (SearchOptions(beam_size=2), 0.0), (SearchOptions(best_of=2), 0.01)],
+    [
+        (SearchOptions(), 0.0),
+        (SearchOptions(beam_size=2), 0.0),
+        (SearchOptions(best_of=2), 0.01),
+    ],
 )
 def test_tokens_per_second_bound_each_window(
     search: SearchOptions, temperature: float, seconds: tuple[float, float]
@@ -177,7 +203,9 @@ def test_tokens_per_second_bound_each_window(
 def test_sampling_repeats_with_the_same_seed_and_key() -> None:
     def sample(seed: int, key: int = 0) -> tuple[int, ...]:
         decoder = ScriptedDecoder([[1, 2, 3, 4, EOT]])
-        options = DecodingOptions(search=SearchOptions(seed=seed, best_of=3), max_new_tokens=12)
+        options = DecodingOptions(
+            search=SearchOptions(seed=seed, best_of=3), max_new_tokens=12
+        )
         loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
         return loop.run(decoder.start(), [DecodingTask(PREFIX, key=key)], 1.5)[0].tokens
 
@@ -190,7 +218,9 @@ def test_beam_finds_what_greedy_misses() -> None:
     class Garden(ScriptedDecoder):
         """Token 1 looks best and leads to a flat distribution; token 2 to a certain one."""
 
-        def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+        def step(
+            self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any
+        ) -> Any:
             logits = np.zeros((len(tokens), len(positions), TOY.n_vocab), np.float32)
             for row, last in enumerate(tokens[:, -1]):
                 if state.step == 0:
@@ -199,11 +229,15 @@ def test_beam_finds_what_greedy_misses() -> None:
                     logits[row, -1, EOT] = 9.0
                 else:
                     logits[row, -1, EOT] = 0.1
-            logsumexp = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
+            logsumexp = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(
+                np.float32
+            )
             return StepOutput(logits, logsumexp), State(state.step + 1, state.rows)
 
     assert run(Garden([[0]]))[0][0] == 1
-    assert run(Garden([[0]]), DecodingOptions(search=SearchOptions(beam_size=3))) == [(2,)]
+    assert run(Garden([[0]]), DecodingOptions(search=SearchOptions(beam_size=3))) == [
+        (2,)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +252,9 @@ def test_is_silence_needs_no_speech_and_unlikely_text(
 
 
 @pytest.mark.parametrize(("no_speech_prob", "silence"), [(0.61, True), (0.6, False)])
-def test_is_silence_of_text_ending_at_once_is_true(no_speech_prob: float, silence: bool) -> None:
+def test_is_silence_of_text_ending_at_once_is_true(
+    no_speech_prob: float, silence: bool
+) -> None:
     decoded = Decoded((1,), -0.01, no_speech_prob, runaway=False, ends_at_once=True)
     assert decoded.is_silence(Thresholds()) is silence
     assert not decoded.is_silence(Thresholds(no_speech=None))
@@ -232,7 +268,9 @@ def test_ends_at_once_is_read_before_any_rule() -> None:
 
 def test_done_rows_stay_while_most_rows_run() -> None:
     """To leave, the keys and values of those that stay are copied: not for each one."""
-    decoder = ScriptedDecoder([[1, EOT], [2, 2, EOT], [3, 3, 3, 3, EOT], [4, 4, 4, EOT]])
+    decoder = ScriptedDecoder(
+        [[1, EOT], [2, 2, EOT], [3, 3, 3, 3, EOT], [4, 4, 4, EOT]]
+    )
     alone = [run(ScriptedDecoder([script]))[0] for script in decoder.scripts]
     assert run(decoder) == alone == [(1,), (2, 2), (3, 3, 3, 3), (4, 4, 4)]
     assert [len(fed) for fed in decoder.fed] == [4, 4, 4, 2, 1]
@@ -252,7 +290,8 @@ def test_row_that_ends_at_once_leaves_others_alone() -> None:
     [
         DecodingOptions(max_new_tokens=9),
         DecodingOptions(
-            anti_repetition=AntiRepetition(repetition_penalty=1.7, eot_boost=0.4), max_new_tokens=9
+            anti_repetition=AntiRepetition(repetition_penalty=1.7, eot_boost=0.4),
+            max_new_tokens=9,
         ),
         DecodingOptions(timestamps=True, max_new_tokens=9),
         DecodingOptions(limits=TokenLimits(no_repeat_ngram=2), max_new_tokens=9),
@@ -262,7 +301,9 @@ def test_batch_gives_the_results_of_its_rows(options: DecodingOptions) -> None:
     """Tokens and log-probabilities, under every kind of rule."""
 
     class Noisy(ScriptedDecoder):
-        def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+        def step(
+            self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any
+        ) -> Any:
             output, after = super().step(tokens, state, positions)
             for row, of in enumerate(state.rows):
                 rng = np.random.default_rng([self.scripts[of][0], state.step])
@@ -284,7 +325,9 @@ class Asked(ScriptedDecoder):
     looks: list[np.ndarray] = field(default_factory=list)
     named: list[dict[str, Any]] = field(default_factory=list)
 
-    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any) -> Any:
+    def step(
+        self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any
+    ) -> Any:
         self.looks.append(positions)
         self.named.append(named)
         return super().step(tokens, state, positions)
@@ -316,13 +359,17 @@ def test_decoder_is_asked_for_needed_outputs_only(
 class Silent(ScriptedDecoder):
     """At start-of-transcript the first row is silent with 0.9, the second with 0.2."""
 
-    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+    def step(
+        self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any
+    ) -> Any:
         output, after = super().step(tokens, state, positions)
         rows, columns = np.nonzero(tokens[:, positions] == TOY_TOKENS.sot)
         for row, column in zip(rows, columns, strict=True):
             silent = (0.9, 0.2)[row]
             output.logits[row, column] = -30.0
-            output.logits[row, column, [TOY_TOKENS.no_speech, 9]] = np.log([silent, 1 - silent])
+            output.logits[row, column, [TOY_TOKENS.no_speech, 9]] = np.log(
+                [silent, 1 - silent]
+            )
             output.logsumexp[row, column] = 0.0
         return output, after
 
@@ -365,8 +412,12 @@ def test_retry_of_a_whole_batch_copies_no_state() -> None:
 
 def test_default_key_draws_like_key_zero() -> None:
     class Flat(ScriptedDecoder):
-        def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
-            logits = np.zeros((len(state.rows), len(positions), TOY.n_vocab), np.float32)
+        def step(
+            self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any
+        ) -> Any:
+            logits = np.zeros(
+                (len(state.rows), len(positions), TOY.n_vocab), np.float32
+            )
             sums = np.full(logits.shape[:2], np.log(TOY.n_vocab), np.float32)
             return StepOutput(logits, sums), State(state.step + 1, state.rows)
 
@@ -384,7 +435,10 @@ def prompt(n_tokens: int) -> tuple[int, ...]:
 
 
 def run_with_prompt(
-    decoder: ScriptedDecoder, lengths: list[int], search: SearchOptions, temperature: float
+    decoder: ScriptedDecoder,
+    lengths: list[int],
+    search: SearchOptions,
+    temperature: float,
 ) -> tuple[Decoded, ...]:
     """Decode with prompts of so many tokens."""
     options = DecodingOptions(search=search)
@@ -429,7 +483,9 @@ def test_beam_without_allowed_ids_gives_empty_text() -> None:
 class Flat(ScriptedDecoder):
     """Every id is as likely as any other."""
 
-    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+    def step(
+        self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any
+    ) -> Any:
         logits = np.zeros((len(state.rows), len(positions), TOY.n_vocab), np.float32)
         sums = np.full(logits.shape[:2], np.log(TOY.n_vocab), np.float32)
         return StepOutput(logits, sums), State(state.step + 1, state.rows)
@@ -440,7 +496,9 @@ def test_sampling_at_each_temperature_differs(beam_size: int) -> None:
     """Where all is even the temperature changes nothing: only other numbers give other texts."""
     search = SearchOptions(best_of=1, beam_size=beam_size)  # which is of temperature 0
     options = DecodingOptions(search=search, max_new_tokens=12)
-    drawn = {decode(Flat([[0]]), options, temperature=t)[0].tokens for t in (0.2, 0.4, 0.6)}
+    drawn = {
+        decode(Flat([[0]]), options, temperature=t)[0].tokens for t in (0.2, 0.4, 0.6)
+    }
     assert len(drawn) == 3
 
 
@@ -458,14 +516,20 @@ def test_sampling_takes_the_best_of_several() -> None:
     assert sum(gain > 0.1 for gain in gained) > 3
 
 
-@pytest.mark.parametrize(("temperature", "share"), [(0.5, 0.9), (1.0, 0.75), (2.0, 0.634)])
-def test_sampling_divides_logits_by_temperature(temperature: float, share: float) -> None:
+@pytest.mark.parametrize(
+    ("temperature", "share"), [(0.5, 0.9), (1.0, 0.75), (2.0, 0.634)]
+)
+def test_sampling_divides_logits_by_temperature(
+    temperature: float, share: float
+) -> None:
     """Odds of 3 to 1 become 9 to 1 at half the temperature, and the root of 3 at twice it."""
     options = DecodingOptions(search=SearchOptions(best_of=1), max_new_tokens=1)
     n_taken = 0
     for seed in range(400):
         loop = DecodingLoop(two_token_decoder(0.75), TOY_TOKENS, options)  # type: ignore[arg-type]
-        (decoded,) = loop.run(State(0, (0,)), [DecodingTask(PREFIX, key=seed)], temperature)
+        (decoded,) = loop.run(
+            State(0, (0,)), [DecodingTask(PREFIX, key=seed)], temperature
+        )
         n_taken += decoded.tokens == (0,)
     assert n_taken / 400 == pytest.approx(share, abs=0.06)
 
@@ -474,7 +538,9 @@ def test_sampling_with_boost_takes_near_eot() -> None:
     """The end has odds of 1 to 3 with the best: within a boost of 1.5, not within one of 1."""
 
     class Ending(TwoTokenDecoder):
-        def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+        def step(
+            self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any
+        ) -> Any:
             output, after = super().step(tokens, state, positions)
             output.logits[:, -1, EOT] = np.log(0.33)
             return output, after

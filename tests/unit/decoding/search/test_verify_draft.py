@@ -34,7 +34,10 @@ from whisper_hailo.decoding.search.verify_draft import Draft, DraftCursor
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.floats(-3, 3), all_options, edits)
 def test_any_draft_gives_the_text_without_one(
-    seed: int, bias: float, options: DecodingOptions, changes: list[tuple[str, int, int]]
+    seed: int,
+    bias: float,
+    options: DecodingOptions,
+    changes: list[tuple[str, int, int]],
 ) -> None:
     truth = from_scratch(HashedDecoder(seed, bias), options)
     draft = edited(truth.tokens, changes)
@@ -49,11 +52,16 @@ def test_any_draft_gives_the_text_without_one(
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits, st.integers(1, 4))
 def test_long_draft_is_verified_in_parts(
-    seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]], at_once: int
+    seed: int,
+    options: DecodingOptions,
+    changes: list[tuple[str, int, int]],
+    at_once: int,
 ) -> None:
     truth = from_scratch(HashedDecoder(seed), options)
     draft, oracle = edited(truth.tokens, changes), HashedDecoder(seed)
-    with patch("whisper_hailo.decoding.search.verify_draft.MAX_TOKENS_PER_PASS", at_once):
+    with patch(
+        "whisper_hailo.decoding.search.verify_draft.MAX_TOKENS_PER_PASS", at_once
+    ):
         drafted = run(oracle, options, draft)
     assert drafted.tokens == truth.tokens
     assert oracle.passes[0] <= len(PREFIX) + at_once
@@ -69,7 +77,9 @@ def test_long_draft_in_parts_keeps_passes_and_guess(
     truth = from_scratch(HashedDecoder(seed), options)
     draft = truth.tokens[: options.budget(TOY, len(PREFIX)) - 1]
     whole = run(HashedDecoder(seed), options, draft, horizon=horizon)
-    with patch("whisper_hailo.decoding.search.verify_draft.MAX_TOKENS_PER_PASS", at_once):
+    with patch(
+        "whisper_hailo.decoding.search.verify_draft.MAX_TOKENS_PER_PASS", at_once
+    ):
         free = run(HashedDecoder(seed), options, draft)
         parts = run(HashedDecoder(seed), options, draft, horizon=horizon)
     n_choices = len(truth.tokens) + (not truth.runaway)
@@ -80,12 +90,20 @@ def test_long_draft_in_parts_keeps_passes_and_guess(
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits, st.integers(0, 12))
 def test_held_back_text_does_not_depend_on_the_draft(
-    seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]], horizon: int
+    seed: int,
+    options: DecodingOptions,
+    changes: list[tuple[str, int, int]],
+    horizon: int,
 ) -> None:
     truth = from_scratch(HashedDecoder(seed), options)
     history = (*PREFIX, *truth.tokens)
-    looks = [HashedDecoder.looks_at(history[:end]) for end in range(len(PREFIX), len(history) + 1)]
-    n_heard = next((i for i, at in enumerate(looks) if at >= horizon), len(truth.tokens))
+    looks = [
+        HashedDecoder.looks_at(history[:end])
+        for end in range(len(PREFIX), len(history) + 1)
+    ]
+    n_heard = next(
+        (i for i, at in enumerate(looks) if at >= horizon), len(truth.tokens)
+    )
     draft = edited(truth.tokens, changes)
     drafted = run(HashedDecoder(seed), options, draft, horizon=horizon)
     assert drafted.tokens == truth.tokens[:n_heard]
@@ -101,7 +119,10 @@ def test_text_ends_at_first_attention_to_held_back_audio(horizon: int) -> None:
     for seed in range(3):
         truth = from_scratch(HashedDecoder(seed), DecodingOptions()).tokens
         history = (*PREFIX, *truth)
-        looks = [HashedDecoder.looks_at(history[:end]) for end in range(len(PREFIX), len(history))]
+        looks = [
+            HashedDecoder.looks_at(history[:end])
+            for end in range(len(PREFIX), len(history))
+        ]
         n_heard = next((i for i, at in enumerate(looks) if at >= horizon), len(truth))
         for draft in ((), truth[:1], truth[: n_heard + 1], truth):
             found = run(HashedDecoder(seed), DecodingOptions(), draft, horizon=horizon)
@@ -121,7 +142,9 @@ def test_confirmed_guess_takes_no_extra_pass(
     draft = edited(run(oracle, options).tokens, changes)
     held = run(oracle, options, draft, horizon=horizon)
     known = held.tokens
-    plain, guessed = (run(oracle, options, [*known, *more]) for more in ((), saved(held).guess[:1]))
+    plain, guessed = (
+        run(oracle, options, [*known, *more]) for more in ((), saved(held).guess[:1])
+    )
     assert guessed.tokens == plain.tokens
     assert saved(guessed).n_passes == saved(plain).n_passes - bool(saved(held).guess)
     again = run(oracle, options, [*known, *saved(held).guess], horizon=horizon)
@@ -131,7 +154,9 @@ def test_confirmed_guess_takes_no_extra_pass(
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), all_options)
-def test_whole_text_as_draft_takes_one_pass(seed: int, options: DecodingOptions) -> None:
+def test_whole_text_as_draft_takes_one_pass(
+    seed: int, options: DecodingOptions
+) -> None:
     truth = from_scratch(HashedDecoder(seed), options)
     drafted = run(HashedDecoder(seed), options, truth.tokens)
     assert drafted.tokens == truth.tokens
@@ -145,13 +170,21 @@ def test_draft_never_costs_more_passes(
 ) -> None:
     plain = run(HashedDecoder(seed), options)
     draft = edited(plain.tokens, changes)
-    assert saved(run(HashedDecoder(seed), options, draft)).n_passes <= saved(plain).n_passes
+    assert (
+        saved(run(HashedDecoder(seed), options, draft)).n_passes
+        <= saved(plain).n_passes
+    )
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10_000), all_options, st.lists(st.integers(0, 9), max_size=8), edits)
+@given(
+    st.integers(0, 10_000), all_options, st.lists(st.integers(0, 9), max_size=8), edits
+)
 def test_fixed_tokens_are_kept(
-    seed: int, options: DecodingOptions, fixed: list[int], changes: list[tuple[str, int, int]]
+    seed: int,
+    options: DecodingOptions,
+    fixed: list[int],
+    changes: list[tuple[str, int, int]],
 ) -> None:
     fixed = fixed[: options.budget(TOY, len(PREFIX)) - 1]
     plain = run(HashedDecoder(seed), options, fixed, len(fixed))
@@ -203,7 +236,10 @@ def test_draft_ends_at_eot_and_at_unknown_ids() -> None:
 def test_settled_text_leaves_room_for_one_token(budget: int) -> None:
     settled = (1, 2, 3, 4, 5)
     found = run(
-        HashedDecoder(4, -9.0), DecodingOptions(max_new_tokens=budget), settled, len(settled)
+        HashedDecoder(4, -9.0),
+        DecodingOptions(max_new_tokens=budget),
+        settled,
+        len(settled),
     )
     assert found.tokens[: budget - 1] == settled[: budget - 1]
     assert len(found.tokens) == budget
@@ -215,7 +251,9 @@ def test_decoder_without_alignment_holds_nothing_back() -> None:
         def step(self, *fed: Any, **asked: Any) -> Any:
             return super().step(*fed, **{**asked, "alignment": False})
 
-    free, held = (run(Blind(3), DecodingOptions(), [1, 2], horizon=at) for at in (None, 0))
+    free, held = (
+        run(Blind(3), DecodingOptions(), [1, 2], horizon=at) for at in (None, 0)
+    )
     assert held.tokens == free.tokens != ()
     assert saved(held).guess == ()
 
@@ -290,7 +328,11 @@ def test_cursor_resumes_at_one_of_the_next_tokens(
     if left is None:
         assert cursor.n_mismatched == len(surprises) + 1
     else:
-        assert (cursor.n_mismatched, cursor.rest(), cursor.proposal()) == (0, left, left)
+        assert (cursor.n_mismatched, cursor.rest(), cursor.proposal()) == (
+            0,
+            left,
+            left,
+        )
 
 
 def test_cursor_mismatched_at_start_may_resume_at_first() -> None:
@@ -324,7 +366,13 @@ class Speaker(HashedDecoder):
 
 @pytest.mark.parametrize(
     ("draft", "guess"),
-    [(TEXT, (2, 3)), ((*TEXT, 9), (2, 3, 9)), ((1, 9, 3), (2,)), ((1,), (2,)), ((), (2,))],
+    [
+        (TEXT, (2, 3)),
+        ((*TEXT, 9), (2, 3, 9)),
+        ((1, 9, 3), (2,)),
+        ((1,), (2,)),
+        ((), (2,)),
+    ],
     ids=["right", "goes on", "goes wrong", "ends there", "none"],
 )
 def test_held_back_draft_keeps_all_of_its_rest(

@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted_decoder import EOT, ScriptedDecoder, State, decode
+from tests.unit.decoding.search.scripted_decoder import (
+    EOT,
+    ScriptedDecoder,
+    State,
+    decode,
+)
 from tests.unit.shapes import TOY
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.logits_rules import FilteredLogits
-from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, SearchOptions
+from whisper_hailo.decoding.options import (
+    AntiRepetition,
+    DecodingOptions,
+    SearchOptions,
+)
 from whisper_hailo.decoding.search.beam import BeamChoice, highest_logits
 from whisper_hailo.decoding.search.sampling import SampledChoice
 from whisper_hailo.decoding.search.window_search import Choice
@@ -57,11 +66,14 @@ def test_beam_continues_the_best_sums() -> None:
     assert texts(two.running) == [(0, 2), (1, 4)]
     assert step(two, {1: 0.1, 2: 0.1}, {3: 0.6, 4: 0.4}) == [1, 1]
     assert texts(two.running) == [(1, 4, 3), (1, 4, 4)]
-    assert two.running[0].sum_logprob == pytest.approx(np.log(0.4 * 0.7 * 0.6), abs=1e-5)
+    assert two.running[0].sum_logprob == pytest.approx(
+        np.log(0.4 * 0.7 * 0.6), abs=1e-5
+    )
 
 
 @pytest.mark.parametrize(
-    ("patience", "n_steps"), [(0.5, 1), (0.8, 2), (1.0, 2), (1.2, 2), (1.5, 3), (2.0, 4)]
+    ("patience", "n_steps"),
+    [(0.5, 1), (0.8, 2), (1.0, 2), (1.2, 2), (1.5, 3), (2.0, 4)],
 )
 def test_beam_patience_sets_the_number_of_ends(patience: float, n_steps: int) -> None:
     """Every step finishes one, the best; two are wanted with patience 1, four with patience 2."""
@@ -88,7 +100,9 @@ def test_beam_with_little_patience_waits_for_one_end() -> None:
 def test_beam_with_enough_ends_drops_running_ones() -> None:
     """Two ends are wanted and found, unlikely ones; what still runs is likelier and no text yet."""
     two = beam(2)
-    step(two, {0: 0.9, 1: 0.06, END: 0.03})  # behind the two that are kept, so it is no end
+    step(
+        two, {0: 0.9, 1: 0.06, END: 0.03}
+    )  # behind the two that are kept, so it is no end
     assert texts(two.running) == [(0,), (1,)]
     step(two, {END: 0.5, 2: 0.4, 3: 0.1}, {END: 0.9, 4: 0.05})
     assert texts(two.running) == [(0, 2), (0, 3)]
@@ -136,7 +150,9 @@ class Tree(ScriptedDecoder):
 
     odds: Mapping[tuple[int, ...], Odds]
 
-    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+    def step(
+        self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any
+    ) -> Any:
         histories = getattr(state, "rows", ())
         now = [
             () if state.step == 0 else (*before, int(token))
@@ -168,7 +184,9 @@ TREE: dict[tuple[int, ...], Odds] = {
 def found(**search: Any) -> tuple[int, ...]:
     decoder = Tree([[0]])
     decoder.odds = {**TREE, **search.pop("odds", {})}
-    options = DecodingOptions(search=SearchOptions(beam_size=2, **search), max_new_tokens=6)
+    options = DecodingOptions(
+        search=SearchOptions(beam_size=2, **search), max_new_tokens=6
+    )
     return decode(decoder, options)[0].tokens
 
 
@@ -181,7 +199,9 @@ def test_beam_with_patience_finds_better_text() -> None:
 @pytest.mark.parametrize(
     ("length_penalty", "tokens"), [(None, (1, 4, 5)), (0.0, (2,)), (1.0, (1, 4, 5))]
 )
-def test_beam_applies_length_penalty(length_penalty: float | None, tokens: tuple[int, ...]) -> None:
+def test_beam_applies_length_penalty(
+    length_penalty: float | None, tokens: tuple[int, ...]
+) -> None:
     """Three tokens with log(0.247) against one with log(0.27): by 3, by 1, by 8 to 6."""
     odds = {(1, 4, 5): {EOT: 0.9, 5: 0.1}}
     assert found(odds=odds, patience=2.0, length_penalty=length_penalty) == tokens
@@ -291,7 +311,9 @@ def test_sample_logprob_ignores_the_penalty() -> None:
     for token, share in ((2, 0.25), (END, 0.5)):
         only = np.full(6, -np.inf, np.float32)
         only[token] = -7.0
-        choice.advance([FilteredLogits(only, 0.0, np.full(6, np.log(share), np.float32))])
+        choice.advance(
+            [FilteredLogits(only, 0.0, np.full(6, np.log(share), np.float32))]
+        )
     (drawn,) = choice.finish()
     assert (drawn.tokens, drawn.done) == ((2,), True)
     assert drawn.sum_logprob == pytest.approx(np.log(0.125), abs=1e-5)
@@ -312,7 +334,9 @@ def test_draw_of_zero_takes_no_forbidden_id(
 
 
 @pytest.mark.parametrize("n_vocab", [4, 256, 1600, 51_865])
-@pytest.mark.parametrize("possible", ["all", "one in a hundred", "three", "the last block", "none"])
+@pytest.mark.parametrize(
+    "possible", ["all", "one in a hundred", "three", "the last block", "none"]
+)
 def test_highest_logits_match_a_whole_sort(n_vocab: int, possible: str) -> None:
     rng = np.random.default_rng(n_vocab)
     logits = np.round(rng.normal(0, 3, n_vocab), 2).astype(np.float32)  # some are equal

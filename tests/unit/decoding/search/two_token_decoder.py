@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tests.unit.decoding.search.scripted_decoder import EOT, PREFIX, ScriptedDecoder, State
+from tests.unit.decoding.search.scripted_decoder import (
+    EOT,
+    PREFIX,
+    ScriptedDecoder,
+    State,
+)
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
@@ -42,7 +47,9 @@ class TwoTokenDecoder(ScriptedDecoder):
     no_speech: Mapping[int, float] = field(default_factory=dict)
     heard: list[set[int]] = field(default_factory=list)
 
-    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+    def step(
+        self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any
+    ) -> Any:
         self.fed.append(tokens.tolist())
         self.heard.append(set(state.rows))
         odds = np.full((len(state.rows), len(positions), TOY.n_vocab), 1e-9)

@@ -38,7 +38,9 @@ def test_words_are_said_when_the_engine_heard_them() -> None:
 
 @pytest.mark.parametrize("lost", [{"start_s": None}, {"end_s": None}])
 @pytest.mark.parametrize("at", [0, 2])
-def test_words_share_the_segment_s_time_where_one_has_none(at: int, lost: dict[str, None]) -> None:
+def test_words_share_the_segment_s_time_where_one_has_none(
+    at: int, lost: dict[str, None]
+) -> None:
     """By their letters and blanks: 5, 3 and 3 of 11 in 8 s."""
     words = list(SAID.words)
     words[at] = replace(words[at], **lost)
@@ -54,7 +56,9 @@ def test_cues_of_a_segment_follow_each_other_and_fill_it() -> None:
         Cue(1.0, 4.0, "aaaa"),
         Cue(4.0, 9.0, "bb cc"),
     ]
-    assert [cue.text for cue in cues_of(SAID, Layout(max_line_width=5))] == ["aaaa\nbb cc"]
+    assert [cue.text for cue in cues_of(SAID, Layout(max_line_width=5))] == [
+        "aaaa\nbb cc"
+    ]
 
 
 def test_cues_of_broadcasters_have_two_lines_of_42_letters() -> None:

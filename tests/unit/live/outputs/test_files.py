@@ -49,7 +49,13 @@ EVENTS: list[Event] = [
     ),
     Started(segment_id=1, start_s=2.0, heard_s=2.3, at_s=0.4),
     Completed(
-        segment_id=1, start_s=2.0, end_s=2.5, words=(), reason="silence", heard_s=2.6, at_s=0.5
+        segment_id=1,
+        start_s=2.0,
+        end_s=2.5,
+        words=(),
+        reason="silence",
+        heard_s=2.6,
+        at_s=0.5,
     ),
     Lost(start_s=2.6, end_s=3000.0, heard_s=3000.0, at_s=0.55),
     Started(segment_id=2, start_s=3661.0, heard_s=3661.3, at_s=0.6),
@@ -114,7 +120,10 @@ def test_long_segments_are_cues_of_two_lines_ending_with_clauses(
     with CaptionFile(tmp_path / "a.srt") as file:
         file.put(spoken(timed=timed))
         file.put(EVENTS[-1])
-    blocks = [block.split("\n") for block in (tmp_path / "a.srt").read_text().strip().split("\n\n")]
+    blocks = [
+        block.split("\n")
+        for block in (tmp_path / "a.srt").read_text().strip().split("\n\n")
+    ]
     assert [block[0] for block in blocks] == [str(n) for n in range(1, len(blocks) + 1)]
     cues = [block[2:] for block in blocks[:-1]]
     assert " ".join(" ".join(cue) for cue in cues) == LONG
@@ -174,13 +183,21 @@ def test_events_as_json_lines(tmp_path: Path) -> None:
     run, *lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert (run["event"], len(run["run"])) == ("run", 16)
     assert datetime.fromisoformat(run["at"]).tzinfo is not None
-    assert re.search(r":\d\d\.\d{3}[+-]\d\d:\d\d$", run["at"]), "as precise as events are"
+    assert re.search(r":\d\d\.\d{3}[+-]\d\d:\d\d$", run["at"]), (
+        "as precise as events are"
+    )
     assert [line["event"] for line in lines[:3]] == ["started", "partial", "completed"]
     assert lines[1]["committed_text"] == "One"
     assert lines[1]["text"] == "One too"
     assert lines[1]["tentative"] == [{"text": " too", "probability": 0.1235}]
     assert lines[2]["words"][1]["probability"] is None
-    lost = {"event": "lost", "start_s": 2.6, "end_s": 3000.0, "heard_s": 3000.0, "at_s": 0.55}
+    lost = {
+        "event": "lost",
+        "start_s": 2.6,
+        "end_s": 3000.0,
+        "heard_s": 3000.0,
+        "at_s": 0.55,
+    }
     assert lines[5] == lost
 
 
@@ -216,14 +233,20 @@ def test_a_line_that_would_be_no_json_is_not_written(tmp_path: Path) -> None:
 def test_other_endings_and_bad_places_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"ends in \.srt, \.vtt, \.txt"):
         CaptionFile(tmp_path / "a.doc")
-    with pytest.raises(OutputError, match="cannot write"), CaptionFile(Path("/dev/null/a.srt")):
+    with (
+        pytest.raises(OutputError, match="cannot write"),
+        CaptionFile(Path("/dev/null/a.srt")),
+    ):
         pass
 
 
 def test_a_full_disk_is_told() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full on this system")
-    with pytest.raises(OutputError, match="free some space"), EventFile(Path("/dev/full")) as file:
+    with (
+        pytest.raises(OutputError, match="free some space"),
+        EventFile(Path("/dev/full")) as file,
+    ):
         file.put(EVENTS[0])
 
 
@@ -254,7 +277,9 @@ def test_a_run_has_captions_of_its_own_and_those_of_before_stay(
     assert (tmp_path / f"a.{ending}").read_text() == first
 
 
-def test_events_go_on_behind_those_of_before_without_half_a_line(tmp_path: Path) -> None:
+def test_events_go_on_behind_those_of_before_without_half_a_line(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "e.jsonl"
     for _ in range(2):
         with EventFile(path) as file:
@@ -264,5 +289,11 @@ def test_events_go_on_behind_those_of_before_without_half_a_line(tmp_path: Path)
     with EventFile(path):
         pass
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["event"] for line in lines] == ["run", "started", "run", "started", "run"]
+    assert [line["event"] for line in lines] == [
+        "run",
+        "started",
+        "run",
+        "started",
+        "run",
+    ]
     assert len({line["run"] for line in lines if line["event"] == "run"}) == 3

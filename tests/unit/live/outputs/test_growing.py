@@ -25,7 +25,9 @@ class Lines(GrowingFile[bytes]):
 
     def __init__(self, path: Path, *, durable: bool = False, **how: Any) -> None:
         ticks = count(0, 100)
-        super().__init__(path, FORMATS["txt"].signature, now=lambda: float(next(ticks)), **how)
+        super().__init__(
+            path, FORMATS["txt"].signature, now=lambda: float(next(ticks)), **how
+        )
         self._durable = durable
 
     def _write_item(self, record: bytes) -> None:
@@ -45,7 +47,10 @@ def test_a_file_that_another_process_writes_to_is_left_alone(tmp_path: Path) -> 
     with Lines(path) as one, Lines(path) as other:
         one.put(b"one\n")
         other.put(b"other\n")
-    assert (path.read_bytes(), (tmp_path / "a-2.txt").read_bytes()) == (b"one\n", b"other\n")
+    assert (path.read_bytes(), (tmp_path / "a-2.txt").read_bytes()) == (
+        b"one\n",
+        b"other\n",
+    )
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -85,8 +90,12 @@ def test_cues_of_each_file_are_counted_from_one(
     assert numbers == [["1", "2"], ["1", "2", "3"]]
 
 
-@pytest.mark.parametrize("before", [b"", b"\n", b"a line\n", b"\n" + 5000 * b"x" + b"\n"])
-def test_half_a_line_is_taken_away_however_long_it_is(tmp_path: Path, before: bytes) -> None:
+@pytest.mark.parametrize(
+    "before", [b"", b"\n", b"a line\n", b"\n" + 5000 * b"x" + b"\n"]
+)
+def test_half_a_line_is_taken_away_however_long_it_is(
+    tmp_path: Path, before: bytes
+) -> None:
     path = tmp_path / "a.txt"
     for half in (b"half", 9000 * b"h"):
         path.write_bytes(before + half)
@@ -160,7 +169,9 @@ def play_days(monkeypatch: pytest.MonkeyPatch) -> list[date]:
     return today
 
 
-def test_each_day_has_a_file_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_day_has_a_file_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     today = play_days(monkeypatch)
     for _ in range(2):
         with Lines(tmp_path / "a.txt", daily=True) as file:

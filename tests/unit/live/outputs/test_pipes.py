@@ -17,7 +17,9 @@ from whisper_hailo.live.outputs.files import FlacRecording
 from whisper_hailo.live.sources.source import Block
 
 
-def test_a_pipe_has_no_disk_to_wait_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_has_no_disk_to_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waited: list[int] = []
     monkeypatch.setattr(os, "fsync", waited.append)
     os.mkfifo(tmp_path / "a.txt")
@@ -78,7 +80,9 @@ def test_who_reads_a_pipe_next_gets_whole_records(tmp_path: Path) -> None:
         os.close(reading)
 
 
-@pytest.mark.parametrize(("room", "taken"), [(0, False), (2, False), (4, False), (5, True)])
+@pytest.mark.parametrize(
+    ("room", "taken"), [(0, False), (2, False), (4, False), (5, True)]
+)
 def test_pipe_gets_rest_of_record_once_however_little_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, taken: bool
 ) -> None:

@@ -120,7 +120,9 @@ def test_parts_of_days_are_whole_files_without_gaps(
     paths = sorted(tmp_path.glob("a.2026-03*"))
     parts = [heard(path) for path in paths]
     assert len(parts) == 4
-    assert [soundfile.info(path).frames for path in paths] == [part.size for part in parts]
+    assert [soundfile.info(path).frames for path in paths] == [
+        part.size for part in parts
+    ]
     np.testing.assert_allclose(np.concatenate(parts), NOISE, atol=1 / 32767)
 
 
@@ -167,8 +169,12 @@ def test_behind_a_disk_that_was_gone_is_a_whole_file(
                 disk.room = 1 << 30
     before, behind = heard(tmp_path / "a.flac"), heard(tmp_path / "a-2.flac")
     np.testing.assert_allclose(before, NOISE[: before.size], atol=1 / 32767)
-    np.testing.assert_allclose(behind, NOISE[NOISE.size - behind.size :], atol=1 / 32767)
-    assert before.size + behind.size > NOISE.size - 3 * 4096, "but for what was being encoded"
+    np.testing.assert_allclose(
+        behind, NOISE[NOISE.size - behind.size :], atol=1 / 32767
+    )
+    assert before.size + behind.size > NOISE.size - 3 * 4096, (
+        "but for what was being encoded"
+    )
 
 
 def test_a_disk_that_stays_full_is_told_with_what_is_missing(
@@ -185,7 +191,9 @@ def test_a_disk_that_stays_full_is_told_with_what_is_missing(
     assert n_there > 4096
     n_missing = missing_s(told.value) * SAMPLE_RATE_HZ
     n_gone = NOISE.size - n_there
-    assert n_gone - 3 * 4096 < n_missing < n_gone + 800, "but for what was being encoded"
+    assert n_gone - 3 * 4096 < n_missing < n_gone + 800, (
+        "but for what was being encoded"
+    )
 
 
 def test_sound_that_waited_too_long_is_missing_with_new_file(
@@ -205,7 +213,9 @@ def test_sound_that_waited_too_long_is_missing_with_new_file(
         recording.close()
     behind = heard(tmp_path / "a-2.flac")
     np.testing.assert_allclose(behind[-512:], NOISE[:512], atol=1 / 32767)
-    waited = NOISE[NOISE.size + 512 - behind.size :]  # what came last before there was room
+    waited = NOISE[
+        NOISE.size + 512 - behind.size :
+    ]  # what came last before there was room
     np.testing.assert_allclose(behind[:-512], waited, atol=1 / 32767)
     assert behind.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=1024)
     n_gone = NOISE.size + 512 - heard(tmp_path / "a.flac").size - behind.size

@@ -22,7 +22,10 @@ HAILO = Replacements({("high", "low"): "Hailo", ("whisper",): "Whisper"})
 
 
 def words(text: str) -> tuple[CaptionWord, ...]:
-    return tuple(CaptionWord(f" {word}", 0.5, at, at + 1.0) for at, word in enumerate(text.split()))
+    return tuple(
+        CaptionWord(f" {word}", 0.5, at, at + 1.0)
+        for at, word in enumerate(text.split())
+    )
 
 
 def done(text: str) -> Completed:
@@ -50,9 +53,14 @@ def partial(committed: str, tentative: str) -> Partial:
 
 
 def test_a_translation_shows_the_same_words() -> None:
-    shown = HAILO.apply(replace(done("Es ist leise"), translation="It is whisper, on high low!"))
+    shown = HAILO.apply(
+        replace(done("Es ist leise"), translation="It is whisper, on high low!")
+    )
     assert isinstance(shown, Completed)
-    assert (shown.text, shown.translation) == ("Es ist leise", "It is Whisper, on Hailo!")
+    assert (shown.text, shown.translation) == (
+        "Es ist leise",
+        "It is Whisper, on Hailo!",
+    )
 
 
 def test_words_and_phrases_are_replaced_with_marks_and_times() -> None:
@@ -65,7 +73,9 @@ def test_words_and_phrases_are_replaced_with_marks_and_times() -> None:
 
 
 def test_the_longest_phrase_is_the_one_that_is_shown() -> None:
-    several = Replacements({("high",): "tall", ("high", "low"): "Hailo", ("low",): "deep"})
+    several = Replacements(
+        {("high",): "tall", ("high", "low"): "Hailo", ("low",): "deep"}
+    )
     shown = several.apply(done("low high low high five"))
     assert isinstance(shown, Completed)
     assert shown.text == "deep Hailo tall five"

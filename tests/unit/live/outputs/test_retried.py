@@ -17,10 +17,22 @@ from whisper_hailo.text.formats import FORMATS
 
 START = Started(segment_id=0, start_s=0.0, heard_s=0.3, at_s=0.1)
 PART = Partial(
-    segment_id=0, start_s=0.0, end_s=0.5, committed=(), tentative=(), heard_s=0.5, at_s=0.2
+    segment_id=0,
+    start_s=0.0,
+    end_s=0.5,
+    committed=(),
+    tentative=(),
+    heard_s=0.5,
+    at_s=0.2,
 )
 DONE = Completed(
-    segment_id=0, start_s=0.0, end_s=1.25, words=(), reason="silence", heard_s=1.5, at_s=0.3
+    segment_id=0,
+    start_s=0.0,
+    end_s=1.25,
+    words=(),
+    reason="silence",
+    heard_s=1.5,
+    at_s=0.3,
 )
 
 
@@ -55,7 +67,9 @@ def test_what_a_file_did_not_take_is_written_later_in_order(
         file.well = True
         clock[0] += 30.0
         file.put(PART)
-        numbers = [event.segment_id for event in file.taken if isinstance(event, Completed)]
+        numbers = [
+            event.segment_id for event in file.taken if isinstance(event, Completed)
+        ]
         assert numbers == list(range(50))
         assert file.taken[-1] is PART
         assert sum(event is PART for event in file.taken) == 1, "partials do not wait"
@@ -116,7 +130,9 @@ def test_memory_has_a_bound_and_what_is_beyond_it_is_counted(
     too_long = "talk.srt could not be written for too long; 2 events are not in it"
     with pytest.raises(OutputError, match=too_long):
         file.close()
-    assert [event.segment_id for event in file.taken if isinstance(event, Completed)] == [2, 3, 4]
+    assert [
+        event.segment_id for event in file.taken if isinstance(event, Completed)
+    ] == [2, 3, 4]
 
 
 def test_waiting_and_dropped_events_are_missing_and_told_once(

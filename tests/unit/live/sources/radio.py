@@ -33,11 +33,15 @@ def pictures() -> tuple[bytes, bytes]:
         audio = container.add_stream("mp2", rate=RATE_HZ)
         audio.layout = "mono"
         for index in range(500):
-            picture = av.VideoFrame.from_ndarray(np.full((96, 64), index % 99, np.uint8), "yuv420p")
+            picture = av.VideoFrame.from_ndarray(
+                np.full((96, 64), index % 99, np.uint8), "yuv420p"
+            )
             picture.pts = index
             container.mux(video.encode(picture))
             if index < 20:
-                sound = av.AudioFrame.from_ndarray(np.zeros((1, 1152), np.int16), "s16", "mono")
+                sound = av.AudioFrame.from_ndarray(
+                    np.zeros((1, 1152), np.int16), "s16", "mono"
+                )
                 sound.sample_rate, sound.pts = RATE_HZ, index * 1152
                 container.mux(audio.encode(sound))
     whole = file.getvalue()

@@ -95,5 +95,8 @@ def test_file_ends_with_piece_at_which_nobody_listens_any_more(tmp_path: Path) -
 
 
 def test_a_missing_file_is_told_before_anything_is_heard(tmp_path: Path) -> None:
-    with pytest.raises(AudioError, match="does not exist"), FileSource(tmp_path / "no.wav"):
+    with (
+        pytest.raises(AudioError, match="does not exist"),
+        FileSource(tmp_path / "no.wav"),
+    ):
         pass

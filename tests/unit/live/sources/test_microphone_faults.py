@@ -19,9 +19,12 @@ from whisper_hailo.live.sources.source import AudioQueue, ReopenedSource
 
 
 @pytest.mark.usefixtures("sounddevice")
-def test_a_microphone_that_nobody_hears_tells_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_microphone_that_nobody_hears_tells_what_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(
-        "whisper_hailo.live.sources.microphone.AudioQueue", partial(AudioQueue, limit_s=0.25)
+        "whisper_hailo.live.sources.microphone.AudioQueue",
+        partial(AudioQueue, limit_s=0.25),
     )
     with MicrophoneSource("micro") as source:
         source.close()
@@ -29,7 +32,9 @@ def test_a_microphone_that_nobody_hears_tells_what_is_lost(monkeypatch: pytest.M
     assert sum(block.audio.size for block in blocks) == pytest.approx(
         0.25 * SAMPLE_RATE_HZ, abs=512
     )
-    assert sum(block.n_lost for block in blocks) == pytest.approx(0.75 * SAMPLE_RATE_HZ, abs=900)
+    assert sum(block.n_lost for block in blocks) == pytest.approx(
+        0.75 * SAMPLE_RATE_HZ, abs=900
+    )
 
 
 def test_a_microphone_that_is_busy_absent_or_silent_is_told(
@@ -44,7 +49,10 @@ def test_a_microphone_that_is_busy_absent_or_silent_is_told(
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.SILENCE_TIMEOUT_S", 0.01)
     monkeypatch.setattr(sounddevice, "query_devices", lambda: DEVICES)
     monkeypatch.setattr(FakeStream, "start", lambda self: None)
-    with MicrophoneSource() as source, pytest.raises(DeviceError, match="was it unplugged"):
+    with (
+        MicrophoneSource() as source,
+        pytest.raises(DeviceError, match="was it unplugged"),
+    ):
         list(source.blocks())
 
 
@@ -62,12 +70,18 @@ def test_unplugged_microphone_is_found_again_by_its_name(
     listed[:] = [DEVICES[2]]
     with pytest.raises(OptionError, match="no input device fits"), source:
         pass
-    listed[:] = [DEVICES[2], DEVICES[0], {**DEVICES[1], "name": "USB Microphone (hw:2,0)"}]
+    listed[:] = [
+        DEVICES[2],
+        DEVICES[0],
+        {**DEVICES[1], "name": "USB Microphone (hw:2,0)"},
+    ]
     with source:
         assert source.name == "USB Microphone (hw:2,0)"
         assert FakeStream.last is not None
         assert FakeStream.last.settings["device"] == 2
-    assert began == ["over", "again"] * 2, "PortAudio knows only devices that were there at first"
+    assert began == ["over", "again"] * 2, (
+        "PortAudio knows only devices that were there at first"
+    )
 
 
 @pytest.mark.usefixtures("sounddevice")
@@ -94,7 +108,9 @@ def test_sound_waiting_at_a_microphone_goes_when_it_is_reopened(
 
 
 def test_microphone_whose_library_hangs_is_left_and_opened_again(
-    sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    sounddevice: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     let_go, ended, left_alone = threading.Event(), [], []
     monkeypatch.setattr("atexit.unregister", left_alone.append)
@@ -108,11 +124,15 @@ def test_microphone_whose_library_hangs_is_left_and_opened_again(
         assert any(block.audio.size for block in source.blocks()), "it is heard again"
         let_go.set()
     assert not ended
-    assert left_alone == [sounddevice._exit_handler], "the end of the program would wait, too"
+    assert left_alone == [sounddevice._exit_handler], (
+        "the end of the program would wait, too"
+    )
     assert "does not close its stream" in caplog.text
 
 
-def test_microphones_without_the_library_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_microphones_without_the_library_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "sounddevice", None)
     with pytest.raises(DeviceError, match=re.escape(install_command("live"))):
         list_input_devices()

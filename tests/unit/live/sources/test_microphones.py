@@ -23,10 +23,17 @@ from whisper_hailo.live.sources.source import Block, Pace
 
 
 def of_channels(
-    monkeypatch: pytest.MonkeyPatch, module: Any, n_channels: int, rate_hz: float = 16_000.0
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    n_channels: int,
+    rate_hz: float = 16_000.0,
 ) -> None:
     """The only device has so many."""
-    device = {"name": "Desk", "max_input_channels": n_channels, "default_samplerate": rate_hz}
+    device = {
+        "name": "Desk",
+        "max_input_channels": n_channels,
+        "default_samplerate": rate_hz,
+    }
     monkeypatch.setattr(module, "query_devices", lambda: [device])
 
 
@@ -41,7 +48,9 @@ def recorded(source: MicrophoneSource, *pieces: FloatArray) -> list[Block]:
 
 
 @pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch, sounddevice: SimpleNamespace) -> SimpleNamespace:
+def silent(
+    monkeypatch: pytest.MonkeyPatch, sounddevice: SimpleNamespace
+) -> SimpleNamespace:
     """Streams give what a test gives them."""
     monkeypatch.setattr(FakeStream, "start", lambda self: None)
     return sounddevice
@@ -74,7 +83,10 @@ def test_of_two_devices_that_are_alike_the_first_is_found_again(
 
 @pytest.mark.parametrize(("n_channels", "n_heard"), [(1, 1), (2, 2), (8, 2)])
 def test_the_mean_of_the_first_two_channels_is_heard(
-    silent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, n_channels: int, n_heard: int
+    silent: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    n_channels: int,
+    n_heard: int,
 ) -> None:
     of_channels(monkeypatch, silent, n_channels)
     (block,) = recorded(MicrophoneSource(), np.full((512, n_heard), 0.5, np.float32))
@@ -135,7 +147,11 @@ def test_a_microphone_is_gone_when_it_was_silent_for_so_long(
 @pytest.mark.usefixtures("sounddevice")
 def test_only_devices_that_hear_are_listed() -> None:
     devices = list_input_devices()
-    assert [device.name for device in devices] == ["USB Microphone", "USB Camera", "Busy"]
+    assert [device.name for device in devices] == [
+        "USB Microphone",
+        "USB Camera",
+        "Busy",
+    ]
     assert [device.is_default for device in devices] == [False, True, False]
 
 
@@ -144,7 +160,9 @@ def test_a_device_is_chosen_by_number_by_name_or_by_default() -> None:
     assert choose_device("").name == "USB Camera"
     assert choose_device("1").name == "USB Microphone"
     assert choose_device("micro").index == 1
-    with pytest.raises(OptionError, match="several devices fit; there are 1: USB Microphone"):
+    with pytest.raises(
+        OptionError, match="several devices fit; there are 1: USB Microphone"
+    ):
         choose_device("usb")
     with pytest.raises(OptionError, match="no input device fits"):
         choose_device("0")

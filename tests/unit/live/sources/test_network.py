@@ -56,7 +56,9 @@ def test_a_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
 
 
 @pytest.mark.parametrize("attempt", range(5))
-def test_an_endless_stream_is_stopped_while_it_is_read(radio: str, attempt: int) -> None:
+def test_an_endless_stream_is_stopped_while_it_is_read(
+    radio: str, attempt: int
+) -> None:
     """The thread that reads is deep in FFmpeg then: to close under its feet ends the process."""
     with NetworkSource(f"{radio}/live") as source:
         assert source.pace is Pace.BUFFERED
@@ -129,10 +131,15 @@ def test_an_address_is_heard_as_its_sender_is_paced(
     assert asked == [(address, {"timeout": 300.0, "options": options})]
 
 
-def test_an_address_without_sound_is_told_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_without_sound_is_told_and_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     opened = Opened(None, has_sound=False)
     monkeypatch.setattr(av, "open", lambda *_, **__: opened)
-    with pytest.raises(AudioError, match="has no sound"), NetworkSource("rtsp://camera/1"):
+    with (
+        pytest.raises(AudioError, match="has no sound"),
+        NetworkSource("rtsp://camera/1"),
+    ):
         pass
     assert opened.n_closed == 1
 
@@ -153,7 +160,9 @@ def test_an_address_that_does_not_answer_is_one_line(
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.network.TIMEOUT_S", 0.2)
     with (
-        pytest.raises(AudioError, match=r"does not answer within 0\.2 s; check the address"),
+        pytest.raises(
+            AudioError, match=r"does not answer within 0\.2 s; check the address"
+        ),
         NetworkSource(f"{radio}/never"),
     ):
         pass
@@ -172,7 +181,9 @@ def test_a_sender_that_dies_is_an_error_behind_what_it_sent(
 
 
 def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
-    with ReopenedSource(NetworkSource(f"{radio}/dying"), sleep=lambda _: None) as source:
+    with ReopenedSource(
+        NetworkSource(f"{radio}/dying"), sleep=lambda _: None
+    ) as source:
         heard, n_back = 0, 0
         for block in source.blocks():
             heard += block.audio.size
@@ -193,7 +204,9 @@ def test_address_is_not_waited_for_forever_unless_asked(
         assert all(block.interruption is None for block in source.blocks())
 
 
-@pytest.mark.parametrize("path", [pytest.param("trickle", marks=pytest.mark.slow), "pictures"])
+@pytest.mark.parametrize(
+    "path", [pytest.param("trickle", marks=pytest.mark.slow), "pictures"]
+)
 def test_an_address_that_gives_next_to_no_sound_is_given_up(
     radio: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

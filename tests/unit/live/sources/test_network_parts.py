@@ -46,7 +46,9 @@ class Opened:
         duration: in microseconds; `None`: without an end.
     """
 
-    def __init__(self, *packets: tuple[bool, list[int], float], duration: int | None) -> None:
+    def __init__(
+        self, *packets: tuple[bool, list[int], float], duration: int | None
+    ) -> None:
         self.duration = duration
         self.now_s = 100.0
         self.n_closed = 0
@@ -81,7 +83,9 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_recording_is_heard_to_its_last_sample_and_closed(connect: Any) -> None:
-    opened = Opened((True, [3, 4], 1.0), (False, [9], 1.0), (True, [2], 1.0), duration=1)
+    opened = Opened(
+        (True, [3, 4], 1.0), (False, [9], 1.0), (True, [2], 1.0), duration=1
+    )
     source = connect(opened).open()
     blocks = list(source.blocks())
     sounds = [block.audio.tolist() for block in blocks]
@@ -95,7 +99,10 @@ def test_a_recording_is_heard_to_its_last_sample_and_closed(connect: Any) -> Non
 def test_live_source_knows_when_it_came_and_does_not_end(connect: Any) -> None:
     opened = Opened((True, [3, 4], 1.0), (True, [2], 0.5), duration=None)
     heard: list[Block] = []
-    with connect(opened) as source, pytest.raises(AudioError, match="its sender ended the stream"):
+    with (
+        connect(opened) as source,
+        pytest.raises(AudioError, match="its sender ended the stream"),
+    ):
         heard.extend(source.blocks())  # keeps what came before the error
     pieces = [(block.audio.size, block.captured_s) for block in heard]
     assert pieces == [(3, 101.0), (4, 101.0), (2, 101.5), (5, None)]

@@ -154,7 +154,9 @@ def test_a_pipe_from_which_nothing_comes_for_a_while_goes_on(
 
 
 def test_when_a_piece_came_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.file.time.perf_counter", lambda: 7.0)
+    monkeypatch.setattr(
+        "whisper_hailo.live.sources.file.time.perf_counter", lambda: 7.0
+    )
     reading, writing = os.pipe()
     os.write(writing, bytes(8))
     os.close(writing)

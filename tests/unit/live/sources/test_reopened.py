@@ -14,7 +14,13 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Event
-from whisper_hailo.live.sources.source import Block, Pace, ReopenedSource, awake_s, empty_block
+from whisper_hailo.live.sources.source import (
+    Block,
+    Pace,
+    ReopenedSource,
+    awake_s,
+    empty_block,
+)
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo_lab.captions.event_checks import find_violations
 
@@ -68,7 +74,9 @@ def events_of(source: ReopenedSource) -> list[Event]:
 
 @pytest.mark.parametrize("pace", Pace)
 def test_a_source_that_comes_back_goes_on_and_the_gap_is_told(pace: Pace) -> None:
-    source = Unsteady([speech(range(4)), None, None, None, speech(range(4, 8))], pace=pace)
+    source = Unsteady(
+        [speech(range(4)), None, None, None, speech(range(4, 8))], pace=pace
+    )
     events = events_of(source.reopened())
     assert list(find_violations(events)) == []
     texts = [event.text for event in events if isinstance(event, Completed)]
@@ -94,7 +102,9 @@ def test_the_time_until_it_was_noticed_counts_as_away() -> None:
     events = events_of(Quiet([speech([0]), speech([1]), speech([2])]).reopened())
     backs = [event for event in events if isinstance(event, Back)]
     away = [back.end_s - back.start_s for back in backs]
-    assert away == pytest.approx([5.0, 7.0], abs=0.05), "the second time no sound came at all"
+    assert away == pytest.approx([5.0, 7.0], abs=0.05), (
+        "the second time no sound came at all"
+    )
 
 
 def test_the_waits_between_openings_grow() -> None:
@@ -108,7 +118,10 @@ def test_the_waits_between_openings_grow() -> None:
 def test_a_source_that_is_back_in_time_goes_on() -> None:
     source = Unsteady([speech([0]), *[None] * 5, speech([1])])
     events = events_of(source.reopened(60.0))
-    assert [event.text for event in events if isinstance(event, Completed)] == ["w0", "w1"]
+    assert [event.text for event in events if isinstance(event, Completed)] == [
+        "w0",
+        "w1",
+    ]
     assert 10.0 < source.opened[-1] - source.opened[0] < 60.0
 
 
@@ -117,7 +130,9 @@ def test_a_source_that_is_away_for_too_long_has_failed() -> None:
     with pytest.raises(DeviceError, match=r"was away for 60 s.*no microphone found"):
         events_of(source.reopened(60.0))
     assert source.opened[-1] - source.opened[0] <= 60.0
-    assert source.clock[0] == pytest.approx(160.0, abs=0.11), "no later than it is looked"
+    assert source.clock[0] == pytest.approx(160.0, abs=0.11), (
+        "no later than it is looked"
+    )
 
 
 @pytest.mark.parametrize(("endless", "patience_s"), [(False, None), (True, 0.0)])
@@ -198,4 +213,8 @@ def test_error_that_nobody_foresaw_is_not_taken_for_absence() -> None:
 
 def test_a_stream_knows_how_its_source_is_paced() -> None:
     source = Unsteady([speech([0])], pace=Pace.REAL_TIME).reopened()
-    assert (source.pace, source.endless, source.name) == (Pace.REAL_TIME, True, "the microphone")
+    assert (source.pace, source.endless, source.name) == (
+        Pace.REAL_TIME,
+        True,
+        "the microphone",
+    )

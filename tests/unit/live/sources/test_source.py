@@ -11,7 +11,12 @@ import pytest
 
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.source import AudioQueue, Block, Interruption, empty_block
+from whisper_hailo.live.sources.source import (
+    AudioQueue,
+    Block,
+    Interruption,
+    empty_block,
+)
 
 
 def ramp(begin: int, end: int) -> Block:
@@ -35,7 +40,13 @@ def test_all_that_waits_is_one_piece() -> None:
 def test_what_there_is_no_room_for_is_lost_behind_what_waits() -> None:
     backlog = room_for(1000)
     blocks = backlog.blocks()
-    assert [backlog.put(ramp(at, at + 400)) for at in range(0, 2000, 400)] == [0, 0, 400, 400, 400]
+    assert [backlog.put(ramp(at, at + 400)) for at in range(0, 2000, 400)] == [
+        0,
+        0,
+        400,
+        400,
+        400,
+    ]
     block = next(blocks)
     np.testing.assert_array_equal(block.audio, np.arange(800))
     assert (block.captured_s, block.n_lost) == (800.0, 1200)
@@ -59,7 +70,9 @@ def test_losses_behind_an_absence_have_a_place_each() -> None:
 def test_losses_on_end_are_one_however_long_they_last() -> None:
     backlog = room_for(1000)
     backlog.put(ramp(0, 1000))
-    assert [backlog.put(ramp(at, at + 512)) for at in range(1000, 9192, 512)] == [512] * 16
+    assert [backlog.put(ramp(at, at + 512)) for at in range(1000, 9192, 512)] == [
+        512
+    ] * 16
     assert len(backlog._waiting) == 2
     block = next(backlog.blocks())
     assert (block.audio[-1], block.n_lost) == (999.0, 8192)
@@ -109,7 +122,12 @@ def test_losses_on_both_sides_of_an_absence_keep_their_places() -> None:
         (0, 0),
         (0, 300),
     ]
-    assert [block.interruption is not None for block in got] == [False, True, True, False]
+    assert [block.interruption is not None for block in got] == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_whoever_can_wait_loses_nothing() -> None:
@@ -126,7 +144,9 @@ def test_whoever_can_wait_loses_nothing() -> None:
     thread.join()
     assert max(block.audio.size for block in blocks) <= 1000
     assert sum(block.n_lost for block in blocks) == 0
-    np.testing.assert_array_equal(np.concatenate([b.audio for b in blocks]), np.arange(30_000))
+    np.testing.assert_array_equal(
+        np.concatenate([b.audio for b in blocks]), np.arange(30_000)
+    )
 
 
 def test_whoever_waits_for_room_is_let_go_at_the_end() -> None:
@@ -149,7 +169,9 @@ def test_a_failure_comes_behind_what_waits() -> None:
         next(blocks)
 
 
-@pytest.mark.parametrize("come", [ramp(0, 5), empty_block(Interruption("unplugged")), None])
+@pytest.mark.parametrize(
+    "come", [ramp(0, 5), empty_block(Interruption("unplugged")), None]
+)
 def test_whatever_comes_is_given_at_once(
     come: Block | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,14 +219,20 @@ def test_what_the_source_tells_last_is_not_forgotten() -> None:
     assert absences == [Interruption("unplugged"), Interruption("", 9)]
 
 
-def test_of_what_was_taken_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_what_was_taken_nothing_is_left_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.source.POLL_S", 0.0)
     backlog = room_for(100)
     backlog.put(Block(np.ones(5, np.float32), 7.0, n_faults=1))
     blocks = backlog.blocks()
     next(blocks)
     nothing_more = next(blocks)
-    assert (nothing_more.audio.size, nothing_more.captured_s, nothing_more.n_faults) == (0, None, 0)
+    assert (
+        nothing_more.audio.size,
+        nothing_more.captured_s,
+        nothing_more.n_faults,
+    ) == (0, None, 0)
     assert nothing_more.interruption is None
 
 

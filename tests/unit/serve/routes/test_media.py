@@ -12,7 +12,14 @@ import soundfile
 from starlette.testclient import TestClient
 
 from tests.unit.serve.http_client import client, transcribe
-from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, MicroService
+from tests.unit.serve.micro_service import (
+    DEMO,
+    DEMO_TEXT,
+    GERMAN,
+    LONG,
+    OPTIONS,
+    MicroService,
+)
 from tests.unit.serve.routes.wyoming.wyoming_client import pcm
 from whisper_hailo import Transcriber
 from whisper_hailo.text.formats import render
@@ -54,17 +61,25 @@ def test_asr_output_formats_equal_the_command_s(
     web: TestClient, transcriber: Transcriber, output: str
 ) -> None:
     answer = ask(web, "/asr", DEMO.read_bytes(), output=output)
-    alone = transcriber.transcribe(DEMO, replace(OPTIONS, word_timestamps=output == "vtt"))
+    alone = transcriber.transcribe(
+        DEMO, replace(OPTIONS, word_timestamps=output == "vtt")
+    )
     if output == "json":
         assert answer.json() == verbose_json(alone)
     else:
         assert answer.text == render(alone, output)
 
 
-def test_asr_translation_and_prompt_are_honoured(web: TestClient, transcriber: Transcriber) -> None:
-    answer = ask(web, "/asr", GERMAN[0].read_bytes(), task="translate", initial_prompt="Yes.")
+def test_asr_translation_and_prompt_are_honoured(
+    web: TestClient, transcriber: Transcriber
+) -> None:
+    answer = ask(
+        web, "/asr", GERMAN[0].read_bytes(), task="translate", initial_prompt="Yes."
+    )
     prompts = replace(OPTIONS.prompts, initial_prompt="Yes.")
-    alone = transcriber.transcribe(GERMAN[0], replace(OPTIONS, task="translate", prompts=prompts))
+    alone = transcriber.transcribe(
+        GERMAN[0], replace(OPTIONS, task="translate", prompts=prompts)
+    )
     assert answer.text == render(alone, "txt")
 
 
@@ -95,11 +110,15 @@ def test_asr_file_name_stays_within_its_header(web: TestClient) -> None:
     assert "x-bad" not in answer.headers
 
 
-def test_inference_formats_equal_whisper_cpp_s(web: TestClient, transcriber: Transcriber) -> None:
+def test_inference_formats_equal_whisper_cpp_s(
+    web: TestClient, transcriber: Transcriber
+) -> None:
     url = "/inference"
     assert transcribe(web, DEMO, url).json() == {"text": DEMO_TEXT}
     timed = transcriber.transcribe(DEMO, OPTIONS)
-    answer = transcribe(web, DEMO, url, response_format="verbose_json", temperature_inc="0.2")
+    answer = transcribe(
+        web, DEMO, url, response_format="verbose_json", temperature_inc="0.2"
+    )
     assert answer.json() == openai_json(timed)
     with_words = transcriber.transcribe(DEMO, replace(OPTIONS, word_timestamps=True))
     for layout in ("srt", "vtt"):
@@ -109,5 +128,7 @@ def test_inference_formats_equal_whisper_cpp_s(web: TestClient, transcriber: Tra
     assert transcribe(web, DEMO, url, response_format="text").text == lines
     german = transcribe(web, GERMAN[0], url, language="de", prompt="Ja.").json()["text"]
     prompts = replace(OPTIONS.prompts, initial_prompt="Ja.")
-    alone = transcriber.transcribe(GERMAN[0], replace(OPTIONS, language="de", prompts=prompts))
+    alone = transcriber.transcribe(
+        GERMAN[0], replace(OPTIONS, language="de", prompts=prompts)
+    )
     assert german == alone.text

@@ -32,7 +32,9 @@ def web(micro: MicroService) -> Iterator[TestClient]:
         yield opened
 
 
-@pytest.mark.parametrize("layout", ["text", pytest.param("srt", marks=pytest.mark.slow), "vtt"])
+@pytest.mark.parametrize(
+    "layout", ["text", pytest.param("srt", marks=pytest.mark.slow), "vtt"]
+)
 def test_transcriptions_formats_equal_the_command_s(
     web: TestClient, transcriber: Transcriber, layout: str
 ) -> None:
@@ -40,7 +42,9 @@ def test_transcriptions_formats_equal_the_command_s(
     alone = transcriber.transcribe(DEMO, options)
     answer = transcribe(web, DEMO, response_format=layout)
     assert answer.status_code == 200
-    assert answer.text == (alone.text + "\n" if layout == "text" else render(alone, layout))
+    assert answer.text == (
+        alone.text + "\n" if layout == "text" else render(alone, layout)
+    )
 
 
 def test_transcriptions_json_has_text_and_usage(web: TestClient) -> None:
@@ -48,7 +52,9 @@ def test_transcriptions_json_has_text_and_usage(web: TestClient) -> None:
     assert answer == {"text": DEMO_TEXT, "usage": {"type": "duration", "seconds": 15}}
 
 
-def test_verbose_json_granularities_are_honoured(web: TestClient, transcriber: Transcriber) -> None:
+def test_verbose_json_granularities_are_honoured(
+    web: TestClient, transcriber: Transcriber
+) -> None:
     both = {"timestamp_granularities[]": ["word", "segment"]}
     answer = transcribe(web, response_format="verbose_json", **both).json()
     options = replace(OPTIONS, word_timestamps=True)
@@ -59,7 +65,9 @@ def test_verbose_json_granularities_are_honoured(web: TestClient, transcriber: T
         (segment.start_s, segment.end_s) for segment in alone.segments
     ]
     words = [word for segment in alone.segments for word in segment.words]
-    assert [word["word"] for word in answer["words"]] == [word.text.strip() for word in words]
+    assert [word["word"] for word in answer["words"]] == [
+        word.text.strip() for word in words
+    ]
     only = transcribe(
         web, response_format="verbose_json", **{"timestamp_granularities[]": ["word"]}
     ).json()
@@ -70,15 +78,29 @@ def test_verbose_json_granularities_are_honoured(web: TestClient, transcriber: T
 def test_verbose_json_fields_are_those_of_the_schema(web: TestClient) -> None:
     answer = transcribe(web, response_format="verbose_json").json()
     known = json_schema()["$defs"]["transcript"]["properties"]
-    names = {"task", "language", "languages", "duration", "text", "segments", "untranscribed"}
+    names = {
+        "task",
+        "language",
+        "languages",
+        "duration",
+        "text",
+        "segments",
+        "untranscribed",
+    }
     assert set(answer) - {"usage"} == names
     assert set(answer) - {"usage"} <= set(known)
-    assert not list(Draft202012Validator(known["segments"]).iter_errors(answer["segments"]))
+    assert not list(
+        Draft202012Validator(known["segments"]).iter_errors(answer["segments"])
+    )
 
 
-def test_transcriptions_language_is_honoured(web: TestClient, transcriber: Transcriber) -> None:
+def test_transcriptions_language_is_honoured(
+    web: TestClient, transcriber: Transcriber
+) -> None:
     for language, name in (("de", "german"), ("en", "english")):
-        answer = transcribe(web, GERMAN[0], language=language, response_format="verbose_json")
+        answer = transcribe(
+            web, GERMAN[0], language=language, response_format="verbose_json"
+        )
         options = replace(OPTIONS, language=language)
         alone = transcriber.transcribe(GERMAN[0], options)
         assert answer.json()["language"] == name
@@ -91,11 +113,15 @@ def test_transcriptions_prompt_and_temperature_are_honoured(
     answer = transcribe(web, prompt="Oliver, Vienna.", temperature="0.8").json()
     prompts = replace(OPTIONS.prompts, initial_prompt="Oliver, Vienna.")
     search = replace(OPTIONS.search, temperatures=(0.8, 1.0))
-    alone = transcriber.transcribe(SHORT, replace(OPTIONS, prompts=prompts, search=search))
+    alone = transcriber.transcribe(
+        SHORT, replace(OPTIONS, prompts=prompts, search=search)
+    )
     assert answer["text"] == alone.text
 
 
-def test_translations_use_the_task_translate(web: TestClient, transcriber: Transcriber) -> None:
+def test_translations_use_the_task_translate(
+    web: TestClient, transcriber: Transcriber
+) -> None:
     answer = transcribe(web, GERMAN[0], "/v1/audio/translations")
     alone = transcriber.transcribe(GERMAN[0], replace(OPTIONS, task="translate"))
     assert answer.json()["text"] == alone.text
@@ -104,7 +130,9 @@ def test_translations_use_the_task_translate(web: TestClient, transcriber: Trans
 def test_transcriptions_stream_sends_deltas_then_text(web: TestClient) -> None:
     answer = transcribe(web, LONG[0], stream="true", **{"include[]": "logprobs"})
     assert answer.headers["content-type"].startswith("text/event-stream")
-    events = [json.loads(line[6:]) for line in answer.text.split("\n") if line[:6] == "data: "]
+    events = [
+        json.loads(line[6:]) for line in answer.text.split("\n") if line[:6] == "data: "
+    ]
     *deltas, done = events
     assert len(deltas) > 1
     assert {event["type"] for event in deltas} == {"transcript.text.delta"}
@@ -121,10 +149,20 @@ def test_transcriptions_stream_sends_deltas_then_text(web: TestClient) -> None:
         ({"language": "xx"}, 400, None, "xx"),
         ({"temperature": "3"}, 400, None, "temperature"),
         ({"response_format": "pdf"}, 400, None, "response_format"),
-        ({"timestamp_granularities[]": "word"}, 400, None, "needs response_format verbose_json"),
+        (
+            {"timestamp_granularities[]": "word"},
+            400,
+            None,
+            "needs response_format verbose_json",
+        ),
         ({"chunking_strategy": "magic"}, 400, None, "expected auto or server_vad"),
         ({"chunking_strategy": '{"type":'}, 400, None, "JSON"),
-        ({"chunking_strategy": '{"a":' * 3000 + "1" + "}" * 3000}, 400, None, "recursion"),
+        (
+            {"chunking_strategy": '{"a":' * 3000 + "1" + "}" * 3000},
+            400,
+            None,
+            "recursion",
+        ),
         ({"temperature": "1e-300"}, 400, None, "temperature"),
         ({"hotwords": "word " * 9999}, 400, None, "hotwords"),
     ],
@@ -145,7 +183,9 @@ def test_transcriptions_non_audio_message_has_only_its_name(web: TestClient) -> 
     files = {"file": ("../../etc/secret.wav", b"nothing that sounds", "audio/wav")}
     answer = web.post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
     assert answer.status_code == 400
-    assert answer.json()["error"]["message"].startswith("secret.wav is not readable audio")
+    assert answer.json()["error"]["message"].startswith(
+        "secret.wav is not readable audio"
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +196,10 @@ def test_transcriptions_non_audio_message_has_only_its_name(web: TestClient) -> 
             {"chunking_strategy": '{"type": "server_vad", "threshold": 0.4}'},
             marks=pytest.mark.slow,
         ),
-        {"chunking_strategy[type]": "server_vad", "chunking_strategy[silence_duration_ms]": "300"},
+        {
+            "chunking_strategy[type]": "server_vad",
+            "chunking_strategy[silence_duration_ms]": "300",
+        },
     ],
 )
 def test_transcriptions_chunking_strategy_skips_silence(
@@ -177,4 +220,6 @@ def test_models_route_lists_all_names(web: TestClient) -> None:
 
 def test_openapi_describes_the_routes(web: TestClient) -> None:
     paths = web.get("/openapi.json").json()["paths"]
-    assert {TRANSCRIPTIONS, "/v1/audio/translations", "/v1/models", "/health"} <= set(paths)
+    assert {TRANSCRIPTIONS, "/v1/audio/translations", "/v1/models", "/health"} <= set(
+        paths
+    )

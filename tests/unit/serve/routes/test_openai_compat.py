@@ -31,7 +31,9 @@ def web(micro: MicroService) -> Iterator[TestClient]:
         pytest.param("", marks=pytest.mark.slow),
     ],
 )
-def test_transcriptions_openai_model_names_are_accepted(web: TestClient, model: str) -> None:
+def test_transcriptions_openai_model_names_are_accepted(
+    web: TestClient, model: str
+) -> None:
     assert transcribe(web, model=model).status_code == 200
 
 
@@ -44,7 +46,12 @@ def test_service_alias_is_listed_beside_whisper_1(micro: MicroService) -> None:
     (model,) = micro.service.models
     models = TranscriptionService([model], micro.metrics, LimitOptions(), ("mine",))
     assert list(models.listed) == ["micro", "whisper-1", "mine"]
-    for name in (*models.listed, None, "gpt-4o-transcribe", "gpt-4o-transcribe-diarize"):
+    for name in (
+        *models.listed,
+        None,
+        "gpt-4o-transcribe",
+        "gpt-4o-transcribe-diarize",
+    ):
         assert models.find_model(name) is model
     for name in ("gpt-4o", "gpt-4o-transcribe-large"):
         with pytest.raises(UnknownModelError):
@@ -68,7 +75,9 @@ def test_transcriptions_unknown_language_is_400(web: TestClient) -> None:
 
 
 def test_translations_language_is_english(web: TestClient) -> None:
-    answer = transcribe(web, GERMAN[0], "/v1/audio/translations", response_format="verbose_json")
+    answer = transcribe(
+        web, GERMAN[0], "/v1/audio/translations", response_format="verbose_json"
+    )
     assert answer.json()["language"] == "english"
 
 
@@ -78,7 +87,9 @@ def test_head_request_is_answered_as_get(web: TestClient, path: str) -> None:
 
 
 def test_with_choices_long_prompt_keeps_its_end() -> None:
-    options, _ = RequestDefaults(OPTIONS).with_choices(Choices(prompt="word " * 200_000 + "end"))
+    options, _ = RequestDefaults(OPTIONS).with_choices(
+        Choices(prompt="word " * 200_000 + "end")
+    )
     prompt = options.prompts.initial_prompt
     assert prompt is not None
     assert len(prompt) < 10_000

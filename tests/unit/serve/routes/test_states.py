@@ -20,15 +20,21 @@ from whisper_hailo.serve.routes.wyoming.states import SessionEvent, SessionState
 
 def make_item_machine(*events: ItemEvent) -> StateMachine[ItemState, ItemEvent]:
     """Return the machine of a realtime item after some events."""
-    machine = StateMachine(ItemState.IDLE, realtime.TRANSITIONS, realtime.make_state_error)
+    machine = StateMachine(
+        ItemState.IDLE, realtime.TRANSITIONS, realtime.make_state_error
+    )
     for event in events:
         machine.process(event)
     return machine
 
 
-def make_session_machine(*events: SessionEvent) -> StateMachine[SessionState, SessionEvent]:
+def make_session_machine(
+    *events: SessionEvent,
+) -> StateMachine[SessionState, SessionEvent]:
     """Return the machine of a Wyoming session after some events."""
-    machine = StateMachine(SessionState.IDLE, wyoming.TRANSITIONS, wyoming.make_state_error)
+    machine = StateMachine(
+        SessionState.IDLE, wyoming.TRANSITIONS, wyoming.make_state_error
+    )
     for event in events:
         machine.process(event)
     return machine
@@ -61,7 +67,9 @@ def test_item_commit_without_speech_is_a_session_error() -> None:
     assert machine.state is ItemState.IDLE
 
 
-@pytest.mark.parametrize("event", [event for event in ItemEvent if event is not ItemEvent.CANCEL])
+@pytest.mark.parametrize(
+    "event", [event for event in ItemEvent if event is not ItemEvent.CANCEL]
+)
 def test_item_cancelled_refuses_all_events(event: ItemEvent) -> None:
     machine = make_item_machine(ItemEvent.SPEECH, ItemEvent.CANCEL, ItemEvent.CANCEL)
     with pytest.raises(ClientDisconnectedError):
@@ -74,7 +82,9 @@ def test_item_impossible_event_is_a_fault() -> None:
 
 
 def test_session_stopped_by_client_is_idle_after_answer() -> None:
-    machine = make_session_machine(SessionEvent.START, SessionEvent.CHUNK, SessionEvent.STOP)
+    machine = make_session_machine(
+        SessionEvent.START, SessionEvent.CHUNK, SessionEvent.STOP
+    )
     assert machine.state is SessionState.ANSWERING
     assert machine.process(SessionEvent.ANSWER_SENT) is SessionState.IDLE
 

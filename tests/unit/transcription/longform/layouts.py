@@ -31,7 +31,9 @@ def heard(
 
 def segment(words: list[Word]) -> Segment:
     text = "".join(word.text for word in words).strip()
-    return Segment(words[0].start_s, words[-1].end_s, text, (), -0.1, 0.0, words=tuple(words))
+    return Segment(
+        words[0].start_s, words[-1].end_s, text, (), -0.1, 0.0, words=tuple(words)
+    )
 
 
 class Script:

@@ -49,14 +49,24 @@ def words(*said: Said) -> list[Word]:
             id="said again after a pause longer than the overlap",
         ),
         pytest.param(
-            [(41.7, 42.1, " In"), (42.1, 42.3, " the"), (42.3, 42.8, " end"), (43.1, 43.6, " all")],
+            [
+                (41.7, 42.1, " In"),
+                (42.1, 42.3, " the"),
+                (42.3, 42.8, " end"),
+                (43.1, 43.6, " all"),
+            ],
             [(42.0, 42.4, " Olivia"), (44.2, 44.8, " runs")],
             [" In", " the", " end", " all", " runs"],
             id="a sentence that the right window took for a word at its start",
         ),
         pytest.param(
             [(41.2, 41.8, " runs"), (43.6, 44.0, " Olivia")],
-            [(42.3, 42.8, " in"), (42.8, 43.2, " the"), (43.5, 43.8, " end"), (44.1, 44.4, " all")],
+            [
+                (42.3, 42.8, " in"),
+                (42.8, 43.2, " the"),
+                (43.5, 43.8, " end"),
+                (44.1, 44.4, " all"),
+            ],
             [" runs", " in", " the", " end", " all"],
             id="a sentence that the left window took for a word at its end",
         ),
@@ -82,7 +92,9 @@ def at_seam(left: list[Said], right: list[Said]) -> tuple[int, int]:
     [(42.8, (3, 2)), (43.2, (2, 1))],
     ids=["nearer to the later window's start", "nearer to the earlier window's end"],
 )
-def test_splice_point_is_the_pair_nearest_the_middle(at_s: float, cut: tuple[int, int]) -> None:
+def test_splice_point_is_the_pair_nearest_the_middle(
+    at_s: float, cut: tuple[int, int]
+) -> None:
     """The word at the seam is the earlier window's while it lies in the first half."""
     both: list[Said] = [
         (42.1, 42.3, " a"),
@@ -116,7 +128,9 @@ def test_splice_pairs_words_by_text_and_time(
 
 
 def test_splice_compares_letters_without_marks() -> None:
-    apart: list[Said] = [(42.42, 42.62, " tree")]  # behind each other: one by its text alone
+    apart: list[Said] = [
+        (42.42, 42.62, " tree")
+    ]  # behind each other: one by its text alone
     assert at_seam([(42.1, 42.3, " Tree,")], apart) == (1, 1)
     assert at_seam([(42.1, 42.3, " trees")], apart) == (1, 0)
 
@@ -139,8 +153,14 @@ def test_splice_pairs_two_words_in_a_row_by_text() -> None:
     late = [(a + 0.95, b + 0.95, word) for a, b, word in left]
     later = [(a + 0.95, b + 0.95, word) for a, b, word in right]
     assert at_seam(late, later) == (0, 0)
-    assert at_seam([*late, (43.6, 43.8, " bad")], [*later, (44.4, 44.6, " so")]) == (0, 0)
-    assert at_seam([(42.1, 42.2, " so"), *late], [(42.5, 42.6, " bad"), *later]) == (1, 1)
+    assert at_seam([*late, (43.6, 43.8, " bad")], [*later, (44.4, 44.6, " so")]) == (
+        0,
+        0,
+    )
+    assert at_seam([(42.1, 42.2, " so"), *late], [(42.5, 42.6, " bad"), *later]) == (
+        1,
+        1,
+    )
 
 
 def test_splice_of_one_common_word_is_no_row() -> None:
@@ -150,7 +170,9 @@ def test_splice_of_one_common_word_is_no_row() -> None:
     assert at_seam(left[:1], right) == (1, 0)
     assert at_seam(left, right[:1]) == (2, 0)
     # Nor is the second of two, or one that has the same neighbour on its other side.
-    assert at_seam([(42.0, 42.2, " so"), left[1]], [right[0], (43.1, 43.3, " bad")]) == (2, 0)
+    assert at_seam(
+        [(42.0, 42.2, " so"), left[1]], [right[0], (43.1, 43.3, " bad")]
+    ) == (2, 0)
     swapped: list[Said] = [(43.4, 43.6, " bad"), (43.8, 44.0, " very")]
     assert at_seam([(42.0, 42.2, " very"), (42.4, 42.6, " bad")], swapped) == (2, 0)
 
@@ -171,15 +193,29 @@ def test_splice_of_equal_words_pairs_the_nearest() -> None:
     ("left", "right", "cut"),
     [
         ([(42.1, 42.5), (43.0, 43.3), (43.4, 43.7)], [(42.1, 42.5)], (3, 1)),
-        ([(42.1, 42.5), (43.0, 43.3), (43.4, 43.7)], [(42.1, 42.5), (43.3, 43.6)], (2, 1)),
+        (
+            [(42.1, 42.5), (43.0, 43.3), (43.4, 43.7)],
+            [(42.1, 42.5), (43.3, 43.6)],
+            (2, 1),
+        ),
         ([(43.5, 43.9)], [(42.2, 42.4), (42.6, 42.9), (43.5, 43.9)], (0, 0)),
-        ([(42.1, 42.3), (43.5, 43.9)], [(42.3, 42.6), (43.5, 43.9), (44.1, 44.4)], (1, 0)),
-        ([(42.1, 42.3), (43.5, 43.9)], [(42.28, 42.6), (43.5, 43.9), (44.1, 44.4)], (1, 1)),
+        (
+            [(42.1, 42.3), (43.5, 43.9)],
+            [(42.3, 42.6), (43.5, 43.9), (44.1, 44.4)],
+            (1, 0),
+        ),
+        (
+            [(42.1, 42.3), (43.5, 43.9)],
+            [(42.28, 42.6), (43.5, 43.9), (44.1, 44.4)],
+            (1, 1),
+        ),
     ],
     ids=["nothing behind", "up to what follows", "nothing before", "beside", "across"],
 )
 def test_splice_keeps_words_of_one_window_alone(
-    left: list[tuple[float, float]], right: list[tuple[float, float]], cut: tuple[int, int]
+    left: list[tuple[float, float]],
+    right: list[tuple[float, float]],
+    cut: tuple[int, int],
 ) -> None:
     """No two words read alike; the pair at the seam shares its time."""
     before: list[Said] = [(*times, f" l{n}") for n, times in enumerate(left)]
@@ -193,21 +229,35 @@ def test_splice_pairs_misheard_words_by_time() -> None:
     assert at_seam([(42.1, 42.5, " free")], [(42.6, 43.0, " tree")]) == (1, 0)
     assert at_seam([(42.1, 42.5, " free")], [(42.45, 42.85, " tree")]) == (1, 1)
     assert at_seam([(42.1, 42.5, " free")], [(42.49, 42.89, " tree")]) == (1, 0)
-    assert at_seam([(42.1, 42.3, " a")], [(42.1, 43.3, " long")]) == (1, 1), "or a part of one"
+    assert at_seam([(42.1, 42.3, " a")], [(42.1, 43.3, " long")]) == (1, 1), (
+        "or a part of one"
+    )
     assert at_seam([(42.1, 43.3, " long")], [(42.1, 42.3, " a")]) == (1, 1), "of either"
-    assert at_seam([(42.1, 42.3, " a")], [(42.31, 42.41, " e")]) == (1, 1), "or just behind it"
+    assert at_seam([(42.1, 42.3, " a")], [(42.31, 42.41, " e")]) == (1, 1), (
+        "or just behind it"
+    )
 
 
 def test_splice_pairs_keep_the_order() -> None:
     """`the` comes twice: the pairing with the most in common is taken."""
-    left: list[Said] = [(42.0, 42.2, " the"), (42.3, 42.6, " cat"), (42.7, 42.9, " the")]
-    right: list[Said] = [(42.05, 42.25, " the"), (42.35, 42.6, " cat"), (42.75, 42.9, " the")]
+    left: list[Said] = [
+        (42.0, 42.2, " the"),
+        (42.3, 42.6, " cat"),
+        (42.7, 42.9, " the"),
+    ]
+    right: list[Said] = [
+        (42.05, 42.25, " the"),
+        (42.35, 42.6, " cat"),
+        (42.75, 42.9, " the"),
+    ]
     n_left, n_right = at_seam(left, right)
     assert n_left == n_right == 3
 
 
 @pytest.mark.parametrize(("later_s", "cut"), [(2.0, (2, 2)), (2.25, (2, 0))])
-def test_splice_of_a_row_is_bounded_by_the_overlap(later_s: float, cut: tuple[int, int]) -> None:
+def test_splice_of_a_row_is_bounded_by_the_overlap(
+    later_s: float, cut: tuple[int, int]
+) -> None:
     """From the end of the one to the start of the other, for each of the two; 2 s is the most."""
     left: list[Said] = [(41.5, 41.75, " very"), (41.75, 42.0, " good")]
     right = [(b + later_s, b + later_s + 0.25, word) for _, b, word in left]
@@ -239,7 +289,9 @@ def pairings(n: int, m: int) -> Iterator[list[tuple[int, int]]]:
 def test_match_in_order_finds_the_largest_sum() -> None:
     rng = np.random.default_rng(0)
     for n, m in [(1, 1), (1, 4), (4, 1), (2, 3), (3, 2), (4, 4)] * 4:
-        likeness = np.where(rng.random((n, m)) < 0.5, rng.integers(1, 9, (n, m)) / 4, 0.0)
+        likeness = np.where(
+            rng.random((n, m)) < 0.5, rng.integers(1, 9, (n, m)) / 4, 0.0
+        )
         found = match_in_order(likeness.tolist())
         assert all(likeness[pair] > 0 for pair in found)
         assert all(a < c and b < d for (a, b), (c, d) in pairwise(found))
@@ -260,7 +312,9 @@ def words_at(*said: tuple[float, str]) -> list[Word]:
 def test_splice_of_equal_rows_pairs_the_nearest() -> None:
     """Said twice, 1.2 s apart, and heard 0.6 s too late: the first is 0.6 s away from it."""
     left = words_at((42.4, "very"), (42.7, "good"))
-    right = words_at((43.0, "very"), (43.3, "good"), (43.5, "so"), (44.2, "very"), (44.5, "good"))
+    right = words_at(
+        (43.0, "very"), (43.3, "good"), (43.5, "so"), (44.2, "very"), (44.5, "good")
+    )
     n_left, n_right = find_splice_point(left, right, *OVERLAP)
     said = [word.text for word in left[:n_left] + right[n_right:]]
     assert said == [" very", " good", " so", " very", " good"]
@@ -274,14 +328,18 @@ def test_splice_pairs_a_word_within_0_35_s(apart_s: float, n_words: int) -> None
 
 
 @pytest.mark.parametrize(("begins_s", "n_words"), [(44.9, 1), (45.0, 2)])
-def test_splice_ignores_words_1_s_behind_the_overlap(begins_s: float, n_words: int) -> None:
+def test_splice_ignores_words_1_s_behind_the_overlap(
+    begins_s: float, n_words: int
+) -> None:
     left, right = words_at((44.8, "tree")), words_at((begins_s, "tree"))
     n_left, n_right = find_splice_point(left, right, *OVERLAP)
     assert n_left + 1 - n_right == n_words
 
 
 @pytest.mark.parametrize(("ends_s", "n_words"), [(41.1, 1), (41.0, 2)])
-def test_splice_ignores_words_1_s_before_the_overlap(ends_s: float, n_words: int) -> None:
+def test_splice_ignores_words_1_s_before_the_overlap(
+    ends_s: float, n_words: int
+) -> None:
     left = [Word(ends_s - 0.2, ends_s, " tree", 0.9)]
     n_left, n_right = find_splice_point(left, words_at((41.0, "tree")), *OVERLAP)
     assert n_left + 1 - n_right == n_words
@@ -293,7 +351,9 @@ def test_cut_segment_has_times_and_text_of_its_words(n_words: int) -> None:
         Word(at, at + 0.5, f" {text}", 0.9, (10 * at, 10 * at + 1))
         for at, text in enumerate(["one", "two", "three"], start=1)
     )[:n_words]
-    whole = Segment(0.0, 9.0, "one two three four", tuple(range(99)), -0.3, 0.2, language="de")
+    whole = Segment(
+        0.0, 9.0, "one two three four", tuple(range(99)), -0.3, 0.2, language="de"
+    )
     cut = with_words(whole, said)
     assert (cut.start_s, cut.end_s) == (1.0, n_words + 0.5)
     assert cut.text == " ".join(["one", "two", "three"][:n_words])
@@ -305,11 +365,17 @@ PLAN = WindowPlan(10.0, 1.0)
 FROM = 6 * SAMPLE_RATE_HZ
 
 
-def talk(*pauses_s: tuple[float, float], seconds: float = 9.0, floor: float = 0.001) -> FloatArray:
+def talk(
+    *pauses_s: tuple[float, float], seconds: float = 9.0, floor: float = 0.001
+) -> FloatArray:
     """Noise as loud as speech but for the pauses, and for as much silence as any speech has."""
-    samples = 0.1 * np.random.default_rng(1).standard_normal(round(seconds * SAMPLE_RATE_HZ))
+    samples = 0.1 * np.random.default_rng(1).standard_normal(
+        round(seconds * SAMPLE_RATE_HZ)
+    )
     for start_s, end_s in ((1.0, 2.2), *pauses_s):
-        samples[round(start_s * SAMPLE_RATE_HZ) : round(end_s * SAMPLE_RATE_HZ)] *= floor / 0.1
+        samples[round(start_s * SAMPLE_RATE_HZ) : round(end_s * SAMPLE_RATE_HZ)] *= (
+            floor / 0.1
+        )
     return samples.astype(np.float32)
 
 
@@ -325,9 +391,9 @@ def test_find_silence_takes_the_longest_pause_s_middle() -> None:
 
 def test_find_silence_in_noise_finds_pauses() -> None:
     for floor in (0.0, 0.001, 0.03):
-        assert seconds(find_silence(talk((7.0, 7.5), floor=floor), FROM)) == pytest.approx(
-            7.25, abs=0.03
-        )
+        assert seconds(
+            find_silence(talk((7.0, 7.5), floor=floor), FROM)
+        ) == pytest.approx(7.25, abs=0.03)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +445,9 @@ def test_find_silence_needs_ten_quiet_frames(
     assert found == (None if expected is None else round((30 + expected) * 320))
 
 
-@pytest.mark.parametrize(("start", "begins"), [(40 * 320, 40), (40 * 320 + 1, 41), (41 * 320, 41)])
+@pytest.mark.parametrize(
+    ("start", "begins"), [(40 * 320, 40), (40 * 320 + 1, 41), (41 * 320, 41)]
+)
 def test_find_silence_looks_at_whole_frames(start: int, begins: int) -> None:
     """The pause goes from frame 40 to frame 60."""
     audio = loud(*[0.0] * 40, *[-40.0] * 20, *[0.0] * 40)
@@ -429,14 +497,18 @@ def windows(audio: FloatArray, clips: tuple[Clip, ...] = WHOLE) -> list[Window]:
 
 
 @pytest.mark.parametrize(("pause_s", "is_taken"), [(6.0, True), (5.79, False)])
-def test_windows_search_pauses_in_the_last_three_seconds(pause_s: float, is_taken: bool) -> None:
+def test_windows_search_pauses_in_the_last_three_seconds(
+    pause_s: float, is_taken: bool
+) -> None:
     """One and a half overlaps before the end of the window's 9 s; of each pause a part is seen."""
     first, second, *_ = windows(talk((pause_s, pause_s + 0.4), seconds=20.0))
     assert (first.end_s < 9.0) is is_taken
     assert second.start_s == pytest.approx(first.end_s if is_taken else 7.0)
 
 
-@pytest.mark.parametrize(("n_samples", "n_windows"), [(144_000, 1), (144_159, 1), (144_160, 2)])
+@pytest.mark.parametrize(
+    ("n_samples", "n_windows"), [(144_000, 1), (144_159, 1), (144_160, 2)]
+)
 def test_last_window_is_not_cut_at_a_pause(n_samples: int, n_windows: int) -> None:
     """Only where a whole frame follows does a window end in the pause before its end."""
     audio = talk((8.4, 8.8), seconds=20.0)
@@ -455,7 +527,9 @@ def test_first_window_of_a_clip_shares_nothing() -> None:
     assert starts == [0, 112_000, 170_000, 282_000]
     assert [window.needs_words for window in found] == [True] * 4
     short = windows(steady, (Clip(0, 1), Clip(5, 6)))
-    assert [(window.audio.size, window.needs_words) for window in short] == [(1, False)] * 2
+    assert [(window.audio.size, window.needs_words) for window in short] == [
+        (1, False)
+    ] * 2
 
 
 def test_find_silence_takes_silence_as_minus_100_db() -> None:

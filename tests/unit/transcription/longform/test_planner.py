@@ -13,13 +13,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.unit.transcription.longform.layouts import PLAN, Script, feed_of, heard, ramp, segment
+from tests.unit.transcription.longform.layouts import (
+    PLAN,
+    Script,
+    feed_of,
+    heard,
+    ramp,
+    segment,
+)
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.options import WHOLE, Clip, LongOptions, parse_clips
+from whisper_hailo.transcription.longform.options import (
+    WHOLE,
+    Clip,
+    LongOptions,
+    parse_clips,
+)
 from whisper_hailo.transcription.longform.overlap import OverlapPlanner
 from whisper_hailo.transcription.longform.planner import WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlanner
@@ -29,7 +41,9 @@ from whisper_hailo.transcription.recording import make_planner
 
 @given(st.integers(1, 1_000_000), st.sampled_from([0.0, 0.5, 2.0, 3.0]))
 @settings(max_examples=30, deadline=None)
-def test_overlap_planner_windows_cover_everything(n_samples: int, overlap_s: float) -> None:
+def test_overlap_planner_windows_cover_everything(
+    n_samples: int, overlap_s: float
+) -> None:
     plan = OverlapPlanner(feed_of(ramp(n_samples)), WHOLE, PLAN, overlap_s)
     windows = list(plan.windows())
     covered = 0
@@ -39,9 +53,9 @@ def test_overlap_planner_windows_cover_everything(n_samples: int, overlap_s: flo
         assert start <= covered
         covered = start + window.audio.size
     assert n_samples - covered < 160
-    assert [window.needs_words for window in windows] == [overlap_s > 0 and len(windows) > 1] * len(
-        windows
-    )
+    assert [window.needs_words for window in windows] == [
+        overlap_s > 0 and len(windows) > 1
+    ] * len(windows)
 
 
 @given(st.integers(1, 600_000), st.lists(st.floats(0.0, 9.0), min_size=1, max_size=20))
@@ -76,7 +90,11 @@ def test_clips_bound_the_windows_of_every_planner() -> None:
         OverlapPlanner(feed_of(audio), clips, PLAN, 2.0),
         SeekPlanner(feed_of(audio), clips, PLAN),
         SpeechPlanner(
-            feed_of(audio), clips, PLAN, LongOptions(speech_pad_s=0.5), Script([1.0] * 999)
+            feed_of(audio),
+            clips,
+            PLAN,
+            LongOptions(speech_pad_s=0.5),
+            Script([1.0] * 999),
         ),
     ):
         inside = np.zeros(audio.size, bool)
@@ -102,7 +120,9 @@ def speeches(draw: st.DrawFn) -> list[Word]:
     return words
 
 
-def listen(words: list[Word], window: Window, jitter: np.random.Generator) -> list[Word]:
+def listen(
+    words: list[Word], window: Window, jitter: np.random.Generator
+) -> list[Word]:
     """Words that lie in the window, times a little off; those cut by its edge are garbled."""
     result = []
     for word in words:
@@ -113,7 +133,9 @@ def listen(words: list[Word], window: Window, jitter: np.random.Generator) -> li
             result.append(Word(word.start_s + off, word.end_s + off, word.text, 0.9))
         elif share > 0.3:
             start = max(word.start_s, window.start_s)
-            result.append(Word(start, min(word.end_s, window.end_s), word.text + "zz", 0.2))
+            result.append(
+                Word(start, min(word.end_s, window.end_s), word.text + "zz", 0.2)
+            )
     return result
 
 
@@ -122,7 +144,9 @@ def sound_of(words: list[Word], *, pauses: bool) -> FloatArray:
     n_samples = round((words[-1].end_s + 0.5) * SAMPLE_RATE_HZ) if words else 320_000
     loudness = np.full(n_samples, 0.001 if pauses else 0.1)
     for word in words:
-        loudness[round(word.start_s * SAMPLE_RATE_HZ) : round(word.end_s * SAMPLE_RATE_HZ)] = 0.1
+        loudness[
+            round(word.start_s * SAMPLE_RATE_HZ) : round(word.end_s * SAMPLE_RATE_HZ)
+        ] = 0.1
     return (loudness * noise()[:n_samples]).astype(np.float32)
 
 
@@ -135,7 +159,9 @@ def noise() -> NDArray[np.float64]:
 @pytest.mark.parametrize("pauses", [False, True], ids=["overlapping", "between pauses"])
 @given(speeches(), st.integers(0, 1000))
 @settings(max_examples=30, deadline=None)
-def test_overlap_planner_keeps_each_word_once(pauses: bool, words: list[Word], seed: int) -> None:
+def test_overlap_planner_keeps_each_word_once(
+    pauses: bool, words: list[Word], seed: int
+) -> None:
     jitter = np.random.default_rng(seed)
     feed = feed_of(sound_of(words, pauses=pauses))
     plan = OverlapPlanner(feed, WHOLE, PLAN, 2.0)
@@ -151,14 +177,18 @@ def test_overlap_planner_keeps_each_word_once(pauses: bool, words: list[Word], s
 
 
 def test_overlap_planner_joins_badly_timed_words_by_text() -> None:
-    left = [Word(0.0, 9.0, f" {w}", 0.5) for w in ("one", "two", "three", "four", "five")]
+    left = [
+        Word(0.0, 9.0, f" {w}", 0.5) for w in ("one", "two", "three", "four", "five")
+    ]
     right = [Word(7.0, 16.0, f" {w}", 0.5) for w in ("four", "five", "six", "seven")]
     plan = OverlapPlanner(feed_of(np.zeros(256_000, np.float32)), WHOLE, PLAN, 2.0)
     first, second = plan.windows()
     segments = plan.take(heard(first, (segment(left),)))
     segments += plan.take(heard(second, (segment(right),)))
     segments += plan.finish()
-    assert " ".join(part.text for part in segments) == "one two three four five six seven"
+    assert (
+        " ".join(part.text for part in segments) == "one two three four five six seven"
+    )
 
 
 def test_seam_within_later_segment_keeps_its_rest() -> None:
@@ -176,9 +206,12 @@ def test_seam_within_later_segment_keeps_its_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_samples", "n_windows"), [(1, 1), (144_000, 1), (144_159, 1), (144_160, 2), (288_000, 2)]
+    ("n_samples", "n_windows"),
+    [(1, 1), (144_000, 1), (144_159, 1), (144_160, 2), (288_000, 2)],
 )
-def test_rest_of_less_than_a_frame_gets_no_window(n_samples: int, n_windows: int) -> None:
+def test_rest_of_less_than_a_frame_gets_no_window(
+    n_samples: int, n_windows: int
+) -> None:
     feed = feed_of(ramp(n_samples))
     plan = make_planner(
         feed, PLAN, DecodingOptions(), LongOptions("consecutive", skip_silence=False)
@@ -189,7 +222,9 @@ def test_rest_of_less_than_a_frame_gets_no_window(n_samples: int, n_windows: int
 def test_default_overlap_is_two_seconds() -> None:
     steady = 0.1 * np.random.default_rng(0).standard_normal(20 * SAMPLE_RATE_HZ)
     long = LongOptions(skip_silence=False)
-    plan = make_planner(feed_of(steady.astype(np.float32)), PLAN, DecodingOptions(), long)
+    plan = make_planner(
+        feed_of(steady.astype(np.float32)), PLAN, DecodingOptions(), long
+    )
     assert [window.start_s for window in plan.windows()] == [0.0, 7.0, 14.0]
     others = OverlapPlanner(feed_of(steady.astype(np.float32)), WHOLE, PLAN, 2.01)
     starts = [round(window.start_s * SAMPLE_RATE_HZ) for window in others.windows()]
@@ -198,7 +233,9 @@ def test_default_overlap_is_two_seconds() -> None:
 
 @pytest.mark.parametrize("overlap_s", [0.0, 2.0])
 @pytest.mark.parametrize("clips", [WHOLE, (Clip(0, 0), Clip(8000, 8000))])
-def test_empty_recording_has_no_window(clips: tuple[Clip, ...], overlap_s: float) -> None:
+def test_empty_recording_has_no_window(
+    clips: tuple[Clip, ...], overlap_s: float
+) -> None:
     """A recording of nothing, and clips of one that are shorter than a sample."""
     audio = ramp(0 if clips is WHOLE else 16_000)
     plan = OverlapPlanner(feed_of(audio), clips, PLAN, overlap_s)
@@ -238,8 +275,12 @@ def test_seam_in_third_segment_drops_two_segments() -> None:
 def test_equal_words_around_a_pause_are_both_kept() -> None:
     """The windows meet at 7 s; the word before it is said again behind it."""
     plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
-    plan.take(heard(Window(ramp(112_000), 0.0), (segment([Word(6.7, 6.95, " no", 0.9)]),)))
-    kept = plan.take(heard(Window(ramp(144_000), 7.0), (segment([Word(7.0, 7.25, " no", 0.9)]),)))
+    plan.take(
+        heard(Window(ramp(112_000), 0.0), (segment([Word(6.7, 6.95, " no", 0.9)]),))
+    )
+    kept = plan.take(
+        heard(Window(ramp(144_000), 7.0), (segment([Word(7.0, 7.25, " no", 0.9)]),))
+    )
     assert [part.text for part in (*kept, *plan.finish())] == ["no", "no"]
 
 
@@ -247,7 +288,12 @@ def test_parse_clips_accepts_a_missing_last_end() -> None:
     assert parse_clips("") == WHOLE == (Clip(0, None),)
     assert parse_clips("1,2.5") == (Clip(16_000, 40_000),)
     assert parse_clips("0,1,2") == (Clip(0, 16_000), Clip(32_000, None))
-    several = (Clip(0, 16_000), Clip(16_000, 32_000), Clip(48_000, 64_000), Clip(80_000, None))
+    several = (
+        Clip(0, 16_000),
+        Clip(16_000, 32_000),
+        Clip(48_000, 64_000),
+        Clip(80_000, None),
+    )
     assert parse_clips("0,1,1,2,3,4,5") == several
 
 
@@ -330,12 +376,17 @@ def test_buffer_holds_no_more_than_it_is_asked_for() -> None:
 SILENCES: dict[str, tuple[int, Callable[[AudioBuffer], WindowPlanner]]] = {
     "seek": (1, lambda feed: SeekPlanner(feed, WHOLE, PLAN)),
     "overlap": (1, lambda feed: OverlapPlanner(feed, WHOLE, PLAN, 2.0)),
-    "vad": (1, lambda feed: SpeechPlanner(feed, WHOLE, PLAN, LongOptions(), Script([]))),
+    "vad": (
+        1,
+        lambda feed: SpeechPlanner(feed, WHOLE, PLAN, LongOptions(), Script([])),
+    ),
 }
 """Hours, as many as take some tenths of a second, or a second, and plans."""
 
 
-@pytest.mark.parametrize("name", [pytest.param("vad", marks=pytest.mark.slow), "seek", "overlap"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("vad", marks=pytest.mark.slow), "seek", "overlap"]
+)
 def test_hours_of_silence_take_little_memory(name: str) -> None:
     hours, make = SILENCES[name]
     feed = AudioBuffer(np.zeros(16_000, np.float32) for _ in range(3600 * hours))

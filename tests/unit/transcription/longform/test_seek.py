@@ -32,19 +32,29 @@ def seeking(
     return SeekPlanner(AudioBuffer(iter([audio])), clips, PLAN, word_timestamps)
 
 
-def heard(window: Window, *edges: tuple[float, float], advance_s: float = 9.0) -> WindowResult:
+def heard(
+    window: Window, *edges: tuple[float, float], advance_s: float = 9.0
+) -> WindowResult:
     """Segments of one word each; `edges` in the recording."""
     segments = tuple(
-        Segment(a, b, "w", (1,), -0.1, 0.0, words=(Word(a, b, " w", 0.9, (1,)),)) for a, b in edges
+        Segment(a, b, "w", (1,), -0.1, 0.0, words=(Word(a, b, " w", 0.9, (1,)),))
+        for a, b in edges
     )
-    return WindowResult(window, Decoded((), -0.1, 0.0, runaway=False), segments, advance_s)
+    return WindowResult(
+        window, Decoded((), -0.1, 0.0, runaway=False), segments, advance_s
+    )
 
 
 def test_next_window_starts_at_the_last_timestamp() -> None:
     plan = seeking()
     windows = plan.windows()
     starts = []
-    for advance_s in (5.0, 2.3, 9.0, 0.58):  # 2.3 and 0.58 s are a hair less than whole frames
+    for advance_s in (
+        5.0,
+        2.3,
+        9.0,
+        0.58,
+    ):  # 2.3 and 0.58 s are a hair less than whole frames
         window = next(windows)
         starts.append(window.start_s)
         plan.take(heard(window, advance_s=advance_s))
@@ -78,7 +88,9 @@ def test_single_last_timestamp_skips_the_window() -> None:
     for words in (False, True):
         plan = seeking(word_timestamps=words)
         windows = plan.windows()
-        plan.take(replace(heard(next(windows), (1.0, 4.0), advance_s=4.0), ends_alone=True))
+        plan.take(
+            replace(heard(next(windows), (1.0, 4.0), advance_s=4.0), ends_alone=True)
+        )
         assert next(windows).start_s == 9.0
 
 
@@ -107,7 +119,9 @@ def test_segments_of_no_length_are_dropped() -> None:
 @pytest.mark.parametrize(
     ("samples", "n_windows"), [(1, 1), (144_000, 1), (144_159, 1), (144_160, 2)]
 )
-def test_first_sample_gets_a_window_then_whole_frames(samples: int, n_windows: int) -> None:
+def test_first_sample_gets_a_window_then_whole_frames(
+    samples: int, n_windows: int
+) -> None:
     plan = SeekPlanner(AudioBuffer(iter([np.zeros(samples, np.float32)])), WHOLE, PLAN)
     count = 0
     for window in plan.windows():
@@ -135,7 +149,15 @@ def test_clip_begins_at_the_frame_before_it() -> None:
 def odd(window: Window, *at_s: float, text: tuple[float, ...] = ()) -> WindowResult:
     """Segments of one improbable word of half a second each, then of one that was said."""
     segments = tuple(
-        Segment(at, at + 0.5, "w", (1,), -0.1, 0.0, words=(Word(at, at + 0.5, " w", p, (1,)),))
+        Segment(
+            at,
+            at + 0.5,
+            "w",
+            (1,),
+            -0.1,
+            0.0,
+            words=(Word(at, at + 0.5, " w", p, (1,)),),
+        )
         for at, p in [*((one, 0.05) for one in at_s), *((one, 0.9) for one in text)]
     )
     return WindowResult(window, Decoded((), -0.1, 0.0, runaway=False), segments, 9.0)
@@ -222,10 +244,16 @@ def test_seeking_gives_every_utterance_once(
             window, decoded, parts, split.advance_s, split.ends_alone, silent=not tokens
         )
         segments += plan.take(result)
-    assert [part.text for part in segments] == [str(index) for index in range(len(truth))]
+    assert [part.text for part in segments] == [
+        str(index) for index in range(len(truth))
+    ]
     # As in Whisper, a segment that is alone in its window begins where the window does.
-    assert all(part.start_s <= s + 0.021 for part, (s, _) in zip(segments, truth, strict=True))
-    assert [part.end_s for part in segments] == pytest.approx([e for _, e in truth], abs=0.021)
+    assert all(
+        part.start_s <= s + 0.021 for part, (s, _) in zip(segments, truth, strict=True)
+    )
+    assert [part.end_s for part in segments] == pytest.approx(
+        [e for _, e in truth], abs=0.021
+    )
     edges = [edge for part in segments for edge in (part.start_s, part.end_s)]
     assert np.all(np.diff(edges) > -1e-6)
 
@@ -237,7 +265,9 @@ FULL_S = 30.0
 def said(*at_s: float, probability: float = 0.9, length_s: float = 0.4) -> Segment:
     """A segment of words that begin at these times."""
     words = tuple(Word(at, at + length_s, " word", probability) for at in at_s)
-    return Segment(at_s[0], words[-1].end_s, " word" * len(words), (), -0.1, 0.0, words=words)
+    return Segment(
+        at_s[0], words[-1].end_s, " word" * len(words), (), -0.1, 0.0, words=words
+    )
 
 
 def odd_word(*at_s: float) -> Segment:
@@ -246,11 +276,16 @@ def odd_word(*at_s: float) -> Segment:
 
 
 def heard_window(
-    *segments: Segment, start_s: float = 60.0, content_s: float = FULL_S, ends_alone: bool = False
+    *segments: Segment,
+    start_s: float = 60.0,
+    content_s: float = FULL_S,
+    ends_alone: bool = False,
 ) -> WindowResult:
     audio = np.zeros(round(content_s * SAMPLE_RATE_HZ), np.float32)
     decoded = Decoded((), -0.1, 0.0, runaway=False)
-    return WindowResult(Window(audio, start_s), decoded, segments, content_s, ends_alone=ends_alone)
+    return WindowResult(
+        Window(audio, start_s), decoded, segments, content_s, ends_alone=ends_alone
+    )
 
 
 def silent_feed(seconds: float) -> AudioBuffer:

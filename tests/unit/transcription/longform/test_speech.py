@@ -36,11 +36,15 @@ def windows(
     plan: WindowPlan = PLAN,
 ) -> list[Window]:
     audio = ramp(len(frames) * FRAME)
-    return list(SpeechPlanner(feed_of(audio), clips, plan, options, Script(frames)).windows())
+    return list(
+        SpeechPlanner(feed_of(audio), clips, plan, options, Script(frames)).windows()
+    )
 
 
 @pytest.mark.parametrize("pad_s", [0.0, 0.2, 0.5, 10.0])
-@pytest.mark.parametrize("n_spoken", [200, 255, 260, 266, 267, 268, 269, 272, 275, 281, 282])
+@pytest.mark.parametrize(
+    "n_spoken", [200, 255, 260, 266, 267, 268, 269, 272, 275, 281, 282]
+)
 def test_stretch_with_padding_fits_a_window(n_spoken: int, pad_s: float) -> None:
     """However short the pauses are that end a stretch; nothing of the speech is lost."""
     frames = [0.05] * 60 + [0.9] * n_spoken + [0.05] * 60
@@ -56,11 +60,16 @@ def test_stretch_with_padding_fits_a_window(n_spoken: int, pad_s: float) -> None
 @pytest.mark.parametrize(
     ("silence_s", "behind"), [(0.1, 3 * FRAME), (0.5, 16 * FRAME), (2, 18_000)]
 )
-def test_padding_is_an_eighth_of_a_window_at_most(silence_s: float, behind: int) -> None:
+def test_padding_is_an_eighth_of_a_window_at_most(
+    silence_s: float, behind: int
+) -> None:
     """Behind a stretch no more than the silence that ended it: what follows may be speech."""
     frames = [0.05] * 99 + [0.9] * 10 + [0.05] * 99
     (window,) = windows(frames, LongOptions(speech_pad_s=10.0, min_silence_s=silence_s))
-    assert window.audio[[0, -1]].tolist() == [99 * FRAME - 18_000, 109 * FRAME + behind - 1]
+    assert window.audio[[0, -1]].tolist() == [
+        99 * FRAME - 18_000,
+        109 * FRAME + behind - 1,
+    ]
 
 
 def test_stretches_with_meeting_padding_share_no_sample() -> None:
@@ -79,7 +88,9 @@ def test_window_takes_stretches_until_full() -> None:
     found = windows(frames, LongOptions())
     assert [len(window.pieces) for window in found] == [3, 1]
     assert [piece.at_s for piece in found[0].pieces] == pytest.approx([0.0, 2.32, 4.64])
-    assert [window.start_s for window in found] == [window.pieces[0].start_s for window in found]
+    assert [window.start_s for window in found] == [
+        window.pieces[0].start_s for window in found
+    ]
 
 
 def test_stretches_that_fill_a_window_are_one() -> None:
@@ -104,7 +115,9 @@ def test_speech_ends_with_its_clip_or_recording(
     frames = [0.05] * 50 + [0.9] * 50
     (window,) = windows(frames, LongOptions(), (Clip(FRAME, end),))
     assert window.audio[-1] == (end or 100 * FRAME) - 1
-    assert window.audio[0] == 51 * FRAME - 3200, "the clip's frames are counted from its start"
+    assert window.audio[0] == 51 * FRAME - 3200, (
+        "the clip's frames are counted from its start"
+    )
 
 
 @pytest.mark.parametrize("clip", [Clip(0, 0), Clip(FRAME, FRAME)])
@@ -125,13 +138,17 @@ def test_last_frame_is_padded_with_silence() -> None:
             return super().probability(frame)
 
     audio = ramp(3 * FRAME + 100) + 1
-    plan = SpeechPlanner(feed_of(audio), WHOLE, PLAN, LongOptions(), Counting([0.9] * 9))
+    plan = SpeechPlanner(
+        feed_of(audio), WHOLE, PLAN, LongOptions(), Counting([0.9] * 9)
+    )
     (window,) = plan.windows()
     assert seen == [FRAME, FRAME, FRAME, 100]
     assert window.audio.size == audio.size
 
 
-@pytest.mark.parametrize(("end", "n_frames"), [(3 * FRAME, 3), (3 * FRAME + 1, 4), (None, 9)])
+@pytest.mark.parametrize(
+    ("end", "n_frames"), [(3 * FRAME, 3), (3 * FRAME + 1, 4), (None, 9)]
+)
 def test_detector_sees_nothing_behind_a_clip(end: int | None, n_frames: int) -> None:
     """But for the frame in which it ends."""
     asked: list[int] = []
@@ -156,8 +173,12 @@ def test_detector_sees_nothing_behind_a_clip(end: int | None, n_frames: int) -> 
 @st.composite
 def layouts(draw: st.DrawFn) -> list[float]:
     """Speech probabilities per 32 ms: runs of speech and of silence."""
-    runs = draw(st.lists(st.tuples(st.booleans(), st.integers(1, 400)), min_size=1, max_size=8))
-    return [0.9 if is_speech else 0.05 for is_speech, length in runs for _ in range(length)]
+    runs = draw(
+        st.lists(st.tuples(st.booleans(), st.integers(1, 400)), min_size=1, max_size=8)
+    )
+    return [
+        0.9 if is_speech else 0.05 for is_speech, length in runs for _ in range(length)
+    ]
 
 
 @given(layouts())
@@ -165,7 +186,9 @@ def layouts(draw: st.DrawFn) -> list[float]:
 def test_speech_is_packed_once_and_in_order(probabilities: list[float]) -> None:
     """Every frame of speech is in exactly one window; windows fit; pieces tell the truth."""
     audio = ramp(len(probabilities) * 512)
-    plan = SpeechPlanner(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
+    plan = SpeechPlanner(
+        feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities)
+    )
     seen = np.zeros(audio.size, int)
     last = -1.0
     for window in plan.windows():
@@ -178,7 +201,9 @@ def test_speech_is_packed_once_and_in_order(probabilities: list[float]) -> None:
             seen[samples.astype(int)] += 1
     assert seen.max(initial=0) <= 1
     speech = np.repeat(np.array(probabilities) > 0.5, 512)
-    run_lengths = np.diff(np.flatnonzero(np.diff(speech, prepend=False, append=False)))[::2]
+    run_lengths = np.diff(np.flatnonzero(np.diff(speech, prepend=False, append=False)))[
+        ::2
+    ]
     if not np.any(run_lengths < 3 * 512):  # shorter ones are clicks
         assert np.all(seen[speech] == 1)
 
@@ -187,7 +212,9 @@ def test_stretches_keep_0_2_s_of_silence() -> None:
     """Frames 20 to 29 are speech: 0.2 s before them, and 0.2 s behind."""
     probabilities = [0.05] * 20 + [0.9] * 10 + [0.05] * 40
     audio = ramp(len(probabilities) * 512)
-    plan = SpeechPlanner(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
+    plan = SpeechPlanner(
+        feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities)
+    )
     (window,) = plan.windows()
     assert window.audio[[0, -1]].tolist() == [20 * 512 - 3200, 30 * 512 + 3200 - 1]
     assert [piece.at_s for piece in window.pieces] == [0.0]
@@ -199,7 +226,9 @@ def test_cut_stretches_meet_where_they_were_cut() -> None:
     probabilities = [0.9] * 400 + [0.05] * 20
     probabilities[200] = 0.6
     audio = ramp(len(probabilities) * 512)
-    plan = SpeechPlanner(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
+    plan = SpeechPlanner(
+        feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities)
+    )
     first, second = plan.windows()
     assert first.audio[[0, -1]].tolist() == [0, 201 * 512 - 1]
     assert second.audio[[0, -1]].tolist() == [201 * 512, 400 * 512 + 3200 - 1]
@@ -212,7 +241,9 @@ def test_longest_stretch_leaves_room_for_padding() -> None:
     first, second = windows(frames, LongOptions())
     assert first.audio[[0, -1]].tolist() == [0, 268 * FRAME - 1]
     assert second.audio[0] == 268 * FRAME
-    assert [one.needs_words for one in (first, second)] == [False, False], "they share nothing"
+    assert [one.needs_words for one in (first, second)] == [False, False], (
+        "they share nothing"
+    )
 
 
 @pytest.mark.parametrize("window_s", [0.02, 0.04, 0.06, 0.1])
@@ -220,7 +251,9 @@ def test_short_windows_hold_all_speech(window_s: float) -> None:
     frames = [0.05] * 5 + [0.9] * 10 + [0.05] * 5
     plan = WindowPlan(window_s, window_s / 2)
     options = LongOptions(speech_pad_s=0.2, min_silence_s=0.0)
-    held = np.concatenate([window.audio for window in windows(frames, options, plan=plan)])
+    held = np.concatenate(
+        [window.audio for window in windows(frames, options, plan=plan)]
+    )
     before = plan.content_samples // 8
     assert held.tolist() == list(range(5 * FRAME - before, 15 * FRAME))
 
@@ -246,7 +279,9 @@ class Loud:
 
 def sound(*parts: tuple[float, float]) -> FloatArray:
     """Levels, each for so many seconds."""
-    levels = [np.full(round(seconds * SECOND), level, np.float32) for level, seconds in parts]
+    levels = [
+        np.full(round(seconds * SECOND), level, np.float32) for level, seconds in parts
+    ]
     return np.concatenate(levels)
 
 
@@ -261,7 +296,9 @@ def frame_before(position: int, start: int = 0) -> int:
 
 @pytest.mark.parametrize("level", [0.0, 0.05])
 @pytest.mark.parametrize("silence_s", [1.5, 3.0, 61.7])
-def test_find_start_is_half_a_second_before_speech(level: float, silence_s: float) -> None:
+def test_find_start_is_half_a_second_before_speech(
+    level: float, silence_s: float
+) -> None:
     audio = sound((level, silence_s), (0.5, 5.0))
     expected = frame_before(round(silence_s * SECOND)) - SECOND // 2
     assert start_of(audio) == expected
@@ -335,9 +372,15 @@ def test_long_silence_is_searched_in_bounded_memory() -> None:
         assert most_bytes < 4 * 4 * LEVEL_SAMPLES
 
 
-PLANS: dict[str, Callable[[AudioBuffer, tuple[Clip, ...], SpeechGate], WindowPlanner]] = {
-    "overlap": lambda feed, clips, gate: OverlapPlanner(feed, clips, PLAN, 2.0, gate=gate),
-    "consecutive": lambda feed, clips, gate: OverlapPlanner(feed, clips, PLAN, 0.0, gate=gate),
+PLANS: dict[
+    str, Callable[[AudioBuffer, tuple[Clip, ...], SpeechGate], WindowPlanner]
+] = {
+    "overlap": lambda feed, clips, gate: OverlapPlanner(
+        feed, clips, PLAN, 2.0, gate=gate
+    ),
+    "consecutive": lambda feed, clips, gate: OverlapPlanner(
+        feed, clips, PLAN, 0.0, gate=gate
+    ),
     "seek": lambda feed, clips, gate: SeekPlanner(feed, clips, PLAN, None, gate=gate),
 }
 
@@ -382,7 +425,11 @@ def test_recordings_without_speech_have_no_window(name: str) -> None:
 @pytest.mark.parametrize("name", PLANS)
 def test_windows_of_clips_end_with_them(name: str) -> None:
     audio = sound((0.05, 20.0), (0.5, 20.0))
-    clips = (Clip(0, 5 * SECOND), Clip(15 * SECOND, 22 * SECOND), Clip(30 * SECOND, 33 * SECOND))
+    clips = (
+        Clip(0, 5 * SECOND),
+        Clip(15 * SECOND, 22 * SECOND),
+        Clip(30 * SECOND, 33 * SECOND),
+    )
     (first, own), (second, other) = windows_of(name, audio, clips)
     assert first == pytest.approx(19.5 * SECOND, abs=FRAME_SAMPLES + 160)
     assert first + own.size == 22 * SECOND
@@ -391,7 +438,9 @@ def test_windows_of_clips_end_with_them(name: str) -> None:
 
 def test_skip_silence_makes_the_gate() -> None:
     """Noise is no speech for the real detector; whoever wants it transcribed switches it off."""
-    noise = 0.05 * np.random.default_rng(0).standard_normal(4 * SECOND).astype(np.float32)
+    noise = 0.05 * np.random.default_rng(0).standard_normal(4 * SECOND).astype(
+        np.float32
+    )
     for strategy in ("overlap", "consecutive", "seek"):
         for skips, n_windows in ((True, 0), (False, 1)):
             long = LongOptions(strategy, skip_silence=skips)
@@ -401,8 +450,12 @@ def test_skip_silence_makes_the_gate() -> None:
 
 def test_silero_finds_speech_behind_silence() -> None:
     speech = load_audio(unpack_clips() / "seen" / "seen-000.ogg")
-    hum = 0.001 * np.random.default_rng(0).standard_normal(10 * SECOND).astype(np.float32)
+    hum = 0.001 * np.random.default_rng(0).standard_normal(10 * SECOND).astype(
+        np.float32
+    )
     alone = SpeechGate(make_detector(), 0.35).find_start(feed_of(speech), 0)
     assert alone is not None
-    found = SpeechGate(make_detector(), 0.35).find_start(feed_of(np.concatenate([hum, speech])), 0)
+    found = SpeechGate(make_detector(), 0.35).find_start(
+        feed_of(np.concatenate([hum, speech])), 0
+    )
     assert found == pytest.approx(10 * SECOND - SECOND // 2, abs=SECOND)

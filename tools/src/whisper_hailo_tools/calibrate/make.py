@@ -66,7 +66,10 @@ class Manifest:
         """Read the manifest of a set with these settings; `None` if there is none."""
         try:
             raw = read_json_object(path)
-            if raw.get("version") != MANIFEST_VERSION or raw.get("settings") != settings:
+            if (
+                raw.get("version") != MANIFEST_VERSION
+                or raw.get("settings") != settings
+            ):
                 return None
             return decode(cls, raw)
         except (ModelError, MismatchError):
@@ -74,7 +77,9 @@ class Manifest:
 
     def save(self, path: Path) -> None:
         """Write it whole or not at all."""
-        text = json.dumps({"version": MANIFEST_VERSION, **asdict(self)}, indent=1) + "\n"
+        text = (
+            json.dumps({"version": MANIFEST_VERSION, **asdict(self)}, indent=1) + "\n"
+        )
         write_file(path, text)
 
 
@@ -297,7 +302,9 @@ class _SetMaker:
             logger.warning("%s", error)
             manifest.skipped[name] = str(error)
         if windows:
-            manifest.used.append({"file": name, "sha256": sha256(path), "windows": windows})
+            manifest.used.append(
+                {"file": name, "sha256": sha256(path), "windows": windows}
+            )
 
     def _save(self, files: list[RowsFile]) -> None:
         """Write the manifest after the rows that it counts."""
@@ -343,5 +350,7 @@ def collect_settings(
     }
     if form.part == "decoder":
         settings["language"] = options.language
-        settings["model"] = {name: record.sha256 for name, record in sorted(spec.files.items())}
+        settings["model"] = {
+            name: record.sha256 for name, record in sorted(spec.files.items())
+        }
     return settings

@@ -79,7 +79,9 @@ def find_sources(folder: Path, seed: int) -> Sources:
     rng = random.Random(seed)  # noqa: S311 - a sample, no secret
     order = sorted(speakers)
     rng.shuffle(order)
-    queues = [rng.sample(speakers[speaker], len(speakers[speaker])) for speaker in order]
+    queues = [
+        rng.sample(speakers[speaker], len(speakers[speaker])) for speaker in order
+    ]
     files: list[str] = []
     for turn in zip_longest(*queues):
         files += [name for name in turn if name is not None]
@@ -94,7 +96,9 @@ def _speaker_of(name: str) -> str:
 
 def _audio_files(folder: Path) -> Iterator[Path]:
     def warn(path: Path, reason: str) -> None:
-        logger.warning("%s cannot be looked into (%s); what is in it is left out", path, reason)
+        logger.warning(
+            "%s cannot be looked into (%s); what is in it is left out", path, reason
+        )
 
     for path in list_files(folder, warn):
         is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
@@ -178,7 +182,10 @@ def open_greedy_decoder(
         function of the mel `(n_mels, n_frames)` of a window: its audio features
         `(1, n_positions, d_model)`, and its tokens: `prefix`, the text, end-of-transcript.
     """
-    with OnnxEncoder(directory, spec) as encoder, CachedDecoder(directory, spec) as decoder:
+    with (
+        OnnxEncoder(directory, spec) as encoder,
+        CachedDecoder(directory, spec) as decoder,
+    ):
         padding = options.anti_repetition.padding(spec.dims, decoder.silence_keys)
         loop = DecodingLoop(decoder, spec.tokens, options)
 

@@ -117,7 +117,9 @@ class OnnxGraph:
         """Return the values that enter a section which starts at a node or value."""
         if name in self.by_name:
             node = self.nodes[self.by_name[name]]
-            return tuple(value for value in node.input if value and value not in self.weights)
+            return tuple(
+                value for value in node.input if value and value not in self.weights
+            )
         if name in self.inputs or name in self.producers:
             return (name,)
         raise self._name_error(name, "--start")
@@ -235,7 +237,9 @@ class Section:
     foldable: frozenset[int]
 
 
-def cut(graph: OnnxGraph, starts: Sequence[str] = (), ends: Sequence[str] = ()) -> Section:
+def cut(
+    graph: OnnxGraph, starts: Sequence[str] = (), ends: Sequence[str] = ()
+) -> Section:
     """Find the nodes between `starts` and `ends`.
 
     Both are names of nodes or values; empty ones mean the graph's inputs and outputs.
@@ -255,8 +259,12 @@ def cut(graph: OnnxGraph, starts: Sequence[str] = (), ends: Sequence[str] = ()) 
         starts=starts,
         ends=ends,
         entries=tuple(entries),
-        strays=tuple(name for name in graph.inputs if name in read and name not in entries),
-        unused=tuple(name for name, values in by_start.items() if not read & set(values)),
+        strays=tuple(
+            name for name in graph.inputs if name in read and name not in entries
+        ),
+        unused=tuple(
+            name for name, values in by_start.items() if not read & set(values)
+        ),
         foldable=_find_foldable(graph, nodes),
     )
 

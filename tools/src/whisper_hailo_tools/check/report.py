@@ -25,7 +25,12 @@ from whisper_hailo_tools.check.rules import (
 
 logger = logging.getLogger(__name__)
 
-FLOATS: Final = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
+FLOATS: Final = (
+    TensorProto.FLOAT,
+    TensorProto.FLOAT16,
+    TensorProto.DOUBLE,
+    TensorProto.BFLOAT16,
+)
 
 COMPILERS = {
     "hailo8": "3.31 or a later 3.x",
@@ -104,7 +109,10 @@ def check_file(
         raise OptionError(f"--arch is {arch!r}, expected one of: {', '.join(ARCHES)}")
     model = load_model(path)
     graph = OnnxGraph(model, path)
-    opsets = {entry.domain.replace("ai.onnx", ""): entry.version for entry in model.opset_import}
+    opsets = {
+        entry.domain.replace("ai.onnx", ""): entry.version
+        for entry in model.opset_import
+    }
     opset = opsets.get("", 0)
     recorded = None if starts or ends else _find_recorded_form(path)
     if recorded is not None:
@@ -127,7 +135,9 @@ def check_file(
         section=section,
         recorded=recorded is not None,
         entries={name: graph.tensor(name).text for name in section.entries},
-        chip_inputs={name: _describe_chip_shape(graph, name) for name in section.entries},
+        chip_inputs={
+            name: _describe_chip_shape(graph, name) for name in section.entries
+        },
         n_nodes=len(graph.nodes),
         operators=dict(sorted(operators.items())),
         n_weights=_count_weights(graph, section),

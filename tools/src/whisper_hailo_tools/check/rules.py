@@ -32,9 +32,7 @@ ACCEPTED: Final = (
     "docs/reference/hailo-graphs.md: the two graphs that the vendor compiled for tiny and base "
     "have no such thing"
 )
-_VENDOR: Final = (
-    "https://github.com/hailocs/hailo-whisper/blob/347d8a0526622b5e9c88e0bba577dfb3952eb14b/"
-)
+_VENDOR: Final = "https://github.com/hailocs/hailo-whisper/blob/347d8a0526622b5e9c88e0bba577dfb3952eb14b/"
 VENDOR_GUIDE: Final = f"{_VENDOR}docs/Conversion.md"
 VENDOR_PATCH: Final = f"{_VENDOR}hailo-compatibility-changes.patch"
 VENDOR_DECODER: Final = f"{_VENDOR}conversion/convert_whisper_decoder.py"
@@ -50,7 +48,9 @@ RETRY: Final = (
     "https://github.com/hailo-ai/hailo_model_zoo/issues/161 (log: the parser retries on a "
     "simplified graph)"
 )
-IR_REPORT: Final = "https://community.hailo.ai/t/erroe-while-converting-onnx-model-to-hef/5357"
+IR_REPORT: Final = (
+    "https://community.hailo.ai/t/erroe-while-converting-onnx-model-to-hef/5357"
+)
 STANDARD: Final = "https://onnx.ai/onnx/operators/"
 
 
@@ -82,8 +82,16 @@ _NOTE = Severity.NOTE
 RULES: Final = {
     # The whole graph
     "opset": (_UNKNOWN, "export with one of them", ACCEPTED),
-    "file-format": (_UNKNOWN, "set ir_version to it and save the file again", IR_REPORT),
-    "cut": (_BLOCKS, "choose --start nodes that lead to the ends, and all of them", VENDOR_DECODER),
+    "file-format": (
+        _UNKNOWN,
+        "set ir_version to it and save the file again",
+        IR_REPORT,
+    ),
+    "cut": (
+        _BLOCKS,
+        "choose --start nodes that lead to the ends, and all of them",
+        VENDOR_DECODER,
+    ),
     "window": (_UNKNOWN, "expect to convert with a shorter --window", VENDOR_GUIDE),
     "host-positions": (
         _NOTE,
@@ -97,7 +105,11 @@ RULES: Final = {
         "start behind the lookup and do it on the host (docs/reference/hailo-graphs.md)",
         VENDOR_GUIDE,
     ),
-    "batch": (_UNKNOWN, "export with batch 1: the compiler makes batches by itself", ACCEPTED),
+    "batch": (
+        _UNKNOWN,
+        "export with batch 1: the compiler makes batches by itself",
+        ACCEPTED,
+    ),
     "layout": (
         _UNKNOWN,
         "start at the node that flattens four axes to three (/Reshape)",
@@ -153,7 +165,11 @@ RULES: Final = {
 
 
 def _make_finding(
-    rule: str, got: str, node: str = "", operator: str = "", severity: Severity | None = None
+    rule: str,
+    got: str,
+    node: str = "",
+    operator: str = "",
+    severity: Severity | None = None,
 ) -> Finding:
     rule_severity, mend, source = RULES[rule]
     return Finding(
@@ -172,14 +188,29 @@ NEWEST_IR: Final = 9
 
 
 ACCEPTED_OPERATORS: Final = frozenset(
-    {"Add", "Conv", "Div", "Erf", "LayerNormalization", "MatMul", "Mul", "Pow", "ReduceMean"}
+    {
+        "Add",
+        "Conv",
+        "Div",
+        "Erf",
+        "LayerNormalization",
+        "MatMul",
+        "Mul",
+        "Pow",
+        "ReduceMean",
+    }
     | {"Reshape", "Softmax", "Split", "Sqrt", "Sub", "Transpose"}
 )
 """Between the start and end nodes of the two graphs that the vendor compiled."""
 
 SHAPE_OPERATORS: Final = frozenset({"Shape", "Size", "If", "Loop", "Scan"})
 ATTENTION_OPERATORS: Final = frozenset(
-    {"Attention", "MultiHeadAttention", "GroupQueryAttention", "DecoderMaskedMultiHeadAttention"}
+    {
+        "Attention",
+        "MultiHeadAttention",
+        "GroupQueryAttention",
+        "DecoderMaskedMultiHeadAttention",
+    }
 )
 LAYER_NORM_OPSET: Final = 17
 WIDEST_ACCEPTED: Final = 12_967
@@ -204,7 +235,9 @@ def check_graph(
             f"ONNX IR version {ir_version}; compilers have refused more than {NEWEST_IR}",
         )
     for name in section.strays:
-        got = f"the nodes before the ends also need input {name}, to which no start leads"
+        got = (
+            f"the nodes before the ends also need input {name}, to which no start leads"
+        )
         yield _make_finding("cut", got, name)
     for name in section.unused:
         yield _make_finding("cut", f"no end depends on start {name}", name)
@@ -237,7 +270,9 @@ def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding
     """Yield findings about the sizes that a model directory records."""
     window = KNOWN_WINDOWS.get((arch, dims.d_model))
     if window is None or form.window_s > window.window_s:
-        fitting = "none of this width" if window is None else f"{window.window_s} s or less"
+        fitting = (
+            "none of this width" if window is None else f"{window.window_s} s or less"
+        )
         yield _make_finding(
             "window",
             f"a {form.window_s} s window at width {dims.d_model}; known to fit {arch}: {fitting}",
@@ -321,7 +356,9 @@ def _check_details(
                 severity=_BLOCKS if is_refused else _UNKNOWN,
             )
     if operator == "LayerNormalization" and opset < LAYER_NORM_OPSET:
-        yield make_finding("unfit-opset", f"opset {opset}, expected {LAYER_NORM_OPSET} or more")
+        yield make_finding(
+            "unfit-opset", f"opset {opset}, expected {LAYER_NORM_OPSET} or more"
+        )
     if operator not in ACCEPTED_OPERATORS:
         yield make_finding(
             "unseen-operator",

@@ -25,7 +25,11 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.make import calibrate
 from whisper_hailo_tools.compile import describe_job, translate_build_errors
 from whisper_hailo_tools.difference import Difference, DifferenceTally
-from whisper_hailo_tools.emulate.network import EmulatedLayer, EmulatedNetwork, read_network
+from whisper_hailo_tools.emulate.network import (
+    EmulatedLayer,
+    EmulatedNetwork,
+    read_network,
+)
 from whisper_hailo_tools.emulate.rewrite import (
     EXACT,
     PRESETS,
@@ -80,10 +84,16 @@ def measure_noise(
     computed; `None` takes all.
     """
     inputs = {value.name for value in rounded.graph.input}
-    compared = tuple(name for name in network.tensors if tensors is None or name in tensors)
+    compared = tuple(
+        name for name in network.tensors if tensors is None or name in tensors
+    )
     # In the rounded graph a graph input is exact under its name, any other tensor is rounded.
-    fed_names = {name: name if name in inputs else name + EXACT for name in network.entries}
-    rounded_names = {name: name + ROUNDED if name in inputs else name for name in compared}
+    fed_names = {
+        name: name if name in inputs else name + EXACT for name in network.entries
+    }
+    rounded_names = {
+        name: name + ROUNDED if name in inputs else name for name in compared
+    }
     run_exact = open_probe(exact, network.entries, compared, threads)
     run_rounded = open_probe(
         rounded, list(fed_names.values()), list(rounded_names.values()), threads
@@ -92,12 +102,16 @@ def measure_noise(
     n_windows = 0
     for feeds in windows:
         exact_values = run_exact(feeds)
-        rounded_values = run_rounded({fed_names[name]: array for name, array in feeds.items()})
+        rounded_values = run_rounded(
+            {fed_names[name]: array for name, array in feeds.items()}
+        )
         for name, tally in tallies.items():
             tally.add(rounded_values[rounded_names[name]], exact_values[name])
         n_windows += 1
     if n_windows == 0:
-        raise ModelError("there are no windows to measure the noise on; give more speech")
+        raise ModelError(
+            "there are no windows to measure the noise on; give more speech"
+        )
     differences = {name: tally.difference() for name, tally in tallies.items()}
     layers: list[LayerNoise] = []
     outputs: list[LayerNoise] = []
@@ -116,7 +130,9 @@ def _noise_of(
     for name in dict.fromkeys(tensors):
         if name in differences:
             difference = differences[name]
-            noise.append(LayerNoise(layer.name, name, difference.snr_db, difference.cosine))
+            noise.append(
+                LayerNoise(layer.name, name, difference.snr_db, difference.cosine)
+            )
     return noise
 
 
@@ -143,7 +159,8 @@ class WindowFile:
         """Yield windows `start` to `stop` as the graph's values; one at a time is in memory."""
         for index in range(start, min(stop, self.n_windows)):
             yield {
-                name: self._graph_value(name, array[index]) for name, array in self._arrays.items()
+                name: self._graph_value(name, array[index])
+                for name, array in self._arrays.items()
             }
 
     def _graph_value(self, name: str, row: FloatArray) -> FloatArray:
@@ -165,7 +182,9 @@ def generated_script(
     """
     job = describe_job(spec, form, arch)
     with translate_build_errors():
-        return model_script(job, network.hef_network(), default_windows(form.part, job.size))
+        return model_script(
+            job, network.hef_network(), default_windows(form.part, job.size)
+        )
 
 
 RECORD_VERSION: Final = 1

@@ -101,7 +101,9 @@ _NORM = ("Sub", "Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Add")
 """The nodes after `ReduceMean(x)` in a layer norm that is written out, in order."""
 
 
-def _find_norm(graph: OnnxGraph, readers: dict[str, list[int]], mean: int) -> tuple[int, ...]:
+def _find_norm(
+    graph: OnnxGraph, readers: dict[str, list[int]], mean: int
+) -> tuple[int, ...]:
     """Return indices of the written-out norm that begins at this mean, or nothing.
 
     `readers` are the nodes of the section that read each value.
@@ -110,7 +112,9 @@ def _find_norm(graph: OnnxGraph, readers: dict[str, list[int]], mean: int) -> tu
     for operator in _NORM:
         value = graph.nodes[members[-1]].output[0]
         candidates = readers.get(value, [])
-        index = next((i for i in candidates if graph.nodes[i].op_type == operator), None)
+        index = next(
+            (i for i in candidates if graph.nodes[i].op_type == operator), None
+        )
         if index is None:
             return ()
         inputs = list(graph.nodes[index].input)
@@ -127,14 +131,33 @@ def _find_norm(graph: OnnxGraph, readers: dict[str, list[int]], mean: int) -> tu
     return tuple(members)
 
 
-MOVING = frozenset({"Reshape", "Transpose", "Split", "Unsqueeze", "Squeeze", "Flatten", "Identity"})
+MOVING = frozenset(
+    {"Reshape", "Transpose", "Split", "Unsqueeze", "Squeeze", "Flatten", "Identity"}
+)
 """Operators that move values without changing them: their outputs keep the scale."""
 
 _ELEMENTWISE = frozenset(
-    {"Add", "Sub", "Mul", "Div", "Erf", "Pow", "Sqrt", "Relu", "Tanh", "Sigmoid", "Gelu", "Neg"}
+    {
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Erf",
+        "Pow",
+        "Sqrt",
+        "Relu",
+        "Tanh",
+        "Sigmoid",
+        "Gelu",
+        "Neg",
+    }
 )
 _JOINING = {"Add": "ew_add", "Sub": "ew_sub", "Mul": "ew_mult", "Div": "ew_div"}
-_KINDS = {"Conv": "conv", "Softmax": "softmax", "LayerNormalization": "layer_normalization"}
+_KINDS = {
+    "Conv": "conv",
+    "Softmax": "softmax",
+    "LayerNormalization": "layer_normalization",
+}
 
 
 def read_network(
@@ -171,7 +194,9 @@ class _Group:
 class _Reader:
     """Walks the nodes once and assigns each to a layer."""
 
-    def __init__(self, model: ModelProto, starts: tuple[str, ...], ends: tuple[str, ...]) -> None:
+    def __init__(
+        self, model: ModelProto, starts: tuple[str, ...], ends: tuple[str, ...]
+    ) -> None:
         graph = OnnxGraph(model)
         self._nodes = graph.nodes
         self._weights = graph.weights
@@ -190,7 +215,9 @@ class _Reader:
                     "name the start nodes behind the token lookup"
                 )
         self._section = section
-        self._results = [self._nodes[graph.ending(name)].output[0] for name in section.ends]
+        self._results = [
+            self._nodes[graph.ending(name)].output[0] for name in section.ends
+        ]
         self._readers: dict[str, list[int]] = {}  # of each value
         for index in section.nodes:
             for value in self._nodes[index].input:
@@ -202,7 +229,9 @@ class _Reader:
                 self._norms |= dict.fromkeys(norm, norm)
         self._groups: list[_Group] = []
         self._owner: dict[str, _Group] = {}  # a value to the layer that makes it
-        self._origin = {name: name for name in section.entries}  # a moved value to the original
+        self._origin = {
+            name: name for name in section.entries
+        }  # a moved value to the original
 
     def read(self) -> EmulatedNetwork:
         for index in self._section.nodes:
@@ -241,12 +270,16 @@ class _Reader:
         """Return the layer that a node is folded into, if any."""
         norm = self._norms.get(index)
         if norm is not None:
-            return next((group for group in self._groups if norm[0] in group.nodes), None)
+            return next(
+                (group for group in self._groups if norm[0] in group.nodes), None
+            )
         owners = [self._owner.get(value) for value in self._activations(node)]
         owner = owners[0]
         if owner is None:
             return None
-        if node.op_type == "Softmax":  # it belongs to the layer that a mask's addition began
+        if (
+            node.op_type == "Softmax"
+        ):  # it belongs to the layer that a mask's addition began
             return owner if owner.kind == "softmax" else None
         has_one_owner = all(other is owner for other in owners)
         if node.op_type in _ELEMENTWISE and has_one_owner and self._folds(node):
@@ -308,7 +341,9 @@ class _Reader:
         counts: Counter[str] = Counter()
         for group in self._groups:
             counts[group.kind] += 1
-            made = [value for index in group.nodes for value in self._nodes[index].output]
+            made = [
+                value for index in group.nodes for value in self._nodes[index].output
+            ]
             yield EmulatedLayer(
                 name=f"{group.kind}{counts[group.kind]}",
                 kind=group.kind,

@@ -66,7 +66,9 @@ class PrecisionPlan:
     """
 
     name: str
-    precisions: Mapping[str, LayerPrecision] = field(default_factory=lambda: MappingProxyType({}))
+    precisions: Mapping[str, LayerPrecision] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
     ignored: tuple[str, ...] = ()
 
     def of(self, layer: str) -> LayerPrecision:
@@ -92,7 +94,11 @@ def plan_of_script(name: str, text: str, network: EmulatedNetwork) -> PrecisionP
         if not command:
             continue
         match = _COMMAND.match(command)
-        if match is None or match[1] != "quantization_param" or "precision_mode" not in match[2]:
+        if (
+            match is None
+            or match[1] != "quantization_param"
+            or "precision_mode" not in match[2]
+        ):
             ignored.append(command)
             continue
         bits = _parse_precision(command)
@@ -109,7 +115,9 @@ def _parse_precision(command: str) -> LayerPrecision:
             "or w16, and _a8 or _a16 behind them"
         )
     reads, weights, gives = match.groups()
-    return LayerPrecision(int(reads), int(weights), None if gives is None else int(gives))
+    return LayerPrecision(
+        int(reads), int(weights), None if gives is None else int(gives)
+    )
 
 
 def _find_layers(command: str, arguments: str, names: list[str]) -> list[str]:
@@ -198,7 +206,9 @@ class _Rewriter:
         self._network = network
         self._plan = plan
         self._statistics = statistics
-        self._weights = {item.name: index for index, item in enumerate(model.graph.initializer)}
+        self._weights = {
+            item.name: index for index, item in enumerate(model.graph.initializer)
+        }
         self._bits = tensor_bits(network, plan)
         self._section = [index for layer in network.layers for index in layer.nodes]
         self._section += network.moving
@@ -237,7 +247,9 @@ class _Rewriter:
             name = f"{value}.a{bits}"
             is_new = all(name not in node.output for _, node in self._added)
             if is_new:
-                self._add_rounding(slot.node - 0.3, value, name, self._scale(slot.origin, bits))
+                self._add_rounding(
+                    slot.node - 0.3, value, name, self._scale(slot.origin, bits)
+                )
             reader.input[slot.index] = name
 
     def _round_tensor(self, name: str) -> None:
@@ -299,7 +311,9 @@ class _Rewriter:
         return np.asarray(array, np.float32)
 
     def _replace(self, name: str, array: np.ndarray[Any, np.dtype[np.float32]]) -> None:
-        self._graph.initializer[self._weights[name]].CopyFrom(numpy_helper.from_array(array, name))
+        self._graph.initializer[self._weights[name]].CopyFrom(
+            numpy_helper.from_array(array, name)
+        )
 
 
 def _rename_inputs(old: str, new: str, nodes: Iterable[NodeProto]) -> None:

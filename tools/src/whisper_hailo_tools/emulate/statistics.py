@@ -123,12 +123,17 @@ def choose_scale(histogram: Histogram, bits: int) -> Scale:
 
     It spans the fraction of the range with the smallest mean square error.
     """
-    scales = [scale_of(histogram.low * shrink, histogram.high * shrink, bits) for shrink in SHRINKS]
+    scales = [
+        scale_of(histogram.low * shrink, histogram.high * shrink, bits)
+        for shrink in SHRINKS
+    ]
     values, counts = histogram.centres()
     return min(scales, key=lambda scale: expected_error(values, counts, scale))
 
 
-def expected_error(values: NDArray[np.float64], counts: NDArray[np.int64], scale: Scale) -> float:
+def expected_error(
+    values: NDArray[np.float64], counts: NDArray[np.int64], scale: Scale
+) -> float:
     """Return the mean square error of rounding values with these counts.
 
     Inside the range the error of a value is evenly spread over a step: step^2 / 12. Outside it is
@@ -153,7 +158,9 @@ def rounded_weights(weights: FloatArray, bits: int, axis: int) -> FloatArray:
     other_axes = tuple(other for other in range(weights.ndim) if other != axis)
     peaks: NDArray[Any] = np.abs(weights).max(axis=other_axes, keepdims=True)
     # Channels of zeros have a step of 1.
-    steps = np.where(peaks > 0, peaks / np.float32(largest), np.float32(1)).astype(np.float32)
+    steps = np.where(peaks > 0, peaks / np.float32(largest), np.float32(1)).astype(
+        np.float32
+    )
     codes = np.clip(np.round(weights / steps), -largest, largest)
     result: FloatArray = codes * steps
     return result.astype(np.float32)
@@ -164,7 +171,10 @@ Feeds: TypeAlias = Mapping[str, FloatArray]
 
 
 def open_probe(
-    model: ModelProto, entries: Collection[str], tensors: Collection[str], threads: int = 0
+    model: ModelProto,
+    entries: Collection[str],
+    tensors: Collection[str],
+    threads: int = 0,
 ) -> Callable[[Feeds], dict[str, FloatArray]]:
     """Open the part of a graph between some of its values in the runtime.
 
@@ -187,7 +197,10 @@ def open_probe(
                 f"a window has {', '.join(sorted(feeds))}, the chip takes "
                 f"{', '.join(sorted(entries))}; make the calibration set for this model"
             )
-        inputs = {name: np.ascontiguousarray(array, np.float32) for name, array in feeds.items()}
+        inputs = {
+            name: np.ascontiguousarray(array, np.float32)
+            for name, array in feeds.items()
+        }
         with running("the graph"):
             outputs = session.run(inner, inputs)
         values = inputs | dict(zip(inner, outputs, strict=True))
@@ -196,7 +209,9 @@ def open_probe(
     return run
 
 
-def _cut_graph(model: ModelProto, entries: Collection[str], tensors: list[str]) -> ModelProto:
+def _cut_graph(
+    model: ModelProto, entries: Collection[str], tensors: list[str]
+) -> ModelProto:
     """Return the nodes that lead from `entries` to `tensors`, as a graph of its own."""
     graph = OnnxGraph(model)
     ends = [graph.producers[name] for name in tensors if name in graph.producers]
@@ -204,7 +219,9 @@ def _cut_graph(model: ModelProto, entries: Collection[str], tensors: list[str]) 
     part = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     part.graph.name = model.graph.name
     part.graph.node.extend(graph.nodes[index] for index in indices)
-    part.graph.initializer.extend(item for item in model.graph.initializer if item.name in read)
+    part.graph.initializer.extend(
+        item for item in model.graph.initializer if item.name in read
+    )
     inputs = {value.name: value for value in model.graph.input}
     for name in entries:
         part.graph.input.append(inputs.get(name) or _value_of_any_shape(name))
@@ -219,7 +236,11 @@ def _value_of_any_shape(name: str) -> ValueInfoProto:
 
 
 def collect(
-    model: ModelProto, network: EmulatedNetwork, windows: Iterable[Feeds], *, threads: int = 0
+    model: ModelProto,
+    network: EmulatedNetwork,
+    windows: Iterable[Feeds],
+    *,
+    threads: int = 0,
 ) -> dict[str, Histogram]:
     """Return histograms of the tensors between layers over windows, run one at a time.
 

@@ -67,7 +67,9 @@ def file_sha256(path: Path) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
     except OSError as error:
-        raise BuildError(MODEL, f"cannot read {path} ({error.strerror or error})") from error
+        raise BuildError(
+            MODEL, f"cannot read {path} ({error.strerror or error})"
+        ) from error
     return digest.hexdigest()
 
 
@@ -120,7 +122,9 @@ class BuildJob:
                     raw[key] = str(path.parent / raw[key])
             return cls(**raw)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BuildError(MODEL, f"{path} is no build job ({error}); make it again") from error
+            raise BuildError(
+                MODEL, f"{path} is no build job ({error}); make it again"
+            ) from error
 
     def result(self, suffix: str) -> Path:
         """Return the path of one result by its suffix, such as `.hef` or `_optimized.har`."""

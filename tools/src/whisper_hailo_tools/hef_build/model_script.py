@@ -145,7 +145,9 @@ def _optimization_lines(job: BuildJob, n_windows: int) -> list[str]:
     recipe = RECIPES[job.part, job.size]
     level = DEFAULT_LEVEL if job.optimization_level is None else job.optimization_level
     # The scripts of tiny's encoder are the one family that leaves the compression level out.
-    compression = "" if (job.part, job.size) == ("encoder", "tiny") else ", compression_level=0"
+    compression = (
+        "" if (job.part, job.size) == ("encoder", "tiny") else ", compression_level=0"
+    )
     lines = [
         f"model_optimization_flavor(optimization_level={level}{compression})",
         "model_optimization_config(calibration, "
@@ -170,7 +172,11 @@ def _precision_lines(job: BuildJob, network: HefNetwork) -> list[str]:
         lines.append(_use_16_bits("{ew_add*}"))
     if job.part == "encoder" and "ew_add1" in network.names:
         lines.append("quantization_param(ew_add1, precision_mode=a8_w8)")
-    if job.part == "decoder" and job.size.startswith("tiny") and network.has("output_layer"):
+    if (
+        job.part == "decoder"
+        and job.size.startswith("tiny")
+        and network.has("output_layer")
+    ):
         lines.append(_use_16_bits("{output_layer*}"))
     return lines
 
@@ -181,7 +187,9 @@ def _resource_lines(job: BuildJob) -> list[str]:
         effort = "compiler_optimization_level=max, "
     lines = [f"performance_param({effort}optimize_for_batch=1)"]
     if job.part == "decoder":  # how full a context may get
-        is_tight = job.size == "tiny.en" or (job.size == "tiny" and job.arch == "hailo10h")
+        is_tight = job.size == "tiny.en" or (
+            job.size == "tiny" and job.arch == "hailo10h"
+        )
         utilization = "0.7" if is_tight else "0.8"
         lines.append(f"resources_param(max_utilization={utilization})")
     return lines
@@ -199,7 +207,9 @@ def _lines_before_quantization(job: BuildJob, network: HefNetwork) -> list[str]:
                 "matmul_bias=enabled)",
             ]
     is_english_tiny_decoder = (job.part, job.size) == ("decoder", "tiny.en")
-    if is_english_tiny_decoder or (job.arch == "hailo10h" and job.size in ("tiny", "base")):
+    if is_english_tiny_decoder or (
+        job.arch == "hailo10h" and job.size in ("tiny", "base")
+    ):
         lines.append(
             "pre_quantization_optimization(layer_norm_decomposition, "
             "bit_decomposition_mode=uniform_precision, equalization=disabled)"
@@ -232,7 +242,9 @@ def wide_products(network: HefNetwork, job: BuildJob) -> list[str]:
     numbers = {*range(12, n_in_layers + 1, 2)}
     if job.size.startswith("tiny"):
         numbers |= {25, 31}
-    return [products[number - 1].name for number in sorted(numbers) if number <= n_in_layers]
+    return [
+        products[number - 1].name for number in sorted(numbers) if number <= n_in_layers
+    ]
 
 
 def _use_16_bits(layer: str) -> str:

@@ -52,7 +52,8 @@ def load_sdk() -> Any:  # noqa: ANN401 - a package without types
     except ModuleNotFoundError as error:
         if error.name != "hailo_sdk_client":
             raise BuildError(
-                DEVICE, f"the Hailo compiler lacks {error.name}; install its package again"
+                DEVICE,
+                f"the Hailo compiler lacks {error.name}; install its package again",
             ) from error
         raise BuildError(
             DEVICE,
@@ -63,7 +64,8 @@ def load_sdk() -> Any:  # noqa: ANN401 - a package without types
         ) from error
     except Exception as error:
         raise BuildError(
-            DEVICE, f"the Hailo compiler cannot be loaded ({one_line(error)}); install it again"
+            DEVICE,
+            f"the Hailo compiler cannot be loaded ({one_line(error)}); install it again",
         ) from error
     return hailo_sdk_client
 
@@ -81,7 +83,9 @@ def compiler_version(sdk: Any, arch: str) -> str:  # noqa: ANN401
     expected = describe_versions(arch)
     match = re.match(r"(\d+)\.(\d+)", str(version))
     if match is None:
-        raise BuildError(DEVICE, f"the Hailo compiler has no readable version, expected {expected}")
+        raise BuildError(
+            DEVICE, f"the Hailo compiler has no readable version, expected {expected}"
+        )
     first, beyond = VERSIONS[arch]
     if not first <= (int(match[1]), int(match[2])) < beyond:
         raise BuildError(
@@ -131,7 +135,9 @@ def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
     path = Path(job.calibration)
     n_inputs = len(job.chip_inputs)
     keys = [f"{job.net_name}/input_layer{number}" for number in range(1, n_inputs + 1)]
-    advice = f"make it with: whisper-hailo calibrate MODEL_DIR --audio DIR --part {job.part}"
+    advice = (
+        f"make it with: whisper-hailo calibrate MODEL_DIR --audio DIR --part {job.part}"
+    )
     try:
         if not zipfile.is_zipfile(path):
             arrays = [np.load(path, mmap_mode="r", allow_pickle=False)]
@@ -141,7 +147,9 @@ def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
         if len(arrays) != len(keys):
             raise KeyError
     except KeyError as error:
-        raise BuildError(MODEL, f"{path} has no array {', '.join(keys)}; {advice}") from error
+        raise BuildError(
+            MODEL, f"{path} has no array {', '.join(keys)}; {advice}"
+        ) from error
     except Exception as error:  # NumPy and zipfile have several unrelated classes
         raise BuildError(
             MODEL, f"{path} is no calibration set ({one_line(error)}); {advice}"
@@ -184,7 +192,9 @@ def _map_array(archive: zipfile.ZipFile, path: Path, name: str) -> Any:  # noqa:
         return np.lib.format.read_array(member)
 
 
-def match_inputs(arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: BuildJob) -> Any:  # noqa: ANN401 - what `optimize` takes
+def match_inputs(
+    arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: BuildJob
+) -> Any:  # noqa: ANN401 - what `optimize` takes
     """Return the set in the compiler's form: an array, or one per full name of an input layer.
 
     Inputs are matched by shape, in order where shapes agree: their names are the compiler's choice.
@@ -232,7 +242,9 @@ class Build:
         self._arrays, self._n_windows = load_calibration(job)
         self._graph_sha256 = file_sha256(Path(job.graph))
         self._calibration_sha256 = file_sha256(Path(job.calibration))
-        self._user_script = None if job.script is None else _read_script(Path(job.script))
+        self._user_script = (
+            None if job.script is None else _read_script(Path(job.script))
+        )
         self._state_path = job.result(STATE_SUFFIX)
         self._runner: Any = None
         self._runner_stage = ""
@@ -243,12 +255,23 @@ class Build:
     def run(self) -> None:
         """Run the stages that are not done yet, and record all facts."""
         job = self._job
-        common = [self._version, job.arch, job.net_name, *job.start_nodes, "|", *job.end_nodes]
-        parsed = self._stage("parse", [self._graph_sha256, *common], [PARSED], self._parse)
+        common = [
+            self._version,
+            job.arch,
+            job.net_name,
+            *job.start_nodes,
+            "|",
+            *job.end_nodes,
+        ]
+        parsed = self._stage(
+            "parse", [self._graph_sha256, *common], [PARSED], self._parse
+        )
         script = self._write_script()
         inputs = [parsed, script, self._calibration_sha256, self._version]
         optimized = self._stage("optimize", inputs, [OPTIMIZED], self._optimize)
-        self._stage("compile", [optimized, self._version], [COMPILED, HEF], self._compile)
+        self._stage(
+            "compile", [optimized, self._version], [COMPILED, HEF], self._compile
+        )
         self._state["facts"] = {
             "arch": job.arch,
             "part": job.part,
@@ -262,12 +285,20 @@ class Build:
         self._save_state()
 
     def _stage(
-        self, name: str, inputs: list[str], suffixes: list[str], work: Callable[[], None]
+        self,
+        name: str,
+        inputs: list[str],
+        suffixes: list[str],
+        work: Callable[[], None],
     ) -> str:
         """Run a stage unless its results are there, whole, and from the same inputs."""
         key = hashlib.sha256("\n".join(inputs).encode()).hexdigest()
         record = self._state.get(name)
-        if isinstance(record, dict) and record.get("inputs") == key and self._has_results(record):
+        if (
+            isinstance(record, dict)
+            and record.get("inputs") == key
+            and self._has_results(record)
+        ):
             logger.info("%s: done before, kept", name)
             return str(record["results"][suffixes[0]])
         logger.info("%s%s", name, STARTED)
@@ -348,7 +379,9 @@ def _read_script(path: Path) -> str:
             raise ValueError("it is no plain file")  # a pipe may have no end
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise BuildError(MODEL, f"cannot read the model script {path} ({error})") from error
+        raise BuildError(
+            MODEL, f"cannot read the model script {path} ({error})"
+        ) from error
 
 
 def _read_state(path: Path) -> dict[str, Any]:
@@ -375,5 +408,6 @@ def _compiler_errors(action: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise BuildError(
-            MODEL, f"the Hailo compiler failed to {action} ({one_line(error)}); see the log"
+            MODEL,
+            f"the Hailo compiler failed to {action} ({one_line(error)}); see the log",
         ) from error

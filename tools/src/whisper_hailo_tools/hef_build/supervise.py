@@ -33,7 +33,9 @@ _SNR = re.compile(r"(?:\S*/)?(output_layer\d+)\s+SNR:\s*(-?[\d.]+(?:e-?\d+)?)\s*
 _CONTEXTS = re.compile(r"Applying selected partition to (\d+) contexts")
 
 
-def supervise(job_path: Path, say: Callable[[str], None], python: str | None = None) -> Any:  # noqa: ANN401
+def supervise(
+    job_path: Path, say: Callable[[str], None], python: str | None = None
+) -> Any:  # noqa: ANN401
     """Run a job to its end.
 
     `say` is called with each line of the log; `python` has the compiler, `None` is this one.
@@ -71,7 +73,14 @@ def _run_process(
 ) -> tuple[int, str | None]:
     """Start the process and follow it; return its exit code and the error that it reported."""
     package = str(Path(__file__).resolve().parent.parent)
-    command = [python or sys.executable, "-u", "-c", _START, package, str(job_path.resolve())]
+    command = [
+        python or sys.executable,
+        "-u",
+        "-c",
+        _START,
+        package,
+        str(job_path.resolve()),
+    ]
     environment = {
         # The compiler brings an ONNX Runtime of its own, and a bundle has no `core.process`.
         "ORT_DISABLE_TELEMETRY": "1",
@@ -93,11 +102,14 @@ def _run_process(
         )
     except OSError as error:
         raise BuildError(
-            DEVICE, f"cannot start {command[0]} ({error.strerror}); give another --python"
+            DEVICE,
+            f"cannot start {command[0]} ({error.strerror}); give another --python",
         ) from error
     assert process.stdout is not None  # noqa: S101 - for the type checker: it was asked for
     try:
-        for line in process.stdout:  # progress bars end their lines with a carriage return
+        for (
+            line
+        ) in process.stdout:  # progress bars end their lines with a carriage return
             log.write(line)
             log.flush()
             if line.startswith(MARK):
@@ -172,7 +184,9 @@ def build_bundle(folder: Path) -> int:
         _print_line("build.py: interrupted; start again: finished stages are kept")
         return INTERRUPTED
     text = f"built {folder / 'out' / record['hef']}"
-    ratios = ", ".join(f"{name} {value:g} dB" for name, value in record["snr_db"].items())
+    ratios = ", ".join(
+        f"{name} {value:g} dB" for name, value in record["snr_db"].items()
+    )
     if ratios:
         text += f", SNR {ratios}"
     _print_line(text)

@@ -24,7 +24,11 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo_tools.validate.runs import cached_decoder, cached_encoder, stage_values
+from whisper_hailo_tools.validate.runs import (
+    cached_decoder,
+    cached_encoder,
+    stage_values,
+)
 
 Float64 = NDArray[np.float64]
 Stage = tuple[str, Float64]
@@ -49,7 +53,9 @@ class Reference:
         """Return features `(batch, n_frames / 2, d_model)` of `mel (batch, n_mels, n_frames)`."""
         return _last_value(self.encoder_stages(mel))
 
-    def logits(self, tokens: IntArray, features: FloatArray | Float64, pad_to: int = 0) -> Float64:
+    def logits(
+        self, tokens: IntArray, features: FloatArray | Float64, pad_to: int = 0
+    ) -> Float64:
         """Return logits `(batch, n_tokens, n_vocab)`.
 
         Args:
@@ -144,7 +150,13 @@ class Reference:
         return self._linear(gelu(inner), f"{layer}.fc2")
 
     def _attend(
-        self, x: Float64, memory: Float64, name: str, heads: int, *, causal: bool = False
+        self,
+        x: Float64,
+        memory: Float64,
+        name: str,
+        heads: int,
+        *,
+        causal: bool = False,
     ) -> Float64:
         """Attend from the normed `x` to `memory`, which is normed, too, where it is `x` itself."""
         normed = self._norm(x, f"{name}_layer_norm")
@@ -189,7 +201,11 @@ class GraphSources:
     """
 
     def __init__(
-        self, directory: Path, spec: ModelSpec, checkpoint: Checkpoint | None, work: Path
+        self,
+        directory: Path,
+        spec: ModelSpec,
+        checkpoint: Checkpoint | None,
+        work: Path,
     ) -> None:
         self.directory = directory
         self.spec = spec
@@ -219,7 +235,9 @@ class GraphSources:
                 "(float32 graphs); give what it was converted from to --checkpoint"
             )
         options = ConvertOptions("none")
-        convert_checkpoint(self.checkpoint.directory, out, options, source=self.spec.source)
+        convert_checkpoint(
+            self.checkpoint.directory, out, options, source=self.spec.source
+        )
         return out
 
 
@@ -237,7 +255,9 @@ class GraphReference:
         """See `Reference.encode`."""
         return self._encoder.encode(mel)
 
-    def logits(self, tokens: IntArray, features: FloatArray, pad_to: int = 0) -> FloatArray:
+    def logits(
+        self, tokens: IntArray, features: FloatArray, pad_to: int = 0
+    ) -> FloatArray:
         """See `Reference.logits`."""
         return cached_decoder(self._folder, pad_to).logits(tokens, features)
 

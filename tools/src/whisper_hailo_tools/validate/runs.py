@@ -67,9 +67,13 @@ class InnerGraph:
             (values,) = self.run_each(batch, [self._feeds])
             yield values
 
-    def run_each(self, names: Sequence[str], feeds: Sequence[Feeds]) -> list[dict[str, AnyArray]]:
+    def run_each(
+        self, names: Sequence[str], feeds: Sequence[Feeds]
+    ) -> list[dict[str, AnyArray]]:
         """Return these values for several feeds, the graph loaded once."""
-        extra = [ValueInfoProto(name=name) for name in names if name not in self._outputs]
+        extra = [
+            ValueInfoProto(name=name) for name in names if name not in self._outputs
+        ]
         # Protobuf joins messages that follow each other: more outputs, no copy of the weights.
         tail = ModelProto(graph=GraphProto(output=extra)).SerializeToString()
         with running(self._label, EXPORT_AGAIN):
@@ -83,13 +87,17 @@ def _open_plain_session(encoded: bytes, folder: Path) -> onnxruntime.InferenceSe
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = (
+        onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    )
     options.log_severity_level = FATAL_ONLY
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry(
         "session.model_external_initializers_file_folder_path", str(folder)
     )
-    return onnxruntime.InferenceSession(encoded, sess_options=options, providers=PROVIDERS)
+    return onnxruntime.InferenceSession(
+        encoded, sess_options=options, providers=PROVIDERS
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +158,9 @@ def cached_encoder(directory: Path) -> EncoderRun:
 
     def encode(mel: FloatArray) -> FloatArray:
         with OnnxEncoder(directory, spec) as encoder:
-            return np.concatenate([encoder.encode(window[np.newaxis]) for window in mel])
+            return np.concatenate(
+                [encoder.encode(window[np.newaxis]) for window in mel]
+            )
 
     def inner(mel: FloatArray) -> InnerGraph:
         return InnerGraph(directory / ENCODER_FILE, {"mel": mel[np.newaxis]}, label)
@@ -262,7 +272,9 @@ def hef_encoder(path: Path, spec: ModelSpec, n_frames: int) -> EncoderRun | str:
 
     def encode(mel: FloatArray) -> FloatArray:
         with encoder:
-            return np.concatenate([encoder.encode(window[np.newaxis]) for window in mel])
+            return np.concatenate(
+                [encoder.encode(window[np.newaxis]) for window in mel]
+            )
 
     return EncoderRun(path.name, encode)
 

@@ -17,7 +17,11 @@ from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.paths import resolve_within
 from whisper_hailo.core.spec import PARTS, HailoForm
 from whisper_hailo_tools.difference import Difference, DifferenceTally, difference
-from whisper_hailo_tools.validate.reference import DecoderTokens, GraphSources, ReferenceModel
+from whisper_hailo_tools.validate.reference import (
+    DecoderTokens,
+    GraphSources,
+    ReferenceModel,
+)
 from whisper_hailo_tools.validate.runs import (
     DecoderRun,
     EncoderRun,
@@ -109,7 +113,10 @@ class LayerResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values for JSON, which has no infinity: `None` in its place."""
-        return {"name": self.name, "snr_db": self.snr_db if np.isfinite(self.snr_db) else None}
+        return {
+            "name": self.name,
+            "snr_db": self.snr_db if np.isfinite(self.snr_db) else None,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,20 +152,30 @@ class FormResult:
         return stages
 
     def to_dict(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"rung": self.kind, "part": self.part, "status": self.status}
+        facts: dict[str, Any] = {
+            "rung": self.kind,
+            "part": self.part,
+            "status": self.status,
+        }
         if self.difference is None or self.limit is None:
             return facts | {"reason": self.graph}
         return facts | {
             "graph": self.graph,
             "limit": self.limit.text,
             "difference": self.difference.to_dict(),
-            "tokens": None if self.tokens is None else [self.tokens.same, self.tokens.of],
+            "tokens": None
+            if self.tokens is None
+            else [self.tokens.same, self.tokens.of],
             "layers": [layer.to_dict() for layer in self.layers],
         }
 
 
 def try_encoder(
-    kind: str, run: EncoderRun, reference: ReferenceModel, judge: DecoderRun, limit: Limit
+    kind: str,
+    run: EncoderRun,
+    reference: ReferenceModel,
+    judge: DecoderRun,
+    limit: Limit,
 ) -> FormResult:
     """Run an encoder; the decoder `judge` gives the tokens that are compared."""
     fed = reference.fed
@@ -225,7 +242,9 @@ def _compare_layers(
     for stage, got in stage_values(run, references, *fed):
         expected = references[stage]
         if np.squeeze(got).shape == np.squeeze(expected).shape:
-            yield LayerResult(stage, difference(got.reshape(expected.shape), expected).snr_db)
+            yield LayerResult(
+                stage, difference(got.reshape(expected.shape), expected).snr_db
+            )
 
 
 class FormChecks:

@@ -111,10 +111,14 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
     with TemporaryDirectory(prefix="whisper-hailo.") as scratch:
         work = Path(scratch)
         sources = GraphSources(directory, spec, checkpoint, work)
-        source = GraphReference(sources) if checkpoint is None else Reference(checkpoint)
+        source = (
+            GraphReference(sources) if checkpoint is None else Reference(checkpoint)
+        )
         folder = options.audio or ASSETS
         windows = draw_windows(folder, plan, spec.dims.n_mels, options.windows)
-        logger.info("%d windows of %g s from %s", len(windows.used), plan.window_s, folder)
+        logger.info(
+            "%d windows of %g s from %s", len(windows.used), plan.window_s, folder
+        )
         length = min(length, spec.dims.n_text_ctx)
         fed = decode_greedily(directory, spec, windows.mel, length, options.language)
         reference = ReferenceModel(source, windows.mel, fed)
@@ -202,13 +206,17 @@ def draw_windows(
     return Windows(np.stack(mels), tuple(used), hashes)
 
 
-def _draw_windows(sources: Sources, plan: WindowPlan) -> Iterator[tuple[str, int, FloatArray]]:
+def _draw_windows(
+    sources: Sources, plan: WindowPlan
+) -> Iterator[tuple[str, int, FloatArray]]:
     """Yield one window of every file, then a second of each, until none has any more."""
     for turn in itertools.count():
         is_empty = True
         for name in sources.files:
             with suppress(AudioError):  # a broken recording; the others serve as well
-                for index, audio in draw(sources.folder / name, name, plan, SEED, (turn, 1)):
+                for index, audio in draw(
+                    sources.folder / name, name, plan, SEED, (turn, 1)
+                ):
                     is_empty = False
                     yield name, index, audio
         if is_empty:
@@ -223,7 +231,9 @@ def decode_greedily(
     `mel` is `(n_windows, n_mels, n_frames)` float32; a row has `length` tokens.
     """
     options = DecodingOptions(language=language)
-    prefix: tuple[int, ...] = (spec.tokens.sot,)  # without a tokenizer nothing else is known
+    prefix: tuple[int, ...] = (
+        spec.tokens.sot,
+    )  # without a tokenizer nothing else is known
     if TOKENIZER_FILE in spec.files:
         tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
         prefix = tokenizer.prefix(options.language, options.task)[:length]

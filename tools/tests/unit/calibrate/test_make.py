@@ -70,7 +70,9 @@ def test_calibrate_encoder_rows_are_the_encoders_input(
 def test_calibrate_decoder_rows_are_the_hosts_input(
     micro: Path, recordings: Path, tmp_path: Path
 ) -> None:
-    result = calibrate(micro, recordings, tmp_path, CalibrationOptions(part="decoder", count=4))
+    result = calibrate(
+        micro, recordings, tmp_path, CalibrationOptions(part="decoder", count=4)
+    )
     with np.load(result.path) as archive:
         assert list(archive) == [f"micro_decoder_2s_16/input_layer{i}" for i in (1, 2)]
         features, embeddings = archive.values()
@@ -79,11 +81,17 @@ def test_calibrate_decoder_rows_are_the_hosts_input(
     table = np.load(folder / "token_embedding_weight_micro.npy")
     tokens = embeddings[:, :, 0] - np.load(folder / "onnx_add_input_micro.npy")
     spec = ModelSpec.load(micro)
-    prefix = Tokenizer.load(micro / "tokenizer.json", spec.tokens).prefix("en", "transcribe")
+    prefix = Tokenizer.load(micro / "tokenizer.json", spec.tokens).prefix(
+        "en", "transcribe"
+    )
     for i, token in enumerate(prefix):
-        np.testing.assert_allclose(tokens[:, i], np.tile(table[token], (4, 1)), atol=1e-5)
+        np.testing.assert_allclose(
+            tokens[:, i], np.tile(table[token], (4, 1)), atol=1e-5
+        )
     ids = np.array([np.abs(table - row).sum(axis=1).argmin() for row in tokens[0]])
-    end = int(np.flatnonzero(ids == spec.tokens.eot)[0]) if spec.tokens.eot in ids else 16
+    end = (
+        int(np.flatnonzero(ids == spec.tokens.eot)[0]) if spec.tokens.eot in ids else 16
+    )
     assert np.all(ids[end + 1 :] == 0)
 
 
@@ -92,7 +100,9 @@ def test_calibrate_with_same_seed_gives_same_bytes(
 ) -> None:
     paths = [calibrate(micro, recordings, tmp_path / name, TEN).path for name in "ab"]
     assert paths[0].read_bytes() == paths[1].read_bytes()
-    other = calibrate(micro, recordings, tmp_path / "c", CalibrationOptions(count=10, seed=1))
+    other = calibrate(
+        micro, recordings, tmp_path / "c", CalibrationOptions(count=10, seed=1)
+    )
     assert other.path.read_bytes() != paths[0].read_bytes()
 
 
@@ -100,13 +110,21 @@ def test_find_sources_lets_speakers_take_turns(recordings: Path) -> None:
     sources = find_sources(recordings, seed=3)
     assert sources.n_speakers == 3
     for start in (0, 3, 6):
-        assert len({name.split("/")[1] for name in sources.files[start : start + 3]}) == 3
+        assert (
+            len({name.split("/")[1] for name in sources.files[start : start + 3]}) == 3
+        )
     assert sources.files != find_sources(recordings, seed=4).files
 
 
-@pytest.mark.parametrize("part", ["encoder", pytest.param("decoder", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "part", ["encoder", pytest.param("decoder", marks=pytest.mark.slow)]
+)
 def test_calibrate_interrupted_run_continues(
-    micro: Path, recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+    micro: Path,
+    recordings: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    part: str,
 ) -> None:
     options = CalibrationOptions(part=part, count=8)
     whole = calibrate(micro, recordings, tmp_path / "whole", options)
@@ -150,7 +168,9 @@ def test_calibrate_skips_bad_recordings(
     result = calibrate(micro, folder, tmp_path / "out", CalibrationOptions())
     assert set(result.skipped) == {"broken.wav"}
     assert "broken.wav" in caplog.text
-    assert 0 < result.n_windows < result.n_wanted == 4000  # as the recipe of tiny has it
+    assert (
+        0 < result.n_windows < result.n_wanted == 4000
+    )  # as the recipe of tiny has it
     assert result.n_windows == 27  # 3 speakers of 2, 3 and 4 whole seconds
     assert len(np.load(result.path)) == 27
 
@@ -192,7 +212,9 @@ def test_options_that_are_wrong_are_refused(wrong: dict[str, Any]) -> None:
         CalibrationOptions(**wrong)
 
 
-def _break_after(monkeypatch: pytest.MonkeyPatch, n_rows: int, error: BaseException) -> None:
+def _break_after(
+    monkeypatch: pytest.MonkeyPatch, n_rows: int, error: BaseException
+) -> None:
     """Every row is saved; the one after `n_rows` fails."""
     append = make.RowsFile.append
     counter = iter(range(10**6))
@@ -207,13 +229,17 @@ def _break_after(monkeypatch: pytest.MonkeyPatch, n_rows: int, error: BaseExcept
 
 
 FRAME_RATE_HZ = 16_000
-SOUND = (np.random.default_rng(0).standard_normal(FRAME_RATE_HZ) * 0.1).astype(np.float32)
+SOUND = (np.random.default_rng(0).standard_normal(FRAME_RATE_HZ) * 0.1).astype(
+    np.float32
+)
 
 
 @pytest.fixture(scope="module")
 def toy(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     checkpoint = write_checkpoint(tmp_path_factory.mktemp("rows") / "toy")
-    return converted(shared, checkpoint, ConvertOptions("none", hailo=HailoOptions(2, 6)))
+    return converted(
+        shared, checkpoint, ConvertOptions("none", hailo=HailoOptions(2, 6))
+    )
 
 
 @pytest.mark.parametrize("n_mels", [80, 128])
@@ -248,13 +274,19 @@ class Engine:
         return self.FEATURES
 
     def start(self, features: FloatArray, paddings: Any) -> str:
-        assert (features is self.FEATURES, paddings[0].pad_to) == (True, TOY.n_audio_ctx)
+        assert (features is self.FEATURES, paddings[0].pad_to) == (
+            True,
+            TOY.n_audio_ctx,
+        )
         return "begun"
 
 
 @pytest.mark.parametrize(
     ("heard", "ids"),
-    [((21, 22), [11, 12, 21, 22, 10, 0]), ((21, 22, 23, 24, 25), [11, 12, 21, 22, 23, 24])],
+    [
+        ((21, 22), [11, 12, 21, 22, 10, 0]),
+        ((21, 22, 23, 24, 25), [11, 12, 21, 22, 23, 24]),
+    ],
 )
 def test_row_maker_of_decoder_has_text_and_positions(
     toy: Path, monkeypatch: pytest.MonkeyPatch, heard: tuple[int, ...], ids: list[int]
@@ -279,22 +311,36 @@ def test_row_maker_of_decoder_has_text_and_positions(
             assert (language, task) == ("de", "transcribe")
             return (11, 12)
 
-    for name, made in (("OnnxEncoder", Engine), ("CachedDecoder", Engine), ("Tokenizer", Words)):
+    for name, made in (
+        ("OnnxEncoder", Engine),
+        ("CachedDecoder", Engine),
+        ("Tokenizer", Words),
+    ):
         monkeypatch.setattr(making, name, made)
     monkeypatch.setattr(making, "DecodingLoop", Loop)
     plan, form = WindowPlan.make(spec.dims, 2.0), spec.hailo_form("decoder")
     with open_row_maker(toy, spec, form, plan, "de") as rows:
         features, embeddings = rows(SOUND)
     np.testing.assert_array_equal(features, Engine.FEATURES)
-    table, places = (np.load(toy / form.assets[n]) for n in ("token_embedding", "position_rows"))
+    table, places = (
+        np.load(toy / form.assets[n]) for n in ("token_embedding", "position_rows")
+    )
     assert embeddings.shape == (6, 1, 64)
     for place, token in enumerate(ids):
-        np.testing.assert_array_equal(embeddings[place, 0], table[token] + places[place])
+        np.testing.assert_array_equal(
+            embeddings[place, 0], table[token] + places[place]
+        )
 
 
 def test_collect_settings_cover_all_that_rows_depend_on(toy: Path) -> None:
-    spec, sources = ModelSpec.load(toy), Sources(Path("speech"), ("a.wav",), 1, "0" * 64)
-    form, options = spec.hailo_form("decoder"), CalibrationOptions(part="decoder", count=3)
+    spec, sources = (
+        ModelSpec.load(toy),
+        Sources(Path("speech"), ("a.wav",), 1, "0" * 64),
+    )
+    form, options = (
+        spec.hailo_form("decoder"),
+        CalibrationOptions(part="decoder", count=3),
+    )
     first = collect_settings(spec, form, options, sources, 3)
     assert first == collect_settings(spec, form, options, sources, 3)
     name = next(iter(spec.files))
@@ -304,7 +350,9 @@ def test_collect_settings_cover_all_that_rows_depend_on(toy: Path) -> None:
         collect_settings(spec, replace(form, window_s=3), options, sources, 3),
         collect_settings(spec, form, replace(options, language="de"), sources, 3),
         collect_settings(spec, form, replace(options, seed=1), sources, 3),
-        collect_settings(spec, form, options, replace(sources, listing_sha256="1" * 64), 3),
+        collect_settings(
+            spec, form, options, replace(sources, listing_sha256="1" * 64), 3
+        ),
         collect_settings(spec, form, options, sources, 4),
         collect_settings(spec, spec.hailo_form("encoder"), options, sources, 3),
     ]
@@ -317,7 +365,13 @@ ROWS = np.arange(24, dtype=np.float32).reshape(4, *SHAPE)
 
 
 def test_find_sources_takes_folders_as_speakers(tmp_path: Path) -> None:
-    for name in ("anna/1.wav", "anna/2.flac", "anna/3.wav", "berta/1.wav", "berta/notes.txt"):
+    for name in (
+        "anna/1.wav",
+        "anna/2.flac",
+        "anna/3.wav",
+        "berta/1.wav",
+        "berta/notes.txt",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     found = find_sources(tmp_path, seed=0)
@@ -330,7 +384,9 @@ def test_find_sources_takes_folders_as_speakers(tmp_path: Path) -> None:
 
 
 def test_window_order_depends_on_seed_and_file() -> None:
-    orders = [window_order(name, 50, seed) for name, seed in (("a", 0), ("a", 1), ("b", 0))]
+    orders = [
+        window_order(name, 50, seed) for name, seed in (("a", 0), ("a", 1), ("b", 0))
+    ]
     assert all(sorted(order) == list(range(50)) for order in orders)
     assert len({tuple(order) for order in orders}) == 3
     assert window_order("a", 50, 0) == orders[0]
@@ -338,9 +394,16 @@ def test_window_order_depends_on_seed_and_file() -> None:
 
 @pytest.mark.parametrize(
     ("value", "n_samples", "usable"),
-    [(0.001, 8000, True), (-0.001, 8000, True), (0.0009, 8000, False), (0.5, 7999, False)],
+    [
+        (0.001, 8000, True),
+        (-0.001, 8000, True),
+        (0.0009, 8000, False),
+        (0.5, 7999, False),
+    ],
 )
-def test_is_usable_needs_length_and_loudness(value: float, n_samples: int, usable: bool) -> None:
+def test_is_usable_needs_length_and_loudness(
+    value: float, n_samples: int, usable: bool
+) -> None:
     assert is_usable(np.full(n_samples, value)) is usable
 
 

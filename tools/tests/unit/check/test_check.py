@@ -37,7 +37,9 @@ HAILO = ConvertOptions("none", hailo=HailoOptions(window_s=2, decoder_length=7))
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("check")
-    checkpoint = write_checkpoint(directory / "toy", random_arrays(TOY), config=config_of(TOY))
+    checkpoint = write_checkpoint(
+        directory / "toy", random_arrays(TOY), config=config_of(TOY)
+    )
     convert_checkpoint(checkpoint, directory / "model", HAILO)
     return directory / "model"
 
@@ -60,7 +62,9 @@ def test_check_file_of_decoder_skips_lookup_and_concat(model: Path) -> None:
     }  # fmt: skip
     assert report.chip_inputs["embedded.nchw"] == "(1, 7, 1, 64)"
     assert report.chip_inputs["encoder_hidden_states"] == "(1, 1, 100, 64)"
-    whole = check_file(model / "hailo" / "decoder-2s-7.onnx", "hailo8l", ends=["logits"])
+    whole = check_file(
+        model / "hailo" / "decoder-2s-7.onnx", "hailo8l", ends=["logits"]
+    )
     assert {("blocks", "table-lookup"), ("blocks", "element-type")} <= rules_of(whole)
 
 
@@ -76,7 +80,9 @@ def test_check_file_blocks_our_dynamic_graphs(model: Path) -> None:
 def test_check_file_finds_a_wrong_cut(model: Path) -> None:
     path = model / "hailo" / "decoder-2s-7.onnx"
     ends = ["/MatMul"]
-    after = check_file(path, "hailo8", ["encoder_hidden_states", "embedded.turned"], ends)
+    after = check_file(
+        path, "hailo8", ["encoder_hidden_states", "embedded.turned"], ends
+    )
     assert "(1, 64, 7)" in only_finding(after, "layout")
     missing = check_file(path, "hailo8", ["/Reshape"], ends)
     assert "encoder_hidden_states" in only_finding(missing, "cut")
@@ -121,7 +127,11 @@ def test_check_form_of_windows_by_chip_and_width(
 def test_check_form_notes_host_positions_on_10h_once() -> None:
     dims, sizes = MODELS["tiny"], FixedSizes(10, 32)
     decoder = decoder_form(dims, sizes, "tiny")
-    for arch, expected in (("hailo10h", ["host-positions"]), ("hailo8", []), ("hailo8l", [])):
+    for arch, expected in (
+        ("hailo10h", ["host-positions"]),
+        ("hailo8", []),
+        ("hailo8l", []),
+    ):
         assert [one.rule for one in rules.check_form(decoder, dims, arch)] == expected
     assert not list(rules.check_form(encoder_form(dims, sizes), dims, "hailo10h"))
 
@@ -165,7 +175,9 @@ def test_check_file_counts_weights_once(tmp_path: Path) -> None:
 
 
 def test_report_is_json(model: Path) -> None:
-    raw = json.loads(json.dumps(check_file(model / "decoder.onnx", "hailo8l").to_dict()))
+    raw = json.loads(
+        json.dumps(check_file(model / "decoder.onnx", "hailo8l").to_dict())
+    )
     assert raw["blocked"] is True
     assert {"rule", "severity", "node", "operator", "got", "mend", "source"} == set(
         raw["findings"][0]
@@ -183,7 +195,9 @@ def test_check_file_of_older_model_json_warns(
     assert "convert the checkpoint again" in caplog.text
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not a graph", b"\x00" * 100, b"{}"])
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04 not a graph", b"\x00" * 100, b"{}"]
+)
 def test_check_file_of_other_files_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.onnx"
     path.write_bytes(content)
@@ -195,7 +209,9 @@ def test_check_file_of_other_files_is_refused(tmp_path: Path, content: bytes) ->
         check_file(tmp_path / "absent.onnx", "hailo8")
 
 
-def test_check_file_of_damaged_graphs_never_crashes(model: Path, tmp_path: Path) -> None:
+def test_check_file_of_damaged_graphs_never_crashes(
+    model: Path, tmp_path: Path
+) -> None:
     whole = (model / "hailo" / "encoder-2s.onnx").read_bytes()
     path = tmp_path / "x.onnx"
     for length in np.linspace(1, len(whole) - 1, 25).astype(int):
@@ -216,7 +232,9 @@ def test_check_file_checks_data_files(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(onnx_graph, "PROTOBUF_LIMIT_BYTES", 1000)
-    checkpoint = write_checkpoint(tmp_path / "toy", random_arrays(TOY), config=config_of(TOY))
+    checkpoint = write_checkpoint(
+        tmp_path / "toy", random_arrays(TOY), config=config_of(TOY)
+    )
     convert_checkpoint(checkpoint, tmp_path / "model", HAILO)
     path = tmp_path / "model" / "hailo" / "encoder-2s.onnx"
     inline = check_file(model / "hailo" / "encoder-2s.onnx", "hailo8l")

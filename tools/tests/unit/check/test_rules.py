@@ -35,11 +35,17 @@ def save(tmp_path: Path) -> Callable[..., Path]:
             "foreign",
             [helper.make_tensor_value_info("x", dtype, shape)],
             [helper.make_tensor_value_info("y", F, None)],
-            [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()],
+            [
+                numpy_helper.from_array(array, name)
+                for name, array in (weights or {}).items()
+            ],
         )
         domains = sorted({"", *(node.domain for node in nodes)})
         model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid(d, opset if not d else 1) for d in domains]
+            graph,
+            opset_imports=[
+                helper.make_opsetid(d, opset if not d else 1) for d in domains
+            ],
         )
         model.ir_version = ir_version
         path = tmp_path / "foreign.onnx"
@@ -54,18 +60,32 @@ Save = Callable[..., Path]
 
 def test_rules_block_fused_attention_and_foreign_domains(save: Save) -> None:
     node = helper.make_node
-    fused = node("MultiHeadAttention", ["x", "x", "x"], ["y"], domain="com.microsoft", num_heads=2)
-    assert rules_of(check_file(save([fused]), "hailo8")) == {("blocks", "fused-attention")}
+    fused = node(
+        "MultiHeadAttention",
+        ["x", "x", "x"],
+        ["y"],
+        domain="com.microsoft",
+        num_heads=2,
+    )
+    assert rules_of(check_file(save([fused]), "hailo8")) == {
+        ("blocks", "fused-attention")
+    }
     gelu = node("FastGelu", ["x"], ["y"], domain="com.microsoft")
-    assert rules_of(check_file(save([gelu]), "hailo8")) == {("blocks", "foreign-domain")}
+    assert rules_of(check_file(save([gelu]), "hailo8")) == {
+        ("blocks", "foreign-domain")
+    }
 
 
 def test_rules_block_conv1d(save: Save) -> None:
     conv = helper.make_node("Conv", ["x", "w"], ["y"], name="conv")
-    report = check_file(save([conv], weights={"w": np.ones((2, 4, 3), np.float32)}), "hailo8")
+    report = check_file(
+        save([conv], weights={"w": np.ones((2, 4, 3), np.float32)}), "hailo8"
+    )
     assert "(2, 4, 3)" in only_finding(report, "conv1d")
     weights = {"w": np.ones((2, 4, 1, 3), np.float32)}
-    assert not check_file(save([conv], (1, 4, 1, 8), weights=weights), "hailo8").findings
+    assert not check_file(
+        save([conv], (1, 4, 1, 8), weights=weights), "hailo8"
+    ).findings
 
 
 def test_rules_block_token_lookup_and_ids(save: Save) -> None:
@@ -145,7 +165,9 @@ def test_rules_judge_wide_products_of_transposed_tables(save: Save) -> None:
 def test_rules_judge_versions(save: Save) -> None:
     relu = [helper.make_node("Mul", ["x", "x"], ["y"])]
     assert not check_file(save(relu, opset=13), "hailo8").findings
-    assert rules_of(check_file(save(relu, opset=18), "hailo8")) == {("unknown", "opset")}
+    assert rules_of(check_file(save(relu, opset=18), "hailo8")) == {
+        ("unknown", "opset")
+    }
     report = check_file(save(relu, ir_version=10), "hailo8")
     assert "IR version 10" in only_finding(report, "file-format")
     norm = [helper.make_node("LayerNormalization", ["x", "w"], ["y"])]

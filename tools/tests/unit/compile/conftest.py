@@ -21,7 +21,9 @@ def sets(
     out = tmp_path_factory.mktemp("sets")
     parts = ("encoder", "decoder")
     options = {part: CalibrationOptions(part=part, count=4) for part in parts}
-    return {part: calibrate(micro, recordings, out, options[part]).path for part in parts}
+    return {
+        part: calibrate(micro, recordings, out, options[part]).path for part in parts
+    }
 
 
 @pytest.fixture

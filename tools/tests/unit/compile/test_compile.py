@@ -29,7 +29,9 @@ def test_compile_part_makes_a_hef(
     model: Path, sets: dict[str, Path], part: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    hef = compile_part(model, CompileOptions(arch="hailo8", part=part, calibration=sets[part]))
+    hef = compile_part(
+        model, CompileOptions(arch="hailo8", part=part, calibration=sets[part])
+    )
     assert hef.path.read_bytes().startswith(b"\x01HEF")
     assert hef.recorded
     assert ModelSpec.load(model).hefs == (hef.record,)
@@ -39,25 +41,38 @@ def test_compile_part_makes_a_hef(
     assert len(hef.record.snr_db) == {"encoder": 1, "decoder": 4}[part]
     assert hef.record.contexts == 9
     stem = hef.path.stem
-    names = {f"{stem}{suffix}" for suffix in (".har", "_optimized.har", "_compiled.har", ".alls")}
+    names = {
+        f"{stem}{suffix}"
+        for suffix in (".har", "_optimized.har", "_compiled.har", ".alls")
+    }
     assert names <= {path.name for path in hef.path.parent.iterdir()}
     assert "Translation completed" in caplog.text
     assert "Translation completed" in hef.path.with_suffix(".log").read_text()
 
 
 @pytest.mark.slow
-def test_compile_part_records_parts_and_chips(model: Path, sets: dict[str, Path]) -> None:
+def test_compile_part_records_parts_and_chips(
+    model: Path, sets: dict[str, Path]
+) -> None:
     for part, calibration in sets.items():
-        compile_part(model, CompileOptions(arch="hailo8", part=part, calibration=calibration))
+        compile_part(
+            model, CompileOptions(arch="hailo8", part=part, calibration=calibration)
+        )
     os.environ["STANDIN_VERSION"] = "5.1.0"
     try:
-        options = CompileOptions(arch="hailo10h", part="encoder", calibration=sets["encoder"])
+        options = CompileOptions(
+            arch="hailo10h", part="encoder", calibration=sets["encoder"]
+        )
         compile_part(model, options)
         compile_part(model, options)
     finally:
         del os.environ["STANDIN_VERSION"]
     found = [(hef.arch, hef.part) for hef in ModelSpec.load(model).hefs]
-    assert found == [("hailo10h", "encoder"), ("hailo8", "decoder"), ("hailo8", "encoder")]
+    assert found == [
+        ("hailo10h", "encoder"),
+        ("hailo8", "decoder"),
+        ("hailo8", "encoder"),
+    ]
 
 
 @pytest.mark.slow
@@ -103,14 +118,30 @@ def test_compile_part_repeats_stages_of_changed_inputs(
 ) -> None:
     first = compile_part(model, encoder)
     caplog.set_level(logging.INFO)
-    assert _stages(model, encoder, caplog) == {"parse": False, "optimize": False, "compile": False}
+    assert _stages(model, encoder, caplog) == {
+        "parse": False,
+        "optimize": False,
+        "compile": False,
+    }
     level = replace(encoder, optimization_level=1)
-    assert _stages(model, level, caplog) == {"parse": False, "optimize": True, "compile": True}
+    assert _stages(model, level, caplog) == {
+        "parse": False,
+        "optimize": True,
+        "compile": True,
+    }
     (first.path.parent / f"{STEM}_optimized.har").write_bytes(b"damaged")
     assert _stages(model, level, caplog)["optimize"]
     first.path.unlink()
-    assert _stages(model, level, caplog) == {"parse": False, "optimize": False, "compile": True}
-    assert _stages(model, encoder, caplog) == {"parse": False, "optimize": True, "compile": True}
+    assert _stages(model, level, caplog) == {
+        "parse": False,
+        "optimize": False,
+        "compile": True,
+    }
+    assert _stages(model, encoder, caplog) == {
+        "parse": False,
+        "optimize": True,
+        "compile": True,
+    }
     assert compile_part(model, encoder).record == first.record
 
 
@@ -120,7 +151,10 @@ def _stages(
     """Which stages ran."""
     caplog.clear()
     compile_part(model, options)
-    return {name: f"{name}: started" in caplog.text for name in ("parse", "optimize", "compile")}
+    return {
+        name: f"{name}: started" in caplog.text
+        for name in ("parse", "optimize", "compile")
+    }
 
 
 @pytest.mark.slow
@@ -146,7 +180,10 @@ def test_compile_part_to_other_folder_leaves_the_model(
     hef = compile_part(model, replace(encoder, out=tmp_path / "out"))
     assert not hef.recorded
     assert hef.path == tmp_path / "out" / f"{STEM}.hef"
-    assert json.loads((tmp_path / "out" / f"{STEM}.hef.json").read_text())["arch"] == "hailo8l"
+    assert (
+        json.loads((tmp_path / "out" / f"{STEM}.hef.json").read_text())["arch"]
+        == "hailo8l"
+    )
     assert (model / "model.json").read_bytes() == before
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write"):
@@ -202,14 +239,19 @@ def test_compile_part_with_unfit_calibration_is_refused(
     for name, array in wrong.items():
         np.save(tmp_path / name, array)
     (tmp_path / "text.npy").write_text("no array")
-    for path in (*(tmp_path / name for name in (*wrong, "text.npy", "none.npy")), sets["decoder"]):
+    for path in (
+        *(tmp_path / name for name in (*wrong, "text.npy", "none.npy")),
+        sets["decoder"],
+    ):
         with pytest.raises(ModelError, match="calibrate"):
             compile_part(model, replace(encoder, calibration=path))
     with pytest.raises(ModelError, match=r"has no array"):
         compile_part(model, replace(encoder, part="decoder"))
 
 
-def test_compile_part_of_changed_graph_is_refused(model: Path, encoder: CompileOptions) -> None:
+def test_compile_part_of_changed_graph_is_refused(
+    model: Path, encoder: CompileOptions
+) -> None:
     with (model / "hailo" / "encoder-2s.onnx").open("r+b") as file:
         file.write(b"\0")
     with pytest.raises(ModelError, match=r"encoder-2s\.onnx"):
@@ -249,7 +291,9 @@ def test_compile_part_interrupted_keeps_no_half_network(
 
     supervise = compiling.supervise
     monkeypatch.setattr(
-        compiling, "supervise", lambda job, _say, python: supervise(job, interrupt, python)
+        compiling,
+        "supervise",
+        lambda job, _say, python: supervise(job, interrupt, python),
     )
     with pytest.raises(KeyboardInterrupt):
         compile_part(model, encoder)
@@ -260,11 +304,16 @@ def test_compile_part_interrupted_keeps_no_half_network(
 
 
 def test_compile_part_switches_telemetry_off(
-    model: Path, encoder: CompileOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: Path,
+    encoder: CompileOptions,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv(RUNTIME_SWITCH)  # as where a bundle is built
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\necho "{RUNTIME_SWITCH} is ${RUNTIME_SWITCH}"\nexit 4\n')
+    python.write_text(
+        f'#!/bin/sh\necho "{RUNTIME_SWITCH} is ${RUNTIME_SWITCH}"\nexit 4\n'
+    )
     python.chmod(0o755)
     with pytest.raises(ModelError):
         compile_part(model, replace(encoder, python=str(python)))
@@ -276,7 +325,9 @@ def test_compile_part_switches_telemetry_off(
 def test_compile_part_without_supervisor_ends(
     model: Path, encoder: CompileOptions, tmp_path: Path
 ) -> None:
-    job = compiling.make_job(model, ModelSpec.load(model), replace(encoder, out=tmp_path / "out"))
+    job = compiling.make_job(
+        model, ModelSpec.load(model), replace(encoder, out=tmp_path / "out")
+    )
     (tmp_path / "job.json").write_text(job.to_json())
     code = (
         "import subprocess, sys; from whisper_hailo_tools.hef_build import supervise as s; "
@@ -294,7 +345,9 @@ def test_compile_part_without_supervisor_ends(
         for line in process.stdout:
             if "hangs" in line:
                 break
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        children = (
+            Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        )
         process.kill()
     assert len(children) == 1
     deadline = time.monotonic() + 30

@@ -37,7 +37,9 @@ def sets(shared: Path, _micro: Path) -> dict[str, Path]:
 
     def make(folder: Path) -> None:
         for part in ("encoder", "decoder"):
-            calibrate(_micro, SPEECH, folder / part, CalibrationOptions(part=part, count=12))
+            calibrate(
+                _micro, SPEECH, folder / part, CalibrationOptions(part=part, count=12)
+            )
 
     folder = made_once(shared / "sets-of-micro", make)
     return {path.parent.name: path for path in folder.glob("*/*.np[yz]")}

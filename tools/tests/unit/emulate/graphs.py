@@ -23,10 +23,15 @@ def model_of(nodes: list[Any], weights: dict[str, Any], opset: int = 17) -> Mode
         "small",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-        [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()],
+        [
+            numpy_helper.from_array(np.asarray(array), name)
+            for name, array in weights.items()
+        ],
     )
     opsets = [helper.make_opsetid("", opset)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9 if opset == 17 else 10)
+    return helper.make_model(
+        graph, opset_imports=opsets, ir_version=9 if opset == 17 else 10
+    )
 
 
 def residual() -> ModelProto:
@@ -41,7 +46,9 @@ def residual() -> ModelProto:
 
 def positions() -> ModelProto:
     """`y = x + POSITIONS`, a constant that is no bias."""
-    return model_of([helper.make_node("Add", ["x", "p"], ["y"], "sum")], {"p": POSITIONS})
+    return model_of(
+        [helper.make_node("Add", ["x", "p"], ["y"], "sum")], {"p": POSITIONS}
+    )
 
 
 def statistics(**ranges: tuple[float, float]) -> dict[str, Histogram]:
@@ -57,7 +64,9 @@ def run(model: ModelProto, x: Any, *, optimize: bool = True) -> Any:
     """The graph's output, with and without the runtime's optimiser."""
     options = onnxruntime.SessionOptions()
     levels = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
+    options.graph_optimization_level = (
+        levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
+    )
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )

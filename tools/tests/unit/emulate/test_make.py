@@ -29,8 +29,12 @@ def snr_db(micro: Path, sets: dict[str, Path], part: str, plan: str) -> float:
 
 
 @pytest.mark.slow
-def test_emulate_with_wider_layers_loses_less(micro: Path, sets: dict[str, Path]) -> None:
-    found = [snr_db(micro, sets, "encoder", plan) for plan in ("all8", "adds16", "norms16")]
+def test_emulate_with_wider_layers_loses_less(
+    micro: Path, sets: dict[str, Path]
+) -> None:
+    found = [
+        snr_db(micro, sets, "encoder", plan) for plan in ("all8", "adds16", "norms16")
+    ]
     assert found[0] < found[1]
     assert found[1] < found[2] + 0.5
     assert found[0] > 5
@@ -53,7 +57,9 @@ def test_emulate_in_16_bits_loses_next_to_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_emulated_graph_is_a_valid_form(micro: Path, sets: dict[str, Path], part: str) -> None:
+def test_emulated_graph_is_a_valid_form(
+    micro: Path, sets: dict[str, Path], part: str
+) -> None:
     result = emulate_part(micro, EmulateOptions(part=part, calibration=sets[part]))
     form = next(form for form in ModelSpec.load(micro).hailo if form.part == part)
     exact, rounded = onnx.load(micro / form.file), onnx.load(result.path)
@@ -67,7 +73,9 @@ def test_emulated_graph_is_a_valid_form(micro: Path, sets: dict[str, Path], part
     assert set(network.tensors) & given <= kept
     record = json.loads(result.record.read_text())
     assert record["plan"] == "script"
-    assert record["precisions"] == {k: str(v) for k, v in result.plan.precisions.items()}
+    assert record["precisions"] == {
+        k: str(v) for k, v in result.plan.precisions.items()
+    }
     assert [entry["snr_db"] for entry in record["outputs"]] == [
         entry.snr_db for entry in result.noise.outputs
     ]
@@ -77,9 +85,13 @@ def test_emulated_graph_is_a_valid_form(micro: Path, sets: dict[str, Path], part
 
 
 @pytest.mark.slow
-def test_emulated_graph_survives_the_runtimes_optimizer(micro: Path, sets: dict[str, Path]) -> None:
+def test_emulated_graph_survives_the_runtimes_optimizer(
+    micro: Path, sets: dict[str, Path]
+) -> None:
     """Where it reorders sums a value may fall on the other side of a step, and no more."""
-    result = emulate_part(micro, EmulateOptions(plan="all8", calibration=sets["encoder"]))
+    result = emulate_part(
+        micro, EmulateOptions(plan="all8", calibration=sets["encoder"])
+    )
     window = np.load(sets["encoder"])[:1].transpose(0, 3, 1, 2)
     found = []
     levels = onnxruntime.GraphOptimizationLevel
@@ -107,7 +119,13 @@ def test_emulate_takes_recordings_for_a_set(micro: Path) -> None:
 
 @pytest.mark.parametrize(
     ("n_windows", "count", "expected"),
-    [(80, 64, (64, 64)), (70, 64, (56, 56)), (10, 64, (8, 8)), (2, 64, (1, 1)), (1, 64, (1, 0))],
+    [
+        (80, 64, (64, 64)),
+        (70, 64, (56, 56)),
+        (10, 64, (8, 8)),
+        (2, 64, (1, 1)),
+        (1, 64, (1, 0)),
+    ],
 )
 def test_split_keeps_windows_for_the_noise(
     n_windows: int, count: int, expected: tuple[int, int]
@@ -126,7 +144,9 @@ def test_window_file_reads_the_sets_windows(micro: Path, sets: dict[str, Path]) 
         got = list(windows.read(3, 5))
         loaded = np.load(sets[form.part])
         if form.part == "encoder":
-            np.testing.assert_array_equal(got[0]["x.1"], loaded[3:4].transpose(0, 3, 1, 2))
+            np.testing.assert_array_equal(
+                got[0]["x.1"], loaded[3:4].transpose(0, 3, 1, 2)
+            )
         else:
             features, embeddings = loaded.values()
             np.testing.assert_array_equal(got[1]["encoder_hidden_states"], features[4])
@@ -214,5 +234,7 @@ def test_read_network_of_decoder_needs_start_nodes(micro: Path) -> None:
     encoder = onnx.load(micro / "hailo" / "encoder-2s.onnx")
     windows = [{"x.1": np.zeros((1, 80, 1, 200), np.float32)}]
     network = read_network(encoder, (), ())
-    result = emulated(encoder, network, PrecisionPlan("all8"), collect(encoder, network, windows))
+    result = emulated(
+        encoder, network, PrecisionPlan("all8"), collect(encoder, network, windows)
+    )
     assert result.graph.output[0].name == "525"

@@ -44,8 +44,12 @@ def test_measure_noise_is_that_of_the_rounding() -> None:
     x = np.stack([window["x"] for window in WINDOWS])
     read = scale_of(-4, 4, 8).rounded(x)
     y = scale_of(-6, 6, 8).rounded(read + scale_of(-1, 2, 8).rounded(graphs.POSITIONS))
-    for entry, true, got in zip(noise.layers, (x, x + graphs.POSITIONS), (read, y), strict=True):
-        snr_db = 10 * math.log10(np.sum(np.square(true)) / np.sum(np.square(true - got)))
+    for entry, true, got in zip(
+        noise.layers, (x, x + graphs.POSITIONS), (read, y), strict=True
+    ):
+        snr_db = 10 * math.log10(
+            np.sum(np.square(true)) / np.sum(np.square(true - got))
+        )
         assert entry.snr_db == pytest.approx(snr_db, abs=0.01)
     assert noise.outputs[0].snr_db == noise.layers[1].snr_db
     assert noise.layers[0].snr_db > noise.layers[1].snr_db
@@ -56,7 +60,9 @@ def test_measure_noise_without_windows_is_refused() -> None:
     network = read_network(model, (), ())
     with pytest.raises(ModelError, match="empty"):
         collect(model, network, [])
-    rounded = emulated(model, network, PrecisionPlan("all8"), collect(model, network, WINDOWS))
+    rounded = emulated(
+        model, network, PrecisionPlan("all8"), collect(model, network, WINDOWS)
+    )
     with pytest.raises(ModelError, match="no windows"):
         measure_noise(model, rounded, network, [])
 
@@ -78,5 +84,7 @@ def test_measure_noise_compares_the_given_tensors_only() -> None:
     whole = measure_noise(model, rounded, network, WINDOWS)
     some = measure_noise(model, rounded, network, WINDOWS, tensors=("linear",))
     assert [entry.tensor for entry in some.layers] == ["linear"]
-    assert some.layers == tuple(entry for entry in whole.layers if entry.tensor == "linear")
+    assert some.layers == tuple(
+        entry for entry in whole.layers if entry.tensor == "linear"
+    )
     assert some.outputs == ()

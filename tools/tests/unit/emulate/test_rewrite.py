@@ -109,7 +109,9 @@ def test_tensor_bits_follow_the_widest_reader() -> None:
     wide = plan("quantization_param(ew_add1, precision_mode=a16_w16)")
     assert tensor_bits(network, wide) == {"x": 16, "linear": 16, "y": 8}
     first = plan("quantization_param(conv1, precision_mode=a16_w16)")
-    assert tensor_bits(network, first) == {"x": 16, "linear": 8, "y": 8}, "the widest reader's"
+    assert tensor_bits(network, first) == {"x": 16, "linear": 8, "y": 8}, (
+        "the widest reader's"
+    )
     told = plan("quantization_param(conv1, precision_mode=a8_w8_a16)")
     assert tensor_bits(network, told) == {"x": 8, "linear": 16, "y": 8}
     out = plan("quantization_param({output_layer*}, precision_mode=a16_w16)")
@@ -138,7 +140,12 @@ def test_emulated_maker_continues_with_the_exact_tensor() -> None:
         helper.make_node("Add", ["kept", "twice"], ["y"], "sum"),
     ]
     weights = {"w": graphs.WEIGHT, "b": graphs.BIAS, "v": graphs.WEIGHT}
-    spans = {"x": (-1.0, 2.0), "linear": (-2.0, 9.0), "kept": (0.0, 2.5), "twice": (-3.0, 4.1)}
+    spans = {
+        "x": (-1.0, 2.0),
+        "linear": (-2.0, 9.0),
+        "kept": (0.0, 2.5),
+        "twice": (-3.0, 4.1),
+    }
     spans["y"] = (-4.0, 7.3)
     model = graphs.model_of(nodes, weights)
     result = emulated(model, PrecisionPlan("all8"), graphs.statistics(**spans))
@@ -148,15 +155,23 @@ def test_emulated_maker_continues_with_the_exact_tensor() -> None:
     kept, read = rounded["kept"](np.maximum(linear, 0)), rounded["linear"](linear)
     expected = rounded["y"](kept + rounded["twice"](read @ held))
     np.testing.assert_allclose(graphs.run(result, X), expected, rtol=0, atol=1e-6)
-    again = rounded["y"](rounded["kept"](np.maximum(read, 0)) + rounded["twice"](read @ held))
+    again = rounded["y"](
+        rounded["kept"](np.maximum(read, 0)) + rounded["twice"](read @ held)
+    )
     assert np.abs(again - expected).max() > 0.02
 
 
 def test_emulated_constant_operand_is_an_activation() -> None:
     model = graphs.positions()
     network = read_network(model, (), ())
-    assert [layer.kind for layer in network.layers] == ["input_layer", "ew_add", "output_layer"]
-    result = emulated(model, PrecisionPlan("all8"), graphs.statistics(x=(-1, 2), y=(-2, 4)))
+    assert [layer.kind for layer in network.layers] == [
+        "input_layer",
+        "ew_add",
+        "output_layer",
+    ]
+    result = emulated(
+        model, PrecisionPlan("all8"), graphs.statistics(x=(-1, 2), y=(-2, 4))
+    )
     places = scale_of(-1.0, 2.0, 8).rounded(graphs.POSITIONS)
     expected = scale_of(-2, 4, 8).rounded(scale_of(-1, 2, 8).rounded(X) + places)
     np.testing.assert_allclose(graphs.run(result, X), expected, atol=1e-6)
@@ -164,7 +179,11 @@ def test_emulated_constant_operand_is_an_activation() -> None:
 
 def test_emulated_with_other_statistics_is_refused() -> None:
     with pytest.raises(ModelError, match="'linear'"):
-        emulated(graphs.residual(), PrecisionPlan("all8"), graphs.statistics(x=(0, 1), y=(0, 1)))
+        emulated(
+            graphs.residual(),
+            PrecisionPlan("all8"),
+            graphs.statistics(x=(0, 1), y=(0, 1)),
+        )
 
 
 @pytest.mark.parametrize("ends", [{"starts": ("nowhere",)}, {"ends": ("nowhere",)}])
@@ -184,7 +203,9 @@ def test_read_network_of_constant_node_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bits", "code"), [(8, TensorProto.UINT8), (16, TensorProto.UINT16)], ids=["8", "16"]
+    ("bits", "code"),
+    [(8, TensorProto.UINT8), (16, TensorProto.UINT16)],
+    ids=["8", "16"],
 )
 def test_emulated_rounding_equals_quantizelinear(bits: int, code: int) -> None:
     """QuantizeLinear and DequantizeLinear with a zero point give the very same bits."""
@@ -213,7 +234,10 @@ def network_of(size: str, part: str) -> tuple[ModelSpec, HailoForm, EmulatedNetw
     if part == "encoder":
         form, graph = encoder_form(dims, sizes), hailo_encoder_graph(checkpoint, sizes)
     else:
-        form, graph = decoder_form(dims, sizes, size), hailo_decoder_graph(checkpoint, sizes)
+        form, graph = (
+            decoder_form(dims, sizes, size),
+            hailo_decoder_graph(checkpoint, sizes),
+        )
     model = onnx.ModelProto()
     model.CopyFrom(inferred(graph))
     return spec, form, read_network(model, form.start_nodes, form.end_nodes)
@@ -226,12 +250,16 @@ def test_plan_of_script_has_the_scripts_bits(size: str, part: str) -> None:
     text = generated_script(spec, form, "hailo8l", network)
     plan = plan_of_script("script", text, network)
     expected: dict[str, str] = {}
-    for pattern, mode in re.findall(r"quantization_param\((.*?), precision_mode=(\w+)\)", text):
+    for pattern, mode in re.findall(
+        r"quantization_param\((.*?), precision_mode=(\w+)\)", text
+    ):
         for layer in network.layers:
             if fnmatchcase(layer.name, pattern.strip("{}")):
                 expected[layer.name] = mode
     got = {layer.name: str(plan.of(layer.name)) for layer in network.layers}
-    assert got == {layer.name: expected.get(layer.name, "a8_w8") for layer in network.layers}
+    assert got == {
+        layer.name: expected.get(layer.name, "a8_w8") for layer in network.layers
+    }
     commands = len(text.splitlines())
     assert len(plan.ignored) == commands - text.count("quantization_param")
 
@@ -250,14 +278,18 @@ def test_read_network_numbers_layers_as_the_vendor() -> None:
     assert sum(layer.kind == "ew_add" for layer in network.layers) == 9
     assert sum(layer.kind == "layer_normalization" for layer in network.layers) == 9
     assert sum(layer.kind == "matmul" for layer in network.layers) == 8
-    assert by_name["conv5"].nodes[-1] - by_name["conv5"].nodes[0] == 6  # product, bias, GELU
+    assert (
+        by_name["conv5"].nodes[-1] - by_name["conv5"].nodes[0] == 6
+    )  # product, bias, GELU
 
 
 def test_read_network_of_decoder_begins_behind_lookup() -> None:
     _, _, network = network_of("tiny", "decoder")
     kinds = [layer.kind for layer in network.layers]
     assert kinds.count("conv") == 8 * 4 + 4
-    assert kinds.count("layer_normalization") == 13  # three a layer, written out, and the last
+    assert (
+        kinds.count("layer_normalization") == 13
+    )  # three a layer, written out, and the last
     assert kinds.count("ew_add") == 12
     assert kinds.count("softmax") == 8
     assert set(kinds) == {
@@ -265,10 +297,16 @@ def test_read_network_of_decoder_begins_behind_lookup() -> None:
         "layer_normalization",
     }  # fmt: skip
     assert network.entries == ("encoder_hidden_states", "embedded.nchw")
-    outputs = [layer.slots[0].origin for layer in network.layers if layer.kind == "output_layer"]
+    outputs = [
+        layer.slots[0].origin
+        for layer in network.layers
+        if layer.kind == "output_layer"
+    ]
     assert len(outputs) == 4
     masked = next(layer for layer in network.layers if layer.name == "softmax1")
-    assert masked.slots[0].origin.endswith("self_attn.scores")  # the mask itself has no scale
+    assert masked.slots[0].origin.endswith(
+        "self_attn.scores"
+    )  # the mask itself has no scale
 
 
 @pytest.mark.parametrize("size", ["tiny", "base"])
@@ -284,7 +322,8 @@ def test_plan_of_script_presets_set_adds_and_norms(size: str, part: str) -> None
         wide = {layer.kind for layer in network.layers if plan.of(layer.name) == WIDE}
         assert wide == kinds
         assert all(
-            (plan.of(layer.name) == WIDE) == (layer.kind in kinds) for layer in network.layers
+            (plan.of(layer.name) == WIDE) == (layer.kind in kinds)
+            for layer in network.layers
         )
 
 
@@ -302,7 +341,9 @@ def test_plan_of_script_later_commands_override() -> None:
     assert bits("quantization_param([net/conv1, ew_add1], precision_mode=a16_w8) # note") == {
         "conv1": "a16_w8", "ew_add1": "a16_w8",
     }  # fmt: skip
-    assert bits("quantization_param(conv1, precision_mode=a8_w4_a16)") == {"conv1": "a8_w4_a16"}
+    assert bits("quantization_param(conv1, precision_mode=a8_w4_a16)") == {
+        "conv1": "a8_w4_a16"
+    }
     assert bits("# nothing\n\nmodel_optimization_flavor(optimization_level=2)") == {}
 
 
@@ -321,6 +362,8 @@ def test_plan_of_script_of_unknown_modes_is_refused(text: str, message: str) -> 
 
 def test_generated_script_of_unknown_network_is_refused() -> None:
     spec, form, network = network_of("tiny", "encoder")
-    fewer = replace(network, layers=tuple(x for x in network.layers if x.name != "conv18"))
+    fewer = replace(
+        network, layers=tuple(x for x in network.layers if x.name != "conv18")
+    )
     with pytest.raises(ModelError, match=r"15 linear products"):
         generated_script(spec, form, "hailo8l", fewer)

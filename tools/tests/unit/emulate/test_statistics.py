@@ -43,7 +43,9 @@ def test_scale_of_spans_its_range_and_keeps_zero() -> None:
         (0.0, 0.0, 8, Scale(1.0, 0, 255)),
     ],
 )
-def test_scale_of_known_ranges(low: float, high: float, bits: int, expected: Scale) -> None:
+def test_scale_of_known_ranges(
+    low: float, high: float, bits: int, expected: Scale
+) -> None:
     assert scale_of(low, high, bits) == expected
 
 
@@ -56,9 +58,13 @@ def test_rounded_weights_are_symmetric_per_channel() -> None:
     weights = np.array([[127.0, 0.5], [63.4, -0.1], [-126.6, 0.0]], np.float32)
     got = rounded_weights(weights, 8, axis=1)
     np.testing.assert_array_equal(got[:, 0], [127, 63, -127])
-    np.testing.assert_allclose(got[:, 1], np.array([127, -25, 0]) * 0.5 / 127, rtol=1e-6)
+    np.testing.assert_allclose(
+        got[:, 1], np.array([127, -25, 0]) * 0.5 / 127, rtol=1e-6
+    )
     np.testing.assert_array_equal(rounded_weights(weights.T, 8, axis=0), got.T)
-    assert np.array_equal(rounded_weights(np.zeros((2, 2), np.float32), 8, 0), np.zeros((2, 2)))
+    assert np.array_equal(
+        rounded_weights(np.zeros((2, 2), np.float32), 8, 0), np.zeros((2, 2))
+    )
     four = rounded_weights(np.array([[7.0, 3.4, -6.6]], np.float32), 4, axis=0)
     np.testing.assert_array_equal(four, [[7, 3, -7]])
 
@@ -73,7 +79,9 @@ def test_histogram_counts_any_order_of_magnitude() -> None:
     middles, counts = histogram.centres()
     width = 2 * 1.1 * np.abs(values).max() / N_BINS * 2
     assert counts.sum() == values.size
-    assert np.sum(middles * counts) / values.size == pytest.approx(values.mean(), abs=width)
+    assert np.sum(middles * counts) / values.size == pytest.approx(
+        values.mean(), abs=width
+    )
     assert middles.size <= N_BINS
 
 

@@ -28,7 +28,9 @@ from whisper_hailo_tools.options import EmulateOptions
 RNG = np.random.default_rng(0)
 SIZES = FixedSizes(2, 7)
 ENCODER, DECODER = encoder_form(TOY, SIZES), decoder_form(TOY, SIZES, "toy")
-SPEC = ModelSpec("toy", TOY, SpecialTokens(sot=1, eot=0), "none", "none", (), ModelSource("toy"))
+SPEC = ModelSpec(
+    "toy", TOY, SpecialTokens(sot=1, eot=0), "none", "none", (), ModelSource("toy")
+)
 NET = "toy_decoder_2s_7"
 MELS = RNG.standard_normal((6, 1, 200, 80)).astype(np.float32)
 FEATURES = RNG.standard_normal((6, 1, 100, 64)).astype(np.float32)
@@ -55,8 +57,12 @@ def test_window_file_transposes_embeddings_only(tmp_path: Path) -> None:
     np.testing.assert_array_equal(window[names[1]][0, :, :, 0], EMBEDDINGS[5, :, 0].T)
 
 
-@pytest.mark.parametrize("wrong", [MELS[:, :, :100], MELS[0, 0, 0, 0]], ids=["short", "number"])
-def test_window_file_of_unfit_set_says_how_to_make_one(tmp_path: Path, wrong: FloatArray) -> None:
+@pytest.mark.parametrize(
+    "wrong", [MELS[:, :, :100], MELS[0, 0, 0, 0]], ids=["short", "number"]
+)
+def test_window_file_of_unfit_set_says_how_to_make_one(
+    tmp_path: Path, wrong: FloatArray
+) -> None:
     np.save(tmp_path / "e.npy", wrong)
     with pytest.raises(ModelError, match="--part encoder"):
         WindowFile(tmp_path / "e.npy", SPEC, ENCODER, ("x.1",))
@@ -64,7 +70,10 @@ def test_window_file_of_unfit_set_says_how_to_make_one(tmp_path: Path, wrong: Fl
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_window_file_maps_or_unpacks_archives(tmp_path: Path, save: Any) -> None:
-    rows = {f"{NET}/input_layer1": np.asfortranarray(FEATURES), f"{NET}/input_layer2": EMBEDDINGS}
+    rows = {
+        f"{NET}/input_layer1": np.asfortranarray(FEATURES),
+        f"{NET}/input_layer2": EMBEDDINGS,
+    }
     save(tmp_path / "d.npz", **rows)
     names = ("encoder_hidden_states", "embedded.nchw")
     found = list(WindowFile(tmp_path / "d.npz", SPEC, DECODER, names).read(1, 3))
@@ -75,7 +84,9 @@ def test_window_file_maps_or_unpacks_archives(tmp_path: Path, save: Any) -> None
 @pytest.fixture(scope="module")
 def _toy(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     checkpoint = write_checkpoint(tmp_path_factory.mktemp("emulated") / "toy")
-    return converted(shared, checkpoint, ConvertOptions("none", hailo=HailoOptions(2, 16)))
+    return converted(
+        shared, checkpoint, ConvertOptions("none", hailo=HailoOptions(2, 16))
+    )
 
 
 @pytest.fixture
@@ -108,7 +119,9 @@ class Emulated:
         assert statistics == "statistics"
         return model
 
-    def _measure(self, _: Any, __: Any, ___: Any, windows: Iterator[Any], *, threads: int) -> Noise:
+    def _measure(
+        self, _: Any, __: Any, ___: Any, windows: Iterator[Any], *, threads: int
+    ) -> Noise:
         self.noise = self._first(windows)
         return Noise((), (), len(self.noise))
 
@@ -133,7 +146,11 @@ def test_emulate_measures_noise_on_other_windows(
     record, form = json.loads(result.record.read_text()), ModelSpec.load(toy).hailo[0]
     assert record["sha256"] == sha256(result.path)
     assert record["graph_sha256"] == sha256(toy / form.file)
-    assert (record["plan"], record["noise_windows"], record["held_out"]) == ("adds16", 6, True)
+    assert (record["plan"], record["noise_windows"], record["held_out"]) == (
+        "adds16",
+        6,
+        True,
+    )
     alone = replace(options, calibration=_numbered(tmp_path / "one.npy", 1))
     lonely = emulate_part(toy, alone)
     assert (seen.statistics, seen.noise, lonely.held_out) == ([0], [0], False)
@@ -156,12 +173,18 @@ def test_emulate_uses_the_users_or_the_chips_script(
     # In the vendor's scripts tiny's norms are in pieces on the 10H alone, and tiny.en's encoder is
     # the one that the compiler searches for as long as it can.
     pieces, effort = "layer_norm_decomposition", "compiler_optimization_level=max"
-    assert (pieces in written("hailo10h"), effort in written("hailo10h")) == (False, True)
+    assert (pieces in written("hailo10h"), effort in written("hailo10h")) == (
+        False,
+        True,
+    )
     spec = ModelSpec.load(toy)
     tokens = replace(spec.tokens, languages={"en": 12})
     (toy / "model.json").unlink()
     (toy / "model.json").write_text(replace(spec, tokens=tokens).to_json())
-    assert (pieces in written("hailo10h"), effort in written("hailo10h")) == (True, False)
+    assert (pieces in written("hailo10h"), effort in written("hailo10h")) == (
+        True,
+        False,
+    )
     assert pieces not in written("hailo8")
 
 
@@ -175,7 +198,9 @@ def test_emulate_draws_windows_in_the_language(
         return SimpleNamespace(path=_numbered(tmp_path / "set.npy", options.count))
 
     monkeypatch.setattr(make, "calibrate", calibrate)
-    emulate_part(toy, EmulateOptions(plan="all8", audio=tmp_path, count=5, language="German"))
+    emulate_part(
+        toy, EmulateOptions(plan="all8", audio=tmp_path, count=5, language="German")
+    )
     ((directory, audio, options),) = asked
     assert (directory, audio) == (toy, tmp_path)
     assert (options.part, options.language) == ("encoder", "de")

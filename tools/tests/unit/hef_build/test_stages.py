@@ -67,7 +67,9 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuildJob:
     (tmp_path / "g.onnx").write_bytes(b"graph")
     np.save(tmp_path / "c.npy", WINDOWS)
     paths = {"graph": "g.onnx", "calibration": "c.npy", "out": "out"}
-    return replace(job_for("encoder", "tiny"), **{k: str(tmp_path / v) for k, v in paths.items()})
+    return replace(
+        job_for("encoder", "tiny"), **{k: str(tmp_path / v) for k, v in paths.items()}
+    )
 
 
 def _run(job: BuildJob) -> list[str]:
@@ -78,11 +80,16 @@ def _run(job: BuildJob) -> list[str]:
 
 
 def test_build_passes_the_whole_job_to_the_compiler(job: BuildJob) -> None:
-    job = replace(job, start_nodes=["x", "/Reshape"], end_nodes=["/MatMul", "/MatMul_1"])
+    job = replace(
+        job, start_nodes=["x", "/Reshape"], end_nodes=["/MatMul", "/MatMul_1"]
+    )
     Build(job).run()
     (_, graph, name, nodes), (_, script, windows), _ = Runner.told
     assert (graph, name) == (b"graph", "net")
-    assert nodes == {"start_node_names": job.start_nodes, "end_node_names": job.end_nodes}
+    assert nodes == {
+        "start_node_names": job.start_nodes,
+        "end_node_names": job.end_nodes,
+    }
     assert windows == WINDOWS.tolist()
     assert script == job.result(".alls").read_text()
     assert "quantization_param({ew_add*}, precision_mode=a16_w16)" in script
@@ -100,7 +107,9 @@ def test_build_repeats_stages_of_changed_inputs(
     assert _run(job) == from_numbers
     assert job.result(".hef").read_bytes() != first
     assert _run(replace(job, optimization_level=1)) == from_numbers
-    (tmp_path / "own.alls").write_text("model_optimization_flavor(optimization_level=0)\n")
+    (tmp_path / "own.alls").write_text(
+        "model_optimization_flavor(optimization_level=0)\n"
+    )
     own = replace(job, script=str(tmp_path / "own.alls"))
     assert _run(own) == from_numbers
     assert _run(replace(own, arch="hailo8")) == everything
@@ -151,9 +160,17 @@ def test_write_record_reads_the_last_run_of_a_stage(job: BuildJob) -> None:
 @pytest.mark.parametrize(
     ("arch", "version", "fits"),
     [
-        *(("hailo8", "3.30.9", False), ("hailo8", "3.31.0", True), ("hailo8", "4.0", False)),
+        *(
+            ("hailo8", "3.30.9", False),
+            ("hailo8", "3.31.0", True),
+            ("hailo8", "4.0", False),
+        ),
         *(("hailo8l", "3.33.1", True), ("hailo8l", "5.1.0", False)),
-        *(("hailo10h", "3.33.0", False), ("hailo10h", "5.0.0", True), ("hailo10h", "6.0", False)),
+        *(
+            ("hailo10h", "3.33.0", False),
+            ("hailo10h", "5.0.0", True),
+            ("hailo10h", "6.0", False),
+        ),
     ],
 )
 def test_compiler_version_by_chip(arch: str, version: str, fits: bool) -> None:
@@ -167,8 +184,13 @@ def test_compiler_version_by_chip(arch: str, version: str, fits: bool) -> None:
 
 def test_match_inputs_by_shape(job: BuildJob, tmp_path: Path) -> None:
     shapes = [[1, 1, 100, 64], [1, 16, 1, 64]]
-    decoder = replace(job, part="decoder", chip_inputs=shapes, calibration=str(tmp_path / "d.npz"))
-    rows = {f"net/input_layer{i + 1}": np.zeros((3, *s[1:]), "f4") for i, s in enumerate(shapes)}
+    decoder = replace(
+        job, part="decoder", chip_inputs=shapes, calibration=str(tmp_path / "d.npz")
+    )
+    rows = {
+        f"net/input_layer{i + 1}": np.zeros((3, *s[1:]), "f4")
+        for i, s in enumerate(shapes)
+    }
     np.savez(decoder.calibration, **rows)
     arrays, n_windows = load_calibration(decoder)
     assert n_windows == 3
@@ -179,11 +201,20 @@ def test_match_inputs_by_shape(job: BuildJob, tmp_path: Path) -> None:
         match_inputs(arrays, {"net/input_layer1": (16, 1, 64)}, decoder)
 
 
-def test_build_job_paths_are_relative_to_its_file(job: BuildJob, tmp_path: Path) -> None:
-    packed = replace(job, graph="graph/g.onnx", calibration="c/c.npz", script="s.alls", out="out")
+def test_build_job_paths_are_relative_to_its_file(
+    job: BuildJob, tmp_path: Path
+) -> None:
+    packed = replace(
+        job, graph="graph/g.onnx", calibration="c/c.npz", script="s.alls", out="out"
+    )
     (tmp_path / "job.json").write_text(packed.to_json())
     found = BuildJob.load(tmp_path / "job.json")
-    expected = {"graph": "graph/g.onnx", "calibration": "c/c.npz", "script": "s.alls", "out": "out"}
+    expected = {
+        "graph": "graph/g.onnx",
+        "calibration": "c/c.npz",
+        "script": "s.alls",
+        "out": "out",
+    }
     assert {name: Path(getattr(found, name)) for name in expected} == {
         name: tmp_path / path for name, path in expected.items()
     }

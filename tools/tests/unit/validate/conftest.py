@@ -30,7 +30,9 @@ def toy_model(shared: Path, toy_checkpoint: Path) -> Path:
 def int8_model(shared: Path, toy_checkpoint: Path) -> Path:
     """All of it: 8 bits in encoder and decoder, and the Hailo forms."""
     sizes = HailoOptions(window_s=WINDOW_S, decoder_length=LENGTH)
-    return converted(shared, toy_checkpoint, ConvertOptions("int8", "int8", hailo=sizes))
+    return converted(
+        shared, toy_checkpoint, ConvertOptions("int8", "int8", hailo=sizes)
+    )
 
 
 @pytest.fixture(scope="session")

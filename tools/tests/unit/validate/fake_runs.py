@@ -15,7 +15,9 @@ from whisper_hailo_tools.validate.reference import DecoderTokens, ReferenceModel
 from whisper_hailo_tools.validate.validate import Windows
 
 N_TOKENS, N_VOCAB = 5, 4
-SHOWN = DecoderTokens(np.array([[7, 8, 3, 9, 0], [7, 8, 9, 0, 0]]), n_prefix=2, lengths=(4, 3))
+SHOWN = DecoderTokens(
+    np.array([[7, 8, 3, 9, 0], [7, 8, 9, 0, 0]]), n_prefix=2, lengths=(4, 3)
+)
 """Two rows: two forced tokens, text, the end; the rest are zeros."""
 
 WINDOWS = Windows(

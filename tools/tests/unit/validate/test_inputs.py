@@ -20,7 +20,9 @@ from whisper_hailo_tools.validate.reference import GraphSources
 from whisper_hailo_tools.validate.validate import decode_greedily, draw_windows
 
 
-def test_draw_windows_takes_turns_through_the_files(toy_model: Path, speech: Path) -> None:
+def test_draw_windows_takes_turns_through_the_files(
+    toy_model: Path, speech: Path
+) -> None:
     """Two files of 2.5 s: the content of a window of 2 s is one, so each has three."""
     plan = WindowPlan.make(ModelSpec.load(toy_model).dims, 2.0)
     found = draw_windows(speech, plan, 128, 4)
@@ -68,10 +70,16 @@ def test_decode_greedily_gives_forced_text_end_and_zeros(
     monkeypatch.setattr(windows, "OnnxEncoder", Engine)
     monkeypatch.setattr(windows, "CachedDecoder", Engine)
     monkeypatch.setattr(windows, "DecodingLoop", Loop)
-    mel = np.arange(3, dtype=np.float32)[:, None, None] * np.ones((1, 80, 4), np.float32)
+    mel = np.arange(3, dtype=np.float32)[:, None, None] * np.ones(
+        (1, 80, 4), np.float32
+    )
     found = decode_greedily(toy_model, spec, mel, 6, "en")
     sot, eot = spec.tokens.sot, spec.tokens.eot
-    expected = [[sot, 21, 22, eot, 0, 0], [sot, 31, 32, 33, 34, 35], [sot, eot, 0, 0, 0, 0]]
+    expected = [
+        [sot, 21, 22, eot, 0, 0],
+        [sot, 31, 32, 33, 34, 35],
+        [sot, eot, 0, 0, 0, 0],
+    ]
     assert found.tokens.tolist() == expected
     assert (found.n_prefix, found.lengths) == (1, (4, 6, 2))
 
@@ -85,5 +93,9 @@ def test_graph_sources_convert_the_checkpoint_to_float(
         kinds = replace(spec, quantization=decoder, encoder_quantization=encoder)
         checkpoint: Any = SimpleNamespace(directory=Path("checkpoint"))
         sources = GraphSources(ours, kinds, checkpoint, made)
-        assert sources.float_encoder == (ours if encoder == "none" else made / "float32")
-        assert sources.float_decoder == (ours if decoder == "none" else made / "float32")
+        assert sources.float_encoder == (
+            ours if encoder == "none" else made / "float32"
+        )
+        assert sources.float_decoder == (
+            ours if decoder == "none" else made / "float32"
+        )

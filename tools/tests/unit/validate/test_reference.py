@@ -20,7 +20,9 @@ MEL = RNG.standard_normal((2, 80, 120)).astype(np.float32)
 TOKENS = RNG.integers(0, 200, (2, 7))
 
 
-def test_reference_features_equal_the_encoders(toy_checkpoint: Path, toy_model: Path) -> None:
+def test_reference_features_equal_the_encoders(
+    toy_checkpoint: Path, toy_model: Path
+) -> None:
     expected = Reference(Checkpoint(toy_checkpoint)).encode(MEL)
     with OnnxEncoder(toy_model, ModelSpec.load(toy_model)) as encoder:
         found = difference(encoder.encode(MEL), expected)
@@ -52,15 +54,21 @@ def test_reference_stages_have_the_graphs_names(toy_checkpoint: Path) -> None:
     reference = Reference(Checkpoint(toy_checkpoint))
     dims = reference.checkpoint.config.dims
     encoder = [name for name, _ in reference.encoder_stages(MEL)]
-    decoder = [name for name, _ in reference.decoder_stages(TOKENS, np.zeros((2, 4, 64)))]
+    decoder = [
+        name for name, _ in reference.decoder_stages(TOKENS, np.zeros((2, 4, 64)))
+    ]
     assert encoder == stage_names("encoder", dims.n_encoder_layers)
     assert decoder == stage_names("decoder", dims.n_decoder_layers)
 
 
-def test_reference_uses_an_untied_projection(toy_checkpoint: Path, tmp_path: Path) -> None:
+def test_reference_uses_an_untied_projection(
+    toy_checkpoint: Path, tmp_path: Path
+) -> None:
     arrays = random_arrays()
     arrays["proj_out.weight"] = 2 * arrays["decoder.embed_tokens.weight"]
     untied = Reference(Checkpoint(write_checkpoint(tmp_path / "untied", arrays)))
     features = RNG.standard_normal((1, 4, 64))
     tied = Reference(Checkpoint(toy_checkpoint)).logits(TOKENS[:1], features)
-    np.testing.assert_allclose(untied.logits(TOKENS[:1], features), 2 * tied, rtol=1e-12)
+    np.testing.assert_allclose(
+        untied.logits(TOKENS[:1], features), 2 * tied, rtol=1e-12
+    )

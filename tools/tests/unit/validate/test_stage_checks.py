@@ -58,7 +58,10 @@ def test_try_encoder_compares_a_decoders_tokens() -> None:
     # Two tokens of the first row follow its prefix, the text and the end; one of the second.
     assert found.tokens == Agreement(2, 3)
     good: Any = MadeUpRun(says=FEATURES)
-    assert try_encoder("float32", good, made_up_reference(TRUE), judge, WITHIN).status == "passed"
+    assert (
+        try_encoder("float32", good, made_up_reference(TRUE), judge, WITHIN).status
+        == "passed"
+    )
 
 
 def test_try_decoder_compares_rows_up_to_their_zeros() -> None:
@@ -71,7 +74,9 @@ def test_try_decoder_compares_rows_up_to_their_zeros() -> None:
     assert found.difference is not None
     assert found.difference.max_abs == pytest.approx(0, abs=1e-6)
     assert (found.status, found.tokens) == ("passed", Agreement(3, 3))
-    said[1, 1] = best([3] * 5)[0, 0] + np.float32(0.07)  # chooses the only word of the second row
+    said[1, 1] = best([3] * 5)[0, 0] + np.float32(
+        0.07
+    )  # chooses the only word of the second row
     worse = try_decoder("float32", run, reference, WITHIN)
     assert (worse.status, worse.tokens) == ("failed", Agreement(2, 3))
 
@@ -89,7 +94,10 @@ def test_try_encoder_and_decoder_compare_stages_by_name() -> None:
     first, last = try_encoder("float32", run, reference, judge, WITHIN).layers
     assert (first.name, first.snr_db) == ("embedded", math.inf)
     # Twice 0 to 5 against one too many each: 4 (0 + 1 + 4 + 9 + 16 + 25) over 6.
-    assert (last.name, last.snr_db) == ("features", pytest.approx(10 * math.log10(220 / 6)))
+    assert (last.name, last.snr_db) == (
+        "features",
+        pytest.approx(10 * math.log10(220 / 6)),
+    )
     np.testing.assert_array_equal(run.fed[0][0], mel)
     tokens = SHOWN.tokens[0]
     held = {"embedded": tokens + 7.0, "logits": FEATURES[0]}
@@ -103,7 +111,9 @@ def test_try_encoder_and_decoder_compare_stages_by_name() -> None:
 def test_limit_of_form_and_measure() -> None:
     assert limit_of("quantised", "int4") == Limit("snr_db", 10)
     assert limit_of("quantised", "int8") == Limit("snr_db", 25)
-    assert limit_of("emulated", "int8") == limit_of("hef", "none") == Limit("snr_db", 15)
+    assert (
+        limit_of("emulated", "int8") == limit_of("hef", "none") == Limit("snr_db", 15)
+    )
     for kind in ("float32", "hailo-form"):
         assert limit_of(kind, "int8") == Limit("relative", 1e-4)
     # Energy 1 and a hundredth of noise, 20 dB; of its peak, 2 values' worth, 3 dB more.
@@ -114,7 +124,9 @@ def test_limit_of_form_and_measure() -> None:
 
 def test_report_passes_without_failures() -> None:
     def report(*statuses: str) -> ParityReport:
-        results = tuple(FormResult("float32", "encoder", status, "") for status in statuses)
+        results = tuple(
+            FormResult("float32", "encoder", status, "") for status in statuses
+        )
         return replace(empty, results=results)
 
     empty = ParityReport("m", "r", 2.0, (), {}, {}, ())
@@ -125,7 +137,9 @@ def test_report_passes_without_failures() -> None:
 def test_steepest_fall_is_between_neighbours() -> None:
     def fall(*ratios: float) -> tuple[str, str] | None:
         layers = tuple(LayerResult(str(n), ratio) for n, ratio in enumerate(ratios))
-        found = FormResult("float32", "encoder", "failed", "", layers=layers).steepest_fall
+        found = FormResult(
+            "float32", "encoder", "failed", "", layers=layers
+        ).steepest_fall
         return None if found is None else (found[0].name, found[1].name)
 
     assert fall(120.0, 118.0, 40.0, 30.0) == ("1", "2")
@@ -144,13 +158,21 @@ class Climbed:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         put = monkeypatch.setattr
         put(stage_checks, "EncoderRun", EncoderRun)
-        put(stage_checks, "cached_encoder", lambda folder: EncoderRun(graph=f"{folder}/encoder"))
+        put(
+            stage_checks,
+            "cached_encoder",
+            lambda folder: EncoderRun(graph=f"{folder}/encoder"),
+        )
         put(
             stage_checks,
             "cached_decoder",
             lambda folder: SimpleNamespace(graph=f"{folder}/decoder"),
         )
-        put(stage_checks, "hailo_encoder_run", lambda *path: EncoderRun(graph=self._form(*path)))
+        put(
+            stage_checks,
+            "hailo_encoder_run",
+            lambda *path: EncoderRun(graph=self._form(*path)),
+        )
         put(
             stage_checks,
             "hailo_decoder_run",
@@ -162,7 +184,9 @@ class Climbed:
         put(
             stage_checks,
             "try_decoder",
-            lambda kind, run, reference, limit: self._tried(kind, "decoder", run, limit),
+            lambda kind, run, reference, limit: self._tried(
+                kind, "decoder", run, limit
+            ),
         )
 
     def _tried_encoder(
@@ -203,10 +227,13 @@ def test_check_all_gives_each_form_graph_and_limit(
         shutil.copy(toy_model / name, tmp_path / name)
     (tmp_path / "hailo" / "encoder-2s-emulated.onnx").touch()
     found = list(_rungs(tmp_path, quantized=True, checkpoint=object()).check_all())
-    missing = "no decoder-2s-9-emulated.onnx; whisper-hailo emulate --part decoder makes it"
+    missing = (
+        "no decoder-2s-9-emulated.onnx; whisper-hailo emulate --part decoder makes it"
+    )
     chip = "no Hailo chip; validate on the device"
     assert [
-        (one.kind, one.part, one.graph, one.limit.text if one.limit else "") for one in found
+        (one.kind, one.part, one.graph, one.limit.text if one.limit else "")
+        for one in found
     ] == [
         ("float32", "encoder", "float/encoder", "relative <= 0.0001"),
         ("quantised", "encoder", f"{tmp_path}/encoder", "SNR >= 25 dB"),
@@ -229,11 +256,19 @@ def test_check_all_of_chip_needs_the_compared_sizes(
 ) -> None:
     """Three frames, three positions, five tokens; what does not fit is not run."""
     Climbed(monkeypatch)
-    hefs: dict[str, Path | None] = {part: Path(f"{part}.hef") for part in ("encoder", "decoder")}
-    monkeypatch.setattr(stage_checks, "find_npu", lambda: ("hailo8l", "hailo8l 0000:01:00.0"))
+    hefs: dict[str, Path | None] = {
+        part: Path(f"{part}.hef") for part in ("encoder", "decoder")
+    }
+    monkeypatch.setattr(
+        stage_checks, "find_npu", lambda: ("hailo8l", "hailo8l 0000:01:00.0")
+    )
     monkeypatch.setattr(stage_checks, "matching_hef", lambda *given: hefs[given[3]])
-    monkeypatch.setattr(stage_checks, "hef_encoder", lambda path, _, frames: f"{path} {frames}")
-    monkeypatch.setattr(stage_checks, "hef_decoder", lambda path, _, __, sizes: f"{path} {sizes}")
+    monkeypatch.setattr(
+        stage_checks, "hef_encoder", lambda path, _, frames: f"{path} {frames}"
+    )
+    monkeypatch.setattr(
+        stage_checks, "hef_decoder", lambda path, _, __, sizes: f"{path} {sizes}"
+    )
     checks = _rungs(toy_model, quantized=False, checkpoint=None)
     asked = [(one.status, one.graph) for one in checks.check_all() if one.kind == "hef"]
     assert asked == [("not run", "encoder.hef 3"), ("not run", "decoder.hef (3, 5)")]

@@ -44,7 +44,9 @@ def report(int8_model: Path, toy_checkpoint: Path, speech: Path) -> ParityReport
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_validate_passes_every_form(report: ParityReport, int8_model: Path, part: str) -> None:
+def test_validate_passes_every_form(
+    report: ParityReport, int8_model: Path, part: str
+) -> None:
     found = _by_rung(report)
     dims = ModelSpec.load(int8_model).dims
     layers = {"encoder": dims.n_encoder_layers, "decoder": dims.n_decoder_layers}
@@ -57,8 +59,13 @@ def test_validate_passes_every_form(report: ParityReport, int8_model: Path, part
         assert result.tokens is not None
         assert 0 < result.tokens.same <= result.tokens.of
         assert [layer.name for layer in result.layers] == stages
-        assert min(layer.snr_db for layer in result.layers) > 15, "in whichever order of axes"
-    exact, blocks = found["hailo-form", part].difference, found["quantised", part].difference
+        assert min(layer.snr_db for layer in result.layers) > 15, (
+            "in whichever order of axes"
+        )
+    exact, blocks = (
+        found["hailo-form", part].difference,
+        found["quantised", part].difference,
+    )
     assert exact is not None
     assert blocks is not None
     assert exact.relative < 1e-5 < blocks.relative
@@ -77,7 +84,9 @@ def test_report_is_json(report: ParityReport) -> None:
 
 
 @pytest.mark.slow
-def test_validate_without_checkpoint_uses_float_graphs(toy_model: Path, speech: Path) -> None:
+def test_validate_without_checkpoint_uses_float_graphs(
+    toy_model: Path, speech: Path
+) -> None:
     report = validate(toy_model, ValidateOptions(audio=speech, windows=1))
     n_layers = ModelSpec.load(toy_model).dims.n_decoder_layers
     found = _by_rung(report)
@@ -89,7 +98,9 @@ def test_validate_without_checkpoint_uses_float_graphs(toy_model: Path, speech: 
 
 
 @pytest.mark.slow
-def test_validate_judges_an_emulated_graph(toy_model: Path, speech: Path, tmp_path: Path) -> None:
+def test_validate_judges_an_emulated_graph(
+    toy_model: Path, speech: Path, tmp_path: Path
+) -> None:
     model = tmp_path / "model"
     shutil.copytree(toy_model, model)
     emulate_part(model, EmulateOptions(plan="adds16", audio=speech, count=2))
@@ -139,7 +150,9 @@ def test_validate_of_changed_graph_fails(
     shutil.copytree(toy_model, broken)
     path = broken / "hailo" / "encoder-2s.onnx"
     model = onnx.load(path)
-    item = next(i for i in model.graph.initializer if i.name == "encoder.layers.0.fc2.bias")
+    item = next(
+        i for i in model.graph.initializer if i.name == "encoder.layers.0.fc2.bias"
+    )
     array = numpy_helper.to_array(item).copy()
     array[3] += 0.5
     item.CopyFrom(numpy_helper.from_array(array, item.name))
@@ -156,7 +169,9 @@ def test_validate_of_changed_graph_fails(
     assert not sound[-1]
 
 
-def test_validate_refuses_another_checkpoint(toy_model: Path, speech: Path, tmp_path: Path) -> None:
+def test_validate_refuses_another_checkpoint(
+    toy_model: Path, speech: Path, tmp_path: Path
+) -> None:
     other = write_checkpoint(tmp_path / "other", random_arrays(TOY, seed=1))
     with pytest.raises(ModelError, match=r"model\.safetensors"):
         validate(toy_model, ValidateOptions(audio=speech, checkpoint=str(other)))
@@ -223,7 +238,9 @@ def test_validate_runs_hefs_on_a_chip(
 
 
 @pytest.mark.slow
-def test_validate_on_chip_without_hefs_says_so(machine: Any, toy_model: Path, speech: Path) -> None:
+def test_validate_on_chip_without_hefs_says_so(
+    machine: Any, toy_model: Path, speech: Path
+) -> None:
     found = validate(toy_model, ValidateOptions(audio=speech, windows=1)).results
     reasons = [result.graph for result in found if result.kind == "hef"]
     assert len(reasons) == 2

@@ -33,7 +33,9 @@ from whisper_hailo_lab.captions.soak.room import Diary, Fault, PageText, Played
 from whisper_hailo_lab.captions.soak.service import PARTIAL_S, HeldMemory
 from whisper_hailo_lab.captions.stream import caption_file, word_error_percent
 
-_KINDS: Final = {kind.name: kind for kind in (Started, Partial, Completed, Lost, Away, Back)}
+_KINDS: Final = {
+    kind.name: kind for kind in (Started, Partial, Completed, Lost, Away, Back)
+}
 _MARGIN_S: Final = 0.8
 """Delay from the player's start to the sound, and inaccuracy of word times."""
 
@@ -52,7 +54,9 @@ class EventRun:
     @property
     def completed(self) -> list[Line]:
         """Events of completed segments with a text."""
-        return [line for line in self.lines if line["event"] == "completed" and line["text"]]
+        return [
+            line for line in self.lines if line["event"] == "completed" and line["text"]
+        ]
 
     def breaches(self, *, is_killed: bool) -> Iterator[str]:
         """Yield breaches of the guarantees; a killed run need not complete its last segment."""
@@ -77,7 +81,9 @@ def read_events(path: Path) -> list[EventRun]:
 def parse_event(line: Line) -> Event:
     """Return the event of a line."""
     kind = _KINDS[line["event"]]
-    values = {field.name: line[field.name] for field in fields(kind) if field.name in line}
+    values = {
+        field.name: line[field.name] for field in fields(kind) if field.name in line
+    }
     for name in ("words", "committed", "tentative"):
         if name in values:
             values[name] = tuple(CaptionWord(**word) for word in values[name])
@@ -100,7 +106,10 @@ def find_overlaps(runs: Sequence[EventRun], faults: Sequence[Fault]) -> list[str
         line
         for run in runs
         for line in run.completed
-        if not any(fault.start_s <= spoken_at(line) <= fault.end_s + _MARGIN_S for fault in faults)
+        if not any(
+            fault.start_s <= spoken_at(line) <= fault.end_s + _MARGIN_S
+            for fault in faults
+        )
     ]
     overlaps = []
     for line, following in pairwise(lines):
@@ -123,10 +132,14 @@ def words_between(runs: Sequence[EventRun], start_s: float, end_s: float) -> str
     return "".join(words).strip()
 
 
-def undisturbed_clips(played: Sequence[Played], faults: Sequence[Fault]) -> list[Played]:
+def undisturbed_clips(
+    played: Sequence[Played], faults: Sequence[Fault]
+) -> list[Played]:
     """Return the clips that were played without a fault."""
     return [
-        clip for clip in played if clip.whole and not any(_touches(clip, fault) for fault in faults)
+        clip
+        for clip in played
+        if clip.whole and not any(_touches(clip, fault) for fault in faults)
     ]
 
 
@@ -137,14 +150,20 @@ def _touches(clip: Played, fault: Fault) -> bool:
 def read_subtitles(folder: Path) -> str:
     """Return the text of all subtitles, in order."""
     files = sorted(folder.glob("a*.srt"), key=lambda path: path.stat().st_mtime)
-    lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
-    texts = [line for line in lines if line and not line.isdigit() and " --> " not in line]
+    lines = [
+        line for path in files for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    texts = [
+        line for line in lines if line and not line.isdigit() and " --> " not in line
+    ]
     return _normalise_blanks(" ".join(texts))
 
 
 def join_texts(runs: Sequence[EventRun]) -> str:
     """Return the text of all completed segments, in order."""
-    return _normalise_blanks(" ".join(line["text"] for run in runs for line in run.completed))
+    return _normalise_blanks(
+        " ".join(line["text"] for run in runs for line in run.completed)
+    )
 
 
 def _normalise_blanks(text: str) -> str:
@@ -195,7 +214,9 @@ def _score_events(
     heard = [words_between(runs, clip.start_s, clip.end_s) for clip in calm]
     missing = [clip.text for clip, text in zip(calm, heard, strict=True) if not text]
     reference = " ".join(clip.text for clip in calm)
-    breaches = [breach for run in runs for breach in run.breaches(is_killed=run is not runs[-1])]
+    breaches = [
+        breach for run in runs for breach in run.breaches(is_killed=run is not runs[-1])
+    ]
     kinds = Counter(line["event"] for run in runs for line in run.lines)
     return {
         "violations": breaches,
@@ -204,7 +225,9 @@ def _score_events(
         "clips_undisturbed": len(calm),
         "clips_not_heard": missing,
         "wer": word_error_percent(reference, " ".join(heard)),
-        "wer_as_file": word_error_percent(reference, _caption_clips(calm, folder, model)),
+        "wer_as_file": word_error_percent(
+            reference, _caption_clips(calm, folder, model)
+        ),
         "segments": sum(len(run.completed) for run in runs),
         "subtitles_differ": int(read_subtitles(folder) != join_texts(runs)),
         "recorded_s": round(recorded_seconds(folder), 1),
@@ -248,7 +271,9 @@ def summarise_memory(samples: Sequence[HeldMemory]) -> dict[str, Any]:
     for sample in process:
         by_part.setdefault(sample.age_s // _PART_S, []).append(sample.rss_mib)
     return {
-        "memory_mib": [round(float(np.median(by_part[part])), 1) for part in sorted(by_part)],
+        "memory_mib": [
+            round(float(np.median(by_part[part])), 1) for part in sorted(by_part)
+        ],
         "memory_mib_per_minute_after_ten": _growth_per_minute(process),
         "descriptors": max((sample.n_descriptors for sample in process), default=0),
         "threads_of_process": max((sample.n_threads for sample in process), default=0),

@@ -59,12 +59,16 @@ def run_soak(
     clips = find_clips("seen", "unseen")
     with ExitStack() as stack:
         sound = stack.enter_context(SoundServer(folder))
-        service = stack.enter_context(Service(model, folder, sound.environment, _free_port()))
+        service = stack.enter_context(
+            Service(model, folder, sound.environment, _free_port())
+        )
         speaker = stack.enter_context(Speaker(clips, sound, folder, seed, diary.add))
         stack.enter_context(_MemorySampler(service, diary))
         browser = stack.enter_context(Browser(service.address, seed))
         kill = ("killed", service.kill)
-        _cause_faults(minutes, kill, _other_faults(sound, service, browser), diary, browser)
+        _cause_faults(
+            minutes, kill, _other_faults(sound, service, browser), diary, browser
+        )
         speaker.close()
         time.sleep(_LAST_WORDS_S)
         browser.close()
@@ -101,7 +105,9 @@ def _free_port() -> int:
         return listener.port
 
 
-def _other_faults(sound: SoundServer, service: Service, browser: Browser) -> list[FaultKind]:
+def _other_faults(
+    sound: SoundServer, service: Service, browser: Browser
+) -> list[FaultKind]:
     """Return all faults but the kill."""
 
     def take_microphone_away() -> None:

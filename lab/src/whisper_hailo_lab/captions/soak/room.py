@@ -27,11 +27,17 @@ from whisper_hailo_lab.captions.soak.service import HeldMemory
 from whisper_hailo_lab.data.clips import text_beside
 
 PROGRAMS: Final = ("pulseaudio", "pactl", "paplay")
-PACKAGES: Final = ("pulseaudio", "pulseaudio-utils", "libportaudio2", "libasound2-plugins")
+PACKAGES: Final = (
+    "pulseaudio",
+    "pulseaudio-utils",
+    "libportaudio2",
+    "libasound2-plugins",
+)
 """Debian's packages of the server, its programs, and PortAudio's way to it."""
 
 _ALSA: Final = (
-    'pcm.!default { type pulse hint.description "Default" }\nctl.!default { type pulse }\n'
+    'pcm.!default { type pulse hint.description "Default" }\n'
+    "ctl.!default { type pulse }\n"
 )
 _PAUSES_S: Final = (1.5, 3.0)
 _PATIENCE_S: Final = 60.0
@@ -62,7 +68,10 @@ class SoundServer(Closing):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         runtime = str(folder / "run")
-        self.environment = os.environ | {"HOME": str(folder), "XDG_RUNTIME_DIR": runtime}
+        self.environment = os.environ | {
+            "HOME": str(folder),
+            "XDG_RUNTIME_DIR": runtime,
+        }
         self._server: subprocess.Popen[bytes] | None = None
 
     def open(self) -> Self:
@@ -81,17 +90,23 @@ class SoundServer(Closing):
         command = ["pulseaudio", "--daemonize=no", "--exit-idle-time=-1", "-n"]
         command += ["-L", "module-native-protocol-unix"]
         command += ["-L", "module-null-sink sink_name=played"]
-        self._server = subprocess.Popen(command, env=self.environment, stderr=subprocess.DEVNULL)
+        self._server = subprocess.Popen(
+            command, env=self.environment, stderr=subprocess.DEVNULL
+        )
         end_s = time.monotonic() + _PATIENCE_S
         while not self._answers():
             if self._server.poll() is not None or time.monotonic() > end_s:
-                raise DeviceError("pulseaudio does not start; is another one in its folder?")
+                raise DeviceError(
+                    "pulseaudio does not start; is another one in its folder?"
+                )
             time.sleep(0.1)
         return self
 
     def _answers(self) -> bool:
         command = ["pactl", "info"]
-        done = subprocess.run(command, env=self.environment, capture_output=True, check=False)
+        done = subprocess.run(
+            command, env=self.environment, capture_output=True, check=False
+        )
         return done.returncode == 0
 
     def close(self) -> None:
@@ -233,5 +248,7 @@ class Diary:
     def page(self) -> PageText:
         """Return what was last noted about the page."""
         page = PageText(**json.loads(self._page.read_text(encoding="utf-8")))
-        runs = [{int(index): text for index, text in texts.items()} for texts in page.runs]
+        runs = [
+            {int(index): text for index, text in texts.items()} for texts in page.runs
+        ]
         return PageText(runs, page.twice, page.n_visits)

@@ -67,10 +67,29 @@ class Service(Closing):
         environment: dict[str, str],
         port: int,
     ) -> None:
-        self._command = [sys.executable, "-m", "whisper_hailo", "caption", "--model", model]
-        self._command += ["--threads", "1", "--min-partial", str(PARTIAL_S), "--mic", "default"]
+        self._command = [
+            sys.executable,
+            "-m",
+            "whisper_hailo",
+            "caption",
+            "--model",
+            model,
+        ]
+        self._command += [
+            "--threads",
+            "1",
+            "--min-partial",
+            str(PARTIAL_S),
+            "--mic",
+            "default",
+        ]
         self._command += ["--web", "--web-port", str(port)]
-        self._command += ["--events", str(folder / "a.jsonl"), "--output", str(folder / "a.srt")]
+        self._command += [
+            "--events",
+            str(folder / "a.jsonl"),
+            "--output",
+            str(folder / "a.srt"),
+        ]
         self._command += ["--record", str(folder / "a.flac")]
         self._environment = environment
         self._process: subprocess.Popen[str] | None = None
@@ -98,7 +117,9 @@ class Service(Closing):
             self.process.kill()
             code = self.process.wait()
             last = self.stderr[-1].partition(": ")[2] if self.stderr else "no output"
-            raise DeviceError(f"the program does not listen, its code is {code}: {last}")
+            raise DeviceError(
+                f"the program does not listen, its code is {code}: {last}"
+            )
         threading.Thread(target=self._keep_running, name="service", daemon=True).start()
         return self
 
@@ -137,7 +158,9 @@ class Service(Closing):
             n_descriptors = len(os.listdir(proc / "fd"))
         except OSError:
             return None
-        fields = dict(re.findall(r"^(VmRSS|RssAnon|Threads):\s+(\d+)", status, re.MULTILINE))
+        fields = dict(
+            re.findall(r"^(VmRSS|RssAnon|Threads):\s+(\d+)", status, re.MULTILINE)
+        )
         if "VmRSS" not in fields:  # a zombie
             return None
         return HeldMemory(
@@ -160,10 +183,15 @@ class Service(Closing):
         )
         self._began_s = time.monotonic()
         self.n_starts += 1
-        reader = threading.Thread(target=self._read_stderr, args=(self._process,), daemon=True)
+        reader = threading.Thread(
+            target=self._read_stderr, args=(self._process,), daemon=True
+        )
         reader.start()
         while not (listens := self._ready.wait(_POLL_S)):
-            if self._process.poll() is not None or time.monotonic() > self._began_s + _PATIENCE_S:
+            if (
+                self._process.poll() is not None
+                or time.monotonic() > self._began_s + _PATIENCE_S
+            ):
                 break
         if not listens and self._process.returncode is not None:
             reader.join(_PATIENCE_S)  # its last line says why it ended

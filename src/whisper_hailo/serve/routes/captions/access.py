@@ -54,7 +54,9 @@ class Access:
         if not token:
             return self._public_rights
         # Compared as bytes: characters beyond ASCII would raise.
-        is_right = hmac.compare_digest(token.encode(errors="replace"), self.token.encode())
+        is_right = hmac.compare_digest(
+            token.encode(errors="replace"), self.token.encode()
+        )
         return _ALL_RIGHTS if is_right else None
 
 

@@ -133,11 +133,17 @@ class EventSocket:
 
     async def _process_command(self, message: Mapping[str, Any]) -> None:
         """Do what a user asks for, and answer whether it was done."""
-        answer = {"event": "answer", "id": message.get("id"), "action": message.get("action")}
+        answer = {
+            "event": "answer",
+            "id": message.get("id"),
+            "action": message.get("action"),
+        }
         try:
             await self._do_command(message)
         except OptionError as error:
-            await self._websocket.send_json({**answer, "ok": False, "error": str(error)})
+            await self._websocket.send_json(
+                {**answer, "ok": False, "error": str(error)}
+            )
         else:
             await self._websocket.send_json({**answer, "ok": True})
 

@@ -31,7 +31,9 @@ class MicrophoneSocket:
 
     async def serve(self, websocket: WebSocket) -> None:
         """Serve a connection to its end; close it if its page may not record, or another one is."""
-        rights = self._page.address.access.rights_of(websocket.query_params.get("token"))
+        rights = self._page.address.access.rights_of(
+            websocket.query_params.get("token")
+        )
         if rights is None or "record" not in rights:
             await websocket.close(_NOT_ALLOWED)
             return

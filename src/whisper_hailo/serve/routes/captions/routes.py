@@ -22,7 +22,11 @@ from whisper_hailo.serve.routes.captions.page_state import PageState
 MAX_MESSAGE_BYTES: Final = 1 << 16  # two seconds of sound
 
 _FOLDER: Final = resources.files("whisper_hailo.serve.routes.captions").joinpath("page")
-_MEDIA_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+_MEDIA_TYPES: Final = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+}
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; style-src 'self'"

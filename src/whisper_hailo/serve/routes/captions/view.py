@@ -56,7 +56,9 @@ class WebView(Closing):
         self._address = address
         self._port = address.port
         self._scheme = "http" if address.tls is None else "https"
-        self.broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
+        self.broadcast = Broadcast(
+            browser_microphone=browser is not None, settings=settings
+        )
         self._page = PageState(address, self.broadcast, controls or Controls(), browser)
         self._meter = LevelMeter()
         self._server: Any = None
@@ -121,7 +123,9 @@ class WebView(Closing):
         is_running.wait()
         return self
 
-    async def _run_server(self, listener: Listener, is_running: threading.Event) -> None:
+    async def _run_server(
+        self, listener: Listener, is_running: threading.Event
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         is_running.set()
         with listener, rate_limited_network_log():

@@ -115,7 +115,9 @@ class ItemTranscriber:
             # The client knows the item before its last words are transcribed.
             self._machine.process(ItemEvent.COMMIT)
             yield from self._commit_events(item)
-        yield from self._transcribe_captions(self._captioner.feed(self._samples.finish()))
+        yield from self._transcribe_captions(
+            self._captioner.feed(self._samples.finish())
+        )
         yield from self._transcribe_captions(self._captioner.finish())
         # A failure has reset it, and the client knows.
         if is_committed and self._machine.state is ItemState.COMMITTED:
@@ -133,11 +135,15 @@ class ItemTranscriber:
             piece = sound[begin : begin + PIECE_BYTES]
             received_s = self._received_s + self._samples.seconds_of(len(piece))
             if not self.settings.detects_turns:
-                check_duration(received_s - self._begin_s, self._service.limits.max_audio_s)
+                check_duration(
+                    received_s - self._begin_s, self._service.limits.max_audio_s
+                )
                 if self._item is None:
                     self._open_item()
             self._received_s = received_s
-            yield from self._transcribe_captions(self._captioner.feed(self._samples.push(piece)))
+            yield from self._transcribe_captions(
+                self._captioner.feed(self._samples.push(piece))
+            )
 
     def _commit_item(self) -> Iterator[ServerEvent]:
         if self._item is None:
@@ -228,10 +234,14 @@ class ItemTranscriber:
         if detects_turns:
             yield self._complete_item(item)
 
-    def _commit_events(self, item: _Item, end_s: float | None = None) -> Iterator[ServerEvent]:
+    def _commit_events(
+        self, item: _Item, end_s: float | None = None
+    ) -> Iterator[ServerEvent]:
         """Yield what announces an item, and the end of its speech if the server found it."""
         if end_s is not None:
-            yield item.event(_BUFFER + "speech_stopped", audio_end_ms=round(end_s * 1000))
+            yield item.event(
+                _BUFFER + "speech_stopped", audio_end_ms=round(end_s * 1000)
+            )
         previous = {"previous_item_id": self._previous_id}
         description = {
             "id": item.item_id,

@@ -35,7 +35,9 @@ from whisper_hailo.serve.service import TranscriptionService
 logger = logging.getLogger(__name__)
 
 IDLE_TIMEOUT_S: Final = 600.0  # for a client that sends nothing
-_POLL_S: Final = 1.0  # between checks that a client is there while nothing is read from it
+_POLL_S: Final = (
+    1.0  # between checks that a client is there while nothing is read from it
+)
 _WRITE_TIMEOUT_S: Final = 30.0  # for a client that does not read what it is sent
 
 
@@ -71,7 +73,9 @@ class RealtimeSession:
         self._websocket = websocket
         self._threads = threads
         self._id = f"sess_{secrets.token_hex(10)}"
-        self._items = ItemTranscriber(service, caller, RealtimeSettings.for_model(model))
+        self._items = ItemTranscriber(
+            service, caller, RealtimeSettings.for_model(model)
+        )
         self._messages = MessageQueue(service.quota)
         self._model: ServedModel | None = None
         self._model_in_use = ExitStack()
@@ -83,7 +87,9 @@ class RealtimeSession:
         ending = asyncio.create_task(self._service.ending.wait())
         self._use_model()
         try:
-            await asyncio.wait({processing, reading, ending}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {processing, reading, ending}, return_when=asyncio.FIRST_COMPLETED
+            )
             if processing.done():
                 processing.result()  # raises what ended it
                 end = SessionEnd.CLIENT_LEFT
@@ -94,7 +100,11 @@ class RealtimeSession:
                 await self._messages.put(ClientMessage(MessageKind.FINISH))
                 await processing
                 end = SessionEnd.SERVER_ENDING
-        except (ClientDisconnectedError, WebSocketDisconnect, OSError):  # a time-out is an OSError
+        except (
+            ClientDisconnectedError,
+            WebSocketDisconnect,
+            OSError,
+        ):  # a time-out is an OSError
             end = SessionEnd.CLIENT_LEFT
         except Exception as error:
             end = SessionEnd.FAULT
@@ -114,13 +124,17 @@ class RealtimeSession:
         code = _CLOSE_CODES.get(end)
         if code is None:
             return
-        with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it has left meanwhile
+        with suppress(
+            WebSocketDisconnect, RuntimeError, OSError
+        ):  # it has left meanwhile
             async with asyncio.timeout(_WRITE_TIMEOUT_S):
                 await self._websocket.close(code)
 
     async def _read_messages(self) -> SessionEnd:
         """Queue messages until no more come; return why."""
-        connection: Connection | None = getattr(self._websocket.state, "connection", None)
+        connection: Connection | None = getattr(
+            self._websocket.state, "connection", None
+        )
         while True:
             try:
                 async with asyncio.timeout(IDLE_TIMEOUT_S):

@@ -85,7 +85,9 @@ class RealtimeSettings(_Part):
     @classmethod
     def for_model(cls, model: str) -> Self:
         """Return the settings of a new client."""
-        return cls(audio=_Audio(input=AudioInput(transcription=Transcription(model=model))))
+        return cls(
+            audio=_Audio(input=AudioInput(transcription=Transcription(model=model)))
+        )
 
     def with_changes(self, changes: Mapping[str, Any]) -> Self:
         """Return the settings with a client's changes; all others stay.
@@ -114,7 +116,8 @@ class RealtimeSettings(_Part):
         transcription = self.input.transcription
         return Choices(
             model=transcription.model,
-            language=transcription.language or join_languages(transcription.languages or ()),
+            language=transcription.language
+            or join_languages(transcription.languages or ()),
             prompt=transcription.prompt,
             hotwords=join_hotwords(transcription.keywords or ()),
         )
@@ -123,7 +126,9 @@ class RealtimeSettings(_Part):
         """Return a new captioner; without turns all is speech, until the client commits it."""
         turns = self.input.turn_detection
         if turns is None:
-            options = CaptionOptions(min_speech_s=0.0, pre_roll_s=0.0, min_partial_s=_MIN_PARTIAL_S)
+            options = CaptionOptions(
+                min_speech_s=0.0, pre_roll_s=0.0, min_partial_s=_MIN_PARTIAL_S
+            )
             return Captioner(recognizer, _AllSpeech(), options)
         options = CaptionOptions(
             vad_threshold=turns.threshold,
@@ -145,7 +150,9 @@ class _AllSpeech:
         return 1.0
 
 
-def _merge_objects(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_objects(
+    old: Mapping[str, Any], changes: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return nested objects with changes in them."""
     merged = dict(old)
     for name, new in changes.items():

@@ -23,7 +23,9 @@ class ItemEvent(Enum):
     """What happens to an item."""
 
     SOUND = "sound"  # sound arrived, which may be silence
-    SPEECH = "speech"  # it is speech, by the server's turns or because the client says so
+    SPEECH = (
+        "speech"  # it is speech, by the server's turns or because the client says so
+    )
     COMMIT = "commit"  # the client, or the end of a turn, ends the sound
     COMPLETE = "complete"  # all of the text is there
     RESET = "reset"  # the item was cleared, failed, or made room for new settings

@@ -77,9 +77,13 @@ class EndOfSpeechDetector:
         self._start_s = clock()
         self._rest = np.empty(0, np.float32)  # less than a frame
         self._recent_db: deque[float] = deque(maxlen=_LEVEL_FRAMES)
-        self._speech_db: list[float] = []  # of each frame; -inf of those that are no speech
+        self._speech_db: list[
+            float
+        ] = []  # of each frame; -inf of those that are no speech
         self._n_consecutive = 0  # frames of the command, up to the last one
-        self._end_frame: int | None = None  # where the command ends, as far as it has come
+        self._end_frame: int | None = (
+            None  # where the command ends, as far as it has come
+        )
         self._end_came_s = self._start_s
         self.is_file = False
 
@@ -163,7 +167,9 @@ class EndOfSpeechDetector:
         """
         if self._end_frame is None:
             return 0, 0
-        begin_s = max(0.0, frames_to_seconds(self._first_frame(self._end_frame)) - _PRE_ROLL_S)
+        begin_s = max(
+            0.0, frames_to_seconds(self._first_frame(self._end_frame)) - _PRE_ROLL_S
+        )
         end_s = frames_to_seconds(self._end_frame) + _TAIL_S
         return round(begin_s * SAMPLE_RATE_HZ), round(end_s * SAMPLE_RATE_HZ)
 

@@ -13,7 +13,9 @@ from whisper_hailo.serve.quota import Quota, Reservation
 
 MAX_LINE_BYTES: Final = 64 << 10
 _MAX_DATA_BYTES: Final = 1 << 20
-_MAX_PAYLOAD_BYTES: Final = 4 << 20  # two minutes of sound; clients send fractions of a second
+_MAX_PAYLOAD_BYTES: Final = (
+    4 << 20
+)  # two minutes of sound; clients send fractions of a second
 _PIECE_BYTES: Final = 64 << 10
 
 
@@ -81,11 +83,15 @@ class EventReader:
     def _read_ahead(self) -> asyncio.Task[Event | None]:
         """Return the task that reads the next event."""
         if self._ahead is None:
-            self._ahead = asyncio.create_task(_read_event(self._stream, self._reservation))
+            self._ahead = asyncio.create_task(
+                _read_event(self._stream, self._reservation)
+            )
         return self._ahead
 
 
-async def _read_event(stream: asyncio.StreamReader, reservation: Reservation) -> Event | None:
+async def _read_event(
+    stream: asyncio.StreamReader, reservation: Reservation
+) -> Event | None:
     """Return the next event; `None` at the end of the connection.
 
     Wyoming's own function reads as many bytes as a client announces, and takes a line that is no
@@ -107,7 +113,9 @@ async def _read_event(stream: asyncio.StreamReader, reservation: Reservation) ->
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
     except ValueError as error:  # asyncio's, of a line without an end
-        raise MalformedError(f"a header has more than {MAX_LINE_BYTES} bytes") from error
+        raise MalformedError(
+            f"a header has more than {MAX_LINE_BYTES} bytes"
+        ) from error
     return Event(kind, data, payload or None)
 
 
@@ -127,7 +135,9 @@ async def _read_payload(
 def _parse_length(header: dict[str, Any], name: str, max_length: int) -> int:
     length = header.get(name) or 0
     if not isinstance(length, int) or not 0 <= length <= max_length:
-        raise MalformedError(f"{name} is {str(length)[:40]}, expected 0 to {max_length}")
+        raise MalformedError(
+            f"{name} is {str(length)[:40]}, expected 0 to {max_length}"
+        )
     return length
 
 
@@ -135,4 +145,6 @@ def _parse_object(text: bytes) -> dict[str, Any]:
     try:
         return parse_json_object(text)
     except MismatchError as error:
-        raise MalformedError(f"the client sent {error}; this server speaks Wyoming") from error
+        raise MalformedError(
+            f"the client sent {error}; this server speaks Wyoming"
+        ) from error

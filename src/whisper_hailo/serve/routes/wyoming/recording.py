@@ -12,11 +12,19 @@ from wyoming.event import Event
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.serve.audio import AudioDecoders, PcmFormat, SampleStream, check_duration
+from whisper_hailo.serve.audio import (
+    AudioDecoders,
+    PcmFormat,
+    SampleStream,
+    check_duration,
+)
 from whisper_hailo.serve.errors import TooLargeError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
-from whisper_hailo.serve.routes.wyoming.end_of_speech import EndOfSpeechDetector, SampleBounds
+from whisper_hailo.serve.routes.wyoming.end_of_speech import (
+    EndOfSpeechDetector,
+    SampleBounds,
+)
 from whisper_hailo.serve.routes.wyoming.events import MalformedError
 
 _IN_MEMORY_BYTES: Final = 4 << 20
@@ -56,7 +64,9 @@ class WyomingRecording(Closing):
                 self._stream = SampleStream(pcm.rate_hz, pcm.n_channels)
                 self._detector = EndOfSpeechDetector(silence_s)
         elif pcm != self._format:
-            raise MalformedError("the sample format changed; use one format for each recording")
+            raise MalformedError(
+                "the sample format changed; use one format for each recording"
+            )
         data = chunk.payload or b""
         self._store_samples(data, pcm)
         if self._detector is None or self._stream is None:
@@ -73,10 +83,14 @@ class WyomingRecording(Closing):
     def _store_samples(self, data: bytes, pcm: PcmFormat) -> None:
         """Write samples to the file, within the limits."""
         self._n_bytes += len(data)
-        check_duration(self._n_bytes / (pcm.rate_hz * pcm.frame_bytes), self._limits.max_audio_s)
+        check_duration(
+            self._n_bytes / (pcm.rate_hz * pcm.frame_bytes), self._limits.max_audio_s
+        )
         max_bytes = self._limits.max_upload_bytes
         if self._n_bytes > max_bytes:
-            raise TooLargeError(f"the recording has more than {max_bytes} bytes; send less at once")
+            raise TooLargeError(
+                f"the recording has more than {max_bytes} bytes; send less at once"
+            )
         self._reservation.take(len(data))
         self._file.write(data)
 
@@ -117,7 +131,9 @@ class WyomingRecording(Closing):
             AudioError: there is no audio, or it cannot be decoded.
         """
         if not self._n_bytes:
-            raise AudioError("no audio came between audio-start and audio-stop; send some")
+            raise AudioError(
+                "no audio came between audio-start and audio-stop; send some"
+            )
         file = cast(BinaryIO, self._file)
         return await decoders.decode(file, None, self._reservation, pcm=self._format)
 
@@ -131,6 +147,8 @@ def _parse_format(chunk: Event) -> PcmFormat:
     values = [chunk.data.get(name) for name in ("rate", "width", "channels")]
     for value in values:
         if not isinstance(value, int) or not 0 < value < _MAX_VALUE:
-            raise MalformedError("a chunk has no rate, width and channels that are whole numbers")
+            raise MalformedError(
+                "a chunk has no rate, width and channels that are whole numbers"
+            )
     rate_hz, width, n_channels = cast("list[int]", values)
     return PcmFormat(rate_hz, width, n_channels)

@@ -21,7 +21,11 @@ class WyomingServer:
     """Answers connections; `finds_end` of commands, or leaves that to clients."""
 
     def __init__(
-        self, service: TranscriptionService, limiter: ConnectionLimiter, *, finds_end: bool = True
+        self,
+        service: TranscriptionService,
+        limiter: ConnectionLimiter,
+        *,
+        finds_end: bool = True,
     ) -> None:
         self._service = service
         self._finds_end = finds_end

@@ -8,7 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from wyoming.asr import Transcribe, Transcript, TranscriptChunk, TranscriptStart, TranscriptStop
+from wyoming.asr import (
+    Transcribe,
+    Transcript,
+    TranscriptChunk,
+    TranscriptStart,
+    TranscriptStop,
+)
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.error import Error
 from wyoming.event import Event, Eventable, async_write_event
@@ -48,7 +54,9 @@ _IDLE_TIMEOUT_S: Final = 600.0
 
 _STALL_TIMEOUT_S: Final = 60.0  # for a client to continue a recording
 _WRITE_TIMEOUT_S: Final = 30.0  # for a client that does not read what it is sent
-_GAP_S: Final = 0.01  # chunks of a microphone are further apart, those of a file are not
+_GAP_S: Final = (
+    0.01  # chunks of a microphone are further apart, those of a file are not
+)
 
 _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 1 << 16
@@ -117,7 +125,9 @@ class WyomingSession:
     async def _answer_events(self) -> None:
         while True:
             is_idle = self._machine.state in AWAITING_RECORDING
-            event = await self._events.read(_IDLE_TIMEOUT_S if is_idle else _STALL_TIMEOUT_S)
+            event = await self._events.read(
+                _IDLE_TIMEOUT_S if is_idle else _STALL_TIMEOUT_S
+            )
             if event is None:
                 return
             await self._process_event(event)
@@ -147,10 +157,14 @@ class WyomingSession:
         """Keep a chunk; answer if it ends the command."""
         if self._change_state(SessionEvent.CHUNK) is SessionState.ANSWERED:
             return
-        is_over = self._recording.add_chunk(chunk, self._silence_s if self._finds_end else None)
+        is_over = self._recording.add_chunk(
+            chunk, self._silence_s if self._finds_end else None
+        )
         if not is_over:
             self._update_early()
-        elif not await self._events.has_next(_GAP_S):  # a client that sends a file sent more
+        elif not await self._events.has_next(
+            _GAP_S
+        ):  # a client that sends a file sent more
             self._change_state(SessionEvent.END_OF_SPEECH)
             await self._answer_recording()
 
@@ -202,7 +216,9 @@ class WyomingSession:
         _check_types(event.data)
         wanted = Transcribe.from_event(event)
         self._service.find_model(wanted.name)  # refused before the recording is sent
-        self._silence_s = SILENCE_S.get(event.data.get("vad_sensitivity", ""), SILENCE_S["default"])
+        self._silence_s = SILENCE_S.get(
+            event.data.get("vad_sensitivity", ""), SILENCE_S["default"]
+        )
         hotwords = [*(wanted.transcript_names or ()), *(wanted.transcript_terms or ())]
         self._choices = Choices(
             model=wanted.name,
@@ -213,7 +229,9 @@ class WyomingSession:
     async def _answer_recording(self) -> None:
         """Transcribe the recording, and be ready for the next one."""
         with self._service.quota.hold_request(self._caller.client):
-            await run_until_disconnect(self._wait_for_disconnect(), self._send_transcript())
+            await run_until_disconnect(
+                self._wait_for_disconnect(), self._send_transcript()
+            )
         self._choices = Choices()
         self._silence_s = SILENCE_S["default"]
         self._begin_recording()
@@ -309,5 +327,7 @@ def _check_types(data: Mapping[str, Any]) -> None:
             raise MalformedError(f"{name} of transcribe is no text")
     for name in ("transcript_names", "transcript_terms"):
         texts = data.get(name) or []
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        if not isinstance(texts, list) or not all(
+            isinstance(text, str) for text in texts
+        ):
             raise MalformedError(f"{name} of transcribe is no list of texts")

@@ -60,5 +60,7 @@ AWAITING_RECORDING: Final = frozenset({SessionState.IDLE, SessionState.ANSWERED}
 def make_state_error(state: SessionState, event: SessionEvent) -> Exception:
     """Return the error of an event that a state does not allow."""
     if state is SessionState.IDLE and event is SessionEvent.STOP:
-        return AudioError("no audio came before audio-stop; send audio-start and audio-chunk first")
+        return AudioError(
+            "no audio came before audio-stop; send audio-start and audio-chunk first"
+        )
     return RuntimeError(f"event {event.value} is not allowed in state {state.value}")

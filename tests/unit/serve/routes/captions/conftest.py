@@ -35,7 +35,9 @@ def _time_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
 def _soon_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the polls that a server makes before it ends."""
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.asyncio", _Hasty())
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_POLLS", 20 * _FASTER)
+    monkeypatch.setattr(
+        "whisper_hailo.serve.routes.captions.view.END_POLLS", 20 * _FASTER
+    )
     if find_spec("uvicorn"):
         monkeypatch.setattr("uvicorn.server.asyncio", _Hasty())
 

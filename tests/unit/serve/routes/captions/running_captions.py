@@ -73,7 +73,9 @@ class InAnyLanguage(Speller):
             raise OptionError("there is no such language")
         return InAnyLanguage(language=language)
 
-    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+    def transcribe(
+        self, buffer: PartialBuffer, language: str | None = None
+    ) -> BufferText:
         return super().transcribe(buffer, language or self.language)
 
 

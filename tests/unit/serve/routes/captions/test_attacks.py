@@ -15,7 +15,13 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from tests.unit.serve.routes.captions.page_server import PATIENCE_S, connect, dial, needs_web, serve
+from tests.unit.serve.routes.captions.page_server import (
+    PATIENCE_S,
+    connect,
+    dial,
+    needs_web,
+    serve,
+)
 from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.sources.network import BrowserSource
 
@@ -53,7 +59,11 @@ def upgrade(path: str = "/events", *headers: str) -> bytes:
 def frame(opcode: int, data: bytes = b"", *, end: bool = True) -> bytes:
     """Return a WebSocket frame with a mask of zeros."""
     head = bytes([(0x80 if end else 0) | opcode])
-    size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + struct.pack(">H", len(data))
+    size = (
+        bytes([0x80 | len(data)])
+        if len(data) < 126
+        else b"\xfe" + struct.pack(">H", len(data))
+    )
     return head + size + bytes(4) + data
 
 
@@ -87,7 +97,11 @@ def page_of(view: Any) -> int:
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     assert not any(record.exc_info for record in caplog.records)
-    return [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno > logging.INFO
+    ]
 
 
 def test_page_answers_beside_200_half_open_connections(
@@ -155,7 +169,9 @@ BAD = {
     "a broken body that is not asked for": CHUNKED.replace(b"GET", b"HEAD") + b"zz\r\n",
     "half a host of a socket": upgrade("/events", "Host: [::1"),
     "no host of a socket": upgrade("/audio"),
-    "an address as target of a socket": upgrade("http://localhost/events", "Host: localhost"),
+    "an address as target of a socket": upgrade(
+        "http://localhost/events", "Host: localhost"
+    ),
 }
 
 
@@ -226,7 +242,9 @@ def test_page_foreign_host_or_origin_is_refused_anywhere(host: str) -> None:
             there = f"evil.example:{port}"
             rebound = upgrade(path, f"Host: {there}", f"Origin: http://{there}")
             assert answer(view, rebound).startswith(b"HTTP/1.1 421 ")
-            foreign = upgrade(path, f"Host: {own}:{port}", "Origin: http://evil.example")
+            foreign = upgrade(
+                path, f"Host: {own}:{port}", "Origin: http://evil.example"
+            )
             assert answer(view, foreign).startswith(b"HTTP/1.1 403 ")
         with dial(view) as client:
             origin = f"Origin: http://{own}:{port}"
@@ -266,7 +284,9 @@ def test_view_close_cuts_pages_that_do_not_read(
                         at_s=index,
                     )
                 )
-            with connect(view, "events", max_size=None) as page:  # by now there is too much
+            with connect(
+                view, "events", max_size=None
+            ) as page:  # by now there is too much
                 assert page.recv()
         wait_for_end(client)
     assert told(caplog) == []

@@ -97,7 +97,11 @@ def test_access_by_host_gives_public_rights(host: str, *, free: bool) -> None:
     assert Access(None, host).token != access.token
     assert access.is_generated
     given = Access(TOKEN, host)
-    assert (given.token, given.rights_of(None), given.is_generated) == (TOKEN, (), False)
+    assert (given.token, given.rights_of(None), given.is_generated) == (
+        TOKEN,
+        (),
+        False,
+    )
 
 
 def test_pause_command_drops_audio_until_resume() -> None:
@@ -125,7 +129,10 @@ def test_pause_command_drops_audio_until_resume() -> None:
 def test_commands_reach_all_pages() -> None:
     with ExitStack() as stack:
         here = stack.enter_context(run_captions())
-        pages = [stack.enter_context(connect(here.view, f"events?token={TOKEN}")) for _ in range(2)]
+        pages = [
+            stack.enter_context(connect(here.view, f"events?token={TOKEN}"))
+            for _ in range(2)
+        ]
         here.source.say(np.concatenate([speech([0]), silence(0.3)]))
         assert ask(pages[0], "marker", label="Question 1")["ok"]
         assert ask(pages[0], "language", language="de")["ok"]
@@ -135,7 +142,10 @@ def test_commands_reach_all_pages() -> None:
         with connect(here.view, f"events?token={TOKEN}") as late:
             heard(late)
             snapshot = heard(late)
-            assert [event["event"] for event in snapshot["completed"]] == ["completed", "marker"]
+            assert [event["event"] for event in snapshot["completed"]] == [
+                "completed",
+                "marker",
+            ]
             assert snapshot["settings"] == settings["settings"]
         assert ask(pages[0], "clear")["ok"]
         until(pages[1], "cleared")
@@ -164,7 +174,9 @@ def test_language_command_applies_to_next_segment() -> None:
         here.source.say(np.concatenate([silence(0.3), speech([1]), silence(0.3)]))
         refused = ask(page, "language", language="tlh")
     assert (refused["ok"], refused["error"]) == (False, "there is no such language")
-    languages = [event.language for event in here.events if isinstance(event, Completed)]
+    languages = [
+        event.language for event in here.events if isinstance(event, Completed)
+    ]
     assert languages == ["en", "de"]
 
 
@@ -174,11 +186,15 @@ def letters(n: int, **message: Any) -> dict[str, Any]:
     return {**message, "action": "x" * (n - len(json.dumps(message)))}
 
 
-@pytest.mark.parametrize("token", ["", "short", "with blanks in it", "x" * 129, "größer-als"])
+@pytest.mark.parametrize(
+    "token", ["", "short", "with blanks in it", "x" * 129, "größer-als"]
+)
 def test_access_unfit_token_raises(token: str) -> None:
     with pytest.raises(OptionError, match="8 to 128") as refused:
         Access(token, "127.0.0.1")
-    assert not token or f" {token} " not in f" {refused.value} ".replace("too short", "")
+    assert not token or f" {token} " not in f" {refused.value} ".replace(
+        "too short", ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,10 +206,15 @@ def test_access_unfit_token_raises(token: str) -> None:
         ({"action": "language"}, "language is None, expected a text"),
         ({"action": "marker", "label": "x" * 201}, "200 characters at most"),
         ({"action": "marker", "label": 7}, "expected a text"),
-        ({"action": "settings", "settings": {"settle_s": 1}}, "action is 'settings', expected"),
+        (
+            {"action": "settings", "settings": {"settle_s": 1}},
+            "action is 'settings', expected",
+        ),
     ],
 )
-def test_command_invalid_is_answered_with_an_error(asked: dict[str, Any], told: str) -> None:
+def test_command_invalid_is_answered_with_an_error(
+    asked: dict[str, Any], told: str
+) -> None:
     with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
         page.send(json.dumps({"type": "control", "id": [1], **asked}))
         answer = until(page, "answer")
@@ -206,7 +227,10 @@ def test_command_invalid_is_answered_with_an_error(asked: dict[str, Any], told: 
     ("message", "code"),
     [
         ("hello", "1003"),
-        ('{"type": "control", "action": "settings", "settings": {"settle_s": NaN}}', "1003"),
+        (
+            '{"type": "control", "action": "settings", "settings": {"settle_s": NaN}}',
+            "1003",
+        ),
         ('{"type": "control"', "1003"),
         ('["control"]', "1003"),
         ('{"type": "caption"}', "1003"),
@@ -217,7 +241,9 @@ def test_command_invalid_is_answered_with_an_error(asked: dict[str, Any], told: 
         (json.dumps(letters(4097)), "1009"),
     ],
 )
-def test_event_socket_invalid_message_closes_it(message: str | bytes, code: str) -> None:
+def test_event_socket_invalid_message_closes_it(
+    message: str | bytes, code: str
+) -> None:
     from websockets.exceptions import ConnectionClosed
 
     with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.unit.live.test_events import AWAY, BACK, DONE, FIRST, GONE, NEXT, SECOND, START
+from tests.unit.live.test_events import (
+    AWAY,
+    BACK,
+    DONE,
+    FIRST,
+    GONE,
+    NEXT,
+    SECOND,
+    START,
+)
 from tests.unit.serve.routes.captions.page_server import completed, partial
 from whisper_hailo.live.events import Cleared, Lost, Marker, Started
 from whisper_hailo.serve.routes.captions.feeds import HISTORY, Broadcast, Client
@@ -50,7 +59,10 @@ def test_broadcast_late_client_gets_history() -> None:
     for event in (START, FIRST, DONE, GONE, NEXT):
         broadcast.put(event, {"rtfx": 1.0} if event is DONE else None)
     (snapshot,) = all_of(broadcast.add_client(lambda: None))
-    assert [message["event"] for message in snapshot["completed"]] == ["completed", "lost"]
+    assert [message["event"] for message in snapshot["completed"]] == [
+        "completed",
+        "lost",
+    ]
     assert snapshot["partial"] is None
     assert snapshot["figures"] == [{"rtfx": 1.0}]
     assert snapshot["browser_microphone"] is True
@@ -65,7 +77,9 @@ def test_broadcast_late_client_knows_source_is_away() -> None:
     (snapshot,) = all_of(broadcast.add_client(lambda: None))
     assert snapshot["away"]["why"] == "the microphone was unplugged"
     broadcast.put(Marker(start_s=0.0, label="here", heard_s=0.0, at_s=0.0))
-    assert broadcast.summary()[0]["away"] == snapshot["away"], "what else happens changes nothing"
+    assert broadcast.summary()[0]["away"] == snapshot["away"], (
+        "what else happens changes nothing"
+    )
     broadcast.put(BACK)
     (snapshot,) = all_of(broadcast.add_client(lambda: None))
     assert snapshot["away"] is None
@@ -74,7 +88,9 @@ def test_broadcast_late_client_knows_source_is_away() -> None:
 
 def test_broadcast_settings_are_empty_by_default() -> None:
     assert Broadcast().summary()[0]["settings"] == {}
-    assert Broadcast(settings={"language": "de"}).summary()[0]["settings"] == {"language": "de"}
+    assert Broadcast(settings={"language": "de"}).summary()[0]["settings"] == {
+        "language": "de"
+    }
 
 
 def test_broadcast_empty_segments_are_not_kept() -> None:
@@ -118,7 +134,10 @@ def test_broadcast_end_comes_last() -> None:
 
 def test_broadcast_removed_client_gets_no_event() -> None:
     broadcast = Broadcast()
-    client, other = broadcast.add_client(lambda: None), broadcast.add_client(lambda: None)
+    client, other = (
+        broadcast.add_client(lambda: None),
+        broadcast.add_client(lambda: None),
+    )
     assert broadcast.n_clients == 2
     broadcast.remove_client(client)
     broadcast.remove_client(client)
@@ -146,7 +165,9 @@ def test_broadcast_summary_says_if_history_was_dropped() -> None:
 
 def test_broadcast_run_id_differs_between_programs() -> None:
     one, other = Broadcast(), Broadcast()
-    assert one.summary()[0]["run"] == one.summary()[0]["run"] != other.summary()[0]["run"]
+    assert (
+        one.summary()[0]["run"] == one.summary()[0]["run"] != other.summary()[0]["run"]
+    )
 
 
 def test_client_newest_level_comes_after_captions() -> None:
@@ -168,7 +189,9 @@ def test_broadcast_new_client_gets_newest_history() -> None:
         broadcast.put(completed(index), {"rtfx": float(index)})
     broadcast.put(partial(999, " now"))
     (snapshot,) = all_of(broadcast.add_client(lambda: None))
-    assert [event["segment_id"] for event in snapshot["completed"]] == list(range(5, HISTORY + 5))
+    assert [event["segment_id"] for event in snapshot["completed"]] == list(
+        range(5, HISTORY + 5)
+    )
     assert snapshot["partial"]["text"] == "now"
     assert [point["rtfx"] for point in snapshot["figures"]] == list(
         range(HISTORY - 55, HISTORY + 5)
@@ -218,10 +241,18 @@ def test_client_slow_gets_snapshot_then_end() -> None:
 
 def test_broadcast_new_client_gets_losses() -> None:
     broadcast = Broadcast()
-    for event in (completed(0), Lost(start_s=1.0, end_s=5.0, heard_s=5.0, at_s=1.0), completed(5)):
+    for event in (
+        completed(0),
+        Lost(start_s=1.0, end_s=5.0, heard_s=5.0, at_s=1.0),
+        completed(5),
+    ):
         broadcast.put(event)
     (snapshot,) = all_of(broadcast.add_client(lambda: None))
-    assert [event["event"] for event in snapshot["completed"]] == ["completed", "lost", "completed"]
+    assert [event["event"] for event in snapshot["completed"]] == [
+        "completed",
+        "lost",
+        "completed",
+    ]
 
 
 def segments(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -239,4 +270,7 @@ def test_broadcast_removed_client_gets_no_end() -> None:
     broadcast.put(completed(0))
     broadcast.end()
     assert all_of(client) == []
-    assert [m["event"] for m in all_of(broadcast.add_client(lambda: None))] == ["snapshot", "end"]
+    assert [m["event"] for m in all_of(broadcast.add_client(lambda: None))] == [
+        "snapshot",
+        "end",
+    ]

@@ -11,12 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.serve.routes.captions.page_server import PATIENCE_S, connect, serve, told
+from tests.unit.serve.routes.captions.page_server import (
+    PATIENCE_S,
+    connect,
+    serve,
+    told,
+)
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.sources.source import AudioQueue, Pace
 
 
-def test_microphone_start_and_end_are_sent_to_pages(served: tuple[Any, BrowserSource]) -> None:
+def test_microphone_start_and_end_are_sent_to_pages(
+    served: tuple[Any, BrowserSource],
+) -> None:
     view, _ = served
     with connect(view, "events") as page:
         assert told(page, "snapshot")["recording"] is False
@@ -65,7 +72,11 @@ def test_microphone_reconnect_says_if_it_continues(
     assert answers == ["new", "again", "new", "new", "again"]
     assert [told("audio"), told("audio")] == ["new", "new"]
     endless = ["n" * 63, "n" * 64, "n" * 65]  # no more than 64 letters are kept
-    assert [told(f"audio?recording={name}") for name in endless] == ["new", "new", "again"]
+    assert [told(f"audio?recording={name}") for name in endless] == [
+        "new",
+        "new",
+        "again",
+    ]
 
 
 def test_browser_source_closed_yields_what_was_pushed() -> None:
@@ -129,7 +140,8 @@ def test_microphone_flood_is_slowed_to_real_time(
     from websockets.exceptions import ConnectionClosed
 
     monkeypatch.setattr(
-        "whisper_hailo.live.sources.network.AudioQueue", partial(AudioQueue, limit_s=3.0)
+        "whisper_hailo.live.sources.network.AudioQueue",
+        partial(AudioQueue, limit_s=3.0),
     )
     waits: list[float] = []
     wait = asyncio.sleep

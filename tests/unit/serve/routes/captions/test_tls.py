@@ -14,7 +14,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.serve.routes.captions.page_server import PATIENCE_S, completed, dial, serve
+from tests.unit.serve.routes.captions.page_server import (
+    PATIENCE_S,
+    completed,
+    dial,
+    serve,
+)
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.http.addresses import make_tls_context
 
@@ -39,7 +44,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def page_of(view: Any, certificate: tuple[Path, Path]) -> bytes:
     trusting = ssl.create_default_context(cafile=str(certificate[0]))
     with trusting.wrap_socket(dial(view), server_hostname="127.0.0.1") as client:
-        client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        client.sendall(
+            b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+        )
         return b"".join(iter(lambda: client.recv(65_536), b""))
 
 
@@ -84,7 +91,9 @@ def test_tls_without_handshake_is_disconnected(
     assert not any(record.exc_info for record in caplog.records)
 
 
-@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01"])
+@pytest.mark.parametrize(
+    "said", [b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01"]
+)
 def test_tls_plain_text_is_disconnected(
     certificate: tuple[Path, Path], said: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -26,7 +26,9 @@ from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.serve.routes.captions.access import format_frame_ancestors
 
 
-def test_page_files_are_served_with_safe_headers(served: tuple[Any, BrowserSource]) -> None:
+def test_page_files_are_served_with_safe_headers(
+    served: tuple[Any, BrowserSource],
+) -> None:
     view, _ = served
     for name, inside, kind in (
         ("", b'role="log"', "text/html"),
@@ -35,12 +37,17 @@ def test_page_files_are_served_with_safe_headers(served: tuple[Any, BrowserSourc
         ("page.css", b"--ground", "text/css"),
         ("recorder.js", b"registerProcessor", "text/javascript"),
     ):
-        with urllib.request.urlopen(view.address + name, timeout=PATIENCE_S) as response:  # noqa: S310
+        address = view.address + name
+        with urllib.request.urlopen(address, timeout=PATIENCE_S) as response:  # noqa: S310
             assert inside in response.read()
             assert response.headers.get_content_type() == kind
             assert response.headers["X-Content-Type-Options"] == "nosniff"
-            assert response.headers["Referrer-Policy"] == "no-referrer", "it has the token"
-            assert response.headers["Cache-Control"] == "no-cache", "another version may follow"
+            assert response.headers["Referrer-Policy"] == "no-referrer", (
+                "it has the token"
+            )
+            assert response.headers["Cache-Control"] == "no-cache", (
+                "another version may follow"
+            )
             policy = response.headers["Content-Security-Policy"]
             assert "default-src 'none'" in policy
             assert policy.endswith("frame-ancestors 'none'")
@@ -51,7 +58,8 @@ def test_page_policy_allows_styles_in_overlay_only(
 ) -> None:
     view, _ = served
     for query, has_theirs in (("", False), ("?overlay=0", False), ("?overlay=1", True)):
-        with urllib.request.urlopen(view.address + query, timeout=PATIENCE_S) as response:  # noqa: S310
+        address = view.address + query
+        with urllib.request.urlopen(address, timeout=PATIENCE_S) as response:  # noqa: S310
             policy = response.headers["Content-Security-Policy"]
         assert ("style-src 'self' 'unsafe-inline';" in policy) == has_theirs
         assert ("require-trusted-types-for" in policy) != has_theirs
@@ -75,7 +83,9 @@ def test_view_addresses_can_be_opened_in_a_browser(
     from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.serve.routes.captions.view import WebView
 
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.find_own_address", lambda _: own)
+    monkeypatch.setattr(
+        "whisper_hailo.serve.routes.captions.view.find_own_address", lambda _: own
+    )
     view = WebView(CaptionStatistics, PageAddress(host))
     assert view.address == here
     assert view.address_for_others == others
@@ -109,21 +119,35 @@ def test_page_policy_lists_frame_ancestors() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        *("", "*", "homeassistant.local", "file:///x", "http://", "http://a b", "https://a;b"),
+        *(
+            "",
+            "*",
+            "homeassistant.local",
+            "file:///x",
+            "http://",
+            "http://a b",
+            "https://a;b",
+        ),
         *("ftp://wall.example", "://wall.example"),
     ],
 )
 def test_format_frame_ancestors_without_origin_raises(given: str) -> None:
-    with pytest.raises(OptionError, match=r"web-frame is .*, expected the origin of a page"):
+    with pytest.raises(
+        OptionError, match=r"web-frame is .*, expected the origin of a page"
+    ):
         format_frame_ancestors([given])
 
 
-def test_view_level_is_sent_per_eighth_of_a_second(served: tuple[Any, BrowserSource]) -> None:
+def test_view_level_is_sent_per_eighth_of_a_second(
+    served: tuple[Any, BrowserSource],
+) -> None:
     view, _ = served
     with connect(view, "events") as page:
         told(page, "snapshot")
         for _ in range(2):
-            view.put_audio(np.full(1000, 0.1, np.float32))  # together enough for one reading
+            view.put_audio(
+                np.full(1000, 0.1, np.float32)
+            )  # together enough for one reading
         assert json.loads(page.recv()) == {"event": "level", "level_db": -20.0}
         view.put_audio(np.zeros(2000, np.float32))
         assert json.loads(page.recv()) == {"event": "level", "level_db": -90.0}
@@ -132,7 +156,9 @@ def test_view_level_is_sent_per_eighth_of_a_second(served: tuple[Any, BrowserSou
 def test_event_socket_without_events_sends_still(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.event_socket.STILL_S", 0.01)
+    monkeypatch.setattr(
+        "whisper_hailo.serve.routes.captions.event_socket.STILL_S", 0.01
+    )
     with connect(served[0], "events") as page:
         told(page, "snapshot")
         assert json.loads(page.recv()) == {"event": "still"}
@@ -143,7 +169,10 @@ def test_event_socket_reconnected_page_gets_history(
 ) -> None:
     view, _ = served
     with connect(view, "events") as first:
-        assert [json.loads(first.recv())["event"] for _ in range(2)] == ["hello", "snapshot"]
+        assert [json.loads(first.recv())["event"] for _ in range(2)] == [
+            "hello",
+            "snapshot",
+        ]
         view.put(partial(0, " so"))
         view.put(completed(0))
         kinds = [json.loads(first.recv())["event"] for _ in range(3)]
@@ -180,9 +209,15 @@ def test_view_figures_have_latency_and_speed() -> None:
     from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.serve.routes.captions.view import WebView
 
-    statistics = CaptionStatistics(n_segment_samples=32_000, compute_s=0.5, behind_s=1.26)
+    statistics = CaptionStatistics(
+        n_segment_samples=32_000, compute_s=0.5, behind_s=1.26
+    )
     view = WebView(lambda: statistics, PageAddress())
-    assert view.make_figures() == {"final_latency_s": None, "rtfx": 4.0, "behind_s": 1.3}
+    assert view.make_figures() == {
+        "final_latency_s": None,
+        "rtfx": 4.0,
+        "behind_s": 1.3,
+    }
     for seconds in (9.0, 5.0, 0.123456):
         statistics.final_latency_s.append(seconds)
     assert view.make_figures()["final_latency_s"] == 0.1235
@@ -210,7 +245,9 @@ def test_view_open_waits_for_its_thread(monkeypatch: pytest.MonkeyPatch) -> None
     with WebView(CaptionStatistics, PageAddress(port=0)) as view:
         view.put(completed(0))
         waited_for.set()
-    assert [event["text"] for event in view.broadcast.summary()[0]["completed"]] == ["said0"]
+    assert [event["text"] for event in view.broadcast.summary()[0]["completed"]] == [
+        "said0"
+    ]
 
 
 def test_view_not_open_ignores_events() -> None:
@@ -233,11 +270,18 @@ def test_view_close_sends_end_before_closing_sockets(
     from whisper_hailo.serve.routes.captions.access import PageAddress
     from whisper_hailo.serve.routes.captions.view import WebView
 
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_POLLS", 200 * PATIENCE_S)
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.CLOSE_TIMEOUT_S", PATIENCE_S)
+    monkeypatch.setattr(
+        "whisper_hailo.serve.routes.captions.view.END_POLLS", 200 * PATIENCE_S
+    )
+    monkeypatch.setattr(
+        "whisper_hailo.serve.routes.captions.view.CLOSE_TIMEOUT_S", PATIENCE_S
+    )
     view = WebView(CaptionStatistics, PageAddress(port=0)).open()
     with connect(view, "events") as page:
-        assert [json.loads(page.recv())["event"] for _ in range(2)] == ["hello", "snapshot"]
+        assert [json.loads(page.recv())["event"] for _ in range(2)] == [
+            "hello",
+            "snapshot",
+        ]
         view.put(completed(0))
         view.close()
         view.close()
@@ -248,11 +292,16 @@ def test_view_close_sends_end_before_closing_sockets(
     assert not any(thread.name == "caption-web" for thread in threading.enumerate())
 
 
-def test_page_foreign_host_or_origin_is_refused(served: tuple[Any, BrowserSource]) -> None:
+def test_page_foreign_host_or_origin_is_refused(
+    served: tuple[Any, BrowserSource],
+) -> None:
     from websockets.exceptions import InvalidStatus
 
     view, _ = served
-    with pytest.raises(InvalidStatus), connect(view, "events", origin="http://evil.example"):
+    with (
+        pytest.raises(InvalidStatus),
+        connect(view, "events", origin="http://evil.example"),
+    ):
         pass
     request = urllib.request.Request(view.address, headers={"Host": "evil.example"})  # noqa: S310
     with pytest.raises(urllib.error.HTTPError, match="421") as refused:

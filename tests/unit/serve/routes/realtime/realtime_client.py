@@ -47,7 +47,10 @@ class Talk:
     def update(self, turns: Any = None, **of_input: Any) -> dict[str, Any]:
         """Change the session; `turns` of `None` leaves the commit to the client."""
         given = {"turn_detection": turns, **of_input}
-        self.say("session.update", session={"type": "transcription", "audio": {"input": given}})
+        self.say(
+            "session.update",
+            session={"type": "transcription", "audio": {"input": given}},
+        )
         return self.until("session.updated", "error")
 
     def append(self, raw: bytes, size: int = 9_600) -> None:

@@ -35,7 +35,12 @@ from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
-from whisper_hailo.serve.routes.realtime.sample_formats import PCM, PCMA, PCMU, make_sample_stream
+from whisper_hailo.serve.routes.realtime.sample_formats import (
+    PCM,
+    PCMA,
+    PCMU,
+    make_sample_stream,
+)
 from whisper_hailo.serve.routes.realtime.session import RealtimeSession
 
 pytestmark = pytest.mark.slow
@@ -55,10 +60,19 @@ def test_session_committed_item_equals_the_command_s_text(
             assert said.deltas(done["item_id"]) == done["transcript"]
             seconds = load_audio(path).size / 16_000
             assert done["usage"]["seconds"] == pytest.approx(seconds, abs=0.04)
-    committed = [event for event in said.events if event["type"] == BUFFER + "committed"]
+    committed = [
+        event for event in said.events if event["type"] == BUFFER + "committed"
+    ]
     first, second = committed
-    assert (first["previous_item_id"], second["previous_item_id"]) == (None, first["item_id"])
-    added = [event["item"]["id"] for event in said.events if event["type"].endswith("item.added")]
+    assert (first["previous_item_id"], second["previous_item_id"]) == (
+        None,
+        first["item_id"],
+    )
+    added = [
+        event["item"]["id"]
+        for event in said.events
+        if event["type"].endswith("item.added")
+    ]
     assert added == [first["item_id"], second["item_id"]]
     assert done["item_id"] == second["item_id"]
 
@@ -97,7 +111,9 @@ def test_session_server_vad_finds_the_turns(web: RunningServer) -> None:
     seconds = load_audio(GERMAN[0]).size / 16_000
     assert 0 <= begin["audio_start_ms"] < end["audio_end_ms"]
     assert end["audio_end_ms"] < (seconds + PAUSE_S) * 1000
-    second = [event for event in said.events if event["type"] == BUFFER + "speech_started"][1]
+    second = [
+        event for event in said.events if event["type"] == BUFFER + "speech_started"
+    ][1]
     assert second["audio_start_ms"] >= (seconds + PAUSE_S) * 1000 - 300
 
 
@@ -131,14 +147,20 @@ def test_metrics_count_items_and_not_partials() -> None:
 
 def test_session_include_logprobs_are_sent(web: RunningServer) -> None:
     with talk(web) as said:
-        session = {"type": "transcription", "include": [TRANSCRIPTION[13:-1] + ".logprobs"]}
+        session = {
+            "type": "transcription",
+            "include": [TRANSCRIPTION[13:-1] + ".logprobs"],
+        }
         session["audio"] = {"input": {"turn_detection": None}}  # type: ignore[assignment]
         said.say("session.update", session=session)
         said.until("session.updated")
         said.append(pcm(load_audio(DEMO)))
         said.say(BUFFER + "commit")
         done = said.until(TRANSCRIPTION + "completed")
-    assert "".join(entry["token"] for entry in done["logprobs"]).strip() == done["transcript"]
+    assert (
+        "".join(entry["token"] for entry in done["logprobs"]).strip()
+        == done["transcript"]
+    )
     assert all(entry["logprob"] <= 0 for entry in done["logprobs"])
 
 
@@ -184,7 +206,9 @@ def test_session_when_server_ends_completes_its_item(
 def test_session_idle_client_is_closed_with_1001(
     web: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.realtime.session.IDLE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(
+        "whisper_hailo.serve.routes.realtime.session.IDLE_TIMEOUT_S", 0.05
+    )
     with talk(web) as said:
         with pytest.raises(ConnectionClosed) as left:
             said.next()
@@ -260,7 +284,9 @@ def test_session_binary_message_is_an_error(web: RunningServer) -> None:
         assert "Invalid JSON" in said.next()["error"]["message"]
 
 
-@pytest.mark.parametrize("frame", [b"\x83\x80\0\0\0\0", b"\xc1\x80\0\0\0\0", b"\x81\x01a"])
+@pytest.mark.parametrize(
+    "frame", [b"\x83\x80\0\0\0\0", b"\xc1\x80\0\0\0\0", b"\x81\x01a"]
+)
 def test_session_invalid_frame_ends_it_alone(
     micro: MicroService,
     caplog: pytest.LogCaptureFixture,
@@ -308,7 +334,11 @@ def test_session_uncommitted_sound_is_bounded() -> None:
     ],
 )
 def test_session_failed_partial_fails_one_item(
-    monkeypatch: pytest.MonkeyPatch, turns: Any, failure: Exception, n_times: int, told: str
+    monkeypatch: pytest.MonkeyPatch,
+    turns: Any,
+    failure: Exception,
+    n_times: int,
+    told: str,
 ) -> None:
     with MicroService() as micro, run_server(micro) as web, talk(web) as said:
         look, broken = micro.model.transcribe_partial, []
@@ -374,15 +404,23 @@ def test_session_not_served_is_refused_over_http(
     status: int,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with pytest.raises(InvalidStatus) as denied, talk(web, url, additional_headers=headers):
+    with (
+        pytest.raises(InvalidStatus) as denied,
+        talk(web, url, additional_headers=headers),
+    ):
         pass
     assert denied.value.response.status_code == status
     assert "error" in json.loads(denied.value.response.body)
-    assert not [record for record in caplog.records if record.name.startswith("uvicorn")]
+    assert not [
+        record for record in caplog.records if record.name.startswith("uvicorn")
+    ]
 
 
 def test_session_beyond_live_limit_is_429_or_503() -> None:
-    with MicroService(limits=LimitOptions(live=2, queue=1)) as micro, run_server(micro) as web:
+    with (
+        MicroService(limits=LimitOptions(live=2, queue=1)) as micro,
+        run_server(micro) as web,
+    ):
         with talk(web) as said:
             with pytest.raises(InvalidStatus) as denied, talk(web):
                 pass

@@ -13,8 +13,19 @@ from wyoming.client import AsyncTcpClient
 from wyoming.event import Event
 from wyoming.info import Describe, Info
 
-from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, PHRASES, MicroService, caller
-from tests.unit.serve.routes.wyoming.wyoming_client import heard, pcm, say, wyoming_server
+from tests.unit.serve.micro_service import (
+    DEMO,
+    DEMO_TEXT,
+    PHRASES,
+    MicroService,
+    caller,
+)
+from tests.unit.serve.routes.wyoming.wyoming_client import (
+    heard,
+    pcm,
+    say,
+    wyoming_server,
+)
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.serve.audio import PcmFormat, SampleStream
@@ -74,12 +85,16 @@ def test_detector_ends_after_silence(silence_s: float) -> None:
 
 
 def test_detector_shorter_pause_does_not_end_command() -> None:
-    _, end_s = listen(np.concatenate([tone(1, 0.3), noise(0.5), tone(1, 0.3), noise(3)]))
+    _, end_s = listen(
+        np.concatenate([tone(1, 0.3), noise(0.5), tone(1, 0.3), noise(3)])
+    )
     assert end_s == pytest.approx(2.5 + 0.7, abs=0.1)
 
 
 @pytest.mark.parametrize(("background_db", "is_found"), [(20.0, True), (3.0, False)])
-def test_detector_quiet_background_speech_is_ignored(background_db: float, is_found: bool) -> None:
+def test_detector_quiet_background_speech_is_ignored(
+    background_db: float, is_found: bool
+) -> None:
     television = tone(4, 0.3 * 10 ** (-background_db / 20))
     _, end_s = listen(np.concatenate([noise(0.5), tone(2, 0.3), television]))
     assert (end_s is not None and end_s < 3.8) is is_found
@@ -137,7 +152,9 @@ def test_detector_pause_is_known_before_the_end() -> None:
     pauses = [bounds for is_pausing, bounds in told if is_pausing]
     ends = sorted({end / SAMPLE_RATE_HZ for _, end in pauses})
     assert ends == pytest.approx([1.3, 2.3], abs=0.1)
-    assert [is_pausing for is_pausing, _ in told].index(True) * CHUNK > 1.25 * SAMPLE_RATE_HZ
+    assert [is_pausing for is_pausing, _ in told].index(
+        True
+    ) * CHUNK > 1.25 * SAMPLE_RATE_HZ
 
 
 @pytest.mark.parametrize(
@@ -199,12 +216,19 @@ def live(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("live")
 def test_session_answers_before_the_client_stops(micro: MicroService) -> None:
     async def ask() -> list[str]:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             texts = []
             for sensitivity in ("default", "relaxed"):
-                await begin(client, pcm(PHRASES[0]) + PAUSE, vad_sensitivity=sensitivity)
+                await begin(
+                    client, pcm(PHRASES[0]) + PAUSE, vad_sensitivity=sensitivity
+                )
                 texts.append(heard(await answer(client)))
-                await client.write_event(AudioStop().event())  # as one that did not wait for it
+                await client.write_event(
+                    AudioStop().event()
+                )  # as one that did not wait for it
             return texts
 
     alone = asyncio.run(micro.text(load_audio(PHRASES[0])))
@@ -248,20 +272,31 @@ def test_session_early_text_is_begun_once_in_a_pause(
     data += bytes(2 * SAMPLE_RATE_HZ) if stops else PAUSE
 
     async def ask() -> str:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             await begin(client, data, vad_sensitivity="relaxed" if stops else "default")
             if stops:
                 await client.write_event(AudioStop().event())
             return heard(await answer(client))
 
     def counted(name: str, **labels: str) -> float:
-        return micro.metrics.registry.get_sample_value("whisper_hailo_" + name, labels) or 0.0
+        return (
+            micro.metrics.registry.get_sample_value("whisper_hailo_" + name, labels)
+            or 0.0
+        )
 
     made = {"api": "wyoming", "outcome": "done"}
-    n_before, before_s = counted("requests_total", **made), counted("audio_seconds_total")
+    n_before, before_s = (
+        counted("requests_total", **made),
+        counted("audio_seconds_total"),
+    )
     text, command = asyncio.run(ask()), command_in(data)
     assert counted("requests_total", **made) == n_before + 1
-    assert counted("audio_seconds_total") == pytest.approx(before_s + command.size / SAMPLE_RATE_HZ)
+    assert counted("audio_seconds_total") == pytest.approx(
+        before_s + command.size / SAMPLE_RATE_HZ
+    )
     lengths = [audio.size for audio in early]
     assert lengths == sorted(set(lengths))
     assert np.array_equal(early[-1], command)
@@ -277,11 +312,16 @@ def test_session_beside_other_work_begins_no_early_text(
     monkeypatch.setattr(micro.service, "is_idle", lambda: False)
 
     async def ask() -> str:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             await begin(client, pcm(PHRASES[0]) + PAUSE)
             return heard(await answer(client))
 
-    assert asyncio.run(ask()) == asyncio.run(micro.text(command_in(pcm(PHRASES[0]) + PAUSE)))
+    assert asyncio.run(ask()) == asyncio.run(
+        micro.text(command_in(pcm(PHRASES[0]) + PAUSE))
+    )
     assert not early
 
 
@@ -304,7 +344,10 @@ def test_submit_early_has_batch_priority_until_wanted(micro: MicroService) -> No
 @pytest.mark.usefixtures("live")
 def test_session_without_speech_gets_empty_text(micro: MicroService) -> None:
     async def ask() -> str:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             await begin(client, bytes(11 * 2 * SAMPLE_RATE_HZ))
             return heard(await answer(client))
 
@@ -316,7 +359,10 @@ def test_session_file_with_pause_is_transcribed_whole(micro: MicroService) -> No
     data = pcm(DEMO) + PAUSE + pcm(PHRASES[0])
 
     async def ask() -> str:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             return heard(await say(client, data))
 
     whole = np.frombuffer(data, "<i2").astype(np.float32) / 32768
@@ -344,7 +390,10 @@ def test_describe_says_who_finds_the_end(micro: MicroService, finds_end: bool) -
 @pytest.mark.slow
 def test_session_sensitivity_of_wrong_type_is_refused(micro: MicroService) -> None:
     async def ask() -> Event:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             await client.write_event(Event("transcribe", {"vad_sensitivity": ["x"]}))
             return (await answer(client))[-1]
 

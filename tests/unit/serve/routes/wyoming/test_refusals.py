@@ -15,7 +15,12 @@ from wyoming.info import Describe
 from wyoming.ping import Ping
 
 from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, LONG, MicroService
-from tests.unit.serve.routes.wyoming.wyoming_client import heard, pcm, say, wyoming_server
+from tests.unit.serve.routes.wyoming.wyoming_client import (
+    heard,
+    pcm,
+    say,
+    wyoming_server,
+)
 from whisper_hailo.serve.options import LimitOptions
 
 pytestmark = pytest.mark.slow
@@ -27,7 +32,9 @@ def test_session_departed_client_frees_its_request() -> None:
             async with AsyncTcpClient("127.0.0.1", port) as client:
                 await client.write_event(AudioStart(16_000, 2, 1).event())
                 for _ in range(100):
-                    await client.write_event(AudioChunk(16_000, 2, 1, pcm(LONG[0])).event())
+                    await client.write_event(
+                        AudioChunk(16_000, 2, 1, pcm(LONG[0])).event()
+                    )
                 await client.write_event(AudioStop().event())
                 event = await client.read_event()
                 assert event is not None
@@ -48,14 +55,32 @@ def test_session_departed_client_frees_its_request() -> None:
         (b"[]\n", "no JSON object"),
         (b'{"type": 5}\n', "no type"),
         (b'{"type": "ping", "data": 5}\n', "no object"),
-        (b'{"type": "ping", "data_length": 99999999999}\n', "data_length is 99999999999"),
+        (
+            b'{"type": "ping", "data_length": 99999999999}\n',
+            "data_length is 99999999999",
+        ),
         (b'{"type": "audio-chunk", "payload_length": -1}\n', "payload_length is -1"),
-        (b'{"type": "audio-chunk", "payload_length": "many"}\n', "payload_length is many"),
-        (b'{"type": "audio-chunk", "payload_length": 2}\nxx', "no rate, width and channels"),
-        (b'{"type": "audio-chunk", "data": {"rate": 0, "width": 2, "channels": 1}}\n', "no rate"),
+        (
+            b'{"type": "audio-chunk", "payload_length": "many"}\n',
+            "payload_length is many",
+        ),
+        (
+            b'{"type": "audio-chunk", "payload_length": 2}\nxx',
+            "no rate, width and channels",
+        ),
+        (
+            b'{"type": "audio-chunk", "data": {"rate": 0, "width": 2, "channels": 1}}\n',
+            "no rate",
+        ),
         (b'{"type": "transcribe", "data": {"name": 5}}\n', "no text"),
-        (b'{"type": "transcribe", "data": {"transcript_names": 2.5}}\n', "no list of texts"),
-        (b'{"type": "transcribe", "data": {"transcript_terms": [[]]}}\n', "no list of texts"),
+        (
+            b'{"type": "transcribe", "data": {"transcript_names": 2.5}}\n',
+            "no list of texts",
+        ),
+        (
+            b'{"type": "transcribe", "data": {"transcript_terms": [[]]}}\n',
+            "no list of texts",
+        ),
         (b'{"type": "ping", "data": {"text": "\\ud800"}}\n', "readable JSON"),
         (b"x" * 200_000, "more than 65536 bytes"),
         (b"[" * 60_000 + b"\n", "readable JSON"),
@@ -72,7 +97,9 @@ def test_session_departed_client_frees_its_request() -> None:
         ),
     ],
 )
-def test_session_malformed_event_is_an_error(micro: MicroService, sent: bytes, told: str) -> None:
+def test_session_malformed_event_is_an_error(
+    micro: MicroService, sent: bytes, told: str
+) -> None:
     async def ask() -> bytes:
         async with wyoming_server(micro) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -108,7 +135,10 @@ def test_session_refused_client_can_read_the_error(micro: MicroService) -> None:
 
 def test_session_recording_too_long_is_refused() -> None:
     async def ask(micro: MicroService) -> Event:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             (event,) = await say(client, pcm(DEMO))
             return event
 
@@ -122,7 +152,10 @@ def test_session_recordings_beyond_quota_are_refused() -> None:
     chunk = bytes(1 << 20)
 
     async def ask(micro: MicroService) -> Event | None:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as first:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as first,
+        ):
             await first.write_event(AudioStart(16_000, 2, 1).event())
             for _ in range(3):
                 await first.write_event(AudioChunk(16_000, 2, 1, chunk).event())
@@ -146,7 +179,9 @@ def test_event_reader_partial_payloads_count_in_quota() -> None:
 
     async def ask(micro: MicroService) -> None:
         async with wyoming_server(micro) as port:
-            clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+            clients = [
+                await asyncio.open_connection("127.0.0.1", port) for _ in range(2)
+            ]
             for _, writer in clients:
                 writer.write(head + bytes(3_000_000))
             done, _ = await asyncio.wait(
@@ -164,7 +199,10 @@ def test_event_reader_partial_payloads_count_in_quota() -> None:
 
 def test_session_idle_connection_makes_room(micro: MicroService) -> None:
     async def ask() -> None:
-        async with wyoming_server(micro, most=1) as port, AsyncTcpClient("127.0.0.1", port) as idle:
+        async with (
+            wyoming_server(micro, most=1) as port,
+            AsyncTcpClient("127.0.0.1", port) as idle,
+        ):
             await idle.write_event(Describe().event())
             assert await idle.read_event() is not None
             async with AsyncTcpClient("127.0.0.1", port) as busy:

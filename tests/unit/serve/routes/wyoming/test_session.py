@@ -13,8 +13,19 @@ from wyoming.event import Event
 from wyoming.info import Describe, Info
 from wyoming.ping import Ping
 
-from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, GERMAN, OPTIONS, MicroService
-from tests.unit.serve.routes.wyoming.wyoming_client import heard, pcm, say, wyoming_server
+from tests.unit.serve.micro_service import (
+    DEMO,
+    DEMO_TEXT,
+    GERMAN,
+    OPTIONS,
+    MicroService,
+)
+from tests.unit.serve.routes.wyoming.wyoming_client import (
+    heard,
+    pcm,
+    say,
+    wyoming_server,
+)
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.request import join_hotwords
@@ -24,7 +35,10 @@ pytestmark = pytest.mark.slow
 
 def test_session_describe_and_ping_are_answered(micro: MicroService) -> None:
     async def ask() -> Info:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             await client.write_event(Ping(text="there?").event())
             pong = await client.read_event()
             assert pong is not None
@@ -42,11 +56,16 @@ def test_session_describe_and_ping_are_answered(micro: MicroService) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(2048,), (1, 3, 7, 4001), (10_000_000,)])
-def test_session_chunks_of_any_size_are_kept(micro: MicroService, sizes: tuple[int, ...]) -> None:
+def test_session_chunks_of_any_size_are_kept(
+    micro: MicroService, sizes: tuple[int, ...]
+) -> None:
     data = pcm(DEMO)[:96_000] if sizes[0] == 1 else pcm(DEMO)
 
     async def ask() -> str:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             return heard(await say(client, data, sizes=sizes))
 
     text = asyncio.run(ask())
@@ -54,9 +73,14 @@ def test_session_chunks_of_any_size_are_kept(micro: MicroService, sizes: tuple[i
     assert text == asyncio.run(micro.text(whole))
 
 
-@pytest.mark.parametrize("form", [(8_000, 2, 1), (44_100, 2, 2), (48_000, 4, 1), (22_050, 3, 1)])
+@pytest.mark.parametrize(
+    "form", [(8_000, 2, 1), (44_100, 2, 2), (48_000, 4, 1), (22_050, 3, 1)]
+)
 def test_session_sample_formats_are_decoded(
-    micro: MicroService, transcriber: Transcriber, form: tuple[int, int, int], tmp_path: Any
+    micro: MicroService,
+    transcriber: Transcriber,
+    form: tuple[int, int, int],
+    tmp_path: Any,
 ) -> None:
     import soundfile
     import soxr
@@ -65,12 +89,17 @@ def test_session_sample_formats_are_decoded(
     mono = soxr.resample(load_audio(DEMO), 16_000, rate_hz)
     sound = np.repeat(mono[:, np.newaxis], n_channels, axis=1)
     file = tmp_path / "a.wav"
-    soundfile.write(file, sound, rate_hz, subtype={2: "PCM_16", 3: "PCM_24", 4: "PCM_32"}[width])
+    soundfile.write(
+        file, sound, rate_hz, subtype={2: "PCM_16", 3: "PCM_24", 4: "PCM_32"}[width]
+    )
     data = file.read_bytes()
     data = data[data.index(b"data") + 8 :]
 
     async def ask() -> str:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             return heard(await say(client, data, form=form, sizes=(1000,)))
 
     assert asyncio.run(ask()) == transcriber.transcribe(file, OPTIONS).text
@@ -80,7 +109,10 @@ def test_session_language_and_model_are_honoured(
     micro: MicroService, transcriber: Transcriber
 ) -> None:
     async def ask(**asked: Any) -> list[Event]:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             return await say(client, pcm(GERMAN[0]), **asked)
 
     audio = load_audio(GERMAN[0])
@@ -99,7 +131,10 @@ def test_session_language_and_model_are_honoured(
 
 def test_join_hotwords_bounds_and_filters_names(micro: MicroService) -> None:
     async def ask(names: list[str]) -> str:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             return heard(await say(client, pcm(DEMO), transcript_names=names))
 
     many = [f"lamp {n}" for n in range(2000)]
@@ -111,8 +146,13 @@ def test_join_hotwords_bounds_and_filters_names(micro: MicroService) -> None:
 
 def test_session_takes_several_recordings(micro: MicroService) -> None:
     async def ask() -> list[str]:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
-            return [heard(await say(client, pcm(path))) for path in (DEMO, GERMAN[0], DEMO)]
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
+            return [
+                heard(await say(client, pcm(path))) for path in (DEMO, GERMAN[0], DEMO)
+            ]
 
     texts = asyncio.run(ask())
     assert texts[0] == texts[2] == DEMO_TEXT
@@ -137,7 +177,10 @@ def test_sessions_ten_at_once_get_their_own_text(micro: MicroService) -> None:
 
 def test_session_events_of_other_services_are_ignored(micro: MicroService) -> None:
     async def ask() -> str:
-        async with wyoming_server(micro) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with (
+            wyoming_server(micro) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
             await client.write_event(Event("synthesize", {"text": "hello"}))
             return heard(await say(client, pcm(DEMO)))
 

@@ -65,6 +65,8 @@ async def say(
 def heard(events: list[Event]) -> str:
     """Return the text of an answer."""
     (whole,) = [event for event in events if event.type == "transcript"]
-    chunks = [event.data["text"] for event in events if event.type == "transcript-chunk"]
+    chunks = [
+        event.data["text"] for event in events if event.type == "transcript-chunk"
+    ]
     assert "".join(chunks) == whole.data["text"]
     return str(whole.data["text"])
