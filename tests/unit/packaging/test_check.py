@@ -24,6 +24,7 @@ PROGRAMS = (
     "bin/make",
     "lab/scripts/test-aarch64",
     "lab/scripts/test-processors",
+    "scripts/check-density",
     "scripts/test-hailort",
     "scripts/test-pythons",
 )

@@ -186,7 +186,17 @@ PRINTED: list[tuple[str, str]] = [
     ),
 ]
 
-ELSEWHERE = {"audio", "output_dir", "skip_existing", "batch_size", "channels"}
+SPEAKERS = {"speakers", "speaker_names", "speaker_models"}
+"""Tried in `test_transcribe_speakers.py`."""
+
+ELSEWHERE = {
+    "audio",
+    "output_dir",
+    "skip_existing",
+    "batch_size",
+    "channels",
+    *SPEAKERS,
+}
 """Batches in a test below; the others on real recordings, in `tests/e2e/test_long.py`."""
 
 
