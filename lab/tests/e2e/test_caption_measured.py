@@ -68,16 +68,15 @@ def benchmark(
     )
 
 
-def test_faults_lose_and_double_nothing(
+def test_captions_with_faults_lose_nothing(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     out = tmp_path / "result.json"
-    command = ["hour", "same", "--minutes", "0.3", "--loops", "4", "--buffers", "6"]
-    command += ["--out", str(out)]
-    done = benchmark(environment, *command)
+    done = benchmark(
+        environment, "hour", "--minutes", "0.3", "--loops", "4", "--out", str(out)
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    result = json.loads(out.read_text(encoding="utf-8"))
-    facts = result["hour"]
+    facts = json.loads(out.read_text(encoding="utf-8"))["hour"]
     assert facts["segments"] == facts["full_segments"] > 4
     assert facts["stream_s"] == pytest.approx(60 * facts["stream_minutes"], abs=4)
     assert facts["source_faults"] > 0
@@ -86,12 +85,3 @@ def test_faults_lose_and_double_nothing(
     assert facts["partials"] > 0, "on a busy machine most that are due are skipped"
     # 11.8 % with faults of any seed, and without any: 16 errors of 136 words, a fifth may come.
     assert facts["wer"] < 15
-    rows = result["same"]["rows"]
-    assert rows["FP32"]["same"] == result["same"]["buffers"] == 6
-    for row in rows.values():
-        assert row["same"] + row.get("other", 0) == 6
-        assert row["passes with drafts"] < row["passes from scratch"]
-    kept = benchmark(environment, *command, "--resume")
-    assert kept.returncode == 0, kept.stderr
-    assert kept.stderr.splitlines() == ["hour: known", "same: known"]
-    assert json.loads(out.read_text(encoding="utf-8")) == result

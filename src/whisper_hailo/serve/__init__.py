@@ -1,1 +1,1 @@
-"""One engine behind several protocols."""
+"""Models behind several protocols."""

@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 
 class UploadRoute(APIRoute):
-    """A route whose forms are bounded: all but larger files is kept in memory."""
+    """A route whose forms are bounded; only larger files are written to disk."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()

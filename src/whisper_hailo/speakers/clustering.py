@@ -40,7 +40,7 @@ _SAME_VOICE_BONUS: Final = 0.1
 _LEAST_SPEECH_S: Final = 1.5
 """A cluster with less is a laugh, a cough or two voices at once, and no person of its own."""
 
-_BLOCK: Final = 500
+_BLOCK: Final = 400
 """Prints clustered at once, about a quarter of an hour of speech: the work grows with the cube of
 their number, and the memory with its square."""
 
@@ -54,16 +54,16 @@ class Clusters:
     """Clusters of prints, and what the segmentation says about them.
 
     Attributes:
-        sums: `(n, size)` float64 sums of prints of length 1, weighted by their seconds.
+        sums: `(n, size)` float32 sums of prints of length 1, weighted by their seconds.
         seconds: `(n,)` float64 of clean speech.
-        apart: `(n, n)` float64 seconds in which two are different voices of the same windows.
-        together: `(n, n)` float64 seconds in which two are the same voice of the same windows.
+        apart: `(n, n)` float32 seconds in which two are different voices of the same windows.
+        together: `(n, n)` float32 seconds in which two are the same voice of the same windows.
     """
 
-    sums: NDArray[np.float64]
+    sums: FloatArray
     seconds: NDArray[np.float64]
-    apart: NDArray[np.float64]
-    together: NDArray[np.float64]
+    apart: FloatArray
+    together: FloatArray
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -101,15 +101,15 @@ def start_clusters(
         voices: `(n,)` voice of that window.
     """
     weights = np.minimum(seconds, _PIECE_S)
-    shared = np.minimum(weights[:, np.newaxis], weights)
+    shared = np.minimum(weights[:, np.newaxis], weights).astype(np.float32)
     is_same_window = windows[:, np.newaxis] == windows
     is_same_voice = voices[:, np.newaxis] == voices
-    together = np.where(is_same_window & is_same_voice, shared, 0.0)
+    together = np.where(is_same_window & is_same_voice, shared, np.float32(0))
     np.fill_diagonal(together, 0.0)
     return Clusters(
-        sums=prints.astype(np.float64) * weights[:, np.newaxis],
+        sums=prints * weights[:, np.newaxis].astype(np.float32),
         seconds=weights,
-        apart=np.where(is_same_window & ~is_same_voice, shared, 0.0),
+        apart=np.where(is_same_window & ~is_same_voice, shared, np.float32(0)),
         together=together,
     )
 
@@ -143,7 +143,7 @@ def cluster_prints(
     is_person = clusters.seconds[order] >= _LEAST_SPEECH_S
     is_person[: max(1, count.fewest)] = True
     is_person[count.most :] = False
-    return normalize(clusters.sums[order[is_person]].astype(np.float32))
+    return normalize(clusters.sums[order[is_person]])
 
 
 def _choose_merges(
@@ -181,7 +181,7 @@ def _merge_all(clusters: Clusters, threshold: float = -np.inf) -> list[_Merge]:
     state = clusters.copy()
     n_clusters = len(clusters)
     is_gone = np.zeros(n_clusters, dtype=bool)
-    similarities = np.empty((n_clusters, n_clusters))
+    similarities = np.empty((n_clusters, n_clusters), np.float32)
     for index in range(n_clusters):
         similarities[index] = _similarities(state, index, is_gone)
     merges: list[_Merge] = []
@@ -214,11 +214,11 @@ def _similarities(
     clusters: Clusters, index: int, is_gone: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Return `(n,)`: how likely each cluster and one of them are the same person."""
-    centroids = clusters.sums / np.maximum(
-        np.linalg.norm(clusters.sums, axis=1, keepdims=True), np.finfo(np.float64).tiny
-    )
+    centroids = normalize(clusters.sums)
     reliability = _reliability(clusters.seconds)
-    similarities: NDArray[np.float64] = centroids @ centroids[index]
+    similarities: NDArray[np.float64] = (centroids @ centroids[index]).astype(
+        np.float64
+    )
     similarities /= reliability * reliability[index]
     shorter = np.minimum(clusters.seconds, clusters.seconds[index])
     similarities -= _OTHER_VOICE_PENALTY * np.minimum(
@@ -266,8 +266,8 @@ def _concatenate(parts: Sequence[Clusters]) -> Clusters:
     if len(parts) == 1:
         return parts[0]
     n_clusters = sum(len(part) for part in parts)
-    apart = np.zeros((n_clusters, n_clusters))
-    together = np.zeros((n_clusters, n_clusters))
+    apart = np.zeros((n_clusters, n_clusters), np.float32)
+    together = np.zeros((n_clusters, n_clusters), np.float32)
     start = 0
     for part in parts:
         block = slice(start, start + len(part))

@@ -39,19 +39,19 @@ class Piece:
     Attributes:
         window: index of the window.
         voice: of that window.
-        frames: `(n,)` int64 frames of the recording, in order, in which it speaks alone.
+        frames: `(n,)` int32 frames of the recording, in order, in which it speaks alone.
     """
 
     window: int
     voice: int
-    frames: NDArray[np.int64]
+    frames: NDArray[np.int32]
 
     @property
     def seconds(self) -> float:
         return self.frames.size * FRAME_S
 
     @property
-    def window_frames(self) -> NDArray[np.int64]:
+    def window_frames(self) -> NDArray[np.int32]:
         """The frames, counted from the start of the window."""
         return self.frames - self.window * HOP_FRAMES
 
@@ -96,5 +96,5 @@ def _split_stretch(stretch: list[int], window: int, voice: int) -> list[Piece]:
     if seconds < _SHORTEST_S:
         return []
     n_parts = round(seconds / _USUAL_S) if seconds > _LONGEST_S else 1
-    frames = np.asarray(stretch, np.int64) + window * HOP_FRAMES
+    frames = np.asarray(stretch, np.int32) + window * HOP_FRAMES
     return [Piece(window, voice, part) for part in np.array_split(frames, n_parts)]

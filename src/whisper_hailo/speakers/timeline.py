@@ -52,7 +52,7 @@ def activity_of_speakers(
     """
     n_frames = (len(activities) - 1) * HOP_FRAMES + N_FRAMES if activities else 0
     active = np.zeros((n_frames, n_speakers), dtype=bool)
-    people = np.full(n_frames, -1, np.int64)
+    people = np.full(n_frames, -1, np.int16)
     for piece, label in zip(pieces, labels, strict=True):
         people[piece.frames] = label
     weights = _window_weights()
@@ -81,8 +81,8 @@ def activity_of_speakers(
 
 
 def _name_frames(
-    window: WindowActivity, voice: int, people: NDArray[np.int64]
-) -> NDArray[np.int64] | None:
+    window: WindowActivity, voice: int, people: NDArray[np.int16]
+) -> NDArray[np.int16] | None:
     """Return whose a voice is in each frame of a window: as in the nearest frame with a name.
 
     `None` where it has no name at all.

@@ -12,6 +12,7 @@ import wave
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any, Final
 
 from tests.fuzz.mutate import mutated_bytes, mutated_json
@@ -109,6 +110,7 @@ class Deaf:
         )
         self.quota = Quota(self.limits)
         self.metrics = Metrics()
+        self.speaker_finder = NoSpeakers()
         self.state = ModelState.READY
         self._defaults = RequestDefaults(DecodingOptions())
 
@@ -149,6 +151,15 @@ class Deaf:
         return DeafCaptions()
 
 
+class NoSpeakers:
+    """Speaker models that are not to be had; see `speakers.finder.SpeakerFinder`."""
+
+    def load(self) -> Any:
+        from whisper_hailo.core.errors import ModelError
+
+        raise ModelError("there are no speaker models")
+
+
 class DeafWorker:
     """A model that is never loaded; see `serve.served_model.ServedModel`."""
 
@@ -162,6 +173,9 @@ class DeafWorker:
         self.created_s = 0
         self.queue = JobQueue()
         self.state = ModelState.READY
+        self.transcriber = SimpleNamespace(
+            decoder=SimpleNamespace(limits=SimpleNamespace(aligns=False))
+        )
 
     def record_item(self, *item: Any) -> None:
         """Nobody counts."""
@@ -175,14 +189,16 @@ class DeafCaptions:
 
     name = "toy"
     content_s = 10.0
-    detects_language = False
+    language = "en"
     model = DeafWorker()
 
-    def transcribe(self, audio: Any, draft: Any, **how: Any) -> Any:
+    def transcribe(self, buffer: Any, language: str | None = None) -> Any:
         from whisper_hailo.core.types import BufferText, BufferWord
 
-        words = tuple(BufferWord(f" {n}", (n,)) for n in range(audio.size // 8_000))
-        return BufferText(words, how.get("language") or "en")
+        words = tuple(
+            BufferWord(f" {n}", (n,)) for n in range(buffer.audio.size // 8_000)
+        )
+        return BufferText(words, language or self.language)
 
     def cancel(self) -> None:
         """Nothing is under way for long."""

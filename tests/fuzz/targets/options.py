@@ -96,5 +96,9 @@ def _options_of(made: Any) -> list[tuple[str, bool]]:
         if parameter.opts[0].startswith("-") and not {*parameter.opts} & {*NEVER}
         for spelling in (*parameter.opts, *parameter.secondary_opts)
     ]
-    others = [(name, not one.switch) for one in COMPAT_OPTIONS for name in one.names]
+    others = [
+        (name, not option.is_switch)
+        for option in COMPAT_OPTIONS
+        for name in option.names
+    ]
     return ours + others * (made.name == "transcribe")

@@ -77,10 +77,10 @@ def test_fixed_decoder_select_and_rewind(fixed: FixedDecoder) -> None:
     state = fixed.start(_features(3, 100), (FULL,) * 3)
     _, state = fixed.step(_ids(3, 4), state, np.array([3]))
     whole, _ = fixed.step(_ids(3, 2), state, np.array([0, 1]))
-    turned, _ = fixed.step(
+    reordered, _ = fixed.step(
         _ids(3, 2)[[2, 0]], fixed.select(state, np.array([2, 0])), np.array([0, 1])
     )
-    np.testing.assert_allclose(turned.logits, whole.logits[[2, 0]], atol=ATOL)
+    np.testing.assert_allclose(reordered.logits, whole.logits[[2, 0]], atol=ATOL)
     _, longer = fixed.step(_ids(3, 3), state, np.array([2]))
     assert longer.n_tokens == 7
     again, _ = fixed.step(_ids(3, 2), fixed.rewind(longer, 4), np.array([0, 1]))

@@ -121,7 +121,7 @@ def test_decoder_batch_equals_its_rows(decoder: CachedDecoder) -> None:
     later, state = decoder.step(_ids([1], [2], [3]), state, np.array([0]))
     later = replace(later, logits=later.logits.copy())
     more, _ = decoder.step(_ids([4], [4], [4]), state, np.array([0]))
-    turned, _ = decoder.step(
+    reordered, _ = decoder.step(
         _ids([4], [4]), decoder.select(state, np.array([2, 0])), np.array([0])
     )
     tail, _ = decoder.step(
@@ -145,7 +145,7 @@ def test_decoder_batch_equals_its_rows(decoder: CachedDecoder) -> None:
         np.testing.assert_allclose(more.logits[row], out.logits[0, :1], atol=ATOL)
         if row != 1:
             np.testing.assert_allclose(
-                turned.logits[1 - row // 2, 0], out.logits[0, 0], atol=ATOL
+                reordered.logits[1 - row // 2, 0], out.logits[0, 0], atol=ATOL
             )
         if row:
             np.testing.assert_allclose(

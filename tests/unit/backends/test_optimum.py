@@ -157,10 +157,10 @@ def test_optimum_decoder_drafts_beams_and_rewinds(
         start = decoder.rewind(longest, 0)
         anew, _ = decoder.step(tokens, start, np.array([8]))
         np.testing.assert_allclose(anew.logits, whole.logits[:, 8:], atol=1e-4)
-        turned = decoder.select(
+        reordered = decoder.select(
             decoder.select(prefix, np.array([1, 0])), np.array([1, 0])
         )
-        picked, _ = decoder.step(tokens[:, 4:5], turned, np.array([0]))
+        picked, _ = decoder.step(tokens[:, 4:5], reordered, np.array([0]))
         np.testing.assert_allclose(picked.logits, whole.logits[:, 4:5], atol=1e-4)
         for rows in (np.array([1, 0, 1]), np.array([0, 1])):
             picked, _ = decoder.step(

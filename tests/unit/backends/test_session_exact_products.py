@@ -90,10 +90,10 @@ def test_read_signature_sees_signed_codes_in_branches(tmp_path: Path) -> None:
 def test_move_weights_makes_merged_graphs_exact(tmp_path: Path) -> None:
     path, seen = tmp_path / "merged.onnx", tmp_path / "seen.onnx"
     model = _model(FULL, branches=True)
-    turned = helper.make_node(
+    transpose = helper.make_node(
         "Transpose", ["sums"], ["turned"], perm=[1, 0]
     )  # no branch is in it
-    model.graph.node.append(turned)
+    model.graph.node.append(transpose)
     path.write_bytes(model.SerializeToString())
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry(*saturation.EXACT_PRODUCTS)

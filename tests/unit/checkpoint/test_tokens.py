@@ -87,9 +87,9 @@ def test_special_tokens_come_from_the_tokenizer(checkpoint: Path) -> None:
 
 
 def test_special_tokens_timestamps_begin_as_in_tokenizer(checkpoint: Path) -> None:
-    apart = [*CONTROL[:-2], "<|extra|>", *CONTROL[-2:]]
+    separated = [*CONTROL[:-2], "<|extra|>", *CONTROL[-2:]]
     write(checkpoint, "config.json", {"vocab_size": N_VOCAB + 1})
-    write_vocabulary(checkpoint, apart)
+    write_vocabulary(checkpoint, separated)
     write_tokenizer(checkpoint, None, checkpoint / "tokenizer.json")
     tokens = read_special_tokens(checkpoint, checkpoint / "tokenizer.json")
     assert (tokens.no_timestamps, tokens.timestamp_begin) == (13, 15)

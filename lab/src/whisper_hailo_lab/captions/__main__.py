@@ -18,15 +18,12 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
-from whisper_hailo_lab.captions.parts import PARTS
+from whisper_hailo_lab.captions.parts import PARTS, measure_part
 from whisper_hailo_lab.documents.captions import RESULT
 from whisper_hailo_lab.documents.pages import write_documents
 from whisper_hailo_lab.program import first_line, run_program
-from whisper_hailo_lab.repository import MICRO
-from whisper_hailo_lab.runs.machine import package_versions, this_machine
-from whisper_hailo_lab.runs.results import mark_weights, update_result
+from whisper_hailo_lab.runs.results import update_result
 
 logger = logging.getLogger(__name__)
 
@@ -53,31 +50,15 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measure_part(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the result of one part with its origin."""
-    checkpoint = Path(arguments.model)
-    about = {
-        "model": arguments.model,
-        "weights": mark_weights(checkpoint if checkpoint.is_dir() else MICRO),
-        "threads": 1,
-        "minutes": arguments.minutes,
-        "note": arguments.note,
-        "machine": this_machine().label,
-        "versions": package_versions(("onnxruntime", "numpy")),
-    }
-    begin_s = time.perf_counter()
-    result = PARTS[name](arguments)
-    logger.info("%s: %.0f s", name, time.perf_counter() - begin_s)
-    return about | result
-
-
 def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
     for name in arguments.parts:
+        begin_s = time.perf_counter()
         # A process of its own, so that its peak of memory is its own.
         with ProcessPoolExecutor(1, get_context("spawn")) as process:
             result = process.submit(measure_part, name, arguments).result()
+        logger.info("%s: %.0f s", name, time.perf_counter() - begin_s)
         update_result(arguments.out, **{name: result})
     if arguments.out == RESULT:
         write_documents()

@@ -25,6 +25,9 @@ from whisper_hailo_lab.captions.policies import (
 from whisper_hailo_lab.captions.soak.outcome import score_soak
 from whisper_hailo_lab.captions.soak.part import run_soak
 from whisper_hailo_lab.captions.stream import warm_engine, write_conversation
+from whisper_hailo_lab.repository import MICRO
+from whisper_hailo_lab.runs.machine import package_versions, this_machine
+from whisper_hailo_lab.runs.results import mark_weights
 
 WATCH_MODEL: Final = "tiny.en"
 WATCH_S: Final = 7200.0
@@ -82,3 +85,18 @@ PARTS: Final[dict[str, Callable[[argparse.Namespace], dict[str, Any]]]] = {
     "continuous": measure_continuous,
     "watch": measure_watch,
 }
+
+
+def measure_part(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the result of one part with its origin."""
+    checkpoint = Path(arguments.model)
+    about = {
+        "model": arguments.model,
+        "weights": mark_weights(checkpoint if checkpoint.is_dir() else MICRO),
+        "threads": 1,
+        "minutes": arguments.minutes,
+        "note": arguments.note,
+        "machine": this_machine().label,
+        "versions": package_versions(("onnxruntime", "numpy")),
+    }
+    return about | PARTS[name](arguments)

@@ -51,16 +51,16 @@ def test_read_hef_prefers_the_order_of_fused_layers(
     tmp_path: Path, arch: str, ops: bool
 ) -> None:
     """HailoRT looks for them in the network as a whole, never in a placement."""
-    turned = [*list(DECODER.outputs)[1:], *list(DECODER.outputs)[:1]]
+    reordered_names = [*list(DECODER.outputs)[1:], *list(DECODER.outputs)[:1]]
 
     def fuse(hef: Any) -> None:
         (group,) = hef.network_groups
         fused = (group.ops[0].core if ops else group).fused
         fused.has = True
-        fused.names[:] = turned
+        fused.names[:] = reordered_names
 
     path = changed(tmp_path / "x.hef", Wish([DECODER], arch=arch, ops=ops), fuse)
-    assert [*read_hef(path).groups[0].outputs] == turned
+    assert [*read_hef(path).groups[0].outputs] == reordered_names
 
 
 @pytest.mark.parametrize("mark", ["layer", "network"])

@@ -55,10 +55,10 @@ def test_peaks_keep_outliers_out_of_int8_products(
     exact = _run(loud, tmp_path / "exact.onnx", Arithmetic.FLOAT)
     peaks = measure_peaks(loud, tmp_path)
     plain = _run(loud, tmp_path / "plain.onnx", Arithmetic.TENSOR_8)
-    apart = _run(loud, tmp_path / "apart.onnx", Arithmetic.TENSOR_8, peaks=peaks)
+    separated = _run(loud, tmp_path / "apart.onnx", Arithmetic.TENSOR_8, peaks=peaks)
     # Steps of 2000 / 255 hide values of about 1; without the three, steps are a hundredth of that.
-    assert _snr_db(apart, exact) > _snr_db(plain, exact) + 15
-    assert _snr_db(apart, exact) > 25
+    assert _snr_db(separated, exact) > _snr_db(plain, exact) + 15
+    assert _snr_db(separated, exact) > 25
 
 
 def test_smoothing_in_float_changes_nothing(loud: Checkpoint, tmp_path: Path) -> None:

@@ -214,15 +214,20 @@ class WyomingSession:
             UnknownModelError: no model has the name.
         """
         _check_types(event.data)
-        wanted = Transcribe.from_event(event)
-        self._service.find_model(wanted.name)  # refused before the recording is sent
+        transcribe = Transcribe.from_event(event)
+        self._service.find_model(
+            transcribe.name
+        )  # refused before the recording is sent
         self._silence_s = SILENCE_S.get(
             event.data.get("vad_sensitivity", ""), SILENCE_S["default"]
         )
-        hotwords = [*(wanted.transcript_names or ()), *(wanted.transcript_terms or ())]
+        hotwords = [
+            *(transcribe.transcript_names or ()),
+            *(transcribe.transcript_terms or ()),
+        ]
         self._choices = Choices(
-            model=wanted.name,
-            language=wanted.language or None,
+            model=transcribe.name,
+            language=transcribe.language or None,
             hotwords=join_hotwords(hotwords),
         )
 
