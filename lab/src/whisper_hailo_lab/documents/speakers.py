@@ -33,18 +33,16 @@ def make_tables(result: Row, _weights: str) -> dict[str, str]:
     systems: dict[str, list[Row]] = result["systems"]
     lines = []
     for group, belongs in _GROUPS:
-        # Programs are compared on the recordings that all of them were given.
-        shared = set.intersection(
-            *({row["name"] for row in rows} for rows in systems.values())
-        )
-        for system, rows in systems.items():
-            chosen = [row for row in rows if belongs(row["name"])]
-            is_one_person = group.startswith(_ALONE)
-            if not is_one_person:
-                chosen = [row for row in chosen if row["name"] in shared]
-            if not chosen:
-                continue
-            line: Row = {"group": group, "system": system} | _sum_rows(chosen)
+        members = {
+            system: [row for row in rows if belongs(row["name"])]
+            for system, rows in systems.items()
+        }
+        members = {system: rows for system, rows in members.items() if rows}
+        is_one_person = group.startswith(_ALONE)
+        if not is_one_person:
+            members = _keep_shared(members)
+        for system, rows in members.items():
+            line: Row = {"group": group, "system": system} | _sum_rows(rows)
             if is_one_person:
                 # Pauses within joined clips are no part of the reference.
                 line |= dict.fromkeys(("rate", "forgiving", "confused"))
@@ -84,6 +82,16 @@ def make_tables(result: Row, _weights: str) -> dict[str, str]:
     return {
         "speakers": f"{result['machine']}, one thread.\n\n{table.markdown()}",
         "speakers-numbers": numbers.markdown(),
+    }
+
+
+def _keep_shared(members: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    """Return the rows of recordings that all programs were given, to compare them."""
+    names = [{row["name"] for row in rows} for rows in members.values()]
+    shared = set.intersection(*names) if names else set()
+    return {
+        system: [row for row in rows if row["name"] in shared]
+        for system, rows in members.items()
     }
 
 

@@ -72,7 +72,7 @@ def test_make_tables_compares_what_all_programs_were_given(folder: Path) -> None
     assert [row[1:4] for row in cells] == [
         ["whisper-hailo", "1 of 1", "0.0 %"],
         ["other", "0 of 1", "50.0 %"],
-        ["whisper-hailo", "1 of 1", "0.0 %"],
+        ["whisper-hailo", "1 of 1", "-"],
     ]
     assert cells[0][7] == "0.050"
     assert "| 2 | 1 of 1 |" in tables["speakers-numbers"]
