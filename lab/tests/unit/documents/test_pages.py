@@ -20,6 +20,7 @@ from whisper_hailo_lab.documents import (
     speakers,
     speed,
     spoken_commands,
+    untranscribed,
 )
 from whisper_hailo_lab.documents.pages import (
     KEPT,
@@ -90,6 +91,7 @@ ON_ANY_WEIGHTS = {
     server.RESULT,
     speakers.RESULT,
     spoken_commands.RESULT,
+    untranscribed.RESULT,
 }
 OF_WEIGHTS = [
     pytest.param(*item, id=item[0].stem)
