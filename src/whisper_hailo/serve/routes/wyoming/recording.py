@@ -25,7 +25,7 @@ from whisper_hailo.serve.routes.wyoming.end_of_speech import (
     EndOfSpeechDetector,
     SampleBounds,
 )
-from whisper_hailo.serve.routes.wyoming.events import MalformedError
+from whisper_hailo.serve.routes.wyoming.event_reader import MalformedError
 
 _IN_MEMORY_BYTES: Final = 4 << 20
 _MAX_VALUE: Final = 1 << 20  # of a rate, a width, a number of channels

@@ -12,7 +12,7 @@ from wyoming.info import AsrModel, AsrProgram, Attribution, Info
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
 from whisper_hailo.serve.audio import AudioDecoders
-from whisper_hailo.serve.routes.wyoming.events import MAX_LINE_BYTES
+from whisper_hailo.serve.routes.wyoming.event_reader import MAX_LINE_BYTES
 from whisper_hailo.serve.routes.wyoming.session import WyomingSession
 from whisper_hailo.serve.service import TranscriptionService
 

@@ -37,7 +37,7 @@ from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.request import Caller, Choices, join_hotwords
 from whisper_hailo.serve.routes.state_machine import StateMachine
 from whisper_hailo.serve.routes.wyoming.end_of_speech import SILENCE_S, SampleBounds
-from whisper_hailo.serve.routes.wyoming.events import EventReader, MalformedError
+from whisper_hailo.serve.routes.wyoming.event_reader import EventReader, MalformedError
 from whisper_hailo.serve.routes.wyoming.recording import WyomingRecording
 from whisper_hailo.serve.routes.wyoming.states import (
     AWAITING_RECORDING,
