@@ -22,7 +22,7 @@ from whisper_hailo.audio.vad import (
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, SECONDS_PER_TIMESTAMP, FloatArray
 from whisper_hailo.decoding.decoded import Decoded, compression_ratio
 from whisper_hailo.decoding.options import Thresholds
-from whisper_hailo.decoding.search.fallback import is_doubtful
+from whisper_hailo.decoding.search.attempt_checks import is_doubtful
 from whisper_hailo.text.tokenizer import Tokenizer
 
 MAX_ROUNDS: Final = 3

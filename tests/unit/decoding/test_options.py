@@ -26,10 +26,8 @@ from whisper_hailo.decoding.options import (
     preset_of,
     rising_temperatures,
 )
-from whisper_hailo.decoding.search.fallback import (
-    describe_search,
-    is_beam_retry_enabled,
-)
+from whisper_hailo.decoding.search.beam_retry import is_beam_retry_enabled
+from whisper_hailo.decoding.search.fallback import describe_search
 
 
 def test_presets_match_the_study() -> None:

@@ -1,8 +1,8 @@
 """Fallback: which windows are decoded again, how, and which attempt is taken.
 
 Greedy text that is unsure is decoded in the window's own language, where that is another one, and
-searched again with a beam; text that is still doubtful is sampled at rising temperatures. What is
-unsure, doubtful or made up, and when a beam is used, is decided here.
+searched again with a beam (`beam_retry`); text that is still doubtful (`attempt_checks`) is sampled
+at rising temperatures.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from whisper_hailo.decoding.decoded import (
     Decoded,
     compression_ratio,
     cut_loop,
-    ends_in_loop,
     repeats_prompt,
 )
 from whisper_hailo.decoding.options import SearchOptions, Thresholds
+from whisper_hailo.decoding.search.attempt_checks import is_doubtful, repeats_itself
+from whisper_hailo.decoding.search.beam_retry import is_beam_retry_enabled, is_unsure
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.text.tokenizer import Tokenizer
-
-UNSURE_LOGPROB: Final = -0.4
-"""Mean log-probability below which a beam mostly finds better words (docs/accuracy.md)."""
 
 _COMPARABLE_LENGTH: Final = 0.9
 """Share of the longest attempt's tokens that another one needs to compete."""
@@ -49,15 +47,6 @@ class FallbackStage:
     temperature: float
     beam_size: int | None = None
     is_beam_retry: bool = False
-
-
-def is_beam_retry_enabled(search: SearchOptions) -> bool:
-    """Return whether unsure greedy text is searched again with a beam.
-
-    A single temperature asks for its text, however unsure.
-    """
-    is_greedy = search.beam_size == 1 and search.temperatures[0] == 0
-    return is_greedy and search.retry_beam_size > 1 and len(search.temperatures) > 1
 
 
 def plan_stages(search: SearchOptions) -> list[FallbackStage]:
@@ -84,40 +73,6 @@ def describe_search(search: SearchOptions) -> str:
     if hotter:
         name += f", then {', '.join(f'{temperature:g}' for temperature in hotter)}"
     return name
-
-
-def repeats_itself(decoded: Decoded, thresholds: Thresholds) -> bool:
-    """Return whether the text compresses better than speech does, or ends in a loop."""
-    limit = thresholds.compression_ratio
-    if limit is None:
-        return False
-    return decoded.compression_ratio > limit or (
-        decoded.runaway and ends_in_loop(decoded.tokens)
-    )
-
-
-def is_doubtful(decoded: Decoded, thresholds: Thresholds) -> bool:
-    """Return whether to retry at a higher temperature: the text repeats itself or is unlikely.
-
-    Source: OpenAI Whisper, `decode_with_fallback`; silence is not retried.
-    """
-    is_unlikely = (
-        thresholds.logprob is not None and decoded.avg_logprob < thresholds.logprob
-    )
-    has_no_speech = (
-        thresholds.no_speech is not None
-        and decoded.no_speech_prob > thresholds.no_speech
-    )
-    if has_no_speech and is_unlikely:
-        return False
-    return is_unlikely or repeats_itself(decoded, thresholds)
-
-
-def is_unsure(decoded: Decoded, thresholds: Thresholds) -> bool:
-    """Return whether a beam search may find better words."""
-    if decoded.is_silence(thresholds):
-        return False
-    return is_doubtful(decoded, thresholds) or decoded.avg_logprob < UNSURE_LOGPROB
 
 
 class DecodedTask(NamedTuple):

@@ -16,7 +16,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.hotwords import HotwordTrie
 from whisper_hailo.decoding.logits_rules import LogitsRules
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.beam import BeamChoice
+from whisper_hailo.decoding.search.beam_search import BeamChoice
 from whisper_hailo.decoding.search.greedy import GreedySearch
 from whisper_hailo.decoding.search.hypothesis import Search, select_best
 from whisper_hailo.decoding.search.sampling import SampledChoice

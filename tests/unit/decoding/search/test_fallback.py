@@ -38,13 +38,12 @@ from whisper_hailo.decoding.options import (
     Thresholds,
     TokenLimits,
 )
+from whisper_hailo.decoding.search.attempt_checks import is_doubtful
+from whisper_hailo.decoding.search.beam_retry import is_beam_retry_enabled
 from whisper_hailo.decoding.search.fallback import (
     DecodedTask,
     choose_attempt,
     decode_with_fallback,
-    is_beam_retry_enabled,
-    is_doubtful,
-    is_unsure,
 )
 from whisper_hailo.decoding.search.loop import (
     DecodingLoop,
@@ -351,53 +350,6 @@ def test_fallback_adds_the_compression_ratio() -> None:
     assert decoded.compression_ratio == pytest.approx(3 / 11)
 
 
-@pytest.mark.parametrize(
-    ("logprob", "ratio", "no_speech", "doubtful"),
-    [
-        (-1.1, 1.0, 0.1, True),
-        (-1.0, 1.0, 0.1, False),
-        (-0.1, 2.5, 0.1, True),
-        (-0.1, 2.4, 0.1, False),
-        (-1.1, 1.0, 0.7, False),  # silence
-        (-1.1, 9.0, 0.7, False),  # silence, whatever it repeats
-        (-0.1, 9.0, 0.7, True),  # likely text is no silence
-        (-1.1, 1.0, 0.6, True),
-    ],
-)
-def test_is_doubtful_combines_three_thresholds(
-    logprob: float, ratio: float, no_speech: float, doubtful: bool
-) -> None:
-    for runaway in (False, True):  # which is no reason to doubt
-        one = Decoded((1,), logprob, no_speech, runaway, compression_ratio=ratio)
-        assert is_doubtful(one, Thresholds()) is doubtful
-
-
-@pytest.mark.parametrize(
-    ("thresholds", "doubtful"),
-    [
-        (Thresholds(logprob=None), True),
-        (Thresholds(compression_ratio=None), True),
-        (Thresholds(logprob=None, compression_ratio=None), False),
-        (Thresholds(no_speech=None), True),
-    ],
-)
-def test_is_doubtful_ignores_thresholds_that_are_off(
-    thresholds: Thresholds, doubtful: bool
-) -> None:
-    spoken = Decoded((1,), -5.0, 0.1, runaway=False, compression_ratio=9.0)
-    assert is_doubtful(spoken, thresholds) is doubtful
-    # Without a threshold for silence nothing is silent, so that all unlikely text is tried again.
-    silent = Decoded((1,), -5.0, 0.99, runaway=False)
-    assert is_doubtful(silent, thresholds) is (thresholds.no_speech is None)
-
-
-def test_is_doubtful_without_logprob_retries_repeats() -> None:
-    """As OpenAI Whisper has it: silence is what is unlikely, too."""
-    silent = Decoded((1,), -5.0, 0.99, runaway=False, compression_ratio=9.0)
-    assert is_doubtful(silent, Thresholds(logprob=None))
-    assert not is_doubtful(silent, Thresholds())
-
-
 def test_compression_ratio_counts_each_letter_once() -> None:
     """In UTF-8 Cyrillic has twice the bytes of the same text in Latin letters."""
     latin, cyrillic = (
@@ -416,23 +368,6 @@ def test_ends_in_loop_needs_many_repeats() -> None:
     assert not ends_in_loop([*[5, 6, 7] * 10, 8])
     assert ends_in_loop((*range(12),) * 7)
     assert not ends_in_loop((*range(13),) * 9), "longer than a phrase"
-
-
-@pytest.mark.parametrize(
-    ("logprob", "ratio", "no_speech", "unsure"),
-    [
-        (-0.39, 1.0, 0.1, False),
-        (-0.41, 1.0, 0.1, True),
-        (-0.1, 2.5, 0.1, True),  # repeats itself
-        (-1.1, 1.0, 0.7, False),  # silence
-        (-0.6, 1.0, 0.7, True),  # likely text is no silence
-    ],
-)
-def test_is_unsure_starts_above_the_doubtful_threshold(
-    logprob: float, ratio: float, no_speech: float, unsure: bool
-) -> None:
-    one = Decoded((1,), logprob, no_speech, runaway=False, compression_ratio=ratio)
-    assert is_unsure(one, Thresholds()) is unsure
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from whisper_hailo.decoding.options import (
     TokenLimits,
 )
 from whisper_hailo.decoding.prompt import detect_languages
-from whisper_hailo.decoding.search.beam import BeamChoice
+from whisper_hailo.decoding.search.beam_search import BeamChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 

@@ -22,7 +22,7 @@ from whisper_hailo.decoding.options import (
     DecodingOptions,
     SearchOptions,
 )
-from whisper_hailo.decoding.search.beam import BeamChoice, highest_logits
+from whisper_hailo.decoding.search.beam_search import BeamChoice, highest_logits
 from whisper_hailo.decoding.search.sampling import SampledChoice
 from whisper_hailo.decoding.search.window_search import Choice
 
