@@ -168,10 +168,6 @@ _OF_WHISPER_CPP: Final = (
         _OTHER_FORMATS,
     ),
     _refused(
-        "--output-file -of",
-        "give --output-dir DIR: files are named after their recordings",
-    ),
-    _refused(
         "--offset-t -ot --duration -d --offset-n -on",
         "give --clip-timestamps START,END",
     ),

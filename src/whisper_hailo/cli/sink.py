@@ -57,10 +57,22 @@ class Sink:
     has_words: bool = True
 
     def __post_init__(self) -> None:
-        if self.output.output_dir is None:
+        if self.output.folder is None:
             self._refuse_several_documents()
         else:
+            self._refuse_one_name()
             self._refuse_replaced_inputs()
+
+    def _refuse_one_name(self) -> None:
+        """Refuse to write the results of several inputs to one file."""
+        stem = self.output.single_stem
+        if stem is not None and len(self.inputs) > 1:
+            name = display_path(self.output.file or stem)
+            formats = ",".join(self.output.formats)
+            raise OptionError(
+                f"{name} is the name of one result, there are {len(self.inputs)} inputs; give a "
+                f"folder: --output-dir {display_path(stem)} --format {formats}"
+            )
 
     def _refuse_several_documents(self) -> None:
         """Refuse to print, say, two SRT files one behind the other."""
@@ -90,8 +102,8 @@ class Sink:
         Raises:
             OutputError: the output folder is not writable.
         """
-        if self.output.output_dir is not None:
-            require_writable_folder(self.output.output_dir, ADVICE)
+        if self.output.folder is not None:
+            require_writable_folder(self.output.folder, ADVICE)
         checked = []
         for entry in self.inputs:
             fault = entry.fault
@@ -108,15 +120,24 @@ class Sink:
 
     def result_files(self, entry: Input) -> list[tuple[str, Path]]:
         """Return the formats and files of an input's results; none on standard output."""
-        folder = self.output.output_dir
-        if folder is None:
+        stem = self._result_stem(entry)
+        if stem is None:
             return []
-        return [(fmt, folder / f"{entry.stem}.{fmt}") for fmt in self.output.formats]
+        if self.output.file is not None:  # its suffix may be in capitals
+            return [(self.output.formats[0], self.output.file)]
+        return [(fmt, Path(f"{stem}.{fmt}")) for fmt in self.output.formats]
 
     def cache_path(self, entry: Input) -> Path | None:
         """Return the window cache of a resumable run; `None` on standard output."""
-        folder = self.output.output_dir
-        return None if folder is None else folder / f"{entry.stem}.part.jsonl"
+        stem = self._result_stem(entry)
+        return None if stem is None else Path(f"{stem}.part.jsonl")
+
+    def _result_stem(self, entry: Input) -> Path | None:
+        """Return the path of an input's results without a suffix; `None` on standard output."""
+        if self.output.single_stem is not None:
+            return self.output.single_stem
+        folder = self.output.folder
+        return None if folder is None else folder / entry.stem
 
     def printer(self, entry: Input) -> SegmentPrinter | None:
         """Return a printer of an input's segments, as they come.
@@ -124,7 +145,7 @@ class Sink:
         It is `None` where a result does not come in parts on standard output.
         """
         fmt = self.output.formats[0]
-        if self.output.output_dir is not None or self.output.as_json or fmt == JSON:
+        if self.output.folder is not None or self.output.as_json or fmt == JSON:
             return None
         has_prefix = len(self.inputs) > 1 and fmt == "txt"
         prefix = f"{display_path(entry.name)}: " if has_prefix else ""
@@ -157,7 +178,7 @@ class Sink:
             if not self.has_words:
                 named = drop_words(named)
             emit_json(as_json(named) | timings_json(transcript))
-        elif self.output.output_dir is None and not is_printed:
+        elif self.output.folder is None and not is_printed:
             self._print_transcript(entry, transcript)
 
     def _print_transcript(self, entry: Input, transcript: Transcript) -> None:

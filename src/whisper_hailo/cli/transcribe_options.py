@@ -6,12 +6,12 @@ import logging
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.backends.options import ChipPriority, EngineOptions
 from whisper_hailo.cli.messages import is_verbose
 from whisper_hailo.convert.options import WINDOW, ConvertOptions
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.flags import flag, number_or_none, option_group, require_valid
 from whisper_hailo.core.languages import KNOWN_LANGUAGES, similar_language
 from whisper_hailo.core.partial_options import PartialOptions
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
+
+_SUFFIXES: Final = tuple(f".{name}" for name in FORMATS)
+
+_OTHER_TEXT: Final = (".ass", ".csv", ".lrc", ".sbv", ".ssa", ".sub", ".ttml")
+"""Suffixes of text with times that other programs write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +183,7 @@ class OutputOptions:
     )  # fmt: skip
     output_dir: Path | None = flag(
         None,
-        "Write files to this folder.",
+        "Folder of the files, or one file: talk.srt.",
         short="-o",
         also=("--output",),
         metavar="DIR",
@@ -188,6 +193,13 @@ class OutputOptions:
     )
     as_json: bool = flag(False, "Print one JSON object per input.", name="--json")
     layout: Layout = option_group(Layout)
+    output_file: Path | None = flag(
+        None,
+        "Name of one recording's files, without a suffix.",
+        also=("-of",),
+        metavar="NAME",
+        rare=True,
+    )
 
     def __post_init__(self) -> None:
         if self.output_dir == Path("-"):
@@ -197,19 +209,83 @@ class OutputOptions:
         for name in self._format_names:
             if name != ALL_FORMATS:
                 find_format(name)  # refuses an unknown one
-        if self.output_dir is None and len(self.formats) > 1:
+        self._refuse_other_suffix()
+        if self.folder is None and len(self.formats) > 1:
             names = " ".join(self._format_names)
             raise OptionError(
                 f"--format {names} writes several files; give --output-dir"
             )
-        if self.output_dir is None and self.skip_existing:
+        if self.folder is None and self.skip_existing:
             raise OptionError("--skip-existing needs --output-dir; give both")
+
+    def _refuse_other_suffix(self) -> None:
+        """Refuse the name of a file of another format, which would become a folder."""
+        path = self.output_dir
+        if path is None or path.is_dir():
+            return
+        suffix = path.suffix.lower()
+        if suffix in _OTHER_TEXT:
+            raise OptionError(
+                f"{display_path(path)} is the name of a {suffix} file; the formats are "
+                f"{', '.join(FORMATS)}"
+            )
+        if self.file is not None and self.formats != (suffix[1:],):
+            formats = ",".join(self.formats)
+            raise OptionError(
+                f"{display_path(path)} is the name of one {suffix[1:]} file, --format is "
+                f"{formats}; give a folder: --output-dir {display_path(path.with_suffix(''))}"
+            )
+
+    @property
+    def file(self) -> Path | None:
+        """The file of a single result, where `output_dir` is the name of one."""
+        path = self.output_dir
+        if path is None or self.output_file is not None:
+            return None
+        is_file_name = path.suffix.lower() in _SUFFIXES
+        return path if is_file_name and not path.is_dir() else None
+
+    @property
+    def single_stem(self) -> Path | None:
+        """Path without suffix of the results of the only input; `None`: inputs have their own."""
+        if self.file is not None:
+            return self.file.with_suffix("")
+        if self.output_file is None:
+            return None
+        path = (self.output_dir or Path()) / self.output_file
+        # `-osrt -of talk.srt` means talk.srt, not talk.srt.srt
+        return path.with_suffix("") if path.suffix.lower() in _SUFFIXES else path
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the results; `None`: they go to standard output."""
+        stem = self.single_stem
+        return self.output_dir if stem is None else stem.parent
+
+    def require_folder(self) -> Path:
+        """Return the folder of results of many recordings.
+
+        Raises:
+            OptionError: there is none, or a file is named.
+        """
+        if self.output_dir is None:
+            raise OptionError("--output-dir is missing: the folder of the job")
+        if self.file is not None:
+            folder = display_path(self.file.with_suffix(""))
+            raise OptionError(
+                f"{display_path(self.file)} is the name of one file, a job writes a folder; give "
+                f"--output-dir {folder} --format {self.formats[0]}"
+            )
+        return self.output_dir
 
     @property
     def _format_names(self) -> list[str]:
         """The formats as typed: an option each, or with commas between."""
         words = [word.strip().lower() for word in ",".join(self.fmt).split(",")]
-        return [word for word in words if word] or ["txt"]
+        names = [word for word in words if word]
+        if names:
+            return names
+        return ["txt" if self.file is None else self.file.suffix[1:].lower()]
 
     @property
     def formats(self) -> tuple[str, ...]:

@@ -70,7 +70,6 @@ JOINED = [
     "-olrc",
     "-owts",
     "-ocsv",
-    "-of=x",
     "-ot=5",
     "-p=2",
     "-mc=9",
@@ -258,7 +257,6 @@ def test_command_that_is_left_out_is_named(capsys: pytest.CaptureFixture[str]) -
         ("--model_dir /models", "set that"),
         ("--live_transcribe True", "type whisper-hailo caption --mic default"),
         ("-ocsv", "there are txt, srt, vtt, tsv, json"),
-        ("--output_file x", "give --output-dir DIR"),
         ("-f mp3", "--format is 'mp3', expected one of: txt, srt, vtt, tsv, json, all"),
         (
             "-ot 5000",

@@ -106,9 +106,7 @@ def batch(
 
     if words[0] == "status" and len(words) == 2:
         return _print_status(Path(expand_user(words[1])), as_json=job.as_json)
-    if output.output_dir is None:
-        raise OptionError("--output-dir is missing: the folder of the job")
-    folder = output.output_dir
+    folder = output.require_folder()
     _refuse_addresses([*words, str(folder)])
     if job.runner == _RAY:
         require_extra("cluster", "--engine ray", "ray")

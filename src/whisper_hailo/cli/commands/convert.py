@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Final
 
 from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument
@@ -12,6 +12,8 @@ from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, display_path
 from whisper_hailo.core.flags import Flag
+
+_FILE_SUFFIXES: Final = (".bin", ".hef", ".onnx", ".pt", ".safetensors")
 
 
 def convert(
@@ -32,6 +34,7 @@ def convert(
     )
     from whisper_hailo.convert.convert import convert_checkpoint
 
+    _refuse_file_name(out)
     name = parse_name(checkpoint)
     if name.path is not None and is_model_directory(name.path):
         raise ModelError(
@@ -55,6 +58,15 @@ def convert(
     ]
     emit(f"{out}: {', '.join(facts)}\n")
     print_note(f"converted in {perf_counter() - begin:.1f} s")
+
+
+def _refuse_file_name(out: Path) -> None:
+    """Refuse to make a directory called like a graph or a file of weights."""
+    if out.suffix.lower() in _FILE_SUFFIXES and not out.is_dir():
+        raise OptionError(
+            f"{display_path(out)} is the name of a file, a model is a directory of several; give "
+            f"{display_path(out.with_suffix(''))}"
+        )
 
 
 def inspect(path: Annotated[Path, Argument("Model directory or HEF.")]) -> None:

@@ -102,6 +102,8 @@ def test_what_is_no_checkpoint_or_would_be_lost(
     monkeypatch.chdir(tmp_path)
     assert run(["convert", str(tmp_path), "."]) == 2
     assert "is the checkpoint itself; give another directory" in capsys.readouterr().err
+    assert run(["convert", str(tmp_path), "base.onnx"]) == 2
+    assert "is the name of a file" in capsys.readouterr().err
     assert asked.with_ == []
 
 

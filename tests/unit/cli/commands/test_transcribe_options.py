@@ -193,6 +193,7 @@ ELSEWHERE = {
     "audio",
     "output_dir",
     "skip_existing",
+    "output_file",
     "batch_size",
     "channels",
     *SPEAKERS,
