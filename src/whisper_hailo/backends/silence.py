@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
@@ -65,7 +65,8 @@ def load_silence_keys(directory: Path, spec: ModelSpec) -> SilenceKeys:
 
 def save_silence_keys(keys: SilenceKeys, path: Path) -> None:
     """Write silence keys as a safetensors file."""
-    save_file({"features": keys.features, "shares": keys.shares}, path)
+    # Not `save_file`, whose files only their owner may read.
+    path.write_bytes(save({"features": keys.features, "shares": keys.shares}))
 
 
 def measure_silence_keys(encoder: Encoder) -> SilenceKeys:
