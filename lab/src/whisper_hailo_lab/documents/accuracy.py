@@ -37,7 +37,7 @@ _SYSTEM_LABELS: Final = {
 }
 
 
-def make_tables(result: Row, _weights: str) -> dict[str, str]:
+def make_tables(result: Row) -> dict[str, str]:
     """Return every table of the page; a part that was not measured says so.
 
     Args:

@@ -12,8 +12,8 @@ RESULT: Final = RESULTS / "device_faults.json"
 Run = dict[str, Any]
 
 
-def make_tables(runs: list[Run], _weights: str) -> dict[str, str]:
-    """Return the outcome of the files, whatever the weights."""
+def make_tables(runs: list[Run]) -> dict[str, str]:
+    """Return the outcome of the files."""
     table = make_table(
         runs,
         (

@@ -12,41 +12,35 @@ from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.documents import (
     accuracy,
-    archives,
     captions,
+    comparisons,
     device_faults,
-    emulation,
+    finished,
     manual,
     processors,
     server,
     settings,
     speakers,
-    speed,
     spoken_commands,
     untranscribed,
 )
 from whisper_hailo_lab.repository import MICRO, ROOT
 from whisper_hailo_lab.runs.results import mark_weights, read_result, write_result
-from whisper_hailo_lab.runs.run_file import read_run
 
 logger = logging.getLogger(__name__)
 
 Tables: TypeAlias = dict[str, str]
 """Markdown by the name of a table, ending in a line end."""
 
-TableMaker: TypeAlias = Callable[[Any, str], Tables]
-"""Makes the tables of a kept result, given the mark of the present weights."""
+TableMaker: TypeAlias = Callable[[Any], Tables]
+"""Makes the tables of a kept result."""
 
 KEPT: Final[tuple[tuple[Path, TableMaker], ...]] = (
     (accuracy.RESULT, accuracy.make_tables),
-    (archives.ARCHIVES, archives.archive_tables),
-    (archives.INTERRUPTED, archives.interrupted_tables),
     (captions.RESULT, captions.make_tables),
     (device_faults.RESULT, device_faults.make_tables),
-    (emulation.RESULT, emulation.make_tables),
+    (finished.RESULT, finished.make_tables),
     (processors.STEPS, processors.step_tables),
-    (processors.WINDOWS, processors.window_tables),
-    (processors.WORDS, processors.word_tables),
     (server.RESULT, server.make_tables),
     (speakers.RESULT, speakers.make_tables),
     (spoken_commands.RESULT, spoken_commands.make_tables),
@@ -54,7 +48,6 @@ KEPT: Final[tuple[tuple[Path, TableMaker], ...]] = (
 )
 """Results in JSON with their tables; the other tables are made of run files and commands."""
 
-CHART: Final = ROOT / "docs" / "img" / "speed.svg"
 _PLACE: Final = re.compile(
     r"(<!-- table: ([a-z0-9-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL
 )
@@ -62,13 +55,11 @@ _PLACE: Final = re.compile(
 
 def make_all_tables() -> Tables:
     """Return the tables of all kept results; a missing result has none."""
-    weights = mark_weights(MICRO)
-    tables = speed.make_comparison_tables(weights)
+    tables = comparisons.make_tables(mark_weights(MICRO))
     tables |= settings.make_tables()
-    tables |= speed.make_tables(read_run(speed.RESULT), weights)
     for path, make in KEPT:
         if path.is_file():
-            tables |= make(read_result(path), weights)
+            tables |= make(read_result(path))
     return tables
 
 
@@ -106,9 +97,6 @@ def stale_documents() -> dict[Path, str]:
     tables = make_all_tables()
     documents = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
     expected = {path: fill_document(_read_text(path), tables) for path in documents}
-    run = read_run(speed.RESULT)
-    if speed.hash_run(run) not in _read_text(CHART):
-        expected[CHART] = speed.draw_speed_chart(run)
     expected |= manual.make_files()
     return {path: text for path, text in expected.items() if text != _read_text(path)}
 

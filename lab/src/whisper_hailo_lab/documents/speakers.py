@@ -28,7 +28,7 @@ _GROUPS: Final[tuple[tuple[str, Callable[[str], bool]], ...]] = (
 )
 
 
-def make_tables(result: Row, _weights: str) -> dict[str, str]:
+def make_tables(result: Row) -> dict[str, str]:
     """Return a line per system and group, and one per number of speakers of ours."""
     systems: dict[str, list[Row]] = result["systems"]
     lines = []

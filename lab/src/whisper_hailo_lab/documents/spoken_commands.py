@@ -51,8 +51,8 @@ CASES: Final = (
 )
 
 
-def make_tables(result: Row, _weights: str) -> dict[str, str]:
-    """Return two lines per case, whatever micro's weights."""
+def make_tables(result: Row) -> dict[str, str]:
+    """Return two lines per case."""
     return {
         "spoken-commands": f"{result['machine']}.\n\n{command_table(result).markdown()}"
     }

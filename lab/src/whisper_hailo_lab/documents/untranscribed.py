@@ -10,7 +10,7 @@ from whisper_hailo_lab.tables import make_table
 RESULT: Final = RESULTS / "untranscribed.json"
 
 
-def make_tables(result: dict[str, Any], _weights: str) -> dict[str, str]:
+def make_tables(result: dict[str, Any]) -> dict[str, str]:
     """Return a line per model."""
     rows = [
         {"model": model} | entry["counts"] for model, entry in result["models"].items()

@@ -291,7 +291,7 @@ def main() -> None:
                 for name, answers in map(_read_answers, arguments.answers)
             },
         }
-        for table in make_tables(result, "").values():
+        for table in make_tables(result).values():
             emit(table)
         if arguments.keep:
             keep_result(RESULT, result)

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.atomic_files import write_file
-from whisper_hailo.core.version import __version__
-from whisper_hailo_lab.repository import MICRO
-from whisper_hailo_lab.runs.machine import this_machine
 
 MARK_LENGTH: Final = 12
 OTHER_WEIGHTS: Final = "; other weights than the present ones"
@@ -32,20 +29,6 @@ def write_result(path: Path, result: object, *, indent: int | None = None) -> No
 def update_result(path: Path, **parts: object) -> None:
     """Replace some parts of a kept result; the others stay."""
     write_result(path, read_result(path) | parts, indent=1)
-
-
-def describe_run(limit: int | None) -> dict[str, Any]:
-    """Return what a result of the bundled model says about its origin.
-
-    Args:
-        limit: recordings of each set; `None` is all.
-    """
-    return {
-        "version": __version__,
-        "machine": this_machine().label,
-        "weights": mark_weights(MICRO),
-        "limit": limit,
-    }
 
 
 def mark_weights(model: Path) -> str:
@@ -71,8 +54,3 @@ def remark_weights(measured: Iterable[str], present: str) -> str:
     """
     marks = {value[:MARK_LENGTH] for value in measured}
     return "" if marks == {present} else OTHER_WEIGHTS
-
-
-def origin_of(result: Mapping[str, Any], weights: str) -> str:
-    """Return machine and remark about weights, as the line above a table has them."""
-    return f"{result['machine']}{remark_weights([result.get('weights', '')], weights)}"

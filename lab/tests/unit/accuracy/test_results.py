@@ -88,7 +88,7 @@ def test_other_systems_rows_stay_until_they_are_measured_again() -> None:
 
 
 def test_tables_hold_the_counts() -> None:
-    made = make_tables(measured(), "")
+    made = make_tables(measured())
     peers = made["accuracy-peers"]
     assert (
         "| OpenAI Whisper, base, int8, beam 5, timestamps | English | 1 | 50.0 % |"
@@ -110,7 +110,7 @@ def test_pages_have_a_place_for_every_table() -> None:
     pages = (ROOT / "docs" / "accuracy.md", ROOT / "README.md")
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     names = set(re.findall(r"<!-- table: (accuracy[a-z0-9-]*) -->", text))
-    assert names == make_tables(measured(), "").keys()
+    assert names == make_tables(measured()).keys()
 
 
 def test_plan_has_every_configuration_of_the_study() -> None:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.documents import __main__ as program
 from whisper_hailo_lab.documents import (
-    accuracy,
-    device_faults,
-    emulation,
+    comparisons,
     pages,
-    processors,
     server,
-    speakers,
-    speed,
-    spoken_commands,
-    untranscribed,
 )
 from whisper_hailo_lab.documents.pages import (
     KEPT,
-    TableMaker,
     fill_document,
     make_all_tables,
 )
@@ -75,75 +65,9 @@ def test_check_refuses_a_place_whose_result_is_missing(
 
 
 def test_comparison_tables_have_their_origin() -> None:
-    tables = speed.make_comparison_tables("another")
+    tables = comparisons.make_tables("another")
     assert {"cache", "mel"} <= tables.keys()
     assert OTHER_WEIGHTS in tables["cache"].splitlines()[0]
     assert OTHER_WEIGHTS not in tables["mel"].splitlines()[0], (
         "it compares without a model"
     )
-
-
-ON_ANY_WEIGHTS = {
-    processors.STEPS,
-    processors.WINDOWS,
-    accuracy.RESULT,
-    device_faults.RESULT,
-    server.RESULT,
-    speakers.RESULT,
-    spoken_commands.RESULT,
-    untranscribed.RESULT,
-}
-OF_WEIGHTS = [
-    pytest.param(*item, id=item[0].stem)
-    for item in KEPT
-    if item[0] not in ON_ANY_WEIGHTS
-]
-
-
-def _is_of_micro(part: Any) -> bool:
-    """Return whether a part is of the bundled weights; those with `models` are of checkpoints."""
-    return not (isinstance(part, dict) and "models" in part)
-
-
-def mark_parts(result: dict[str, Any], weights: str) -> dict[str, Any]:
-    """Return a result that is, with each of its parts, of these weights."""
-    mark = {"weights": weights}
-    parts = {
-        name: part | mark if isinstance(part, dict) else part
-        for name, part in result.items()
-    }
-    return parts | mark
-
-
-def unmark_parts(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result of a program that did not record weights."""
-    parts = {}
-    for name, part in result.items():
-        if isinstance(part, dict):
-            parts[name] = {
-                key: value for key, value in part.items() if key != "weights"
-            }
-        elif name != "weights":
-            parts[name] = part
-    return parts
-
-
-@pytest.mark.parametrize(("path", "make"), OF_WEIGHTS)
-def test_table_of_other_weights_says_so(path: Path, make: TableMaker) -> None:
-    kept = json.loads(path.read_text(encoding="utf-8"))
-    result = {name: part for name, part in kept.items() if _is_of_micro(part)}
-    for text in make(mark_parts(result, "these"), "these").values():
-        assert OTHER_WEIGHTS not in text
-    for text in make(mark_parts(result, "these"), "those").values():
-        assert OTHER_WEIGHTS in text
-    for text in make(unmark_parts(result), "these").values():
-        assert OTHER_WEIGHTS in text
-
-
-def test_emulation_table_with_one_old_part_says_so() -> None:
-    result = mark_parts(
-        json.loads(emulation.RESULT.read_text(encoding="utf-8")), "these"
-    )
-    result["decoder"]["weights"] = "those"
-    for text in emulation.make_tables(result, "these").values():
-        assert OTHER_WEIGHTS in text

@@ -64,7 +64,7 @@ def test_make_tables_compares_what_all_programs_were_given(folder: Path) -> None
         "whisper-hailo": score_answers(folder, right),
         "other": score_answers(folder, wrong),
     }
-    tables = make_tables({"machine": "a machine", "systems": systems}, "")
+    tables = make_tables({"machine": "a machine", "systems": systems})
     lines = tables["speakers"].splitlines()
     cells = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in lines[4:]
