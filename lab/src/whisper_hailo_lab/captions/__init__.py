@@ -1,1 +1,1 @@
-"""Measurements of live captions: engines, commit policy, faults."""
+"""Measurements of live captions: engines, commit policy, and the guarantees of their events."""

@@ -25,9 +25,9 @@ from whisper_hailo.live.recognizer import (
     warm_up,
 )
 from whisper_hailo_lab.captions.latency import Shown, Utterance, measure_latency
-from whisper_hailo_lab.captions.stream import word_error_percent
 from whisper_hailo_lab.data.joined import PAUSE_S
 from whisper_hailo_lab.data.speech import SpeechRecording, read_speech, speech_folder
+from whisper_hailo_lab.score import score_file
 
 logger = logging.getLogger(__name__)
 
@@ -193,6 +193,12 @@ def play_stream(
         run.note_event(event, clock.now() - begin_s)
     run.processor_s = time.thread_time() - begin_cpu_s
     return run
+
+
+def word_error_percent(reference: str, hypothesis: str) -> float:
+    """Return the word error rate of normalised English texts, in percent."""
+    rate = score_file(reference, hypothesis, "normalised", "en").words.rate
+    return round(100 * rate, 2)
 
 
 def figures_of(run: Playback, stream: SpokenStream) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from contextlib import ExitStack
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import soundfile
 
 from tests import moonshine_stand_in
 from tests.unit.checkpoint.fake_hub import use_hub
@@ -32,8 +30,6 @@ from whisper_hailo_lab.captions.engines import (
     moonshine_setups,
     rows_with_ratios,
 )
-from whisper_hailo_lab.captions.stream import write_conversation
-from whisper_hailo_lab.documents.captions import RESULT
 from whisper_hailo_lab.report.tables import comparison_table
 from whisper_hailo_lab.runs.records import ComparisonRecord
 
@@ -154,19 +150,3 @@ def test_moonshine_setups_without_weights_log_a_reason(
         monkeypatch.setitem(sys.modules, "moonshine_voice", None)
         assert list(moonshine_setups(CommonSetup("micro"), stack)) == []
         assert install_command("moonshine") in caplog.text
-
-
-def test_conversation_of_the_same_seed_is_the_same(tmp_path: Path) -> None:
-    first = write_conversation(tmp_path / "a.flac", 0.1)
-    again = write_conversation(tmp_path / "b.flac", 0.1)
-    assert first.read_bytes() == again.read_bytes()
-    audio, rate_hz = soundfile.read(first)
-    assert rate_hz == 16_000
-    assert audio.size >= 6 * 16_000
-    assert np.abs(audio[:4000]).max() > 0, "there is noise where nobody speaks"
-    assert first.with_suffix(".txt").read_text().strip()
-
-
-def test_kept_result_has_no_violations() -> None:
-    result: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8"))
-    assert not any(part.get("violations") for part in result.values())

@@ -1,1 +1,0 @@
-"""A microphone for minutes or hours with one fault a minute: what is lost or doubled."""
