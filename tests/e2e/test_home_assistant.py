@@ -45,7 +45,8 @@ def installed(request: pytest.FixtureRequest) -> Installation:
 @pytest.fixture(scope="module")
 def port(environment: dict[str, str]) -> Iterator[int]:
     """Where our server speaks Wyoming."""
-    with serve(environment, "--wyoming", "tcp://127.0.0.1:0") as served:
+    address = ("--wyoming", "tcp://127.0.0.1:0", "--endpointing")
+    with serve(environment, *address) as served:
         yield int(served.wait_for(r"serving at tcp://\S+:(\d+)"))
 
 

@@ -21,7 +21,8 @@ PATIENCE_S = 900.0
 def words(options: dict[str, Any]) -> list[str]:
     """The command for the options of the add-on's page."""
     found = ["whisper-hailo", "serve", "--http", "0.0.0.0:8000"]
-    found += ["--wyoming", f"tcp://0.0.0.0:{WYOMING_PORT}"]
+    # Only Home Assistant reaches the port, and it leaves the end of a command to the server.
+    found += ["--wyoming", f"tcp://0.0.0.0:{WYOMING_PORT}", "--endpointing"]
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
         if value is True:

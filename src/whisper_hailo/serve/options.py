@@ -84,7 +84,7 @@ class ListenOptions:
         parse=Address.parse,
     )
     endpointing: bool = flag(
-        True, "Find the end of a spoken command (Wyoming).", rare=True
+        False, "Answer when a command ends, before audio-stop (Wyoming)."
     )
     zeroconf: str | None = flag(
         None, "Announce Wyoming under this name (mDNS).", metavar="NAME"

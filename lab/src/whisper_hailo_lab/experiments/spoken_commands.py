@@ -189,7 +189,10 @@ def speak_command(
                     answers.append((time.monotonic(), text))
 
         listener = threading.Thread(target=listen)
-        write_event(Transcribe(language="en").event(), stream)
+        # Where no `audio-stop` comes, the client leaves the end to the server.
+        sensitivity = "default" if stop_s is None else None
+        request = Transcribe(language="en", vad_sensitivity=sensitivity)
+        write_event(request.event(), stream)
         write_event(AudioStart(*_FORMAT).event(), stream)
         listener.start()
         start_s = time.monotonic()

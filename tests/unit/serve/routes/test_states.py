@@ -89,12 +89,20 @@ def test_session_stopped_by_client_is_idle_after_answer() -> None:
     assert machine.process(SessionEvent.ANSWER_SENT) is SessionState.IDLE
 
 
-def test_session_answered_early_drops_audio_until_stop() -> None:
+def test_session_answered_early_stops_without_answer() -> None:
     machine = make_session_machine(
         SessionEvent.CHUNK, SessionEvent.END_OF_SPEECH, SessionEvent.ANSWER_SENT
     )
     assert machine.process(SessionEvent.CHUNK) is SessionState.ANSWERED
     assert machine.process(SessionEvent.STOP) is SessionState.IDLE
+
+
+def test_session_answered_early_answers_more_speech() -> None:
+    machine = make_session_machine(
+        SessionEvent.CHUNK, SessionEvent.END_OF_SPEECH, SessionEvent.ANSWER_SENT
+    )
+    assert machine.process(SessionEvent.MORE_SPEECH) is SessionState.RECORDING
+    assert machine.process(SessionEvent.STOP) is SessionState.ANSWERING
 
 
 def test_session_answered_early_takes_next_recording() -> None:

@@ -38,6 +38,9 @@ _LEVEL_FRAMES: Final = 8
 
 _NO_SPEECH_S: Final = 10.0
 _MAX_COMMAND_S: Final = 30.0
+_MIN_DICTATION_S: Final = (
+    60.0  # what lasts so long is not listened to for its end any more
+)
 
 LIVE_SHARE: Final = 0.9
 """Share of its length that live audio takes to arrive; that of a file comes at once."""
@@ -46,6 +49,7 @@ _BUFFER_S: Final = 3.0  # a client may have kept so much, spoken before it conne
 _MAX_AHEAD_S: Final = 30.0  # a client that is so far ahead of the clock sends a file
 
 _MIN_POWER: Final = 1e-9  # of silence: -90 dB below full scale
+_ANY_SPEECH_DB: Final = -200.0  # below all speech, above the -inf of what is none
 
 SampleBounds: TypeAlias = tuple[int, int]
 """Begin and end, in samples at 16 kHz."""
@@ -56,13 +60,15 @@ class EndOfSpeechDetector:
 
     Speech is what the detector takes for it and is not much quieter than the command, so that
     neither noise nor a television in the background keeps a command from ending. Audio that comes
-    faster than it is spoken is a file: it ends where the client says.
+    faster than it is spoken is a file, and what is longer than a command is dictation: both end
+    where the client says.
 
     Args:
         silence_s: silence that ends the command.
 
     Attributes:
-        is_file: audio has come too fast to be spoken.
+        is_command: the audio may be a spoken command, as far as it has come.
+        has_more_speech: the command went on after `note_answer`.
     """
 
     def __init__(
@@ -85,7 +91,9 @@ class EndOfSpeechDetector:
             None  # where the command ends, as far as it has come
         )
         self._end_came_s = self._start_s
-        self.is_file = False
+        self._answered_min_db: float | None = None  # set by `note_answer`
+        self.is_command = True
+        self.has_more_speech = False
 
     def push(self, audio: FloatArray) -> bool:
         """Take `(n_samples,)` at 16 kHz; return whether the command is over."""
@@ -93,25 +101,50 @@ class EndOfSpeechDetector:
         frames = split_frames(samples)
         self._rest = samples[frames.size :]
         audio_s = frames.size / SAMPLE_RATE_HZ + frames_to_seconds(len(self._speech_db))
+        if self._answered_min_db is not None:
+            self._push_after_answer(frames, self._answered_min_db)
+            return False
         if audio_s > self._elapsed_s() + _MAX_AHEAD_S:
-            self.is_file = True
-        if self.is_file:
+            self.is_command = False
+        if not self.is_command:
             return False
         for frame in frames:
             self._push_frame(frame)
+        self.is_command = audio_s < _MIN_DICTATION_S
         return self._is_over(audio_s)
 
-    def _push_frame(self, frame: FloatArray) -> None:
-        """Note whether `(512,)` samples are of the command."""
+    def note_answer(self) -> None:
+        """Note that the command was answered: only speech that goes on is looked for."""
+        has_speech = self._end_frame is not None
+        self._answered_min_db = self._min_command_db() if has_speech else _ANY_SPEECH_DB
+        self._n_consecutive = 0
+
+    def _push_after_answer(self, frames: FloatArray, min_db: float) -> None:
+        for frame in frames:
+            if self.has_more_speech:
+                return
+            self._count_consecutive(self._measure_speech(frame), min_db)
+            self.has_more_speech = self._n_consecutive >= _MIN_SPEECH_FRAMES
+
+    def _measure_speech(self, frame: FloatArray) -> float:
+        """Return the level of `(512,)` samples in dB of full scale; -inf without speech."""
         power = float(np.dot(frame, frame)) / frame.size
         self._recent_db.append(10 * math.log10(power + _MIN_POWER))
         is_speech = self._detector.probability(frame) >= COMMAND_THRESHOLD
-        speech_db = max(self._recent_db) if is_speech else -math.inf
-        self._speech_db.append(speech_db)
-        if speech_db >= self._min_command_db():
+        return max(self._recent_db) if is_speech else -math.inf
+
+    def _count_consecutive(self, speech_db: float, min_db: float) -> None:
+        """Count frames in a row that are of the command."""
+        if speech_db >= min_db:
             self._n_consecutive += 1
         else:
             self._n_consecutive = 0
+
+    def _push_frame(self, frame: FloatArray) -> None:
+        """Note whether `(512,)` samples are of the command."""
+        speech_db = self._measure_speech(frame)
+        self._speech_db.append(speech_db)
+        self._count_consecutive(speech_db, self._min_command_db())
         if self._n_consecutive >= _MIN_SPEECH_FRAMES:
             self._end_frame = len(self._speech_db)
             self._end_came_s = self._clock()
@@ -141,8 +174,10 @@ class EndOfSpeechDetector:
 
     @property
     def is_pausing(self) -> bool:
-        """Whether the speaker pauses, and all silence that is kept has come."""
-        if self._end_frame is None or self.is_file:
+        """Whether the speaker pauses after a command, and all silence that is kept has come."""
+        if self._end_frame is None or not self.is_command:
+            return False
+        if frames_to_seconds(len(self._speech_db)) > _MAX_COMMAND_S:
             return False
         return frames_to_seconds(len(self._speech_db) - self._end_frame) >= _TAIL_S
 
@@ -153,7 +188,7 @@ class EndOfSpeechDetector:
         """
         audio_s = frames_to_seconds(len(self._speech_db))
         is_live = self._elapsed_s() >= LIVE_SHARE * audio_s
-        if self._end_frame is None or self.is_file or not is_live:
+        if self._end_frame is None or not (self.is_command and is_live):
             return False
         begin, end = self.bounds()
         before = self._speech_db[: begin // FRAME_SAMPLES]

@@ -28,6 +28,10 @@ from whisper_hailo.serve.routes.wyoming.end_of_speech import (
 from whisper_hailo.serve.routes.wyoming.event_reader import MalformedError
 
 _IN_MEMORY_BYTES: Final = 4 << 20
+
+_DETECTOR_BYTES: Final = 5 << 19
+"""2.5 MiB: what a speech detector takes, beside the samples."""
+
 _MAX_VALUE: Final = 1 << 20  # of a rate, a width, a number of channels
 
 
@@ -42,15 +46,15 @@ class WyomingRecording(Closing):
         self._file = self._resources.enter_context(file)
         self._n_bytes = 0
         self._format: PcmFormat | None = None
-        # The end of a command is looked for in samples, as long as the audio is live.
-        self._detector: EndOfSpeechDetector | None = None
+        # The end of a command is looked for in samples, as long as the audio may be one.
         self._stream: SampleStream | None = None
+        self._detector: EndOfSpeechDetector | None = None
         self._live_audio: list[FloatArray] = []
+        self._live_reservation = self._resources.enter_context(Reservation(quota))
+        self._is_answered = False
 
-    def add_chunk(self, chunk: Event, silence_s: float | None) -> bool:
-        """Keep a chunk; return whether the command is over.
-
-        So much silence ends a command; with `None`, the client alone knows where it ends.
+    def add_chunk(self, chunk: Event, silence_s: float) -> bool:
+        """Keep a chunk; return whether the command is over, which so much silence ends.
 
         Raises:
             MalformedError: the chunk's format cannot be, or is not that of earlier chunks.
@@ -60,25 +64,41 @@ class WyomingRecording(Closing):
         pcm = _parse_format(chunk)
         if self._format is None:
             self._format = pcm
-            if silence_s is not None and pcm.can_stream:
+            if pcm.can_stream:
                 self._stream = SampleStream(pcm.rate_hz, pcm.n_channels)
-                self._detector = EndOfSpeechDetector(silence_s)
         elif pcm != self._format:
             raise MalformedError(
                 "the sample format changed; use one format for each recording"
             )
         data = chunk.payload or b""
         self._store_samples(data, pcm)
-        if self._detector is None or self._stream is None:
+        if self._stream is None:
             return False
         samples = self._stream.push(data)
-        is_over = self._detector.push(samples)
-        if self._detector.is_file:
-            self._live_audio.clear()  # it is transcribed from the file
-        else:
-            self._reservation.take(samples.nbytes)
+        detector = self._detector or self._make_detector(silence_s)
+        is_over = detector.push(samples)
+        if not detector.is_command:
+            self._stop_detection()
+        elif not self._is_answered:
+            self._live_reservation.take(samples.nbytes)
             self._live_audio.append(samples)
         return is_over
+
+    def _make_detector(self, silence_s: float) -> EndOfSpeechDetector:
+        self._live_reservation.take(_DETECTOR_BYTES)
+        self._detector = EndOfSpeechDetector(silence_s)
+        return self._detector
+
+    def _stop_detection(self) -> None:
+        """Transcribe the recording as a whole, from its file."""
+        self._stream = None
+        self._detector = None
+        self.free_live_audio()
+
+    def free_live_audio(self) -> None:
+        """Drop the samples of a command that is answered, or is none."""
+        self._live_audio.clear()
+        self._live_reservation.close()
 
     def _store_samples(self, data: bytes, pcm: PcmFormat) -> None:
         """Write samples to the file, within the limits."""
@@ -99,13 +119,25 @@ class WyomingRecording(Closing):
 
         Only of a lone command, the silence around it is left out.
         """
-        if self._detector is not None and not self._detector.is_lone_command():
-            self._detector = None
+        is_command = self._detector is not None and self._detector.is_lone_command()
+        if self._is_answered or not is_command:
+            self._stop_detection()
+
+    def note_answer(self) -> None:
+        """Note that the command in it is answered, and look for more speech."""
+        self._is_answered = True
+        if self._detector is not None:
+            self._detector.note_answer()
 
     @property
-    def finds_end(self) -> bool:
-        """Whether the command in it is transcribed, and not the whole."""
-        return self._detector is not None
+    def is_answered(self) -> bool:
+        """Whether a command in it was answered before the client stopped."""
+        return self._is_answered
+
+    @property
+    def has_more_speech(self) -> bool:
+        """Whether speech came after the command that was answered."""
+        return self._detector is not None and self._detector.has_more_speech
 
     @property
     def command_bounds(self) -> SampleBounds | None:

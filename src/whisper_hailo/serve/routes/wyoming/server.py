@@ -18,14 +18,14 @@ from whisper_hailo.serve.service import TranscriptionService
 
 
 class WyomingServer:
-    """Answers connections; `finds_end` of commands, or leaves that to clients."""
+    """Answers connections; `finds_end` of commands for all clients, or for those that ask."""
 
     def __init__(
         self,
         service: TranscriptionService,
         limiter: ConnectionLimiter,
         *,
-        finds_end: bool = True,
+        finds_end: bool = False,
     ) -> None:
         self._service = service
         self._finds_end = finds_end

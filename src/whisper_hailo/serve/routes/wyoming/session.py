@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from wyoming.asr import (
     Transcribe,
@@ -34,10 +34,10 @@ from whisper_hailo.serve.errors import (
     translate_full_storage,
 )
 from whisper_hailo.serve.logs import log_refusal
-from whisper_hailo.serve.request import Caller, Choices, join_hotwords
+from whisper_hailo.serve.request import Caller
 from whisper_hailo.serve.routes.state_machine import StateMachine
-from whisper_hailo.serve.routes.wyoming.end_of_speech import SILENCE_S, SampleBounds
-from whisper_hailo.serve.routes.wyoming.event_reader import EventReader, MalformedError
+from whisper_hailo.serve.routes.wyoming.end_of_speech import SampleBounds
+from whisper_hailo.serve.routes.wyoming.event_reader import EventReader
 from whisper_hailo.serve.routes.wyoming.recording import WyomingRecording
 from whisper_hailo.serve.routes.wyoming.states import (
     AWAITING_RECORDING,
@@ -45,6 +45,10 @@ from whisper_hailo.serve.routes.wyoming.states import (
     SessionEvent,
     SessionState,
     make_state_error,
+)
+from whisper_hailo.serve.routes.wyoming.transcribe_request import (
+    TranscribeRequest,
+    parse_transcribe,
 )
 from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.ticket import Ticket
@@ -75,7 +79,7 @@ class WyomingSession:
 
     Args:
         describe: returns what the server answers to `describe`.
-        finds_end: the server finds the end of commands; otherwise clients stop them.
+        finds_end: clients leave the end of commands to the server, also those that do not say so.
     """
 
     def __init__(
@@ -101,9 +105,8 @@ class WyomingSession:
         self._machine = StateMachine(SessionState.IDLE, TRANSITIONS, make_state_error)
         self._recording = WyomingRecording(service.limits, service.quota)
         self._early: _EarlyTranscript | None = None
-        # What the client wants of its next recording.
-        self._choices = Choices()
-        self._silence_s = SILENCE_S["default"]
+        self._request = TranscribeRequest()
+        self._next_request = TranscribeRequest()
 
     async def run(self) -> None:
         """Answer events until the client leaves, or is refused."""
@@ -140,33 +143,40 @@ class WyomingSession:
         elif Describe.is_type(event.type):
             await self._write_event(self._describe())
         elif Transcribe.is_type(event.type):
-            self._note_choices(event)
+            self._note_request(event)
             with self._service.quota.hold_request(self._caller.client):
                 pass  # refused before the recording is sent
         elif AudioStart.is_type(event.type):
-            self._change_state(SessionEvent.START)
             self._begin_recording()
         elif AudioStop.is_type(event.type):
             if self._change_state(SessionEvent.STOP) is SessionState.ANSWERING:
                 self._recording.stop()
                 await self._answer_recording()
+            self._end_recording()
         elif Ping.is_type(event.type):
             await self._write_event(Pong(text=Ping.from_event(event).text))
 
     async def _process_chunk(self, chunk: Event) -> None:
-        """Keep a chunk; answer if it ends the command."""
-        if self._change_state(SessionEvent.CHUNK) is SessionState.ANSWERED:
+        """Keep a chunk; answer early if it ends a command and the client waits for that."""
+        if self._machine.state is SessionState.IDLE:
+            self._begin_recording()
+        state = self._change_state(SessionEvent.CHUNK)
+        is_over = self._recording.add_chunk(chunk, self._request.silence_s)
+        if state is SessionState.ANSWERED:
+            if self._recording.has_more_speech:
+                self._change_state(SessionEvent.MORE_SPEECH)
             return
-        is_over = self._recording.add_chunk(
-            chunk, self._silence_s if self._finds_end else None
-        )
-        if not is_over:
-            self._update_early()
-        elif not await self._events.has_next(
-            _GAP_S
-        ):  # a client that sends a file sent more
+        if self._recording.is_answered:
+            return  # it is transcribed as a whole when the client stops it
+        answers_early = self._finds_end or self._request.relies_on_server
+        # A client that sends a file has sent more.
+        if is_over and answers_early and not await self._events.has_next(_GAP_S):
             self._change_state(SessionEvent.END_OF_SPEECH)
+            self._recording.note_answer()
             await self._answer_recording()
+            self._recording.free_live_audio()
+        else:
+            self._update_early()
 
     def _change_state(self, event: SessionEvent) -> SessionState:
         """Return the state to which an event leads; only idle connections may be closed."""
@@ -184,6 +194,16 @@ class WyomingSession:
         self._connection.set_idle(_IDLE_TIMEOUT_S + _WRITE_TIMEOUT_S)
 
     def _begin_recording(self) -> None:
+        """Begin a recording; one that begins again keeps what was asked of it."""
+        is_new = self._machine.state is not SessionState.RECORDING
+        self._change_state(SessionEvent.START)
+        self._end_recording()
+        if is_new:
+            self._request = self._next_request
+            self._next_request = TranscribeRequest()
+
+    def _end_recording(self) -> None:
+        """Free the recording."""
         self._drop_early()
         self._recording.close()
         self._recording = WyomingRecording(self._service.limits, self._service.quota)
@@ -197,7 +217,9 @@ class WyomingSession:
         if bounds is None or self._early is not None or not self._service.is_idle():
             return
         audio = self._recording.cut_command(bounds)
-        ticket = self._service.submit(audio, self._choices, self._caller, is_early=True)
+        ticket = self._service.submit(
+            audio, self._request.choices, self._caller, is_early=True
+        )
         self._early = _EarlyTranscript(bounds, ticket)
 
     def _drop_early(self) -> None:
@@ -206,40 +228,28 @@ class WyomingSession:
             self._early.ticket.close()
         self._early = None
 
-    def _note_choices(self, event: Event) -> None:
-        """Note what a client wants; names and terms are hotwords, the names first.
+    def _note_request(self, event: Event) -> None:
+        """Note what a client asks for, which it may do after its recording began.
 
         Raises:
             MalformedError: a value has the wrong type.
             UnknownModelError: no model has the name.
         """
-        _check_types(event.data)
-        transcribe = Transcribe.from_event(event)
-        self._service.find_model(
-            transcribe.name
-        )  # refused before the recording is sent
-        self._silence_s = SILENCE_S.get(
-            event.data.get("vad_sensitivity", ""), SILENCE_S["default"]
-        )
-        hotwords = [
-            *(transcribe.transcript_names or ()),
-            *(transcribe.transcript_terms or ()),
-        ]
-        self._choices = Choices(
-            model=transcribe.name,
-            language=transcribe.language or None,
-            hotwords=join_hotwords(hotwords),
-        )
+        request = parse_transcribe(event)
+        # Refused before the recording is sent.
+        self._service.find_model(request.choices.model)
+        if self._machine.state is SessionState.RECORDING:
+            self._request = request
+        else:
+            self._next_request = request
 
     async def _answer_recording(self) -> None:
-        """Transcribe the recording, and be ready for the next one."""
+        """Transcribe the recording, as far as it has come."""
         with self._service.quota.hold_request(self._caller.client):
             await run_until_disconnect(
                 self._wait_for_disconnect(), self._send_transcript()
             )
-        self._choices = Choices()
-        self._silence_s = SILENCE_S["default"]
-        self._begin_recording()
+        self._drop_early()
         self._change_state(SessionEvent.ANSWER_SENT)
 
     async def _send_transcript(self) -> None:
@@ -250,8 +260,10 @@ class WyomingSession:
         else:
             audio = self._recording.cut_command(bounds)
         if not audio.size:
-            await self._write_event(TranscriptStart(language=self._choices.language))
-            transcript = Transcript("", language=self._choices.language)
+            await self._write_event(
+                TranscriptStart(language=self._request.choices.language)
+            )
+            transcript = Transcript("", language=self._request.choices.language)
         elif self._early is not None and self._early.bounds == bounds:
             transcript = await self._send_early(self._early.ticket, audio)
         else:
@@ -263,17 +275,21 @@ class WyomingSession:
     async def _send_early(self, ticket: Ticket, audio: FloatArray) -> Transcript:
         """Send a text that was begun early, which is a request only now; return it."""
         result = await ticket.result(self._caller.priority)
-        model = self._service.find_model(self._choices.model)
+        model = self._service.find_model(self._request.choices.model)
         seconds = audio.size / SAMPLE_RATE_HZ
         model.record_item(self._caller, seconds, result.language, result.text)
-        await self._write_event(TranscriptStart(language=self._choices.language))
+        await self._write_event(
+            TranscriptStart(language=self._request.choices.language)
+        )
         await self._write_event(TranscriptChunk(result.text))
         return Transcript(result.text, language=result.language)
 
     async def _send_deltas(self, audio: FloatArray) -> Transcript:
         """Send the text of `(n_samples,)` at 16 kHz as it is final; return it."""
-        with self._service.submit(audio, self._choices, self._caller) as ticket:
-            await self._write_event(TranscriptStart(language=self._choices.language))
+        with self._service.submit(audio, self._request.choices, self._caller) as ticket:
+            await self._write_event(
+                TranscriptStart(language=self._request.choices.language)
+            )
             async for delta, _ in ticket.deltas():
                 await self._write_event(TranscriptChunk(delta))
         result = ticket.transcript
@@ -282,15 +298,17 @@ class WyomingSession:
     async def _wait_for_disconnect(self) -> None:
         """Wait until the client has left; what it sends meanwhile is read later.
 
-        Audio that comes after the end of a command is dropped.
+        Audio that goes on after an early answer is kept already.
         """
         with suppress(Exception):  # what cannot be read is refused after the answer
             while True:
                 event = await self._events.peek()
                 if event is None:
                     return
-                if not (self._recording.finds_end and AudioChunk.is_type(event.type)):
+                is_early = self._machine.state is SessionState.ANSWERING_EARLY
+                if not (is_early and AudioChunk.is_type(event.type)):
                     break
+                self._recording.add_chunk(event, self._request.silence_s)
                 await self._events.drop()
         await asyncio.Event().wait()
 
@@ -319,20 +337,3 @@ class WyomingSession:
                 self._writer.write_eof()
                 while await self._reader.read(_LINGER_BYTES):
                     pass
-
-
-def _check_types(data: Mapping[str, Any]) -> None:
-    """Refuse values of `transcribe` that have the wrong type; Wyoming's own class takes any.
-
-    Raises:
-        MalformedError: a value has.
-    """
-    for name in ("name", "language", "vad_sensitivity"):
-        if not isinstance(data.get(name) or "", str):
-            raise MalformedError(f"{name} of transcribe is no text")
-    for name in ("transcript_names", "transcript_terms"):
-        texts = data.get(name) or []
-        if not isinstance(texts, list) or not all(
-            isinstance(text, str) for text in texts
-        ):
-            raise MalformedError(f"{name} of transcribe is no list of texts")

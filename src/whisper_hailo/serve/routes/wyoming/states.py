@@ -16,7 +16,7 @@ class SessionState(Enum):
     RECORDING = "recording"  # it arrives
     ANSWERING = "answering"  # the client stopped it, and gets its text
     ANSWERING_EARLY = "answering early"  # speech ended before the client stopped it
-    ANSWERED = "answered"  # it has its text; what still arrives of it is dropped
+    ANSWERED = "answered"  # it has an early text; more speech may follow
 
 
 class SessionEvent(Enum):
@@ -26,6 +26,7 @@ class SessionEvent(Enum):
     CHUNK = "audio-chunk"
     STOP = "audio-stop"
     END_OF_SPEECH = "end of speech"  # found by the server
+    MORE_SPEECH = "more speech"  # found by the server after an early answer
     ANSWER_SENT = "answer sent"
 
 
@@ -49,6 +50,7 @@ TRANSITIONS: Final[Mapping[SessionState, Mapping[SessionEvent, SessionState]]] =
     SessionState.ANSWERED: {
         SessionEvent.START: SessionState.RECORDING,
         SessionEvent.CHUNK: SessionState.ANSWERED,
+        SessionEvent.MORE_SPEECH: SessionState.RECORDING,
         SessionEvent.STOP: SessionState.IDLE,
     },
 }

@@ -140,6 +140,29 @@ def test_detector_endless_speech_ends_after_30_s() -> None:
     assert listen(tone(40, 0.3))[1] == pytest.approx(30, abs=0.1)
 
 
+def test_detector_minute_of_speech_is_no_command() -> None:
+    detector = EndOfSpeechDetector(0.7, Tonal(), Clock())
+    detector.push(tone(29, 0.3))
+    assert detector.is_command
+    detector.push(tone(32, 0.3))
+    assert not detector.is_command
+
+
+@pytest.mark.parametrize(
+    ("level", "is_more"), [(0.3, True), (0.003, False)], ids=["speech", "television"]
+)
+def test_detector_answered_finds_only_the_speaker(
+    level: float, *, is_more: bool
+) -> None:
+    detector, end_s = listen(np.concatenate([tone(2, 0.3), noise(1)]))
+    assert end_s is not None
+    detector.note_answer()
+    assert not detector.push(noise(1))
+    assert not detector.has_more_speech
+    assert not detector.push(tone(1, level))
+    assert detector.has_more_speech is is_more
+
+
 def test_detector_pause_is_known_before_the_end() -> None:
     """After the silence that is kept, and not any more once the command goes on."""
     audio = np.concatenate([tone(1, 0.5), noise(0.5, 0), tone(0.5, 0.5), noise(0.5, 0)])
@@ -192,6 +215,11 @@ async def begin(client: AsyncTcpClient, data: bytes, **asked: Any) -> None:
     """Send a recording that has no end."""
     await client.write_event(Transcribe(**asked).event())
     await client.write_event(AudioStart(16_000, 2, 1).event())
+    await go_on(client, data)
+
+
+async def go_on(client: AsyncTcpClient, data: bytes) -> None:
+    """Send more of a recording."""
     for start in range(0, len(data), 2 * CHUNK):
         chunk = AudioChunk(16_000, 2, 1, audio=data[start : start + 2 * CHUNK])
         await client.write_event(chunk.event())
@@ -210,6 +238,7 @@ async def answer(client: AsyncTcpClient) -> list[Event]:
 def live(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take audio for live, however fast it comes."""
     monkeypatch.setattr(end_of_speech, "LIVE_SHARE", 1e-9)
+    monkeypatch.setattr(end_of_speech, "_MAX_AHEAD_S", np.inf)
 
 
 @pytest.mark.slow
@@ -316,7 +345,7 @@ def test_session_beside_other_work_begins_no_early_text(
             wyoming_server(micro) as port,
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
-            await begin(client, pcm(PHRASES[0]) + PAUSE)
+            await begin(client, pcm(PHRASES[0]) + PAUSE, vad_sensitivity="default")
             return heard(await answer(client))
 
     assert asyncio.run(ask()) == asyncio.run(
@@ -348,10 +377,58 @@ def test_session_without_speech_gets_empty_text(micro: MicroService) -> None:
             wyoming_server(micro) as port,
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
-            await begin(client, bytes(11 * 2 * SAMPLE_RATE_HZ))
+            await begin(
+                client, bytes(11 * 2 * SAMPLE_RATE_HZ), vad_sensitivity="default"
+            )
             return heard(await answer(client))
 
     assert asyncio.run(ask()) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("live")
+@pytest.mark.parametrize("finds_end", [False, True], ids=["by default", "endpointing"])
+@pytest.mark.parametrize("n_repeats", [1, 5], ids=["a minute", "longer"])
+def test_session_dictation_with_pauses_is_heard_whole(
+    micro: MicroService, n_repeats: int, *, finds_end: bool
+) -> None:
+    """Three pauses of 3 s; a server that answers early answers again, with all of it."""
+    first = pcm(PHRASES[0]) + PAUSE
+    more = (pcm(PHRASES[1]) + PAUSE + first) * n_repeats
+
+    async def ask() -> str:
+        async with (
+            wyoming_server(micro, finds_end=finds_end) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
+            await begin(client, first)
+            if finds_end:
+                assert heard(await answer(client))
+            await go_on(client, more)
+            await client.write_event(AudioStop().event())
+            return heard(await answer(client))
+
+    whole = np.frombuffer(first + more, "<i2").astype(np.float32) / 32768
+    assert asyncio.run(ask()) == asyncio.run(micro.text(whole))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("live")
+def test_session_silence_after_answer_gets_no_second(micro: MicroService) -> None:
+    async def ask() -> list[str]:
+        async with (
+            wyoming_server(micro, finds_end=True) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
+            await begin(client, pcm(PHRASES[0]) + PAUSE)
+            texts = [heard(await answer(client))]
+            chunk = AudioChunk(16_000, 2, 1, audio=PAUSE)
+            await client.write_event(chunk.event())
+            await client.write_event(AudioStop().event())
+            return [*texts, heard(await say(client, pcm(DEMO)))]
+
+    alone = asyncio.run(micro.text(load_audio(PHRASES[0])))
+    assert asyncio.run(ask()) == [alone, DEMO_TEXT]
 
 
 @pytest.mark.slow
