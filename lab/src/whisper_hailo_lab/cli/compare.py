@@ -19,14 +19,13 @@ from whisper_hailo_lab.cli import whole_number
 from whisper_hailo_lab.compare.padding_grid import GRID, PaddingGrid
 from whisper_hailo_lab.extras import require_extra
 from whisper_hailo_lab.progress import StepProgress
+from whisper_hailo_lab.runs.records import COMPARISONS
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.captions.engines import CommonSetup
     from whisper_hailo_lab.compare.padding import PaddingRow
     from whisper_hailo_lab.data.datasets import Sample
     from whisper_hailo_lab.runs.records import ComparisonRecord
-
-COMPARISONS: Final = ("cache", "window", "mel", "precision", "padding", "captions")
 
 FOR_ALL: Final = ("model", "threads")
 """Fields of `ModelOptions` that every comparison has; the others are for the grid."""
@@ -36,9 +35,7 @@ def compare(
     what: Annotated[str, Argument(f"One of: {', '.join(COMPARISONS)}.")],
     folder: Annotated[
         Path | None,
-        Argument(
-            "Recordings with texts, as for evaluate; one recording for captions; not for mel."
-        ),
+        Argument("Recordings with texts, as for evaluate; one recording for captions."),
     ] = None,
     *,
     model: PartialOptions[ModelOptions],
@@ -72,7 +69,7 @@ def compare(
     out: Annotated[Path | None, Flag("Run file to add to.", metavar="FILE")] = None,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
-    """Compare caches, windows, log-mels, precisions, paddings or captions.
+    """Compare caches, windows, precisions, paddings or captions.
 
     One thread works unless --threads is given. The options of the engine are for padding --grid.
     """
@@ -137,11 +134,9 @@ def _compare_cases(
     from whisper_hailo_lab.runs.records import Case
 
     common = Case("", "ours", row, options.model, language, options.threads)  # type: ignore[arg-type]
-    if folder is None and what != "mel":
+    if folder is None:
         raise OptionError(f"compare {what} needs a folder of recordings; see evaluate")
-    dataset = None
-    if folder is not None:
-        dataset = read_dataset(folder, language).sample(limit, seed)
+    dataset = read_dataset(folder, language).sample(limit, seed)
     with closing(StepProgress()) as progress:
         return run_comparison(what, dataset, common, progress, out)
 

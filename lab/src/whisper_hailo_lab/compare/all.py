@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.compare.cache import compare_cache
-from whisper_hailo_lab.compare.mel import compare_mel
 from whisper_hailo_lab.data.datasets import Dataset
 from whisper_hailo_lab.harness.evaluate import Progress, evaluate_cases, new_header
 from whisper_hailo_lab.runs.records import Case, ComparisonRecord, RunRecords
@@ -156,7 +155,7 @@ def _make_row(label: str, summary: Summary, ratio: float | None) -> dict[str, An
 
 def run_comparison(
     name: str,
-    dataset: Dataset | None,
+    dataset: Dataset,
     common: Case,
     progress: Progress,
     out: Path | None,
@@ -164,8 +163,8 @@ def run_comparison(
     """Run one comparison.
 
     Args:
-        name: `cache`, `window`, `mel`, `precision` or `padding`.
-        dataset: recordings; `cache` takes the one with the longest text, `mel` none.
+        name: `cache`, `window`, `precision` or `padding`.
+        dataset: recordings; `cache` takes the one with the longest text.
         common: model, language, row and threads of all cases.
         progress: called before each step.
         out: run file to add the records to.
@@ -173,11 +172,9 @@ def run_comparison(
     Raises:
         OptionError: no recordings, or a run file of another machine.
     """
-    if name == "mel":
-        record = compare_mel(progress)
-    elif dataset is None or not dataset.samples:
+    if not dataset.samples:
         raise OptionError(f"compare {name} needs recordings with their texts")
-    elif name == "cache":
+    if name == "cache":
         longest = max(dataset.samples, key=lambda sample: len(sample.reference))
         record = compare_cache(
             common.model, longest.audio, common.language, common.threads, progress

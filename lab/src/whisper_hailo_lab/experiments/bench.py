@@ -78,7 +78,7 @@ RIVALS: Final = tuple(
 )
 
 SETS: Final = ("seen", "noisy", "silence")
-COMPARISONS: Final = ("cache", "window", "mel", "precision", "padding")
+COMPARISONS: Final = ("cache", "window", "precision", "padding")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ TITLE: Final = "Whisper on Hailo NPUs and edge CPUs: measurements"
 COMPARISON_TITLES: Final = {
     "cache": "Key and value cache",
     "window": "10 s against 30 s",
-    "mel": "Log-mel",
     "precision": "FP32, INT8, INT4",
     "padding": "Padding before and after",
     "captions": "Live captions",

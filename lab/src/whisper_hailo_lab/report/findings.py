@@ -157,33 +157,11 @@ def _about_padding(record: ComparisonRecord, _rows: _Rows) -> Iterator[str]:
     )
 
 
-def _about_mel(record: ComparisonRecord, _rows: _Rows) -> Iterator[str]:
-    others = [
-        row
-        for row in record.rows
-        if row["implementation"] not in {"ours", "definition"}
-    ]
-    if not others:
-        return
-    fastest = min(others, key=lambda row: float(row["ratio"]))
-    if fastest["ratio"] > 1:
-        yield (
-            f"Of the other log-mels the fastest, {fastest['implementation']}, takes "
-            f"{fastest['ratio']:.1f} times as long as ours ({fastest['audio_s']:g} s of audio)."
-        )
-    else:
-        yield (
-            f"{fastest['implementation']} needs {fastest['ratio']:.2f} of our log-mel's time at "
-            f"{fastest['audio_s']:g} s."
-        )
-
-
 _COMPARISONS: Final[dict[str, Callable[[ComparisonRecord, _Rows], Iterator[str]]]] = {
     "cache": _about_cache,
     "window": _about_window,
     "precision": _about_precision,
     "padding": _about_padding,
-    "mel": _about_mel,
 }
 
 _HASH_LENGTH: Final = 12

@@ -9,6 +9,7 @@ from pathlib import Path
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.runs.machine import Machine
 from whisper_hailo_lab.runs.records import (
+    COMPARISONS,
     SYSTEMS_GROUP,
     ComparisonRecord,
     FileResult,
@@ -27,7 +28,7 @@ class RunSource:
         name: file name, which findings refer to.
         header: first line.
         systems: cases of systems, in order.
-        comparisons: comparisons, in order.
+        comparisons: comparisons that this version knows, in order.
         files: records of each case, by its name.
     """
 
@@ -95,7 +96,9 @@ def group_by_machine(runs: Sequence[tuple[str, RunRecords]]) -> tuple[MachineRun
 def _make_source(name: str, run: RunRecords) -> RunSource:
     files = {case.name: run.files_of(case.name) for case in run.cases}
     systems = [case for case in run.cases if case.group == SYSTEMS_GROUP]
-    latest = {record.name: record for record in run.comparisons}
+    latest = {
+        record.name: record for record in run.comparisons if record.name in COMPARISONS
+    }
     return RunSource(
         name=name,
         header=run.header,

@@ -226,15 +226,6 @@ _CACHE: Final[tuple[Column, ...]] = (
     ("times the cached one", "{ratio:.2f}"),
 )
 
-_MEL: Final[tuple[Column, ...]] = (
-    ("audio", "{audio_s:g} s"),
-    ("implementation", "{implementation}"),
-    ("median ms", "{ms:.2f}"),
-    ("times ours", "{ratio:.2f}"),
-    ("from float64", "{largest_difference:.1e}"),
-    ("frames", "{frames}"),
-)
-
 _CAPTIONS: Final[tuple[Column, ...]] = (
     ("captions", "{way}"),
     ("engine", "{engine}"),
@@ -266,7 +257,6 @@ _SETTINGS: Final[tuple[Column, ...]] = (
 
 _COMPARISONS: Final[dict[str, tuple[Column, ...]]] = {
     "cache": _CACHE,
-    "mel": _MEL,
     "captions": _CAPTIONS,
     "window": (("window", "{value}"), *_SETTINGS),
     "precision": (("weights", "{value}"), *_SETTINGS),

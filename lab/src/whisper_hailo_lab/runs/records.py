@@ -28,6 +28,9 @@ STUDY_CROP_S: Final = 9.0
 STUDY_BUDGET: Final = 28
 FORCED_CROP_S: Final = 10.0
 SYSTEMS_GROUP: Final = "systems"
+COMPARISONS: Final = ("cache", "window", "precision", "padding", "captions")
+"""What `compare` compares; earlier versions had more."""
+
 WARM_UPS: Final = 3
 """Warm-up runs before anything is timed, as in the study."""
 
@@ -200,7 +203,7 @@ class ComparisonRecord:
     """Result of one `compare`: a table with its settings.
 
     Attributes:
-        name: `cache`, `window`, `mel`, `precision`, `padding` or `captions`.
+        name: one of `COMPARISONS`.
         settings: settings of all rows.
         rows: one object per row, in order.
     """
