@@ -72,6 +72,3 @@ def chip_here(patch: pytest.MonkeyPatch) -> Iterator[Any]:
     finally:
         for name in [name for name in sys.modules if name.split(".")[0] == BINDING]:
             _IMPORTED[name] = sys.modules.pop(name)
-        _IMPORTED.pop(
-            f"{BINDING}.genai", None
-        )  # it asks for a version when it is imported

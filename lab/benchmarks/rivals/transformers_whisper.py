@@ -102,8 +102,6 @@ class Transformers(WholeModel):
         if not case.greedy:
             return {}
         bound = {} if case.budget is None else {"max_new_tokens": case.budget}
-        if case.row == "forced":
-            bound["min_new_tokens"] = case.budget
         return bound | {"num_beams": 1, "do_sample": False, "return_timestamps": False}
 
 

@@ -14,9 +14,7 @@ from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.table import SYSTEMS
 
 CLIPS = unpack_clips() / "seen"
-SAME_WEIGHTS = [
-    name for name in SYSTEMS if name not in {"ours", "moonshine", "speech2text"}
-]
+SAME_WEIGHTS = [name for name in SYSTEMS if name not in {"ours", "moonshine"}]
 
 
 @pytest.fixture

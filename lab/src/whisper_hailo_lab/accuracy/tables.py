@@ -18,7 +18,6 @@ from whisper_hailo_lab.tables import (
     DASH,
     Column,
     Table,
-    fill_cell,
     format_difference,
     format_percent,
     make_table,
@@ -65,12 +64,6 @@ COLUMNS: Final[tuple[Column, ...]] = (
     ("language right", "{totals.language_right} of {totals.recordings}"),
     ("CPU s per s", _format_load),
 )
-
-
-def totals_row(name: str, totals: OutcomeTotals) -> tuple[str, ...]:
-    """Return the cells of one row."""
-    row = _Row(name, totals)
-    return tuple(fill_cell(cell, row) for _, cell in COLUMNS)
 
 
 def compare_files(files: dict[str, list[TranscriptLine]], by: str = "all") -> Table:

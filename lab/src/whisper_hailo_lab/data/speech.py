@@ -19,7 +19,7 @@ import numpy as np
 
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import OptionError, display_path
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.repository import ROOT
 
 SPEECH_VARIABLE: Final = "WHISPER_HAILO_SPEECH"
@@ -178,8 +178,3 @@ def knows_language(model: str, language: str) -> bool:
         language: language code, or `NO_SPEECH`, which is measured with every model.
     """
     return not model.endswith(".en") or language in {"en", NO_SPEECH}
-
-
-def seconds_of(n_samples: int) -> float:
-    """Return a number of samples in seconds, to the millisecond."""
-    return round(n_samples / SAMPLE_RATE_HZ, 3)

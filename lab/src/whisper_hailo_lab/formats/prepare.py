@@ -202,7 +202,7 @@ def _run_module(
     stored: str,
 ) -> None:
     """Run a module in the environment of a system, or in this one."""
-    python = process.find_interpreter(find_system(system).environment or system)
+    python = process.find_interpreter(system)
     command = [str(python or sys.executable), "-m", module]
     command += [str(checkpoint), str(out), stored]
     _run_conversion(checkpoint, command)

@@ -13,20 +13,17 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.runs.machine import Machine
 
-Row: TypeAlias = Literal["default", "matched", "study", "forced"]
+Row: TypeAlias = Literal["default", "matched", "study"]
 """Rules that a system runs under.
 
 - `default`: as its authors ship it, whole recordings.
 - `matched`: the same for all: greedy, one temperature, no VAD, no previous text, no timestamps.
 - `study`: `matched`, on the first 9 s of each recording, at most 28 new tokens.
-- `forced`: `matched`, on the first 10 s, without a margin, at most 28 new tokens. Random weights
-  never end, so that all systems do the same work.
 """
 
 ROWS: Final[tuple[str, ...]] = get_args(Row)
 STUDY_CROP_S: Final = 9.0
 STUDY_BUDGET: Final = 28
-FORCED_CROP_S: Final = 10.0
 SYSTEMS_GROUP: Final = "systems"
 COMPARISONS: Final = ("cache", "window", "precision", "padding", "captions")
 """What `compare` compares; earlier versions had more."""
@@ -69,13 +66,12 @@ class Case:
     @property
     def crop_s(self) -> float | None:
         """Seconds of each recording that are used; `None` is all."""
-        return {"study": STUDY_CROP_S, "forced": FORCED_CROP_S}.get(self.row)
+        return STUDY_CROP_S if self.row == "study" else None
 
     @property
     def budget(self) -> int | None:
-        """New tokens per window; `None` is the system's own limit. `new_tokens` sets another."""
-        limit = STUDY_BUDGET if self.row in {"study", "forced"} else None
-        return self.settings.get("new_tokens", limit)
+        """New tokens per window; `None` is the system's own limit."""
+        return STUDY_BUDGET if self.row == "study" else None
 
     @property
     def greedy(self) -> bool:

@@ -166,18 +166,13 @@ def stage_ms(record: FileResult, stage: str) -> float | None:
 
     Args:
         record: record of the recording.
-        stage: `total`, `work` (all but the log-mel, if the system reports that), `cpu` (processor
-            time of all), `encoder`, `decoder` (cross keys and values included), or a stage as
-            systems name it.
+        stage: `total`, `encoder`, `decoder` (cross keys and values included), or a stage as systems
+            name it.
     """
     names: tuple[str, ...]
     match stage:
         case "total":
             return record.total_ms
-        case "work":
-            return record.total_ms - record.stages_ms.get("mel", 0.0)
-        case "cpu":
-            return record.cpu_s * 1000.0
         case "encoder":
             names = ENCODER_STAGES
         case "decoder":
@@ -186,12 +181,6 @@ def stage_ms(record: FileResult, stage: str) -> float | None:
             names = (stage,)
     times = [record.stages_ms[name] for name in names if name in record.stages_ms]
     return sum(times) if times else None
-
-
-def median_cpu_ms(files: Sequence[FileResult]) -> float | None:
-    """Return the median processor time of the files that succeeded; `None` if none did."""
-    times = [record.cpu_s * 1000.0 for record in files if not record.error]
-    return float(np.median(times)) if times else None
 
 
 def is_repetitive(text: str) -> bool:

@@ -16,8 +16,8 @@ from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult
 
-MARGINS_S: Final = {"study": 1.0, "forced": 0.0}
-"""Free end of a window by row: the study kept a second, `forced` fills the window."""
+STUDY_MARGIN_S: Final = 1.0
+"""Free end of a window in the study."""
 
 WATCHED: Final = ("open", "encode", "encode_async", "start", "step")
 """Methods of encoder and decoder in which memory may grow."""
@@ -44,7 +44,7 @@ class Ours:
             loading.path,
             convert=convert_options(settings),
             window_s=settings.get("window_s"),
-            margin_s=MARGINS_S.get(case.row),
+            margin_s=STUDY_MARGIN_S if case.row == "study" else None,
             threads=case.threads,
             engine=engine_options(settings),
         )

@@ -35,7 +35,7 @@ def system_command(system: str) -> list[str]:
         OptionError: the system needs an environment of its own, which is missing.
     """
     entry = find_system(system)
-    python = find_interpreter(entry.environment or system)
+    python = find_interpreter(system)
     if not entry.script:
         return [str(python or sys.executable), "-m", "whisper_hailo_lab.harness.worker"]
     return [str(require_interpreter(system, python)), str(find_script(entry.script))]
@@ -80,9 +80,7 @@ def is_installed(system: str) -> bool:
     if system == "ours":
         return True
     # The study's recipe needs no package of its own, but Optimum to convert its weights.
-    environment = (
-        "optimum" if system == "study" else find_system(system).environment or system
-    )
+    environment = "optimum" if system == "study" else system
     return find_interpreter(environment) is not None
 
 

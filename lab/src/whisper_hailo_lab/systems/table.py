@@ -26,8 +26,7 @@ class SystemEntry:
         module: module of its class; empty if it runs as a script.
         class_name: name of its class.
         script: file in `lab/benchmarks/rivals/` if it needs torch.
-        environment: system whose environment it runs in; empty for its own.
-        whole: whether people use it as it is; the others are engines or recipes.
+        whole: whether people use it as it is; the other is a recipe.
     """
 
     label: str
@@ -35,7 +34,6 @@ class SystemEntry:
     module: str = ""
     class_name: str = ""
     script: str = ""
-    environment: str = ""
     whole: bool = True
 
     def make(self, loading: Loading) -> System:
@@ -56,13 +54,6 @@ SYSTEMS: Final[dict[str, SystemEntry]] = {
     "moonshine": SystemEntry("Moonshine", "own", "moonshine", "MoonshineSystem"),
     "openai-whisper": SystemEntry("openai-whisper", "openai", script="openai_whisper.py"),
     "transformers": SystemEntry("Transformers", "checkpoint", script="transformers_whisper.py"),
-    "ctranslate2": SystemEntry(
-        "CTranslate2", "ctranslate2", "ctranslate2", "CTranslate2",
-        environment="faster-whisper", whole=False,
-    ),
-    "speech2text": SystemEntry(
-        "Hailo's Speech2Text", "own", "speech2text", "Speech2Text", whole=False
-    ),
     "study": SystemEntry("the study's recipe", "optimum-int8", "study", "Study", whole=False),
 }  # fmt: skip
 

@@ -194,6 +194,6 @@ def test_a_case_that_fails_fails_the_comparison(
 
 
 def test_recordings_are_needed() -> None:
+    empty = Dataset("none", Path(), ())
     with pytest.raises(OptionError, match="recordings"):
-        empty = Dataset("none", Path(), ())
         run_comparison("window", empty, Case("", "ours"), quiet, None)

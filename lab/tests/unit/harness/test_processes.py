@@ -164,5 +164,3 @@ def test_rows() -> None:
     assert (default.greedy, matched.greedy, study.greedy) == (False, True, True)
     assert (matched.crop_s, matched.budget) == (None, None)
     assert (study.crop_s, study.budget) == (9.0, 28)
-    forced = Case("x", "ours", "forced", settings={"new_tokens": 8})
-    assert (forced.greedy, forced.crop_s, forced.budget) == (True, 10.0, 8)

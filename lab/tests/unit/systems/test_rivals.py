@@ -21,7 +21,7 @@ from whisper_hailo_lab.systems.protocol import Loading, System
 from whisper_hailo_lab.systems.table import SYSTEMS, find_system
 
 AUDIO = np.zeros(16_000, np.float32)
-OWN = ("ours", "study", "speech2text")
+OWN = ("ours", "study")
 IN_PROCESS = [
     name for name, known in SYSTEMS.items() if known.module and name not in OWN
 ]
@@ -57,7 +57,6 @@ def test_a_missing_package_names_its_extra(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (
-        "ctranslate2",
         "faster_whisper",
         "pywhispercpp",
         "pywhispercpp.model",
@@ -65,8 +64,7 @@ def test_a_missing_package_names_its_extra(
         "moonshine_voice",
     ):
         monkeypatch.setitem(sys.modules, module, None)
-    extra = SYSTEMS[name].environment or name
-    with pytest.raises(WhisperHailoError, match=rf"requirements/{extra}\.txt"):
+    with pytest.raises(WhisperHailoError, match=rf"requirements/{name}\.txt"):
         system(name).open(watch)
 
 
@@ -77,9 +75,9 @@ def test_extras_and_scripts_exist(name: str) -> None:
     if known.script:
         assert (root / "lab" / "benchmarks" / "rivals" / known.script).is_file()
     elif name not in OWN:
-        assert f"\n{known.environment or name} = [" in (
-            root / "lab" / "pyproject.toml"
-        ).read_text(encoding="utf-8")
+        assert f"\n{name} = [" in (root / "lab" / "pyproject.toml").read_text(
+            encoding="utf-8"
+        )
 
 
 def recorded(kind: type, models: list[Any]) -> Any:
@@ -169,75 +167,6 @@ def test_whisper_cpp(install: Any) -> None:
     assert (options["temperature_inc"], options["greedy"]) == (0.0, {"best_of": 1})
     default = system("whisper-cpp", "default")
     assert "greedy" not in default.open(watch)
-
-
-def test_whisper_cpp_is_timed_without_its_log_mel(install: Any) -> None:
-    calls: list[str] = []
-
-    class Model(WhisperCppModel):
-        _ctx = "context"
-
-        def transcribe(self, audio: Any, **options: Any) -> Any:
-            calls.append(f"full {audio.size}")
-            return super().transcribe(audio, **options)
-
-    def mel(context: str, audio: Any, size: int, threads: int) -> None:
-        calls.append(f"mel {size} by {threads}")
-
-    install("pywhispercpp.model", Model=Model)
-    install(
-        "_pywhispercpp",
-        whisper_pcm_to_mel=mel,
-        whisper_full_n_segments=lambda context: 2,
-        whisper_full_n_tokens=lambda context, index: 10 + index,
-    )
-    made = system("whisper-cpp", "forced")
-    made.open(watch)
-    heard = made.transcribe(AUDIO, "en")
-    assert calls == ["mel 16000 by 2", "full 0"]
-    assert (set(heard.stages_ms), heard.n_tokens) == ({"mel", "rest"}, 21)
-
-
-class CTranslate2Model:
-    n_mels, compute_type = 80, "int8_float32"
-
-    def __init__(self, path: str, **options: Any) -> None:
-        self.asked: list[tuple[Any, ...]] = []
-
-    def encode(self, mel: Any) -> Any:
-        self.asked.append(mel.shape)
-        return mel
-
-    def generate(self, encoded: Any, prompts: Any, **options: Any) -> Any:
-        self.asked.append((prompts[0], options))
-        return [SimpleNamespace(sequences_ids=[[7, 8]])]
-
-
-def test_ctranslate2_hears_short_windows(install: Any) -> None:
-    models: list[Any] = []
-    install(
-        "ctranslate2",
-        models=SimpleNamespace(Whisper=recorded(CTranslate2Model, models)),
-        StorageView=SimpleNamespace(from_array=lambda array: array),
-    )
-    micro = Path(__file__).parents[4] / "src" / "whisper_hailo" / "assets" / "micro"
-    made = system("ctranslate2", "forced", str(micro), new_tokens=8)
-    assert made.open(watch)["window_s"] == 10.0
-    heard = made.transcribe(np.zeros(160_000, np.float32), "de")
-    shape, (prompt, options) = models[0].asked
-    assert shape == (1, 80, 1000)
-    assert prompt == [
-        "<|startoftranscript|>",
-        "<|de|>",
-        "<|transcribe|>",
-        "<|notimestamps|>",
-    ]
-    assert options == {"beam_size": 1, "max_length": 16}
-    assert (heard.n_tokens, set(heard.stages_ms)) == (2, {"mel", "encode", "decode"})
-    # Other rows leave a second free: 10 s are two windows.
-    both = system("ctranslate2", "matched", str(micro))
-    both.open(watch)
-    assert both.transcribe(np.zeros(160_000, np.float32), "de").n_tokens == 4
 
 
 class OnnxAsrModel:
