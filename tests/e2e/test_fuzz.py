@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 import zlib
 from itertools import count
 from pathlib import Path
@@ -60,8 +61,9 @@ def test_what_failed_is_kept_and_runs_first(
     case = f"planted:{SEED}:{_kinds(SEED).index('crash')}"
     folder = ["--folder", str(tmp_path / "build")]
     assert lane.main(["--case", case, "--keep", *folder]) == 1
-    (kept,) = (tmp_path / "corpus" / "planted").iterdir()
-    assert zlib.decompress(kept.read_bytes()) == b"crash"
+    with zipfile.ZipFile(tmp_path / "corpus" / "planted.zip") as file:
+        (kept,) = file.namelist()
+        assert zlib.decompress(file.read(kept)) == b"crash"
     assert lane.main(["--target", "planted", "--cases", "0", *folder]) == 1
 
 

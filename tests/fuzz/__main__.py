@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sys
+import zipfile
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -24,6 +25,7 @@ ROOT: Final = Path(__file__).parents[2]
 MOST_TOLD: Final = 15
 """Kinds of failures that are printed of a target; all failures are in `failures.jsonl`."""
 CORPUS: Final = Path(__file__).parent / "corpus"
+"""An archive a target, of inputs that ever failed."""
 
 
 def main(words: list[str]) -> int:
@@ -42,7 +44,7 @@ def main(words: list[str]) -> int:
         )
     n_failed = 0
     for target in options.target:
-        seen = run_inputs(base, target, sorted(map(str, (CORPUS / target).glob("*.z"))))
+        seen = run_inputs(base, target, _unpack(base, target))
         seconds = options.seconds / len(options.target) - seen.wall_s
         numbers = range(options.first, options.first + options.cases)
         seen += run_seed(
@@ -88,6 +90,17 @@ def _parser() -> argparse.ArgumentParser:
     add("--keep", action="store_true", help="put what fails into the corpus")
     add("--folder", default=str(ROOT / "build" / "fuzz"), help="of all that is written")
     return parser
+
+
+def _unpack(base: Path, target: str) -> list[str]:
+    """Unpack the kept inputs of a target, and return their paths."""
+    archive = CORPUS / f"{target}.zip"
+    if not archive.is_file():
+        return []
+    folder = base / "corpus" / target
+    with zipfile.ZipFile(archive) as file:
+        file.extractall(folder)
+        return [str(folder / name) for name in sorted(file.namelist())]
 
 
 def _tell(
@@ -147,10 +160,13 @@ def _keep(base: Path, target: str, seed: int, number: int) -> str:
     """Write an input into the corpus, under its hash and its name."""
     name, content = load(target).make(draw(target, seed, number), base)
     digest = hashlib.sha256(content).hexdigest()[:8]
-    path = CORPUS / target / f"{digest}-{name}.z"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(zlib.compress(content, 9))
-    return str(path.relative_to(ROOT))
+    kept = f"{digest}-{name}.z"
+    archive = CORPUS / f"{target}.zip"
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(archive, "a") as file:
+        if kept not in file.namelist():
+            file.writestr(kept, zlib.compress(content, 9))
+    return f"{archive.relative_to(ROOT)}: {kept}"
 
 
 if __name__ == "__main__":
