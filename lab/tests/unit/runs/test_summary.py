@@ -65,10 +65,6 @@ def test_the_median_of_two_or_four_lies_between_the_middle_ones() -> None:
     assert times is not None
     assert (times.median_ms, times.total_ms) == (300.0, 425.0)
     assert times.p95_ms == pytest.approx(910.0)
-    two = [
-        replace(one, cpu_s=cpu_s)
-        for one, cpu_s in zip(files, (0.01, 0.03), strict=False)
-    ]
 
 
 def test_stages_that_a_system_does_not_tell_are_not_zero() -> None:
