@@ -25,7 +25,7 @@ from whisper_hailo.audio.decode import READ_FRAMES, UNKNOWN_LENGTH
 from whisper_hailo.audio.wav_header import complete_header
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.process import install_command
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import FloatArray, SampleArray
 
 logger = logging.getLogger(__name__)
 
@@ -128,17 +128,39 @@ def _open_plain(
     return AudioReader(sound.samplerate, sound.channels, n_frames, blocks())
 
 
-def open_samples(samples: FloatArray, label: str, sample_rate_hz: int) -> AudioReader:
-    """Return a reader of `(n,)` samples in memory, which pass the same checks; no copy is made."""
-    if samples.ndim != 1 or not np.issubdtype(samples.dtype, np.floating):
+def open_samples(samples: SampleArray, label: str, sample_rate_hz: int) -> AudioReader:
+    """Return a reader of `(n,)` or `(n, n_channels)` samples in memory, which pass the same checks.
+
+    Whole numbers are scaled by their type. Blocks are converted one by one; no whole copy is made.
+    """
+    is_signed = np.issubdtype(samples.dtype, np.signedinteger)
+    is_known = is_signed or np.issubdtype(samples.dtype, np.floating)
+    if samples.ndim not in (1, 2) or not is_known:
         raise AudioError(
-            f"{label} has shape {samples.shape} and dtype {samples.dtype}, expected (n,) "
-            "float32 in [-1, 1]; average the channels, divide 16-bit by 32768"
+            f"{label} has shape {samples.shape} and dtype {samples.dtype}, expected (n,) or "
+            "(n, channels) of floats in [-1, 1] or of signed whole numbers such as int16"
         )
-    columns = samples.astype(np.float32, copy=False)[:, np.newaxis]
-    starts = range(0, samples.size, READ_FRAMES)
-    blocks = (columns[start : start + READ_FRAMES] for start in starts)
-    return AudioReader(sample_rate_hz, 1, samples.size, blocks)
+    columns = samples[:, np.newaxis] if samples.ndim == 1 else samples
+    n_frames, n_channels = columns.shape
+    if n_channels > max(n_frames, 1):
+        raise AudioError(
+            f"{label} has shape {samples.shape}, expected (n, channels); transpose it: audio.T"
+        )
+    scale = 1.0
+    if is_signed:
+        scale = 1.0 / -float(np.iinfo(samples.dtype).min)
+    starts = range(0, n_frames, READ_FRAMES)
+    blocks = (
+        _scale_samples(columns[start : start + READ_FRAMES], scale) for start in starts
+    )
+    return AudioReader(sample_rate_hz, n_channels, n_frames, blocks)
+
+
+def _scale_samples(block: SampleArray, scale: float) -> FloatArray:
+    """Return samples as float32; floats have the scale 1 and are not copied if they need not be."""
+    if scale == 1.0:
+        return block.astype(np.float32, copy=False)
+    return np.multiply(block, scale, dtype=np.float32)
 
 
 def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> AudioReader:

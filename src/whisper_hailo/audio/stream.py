@@ -32,7 +32,13 @@ from whisper_hailo.audio.readers import (
 )
 from whisper_hailo.core.errors import AudioError, OptionError, display_path
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Timings, Transcript
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    FloatArray,
+    SampleArray,
+    Timings,
+    Transcript,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -82,15 +88,14 @@ class ChannelOf:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """`(n_samples,)` float32 mono samples in [-1, 1] of any rate."""
+    """`(n_samples,)` or `(n_samples, n_channels)` samples of any rate."""
 
-    samples: FloatArray
+    samples: SampleArray
     sample_rate_hz: int
 
 
-AudioSource: TypeAlias = str | Path | BinaryIO | FloatArray | Samples | ChannelOf
-"""A path, an open binary file, one channel of these, samples of any rate, or `(n_samples,)` samples
-of 16 kHz mono."""
+AudioSource: TypeAlias = str | Path | BinaryIO | SampleArray | Samples | ChannelOf
+"""A path, an open binary file, one channel of these, samples of any rate, or samples of 16 kHz."""
 
 _MAX_CHANNELS: Final = 64
 
@@ -276,7 +281,7 @@ def open_audio(source: AudioSource, name: str | None = None) -> AudioStream:
         else:
             raise AudioError(
                 f"audio is a {type(source).__name__}, expected a path, an open binary file or a "
-                "float32 array; several recordings go to transcribe_many"
+                "array; several recordings go to transcribe_many"
             )
         return AudioStream(reader, name, resources, channel)
 

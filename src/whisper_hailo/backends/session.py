@@ -266,5 +266,5 @@ def require_open(
         ModelError: it did not.
     """
     if session is None:
-        raise ModelError(f"{name} is not loaded; use the transcriber in a with block")
+        raise ModelError(f"{name} is not loaded; it was closed while it was in use")
     return session

@@ -7,6 +7,7 @@ lack are here as well, or Click would take `-ojf` for `-o jf`.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,8 @@ import click
 from whisper_hailo.cli.options import Option
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.text.formats import ALL_FORMATS, FORMATS
+
+logger = logging.getLogger(__name__)
 
 _BOOLEANS: Final = ("True", "False")
 """Values of switches in OpenAI's command: `--word_timestamps True`."""
@@ -38,6 +41,7 @@ class CompatOption:
         alias: our arguments that take any other value as it is; empty: no value matters here;
             `None`: other values are refused with the advice.
         is_switch: no value follows it, or `True` or `False`.
+        warning: why the option changes nothing; empty: nothing is said.
     """
 
     names: tuple[str, ...]
@@ -45,6 +49,7 @@ class CompatOption:
     values: Mapping[str, str] = field(default_factory=dict)
     alias: str | None = None
     is_switch: bool = False
+    warning: str = ""
 
     def rewrite(self, name: str, value: str) -> list[str]:
         """Return our arguments for the option, typed by one of its names, with a value.
@@ -52,6 +57,8 @@ class CompatOption:
         Raises:
             OptionError: we have nothing for it.
         """
+        if self.warning and value.casefold() != "none":
+            logger.warning("%s changes nothing here: %s", name, self.warning)
         arguments = self.values.get(value.casefold())
         if arguments is not None:
             return arguments.split()
@@ -69,6 +76,11 @@ def _alias(names: str, ours: str) -> CompatOption:
 def _ignored(names: str) -> CompatOption:
     """Return an option with a value that changes nothing here."""
     return CompatOption(tuple(names.split()), alias="")
+
+
+def _warned(names: str, reason: str) -> CompatOption:
+    """Return an option with a value that changes nothing here, which is said with the reason."""
+    return CompatOption(tuple(names.split()), alias="", warning=reason)
 
 
 def _mapped(names: str, advice: str, values: Mapping[str, str]) -> CompatOption:
@@ -111,15 +123,15 @@ _OF_WHISPER_PROGRAMS: Final = (  # OpenAI's command, faster-whisper, whisper-ctr
             "auto": "",
             "default": "",
             "float32": "--quantize none",
+            "float16": "--quantize none",
+            "bfloat16": "--quantize none",
             "int8": "--quantize int8",
             "int8_float32": "--quantize int8",
+            "int8_float16": "--quantize int8",
+            "int8_bfloat16": "--quantize int8",
         },
     ),
-    _mapped(
-        "--fp16",
-        "leave it out: 8 bits are the default here; --quantize none is float32",
-        {"false": ""},
-    ),
+    _ignored("--fp16"),
     _refused("--model-dir", "models are kept below WHISPER_HAILO_CACHE; set that"),
     _refused("--model-directory", "give the directory as --model"),
     _refused("--vad-min-silence-duration-ms -vsd", "give --vad-min-silence, in s"),
@@ -129,14 +141,11 @@ _OF_WHISPER_PROGRAMS: Final = (  # OpenAI's command, faster-whisper, whisper-ctr
     _switch("--without-timestamps -nt", "--no-timestamps"),
     _refused_switch("--live-transcribe", "type whisper-hailo caption --mic default"),
     _refused_switch("--local-files-only", "set HF_HUB_OFFLINE=1"),
-    _mapped(
+    _warned(
         "--hallucination-silence --hallucination-silence-threshold",
-        "leave it out: silence gives no text",
-        {"none": ""},
+        "silence gives no text",
     ),
-    _refused(
-        "--prepend-punctuations --append-punctuations", "leave it out: marks join words"
-    ),
+    _warned("--prepend-punctuations --append-punctuations", "marks join words"),
 )
 
 _OTHER_FORMATS: Final = (

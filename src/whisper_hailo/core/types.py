@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float32]
+SampleArray: TypeAlias = NDArray[np.floating[Any] | np.signedinteger[Any]]
+"""Samples as programs have them: floats in [-1, 1], or whole numbers in the range of their type."""
 """float32 array; the docstring that uses it names the axes."""
 
 IntArray: TypeAlias = NDArray[np.int64]

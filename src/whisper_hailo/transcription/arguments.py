@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -33,24 +34,26 @@ CONVERT_FIELDS: Final = ("quantize", "encoder_quantize", "half")
 _UNSUPPORTED: Final[Mapping[str, str]] = {
     "vad_filter": 'give long="vad"',
     "without_timestamps": "give timestamps=True or False",
-    "hallucination_silence_threshold": "leave it out: silence gives no text",
-    "prepend_punctuations": "leave it out: marks join words as in OpenAI Whisper",
-    "append_punctuations": "leave it out: marks join words as in OpenAI Whisper",
-    "vad_parameters": "give vad_threshold, min_silence_s and speech_pad_s",
-    "multilingual": "give detect_each_window=True",
-    "language_detection_threshold": "leave it out: the first window tells the language",
-    "language_detection_segments": "leave it out: the first window tells the language",
     "chunk_length": "give window_s to from_model",
     "verbose": "give progress, a function of seconds done and seconds in all",
-    "fp16": 'leave it out, or give quantize to from_model: "auto", "none", "int8", "int4"',
     "compute_type": 'give quantize: "auto", "none" (float32), "int8" or "int4"',
     "device": 'give encoder_backend: "auto", "onnx" (the CPU) or "hailo"',
-    "device_index": "leave it out: the chip that is free is taken",
-    "num_workers": "give batch_size to transcribe_many",
     "download_root": "set WHISPER_HAILO_CACHE",
     "local_files_only": "set HF_HUB_OFFLINE=1",
 }
 """Keywords of OpenAI Whisper and faster-whisper that are not supported, with advice."""
+
+_IGNORED: Final[Mapping[str, str]] = {
+    "hallucination_silence_threshold": "silence gives no text",
+    "prepend_punctuations": "marks join words as in OpenAI Whisper",
+    "append_punctuations": "marks join words as in OpenAI Whisper",
+    "language_detection_threshold": "the windows with speech decide the language",
+    "language_detection_segments": "the windows with speech decide the language",
+    "fp16": "quantize of from_model decides the number format",
+    "device_index": "a free chip is taken",
+    "num_workers": "transcribe_many decodes several recordings together",
+}
+"""Keywords of theirs without which the text is as good, and why."""
 
 _TRANSLATIONS: Final[Mapping[tuple[str, object], Mapping[str, Any]]] = {
     ("vad_filter", True): {"strategy": "vad"},
@@ -61,11 +64,41 @@ _TRANSLATIONS: Final[Mapping[tuple[str, object], Mapping[str, Any]]] = {
     ("compute_type", "auto"): {},
     ("compute_type", "default"): {},
     ("compute_type", "int8"): {"quantize": "int8"},
+    ("compute_type", "int8_float32"): {"quantize": "int8"},
+    ("compute_type", "int8_float16"): {"quantize": "int8"},
+    ("compute_type", "int8_bfloat16"): {"quantize": "int8"},
+    # The nearest of ours is exact: a processor computes float16 in float32, too.
+    ("compute_type", "float16"): {"quantize": "none"},
+    ("compute_type", "bfloat16"): {"quantize": "none"},
+    ("compute_type", "int16"): {"quantize": "none"},
     ("compute_type", "float32"): {"quantize": "none"},
     ("device", "auto"): {},
     ("device", "cpu"): {"encoder_backend": "onnx"},
+    ("multilingual", True): {"detect_each_window": True},
+    ("multilingual", False): {},
+    ("verbose", False): {},
+    ("verbose", None): {},
+    ("local_files_only", False): {},
+    ("download_root", None): {},
+    ("chunk_length", None): {},
 }
 """Values of others' keywords that are supported, with our keywords for them."""
+
+_VAD_PARAMETERS: Final[Mapping[str, tuple[str, float]]] = {
+    "threshold": ("vad_threshold", 1.0),
+    "min_silence_duration_ms": ("min_silence_s", 0.001),
+    "speech_pad_ms": ("speech_pad_s", 0.001),
+}
+"""Entries of faster-whisper's `vad_parameters`, with our keywords and factors."""
+
+_OTHER_VAD_PARAMETERS: Final = (
+    "neg_threshold",
+    "min_speech_duration_ms",
+    "max_speech_duration_s",
+    "min_silence_at_max_speech",
+    "use_max_poss_sil_at_max_speech",
+)
+"""Entries that change nothing here: windows are cut by pauses, not by the length of speech."""
 
 
 def merge_transcribe_kwargs(
@@ -86,6 +119,9 @@ def merge_transcribe_kwargs(
         raise OptionError(f"log_progress is {logs_progress!r}, expected True or False")
     if "temperature" in ours:
         ours["temperatures"] = ours.pop("temperature")
+    hotwords = ours.get("hotwords")
+    if isinstance(hotwords, list | tuple):
+        ours["hotwords"] = _join_hotwords(hotwords)
     if not isinstance(options, DecodingOptions):
         got = type(options).__name__
         raise OptionError(f"options is a {got}, expected DecodingOptions(...)")
@@ -153,9 +189,50 @@ def _translate(keywords: Mapping[str, Any]) -> dict[str, Any]:
         # Numbers are left out: 1 equals True.
         if isinstance(value, str | bool | None) and (name, value) in _TRANSLATIONS:
             translated.update(_TRANSLATIONS[name, value])
+        elif name == "vad_parameters":
+            translated.update(_translate_vad_parameters(value))
+        elif name in _IGNORED:
+            if value is not None:
+                logger.warning("%s changes nothing here: %s", name, _IGNORED[name])
         else:
             ours[name] = value
     return {**translated, **ours}
+
+
+def _translate_vad_parameters(parameters: Any) -> dict[str, float]:  # noqa: ANN401 - of any type
+    """Return our keywords for faster-whisper's `vad_parameters`, a dictionary or its dataclass."""
+    if is_dataclass(parameters) and not isinstance(parameters, type):
+        parameters = asdict(parameters)
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, Mapping):
+        raise OptionError(
+            f"vad_parameters is {parameters!r}, expected a dictionary such as "
+            '{"threshold": 0.5}'
+        )
+    keywords = {}
+    for name, value in parameters.items():
+        if name in _OTHER_VAD_PARAMETERS:
+            logger.info("vad_parameters: %s changes nothing here", name)
+            continue
+        if name not in _VAD_PARAMETERS or not isinstance(value, int | float):
+            raise OptionError(
+                f"vad_parameters has {name} = {value!r}, expected numbers for: "
+                f"{', '.join(_VAD_PARAMETERS)}"
+            )
+        keyword, factor = _VAD_PARAMETERS[name]
+        keywords[keyword] = float(value * factor)
+    return keywords
+
+
+def _join_hotwords(words: Sequence[Any]) -> str | None:
+    """Return a list of phrases as the option is typed; a comma ends a single one of two words."""
+    for word in words:
+        if not isinstance(word, str):
+            raise OptionError(f"hotwords has {word!r}, expected text")
+    if not words:
+        return None
+    return ", ".join(words) + ","
 
 
 def _log_progress(done_s: float, duration_s: float | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import RLock
 from typing import Self, TypeAlias, Unpack
 
 from whisper_hailo.audio import AudioSource
@@ -40,35 +41,52 @@ from whisper_hailo.transcription.window import Encoded, WindowRequest
 from whisper_hailo.transcription.window_cache import WindowCache
 
 AudioInput: TypeAlias = AudioSource
-"""A file, a channel of one, or `(n_samples,)` float32 samples at 16 kHz mono."""
+"""A file, a channel of one, or `(n_samples,)` or `(n_samples, n_channels)` samples at 16 kHz."""
 
 
 @dataclass(eq=False, repr=False)
 class Transcriber(Pipeline, Closing):
     """A loaded model that turns audio into text.
 
-    `from_model` builds one from a model's name. Use it in a `with` block, or call `open` and
-    `close`. `dataclasses.replace` gives one with other parts; open ones are shared.
+    `from_model` builds one from a model's name. The first use loads the model, `close` or the end
+    of a `with` block frees it. Several threads may use one. `dataclasses.replace` gives one with
+    other parts; open ones are shared.
     """
 
     _opened: ExitStack = field(default_factory=ExitStack, init=False)
     _speakers: SpeakerFinder | None = field(default=None, init=False)
+    _is_open: bool = field(default=False, init=False)
+    _lock: RLock = field(default_factory=RLock, init=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Transcriber {self.decoder.spec.name}, window {self.plan.window_s:g} s, encoder "
+            f"{self.encoder.name}, decoder {self.decoder.name}>"
+        )
 
     def open(self) -> Self:
-        """Load the model."""
+        """Load the model, unless it is loaded."""
+        with self._lock:
+            if not self._is_open:
+                self._load()
+        return self
+
+    def _load(self) -> None:
         clock = StageClock()
         with clock.stage("load"), ExitStack() as opened:
             opened.enter_context(self.encoder)
             opened.enter_context(self.decoder)
             self._opened = opened.pop_all()
         self.load_ms = clock.timings().load_ms
-        return self
+        self._is_open = True
 
     def close(self) -> None:
-        """Free the model and the device."""
-        self._opened.close()
-        if self._speakers is not None:
-            self._speakers.close()
+        """Free the model and the device; the next use loads them again."""
+        with self._lock:
+            self._is_open = False
+            self._opened.close()
+            if self._speakers is not None:
+                self._speakers.close()
 
     @classmethod
     def from_model(
@@ -138,7 +156,8 @@ class Transcriber(Pipeline, Closing):
         """Transcribe one recording of any length.
 
         Args:
-            audio: a file, or `(n_samples,)` float32 samples in [-1, 1], mono.
+            audio: a file, or `(n_samples,)` or `(n_samples, n_channels)` samples: floats in
+                [-1, 1], or whole numbers such as int16. Channels are mixed.
             options: `None` is `default_options`.
             progress: called after each window.
             keywords: any field of `DecodingOptions` and `LongOptions` and of their groups, which
@@ -199,6 +218,32 @@ class Transcriber(Pipeline, Closing):
             for recording in transcribe_in_order(recordings, run.schedule)
         )
 
+    def detect_language(
+        self, audio: AudioInput, *, sample_rate: int | None = None
+    ) -> dict[str, float]:
+        """Return the probability of each language by its code, likeliest first.
+
+        The first window with speech decides; without speech there is no language.
+
+        Args:
+            audio: as of `transcribe`.
+            sample_rate: of samples, in Hz; `None` is 16000.
+
+        Raises:
+            AudioError: the audio cannot be read.
+        """
+        # One token tells speech from silence, whose language would mean nothing.
+        options = DecodingOptions(
+            anti_repetition=self.default_anti_repetition,
+            max_new_tokens=1,
+        )
+        segments = self.segments(audio, options, batch_size=1, sample_rate=sample_rate)
+        is_speech = next(segments, None) is not None
+        segments.close()
+        if not is_speech or segments.language is None:
+            return {}
+        return segments.language_probs or {segments.language: 1.0}
+
     def _make_run(
         self,
         audio: Iterable[AudioInput],
@@ -235,14 +280,17 @@ class Transcriber(Pipeline, Closing):
         recordings = (
             run.recording(with_sample_rate(source, sample_rate)) for source in audio
         )
+        self.open()  # options that cannot be honoured were refused before it
         return run, recordings
 
     def _speaker_finder(self, options: SpeakerOptions) -> SpeakerFinder:
         """Return the speaker models, loaded for the first recording that needs them."""
-        if self._speakers is None or self._speakers.folder != options.speaker_models:
-            self._speakers = SpeakerFinder(options.speaker_models, self.threads)
-        self._speakers.load()
-        return self._speakers
+        with self._lock:
+            folder = options.speaker_models
+            if self._speakers is None or self._speakers.folder != folder:
+                self._speakers = SpeakerFinder(folder, self.threads)
+            self._speakers.load()
+            return self._speakers
 
     def transcribe_running(
         self,
@@ -260,6 +308,7 @@ class Transcriber(Pipeline, Closing):
             trim_window: see `LongOptions`.
             translate: decode a second time, into English.
         """
+        self.open()
         clock = StageClock()
         long = LongOptions(trim_window=trim_window)
         with clock.stage("total"):

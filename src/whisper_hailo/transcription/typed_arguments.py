@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -85,7 +85,7 @@ class TranscribeKwargs(TypedDict, total=False):
     initial_prompt: str | None
     prompt: str | None
     prefix: str | None
-    hotwords: str | None
+    hotwords: str | Sequence[str] | None
     condition_on_previous_text: bool
     carry_initial_prompt: bool
     word_timestamps: bool
@@ -109,5 +109,8 @@ class TranscribeKwargs(TypedDict, total=False):
     sample_rate: int | None
     temperature: float | Sequence[float]
     vad_filter: bool
+    vad_parameters: Mapping[str, float] | None
+    multilingual: bool
+    hallucination_silence_threshold: float | None
     without_timestamps: bool
     log_progress: bool

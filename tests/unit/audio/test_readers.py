@@ -225,10 +225,31 @@ def test_samples_in_memory_are_not_copied() -> None:
 def test_samples_of_other_shapes_and_kinds_are_refused() -> None:
     for samples in (
         np.zeros((), np.float32),
-        np.zeros((5, 1), np.float32),
-        np.zeros(5, np.int16),
+        np.zeros((5, 1, 1), np.float32),
+        np.zeros(5, np.uint8),
+        np.zeros(5, np.complex64),
     ):
         assert f"array has shape {samples.shape} and dtype" in refusal(samples)
+    assert "transpose it" in refusal(np.zeros((2, 5), np.float32))
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int32])
+def test_whole_numbers_are_scaled_by_their_type(
+    kind: type[np.signedinteger[Any]],
+) -> None:
+    limits = np.iinfo(kind)
+    samples = np.array([limits.min, 0, limits.max], kind)
+    with open_audio(samples) as stream:
+        (heard,) = stream.blocks(9)
+    np.testing.assert_allclose(heard, [-1, 0, 1], atol=2.0**-15)
+
+
+def test_channels_of_samples_are_mixed() -> None:
+    left = np.linspace(-0.5, 0.5, 20_000, dtype=np.float32)
+    with open_audio(np.stack([left, left / 2], axis=1)) as stream:
+        assert (stream.n_channels, stream.duration_s) == (2, 1.25)
+        heard = np.concatenate(list(stream.blocks(1_000)))
+    np.testing.assert_allclose(heard, left * 0.75, atol=1e-6)
 
 
 RATE_HZ = 16_000
@@ -488,7 +509,7 @@ def test_no_samples(tmp_path: Path, suffix: str) -> None:
 def test_no_samples_in_memory() -> None:
     assert "holds no samples" in refusal(np.zeros(0, dtype=np.float32))
     assert "(2, 5)" in refusal(np.zeros((2, 5), dtype=np.float32))
-    assert "int16" in refusal(np.zeros(5, dtype=np.int16))
+    assert "uint8" in refusal(np.zeros(5, dtype=np.uint8))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e20])

@@ -54,6 +54,9 @@ MODEL: list[tuple[str, str, object]] = [
     ("--compute_type default", "convert.quantize", "auto"),
     ("--compute_type auto", "convert.quantize", "auto"),
     ("--fp16 False", "convert.quantize", "auto"),
+    ("--fp16 True", "convert.quantize", "auto"),
+    ("--compute_type float16", "convert.quantize", "none"),
+    ("--hallucination_silence_threshold 2", "convert.quantize", "auto"),
     ("-m small -t 3", "model", "small"),
     ("-m small -t 3", "threads", 3),
 ]
@@ -250,10 +253,9 @@ def test_command_that_is_left_out_is_named(capsys: pytest.CaptureFixture[str]) -
             "--device cuda is an option of another program; leave it out: a Hailo chip",
         ),
         (
-            "--compute_type float16",
-            "--compute-type float16 is an option of another program",
+            "--compute_type int4",
+            "--compute-type int4 is an option of another program",
         ),
-        ("--fp16 True", "--fp16 True is an option of another program; leave it out"),
         ("--model_dir /models", "set that"),
         ("--live_transcribe True", "type whisper-hailo caption --mic default"),
         ("-ocsv", "there are txt, srt, vtt, tsv, json"),
@@ -373,3 +375,14 @@ def test_repeated_languages_are_one_value(listener: Listener, words: str) -> Non
     assert run(["transcribe", "a.wav", *words.split()]) == 0
     ((options, _, _),) = listener.asked
     assert options.language == "de,en"
+
+
+def test_options_without_effect_are_warned_of(
+    listener: Listener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["transcribe", "a.wav", "--hallucination_silence_threshold"]
+    assert run([*command, "None"]) == 0
+    assert "changes nothing" not in capsys.readouterr().err
+    assert run([*command, "2"]) == 0
+    assert "changes nothing" in capsys.readouterr().err
+    assert len(listener.asked) == 2

@@ -57,7 +57,6 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ("--clip-timestamps 5,2", "an end is not after its start"),
         ("--clip-timestamps=-1,2", "a time is negative"),
         ("--clip-timestamps nan,2", "a time is negative or no number"),
-        ("--hallucination-silence 2", "silence gives no text"),
         ("--detect-each-window -l de", "--detect-each-window needs --language auto"),
         ("--beam-size 0", "--beam-size is 0, expected 1 to 64"),
         ("--temperature 5", "--temperature is 5, expected numbers from 0 to 2"),

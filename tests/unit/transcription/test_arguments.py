@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -15,6 +16,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import keyword_names
+from whisper_hailo.decoding.hotwords import split_hotwords
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.arguments import (
@@ -65,6 +67,7 @@ def test_typed_arguments_match_the_accepted_keywords() -> None:
         "long"
     }
     theirs = {"vad_filter", "without_timestamps", "temperature", "log_progress"}
+    theirs |= {"vad_parameters", "multilingual", "hallucination_silence_threshold"}
     ours = {"long", "batch_size", "sample_rate"}
     speakers = {*keyword_names(SpeakerOptions)}
     assert {*get_type_hints(TranscribeKwargs)} == decoding | theirs | ours | speakers
@@ -137,6 +140,8 @@ def test_without_timestamps_inverts_timestamps(before: bool) -> None:
         ({"compute_type": "default"}, "int4", "hailo"),
         ({"compute_type": "int8"}, "int8", "hailo"),
         ({"compute_type": "float32"}, "none", "hailo"),
+        ({"compute_type": "float16"}, "none", "hailo"),
+        ({"compute_type": "int8_float16"}, "int8", "hailo"),
         ({"device": "cpu"}, "int4", "onnx"),
     ],
 )
@@ -170,6 +175,43 @@ def test_keywords_of_faster_whisper_are_translated() -> None:
     assert model.engine.encoder_backend == "onnx"
 
 
+def test_vad_parameters_are_our_options() -> None:
+    @dataclass
+    class VadOptions:
+        threshold: float = 0.5
+        min_silence_duration_ms: int = 2000
+        max_speech_duration_s: float = float("inf")
+
+    for parameters in (VadOptions(), vars(VadOptions())):
+        long = Asked(DecodingOptions(), None, {"vad_parameters": parameters}).long
+        assert (long.vad_threshold, long.min_silence_s) == (0.5, 2.0)
+    long = Asked(DecodingOptions(), None, {"vad_parameters": None}).long
+    assert long == LongOptions()
+
+
+@pytest.mark.parametrize(
+    ("words", "phrases"),
+    [
+        (["New York"], ["New York"]),
+        (("Ada", "New York"), ["Ada", "New York"]),
+        ([], []),
+    ],
+)
+def test_hotwords_of_a_list_are_phrases(
+    words: Sequence[str], phrases: list[str]
+) -> None:
+    prompts = Asked(DecodingOptions(), None, {"hotwords": words}).options.prompts
+    assert split_hotwords(prompts.hotwords or "") == phrases
+
+
+def test_keywords_without_effect_are_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    keywords = {"hallucination_silence_threshold": 2.0, "prepend_punctuations": None}
+    assert Asked(DecodingOptions(), None, keywords).options == DecodingOptions()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
 def test_keywords_override_given_options() -> None:
     base = DecodingOptions(language="fr", task="translate")
     assert Asked(base, None, {"language": "de"}).options.task == "translate"
@@ -193,7 +235,10 @@ def test_keywords_override_given_options() -> None:
         ({"word_timestamp": True}, "word_timestamps"),
         ({"frobnicate": 1}, "frobnicate"),
         ({"vad_filter": 1}, 'long="vad"'),
-        ({"hallucination_silence_threshold": 2.0}, "silence gives no text"),
+        ({"vad_parameters": {"min_silence": 2.0}}, "min_silence_duration_ms"),
+        ({"vad_parameters": "0.5"}, "a dictionary"),
+        ({"hotwords": ["Vienna", 3]}, "hotwords has 3"),
+        ({"verbose": True}, "progress"),
     ],
 )
 def test_wrong_keywords_are_refused_by_name(names: dict[str, Any], said: str) -> None:
@@ -248,7 +293,7 @@ def test_log_progress_logs_seconds(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ({"compute_type": "float16"}, "compute_type.* quantize"),
+        ({"compute_type": "int4"}, "compute_type.* quantize"),
         ({"device": "cuda"}, "device.* encoder_backend"),
         ({"quantise": "int8"}, "quantise.* quantize"),
         ({"quantize": "int3"}, "--quantize is 'int3'"),

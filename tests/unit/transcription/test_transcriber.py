@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.unit.transcription.fake_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
@@ -33,6 +35,7 @@ from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import WindowResult
 from whisper_hailo_lab.clip_archives import unpack_clips
 
+DEMO = ASSETS / "demo.flac"
 OPTIONS = DecodingOptions(anti_repetition=PRESETS["conservative"])
 
 
@@ -408,3 +411,51 @@ def test_load_ms_is_that_of_the_last_open(
     recording = run.recording(noise(0.5))
     with recording:
         assert run.transcript(recording).timings.load_ms == 2000.0
+
+
+class Counted(Closing):
+    """An encoder or decoder that counts how often it was opened and closed."""
+
+    name = "counted"
+
+    def __init__(self) -> None:
+        self.n_opened = 0
+        self.n_closed = 0
+
+    def open(self) -> Counted:
+        time.sleep(0.01)  # another thread would open it meanwhile
+        self.n_opened += 1
+        return self
+
+    def close(self) -> None:
+        self.n_closed += 1
+
+
+def test_open_loads_once_for_all_threads_until_close() -> None:
+    encoder: Any = Counted()
+    own = Transcriber(encoder, Open(), TOKENIZER, WindowPlan.make(TINY, 2))
+    threads = [threading.Thread(target=own.open) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (encoder.n_opened, encoder.n_closed) == (1, 0)
+    own.close()
+    own.close()
+    with own:
+        pass
+    assert (encoder.n_opened, encoder.n_closed) == (2, 2)
+
+
+def test_transcribe_without_a_block_loads_the_model(micro: Transcriber) -> None:
+    micro.close()
+    transcript = micro.transcribe(load_audio(DEMO), OPTIONS)
+    assert transcript.text
+    assert transcript.settings.model in repr(micro)
+
+
+def test_detect_language_needs_speech(micro: Transcriber) -> None:
+    probs = micro.detect_language(DEMO)
+    assert next(iter(probs)) == "en"
+    assert sum(probs.values()) == pytest.approx(1.0)
+    assert micro.detect_language(np.zeros(8_000, np.int16)) == {}

@@ -216,7 +216,7 @@ class HefRunner(_HefPart):
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
         if self._assets is None:
             raise ModelError(
-                f"{self.name} is not loaded; use the transcriber in a with block"
+                f"{self.name} is not loaded; it was closed while it was in use"
             )
         table, position_rows = self._assets
         logits = []
