@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,9 +13,11 @@ from typing import Any, Final
 from whisper_hailo.audio import AUDIO_SUFFIXES
 from whisper_hailo.core.errors import AudioError, OptionError, display_path
 from whisper_hailo.core.languages import language_code
-from whisper_hailo.core.paths import list_files
+from whisper_hailo.core.paths import is_hidden, list_files
 from whisper_hailo.core.read_files import read_text, split_json_lines
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
+
+logger = logging.getLogger(__name__)
 
 _AUDIO_FIELDS: Final = ("audio", "audio_filepath", "path")
 """Names of the field with the recording; the second is NeMo's."""
@@ -88,11 +91,17 @@ def _read_folder(folder: Path) -> Iterator[Candidate]:
         )
 
     name = folder.absolute().name
+    n_hidden = 0
     for path in list_files(folder, refuse):
-        if path.suffix.lower() in AUDIO_SUFFIXES:
-            yield Candidate(
-                Item(path.relative_to(folder).as_posix(), str(path.absolute())), name
-            )
+        if path.suffix.lower() not in AUDIO_SUFFIXES:
+            continue
+        if is_hidden(path, folder):
+            n_hidden += 1
+            continue
+        relative = path.relative_to(folder).as_posix()
+        yield Candidate(Item(relative, str(path.absolute())), name)
+    if n_hidden:
+        logger.info("%s: hidden files are skipped: %d", display_path(folder), n_hidden)
 
 
 def _read_manifest(path: Path) -> Iterator[Candidate]:

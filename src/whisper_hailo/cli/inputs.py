@@ -15,6 +15,7 @@ from typing import BinaryIO, Final, TypeAlias
 
 from whisper_hailo.audio import AUDIO_SUFFIXES, MEDIA_SUFFIXES
 from whisper_hailo.audio.files import find_fault
+from whisper_hailo.cli.messages import print_note
 from whisper_hailo.core.errors import (
     AudioError,
     OptionError,
@@ -22,7 +23,7 @@ from whisper_hailo.core.errors import (
     display_path,
 )
 from whisper_hailo.core.overwrite import FileId, file_id
-from whisper_hailo.core.paths import expand_user, list_files
+from whisper_hailo.core.paths import expand_user, is_hidden, list_files
 from whisper_hailo.core.process import install_command
 
 STDIN: Final = "-"
@@ -186,16 +187,31 @@ def _find_recordings(folder: Path) -> Iterator[Input]:
     def add_unreadable(path: Path, reason: str) -> None:
         add_fault(path, f"cannot be looked into ({reason})")
 
-    recordings = [
-        path
-        for path in list_files(folder, add_unreadable)
-        if path.suffix.lower() in AUDIO_SUFFIXES
-    ]
+    recordings = []
+    n_hidden = 0
+    for path in list_files(folder, add_unreadable):
+        if path.suffix.lower() not in AUDIO_SUFFIXES:
+            continue
+        if is_hidden(path, folder):
+            n_hidden += 1
+        else:
+            recordings.append(path)
+    if n_hidden:
+        print_note(f"{display_path(folder)}: {_describe_hidden(n_hidden)}")
     if not recordings and not faults:
         add_fault(folder, "holds no audio files")
     yield from faults
     for path in recordings:
         yield Input(str(path), path, path.relative_to(folder).with_suffix(""))
+
+
+def _describe_hidden(count: int) -> str:
+    """Return what is said of hidden files of a folder."""
+    return (
+        "1 hidden file is skipped"
+        if count == 1
+        else f"{count} hidden files are skipped"
+    )
 
 
 def check_input(entry: Input) -> Input:

@@ -91,3 +91,13 @@ def list_files(folder: Path, unreadable: Callable[[Path, str], None]) -> list[Pa
         for name in names
     ]
     return sorted(paths)
+
+
+def is_hidden(path: Path, folder: Path) -> bool:
+    """Return whether a file below a folder is hidden, or in a hidden folder of it.
+
+    macOS leaves a file `._name` beside each that it copies to another kind of disk, with the suffix
+    of the recording and none of its sound.
+    """
+    parts = path.relative_to(folder).parts
+    return any(part.startswith(".") for part in parts)

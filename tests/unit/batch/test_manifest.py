@@ -69,6 +69,14 @@ def test_a_folder_is_all_recordings_below_it_in_order(tmp_path: Path) -> None:
     ]
 
 
+def test_hidden_files_of_a_folder_are_no_items(tmp_path: Path) -> None:
+    for name in ("a.wav", "._a.wav", ".b/c.wav"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert [found.item.id for found in read_sources([tmp_path])] == ["a.wav"]
+
+
 def test_paths_are_whole_so_that_jobs_move_to_other_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

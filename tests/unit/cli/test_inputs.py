@@ -129,6 +129,20 @@ def test_an_empty_folder_stands_in_nobody_s_way(tmp_path: Path) -> None:
     assert whole.fault is None
 
 
+def test_hidden_recordings_of_a_folder_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / ".recordings"
+    for name in ("a.wav", "._a.wav", "b/._c.MP3", ".Trash/d.wav", ".DS_Store"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert [entry.path for entry in find_inputs([str(folder)])] == [folder / "a.wav"]
+    assert "3 hidden files" in capsys.readouterr().err
+    (named,) = find_inputs([str(folder / "._a.wav")])
+    assert named.path == folder / "._a.wav"
+
+
 def test_folders_that_cannot_be_looked_into_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

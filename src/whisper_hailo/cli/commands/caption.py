@@ -89,13 +89,16 @@ def caption(
         stack.enter_context(live_source)
         captioner = Captioner(recognizer, detector, caption_options)
         controls = Controls()
+        view = None
+        if page_address is not None:
+            # Before the files: its port may be taken, and no file must be left without captions.
+            view = _open_page(page_address, live_source, captioner, controls, stack)
         sinks = _open_sinks(files, show, captioner.statistics, stack)
         supervisor = Supervisor()
         stream = CaptionStream(live_source, captioner, supervisor.alive, controls)
         if recording is not None:
             stream.recorders.append(stack.enter_context(recording).put)
-        if page_address is not None:
-            view = _open_page(page_address, live_source, captioner, controls, stack)
+        if view is not None:
             sinks.append(view.put)
             stream.listeners.append(lambda block: view.put_audio(block.audio))
         logger.info("%s, listening to %s", recognizer.name, live_source.name)

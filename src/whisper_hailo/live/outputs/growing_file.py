@@ -17,6 +17,7 @@ from typing import Final, Generic, Self, TypeVar
 
 from filelock import lock_descriptor
 
+from whisper_hailo.core.atomic_files import require_writable_folder
 from whisper_hailo.core.errors import OptionError, OutputError, display_path
 from whisper_hailo.core.overwrite import FileId, Signature, file_id, refuse_foreign
 from whisper_hailo.core.protocols import Closing
@@ -73,12 +74,15 @@ class GrowingFile(Closing, Generic[ItemT]):
         self._rest = b""  # of a record of which a pipe took a part
 
     def check(self, source: FileId | None) -> None:
-        """Refuse the captioned file `source`, and one that earlier runs did not write."""
+        """Refuse the captioned file `source`, a foreign file, and a folder that is not writable."""
         if source is not None and file_id(self._path) == source:
             raise OptionError(
                 f"captions would replace the input {display_path(self._path)}; name another file"
             )
         refuse_foreign(self._path, self._signature)
+        if not os.path.lexists(self._path):
+            # Else another file of this run would be created before this one fails.
+            require_writable_folder(self._path.parent, "give another place")
 
     def open(self) -> Self:
         """Begin a file of this run; on a full disk, the first item that can be written begins it.

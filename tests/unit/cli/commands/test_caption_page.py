@@ -21,6 +21,7 @@ from tests.unit.cli.commands.captioned import (
 )
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
+from whisper_hailo.core.errors import DeviceError, ExitCode
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.sources.source import Block
 from whisper_hailo.live.stream import Controls
@@ -140,3 +141,25 @@ def test_any_port_may_be_asked_for(pages: list[Page], port: int) -> None:
     assert pages[0].made[0].port == port
     for wrong in (-1, 65536):
         assert caption(f"--web --web-port={wrong}") == 2
+
+
+@pytest.mark.usefixtures("made")
+def test_a_page_that_cannot_listen_leaves_no_file(
+    tmp_path: Path, pages: list[Page], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Page) -> Page:
+        raise DeviceError("the port is taken")
+
+    monkeypatch.setattr(Page, "__enter__", refuse)
+    files = f"--output {tmp_path}/a.srt --record {tmp_path}/a.flac"
+    assert caption(f"--web {files}") == ExitCode.DEVICE
+    assert len(pages) == 1
+    assert {path.suffix for path in tmp_path.iterdir()} <= {".wav"}
+
+
+@pytest.mark.usefixtures("made")
+def test_an_output_that_cannot_be_written_leaves_no_other(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    files = f"--output {tmp_path}/a.srt --events {tmp_path}/file/e.jsonl"
+    assert caption(files) == ExitCode.OUTPUT
+    assert not (tmp_path / "a.srt").exists()
