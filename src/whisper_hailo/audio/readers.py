@@ -148,7 +148,7 @@ def open_samples(samples: SampleArray, label: str, sample_rate_hz: int) -> Audio
         )
     scale = 1.0
     if is_signed:
-        scale = 1.0 / -float(np.iinfo(samples.dtype).min)
+        scale = 1.0 / -float(np.iinfo(samples.dtype.name).min)
     starts = range(0, n_frames, READ_FRAMES)
     blocks = (
         _scale_samples(columns[start : start + READ_FRAMES], scale) for start in starts
