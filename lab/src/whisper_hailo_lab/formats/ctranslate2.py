@@ -1,6 +1,6 @@
 """CTranslate2 model directories, written from checkpoints without torch.
 
-    python -m whisper_hailo_lab.formats.ctranslate2 CHECKPOINT OUT [TYPE]
+    python -m whisper_hailo_lab.formats.ctranslate2 CHECKPOINT OUT
 
 It runs in an environment that has `ctranslate2`.
 """
@@ -20,20 +20,15 @@ from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 COPIED: Final = (TOKENIZER_FILE, "preprocessor_config.json")
-USAGE: Final = (
-    "usage: python -m whisper_hailo_lab.formats.ctranslate2 CHECKPOINT OUT [TYPE]"
-)
+USAGE: Final = "usage: python -m whisper_hailo_lab.formats.ctranslate2 CHECKPOINT OUT"
 
 
-def write_ctranslate2(
-    checkpoint: Path, out: Path, quantization: str = "float32"
-) -> None:
+def write_ctranslate2(checkpoint: Path, out: Path) -> None:
     """Write `model.bin`, its configuration, and the files that faster-whisper reads with them.
 
     Args:
         checkpoint: directory in Hugging Face's layout, with its `tokenizer.json`.
         out: folder to write into; it must not exist.
-        quantization: type of the stored weights, such as `int8`.
     """
     from ctranslate2.specs.whisper_spec import WhisperSpec
 
@@ -50,7 +45,7 @@ def write_ctranslate2(
     spec.register_vocabulary(read_vocabulary(checkpoint / TOKENIZER_FILE, dims.n_vocab))
     _fill_config(spec.config, opened.generation_config(), dims.n_decoder_layers)
     spec.validate()
-    spec.optimize(quantization=quantization)
+    spec.optimize(quantization="float32")
     out.mkdir(parents=True)
     spec.save(str(out))
     for name in COPIED:
@@ -163,7 +158,6 @@ def _fill_norm(spec: Any, opened: Checkpoint, name: str) -> None:  # noqa: ANN40
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (3, 4):
+    if len(sys.argv) != 3:
         sys.exit(USAGE)
-    source, target, *options = sys.argv[1:]
-    write_ctranslate2(Path(source), Path(target), *options)
+    write_ctranslate2(Path(sys.argv[1]), Path(sys.argv[2]))

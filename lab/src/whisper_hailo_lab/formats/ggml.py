@@ -19,7 +19,7 @@ import numpy as np
 from whisper_hailo.audio.log_mel import mel_filters
 from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo.checkpoint.weights import AnyArray
-from whisper_hailo.core.errors import ModelError, OptionError, display_path
+from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
@@ -73,37 +73,25 @@ MAGIC: Final = 0x67676D6C
 # Types of an array.
 F32: Final = 0
 F16: Final = 1
-Q8_0: Final = 8
 
-FILE_TYPES: Final = {"f16": 1, "q8_0": 2007}
-"""Type of a file in its header: 7 is mostly `q8_0`, 2000 the version of its blocks."""
-
-BLOCK: Final = 32
-"""Values of one `q8_0` block, which share a 16-bit scale."""
+FILE_TYPE: Final = 1
+"""Type of a file of 16-bit matrices in its header."""
 
 
-def write_ggml(checkpoint: Path, out: Path, stored: str = "f16") -> None:
+def write_ggml(checkpoint: Path, out: Path) -> None:
     """Write a ggml file like those that whisper.cpp publishes.
 
     Args:
         checkpoint: directory in Hugging Face's layout, with its `tokenizer.json`.
-        out: file to write.
-        stored: type of the matrices, `f16` or `q8_0`; convolutions are always `f16`, vectors and
-            positions 32-bit, as in whisper.cpp's own tool.
-
-    Raises:
-        OptionError: no such type.
+        out: file to write. Matrices have 16 bits, vectors and positions 32, as in whisper.cpp's own
+            tool.
     """
-    if stored not in FILE_TYPES:
-        raise OptionError(
-            f"stored is {stored!r}, expected one of: {', '.join(FILE_TYPES)}"
-        )
     opened = Checkpoint(checkpoint)
     config = opened.config
     tokens = read_ordinary_tokens(checkpoint / TOKENIZER_FILE)
     with out.open("wb") as file:
         file.write(struct.pack("<I", MAGIC))
-        file.write(struct.pack("<11i", *_header_sizes(config.dims), FILE_TYPES[stored]))
+        file.write(struct.pack("<11i", *_header_sizes(config.dims), FILE_TYPE))
         filters = mel_filters(config.dims.n_mels).astype("<f4")
         file.write(struct.pack("<2i", *filters.shape))
         file.write(filters.tobytes())
@@ -112,7 +100,7 @@ def write_ggml(checkpoint: Path, out: Path, stored: str = "f16") -> None:
             file.write(struct.pack("<i", len(token)) + token)
         shapes = expected_shapes(config.dims, config.encoder_ffn, config.decoder_ffn)
         for name in shapes:
-            _write_array(file, openai_name(name), opened.read(name), stored)
+            _write_array(file, openai_name(name), opened.read(name))
 
 
 def read_ordinary_tokens(tokenizer: Path) -> list[bytes]:
@@ -168,59 +156,16 @@ def _header_sizes(dims: Dimensions) -> tuple[int, ...]:
     )
 
 
-def _write_array(
-    file: BinaryIO,
-    name: str,
-    array: AnyArray,
-    stored: str,
-) -> None:
+def _write_array(file: BinaryIO, name: str, array: AnyArray) -> None:
     """Write name, shape with the fastest axis first, and values of an array."""
     if name.startswith("encoder.conv") and array.ndim == 1:
         # Biases of convolutions are columns there.
         array = array[:, np.newaxis]
-    kind = _array_type(name, array, stored)
-    if kind == Q8_0:
-        content = pack_q8_0(array)
-    else:
-        dtype = "<f4" if kind == F32 else "<f2"
-        content = np.ascontiguousarray(array, dtype=dtype).tobytes()
+    is_vector = array.ndim == 1 or name.endswith(("bias", "positional_embedding"))
+    kind = F32 if is_vector else F16
+    content = np.ascontiguousarray(array, dtype="<f4" if is_vector else "<f2").tobytes()
     encoded = name.encode("ascii")
     file.write(struct.pack("<3i", array.ndim, len(encoded), kind))
     file.write(struct.pack(f"<{array.ndim}i", *reversed(array.shape)))
     file.write(encoded)
     file.write(content)
-
-
-def _array_type(name: str, array: AnyArray, stored: str) -> int:
-    if array.ndim == 1 or name.endswith(("bias", "positional_embedding")):
-        return F32
-    if stored == "q8_0" and array.ndim == 2:
-        return Q8_0
-    return F16
-
-
-def pack_q8_0(array: AnyArray) -> bytes:
-    """Return a matrix in blocks of 32 values along its rows: a 16-bit scale, then 32 bytes.
-
-    Args:
-        array: `(rows, columns)`.
-
-    Raises:
-        ModelError: `columns` is no multiple of 32.
-    """
-    if array.shape[-1] % BLOCK:
-        raise ModelError(
-            f"rows of {array.shape[-1]} values are no whole number of q8_0 blocks"
-        )
-    values = np.asarray(array, dtype=np.float32).reshape(-1, BLOCK)
-    scales = np.abs(values).max(axis=1, keepdims=True) / np.float32(127.0)
-    inverse = np.divide(
-        1.0,
-        scales,
-        out=np.zeros_like(scales),
-        where=scales > 0,
-    )
-    blocks = np.empty(len(values), dtype=[("scale", "<f2"), ("values", "i1", (BLOCK,))])
-    blocks["scale"] = scales[:, 0]
-    blocks["values"] = np.rint(values * inverse)
-    return blocks.tobytes()

@@ -40,24 +40,6 @@ STUDY_DECODER: Final = "decoder_model_merged_quantized"
 
 
 @dataclass(frozen=True, slots=True)
-class WantedForm:
-    """Format of weights.
-
-    Attributes:
-        form: the format.
-        stored: type of the weights in the file; empty is the usual one.
-    """
-
-    form: Form
-    stored: str = ""
-
-    @property
-    def label(self) -> str:
-        """Form and type, such as `ggml` or `ggml-q8_0`."""
-        return f"{self.form}-{self.stored}" if self.stored else self.form
-
-
-@dataclass(frozen=True, slots=True)
 class Artefact:
     """Weights that a system loads.
 
@@ -70,14 +52,12 @@ class Artefact:
     sha256: dict[str, str] = field(default_factory=dict)
 
 
-def prepare_artefact(system: str, model: str, stored: str = "") -> Artefact:
+def prepare_artefact(system: str, model: str) -> Artefact:
     """Find or convert the weights of a system.
 
     Args:
         system: name of the system.
         model: a checkpoint as `--model` takes it, or weights in the system's own format.
-        stored: type of the weights in the file, such as `int8` or `q8_0`; empty is the format's
-            usual one.
 
     Raises:
         ModelError: the checkpoint cannot be had or converted.
@@ -99,9 +79,7 @@ def prepare_artefact(system: str, model: str, stored: str = "") -> Artefact:
     if entry.form == "checkpoint":
         # Our system takes the name, which decides the cache folder; scripts take directories only.
         return Artefact(str(checkpoint) if entry.script else model, hashes)
-    converted = _convert_once(
-        system, WantedForm(entry.form, stored), checkpoint, hashes
-    )
+    converted = _convert_once(system, entry.form, checkpoint, hashes)
     return Artefact(str(converted), _hash_weights(converted))
 
 
@@ -115,24 +93,21 @@ def _has_form(path: Path, form: Form) -> bool:
 
 
 def _convert_once(
-    system: str,
-    wanted: WantedForm,
-    checkpoint: Path,
-    hashes: dict[str, str],
+    system: str, form: Form, checkpoint: Path, hashes: dict[str, str]
 ) -> Path:
     """Return the converted weights in the cache, and convert them if they are not there."""
     # The name has the hash of the weights, so that other weights of the same name are converted.
     prefixes = [value[:12] for _, value in sorted(hashes.items())]
     digest = "-".join(prefixes) or "none"
-    suffix = SUFFIXES.get(wanted.form, "")
-    name = f"{checkpoint.name}-{wanted.label}-{digest}-{__version__}{suffix}"
+    suffix = SUFFIXES.get(form, "")
+    name = f"{checkpoint.name}-{form}-{digest}-{__version__}{suffix}"
     target = cache_root() / "rivals" / name
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with exclusive_lock(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
             if not target.exists():
                 logger.info("converting %s once for %s", checkpoint.name, system)
-                _convert(system, wanted, checkpoint, target)
+                _convert(system, form, checkpoint, target)
     except OSError as error:
         raise OutputError(
             f"cannot write {display_path(target)} ({error.strerror}); free some space or set "
@@ -141,33 +116,21 @@ def _convert_once(
     return target
 
 
-def _convert(
-    system: str,
-    wanted: WantedForm,
-    checkpoint: Path,
-    target: Path,
-) -> None:
+def _convert(system: str, form: Form, checkpoint: Path, target: Path) -> None:
     sweep(target.parent, PREFIX)
     with scratch_directory(target.parent, PREFIX) as scratch:
         out = scratch / target.name
-        _write_form(system, wanted, checkpoint, out)
+        _write_form(system, form, checkpoint, out)
         # Renamed when it is complete, so that an interrupted conversion leaves nothing.
         out.replace(target)
 
 
-def _write_form(
-    system: str,
-    wanted: WantedForm,
-    checkpoint: Path,
-    out: Path,
-) -> None:
-    match wanted.form:
+def _write_form(system: str, form: Form, checkpoint: Path, out: Path) -> None:
+    match form:
         case "ggml":
-            write_ggml(checkpoint, out, wanted.stored or "f16")
+            write_ggml(checkpoint, out)
         case "ctranslate2":
-            _run_module(
-                system, CTRANSLATE2_MODULE, checkpoint, out, wanted.stored or "float32"
-            )
+            _run_module(system, CTRANSLATE2_MODULE, checkpoint, out)
         case "openai":
             _run_script(system, "write_openai.py", checkpoint, out)
         case "optimum":
@@ -194,17 +157,11 @@ def _run_script(environment: str, name: str, *paths: Path) -> None:
     _run_conversion(paths[0], [str(python), str(script), *map(str, paths)])
 
 
-def _run_module(
-    system: str,
-    module: str,
-    checkpoint: Path,
-    out: Path,
-    stored: str,
-) -> None:
+def _run_module(system: str, module: str, checkpoint: Path, out: Path) -> None:
     """Run a module in the environment of a system, or in this one."""
     python = process.find_interpreter(system)
     command = [str(python or sys.executable), "-m", module]
-    command += [str(checkpoint), str(out), stored]
+    command += [str(checkpoint), str(out)]
     _run_conversion(checkpoint, command)
 
 

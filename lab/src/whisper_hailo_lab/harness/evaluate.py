@@ -125,8 +125,7 @@ class _CaseProcess:
     def begin(self, samples: Iterable[Sample]) -> None:
         """Convert the weights if needed, start, load and warm up."""
         try:
-            stored = str(self.case.settings.get("stored", ""))
-            artefact = prepare_artefact(self.case.system, self.case.model, stored)
+            artefact = prepare_artefact(self.case.system, self.case.model)
             command = process.system_command(self.case.system)
             environment = process.make_environment(self.case.threads)
             self._process = AnsweringProcess(command, environment)

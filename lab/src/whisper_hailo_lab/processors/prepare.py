@@ -1,9 +1,9 @@
 """Make model directories for `steps.py` on this machine.
 
-    python -m whisper_hailo_lab.processors.prepare OUT [--sizes micro tiny] [...]
+    python -m whisper_hailo_lab.processors.prepare OUT [--sizes micro tiny.en] [...]
 
-Every quantisation of the bundled model, and of published dimensions with random weights, as a
-processor with float16 would convert them and as one without would (`-codes`, which `--no-codes`
+Every quantisation of the bundled model and of a published one, as a processor with float16 would
+convert them and as one without would (`-codes`, which `--no-codes`
 leaves out). `--float-kernels` adds the block formats with float32 arithmetic instead of 8-bit
 (`accuracy_level` of `MatMulNBits`), which is ONNX Runtime's other kernel for them. The bundled
 model gets a log-mel of `--window-s` of the demo, the others audio features of 10 s.
@@ -35,13 +35,10 @@ from whisper_hailo.core.types import (
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo_lab.data.clips import text_beside
 from whisper_hailo_lab.formats.engine_cache import use_cache
-from whisper_hailo_lab.formats.random_weights import SIZES as RANDOM_SIZES
-from whisper_hailo_lab.formats.random_weights import write_random_checkpoint
 from whisper_hailo_lab.program import first_line, run_program
 from whisper_hailo_lab.repository import PACKAGE
 
-SIZES: Final = ("micro", "tiny")
-"""Sizes whose logits are compared; others are only counted."""
+SIZES: Final = ("micro", "tiny.en")
 
 WINDOW_S: Final = 10
 N_POSITIONS: Final = WINDOW_S * FRAMES_PER_SECOND // FRAMES_PER_POSITION
@@ -51,13 +48,7 @@ FLOAT_ARITHMETIC: Final = 1
 """`accuracy_level` of float32 arithmetic."""
 
 
-def copy_model(
-    model: str,
-    quantize: str,
-    target: Path,
-    *,
-    half: bool,
-) -> Path:
+def copy_model(model: str, quantize: str, target: Path, *, half: bool) -> Path:
     """Convert a checkpoint into a model directory of its own."""
     options = ConvertOptions(quantize=quantize, encoder_quantize=quantize, half=half)
     shutil.copytree(resolve_model(model, options), target)
@@ -98,32 +89,15 @@ def draw_features(directory: Path, n_positions: int) -> FloatArray:
     return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
-def write_models(
-    out: Path,
-    name: str,
-    *,
-    codes: bool,
-    float_kernels: bool,
-) -> None:
-    """Write every quantisation of one size."""
-    model = name
-    if name != "micro":
-        model = str(write_random_checkpoint(name, out.parent / name))
+def write_models(out: Path, name: str, *, codes: bool, float_kernels: bool) -> None:
+    """Write every quantisation of a checkpoint."""
     for quantize in QUANTIZATIONS:
         is_float = quantize == "none"
         directory = copy_model(
-            model,
-            quantize,
-            out / f"{name}-{quantize}",
-            half=not is_float,
+            name, quantize, out / f"{name}-{quantize}", half=not is_float
         )
         if codes and not is_float:
-            copy_model(
-                model,
-                quantize,
-                out / f"{name}-{quantize}-codes",
-                half=False,
-            )
+            copy_model(name, quantize, out / f"{name}-{quantize}-codes", half=False)
         if float_kernels:
             copy_with_float_kernels(directory)
 
@@ -146,7 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=first_line(__doc__))
     parser.add_argument("out", type=Path)
     parser.add_argument(
-        "--sizes", nargs="+", choices=("micro", *RANDOM_SIZES), default=SIZES
+        "--sizes", nargs="+", default=SIZES, help="names of checkpoints"
     )
     parser.add_argument("--no-codes", action="store_true")
     parser.add_argument("--float-kernels", action="store_true")

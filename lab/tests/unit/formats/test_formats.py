@@ -12,12 +12,11 @@ from tests.checkpoints import TOY, TOY_FFN, random_arrays, write_checkpoint
 from whisper_hailo.audio.log_mel import mel_filters
 from whisper_hailo.checkpoint.checkpoint import expected_shapes
 from whisper_hailo.checkpoint.hub import ASSETS
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo_lab.formats import prepare
 from whisper_hailo_lab.formats.ctranslate2 import read_vocabulary
 from whisper_hailo_lab.formats.ggml import (
     openai_name,
-    pack_q8_0,
     read_ordinary_tokens,
     write_ggml,
 )
@@ -94,37 +93,6 @@ def test_vectors_stay_exact_and_matrices_are_halved(tmp_path: Path) -> None:
     ):
         at = data.index(name) - 4 * n_dims - 12
         assert struct.unpack_from("<3i", data, at) == (n_dims, len(name), kind)
-
-
-def test_blocks_of_eight_bits(tmp_path: Path) -> None:
-    checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
-    tokenizer(checkpoint)
-    write_ggml(checkpoint, tmp_path / "toy.bin", "q8_0")
-    data = (tmp_path / "toy.bin").read_bytes()
-    assert struct.unpack_from("<11i", data, 4)[-1] == 2007
-    for name, kind, n_dims in (
-        (b"encoder.conv1.weight", 1, 3),
-        (b"encoder.positional_embedding", 0, 2),
-        (b"decoder.token_embedding.weight", 8, 2),
-    ):
-        at = data.index(name) - 4 * n_dims - 12
-        assert struct.unpack_from("<3i", data, at) == (n_dims, len(name), kind)
-    matrix = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
-    matrix[1, :32] = 0.0
-    blocks = np.frombuffer(
-        pack_q8_0(matrix), [("scale", "<f2"), ("values", "i1", (32,))]
-    )
-    assert blocks.size == 6
-    back = (blocks["scale"].astype(np.float32)[:, None] * blocks["values"]).reshape(
-        3, 64
-    )
-    largest = np.abs(matrix.reshape(-1, 32)).max(axis=1).repeat(32).reshape(3, 64)
-    assert np.all(np.abs(back - matrix) <= largest / 127 * 0.6)
-    assert not back[1, :32].any()
-    with pytest.raises(ModelError, match="q8_0"):
-        pack_q8_0(np.zeros((2, 33), np.float32))
-    with pytest.raises(OptionError, match="f16, q8_0"):
-        write_ggml(checkpoint, tmp_path / "toy.bin", "q2")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         harness,
         "prepare_artefact",
-        lambda system, model, stored: Artefact("there", {"w": "12"}),
+        lambda system, model: Artefact("there", {"w": "12"}),
     )
 
 
