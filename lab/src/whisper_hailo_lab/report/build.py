@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -73,9 +74,15 @@ def build_page(groups: Sequence[MachineRuns]) -> Page:
         title=TITLE,
         headline=write_headline(groups),
         findings=tuple(conclusions),
-        data_path=charts.data_path_svg(),
+        data_path=_read_data_path(),
         sections=(*sections, _study_section()),
     )
+
+
+def _read_data_path() -> str:
+    """Return the picture of the data path, the same for every report."""
+    picture = resources.files(__package__) / "data-path.svg"
+    return picture.read_text(encoding="utf-8")
 
 
 def _machine_sections(group: MachineRuns, prefix: str) -> Iterator[ReportSection]:

@@ -7,7 +7,6 @@ must not be read along the same axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import Any, Final
 
 import numpy as np
@@ -336,63 +335,3 @@ _COMPARISONS: Final[dict[str, tuple[str, Callable[[Any, Sequence[Row]], None]]]]
     "padding": ("Padding before cross-attention", _draw_padding),
     "captions": ("Live captions of the same stream", _draw_captions),
 }
-
-_STAGES: Final = (
-    ("audio", "16 kHz mono", "any format", "cpu"),
-    ("log-mel", "80 x 1000", "per 10 s window", "cpu"),
-    ("encoder", "500 x d", "fixed shape", "npu"),
-    ("cross K/V", "once a window", "+ 1 column of padding", "cpu"),
-    ("decoder", "a token a step", "with a cache", "cpu"),
-    ("text", "segments", "txt, json", "cpu"),
-)
-_COLOURS: Final = {"cpu": "#e8f1f8", "npu": "#fdebd0"}
-_WIDTH: Final = 128
-_HEIGHT: Final = 66
-_GAP: Final = 26
-
-
-def data_path_svg() -> str:
-    """Return the data path as SVG, the same for every report."""
-    total = len(_STAGES) * (_WIDTH + _GAP) - _GAP
-    boxes = "".join(_stage_svg(index) for index in range(len(_STAGES)))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total} {_HEIGHT + 26}" role="img" '
-        f'aria-label="data path" font-family="sans-serif">{boxes}'
-        f'<text x="0" y="{_HEIGHT + 18}" font-size="11" fill="#444">blue: processor; orange: Hailo '
-        "chip where there is one, else the processor too</text></svg>\n"
-    )
-
-
-def _stage_svg(index: int) -> str:
-    """Return the box of a stage, and the arrow to the next one."""
-    name, shape, note, processor = _STAGES[index]
-    x = index * (_WIDTH + _GAP)
-    centre = x + _WIDTH / 2
-    parts = [
-        f'<rect x="{x}" y="0" width="{_WIDTH}" height="{_HEIGHT}" rx="6" '
-        f'fill="{_COLOURS[processor]}" stroke="#555"/>',
-        _text_svg(centre, 20, name, 14, 700),
-        _text_svg(centre, 39, shape, 11, 400),
-        _text_svg(centre, 55, note, 11, 400),
-    ]
-    if index + 1 < len(_STAGES):
-        start = x + _WIDTH + 2
-        end = x + _WIDTH + _GAP - 3
-        parts.append(
-            f'<path d="M{start} {_HEIGHT / 2:g} H{end - 6} m0 -4 l6 4 l-6 4" fill="none" '
-            'stroke="#555"/>'
-        )
-    return "".join(parts)
-
-
-def _text_svg(
-    x: float,
-    y: int,
-    text: str,
-    size: int,
-    weight: int,
-) -> str:
-    return (
-        f'<text x="{x:g}" y="{y}" text-anchor="middle" font-size="{size}" '
-        f'font-weight="{weight}">{escape(text)}</text>'
-    )
