@@ -81,11 +81,7 @@ class Evaluation:
         return mean_rate([file.characters for file in self.files])
 
     def wer_interval(
-        self,
-        *,
-        level: float = 0.95,
-        n_resamples: int = 1000,
-        seed: int = 0,
+        self, *, level: float = 0.95, n_resamples: int = 1000, seed: int = 0
     ) -> tuple[float, float]:
         """Return the confidence interval of the corpus WER; see `confidence_interval`."""
         scores = [file.words for file in self.files]
@@ -112,10 +108,7 @@ def score_texts(
 
 
 def score_file(
-    reference: str,
-    hypothesis: str,
-    form: Form = "normalised",
-    language: str = "en",
+    reference: str, hypothesis: str, form: Form = "normalised", language: str = "en"
 ) -> FileScore:
     """Score one file; see `score_texts`."""
     expected = normalise_text(reference, form, language)

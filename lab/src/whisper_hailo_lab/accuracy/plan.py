@@ -79,53 +79,21 @@ def _peer_setups() -> tuple[AccuracySetup, ...]:
     """Return our defaults, and the exact window with exact weights."""
     return (
         *make_setups(
-            [MULTILINGUAL],
-            ["int8"],
-            ["default"],
-            ["on", "off"],
-            ["detected"],
+            [MULTILINGUAL], ["int8"], ["default"], ["on", "off"], ["detected"]
         ),
+        *make_setups([MULTILINGUAL], ["int8"], ["default"], ["on"], ["given"]),
+        *make_setups([MULTILINGUAL], ["none"], ["30"], ["on"], ["detected"]),
         *make_setups(
-            [MULTILINGUAL],
-            ["int8"],
-            ["default"],
-            ["on"],
-            ["given"],
+            [ENGLISH_MODEL], ["int8"], ["default"], ["on", "off"], ["detected"]
         ),
-        *make_setups(
-            [MULTILINGUAL],
-            ["none"],
-            ["30"],
-            ["on"],
-            ["detected"],
-        ),
-        *make_setups(
-            [ENGLISH_MODEL],
-            ["int8"],
-            ["default"],
-            ["on", "off"],
-            ["detected"],
-        ),
-        *make_setups(
-            [ENGLISH_MODEL],
-            ["none"],
-            ["30"],
-            ["on"],
-            ["detected"],
-        ),
+        *make_setups([ENGLISH_MODEL], ["none"], ["30"], ["on"], ["detected"]),
     )
 
 
 def _window_setups(model: str) -> tuple[AccuracySetup, ...]:
     windows = ["default", "5", "10", "29", "30"]
     return tuple(
-        make_setups(
-            [model],
-            ["none", "int8"],
-            windows,
-            ["off", "on"],
-            ["detected"],
-        )
+        make_setups([model], ["none", "int8"], windows, ["off", "on"], ["detected"])
     )
 
 
@@ -165,12 +133,7 @@ def _emulated_setups(model: str, bits: str, path: Path) -> tuple[AccuracySetup, 
         path = path.parent.parent
     return tuple(
         AccuracySetup(
-            str(path),
-            "int8",
-            None,
-            times,
-            engine=engine,
-            label=f"{model}-{bits}",
+            str(path), "int8", None, times, engine=engine, label=f"{model}-{bits}"
         )
         for times in (False, True)
     )

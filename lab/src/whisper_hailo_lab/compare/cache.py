@@ -52,12 +52,7 @@ class Work:
     products: int = 0
     projected: int = 0
 
-    def add_run(
-        self,
-        rows: int,
-        keys: int,
-        projected: int,
-    ) -> None:
+    def add_run(self, rows: int, keys: int, projected: int) -> None:
         """Add one run of the graph."""
         self.runs += 1
         self.rows += rows
@@ -189,11 +184,7 @@ Decoders = dict[str, tuple[AnyDecoder, Work]]
 
 
 def compare_cache(
-    model: str,
-    audio: Path,
-    language: str,
-    threads: int,
-    progress: Progress,
+    model: str, audio: Path, language: str, threads: int, progress: Progress
 ) -> ComparisonRecord:
     """Count and time the same decoding by every decoder.
 
@@ -247,10 +238,7 @@ def compare_cache(
 
 
 def _make_decoders(
-    directory: Path,
-    int8_directory: Path,
-    spec: ModelSpec,
-    threads: int,
+    directory: Path, int8_directory: Path, spec: ModelSpec, threads: int
 ) -> Decoders:
     works = {name: Work() for name in ("fixed", "growing", BASE, "cached, 8-bit")}
     graph = hailo_form(directory, spec, "decoder")

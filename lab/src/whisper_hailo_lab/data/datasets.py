@@ -240,10 +240,7 @@ def _read_manifest(path: Path, language: str) -> Iterator[Sample | Problem]:
 
 
 def _read_manifest_line(
-    path: Path,
-    number: int,
-    line: str,
-    language: str,
+    path: Path, number: int, line: str, language: str
 ) -> Sample | Problem:
     location = f"{path.name}:{number}"
     try:
@@ -260,12 +257,7 @@ def _read_manifest_line(
         return Problem(
             key, f"{location} names {display_path(audio)}, which does not exist"
         )
-    return Sample(
-        key,
-        file,
-        text.strip(),
-        str(raw.get("language") or language),
-    )
+    return Sample(key, file, text.strip(), str(raw.get("language") or language))
 
 
 def _find_recording(folder: Path, stem: str) -> Path | None:
@@ -382,12 +374,7 @@ def prepare_dataset(
     )
 
 
-def _make_receipt(
-    dataset: Dataset,
-    drawn: Dataset,
-    seed: int,
-    language: str,
-) -> str:
+def _make_receipt(dataset: Dataset, drawn: Dataset, seed: int, language: str) -> str:
     facts = {
         "source": dataset.name,
         "source_sha256": dataset.sha256,

@@ -166,37 +166,18 @@ def plan_ours(
 ) -> list[Case]:
     """Return ours with each configuration."""
     return [
-        Case(
-            f"ours {label}, {row}",
-            "ours",
-            row,
-            model,
-            language,
-            threads,
-            settings,
-        )
+        Case(f"ours {label}, {row}", "ours", row, model, language, threads, settings)
         for label, settings in configurations.items()
     ]
 
 
 def plan_rival(
-    name: str,
-    row: Row,
-    model: str,
-    threads: int,
-    language: str = "en",
+    name: str, row: Row, model: str, threads: int, language: str = "en"
 ) -> Case:
     """Return a rival on the same checkpoint; Moonshine has weights of its own."""
     label = find_system(name).label
     weights = "tiny-streaming" if name == "moonshine" else model
-    return Case(
-        f"{label}, {row}",
-        name,
-        row,
-        weights,
-        language,
-        threads,
-    )
+    return Case(f"{label}, {row}", name, row, weights, language, threads)
 
 
 def select_cases(

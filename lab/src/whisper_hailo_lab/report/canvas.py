@@ -71,13 +71,7 @@ def draw_stacked_bars(ax: Any, bars: Sequence[StackedBar], hatch: str | None) ->
         )
         left += widths
     for y, total in enumerate(left):
-        ax.text(
-            total,
-            y,
-            f" {total:.0f}",
-            va="center",
-            fontsize=8,
-        )
+        ax.text(total, y, f" {total:.0f}", va="center", fontsize=8)
     ax.invert_yaxis()
     ax.set_xlim(0, float(left.max()) * 1.15 or 1.0)
 
@@ -155,9 +149,4 @@ def draw_chart(
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
         figure.savefig(png, format="png", dpi=110, metadata={"Software": None})
     text = svg.getvalue()
-    return Chart(
-        name,
-        title,
-        text[text.index("<svg") :],
-        png.getvalue(),
-    )
+    return Chart(name, title, text[text.index("<svg") :], png.getvalue())

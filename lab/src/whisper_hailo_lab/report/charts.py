@@ -79,10 +79,7 @@ def _published_bar(row: PublishedRow) -> StackedBar:
     encoder_ms = row.encoder_ms or 0.0
     decoder_ms = row.decoder_ms or 0.0
     return StackedBar(
-        row.name,
-        encoder_ms,
-        decoder_ms,
-        row.total_ms - encoder_ms - decoder_ms,
+        row.name, encoder_ms, decoder_ms, row.total_ms - encoder_ms - decoder_ms
     )
 
 
@@ -100,13 +97,7 @@ def tail_chart(source: RunSource) -> Chart | None:
                 for file in source.files[system.case.name]
                 if not file.error
             ]
-            ax.plot(
-                files,
-                [y] * len(files),
-                "|",
-                color=GREY,
-                markersize=9,
-            )
+            ax.plot(files, [y] * len(files), "|", color=GREY, markersize=9)
             # The legend takes its labels from the first case.
             median = "median" if y == 0 else None
             percentile = "95th percentile" if y == 0 else None
@@ -227,32 +218,16 @@ def _draw_numbered_point(
     point = (times.median_ms, 100 * system.simple.mean_wer)
     colour = BLUE if system.case.system == "ours" else RED
     ax.plot(*point, "o", color=colour)
-    ax.annotate(
-        str(number),
-        point,
-        (4, 4),
-        textcoords="offset points",
-        fontsize=8,
-    )
+    ax.annotate(str(number), point, (4, 4), textcoords="offset points", fontsize=8)
     # An empty series puts number and name into the legend.
-    ax.plot(
-        [],
-        [],
-        " ",
-        label=f"{number}  {system.case.name}",
-    )
+    ax.plot([], [], " ", label=f"{number}  {system.case.name}")
 
 
 def _draw_named_point(ax: Any, row: PublishedRow) -> None:  # noqa: ANN401
     point = (row.total_ms, 100 * row.wer)
     ax.plot(*point, "o", mfc="none", color=GREY)
     ax.annotate(
-        row.name,
-        point,
-        (0, 6),
-        textcoords="offset points",
-        fontsize=7,
-        ha="center",
+        row.name, point, (0, 6), textcoords="offset points", fontsize=7, ha="center"
     )
 
 
@@ -262,11 +237,7 @@ def comparison_chart(record: ComparisonRecord) -> Chart | None:
         return None
     title, draw = _COMPARISONS[record.name]
     return draw_chart(
-        record.name,
-        title,
-        lambda axes: draw(axes, record.rows),
-        (1, 2),
-        6,
+        record.name, title, lambda axes: draw(axes, record.rows), (1, 2), 6
     )
 
 
