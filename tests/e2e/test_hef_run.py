@@ -26,8 +26,16 @@ def model(micro_hailo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def hefs(model: Path) -> tuple[Path, Path]:
-    return write_hefs(model, model.parent / "hefs")
+def hefs(
+    whisper_hailo: Command, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
+    """Encoder and decoder; they were used before, so that runs of the tests can be counted."""
+    encoder, decoder = write_hefs(model, model.parent / "hefs")
+    env = with_chip(tmp_path_factory.mktemp("first"), {})
+    words = ("--model", model, "--encoder", encoder, "--decoder", decoder)
+    result = whisper_hailo("transcribe", *words, DEMO, env=env)
+    assert result.returncode == 0, result.stderr
+    return encoder, decoder
 
 
 def _clean(machine: Path) -> list[dict[str, object]]:
@@ -141,6 +149,39 @@ def test_auto_takes_the_chip_when_there_is_a_hef(
     assert chosen.stdout == result.stdout
     none = whisper_hailo("transcribe", "-v", "--model", own, DEMO)
     assert "on the CPU, no Hailo binding in this environment" in none.stderr
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ("zeros", "all zero"),
+        ("noise", "differ from run to run"),
+        ("stale", "of the run before"),
+        ("axes", "look transposed"),
+        ("scale", "at 0.5 of their scale"),
+        ("channel", "shifted by 1 channel"),
+        ("mel_axes", "takes the mel transposed"),
+    ],
+)
+def test_chip_that_answers_wrongly_is_one_line(
+    *,
+    whisper_hailo: Command,
+    model: Path,
+    hefs: tuple[Path, Path],
+    tmp_path: Path,
+    answers: str,
+    expected: str,
+) -> None:
+    """A HEF that nobody has used before: one byte of its weights is another."""
+    changed = tmp_path / "changed.hef"
+    networks = [encoder_network(model)]
+    changed.write_bytes(hef("hailo8l", networks, weights=answers.encode() * 500))
+    env = with_chip(tmp_path / "machine", {}, answers=answers)
+    words = ("transcribe", "--model", model, "--encoder", changed, DEMO)
+    result = whisper_hailo(*words, env=env)
+    assert result.returncode == 6, result.stderr
+    assert expected in one_line(result)
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize(

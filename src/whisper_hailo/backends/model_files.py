@@ -24,14 +24,33 @@ MOST_NOTES: Final = 256
 
 def has_content(path: Path, expected: str) -> bool:
     """Return whether a file has a SHA-256, which is noted until the file changes."""
-    status = path.stat()
-    state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-    key = os.path.realpath(path)
-    if _read_notes().get(key) == [*state, expected]:
+    if _noted_sha256(path) == expected:
         return True
+    return _hash_and_note(path) == expected
+
+
+def content_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, which is noted until the file changes."""
+    return _noted_sha256(path) or _hash_and_note(path)
+
+
+def _noted_sha256(path: Path) -> str | None:
+    """Return the noted SHA-256 of a file that has not changed since; `None` without a note."""
+    *state, noted = _read_notes().get(os.path.realpath(path)) or [None]
+    return noted if state == _file_state(path) else None
+
+
+def _hash_and_note(path: Path) -> str:
+    state = _file_state(path)  # before it is read: a later change shows
     actual = sha256(path)
-    _write_note(key, [*state, actual])
-    return actual == expected
+    _write_note(os.path.realpath(path), [*state, actual])
+    return actual
+
+
+def _file_state(path: Path) -> list[int]:
+    """Return what changes with a file: size, times of change in ns, inode."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
 def _write_note(key: str, note: list[Any]) -> None:

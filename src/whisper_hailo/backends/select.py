@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from whisper_hailo.backends.checks import check_positions
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.options import AUTO, EngineOptions
-from whisper_hailo.core.errors import DeviceError, ModelError, OptionError, display_path
+from whisper_hailo.core.errors import (
+    DeviceError,
+    ModelError,
+    OptionError,
+    WrongAnswerError,
+    display_path,
+)
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, SPEC_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +40,20 @@ def _make_encoder(request: BackendRequest, backend: str, path: Path | None) -> E
     if backend == "hailo":
         from whisper_hailo.backends.hailo.hef_catalog import needed_hef
         from whisper_hailo.backends.hailo.hef_parts import HefEncoder
+        from whisper_hailo.backends.hailo.known_answer import require_known_answer
 
         if path is None:
             path = needed_hef(request.directory, spec, "encoder")
-        return HefEncoder(path, spec, request.options.hailo)
+        hef_encoder = HefEncoder(path, spec, request.options.hailo)
+        # Who asks for a chip gets it, with its noise; `auto` has the better choice.
+        require_known_answer(
+            hef_encoder,
+            request.directory,
+            spec,
+            request.threads,
+            noise=not is_automatic(request.options),
+        )
+        return hef_encoder
     if backend == "onnx" and (path is None or is_model_directory(path)):
         from whisper_hailo.backends.onnx import OnnxEncoder
 
@@ -80,13 +99,16 @@ def _make_decoder(
     )
 
     if backend == "hailo":
+        from whisper_hailo.backends.hailo.decoder_positions import choose_positions
         from whisper_hailo.backends.hailo.hef_catalog import needed_hef
         from whisper_hailo.backends.hailo.hef_parts import HefRunner
 
         if path is None:
             path = needed_hef(request.directory, spec, "decoder")
         assets = request.options.decoder_assets or request.directory
-        return FixedDecoder(HefRunner(path, spec, assets, request.options.hailo), spec)
+        runner = HefRunner(path, spec, assets, request.options.hailo)
+        choose_positions(runner, request.directory, spec, request.threads)
+        return FixedDecoder(runner, spec)
     name = ""
     if backend == "emulator":
         path, name = find_emulated(request.directory, spec, path, "decoder")
@@ -111,7 +133,10 @@ def select(
     threads: int = 0,
     window_s: float | None = None,
 ) -> SelectedEngine:
-    """Put encoder and decoder together; nothing is loaded yet.
+    """Put encoder and decoder together; nothing stays loaded.
+
+    A HEF is tried on a bundled recording when it is first used. With `auto`, one that answers
+    wrongly is replaced by the CPU, with a warning.
 
     `threads` are those of one operator; 0 lets the runtime choose. `window_s` is the window that
     the user gave, to which `auto` fits the encoder; `None` is any.
@@ -119,7 +144,7 @@ def select(
     Raises:
         OptionError: the options do not fit each other.
         ModelError: a file is missing, or of another model.
-        DeviceError: the chip cannot be used.
+        DeviceError: the chip cannot be used, or answers wrongly.
     """
     request = BackendRequest(directory, spec, options, threads)
     # The decoder first: the encoder must not give more positions than it takes.
@@ -127,7 +152,15 @@ def select(
     decoder = _make_decoder(request, backend, path)
     n_positions = decoder.limits.n_positions
     backend, path, encoder_reason = _choose_encoder(request, window_s, n_positions)
-    encoder = _make_encoder(request, backend, path)
+    try:
+        encoder = _make_encoder(request, backend, path)
+    except WrongAnswerError as error:
+        if not is_automatic(options):
+            raise
+        problem, _, _ = str(error).rpartition("; ")
+        logger.warning("%s; the encoder runs on the CPU instead", problem)
+        encoder_reason = "on the CPU, since the chip answers wrongly"
+        encoder = _make_encoder(request, "onnx", None)
     reasons = (
         f"encoder {encoder.name}: {encoder_reason}",
         f"decoder {decoder.name}: {decoder_reason}",
@@ -188,6 +221,11 @@ def find_npu() -> tuple[str | None, str]:
     return chip.arch, f"{chip.arch} {chip.device}"
 
 
+def is_automatic(options: EngineOptions) -> bool:
+    """Return whether the user left the choice of the encoder to the program."""
+    return options.encoder is None and options.encoder_backend == AUTO
+
+
 def _choose_encoder(
     request: BackendRequest, window_s: float | None, n_positions: int | None
 ) -> tuple[str, Path | None, str]:
@@ -210,6 +248,15 @@ def _choose_encoder(
     )
     if hef is None:
         return "onnx", path, f"on the CPU, {chip}, but {reason}"
+    if window_s is None:
+        from whisper_hailo.backends.hailo.short_windows import why_cpu_is_better
+
+        reason = why_cpu_is_better(
+            hef, request.directory, request.spec, request.threads
+        )
+        if reason:
+            logger.info("%s", reason)
+            return "onnx", path, f"on the CPU, {reason}"
     return "hailo", hef, f"on {chip}"
 
 

@@ -105,6 +105,10 @@ class DeviceLostError(DeviceError):
     """The chip went away, or gave up, in the middle of its work; it may come back."""
 
 
+class WrongAnswerError(DeviceError):
+    """The chip answers, but not with what the model says to the same audio."""
+
+
 class OutputError(WhisperHailoError):
     """A result could not be written: no permission, full disk."""
 

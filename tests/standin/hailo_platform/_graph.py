@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from hailo_platform._answers import ANSWERS
 from hailo_platform._machine import MACHINE
 from hef_file import read_mapping
 
@@ -25,6 +26,7 @@ class Graph:
         }
         self._facts = facts
         self._known: dict[bytes, dict[str, Any]] = {}
+        self._before: dict[str, Any] = {}
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.log_severity_level = 4
@@ -33,6 +35,24 @@ class Graph:
         )
 
     def run(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        """What the chip answers: the right outputs, or the machine's wrong ones."""
+        wrong = MACHINE.facts["answers"]
+        if not wrong or len(self.inputs) > 1:  # decoders answer rightly
+            return self._right(arrays)
+        if wrong == "mel_axes":
+            ((name, mel),) = arrays.items()
+            frames, bins = self.inputs[name][-2:]
+            matrix = mel.reshape(bins, frames)
+            return self._right({name: np.ascontiguousarray(matrix.T)})
+        right = self._right(arrays)
+        answers = {
+            name: ANSWERS[wrong](value, self._before.get(name))
+            for name, value in right.items()
+        }
+        self._before = right
+        return answers
+
+    def _right(self, arrays: dict[str, Any]) -> dict[str, Any]:
         if not MACHINE.facts["remember"]:
             return self._computed(arrays)
         key = b"".join(arrays[name].tobytes() for name in self.inputs)

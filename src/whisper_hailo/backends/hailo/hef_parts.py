@@ -52,6 +52,7 @@ class HefEncoder(_HefPart):
     ) -> None:
         hef, self.shape = check_encoder(path, spec)
         super().__init__(hef, self.shape.group, options)
+        self.path = path
         self.spec = spec
         self.n_frames = self.shape.n_frames
 
@@ -190,7 +191,12 @@ def _load_table(path: Path, shape: tuple[int, int]) -> FloatArray:
 
 
 class HefRunner(_HefPart):
-    """The decoder of a HEF on a Hailo chip; the host looks tokens up and joins the logits."""
+    """The decoder of a HEF on a Hailo chip; the host looks tokens up and joins the logits.
+
+    Attributes:
+        positions: who adds the position rows, `HOST` or `CHIP`: by the file's kind, unless it is
+            set before it is opened.
+    """
 
     def __init__(
         self, path: Path, spec: ModelSpec, assets: Path, options: ChipOptions = ALONE
@@ -201,11 +207,13 @@ class HefRunner(_HefPart):
         self._sizes = (spec.dims.n_vocab, spec.dims.d_model, self.shape.length)
         self._folder = assets
         self._assets: tuple[FloatArray, FloatArray | None] | None = None
+        self.path = path
+        self.positions = self.shape.positions
         self.length = self.shape.length
         self.n_positions = self.shape.n_positions
 
     def open(self) -> Self:
-        on_host = self.shape.positions == HOST
+        on_host = self.positions == HOST
         self._assets = load_assets(self._folder, self._sizes, positions=on_host)
         return super().open()
 
