@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from whisper_hailo_tools.check.rules import Finding
     from whisper_hailo_tools.compile import Hef
     from whisper_hailo_tools.emulate.make import Emulation, LayerNoise
+    from whisper_hailo_tools.validate.graph_pair import GraphPair, ValuePair
     from whisper_hailo_tools.validate.stage_checks import FormResult
     from whisper_hailo_tools.validate.validate import ParityReport
 
@@ -250,8 +251,14 @@ def _emit_hef(hef: Hef, as_json: bool) -> None:
 
 
 def validate(
-    model_dir: Annotated[Path, Argument("Model directory.")],
+    model_dir: Annotated[
+        Path, Argument("Model directory; an ONNX file for --against.")
+    ],
     options: ValidateOptions,
+    against: Annotated[
+        Path | None,
+        Flag("Compare with this ONNX file instead, node by node.", metavar="GRAPH"),
+    ] = None,
     out: Annotated[
         Path | None,
         Flag("Where to write. [default: the model directory]", metavar="DIR"),
@@ -259,6 +266,8 @@ def validate(
     as_json: Annotated[bool, Flag("Print parity.json instead.", name="--json")] = False,
 ) -> int:
     """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
+    if against is not None:
+        return _validate_against(model_dir, against, as_json)
     from whisper_hailo.core.atomic_files import require_writable_folder, write_file
     from whisper_hailo_tools.validate.validate import validate as run
 
@@ -272,6 +281,40 @@ def validate(
     else:
         emit("\n".join(_parity_lines(report)) + f"\n{path}\n")
     return ExitCode.OK if report.passed else ExitCode.MODEL
+
+
+def _validate_against(graph: Path, other: Path, as_json: bool) -> int:
+    """Print the comparison of two graphs, which has no limits."""
+    from whisper_hailo_tools.validate.graph_pair import compare_graphs
+
+    pair = compare_graphs(graph, other)
+    if as_json:
+        emit_json(pair.to_dict(), indent=1)
+    else:
+        emit("\n".join(_pair_lines(pair)) + "\n")
+    return ExitCode.OK
+
+
+def _pair_lines(pair: GraphPair) -> Iterator[str]:
+    counts = [
+        f"{name} {count}" if count == other else f"{name} {count} and {other}"
+        for name, (count, other) in pair.operators.items()
+    ]
+    yield f"operators: {', '.join(counts)}"
+    measures = "signal-to-noise ratio, cosine, largest difference"
+    yield f"{len(pair.values)} values of one name; {measures}:"
+    for value in pair.values:
+        yield f"  {_pair_line(value)}"
+    yield "outputs:"
+    for value in pair.outputs:
+        yield f"  {_pair_line(value)}, mean difference {value.difference.mean_abs:.2g}"
+
+
+def _pair_line(value: ValuePair) -> str:
+    error = value.difference
+    snr_db = _format_db(error.snr_db)
+    unit = "" if error.snr_db == math.inf else " dB"
+    return f"{value.name}: {snr_db}{unit}, {error.cosine:.6f}, {error.max_abs:.2g}"
 
 
 def _parity_lines(report: ParityReport) -> Iterator[str]:

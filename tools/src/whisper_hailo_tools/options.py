@@ -125,7 +125,10 @@ class ValidateOptions:
     """Options of a validation."""
 
     audio: Path | None = flag(
-        None, "Folder of speech.", metavar="DIR", shown="the bundled recording"
+        None,
+        "Folder of speech.",
+        metavar="DIR",
+        shown="two bundled recordings of people",
     )
     checkpoint: str | None = flag(
         None, "What the model was converted from.", metavar="NAME"

@@ -43,7 +43,7 @@ class InnerGraph:
     def __init__(self, path: Path, feeds: Feeds, label: str = "") -> None:
         self._label = label or path.name
         self._folder = path.parent
-        self._feeds = feeds
+        self.feeds = feeds
         self._encoded = read_graph_bytes(path)
         model = parse_message(self._encoded, self._label)
         graph = model.graph
@@ -64,7 +64,7 @@ class InnerGraph:
         made = [name for name in names if name in self._made]
         for start in range(0, len(made), VALUES_AT_ONCE):
             batch = made[start : start + VALUES_AT_ONCE]
-            (values,) = self.run_each(batch, [self._feeds])
+            (values,) = self.run_each(batch, [self.feeds])
             yield values
 
     def run_each(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -41,7 +42,12 @@ from whisper_hailo_tools.validate.reference import (
     Reference,
     ReferenceModel,
 )
-from whisper_hailo_tools.validate.stage_checks import FAILED, FormChecks, FormResult
+from whisper_hailo_tools.validate.stage_checks import (
+    FAILED,
+    FormChecks,
+    FormResult,
+    try_mel,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -114,15 +120,21 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
         source = (
             GraphReference(sources) if checkpoint is None else Reference(checkpoint)
         )
-        folder = options.audio or ASSETS
+        folder = options.audio or bundled_speech(work)
         windows = draw_windows(folder, plan, spec.dims.n_mels, options.windows)
         logger.info(
-            "%d windows of %g s from %s", len(windows.used), plan.window_s, folder
+            "%d windows of %g s from %s",
+            len(windows.used),
+            plan.window_s,
+            options.audio or "the bundled recordings",
         )
         length = min(length, spec.dims.n_text_ctx)
         fed = decode_greedily(directory, spec, windows.mel, length, options.language)
         reference = ReferenceModel(source, windows.mel, fed)
-        results = tuple(FormChecks(sources, reference).check_all())
+        results = (
+            try_mel(windows.audio, windows.mel),
+            *FormChecks(sources, reference).check_all(),
+        )
     return ParityReport(
         model=spec.name,
         reference=source.name,
@@ -132,6 +144,19 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
         files={name: record.sha256 for name, record in spec.files.items()},
         results=results,
     )
+
+
+SPEECH: Final = ("jfk.flac", "silence/english.flac")
+"""Recordings of people that are bundled, in English."""
+
+
+def bundled_speech(work: Path) -> Path:
+    """Return a folder with the bundled recordings of people."""
+    folder = work / "speech"
+    folder.mkdir()
+    for name in SPEECH:
+        shutil.copy2(ASSETS / name, folder)
+    return folder
 
 
 def _open_checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | None:
@@ -171,11 +196,13 @@ class Windows:
     """Windows of recordings.
 
     Attributes:
+        audio: samples of each, as many as a window has.
         mel: `(n_windows, n_mels, n_frames)` float32.
         used: recording and number of the window in it, for each.
         sha256: of the recordings by their names.
     """
 
+    audio: tuple[FloatArray, ...]
     mel: FloatArray
     used: tuple[tuple[str, int], ...]
     sha256: dict[str, str]
@@ -192,18 +219,19 @@ def draw_windows(
     A folder that has fewer gives fewer than `count`.
     """
     sources = find_sources(folder, SEED)
-    mels: list[FloatArray] = []
+    windows: list[FloatArray] = []
     used: list[tuple[str, int]] = []
     hashes: dict[str, str] = {}
     for name, index, audio in _draw_windows(sources, plan):
-        mels.append(log_mel(pad_or_trim(audio, plan.window_samples), n_mels))
+        windows.append(pad_or_trim(audio, plan.window_samples))
         used.append((name, index))
         hashes[name] = sha256(folder / name)
-        if len(mels) == count:
+        if len(windows) == count:
             break
-    if not mels:
+    if not windows:
         raise no_speech_error(sources)
-    return Windows(np.stack(mels), tuple(used), hashes)
+    mel = np.stack([log_mel(window, n_mels) for window in windows])
+    return Windows(tuple(windows), mel, tuple(used), hashes)
 
 
 def _draw_windows(

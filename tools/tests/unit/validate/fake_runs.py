@@ -21,6 +21,7 @@ SHOWN = DecoderTokens(
 """Two rows: two forced tokens, text, the end; the rest are zeros."""
 
 WINDOWS = Windows(
+    audio=(),
     mel=np.arange(2 * 6, dtype=np.float32).reshape(2, 2, 3),
     used=(("a.wav", 0), ("b.wav", 0)),
     sha256={"a.wav": "1", "b.wav": "2"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -20,6 +21,7 @@ from tools.tests.unit.validate.fake_runs import (
     best,
     made_up_reference,
 )
+from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.difference import difference
 from whisper_hailo_tools.validate import stage_checks
@@ -32,11 +34,12 @@ from whisper_hailo_tools.validate.stage_checks import (
     limit_of,
     try_decoder,
     try_encoder,
+    try_mel,
 )
 from whisper_hailo_tools.validate.validate import ParityReport
 
 TRUE = best([0, 1, 2, 3, 0], [1, 2, 0, 0, 0])
-WITHIN = Limit("relative", 0.1)
+WITHIN = Limit(20.0)
 
 
 def test_try_encoder_compares_a_decoders_tokens() -> None:
@@ -108,18 +111,36 @@ def test_try_encoder_and_decoder_compare_stages_by_name() -> None:
         np.testing.assert_array_equal(got, expected)
 
 
-def test_limit_of_form_and_measure() -> None:
-    assert limit_of("quantised", "int4") == Limit("snr_db", 10)
-    assert limit_of("quantised", "int8") == Limit("snr_db", 25)
-    assert (
-        limit_of("emulated", "int8") == limit_of("hef", "none") == Limit("snr_db", 15)
-    )
-    for kind in ("float32", "hailo-form"):
-        assert limit_of(kind, "int8") == Limit("relative", 1e-4)
-    # Energy 1 and a hundredth of noise, 20 dB; of its peak, 2 values' worth, 3 dB more.
-    found = difference(np.array([1.0, 0.1]), np.array([1.0, 0.0]))
-    assert Limit("snr_db", 20).holds(found)
-    assert not Limit("snr_db", 20.1).holds(found)
+def test_limit_of_form_gets_stricter_with_its_bits() -> None:
+    exact = limit_of("float32", "none")
+    assert exact == limit_of("hailo-form", "int8")
+    limits = [
+        exact,
+        limit_of("quantised", "int8"),
+        limit_of("quantised", "int4"),
+        limit_of("hef", "int8"),
+    ]
+    assert limits[-1] == limit_of("emulated", "int8")
+    for stricter, looser in pairwise(limits):
+        assert stricter.snr_db > looser.snr_db
+
+
+def test_limit_holds_in_decibels_and_tokens() -> None:
+    # Energy 1 and a hundredth of noise, 20 dB.
+    error = difference(np.array([1.0, 0.1]), np.array([1.0, 0.0]))
+    assert Limit(20, 0.9).holds(error, Agreement(18, 20))
+    assert not Limit(20, 0.9).holds(error, Agreement(17, 20))
+    assert Limit(20, 0.9).holds(error, Agreement(4, 5)), "one of few may differ"
+    assert not Limit(20.1, 0.9).holds(error, Agreement(20, 20))
+    assert Limit(20, 0.9).holds(error, None)
+
+
+def test_try_mel_fails_for_another_spectrogram() -> None:
+    audio = np.random.default_rng(0).standard_normal(16_000).astype(np.float32)
+    mel = log_mel(audio)[np.newaxis]
+    assert try_mel([audio], mel).status == "passed"
+    assert try_mel([audio], mel + 0.01).status == "failed"
+    assert try_mel([audio], np.roll(mel, 1, axis=2)).status == "failed"
 
 
 def test_report_passes_without_failures() -> None:
@@ -231,20 +252,22 @@ def test_check_all_gives_each_form_graph_and_limit(
         "no decoder-2s-9-emulated.onnx; whisper-hailo emulate --part decoder makes it"
     )
     chip = "no Hailo chip; validate on the device"
-    assert [
-        (one.kind, one.part, one.graph, one.limit.text if one.limit else "")
-        for one in found
-    ] == [
-        ("float32", "encoder", "float/encoder", "relative <= 0.0001"),
-        ("quantised", "encoder", f"{tmp_path}/encoder", "SNR >= 25 dB"),
-        ("hailo-form", "encoder", "encoder-2s.onnx", "relative <= 0.0001"),
-        ("emulated", "encoder", "encoder-2s-emulated.onnx (norms16)", "SNR >= 15 dB"),
-        ("hef", "encoder", chip, ""),
-        ("float32", "decoder", "float/decoder", "relative <= 0.0001"),
-        ("quantised", "decoder", f"{tmp_path}/decoder", "SNR >= 10 dB"),
-        ("hailo-form", "decoder", "decoder-2s-9.onnx", "relative <= 0.0001"),
-        ("emulated", "decoder", missing, ""),
-        ("hef", "decoder", chip, ""),
+    assert [(one.kind, one.part, one.graph, one.limit) for one in found] == [
+        ("float32", "encoder", "float/encoder", limit_of("float32", "none")),
+        ("quantised", "encoder", f"{tmp_path}/encoder", limit_of("quantised", "int8")),
+        ("hailo-form", "encoder", "encoder-2s.onnx", limit_of("float32", "none")),
+        (
+            "emulated",
+            "encoder",
+            "encoder-2s-emulated.onnx (norms16)",
+            limit_of("emulated", "int8"),
+        ),
+        ("hef", "encoder", chip, None),
+        ("float32", "decoder", "float/decoder", limit_of("float32", "none")),
+        ("quantised", "decoder", f"{tmp_path}/decoder", limit_of("quantised", "int4")),
+        ("hailo-form", "decoder", "decoder-2s-9.onnx", limit_of("float32", "none")),
+        ("emulated", "decoder", missing, None),
+        ("hef", "decoder", chip, None),
     ]
     plain = _rungs(toy_model, quantized=False, checkpoint=None).check_all()
     status = {(one.kind, one.part): one.status for one in plain}

@@ -78,7 +78,7 @@ def test_validate_passes_every_form(
 def test_report_is_json(report: ParityReport) -> None:
     facts = json.loads(report.to_json())
     assert facts["passed"] is True
-    assert len(facts["rungs"]) == 10
+    assert len(facts["rungs"]) == 11
     assert len(facts["windows"]) == 2
     assert set(facts["audio_sha256"]) == {"0.wav", "1.wav"}
 
@@ -138,7 +138,7 @@ def test_validate_of_quantized_directory_has_limits(
     assert found["quantised", "decoder"].graph == "decoder.onnx int4"
     assert found["float32", "decoder"].status == "passed"
     assert "convert with --hailo" in found["hailo-form", "decoder"].graph
-    monkeypatch.setitem(BLOCKS, "int4", Limit("snr_db", 99))
+    monkeypatch.setitem(BLOCKS, "int4", Limit(99))
     assert not validate(out, options).passed
 
 
