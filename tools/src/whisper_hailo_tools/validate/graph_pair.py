@@ -6,7 +6,7 @@ For graphs of other programs, which have no checkpoint and no model directory be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,11 @@ import numpy as np
 
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
-from whisper_hailo.backends.onnx_file import load_message, read_signature
+from whisper_hailo.backends.onnx_file import (
+    Signature,
+    load_message,
+    read_signature,
+)
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.errors import ModelError, display_path
@@ -57,14 +61,19 @@ class GraphPair:
     def to_dict(self) -> dict[str, Any]:
         """Return the values for JSON."""
         return {
-            "operators": {name: list(pair) for name, pair in self.operators.items()},
-            "values": [_pair_to_dict(pair) for pair in self.values],
-            "outputs": [_pair_to_dict(pair) for pair in self.outputs],
+            "operators": self.operators,
+            "values": _to_dicts(self.values),
+            "outputs": _to_dicts(self.outputs),
         }
 
 
-def _pair_to_dict(pair: ValuePair) -> dict[str, Any]:
-    return {"name": pair.name} | pair.difference.to_dict()
+def _to_dicts(pairs: Iterable[ValuePair]) -> list[dict[str, Any]]:
+    entries = []
+    for pair in pairs:
+        entry: dict[str, Any] = {"name": pair.name}
+        entry.update(pair.difference.to_dict())
+        entries.append(entry)
+    return entries
 
 
 def compare_graphs(path: Path, other: Path) -> GraphPair:
@@ -75,41 +84,47 @@ def compare_graphs(path: Path, other: Path) -> GraphPair:
     Raises:
         ModelError: a graph cannot be read or run, or their inputs or outputs do not match.
     """
-    arrays = _make_inputs(path)
-    feeds = dict(zip(read_signature(path).inputs, arrays, strict=True))
-    names = _made_names(path)
-    other_names = _made_names(other)
-    common = [name for name in names if name in set(other_names)]
-    first = InnerGraph(path, feeds)
-    second = InnerGraph(other, _fit_inputs(other, arrays))
-    values = []
-    runs = zip(first.values(common), second.values(common), strict=True)
-    for got, expected in runs:
-        for name in got:
-            if got[name].size == expected[name].size and _is_float(got[name]):
-                values.append(_compare(name, got[name], expected[name]))
+    first_signature = read_signature(path)
+    second_signature = read_signature(other)
+    arrays = _make_inputs(first_signature)
+    first = InnerGraph(
+        path,
+        _fit_inputs(first_signature, arrays),
+    )
+    second = InnerGraph(
+        other,
+        _fit_inputs(second_signature, arrays),
+    )
+    outputs = _compare_outputs(
+        first.compute(first_signature.outputs),
+        second.compute(second_signature.outputs),
+    )
     return GraphPair(
         operators=_count_operators(path, other),
-        values=tuple(values),
-        outputs=_compare_outputs((path, first), (other, second)),
+        values=tuple(_compare_values(path, first, second)),
+        outputs=tuple(outputs),
     )
 
 
-def _make_inputs(path: Path) -> list[AnyArray]:
+def _make_inputs(signature: Signature) -> list[AnyArray]:
     """Return an array for each input of a graph; axes without a size have one place."""
     rng = np.random.default_rng(_SEED)
-    arrays = []
-    for port in read_signature(path).inputs.values():
-        shape = tuple(axis if isinstance(axis, int) else 1 for axis in port.shape)
-        array: AnyArray
+    arrays: list[AnyArray] = []
+    for port in signature.inputs.values():
+        shape = tuple(_size(axis) for axis in port.shape)
         if port.dtype.startswith("int"):
-            array = rng.integers(0, _MOST_IDS, shape)
+            array: AnyArray = rng.integers(0, _MOST_IDS, shape)
         elif _mel_bins(shape):
             array = _speech(shape)
         else:
             array = rng.standard_normal(shape)
-        arrays.append(array.astype(port.dtype))
+        arrays.append(array)
     return arrays
+
+
+def _size(axis: int | str) -> int:
+    """Return the places of an axis, one of an axis with a name."""
+    return axis if isinstance(axis, int) else 1
 
 
 def _mel_bins(shape: tuple[int, ...]) -> int:
@@ -128,18 +143,21 @@ def _speech(shape: tuple[int, ...]) -> AnyArray:
     return log_mel(audio, _mel_bins(shape)).reshape(shape)
 
 
-def _fit_inputs(path: Path, arrays: list[AnyArray]) -> dict[str, AnyArray]:
-    """Return the same arrays as the inputs of another graph."""
-    ports = read_signature(path).inputs
-    if len(ports) != len(arrays):
+def _fit_inputs(signature: Signature, arrays: list[AnyArray]) -> dict[str, AnyArray]:
+    """Return arrays as the inputs of a graph."""
+    path = display_path(signature.path)
+    n_inputs = len(signature.inputs)
+    if n_inputs != len(arrays):
         raise ModelError(
-            f"{display_path(path)} has {len(ports)} inputs, the other graph {len(arrays)}; compare "
-            "graphs of the same part"
+            f"{path} has {n_inputs} inputs, the other graph {len(arrays)}; compare graphs of the "
+            "same part"
         )
-    return {
-        name: _reshape(array, port.shape, name).astype(port.dtype)
-        for (name, port), array in zip(ports.items(), arrays, strict=True)
-    }
+    feeds = {}
+    ports = signature.inputs.items()
+    for (name, port), array in zip(ports, arrays, strict=True):
+        fitted = _reshape(array, port.shape, name)
+        feeds[name] = fitted.astype(port.dtype)
+    return feeds
 
 
 def _reshape(array: AnyArray, shape: Sequence[int | str], name: str) -> AnyArray:
@@ -156,37 +174,57 @@ def _reshape(array: AnyArray, shape: Sequence[int | str], name: str) -> AnyArray
     return array.reshape(fitted)
 
 
-def _made_names(path: Path) -> list[str]:
-    graph = load_message(path).graph
-    return [name for node in graph.node for name in node.output if name]
+def _compare_values(
+    path: Path, first: InnerGraph, second: InnerGraph
+) -> Iterator[ValuePair]:
+    """Yield the values that nodes of both graphs make, in the order of the first's nodes."""
+    names = []
+    for node in load_message(path).graph.node:
+        for name in node.output:
+            if name in first.made and name in second.made:
+                names.append(name)
+    runs = zip(
+        first.values(names),
+        second.values(names),
+        strict=True,
+    )
+    for got, expected in runs:
+        for name, array in got.items():
+            other = expected[name]
+            if array.size == other.size and _is_float(array):
+                yield _compare(name, array, other)
 
 
 def _count_operators(path: Path, other: Path) -> dict[str, tuple[int, int]]:
-    counts = [
-        Counter(node.op_type for node in load_message(file).graph.node)
-        for file in (path, other)
-    ]
-    names = sorted(counts[0].keys() | counts[1].keys())
-    return {name: (counts[0][name], counts[1][name]) for name in names}
+    first = _operators(path)
+    second = _operators(other)
+    names = sorted(first.keys() | second.keys())
+    return {name: (first[name], second[name]) for name in names}
+
+
+def _operators(path: Path) -> Counter[str]:
+    nodes = load_message(path).graph.node
+    return Counter(node.op_type for node in nodes)
 
 
 def _compare_outputs(
-    first: tuple[Path, InnerGraph], second: tuple[Path, InnerGraph]
-) -> tuple[ValuePair, ...]:
-    results = []
-    for path, graph in (first, second):
-        names = list(read_signature(path).outputs)
-        (values,) = graph.run_each(names, [graph.feeds])
-        results.append(values)
-    got, expected = results
-    sizes = [[array.size for array in values.values()] for values in results]
-    if sizes[0] != sizes[1]:
+    got: dict[str, AnyArray], expected: dict[str, AnyArray]
+) -> Iterator[ValuePair]:
+    """Yield the outputs of two graphs in their order, under the first's names."""
+    sizes = [array.size for array in got.values()]
+    other_sizes = [array.size for array in expected.values()]
+    if sizes != other_sizes:
         raise ModelError(
-            f"the graphs give outputs of {sizes[0]} and {sizes[1]} numbers; compare graphs of the "
+            f"the graphs give outputs of {sizes} and {other_sizes} numbers; compare graphs of the "
             "same part and window"
         )
-    pairs = zip(got.items(), expected.values(), strict=True)
-    return tuple(_compare(name, array, other) for (name, array), other in pairs)
+    pairs = zip(
+        got.items(),
+        expected.values(),
+        strict=True,
+    )
+    for (name, array), other in pairs:
+        yield _compare(name, array, other)
 
 
 def _is_float(array: AnyArray) -> bool:

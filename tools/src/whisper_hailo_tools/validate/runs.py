@@ -38,6 +38,9 @@ class InnerGraph:
         path: an ONNX file.
         feeds: its inputs.
         label: name for messages; empty: the file's.
+
+    Attributes:
+        made: names of all values that nodes make.
     """
 
     def __init__(self, path: Path, feeds: Feeds, label: str = "") -> None:
@@ -49,7 +52,7 @@ class InnerGraph:
         graph = model.graph
         for item in graph.initializer:
             check_external_data(item, path)
-        self._made = {name for node in graph.node for name in node.output if name}
+        self.made = {name for node in graph.node for name in node.output if name}
         self._outputs = {value.name for value in graph.output}
 
     def values(self, names: Sequence[str]) -> Iterator[dict[str, AnyArray]]:
@@ -61,11 +64,16 @@ class InnerGraph:
         Yields:
             arrays by value, in the order of the names.
         """
-        made = [name for name in names if name in self._made]
+        made = [name for name in names if name in self.made]
         for start in range(0, len(made), VALUES_AT_ONCE):
             batch = made[start : start + VALUES_AT_ONCE]
             (values,) = self.run_each(batch, [self.feeds])
             yield values
+
+    def compute(self, names: Iterable[str]) -> dict[str, AnyArray]:
+        """Return these values by name."""
+        (values,) = self.run_each(list(names), [self.feeds])
+        return values
 
     def run_each(
         self, names: Sequence[str], feeds: Sequence[Feeds]
