@@ -16,10 +16,11 @@ from whisper_hailo.cli.messages import (
     report_error,
     was_interrupted,
 )
-from whisper_hailo.cli.progress import Progress, clock
+from whisper_hailo.cli.progress import Progress, clock, is_terminal
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import OutputOptions
 from whisper_hailo.cli.untranscribed import warn_untranscribed
+from whisper_hailo.cli.workload import Workload
 from whisper_hailo.core.atomic_files import require_writable_folder, write_file
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError, display_path
 from whisper_hailo.core.languages import language_name
@@ -226,34 +227,43 @@ def write_recording(
     sink: Sink,
     identity: Callable[[], str],
     transcribe: Callable[..., Segments],
+    workload: Workload | None = None,
 ) -> None:
     """Transcribe an input, print its segments if they come on standard output, write the result.
 
     `identity` returns the hash of all that affects the text, for resumed runs; `transcribe` takes
-    the source, `progress` and a `cache` of windows.
+    the source, `progress`, `speaker_progress` and a `cache` of windows.
     """
     name = display_path(entry.name)
     printer = sink.printer(entry)
     path = sink.cache_path(entry)
     cache: WindowCache | None = None
     if path is not None:
-        cache = WindowCache(path, identity(), go_on=sink.output.skip_existing)
-    progress = Progress(display_path(Path(entry.name).name))
+        # Other settings are another identity, so what is recalled gives the same text.
+        cache = WindowCache(path, identity(), go_on=True)
     try:
-        if cache is not None:
-            _resume(cache, progress, name)
-        segments = transcribe(entry.source(), progress=progress, cache=cache)
-        _print_segments(segments, printer, progress, name)
-        progress.close()
+        with Progress(display_path(Path(entry.name).name), workload) as progress:
+            if cache is not None:
+                _resume(cache, progress, name)
+            segments = transcribe(
+                entry.source(),
+                progress=progress,
+                speaker_progress=progress.find_speakers,
+                cache=cache,
+            )
+            _print_segments(segments, printer, progress, name)
         sink.write_result(entry, segments.transcript, is_printed=printer is not None)
         if cache is not None:
             cache.remove()
+    except KeyboardInterrupt:
+        if cache is None and is_terminal():
+            print_note(f"{name}: nothing is kept; with --output-dir a run can go on")
+        raise
     finally:
-        progress.close()
         if cache is not None:
             cache.close()
             if cache.kept:
-                print_note(f"{name}: what was decoded is kept; --resume goes on")
+                print_note(_describe_cache(cache, sink, name))
 
 
 def _resume(cache: WindowCache, progress: Progress, name: str) -> None:
@@ -261,7 +271,16 @@ def _resume(cache: WindowCache, progress: Progress, name: str) -> None:
     known_s = cache.open().known_s
     if known_s:
         progress.skip(known_s)
-        print_note(f"{name}: goes on after {clock(known_s)}")
+        with progress.hidden():
+            print_note(f"{name}: goes on after {clock(known_s)}")
+
+
+def _describe_cache(cache: WindowCache, sink: Sink, name: str) -> str:
+    """Return how to go on with what is kept of an interrupted run."""
+    command = "the same command"
+    if len(sink.inputs) > 1 and not sink.output.skip_existing:
+        command += " with --skip-existing"  # or the recordings before it are done again
+    return f"{name}: the text up to {clock(cache.known_s)} is kept; {command} goes on from there"
 
 
 def _print_segments(
@@ -276,13 +295,13 @@ def _print_segments(
         if not is_language_known:
             is_language_known = _print_language(segments, progress, name)
         if printer is not None:
-            progress.close()
-            printer.write(segment)
+            with progress.hidden():
+                printer.write(segment)
     if not is_language_known:
         _print_language(segments, progress, name)
     if printer is not None:
-        progress.close()
-        printer.finish()
+        with progress.hidden():
+            printer.finish()
 
 
 def _print_language(segments: Segments, progress: Progress, name: str) -> bool:
@@ -291,6 +310,6 @@ def _print_language(segments: Segments, progress: Progress, name: str) -> bool:
     if len(probs) <= 1:  # it was given, or is the only one of the model
         return False
     code, probability = next(iter(probs.items()))
-    progress.close()
-    print_note(f"{name}: {language_name(code)} ({probability:.0%})")
+    with progress.hidden():
+        print_note(f"{name}: {language_name(code)} ({probability:.0%})")
     return True

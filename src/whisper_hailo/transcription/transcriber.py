@@ -187,15 +187,24 @@ class Transcriber(Pipeline, Closing):
         progress: Progress | None = None,
         *,
         cache: WindowCache | None = None,
+        speaker_progress: Progress | None = None,
         **keywords: Unpack[TranscribeKwargs],
     ) -> Segments:
         """Transcribe one recording, yielding each segment when it is final.
 
         Arguments and errors are those of `transcribe`, with a `cache` of the windows that an
-        interrupted run decoded. Options are checked at once; the work stops when you stop asking
+        interrupted run decoded, and a `speaker_progress` that is called after each second in which
+        speakers were looked for. Options are checked at once; the work stops when you stop asking
         for segments.
         """
-        run, recordings = self._make_run([audio], options, progress, keywords, cache)
+        run, recordings = self._make_run(
+            [audio],
+            options,
+            progress,
+            keywords,
+            cache=cache,
+            speaker_progress=speaker_progress,
+        )
         return Segments(run, next(recordings))
 
     def transcribe_many(
@@ -250,7 +259,9 @@ class Transcriber(Pipeline, Closing):
         options: DecodingOptions | None,
         progress: Progress | None,
         keywords: TranscribeKwargs,
+        *,
         cache: WindowCache | None = None,
+        speaker_progress: Progress | None = None,
     ) -> tuple[TranscriptionRun, Iterator[Recording]]:
         """Check the options; return a run, and its recordings one by one."""
         batch_size = keywords.pop("batch_size", None)
@@ -263,7 +274,9 @@ class Transcriber(Pipeline, Closing):
         find_speakers: SpeakerSearch | None = None
         if speakers.speakers is not None:
             find_speakers = partial(
-                self._speaker_finder(speakers).find, options=speakers
+                self._speaker_finder(speakers).find,
+                options=speakers,
+                progress=speaker_progress,
             )
             # Without word times whole segments are given to speakers.
             has_words = options.word_timestamps or self.decoder.limits.aligns

@@ -122,6 +122,7 @@ class WindowCache(Closing):
         )
         self._go_on = go_on
         self._windows: dict[str, CachedWindow] = {}
+        self._known_s = 0.0
         self._file: BinaryIO | None = None
         self._n_valid = 0
         """Bytes of the header and of the valid lines."""
@@ -148,17 +149,17 @@ class WindowCache(Closing):
                 break
             for window in batch:
                 self._windows[window.key] = window
+            self._note_end(batch)
             self._n_valid += len(line)
+
+    def _note_end(self, batch: Sequence[CachedWindow]) -> None:
+        ends_s = [segment.end_s for window in batch for segment in window.segments]
+        self._known_s = max(self._known_s, max(ends_s, default=0.0))
 
     @property
     def known_s(self) -> float:
         """Where the last known segment ends, in seconds; 0 if there is none."""
-        ends_s = [
-            segment.end_s
-            for window in self._windows.values()
-            for segment in window.segments
-        ]
-        return max(ends_s, default=0.0)
+        return self._known_s
 
     @property
     def kept(self) -> bool:
@@ -190,6 +191,7 @@ class WindowCache(Closing):
             if not is_new:  # most recordings are done with the first
                 os.fsync(file.fileno())
             self._n_valid = file.tell()
+        self._note_end(batch)
 
     def _writable_file(self) -> BinaryIO:
         """Return the file, opened behind its valid lines; what followed them is dropped."""

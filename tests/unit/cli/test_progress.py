@@ -1,7 +1,13 @@
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from whisper_hailo.cli import progress
 from whisper_hailo.cli.progress import Progress, clock
+from whisper_hailo.cli.workload import Workload
 
 
 @pytest.mark.parametrize(
@@ -67,9 +73,11 @@ def test_from_a_minute_on_progress_is_told(
 ) -> None:  # fmt: skip
     """Of the recording, however little of it is done."""
     monkeypatch.setattr(progress, "LOG_INTERVAL_S", 1.0)
-    now = iter((0.0, 10.0, 10.0))
-    monkeypatch.setattr(progress, "monotonic", lambda: next(now))
-    Progress("a")(done_s, duration_s)
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    line = Progress("a")
+    now[0] = 10.0
+    line(done_s, duration_s)
     assert capsys.readouterr().err == told
 
 
@@ -87,3 +95,158 @@ def test_what_was_done_before_is_left_out_of_the_speed(
     now[0] = 40.0
     told(400.0, 600.0)
     assert capsys.readouterr().err == "a: 6:40 of 10:00, 5.0 x real time, 0:40 left\n"
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time in seconds, on a terminal."""
+    seconds = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr(progress, "is_terminal", lambda: True)
+    monkeypatch.setattr(progress, "terminal_width", lambda: 100)
+    return seconds
+
+
+class HandTicker:
+    """Ticks when a test says so."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self.tick = function
+        self.is_open = False
+        TICKERS.append(self)
+
+    def open(self) -> "HandTicker":
+        self.is_open = True
+        return self
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+TICKERS: list[HandTicker] = []
+
+
+@pytest.fixture
+def tickers(monkeypatch: pytest.MonkeyPatch) -> list[HandTicker]:
+    TICKERS.clear()
+    monkeypatch.setattr(progress, "Ticker", HandTicker)
+    return TICKERS
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().err.removeprefix("\r\x1b[K")
+
+
+def test_progress_shows_a_sign_before_the_first_window(
+    now: list[float], tickers: list[HandTicker], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Progress("a") as line:
+        now[0] = 1.9
+        tickers[0].tick()
+        assert shown(capsys) == ""
+        now[0] = 4.0
+        tickers[0].tick()
+        assert shown(capsys) == "a: transcribing, 0:04 so far"
+        line(20.0, 30.0)
+        now[0] = 6.0
+        tickers[0].tick()
+        assert shown(capsys) == "a: 0:20 of 0:30, 5.0 x real time, 0:00 left"
+    assert not tickers[0].is_open
+
+
+def test_progress_counts_down_between_windows(
+    now: list[float], tickers: list[HandTicker], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Progress("a") as line:
+        now[0] = 10.0
+        line(100.0, 600.0)
+        assert shown(capsys).endswith("0:50 left")
+        now[0] = 13.0
+        tickers[0].tick()
+        assert shown(capsys).endswith("0:47 left")
+
+
+def test_progress_of_several_shows_which_and_the_rest_of_all(
+    now: list[float], tmp_path: Path, tickers: list[HandTicker],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("whisper_hailo.cli.workload.monotonic", lambda: now[0])
+    paths: list[Path | None] = [tmp_path / f"{name}.wav" for name in "abc"]
+    for path in paths:
+        assert path is not None
+        path.write_bytes(bytes(100))
+    work = Workload(paths)
+    work.begin(1)
+    with Progress("b.wav", work) as line:
+        now[0] = 10.0
+        line(100.0, 200.0)
+    assert shown(capsys).startswith(
+        "2 of 3, b.wav: 1:40 of 3:20, 10.0 x real time, about 0:30 left for all"
+    )
+    assert len(tickers) == 1
+
+
+def test_progress_shows_the_pass_for_speakers(
+    now: list[float], tickers: list[HandTicker], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its time is none of the windows'."""
+    with Progress("a") as line:
+        now[0] = 20.0
+        line.find_speakers(90.0, None)
+        tickers[0].tick()
+        assert shown(capsys) == "a: finding the speakers, 1:30"
+        line(0.0, 600.0)
+        now[0] = 30.0
+        line(100.0, 600.0)
+        assert shown(capsys) == "a: 1:40 of 10:00, 10.0 x real time, 0:50 left"
+
+
+def test_progress_ticks_on_terminals_only(
+    monkeypatch: pytest.MonkeyPatch, tickers: list[HandTicker]
+) -> None:
+    monkeypatch.setattr(progress, "is_terminal", lambda: False)
+    with Progress("a"):
+        assert not tickers
+    monkeypatch.setattr(progress, "is_terminal", lambda: True)
+    monkeypatch.setattr(progress, "is_quiet", lambda: True)
+    with Progress("a"):
+        assert not tickers
+
+
+def test_ticker_calls_until_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_TICK_S", 0.001)
+    second = threading.Event()
+    calls: list[int] = []
+
+    def count() -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            second.set()
+
+    with progress.Ticker(count):
+        assert second.wait(60)
+    n_calls = len(calls)
+    second.clear()
+    assert not second.wait(0.02)
+    assert len(calls) == n_calls
+
+
+def test_status_line_stays_away_while_it_is_hidden(
+    now: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = progress.StatusLine()
+    now[0] = 1.0
+    line.update("1 of 2")
+    now[0] = 2.0
+    other = threading.Thread(target=line.update, args=("2 of 2",))
+    with line.hidden():
+        other.start()
+        other.join(0.05)
+        sys.stderr.write("text\n")
+    other.join()
+    assert capsys.readouterr().err.split("\r\x1b[K") == [
+        "",
+        "1 of 2",
+        "text\n",
+        "2 of 2",
+    ]

@@ -71,7 +71,14 @@ def follow(
     identity: str = "",
     begin: Callable[[Progress, WindowCache], None] = lambda _progress, _cache: None,
 ) -> None:
-    def transcribe(_source: Any, *, progress: Progress, cache: WindowCache) -> Any:
+    def transcribe(
+        _source: Any,
+        *,
+        progress: Progress,
+        speaker_progress: Callable[[float, float | None], None],
+        cache: WindowCache,
+    ) -> Any:
+        del speaker_progress
         begin(progress, cache)
         return segments
 
@@ -219,17 +226,20 @@ def remembered(segments: Coming, whole: Transcript) -> CachedWindow:
 def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of other runs nothing is known; those that do not go on begin anew."""
+    """With or without `--skip-existing`; of runs with other settings nothing is known."""
     results = sink(tmp_path, "txt", out="out", goes_on=True)
     path = tmp_path / "out" / "a.part.jsonl"
     interrupt(results, segments, "mine")
     told = capsys.readouterr().err
-    assert told == f"{tmp_path}/a.wav: what was decoded is kept; --resume goes on\n"
+    assert told.startswith(
+        f"{tmp_path}/a.wav: the text up to 0:12 is kept; the same command"
+    )
+    assert "--skip-existing" not in told
     assert path.exists()
     for goes_on, identity, known in (
         (True, "mine", 12.5),
         (True, "other", 0.0),
-        (False, "mine", 0),
+        (False, "mine", 12.5),
     ):
         again = replace(results, output=replace(results.output, skip_existing=goes_on))
         seen: list[float] = []
@@ -246,7 +256,7 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
         told = capsys.readouterr().err
         assert (f"{tmp_path}/a.wav: goes on after 0:12\n" in told) == bool(known)
     follow(results, segments, identity="mine")
-    assert "--resume" not in capsys.readouterr().err
+    assert "kept" not in capsys.readouterr().err
     assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
 
 
@@ -319,3 +329,27 @@ def test_nothing_decoded_means_nothing_to_resume(
         follow(results, segments, begin=fail)
     assert capsys.readouterr().err == ""
     assert not (tmp_path / "out").exists()
+
+
+def test_interrupt_of_one_of_several_names_the_option(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Or the recordings before it would be transcribed again."""
+    results = sink(tmp_path, "txt", out="out")
+    two = find_inputs([str(tmp_path / name) for name in ("a.wav", "b.wav")])
+    interrupt(replace(results, inputs=two), segments)
+    assert "with --skip-existing goes on" in capsys.readouterr().err
+
+
+def test_interrupt_on_a_terminal_without_files_names_the_folder(
+    tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def interrupt_now(_progress: Progress, _cache: WindowCache) -> None:
+        raise KeyboardInterrupt
+
+    for is_terminal in (False, True):
+        monkeypatch.setattr("whisper_hailo.cli.sink.is_terminal", lambda: is_terminal)  # noqa: B023
+        with pytest.raises(KeyboardInterrupt):
+            follow(sink(tmp_path, "txt"), segments, begin=interrupt_now)
+        assert ("--output-dir" in capsys.readouterr().err) == is_terminal

@@ -401,3 +401,13 @@ def test_identity_differs_with_options_and_model(micro_of_10_s: Transcriber) -> 
     }
     assert own not in others
     assert len(others) == 3
+
+
+def test_window_cache_knows_how_far_it_has_come(tmp_path: Path) -> None:
+    """Of what it remembers, too, not only of what an earlier run left."""
+    path = tmp_path / "a.part.jsonl"
+    for known_s in (0.0, 3.6):
+        with WindowCache(path, "mine", go_on=True) as cache:
+            assert cache.known_s == known_s
+            cache.remember([CachedWindow.of(request(), RESULT)])
+            assert cache.known_s == 3.6

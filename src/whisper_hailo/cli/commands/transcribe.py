@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from whisper_hailo.cli.transcribe_options import (
     OutputOptions,
     log_engine,
 )
+from whisper_hailo.cli.workload import Workload
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import CHANNELS, flag, require_choices
 from whisper_hailo.core.partial_options import PartialOptions
@@ -105,17 +105,19 @@ def transcribe(
         batch_size=size,
         speakers=speakers,
     )
+    workload = Workload([entry.path for entry in readable.values()])
     with transcriber:
         outcomes = _transcribe_whole(
-            transcriber, options, long, batching, speakers, [*readable.values()]
+            transcriber, options, long, batching, speakers, workload, readable
         )
-        for index, entry in readable.items():
+        for position, (index, entry) in enumerate(readable.items()):
+            workload.begin(position)
             try:
                 if outcomes is None:
                     if speakers.speakers is not None:
                         # Nothing else is printed before all audio has been heard once.
                         print_note(f"{display_path(entry.name)}: finding the speakers")
-                    write_recording(entry, sink, identity, by_segment)
+                    write_recording(entry, sink, identity, by_segment, workload)
                 else:
                     sink.write_result(entry, _expect_transcript(next(outcomes)))
             except ReaderGoneError:
@@ -176,9 +178,11 @@ def _transcribe_whole(
     long: LongOptions,
     batching: BatchingOptions,
     speakers: SpeakerOptions,
-    inputs: Sequence[Input],
+    workload: Workload,
+    readable: Mapping[int, Input],
 ) -> Iterator[Transcript | Exception] | None:
     """Return whole transcripts of the inputs; `None` where segments are written as they come."""
+    inputs = list(readable.values())
     is_split = batching.channels == "split"
     is_alone = batching.batch_size in (None, 1) or len(inputs) == 1
     if is_alone and not is_split:
@@ -196,7 +200,7 @@ def _transcribe_whole(
         from whisper_hailo.audio.stream import merge_channels, split_channels
 
         with (
-            closing(Progress(display_path(Path(entry.name).name))) as progress,
+            _show_progress(entry, workload) as progress,
             split_channels(entry.source()) as channels,
         ):
             outcomes = transcribe_many(channels, progress=progress)
@@ -204,7 +208,25 @@ def _transcribe_whole(
 
     if is_split:
         return map(by_channel, inputs)
-    return transcribe_many(entry.source() for entry in inputs)
+    outcomes = transcribe_many(entry.source() for entry in inputs)
+    return _show_outcomes(outcomes, inputs, workload)
+
+
+def _show_outcomes(
+    outcomes: Iterator[Transcript | Exception],
+    inputs: Sequence[Input],
+    workload: Workload,
+) -> Iterator[Transcript | Exception]:
+    """Yield the outcomes of inputs; a terminal shows which of them is awaited."""
+    for entry in inputs:
+        with _show_progress(entry, workload):
+            outcome = next(outcomes)
+        yield outcome
+
+
+def _show_progress(entry: Input, workload: Workload) -> Progress:
+    """Return the progress of an input, which is not open yet."""
+    return Progress(display_path(Path(entry.name).name), workload)
 
 
 def _expect_transcript(outcome: Transcript | Exception) -> Transcript:

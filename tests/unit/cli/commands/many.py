@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ class Many(Listener):
         failing: stems of recordings, and the numbers of channels.
         opened: what happened to it, in order.
         together: what was asked of several.
+        before_progress: called before it reports how far it is.
     """
 
     failing: dict[object, Exception] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class Many(Listener):
         default_factory=list
     )
     refusal: Exception | None = None
+    before_progress: Callable[[], None] = field(default=lambda: None)
 
     def __enter__(self) -> Many:
         self.opened.append("open")
@@ -67,6 +69,7 @@ class Many(Listener):
         self.speakers = speakers
         self.together.append((options, long, batch_size))
         if progress is not None:
+            self.before_progress()
             progress(100.0, 600.0)
         for source in sources:
             if isinstance(source, ChannelOf):

@@ -59,8 +59,10 @@ def test_how_far_channels_are_is_told_and_taken_away(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(progress, "is_terminal", lambda: True)
-    now = iter((0.0, 20.0, 20.0))
-    monkeypatch.setattr(progress, "monotonic", lambda: next(now))
+    monkeypatch.setattr(progress, "terminal_width", lambda: 80)
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    monkeypatch.setattr(many, "before_progress", lambda: now.append(now.pop() + 20.0))
     many.failing = {0: AudioError("it is broken")}
     assert run(["transcribe", str(stereo), "--channels", "split"]) == ExitCode.AUDIO
     erase = "\r\x1b[K"

@@ -86,8 +86,10 @@ class Listener:
         long: LongOptions,
         batch_size: int | None,
         cache: object,
+        speaker_progress: object,
         speakers: SpeakerOptions | None = None,
     ) -> Heard:
+        del speaker_progress
         self.speakers = speakers
         self.helped_by.append((progress, cache))
         self.asked.append((options, long, batch_size))
