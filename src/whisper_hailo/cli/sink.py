@@ -151,7 +151,13 @@ class Sink:
         has_prefix = len(self.inputs) > 1 and fmt == "txt"
         prefix = f"{display_path(entry.name)}: " if has_prefix else ""
         return SegmentPrinter(
-            TextWriter(fmt, self.output.layout, timed=self.timed), prefix
+            TextWriter(
+                fmt,
+                self.output.layout,
+                timed=self.timed,
+                paragraphs=self.output.has_paragraphs,
+            ),
+            prefix,
         )
 
     def has_results(self, entry: Input) -> bool:
@@ -171,7 +177,13 @@ class Sink:
             content = transcript
             if fmt == JSON and not self.has_words:
                 content = drop_words(transcript)
-            write_file(path, render(content, fmt, self.output.layout), ADVICE)
+            text = render(
+                content,
+                fmt,
+                self.output.layout,
+                paragraphs=self.output.has_paragraphs,
+            )
+            write_file(path, text, ADVICE)
             print_note(f"wrote {display_path(path)}")
         if self.output.as_json:
             # A stream has no name of its own, or the number of a temporary file.
@@ -217,9 +229,9 @@ class SegmentPrinter:
         self._emit(self._writer.finish())
 
     def _emit(self, parts: Iterable[str]) -> None:
-        text = "".join(self._prefix + part for part in parts)
-        if text:
-            emit(text)
+        for part in parts:
+            # The empty line before a paragraph is no part of a line with the input's name.
+            emit(self._prefix + part.lstrip("\n") if self._prefix else part)
 
 
 def write_recording(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,7 @@ from whisper_hailo.text.formats import (
     has_readable_cues,
 )
 from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.transcription.longform.options import LONG
 
 if TYPE_CHECKING:
     from whisper_hailo.transcription.transcriber import Transcriber
@@ -189,9 +191,15 @@ class OutputOptions:
         metavar="DIR",
     )
     skip_existing: bool = flag(
-        False, "Skip finished, resume interrupted recordings.", also=("--resume",)
+        False, "Skip recordings that are finished.", also=("--resume",)
     )
     as_json: bool = flag(False, "Print one JSON object per input.", name="--json")
+    paragraphs: bool | None = flag(
+        None,
+        "Write txt in paragraphs, not a line per segment.",
+        LONG,
+        shown="on a terminal and in files",
+    )
     layout: Layout = option_group(Layout)
     output_file: Path | None = flag(
         None,
@@ -292,6 +300,13 @@ class OutputOptions:
         """The formats to write, without duplicates."""
         names = self._format_names
         return tuple(FORMATS) if ALL_FORMATS in names else tuple(dict.fromkeys(names))
+
+    @property
+    def has_paragraphs(self) -> bool:
+        """Whether `txt` has paragraphs; programs that read a pipe get a line per segment."""
+        if self.paragraphs is not None:
+            return self.paragraphs
+        return self.output_dir is not None or sys.stdout.isatty()
 
     @property
     def has_readable_cues(self) -> bool:

@@ -73,7 +73,7 @@ def split_units(words: Sequence[Word], language: str) -> list[Unit]:
     pieces = [
         (word.text, word.start_s, word.end_s) for word in words if word.text.strip()
     ]
-    if language in UNSPACED_LANGUAGES and _is_latin(
+    if language in UNSPACED_LANGUAGES and is_latin(
         "".join(piece for piece, _, _ in pieces)
     ):
         language = "en"  # a translation: Whisper's are English
@@ -157,7 +157,7 @@ def display_width(text: str) -> int:
     return columns
 
 
-def _is_latin(text: str) -> bool:
+def is_latin(text: str) -> bool:
     """Return whether most letters of a text are ASCII."""
     letters = [character for character in text if character.isalpha()]
     n_latin = sum(letter.isascii() for letter in letters)

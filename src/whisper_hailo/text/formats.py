@@ -12,6 +12,7 @@ from whisper_hailo.core.overwrite import Signature
 from whisper_hailo.core.strict_json import escape_surrogates
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.text.cue_setter import CueSetter
+from whisper_hailo.text.paragraphs import ParagraphWriter
 from whisper_hailo.text.subtitles import (
     Cue,
     CueWriter,
@@ -176,16 +177,23 @@ def has_readable_cues(formats: Iterable[str], layout: Layout) -> bool:
     return is_subtitles and layout.is_readable
 
 
-def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> str:
+def render(
+    transcript: Transcript,
+    fmt: str,
+    layout: Layout | None = None,
+    *,
+    paragraphs: bool = False,
+) -> str:
     """Return a transcript in one of `FORMATS`, subtitles in a layout.
 
-    `json` is the verbose layout of OpenAI's transcription API, `txt` has a line per segment.
+    `json` is the verbose layout of OpenAI's transcription API, `txt` has a line per segment, or
+    paragraphs with empty lines between them.
     Subtitles are best with the times of words, `word_timestamps=True`.
     """
     entry = find_format(fmt)
     if isinstance(entry, DocumentFormat):
         return entry.format_transcript(transcript)
-    writer = TextWriter(fmt, layout or Layout())
+    writer = TextWriter(fmt, layout or Layout(), paragraphs=paragraphs)
     parts = [part for segment in transcript.segments for part in writer.write(segment)]
     return "".join([*parts, *writer.finish()])
 
@@ -197,14 +205,25 @@ class TextWriter:
         fmt: name of a format that is not written as a whole, as `json` is.
         layout: of subtitles.
         timed: lines of `txt` begin with their times, as on OpenAI Whisper's terminal.
+        paragraphs: `txt` has paragraphs in place of a line per segment, unless it is timed.
     """
 
-    def __init__(self, fmt: str, layout: Layout, *, timed: bool = False) -> None:
+    def __init__(
+        self,
+        fmt: str,
+        layout: Layout,
+        *,
+        timed: bool = False,
+        paragraphs: bool = False,
+    ) -> None:
         entry = find_format(fmt)
         if isinstance(entry, DocumentFormat):
             raise OptionError(f"--format {fmt} cannot be written in parts")
         self._format = entry
         self._is_timed = timed and entry is _TXT
+        self._paragraphs: ParagraphWriter | None = None
+        if paragraphs and entry is _TXT and not timed:
+            self._paragraphs = ParagraphWriter()
         self._cues: CueWriter | CueSetter = CueWriter(layout)
         if layout.is_readable:
             has_labels = isinstance(entry, CueFormat) and entry.has_labels
@@ -217,6 +236,10 @@ class TextWriter:
         if isinstance(self._format, CueFormat):
             yield from self._format_cues(self._format, self._cues.write(segment))
             return
+        if self._paragraphs is not None:
+            for paragraph in self._paragraphs.write(segment):
+                yield self._with_heading(paragraph)
+            return
         format_segment = (
             format_timed_text if self._is_timed else self._format.format_segment
         )
@@ -225,9 +248,12 @@ class TextWriter:
             yield self._with_heading(part)
 
     def finish(self) -> Iterator[str]:
-        """Yield the cue that waits for more words; the content of an empty file if nothing came."""
+        """Yield the cue or paragraph that waits for more; of nothing, an empty file's content."""
         if isinstance(self._format, CueFormat):
             yield from self._format_cues(self._format, self._cues.finish())
+        if self._paragraphs is not None:
+            for paragraph in self._paragraphs.finish():
+                yield self._with_heading(paragraph)
         if self._is_empty:
             content = self._format.heading + self._format.empty
             if content:

@@ -30,7 +30,7 @@ def test_text_is_the_same_whatever_formats_are_asked_for(
         run([*command, "--format", "txt,srt,json", "--output-dir", str(tmp_path)]) == 0
     )
     txt, srt, facts = (tmp_path / f"demo.{fmt}" for fmt in ("txt", "srt", "json"))
-    assert txt.read_text(encoding="utf-8") == alone
+    assert txt.read_text(encoding="utf-8").split() == alone.split()
     found = json.loads(facts.read_text(encoding="utf-8"))
     said = " ".join(alone.split())
     assert found["text"] == said != ""

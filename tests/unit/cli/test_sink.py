@@ -45,7 +45,7 @@ def test_every_format_has_a_file_of_its_input_s_name(
         tmp_path / "out" / "a.b.txt",
         tmp_path / "out" / "a.b.srt",
     ]
-    assert (tmp_path / "out" / "a.b.txt").read_text() == "Grüße.\nAll the rest.\n"
+    assert (tmp_path / "out" / "a.b.txt").read_text() == "Grüße. All the rest.\n"
     assert (tmp_path / "out" / "a.b.srt").read_text().startswith("1\n00:00:00,000 --> ")
 
 
@@ -201,3 +201,32 @@ def test_two_names_of_one_recording_and_links_replace_nothing(tmp_path: Path) ->
     (tmp_path / "a.txt").symlink_to(tmp_path / "b.wav")
     with pytest.raises(OptionError, match="would replace the input"):
         sink(entries, tmp_path)
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_paragraphs_are_for_people(
+    is_terminal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files and terminals have them; programs that read a pipe get a line per segment."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    assert OutputOptions().has_paragraphs is is_terminal
+    assert OutputOptions(output_dir=tmp_path).has_paragraphs
+    assert OutputOptions(paragraphs=True).has_paragraphs
+    assert not OutputOptions(output_dir=tmp_path, paragraphs=False).has_paragraphs
+
+
+def test_printed_paragraphs_of_several_have_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = inputs(tmp_path, "a.wav", "b.wav")
+    results = Sink(OutputOptions(paragraphs=True), entries)
+    first, second = transcript().segments
+    far = replace(
+        transcript(), segments=(first, replace(second, start_s=first.end_s + 9))
+    )
+    results.write_result(entries[0], far)
+    name = entries[0].name
+    assert capsys.readouterr().out == f"{name}: Grüße.\n{name}: All the rest.\n"
+    alone = Sink(OutputOptions(paragraphs=True), entries[:1])
+    alone.write_result(entries[0], far)
+    assert capsys.readouterr().out == "Grüße.\n\nAll the rest.\n"

@@ -198,6 +198,7 @@ ELSEWHERE = {
     "output_file",
     "batch_size",
     "channels",
+    "paragraphs",
     *SPEAKERS,
 }
 """Batches in a test below; the others on real recordings, in `tests/e2e/test_long.py`."""
