@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-import numpy as np
 
 from whisper_hailo.backends.hailo.binding import installed_version, version_numbers
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
 from whisper_hailo.backends.hailo.hef_contract import (
     RUNS_ON,
-    DecoderShape,
-    EncoderShape,
     check_encoder,
-    find_part,
 )
-from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.isolated_probe import chips
 from whisper_hailo.backends.hailo.known_windows import BASE, KNOWN_WINDOWS, TINY
-from whisper_hailo.core.atomic_files import atomic_file, wrap_os_error
 from whisper_hailo.core.errors import (
     HefError,
-    HubError,
     ModelError,
     NoDeviceError,
-    OptionError,
-    WrongChipError,
     display_path,
 )
-from whisper_hailo.core.paths import ANOTHER_CACHE, cache_root, resolve_within
+from whisper_hailo.core.paths import cache_root, resolve_within
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND
 
@@ -45,11 +34,16 @@ EXAMPLES: Final = "https://hailo-csdata.s3.eu-west-2.amazonaws.com/resources/"
 RELEASES: Final = "https://dev-public.hailo.ai/"
 """Where each release of HailoRT 5 has files of both halves, which run with it alone."""
 
-_HEFS = "whisper"
 _ASSETS = "npy%20files/whisper/decoder_assets"
-"""Folders below `EXAMPLES`."""
+"""Folder below `EXAMPLES`."""
 
-_FOLDERS: Final = {"hailo8": "h8", "hailo8l": "h8l", "hailo10h": "h10h"}
+_FOLDERS: Final = {
+    "hailo8": ("whisper/h8", "hefs/h8"),
+    "hailo8l": ("whisper/h8l", "hefs/h8l_rpi", "hefs/h8l"),
+    "hailo10h": ("whisper/h10h", "hefs/h10h"),
+}
+"""Folders below `EXAMPLES`, the newest first: the vendor moved the files in 2025, and left the
+earlier ones where they were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +77,17 @@ class KnownHefs:
         """Web address of the folder that has the files."""
         return f"{RELEASES}v{self.release}/blob/" if self.release else EXAMPLES
 
-    def files(self) -> dict[str, str]:
-        """Return path below `folder` to path below `place`."""
+    def files(self) -> dict[str, tuple[str, ...]]:
+        """Return path below `folder` to the paths below `place` where it may be, in turn."""
         if self.release:
-            return {self.encoder: self.encoder}
-        hefs = f"{_HEFS}/{_FOLDERS[self.arch]}"
-        files = {name: f"{hefs}/{name}" for name in (self.encoder, self.decoder)}
+            return {self.encoder: (self.encoder,)}
+        files: dict[str, tuple[str, ...]] = {}
+        for name in (self.encoder, self.decoder):
+            folders = _FOLDERS[self.arch]
+            files[name] = tuple(f"{folder}/{name}" for folder in folders)
         for kind in ("token_embedding_weight", "onnx_add_input"):
             array = f"{self.variant}/decoder_tokenization/{kind}_{self.variant}.npy"
-            files[f"decoder_assets/{array}"] = f"{_ASSETS}/{array}"
+            files[f"decoder_assets/{array}"] = (f"{_ASSETS}/{array}",)
         return files
 
 
@@ -244,102 +240,3 @@ def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
             f"tiny|base|small --arch {arch}"
         )
     return path
-
-
-def fetch(hefs: KnownHefs, base_url: str) -> list[Path]:
-    """Fetch encoder, decoder and the decoder's arrays; whole files stay.
-
-    `base_url` is the folder of the files, `KnownHefs.place` or a mirror of it.
-    """
-    if not base_url.startswith(("https://", "http://")):
-        raise OptionError(
-            f"--from is {base_url!r}, expected an address that begins with https://"
-        )
-    for name, remote_path in hefs.files().items():
-        target = hefs.folder / name
-        if target.is_file():
-            with suppress(ModelError, WrongChipError):
-                _check_file(target, hefs, name)
-                continue
-        url = base_url + remote_path
-        logger.info("fetching %s", url)
-        with wrap_os_error(target, ANOTHER_CACHE), atomic_file(target) as scratch:
-            with scratch.open("wb") as file:
-                file.writelines(_download(url, target.parent))
-            _check_file(scratch, hefs, name)  # before it takes its place
-    return [hefs.folder / name for name in hefs.files()]
-
-
-def _check_file(path: Path, hefs: KnownHefs, name: str) -> None:
-    """Refuse a file that does not fit its name."""
-    if name.endswith(".hef"):
-        hef = read_hef(path)
-        if name == hefs.encoder:
-            find_part(hef, EncoderShape)
-        if name == hefs.decoder:
-            find_part(hef, DecoderShape)
-        if hef.arch not in RUNS_ON[hefs.arch]:
-            raise WrongChipError(
-                f"{name} from there is for {hef.arch}, not for {hefs.arch}"
-            )
-    else:
-        _check_array(path, Path(name).name)
-
-
-def _check_array(path: Path, name: str) -> None:
-    """Refuse a file that holds no float32 rows."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise ModelError(
-            f"{name} from there is no array ({error}); try again"
-        ) from error
-    if array.dtype != np.float32 or array.ndim < 2:
-        raise ModelError(
-            f"{name} from there is {array.dtype} {array.shape}, expected float32 rows"
-        )
-
-
-LARGEST_DOWNLOAD: Final = 512 << 20
-"""The largest that is published has 388 MB."""
-
-DOWNLOAD_TIMEOUT_S: Final = 10.0
-"""For a connection, and for each piece that is waited for."""
-
-_PIECE_BYTES: Final = 1 << 16
-
-
-def _download(url: str, folder: Path) -> Iterator[bytes]:
-    """Yield a file piece by piece, as it comes.
-
-    `folder` is where the user may put it instead, for messages.
-    """
-    import urllib.error  # thirty milliseconds, which only `fetch-hef` should pay
-    import urllib.request
-    from http.client import HTTPException
-
-    size = 0
-    try:
-        with urllib.request.urlopen(url, timeout=DOWNLOAD_TIMEOUT_S) as response:  # noqa: S310 - checked
-            stated_size = int(response.headers.get("Content-Length") or -1)
-            while piece := response.read1(_PIECE_BYTES):
-                size += len(piece)
-                if size > LARGEST_DOWNLOAD:  # a server may send without end
-                    raise ModelError(f"{url} has more than {LARGEST_DOWNLOAD} bytes")
-                yield piece
-    except urllib.error.HTTPError as error:
-        raise HubError(
-            f"{url} answers {error.code} {error.reason}; the vendor may have moved it: see "
-            "download_resources.py of hailo-ai/hailo-apps, speech recognition"
-        ) from error
-    except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise HubError(
-            f"cannot fetch {url} ({reason}); fetch it where there is a network and copy it to "
-            f"{display_path(folder)}, or give a mirror with --from"
-        ) from error
-    # `read1` returns nothing at the end of a broken connection, too.
-    if stated_size not in {-1, size}:
-        raise HubError(
-            f"{url} broke off after {size} of {stated_size} bytes; try again"
-        )

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.backends.hailo.binding import installed_version
-from whisper_hailo.backends.hailo.hef_catalog import (
-    KNOWN,
-    fetch,
-    find_known,
+from whisper_hailo.backends.hailo.hef_catalog import KNOWN, find_known
+from whisper_hailo.backends.hailo.hef_contract import (
+    DecoderShape,
+    EncoderShape,
+    recognise,
 )
+from whisper_hailo.backends.hailo.hef_download import fetch
+from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import Flag
+from whisper_hailo.core.read_files import sha256
+from whisper_hailo.core.types import FRAMES_PER_SECOND
 
 if TYPE_CHECKING:
     from whisper_hailo.convert.model_cache import CachedModel
@@ -136,7 +142,31 @@ def fetch_hef(
         )
     address = hef.place if mirror is None else mirror
     files = fetch(hef, f"{address.removesuffix('/')}/")
-    emit("".join(f"{path}\n" for path in files))
+    for path in files:
+        emit(f"{path}\n  SHA-256 {sha256(path)}{_describe_contract(path)}\n")
     emit(
         f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n"
     )
+
+
+def _describe_contract(path: Path) -> str:
+    """Return what a HEF's halves take and give, as lines; empty for an array."""
+    if path.suffix != ".hef":
+        return ""
+    hef = read_hef(path)
+    lines = []
+    for group in hef.groups:
+        shape = recognise(group, hef.arch)
+        if isinstance(shape, EncoderShape):
+            window_s = shape.n_frames / FRAMES_PER_SECOND
+            lines.append(
+                f"encoder for {hef.arch}: {window_s:g} s, {shape.n_mels} mel bins to "
+                f"{shape.n_positions} positions of {shape.d_model}, {group.contexts} contexts"
+            )
+        elif isinstance(shape, DecoderShape):
+            lines.append(
+                f"decoder for {hef.arch}: {shape.length} tokens, {shape.n_positions} positions of "
+                f"{shape.d_model}, the {shape.positions} adds the position rows, {group.contexts} "
+                "contexts"
+            )
+    return "".join(f"\n  {line}" for line in lines)

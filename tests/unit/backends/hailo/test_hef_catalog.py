@@ -13,6 +13,7 @@ import pytest
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs, mel_of
 from whisper_hailo.backends.fixed import OnnxFixedRunner
+from whisper_hailo.backends.hailo import short_windows
 from whisper_hailo.backends.hailo.hef_catalog import fitting_encoder, matching_hef
 from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
 from whisper_hailo.backends.options import ChipOptions, EngineOptions
@@ -47,8 +48,9 @@ def _reason(
 
 
 def test_select_auto_takes_a_hef_of_the_window(
-    machine: Any, directory: Path, spec: ModelSpec
+    machine: Any, directory: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(short_windows, "SHORTEST_S", 2.0)  # as long as a toy's window
     for window_s in (None, 2, 2.0):
         assert _reason(directory, spec, window_s).startswith(
             "encoder hef-hailo8l: on hailo8l"

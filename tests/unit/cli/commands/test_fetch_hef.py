@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -10,19 +11,20 @@ from tests.unit.cli.commands.asked import Asked
 from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS
 from whisper_hailo.cli.app import run
 
-FILES = (Path("cache/e.hef"), Path("cache/d.hef"))
-
 
 def test_published_hefs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    asked = Asked([*FILES]).patched(
+    path = tmp_path / "rows.npy"
+    path.write_bytes(b"rows")
+    asked = Asked([path]).patched(
         monkeypatch, "whisper_hailo.cli.commands.models.fetch"
     )
     assert run(["fetch-hef", "base", "--arch", "hailo8"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["cache/e.hef", "cache/d.hef"]
-    last = "next: whisper-hailo transcribe --model base --encoder cache/e.hef AUDIO"
+    assert lines[0] == str(path)
+    assert lines[1] == f"  SHA-256 {hashlib.sha256(b'rows').hexdigest()}"
+    last = f"next: whisper-hailo transcribe --model base --encoder {path} AUDIO"
     assert lines[2:] == [last]
     assert run(["fetch-hef", "--arch", "hailo8l", "--from", "https://x.y/z"]) == 0
     known = {(one.arch, one.variant): one for one in PAIRS}

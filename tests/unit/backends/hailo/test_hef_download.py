@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -12,15 +13,15 @@ import pytest
 from tests.silent import silent
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.backends.hailo.hef_server import Server, serving
-from whisper_hailo.backends.hailo import hef_catalog as downloading
+from whisper_hailo.backends.hailo import hef_catalog, hef_download
 from whisper_hailo.backends.hailo.hef_catalog import (
     PAIRS,
     RELEASES,
     KnownHefs,
-    fetch,
     find_known,
     matching_hef,
 )
+from whisper_hailo.backends.hailo.hef_download import fetch
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import (
     HefError,
@@ -60,7 +61,7 @@ def _array() -> bytes:
 
 
 def _publish(server: Server, known: KnownHefs, arch: str = "hailo8l") -> list[str]:
-    paths = [f"/{path}" for path in known.files().values()]
+    paths = [f"/{path}" for path, *_ in known.files().values()]
     contents = [hef_bytes(Wish([net], arch, version=1)) for net in (ENCODER, DECODER)]
     server.files = dict(zip(paths, [*contents, _array(), _array()], strict=True))
     return paths
@@ -134,14 +135,14 @@ def test_fetch_of_bad_arrays_and_endless_files_is_refused(
 
 
 def download(address: str, target: Path) -> None:
-    target.write_bytes(b"".join(downloading._download(address, target.parent)))
+    target.write_bytes(b"".join(hef_download._download(address, target.parent)))
 
 
 @pytest.mark.parametrize("says_length", [True, False])
 def test_download_is_limited_in_size(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says_length: bool
 ) -> None:
-    monkeypatch.setattr(downloading, "LARGEST_DOWNLOAD", 200_000)
+    monkeypatch.setattr(hef_download, "LARGEST_DOWNLOAD", 200_000)
     server.says_length = says_length
     server.files = {"/a": bytes(range(250)) * 800, "/b": bytes(200_001), "/c": b""}
     for name in ("a", "c"):
@@ -182,7 +183,7 @@ def test_fetch_without_network_address_or_folder_fails(
 def test_fetch_from_silent_server_times_out(
     known: KnownHefs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(downloading, "DOWNLOAD_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(hef_download, "DOWNLOAD_TIMEOUT_S", 0.1)
     with (
         silent() as address,
         pytest.raises(HubError, match=r"cannot fetch .*timed out"),
@@ -197,9 +198,46 @@ def test_fetch_hef_command_names_files_and_next_step(
     _publish(server, known)
     words = ["fetch-hef", "--arch", known.arch, "--from", server.address]
     assert run(words) == 0
-    *files, following = capsys.readouterr().out.splitlines()
-    assert files == [str(known.folder / name) for name in known.files()]
+    *lines, following = capsys.readouterr().out.splitlines()
+    files = [known.folder / name for name in known.files()]
+    assert [line for line in lines if not line.startswith(" ")] == [*map(str, files)]
+    for path in files:
+        assert f"  SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}" in lines
+    (encoder,) = [line for line in lines if "encoder for" in line]
+    assert "10 s, 80 mel bins to 500 positions of 384" in encoder
+    (decoder,) = [line for line in lines if "decoder for" in line]
+    assert "32 tokens" in decoder
+    assert "the host adds the position rows" in decoder
     assert following.startswith("next: whisper-hailo transcribe")
+
+
+def test_fetch_tries_known_addresses_in_turn(server: Server, known: KnownHefs) -> None:
+    _publish(server, known)
+    newest, *earlier = known.files()[known.encoder]
+    server.files[f"/{earlier[0]}"] = server.files.pop(f"/{newest}")
+    files = fetch(known, server.address)
+    assert server.asked[:2] == [f"/{newest}", f"/{earlier[0]}"]
+    assert files[0].read_bytes() == server.files[f"/{earlier[0]}"]
+
+
+def test_fetch_takes_files_of_hailo_apps(
+    server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Those that fit; what is broken there comes from the network."""
+    _publish(server, known)
+    monkeypatch.setattr(hef_download, "HAILO_APPS", tmp_path)
+    models = tmp_path / "models" / "hailo8l"
+    models.mkdir(parents=True)
+    (tmp_path / "npy").mkdir()
+    encoder, decoder, *arrays = known.files()
+    contents = dict(zip(known.files(), server.files.values(), strict=True))
+    (models / encoder).write_bytes(contents[encoder])
+    (models / decoder).write_bytes(b"broken")
+    for name in arrays:
+        (tmp_path / "npy" / Path(name).name).write_bytes(contents[name])
+    files = fetch(known, server.address)
+    assert server.asked == [f"/{known.files()[decoder][0]}"]
+    assert [path.read_bytes() for path in files] == [*contents.values()]
 
 
 def test_matching_hef_uses_fetched_files_for_openai_only(
@@ -223,7 +261,7 @@ def test_fetch_of_file_with_both_halves_checks_both(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(downloading, "installed_version", lambda: "5.3.0")
+    monkeypatch.setattr(hef_catalog, "installed_version", lambda: "5.3.0")
     known = find_known("hailo10h", "small")
     assert known is not None
     assert known.place == f"{RELEASES}v5.3.0/blob/"
@@ -245,7 +283,7 @@ def test_fetch_of_file_with_both_halves_checks_both(
 def test_find_known_prefers_the_installed_hailort(
     monkeypatch: pytest.MonkeyPatch, installed: str, release: str
 ) -> None:
-    monkeypatch.setattr(downloading, "installed_version", lambda: installed)
+    monkeypatch.setattr(hef_catalog, "installed_version", lambda: installed)
     found = find_known("hailo10h", "small")
     assert found is not None
     assert found.release == release
@@ -257,7 +295,7 @@ def test_pairs_have_four_files_each() -> None:
     assert find_known("hailo8", "tiny.en") is None
     english = find_known("hailo10h", "tiny.en")
     assert english is not None
-    assert list(english.files().values()) == [
+    assert [path for path, *_ in english.files().values()] == [
         "whisper/h10h/tiny_en-whisper-encoder-10s.hef",
         "whisper/h10h/tiny_en-whisper-decoder-fixed-sequence.hef",
         *(
