@@ -149,7 +149,7 @@ def _split_sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
     start = 0
     for index, (word, following) in enumerate(pairwise(words), start=1):
         is_pause = following.start_s - word.end_s >= _PAUSE_S
-        is_end = ends_sentence(word.text) and not _cannot_begin(following.text)
+        is_end = ends_sentence(word.text) and not cannot_begin(following.text)
         if is_pause or is_end:
             yield words[start:index]
             start = index
@@ -167,7 +167,7 @@ def ends_sentence(text: str) -> bool:
     )
 
 
-def _cannot_begin(text: str) -> bool:
+def cannot_begin(text: str) -> bool:
     """Return whether a word cannot start a sentence: small letter, or a digit after a point."""
     first = text.strip()[:1]
     return first.islower() or first.isdigit()

@@ -127,8 +127,10 @@ def test_words_are_dropped_unless_asked_for(
     with recording(noise, LongOptions("overlap", skip_silence=False), options) as own:
         while (request := own.next()) is not None:
             middle_s = (request.window.start_s + request.window.end_s) / 2
-            word = Word(middle_s - 0.05, middle_s + 0.05, " said", 0.9, (1,))
-            said = replace(result(request.window).segments[0], words=(word,))
+            word = Word(middle_s - 0.05, middle_s + 0.05, " Said.", 0.9, (1,))
+            said = replace(
+                result(request.window).segments[0], text="Said.", words=(word,)
+            )
             own.take(replace(result(request.window), segments=(said,)))
         own.finish()
         assert len(own.segments) == 2

@@ -9,10 +9,17 @@ from typing import Final
 import numpy as np
 
 from whisper_hailo.audio.windows import Window
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    UNSPACED_LANGUAGES,
+    FloatArray,
+    Segment,
+    Word,
+)
 from whisper_hailo.decoding.words import with_words
 from whisper_hailo.transcription.longform.options import Clip
 from whisper_hailo.transcription.longform.planner import MIN_SAMPLES, WindowPlanner
+from whisper_hailo.transcription.longform.seams import SentenceJoiner
 from whisper_hailo.transcription.window import WindowResult
 
 _FRAME: Final = SAMPLE_RATE_HZ // 50
@@ -232,11 +239,14 @@ class OverlapPlanner(WindowPlanner):
         self._overlap = min(round(self.overlap_s * SAMPLE_RATE_HZ), self._content // 3)
         self._last: WindowResult | None = None
         """The result whose segments the next window may cut."""
+        self._sentences = SentenceJoiner()
 
     @property
     def pending(self) -> Sequence[Segment]:
-        """The last window's segments."""
-        return () if self._last is None else self._last.segments
+        """The last window's segments, and the sentence before them that goes on there."""
+        segments = () if self._last is None else self._last.segments
+        unfinished = self._sentences.open
+        return segments if unfinished is None else (unfinished, *segments)
 
     def windows(self) -> Iterator[Window]:
         """Yield the windows of each clip; only those that overlap need words."""
@@ -282,19 +292,62 @@ class OverlapPlanner(WindowPlanner):
             return []
         start_s = result.window.start_s
         end_s = last.window.end_s
-        if start_s > end_s - _HALF_SAMPLE_S:  # behind a pause, or a new clip
-            return list(last.segments)
-        left = [word for segment in last.segments for word in segment.words]
-        right = [word for segment in result.segments for word in segment.words]
-        n_left, n_right = find_splice_point(left, right, start_s, end_s)
-        self._last = replace(result, segments=_cut_segments(result, n_right, None))
-        return list(_cut_segments(last, 0, n_left))
+        final = last.segments
+        overlaps = start_s <= end_s - _HALF_SAMPLE_S  # else behind a pause, or a clip
+        if overlaps:
+            n_left, n_right = _find_splice_of_windows(last, result)
+            result = replace(result, segments=_cut_segments(result, n_right, None))
+            self._last = result
+            final = _cut_segments(last, 0, n_left)
+        following = result.segments[0] if result.segments else None
+        return self._sentences.take(final, following, overlaps=overlaps)
 
     def finish(self) -> list[Segment]:
         """Return the last window's segments."""
         last = self._last
         self._last = None
-        return [] if last is None else list(last.segments)
+        final = () if last is None else last.segments
+        segments = self._sentences.take(final, None, overlaps=False)
+        return segments + self._sentences.finish()
+
+
+def _find_splice_of_windows(left: WindowResult, right: WindowResult) -> tuple[int, int]:
+    """Return the splice point of two windows in words, never within a written word.
+
+    Parts such as "T" and "-Rex" are timed as words of their own.
+    """
+    left_words = _group_words(left)
+    right_words = _group_words(right)
+    n_left, n_right = find_splice_point(
+        [_as_one(parts) for parts in left_words],
+        [_as_one(parts) for parts in right_words],
+        right.window.start_s,
+        left.window.end_s,
+    )
+    n_parts_left = sum(len(parts) for parts in left_words[:n_left])
+    n_parts_right = sum(len(parts) for parts in right_words[:n_right])
+    return n_parts_left, n_parts_right
+
+
+def _group_words(result: WindowResult) -> list[list[Word]]:
+    """Return a window's words, each with the parts that no blank precedes."""
+    is_spaced = result.language not in UNSPACED_LANGUAGES
+    groups: list[list[Word]] = []
+    for segment in result.segments:
+        for word in segment.words:
+            if groups and is_spaced and not word.text.startswith(" "):
+                groups[-1].append(word)
+            else:
+                groups.append([word])
+    return groups
+
+
+def _as_one(parts: Sequence[Word]) -> Word:
+    """Return the parts of a written word as one."""
+    if len(parts) == 1:
+        return parts[0]
+    text = "".join(part.text for part in parts)
+    return replace(parts[0], text=text, end_s=parts[-1].end_s)
 
 
 def _cut_segments(
