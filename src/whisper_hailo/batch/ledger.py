@@ -26,7 +26,7 @@ from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 T = TypeVar("T")
 
 LEDGER_FILE: Final = "job.sqlite"
-ADVICE: Final = "free some space, or make it writable, and run the same command again"
+ADVICE: Final = "make it writable and run the same command again"
 
 _VERSION: Final = 4
 _SCHEMA: Final = (
@@ -107,7 +107,10 @@ class Ledger(Closing):
         code = getattr(error, "sqlite_errorcode", None)
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             return self._damaged(error)
-        return OutputError(f"cannot use {display_path(self._path)} ({error}); {ADVICE}")
+        advice = ADVICE
+        if code == sqlite3.SQLITE_FULL:
+            advice = f"free some space, or {ADVICE}"
+        return OutputError(f"cannot use {display_path(self._path)} ({error}); {advice}")
 
     def _damaged(self, error: Exception) -> OutputError:
         return OutputError(

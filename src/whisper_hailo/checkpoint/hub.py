@@ -108,6 +108,11 @@ def parse_name(name: str) -> CheckpointName:
     short_name = match[1] if match is not None and match[1] in SHORT_NAMES else None
     if short_name is not None or (name and os.path.exists(path)):
         raise _file_error(name, short_name)
+    if _is_path(name):
+        raise ModelError(
+            f"{display_path(name)} does not exist; check the path, or give a name that "
+            "whisper-hailo models lists"
+        )
     if _HUB_ID.fullmatch(name):
         _, _, repository = name.partition("/")
         return CheckpointName(label=repository.removeprefix("whisper-"), hub_id=name)
@@ -118,6 +123,12 @@ def parse_name(name: str) -> CheckpointName:
         "directory, a checkpoint directory, a hub id such as openai/whisper-tiny, or one of: "
         f"{', '.join(SHORT_NAMES)}"
     )
+
+
+def _is_path(name: str) -> bool:
+    """Return whether a name is meant as a path: a hub id has one slash, and no folder before it."""
+    folder = os.path.dirname(name)
+    return name.startswith((".", "~", os.sep)) or bool(folder and os.path.isdir(folder))
 
 
 def _file_error(name: str, short_name: str | None) -> ModelError:

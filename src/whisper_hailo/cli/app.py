@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -15,6 +16,7 @@ import click
 
 from whisper_hailo.cli.command import (
     ENV_PREFIX,
+    TYPED,
     Command,
     command_of,
     given_options,
@@ -200,7 +202,11 @@ def run(arguments: list[str]) -> int:
                 PROGRAM_GROUP, {}, PROGRAM, COMPLETION_VARIABLE, instruction
             )
         with PROGRAM_GROUP.make_context(PROGRAM, list(arguments)) as context:
-            code = int(PROGRAM_GROUP.invoke(context) or 0)
+            try:
+                code = int(PROGRAM_GROUP.invoke(context) or 0)
+            except OptionError as error:
+                typed = context.meta.get(TYPED, {})
+                raise OptionError(_name_typed_options(str(error), typed)) from error
     except click.exceptions.Exit as end:  # after --help or --version
         return end.exit_code
     except click.UsageError as error:
@@ -218,6 +224,15 @@ def run(arguments: list[str]) -> int:
     if code == ExitCode.INTERRUPTED:
         print_error("interrupted")
     return code
+
+
+def _name_typed_options(message: str, typed: Mapping[str, str]) -> str:
+    """Return a message about an option with the name that was typed for it, if it was another."""
+    words = re.findall(r"--[\w-]+", message)
+    for ours, name in typed.items():
+        if ours in words and name not in words:
+            return f"{message} ({name} is {ours} here)"
+    return message
 
 
 def _usage_text(error: click.UsageError, arguments: list[str]) -> str:

@@ -34,6 +34,9 @@ ENV_PREFIX: Final = "WHISPER_HAILO"
 SHOWS_RARE: Final = "whisper_hailo.shows_rare"
 """Key of a context's `meta`: its help has the rare options, too."""
 
+TYPED: Final = "whisper_hailo.typed"
+"""Key of a context's `meta`: what was typed for options in the words of other programs."""
+
 _HOTWORDS: Final = "hotwords"
 """An option of the commands that transcribe; these know the options of other programs."""
 
@@ -58,7 +61,7 @@ class Command(click.Command):
         if transcribes and not ctx.resilient_parsing:
             from whisper_hailo.cli.compat import normalize_argv
 
-            args = normalize_argv(args, self)
+            args = normalize_argv(args, self, ctx.meta.setdefault(TYPED, {}))
         return super().parse_args(ctx, args)
 
     def format_options(

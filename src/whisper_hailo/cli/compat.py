@@ -42,6 +42,7 @@ class CompatOption:
             `None`: other values are refused with the advice.
         is_switch: no value follows it, or `True` or `False`.
         warning: why the option changes nothing; empty: nothing is said.
+        note: what the option does here, where its name is misleading.
     """
 
     names: tuple[str, ...]
@@ -50,6 +51,7 @@ class CompatOption:
     alias: str | None = None
     is_switch: bool = False
     warning: str = ""
+    note: str = ""
 
     def rewrite(self, name: str, value: str) -> list[str]:
         """Return our arguments for the option, typed by one of its names, with a value.
@@ -59,6 +61,8 @@ class CompatOption:
         """
         if self.warning and value.casefold() != "none":
             logger.warning("%s changes nothing here: %s", name, self.warning)
+        if self.note and value.casefold() == "true":
+            logger.info("%s %s", name, self.note)
         arguments = self.values.get(value.casefold())
         if arguments is not None:
             return arguments.split()
@@ -97,6 +101,16 @@ def _switch(names: str, ours: str) -> CompatOption:
     """Return a switch that stands for our arguments; none: it changes nothing here."""
     return CompatOption(
         tuple(names.split()), values={"true": ours, "false": ""}, is_switch=True
+    )
+
+
+def _explained_switch(names: str, ours: str, note: str) -> CompatOption:
+    """Return a switch whose name says more, or less, than it does here."""
+    return CompatOption(
+        tuple(names.split()),
+        values={"true": ours, "false": ""},
+        is_switch=True,
+        note=f"is {ours}: {note}",
     )
 
 
@@ -164,7 +178,11 @@ _OF_WHISPER_CPP: Final = (
     _alias("--vad-thold -vth -vt", "--vad-threshold"),
     _switch("--translate -tr", "--task translate"),
     _switch("--no-fallback -nf", "--fallback 0"),
-    _switch("--diarize -di", "--channels split"),
+    _explained_switch(
+        "--diarize -di",
+        "--channels split",
+        "each channel is a speaker; --speakers tells the voices of one channel apart",
+    ),
     _switch("--no-gpu -ng", "--encoder-backend onnx"),
     _switch("--flash-attn -fa --print-progress -pp --print-colors -pc", ""),
     _switch("--split-on-word -sow --suppress-nst -sns", ""),
@@ -209,12 +227,16 @@ COMPAT_OPTIONS: Final = (*_OF_WHISPER_PROGRAMS, *_OF_WHISPER_CPP, *_OF_SERVERS)
 _BY_NAME: Final = {name: option for option in COMPAT_OPTIONS for name in option.names}
 
 
-def normalize_argv(words: Sequence[str], command: click.Command) -> list[str]:
+def normalize_argv(
+    words: Sequence[str],
+    command: click.Command,
+    typed: dict[str, str] | None = None,
+) -> list[str]:
     """Rewrite a command's arguments so that its own options parse them.
 
     Options of other programs become ours and go first, since the last of several counts. `-f FILE`
     is the recording, as in whisper.cpp, and `--word_timestamps True` the switch, as in OpenAI's.
-    `-l de -l en` is `--language de,en`.
+    `-l de -l en` is `--language de,en`. `typed` gets what was typed for each of our options.
     """
     ours = _options_by_name(command)
     recording_options = {*ours[_FORMAT].opts, "--file"} if _FORMAT in ours else set()
@@ -239,6 +261,8 @@ def normalize_argv(words: Sequence[str], command: click.Command) -> list[str]:
                 value = _take_value(foreign, name, rest)
             arguments = foreign.rewrite(name, value)
             _refuse_lacking(arguments, name, ours, command)
+            if typed is not None:
+                typed |= {part: name for part in arguments if part.startswith("--")}
             first += arguments
         elif option is not None and option.is_flag and rest and rest[0] in _BOOLEANS:
             is_on = rest.popleft() == "True"

@@ -36,7 +36,7 @@ from whisper_hailo.text.transcript_json import (
 from whisper_hailo.transcription.run import Segments
 from whisper_hailo.transcription.window_cache import SIGNATURE, WindowCache
 
-ADVICE: Final = "free some space or give another --output-dir"
+ADVICE: Final = "give another --output-dir"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from whisper_hailo.core.atomic_files import add_space_advice
 from whisper_hailo.core.errors import OutputError
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class ResultStream(io.FileIO):
         except OSError as error:
             self._failed = True
             raise OutputError(
-                f"cannot write to standard output ({error.strerror}); free some space"
+                f"cannot write to standard output ({error.strerror}); "
+                f"{add_space_advice(error, 'write to another place')}"
             ) from error
 
     def write_some(self, data: ReadableBuffer) -> int:

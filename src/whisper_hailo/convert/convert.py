@@ -94,6 +94,7 @@ def convert_checkpoint(
     if options.hailo is not None:  # refused before any work
         sizes = fixed_sizes(options.hailo, opened.config.dims)
     with _written_at_once(out.resolve(), checkpoint.resolve()) as work:
+        logger.info("converting %s into %s", source.name, out)
         spec = _write_all(opened, work, options, source, sizes)
         (work / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
         return spec

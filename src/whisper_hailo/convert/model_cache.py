@@ -93,7 +93,6 @@ def _convert_into_cache(
     # Here, since it imports onnx, which is slow and rarely needed.
     from whisper_hailo.convert.convert import convert_checkpoint
 
-    logger.info("converting %s once into %s", source.name, target)
     with wrap_os_error(target, ANOTHER_CACHE):
         shutil.rmtree(target, ignore_errors=True)  # out of date, or damaged
         convert_checkpoint(checkpoint, target, options, source=source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -17,7 +18,7 @@ from whisper_hailo.core.errors import OutputError, display_path
 def write_file(
     path: Path,
     content: str | bytes,
-    advice: str = "free some space or give another place",
+    advice: str = "give another place",
 ) -> None:
     """Write a file atomically and durably, text as UTF-8; its folder is created.
 
@@ -166,8 +167,14 @@ def wrap_os_error(path: Path, advice: str, verb: str = "write") -> Iterator[None
     except OSError as error:
         reason = error.strerror or error
         raise OutputError(
-            f"cannot {verb} {display_path(path)} ({reason}); {advice}"
+            f"cannot {verb} {display_path(path)} ({reason}); {add_space_advice(error, advice)}"
         ) from error
+
+
+def add_space_advice(error: OSError, advice: str) -> str:
+    """Return advice for an error of writing; to free space only helps on a full disk."""
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return f"free some space, or {advice}" if is_full else advice
 
 
 @contextmanager

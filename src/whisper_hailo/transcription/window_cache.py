@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -96,7 +97,7 @@ def window_key(request: WindowRequest) -> str:
 
 
 _VERSION: Final = 2
-_ADVICE: Final = "free some space or choose another output"
+_ADVICE: Final = "choose another output"
 
 SIGNATURE: Final = Signature(
     "the window cache of an interrupted run", rb'\{"unfinished": '
@@ -204,9 +205,14 @@ class WindowCache(Closing):
 
     def close(self) -> None:
         """Keep the file for a resumed run."""
-        if self._file is not None:
+        if self._file is None:
+            return
+        # On a full disk it fails again with what `remember` could not write, and reported.
+        with suppress(OSError):
             self._file.close()
-            self._file = None
+        self._file = None
+        if not self.kept:
+            self._path.unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Delete the file."""

@@ -53,7 +53,18 @@ def test_parse_name_prefers_names_over_directories(
     assert hub.parse_name("org/model").path == Path("org/model")
 
 
-@pytest.mark.parametrize("name", ["tiney", "/no/such/place", "a/b/c", "../x", ""])
+@pytest.mark.parametrize("name", ["/no/such/place", "./x", "../x", "~/x", "here/x"])
+def test_parse_name_of_a_missing_path_says_so(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError, match="does not exist"):
+        hub.parse_name(name)
+    assert hub.parse_name("elsewhere/x").hub_id == "elsewhere/x"
+
+
+@pytest.mark.parametrize("name", ["tiney", "a/b/c", ""])
 def test_parse_name_of_unknown_lists_alternatives(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

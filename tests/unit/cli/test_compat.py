@@ -336,7 +336,10 @@ def test_name_that_begins_as_options_do_goes_behind_two_hyphens(
     [
         ("--beam-size five", "--beam-size is 'five', expected a whole number"),
         ("--beam_size five", "--beam-size is 'five', expected a whole number"),
-        ("-bs 2.5", "--beam-size is '2.5', expected a whole number"),
+        (
+            "-bs 2.5",
+            "--beam-size is '2.5', expected a whole number (-bs is --beam-size here)",
+        ),
         ("--temperature=hot", "--temperature is 'hot', expected a number"),
     ],
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.core.atomic_files import (
+    add_space_advice,
     atomic_file,
     exclusive_lock,
     fsync_tree,
@@ -260,3 +262,16 @@ def test_umask_mode_keeps_umask() -> None:
         assert os.umask(0o027) == 0o027  # as it was
     finally:
         os.umask(before)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (errno.ENOSPC, "free some space, or go elsewhere"),
+        (errno.EDQUOT, "free some space, or go elsewhere"),
+        (errno.EACCES, "go elsewhere"),
+    ],
+)
+def test_advice_to_free_space_is_for_full_disks(number: int, expected: str) -> None:
+    error = OSError(number, os.strerror(number))
+    assert add_space_advice(error, "go elsewhere") == expected

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
 
 
-class RecordingEncoder:
+class RecordingEncoder(Closing):
     """An encoder that notes what it is given."""
 
     def __init__(self, encoder: object, n_frames: int | None = None) -> None:

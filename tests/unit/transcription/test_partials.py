@@ -24,6 +24,7 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec, SpecialTokens
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
@@ -249,7 +250,7 @@ def test_words_of_text_splits_at_spaces() -> None:
     assert [word.text for word in words_of_text(" a  b\n")] == [" a", " b"]
 
 
-class Encoding:
+class Encoding(Closing):
     """An encoder that counts."""
 
     def __init__(self, encoder: Any) -> None:

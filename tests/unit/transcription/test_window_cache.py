@@ -25,6 +25,7 @@ from tests.unit.transcription.fake_engine import (
 from tests.unit.transcription.recording_encoder import RecordingEncoder
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import Window
+from whisper_hailo.core.errors import OutputError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Transcript
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
@@ -411,3 +412,16 @@ def test_window_cache_knows_how_far_it_has_come(tmp_path: Path) -> None:
             assert cache.known_s == known_s
             cache.remember([CachedWindow.of(request(), RESULT)])
             assert cache.known_s == 3.6
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is not there")
+def test_full_disk_fails_once_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.part.jsonl"
+    cache = WindowCache(path, "settings", go_on=False)
+    with path.open("wb"):
+        pass
+    cache._file = open("/dev/full", "wb")  # noqa: SIM115 - the cache closes it
+    with pytest.raises(OutputError, match="free some space"):
+        cache.remember([])
+    cache.close()
+    assert not path.exists()
