@@ -122,18 +122,14 @@ def test_odd_sounds_are_heard_out(
     assert json.loads(result.stdout)["duration"] == pytest.approx(audio.size / 16_000)
 
 
-def test_padding_grid_has_a_row_for_each_setting(
-    whisper_hailo: Command, tmp_path: Path
-) -> None:
-    chart = tmp_path / "padding.svg"
+def test_padding_grid_has_a_row_for_each_setting(whisper_hailo: Command) -> None:
     result = whisper_hailo(
-        "compare", "padding", SEEN, "--grid", "--model", "micro", "--limit", 2, "--chart", chart,
+        "compare", "padding", SEEN, "--grid", "--model", "micro", "--limit", 2,
         "--pad-to", "0,1500", "--repetition-penalty", "1", "--eot-boost", "0",
         "--zero-rows", "1500", "--json",
     )  # fmt: skip
     rows = json.loads(result.stdout)["rows"]
-    assert rows[0]["name"] == "conservative"
-    by_name = {row["name"]: row for row in rows}
+    assert rows[0]["value"] == "conservative"
+    by_name = {row["value"]: row for row in rows}
     real, free = by_name["real zeros to 1500"], by_name["pad 1500, penalty 1, boost 0"]
-    assert (real["tokens"], real["wer"]) == (free["tokens"], free["wer"])
-    assert chart.read_text().startswith("<svg")
+    assert real["wer"] == free["wer"]

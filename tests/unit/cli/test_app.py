@@ -116,11 +116,7 @@ GRID = ["compare", "padding", "a.wav", "--grid"]
             ["compare", "padding", ".", "--pad-to", "0"],
             "--pad-to goes with: compare padding",
         ),
-        (
-            ["compare", "cache", ".", "--chart", "a.svg"],
-            "--chart goes with: compare padding",
-        ),
-        (["compare", "window", "--grid"], "--grid goes with: compare padding"),
+        (["compare", "window", ".", "--grid"], "--grid goes with: compare padding"),
         (["cures", "a.wav"], "type: whisper-hailo compare padding --grid"),
     ],
 )
@@ -183,19 +179,6 @@ def test_odd_names_are_quoted_in_every_command(
         (
             ["validate", ".", "--out", "file"],
             "whisper_hailo_tools.validate.validate.validate",
-        ),
-        (
-            [
-                "compare",
-                "padding",
-                "file",
-                "--grid",
-                "--model",
-                "micro",
-                "--chart",
-                ".",
-            ],
-            "whisper_hailo_lab.compare.padding.compare_padding",
         ),
     ],
     ids=lambda words: words[0],

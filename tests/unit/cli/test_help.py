@@ -65,7 +65,7 @@ TAKES: dict[str, tuple[type[Any], ...]] = {
     "compile": (CompileOptions, Verbosity),
     "validate": (ValidateOptions, Verbosity),
     "time": (*RUN, ModelOptions, AntiRepetition),
-    "compare": (*RUN, ModelOptions, PaddingGrid),
+    "compare": (Verbosity, PaddingGrid),
 }  # fmt: skip
 """Dataclasses of options, all of whose flags are options of these commands."""
 

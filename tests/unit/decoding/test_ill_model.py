@@ -22,7 +22,7 @@ from whisper_hailo.decoding.options import (
 )
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.clip_archives import unpack_clips
-from whisper_hailo_lab.compare.padding import ZeroRows
+from whisper_hailo_lab.wrappers import ZeroRows
 
 pytestmark = pytest.mark.slow
 

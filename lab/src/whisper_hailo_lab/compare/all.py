@@ -1,4 +1,4 @@
-"""All comparisons of `whisper-hailo compare` but those of captions and of the padding grid."""
+"""All comparisons of `whisper-hailo compare` but that of captions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.compare.cache import compare_cache
+from whisper_hailo_lab.compare.padding_grid import PaddingGrid
 from whisper_hailo_lab.data.datasets import Dataset
 from whisper_hailo_lab.harness.evaluate import Progress, evaluate_cases, new_header
 from whisper_hailo_lab.runs.records import Case, ComparisonRecord, RunRecords
@@ -72,15 +73,18 @@ PLANS: Final[dict[str, Variation]] = {
 
 def compare_settings(
     name: str,
+    plan: Variation,
     dataset: Dataset,
     common: Case,
     progress: Progress,
+    *,
     out: Path | None = None,
 ) -> tuple[RunRecords, ComparisonRecord]:
     """Run every value of a plan on the same files, in turns.
 
     Args:
-        name: one of `PLANS`.
+        name: of the comparison.
+        plan: what varies.
         dataset: recordings with their texts.
         common: model, language, row, threads and settings of all cases.
         progress: called before each step.
@@ -92,7 +96,6 @@ def compare_settings(
     Raises:
         OptionError: a case failed.
     """
-    plan = PLANS[name]
     cases = [
         Case(
             name=f"{name}: {label}",
@@ -153,6 +156,19 @@ def _make_row(label: str, summary: Summary, ratio: float | None) -> dict[str, An
     }
 
 
+def compare_grid(
+    grid: PaddingGrid,
+    dataset: Dataset,
+    common: Case,
+    progress: Progress,
+    out: Path | None,
+) -> ComparisonRecord:
+    """Compare countermeasures against repetition with a preset; see `run_comparison`."""
+    plan = Variation(grid.settings(), "decoder")
+    _, record = compare_settings("grid", plan, dataset, common, progress, out=out)
+    return _keep_record(record, dataset, out)
+
+
 def run_comparison(
     name: str,
     dataset: Dataset,
@@ -180,7 +196,15 @@ def run_comparison(
             common.model, longest.audio, common.language, common.threads, progress
         )
     else:
-        _, record = compare_settings(name, dataset, common, progress, out)
+        _, record = compare_settings(
+            name, PLANS[name], dataset, common, progress, out=out
+        )
+    return _keep_record(record, dataset, out)
+
+
+def _keep_record(
+    record: ComparisonRecord, dataset: Dataset, out: Path | None
+) -> ComparisonRecord:
     if out is not None:
         with RunWriter(out, new_header(dataset), append=True) as writer:
             writer.write(record)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from whisper_hailo.core.flags import flag
-from whisper_hailo.decoding.options import (
-    PRESETS,
-    AntiRepetition,
-    DecodingOptions,
-    TokenLimits,
-)
-from whisper_hailo.transcription.longform.options import LongOptions
+from whisper_hailo.decoding.options import PRESETS
+
+CaseSettings: TypeAlias = dict[str, Any]
+"""Settings of our system; see `systems.ours`."""
 
 BASELINE: Final = "conservative"
 """Preset that the others are compared with: free padding to the decoder's full context."""
@@ -47,38 +43,6 @@ def parse_whole_numbers(text: str) -> tuple[int, ...]:
         ValueError: a part is no number; the message is what is expected.
     """
     return tuple(int(number) for number in parse_numbers(text))
-
-
-@dataclass(frozen=True, slots=True)
-class PaddingSetting:
-    """One row of the comparison.
-
-    Attributes:
-        name: short and unique.
-        anti_repetition: padding, penalty, boost.
-        no_repeat_ngram: length of the runs that may not come twice; 0 is off.
-        zero_rows: pad with rows of zeros in place of the free padding.
-        vad: transcribe speech only.
-    """
-
-    name: str
-    anti_repetition: AntiRepetition
-    no_repeat_ngram: int = 0
-    zero_rows: bool = False
-    vad: bool = False
-
-    def decoding_options(self, base: DecodingOptions) -> DecodingOptions:
-        """Return the decoding options of this row."""
-        anti_repetition = self.anti_repetition
-        if self.zero_rows:
-            # The encoder has added the zeros already; the decoder adds none.
-            anti_repetition = replace(anti_repetition, pad_to=0)
-        limits = TokenLimits(no_repeat_ngram=self.no_repeat_ngram)
-        return replace(base, anti_repetition=anti_repetition, limits=limits)
-
-    def long_options(self) -> LongOptions:
-        """Return options of consecutive windows, the same for each setting."""
-        return LongOptions(strategy="vad" if self.vad else "consecutive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,28 +90,33 @@ class PaddingGrid:
     )
     vad: bool = flag(False, "Also speech only (extra vad).", GRID)
 
-    def settings(self) -> list[PaddingSetting]:
-        """Return presets first, then combinations, then single countermeasures."""
-        return [*self._presets(), *self._combinations(), *self._single()]
+    def settings(self) -> dict[str, CaseSettings]:
+        """Return presets first, then combinations, then single countermeasures, by label."""
+        return {**_presets(), **self._combinations(), **self._single()}
 
-    def _presets(self) -> Iterator[PaddingSetting]:
-        for name, anti_repetition in PRESETS.items():
-            yield PaddingSetting(name, anti_repetition)
+    def _combinations(self) -> dict[str, CaseSettings]:
+        return {
+            f"pad {pad_to}, penalty {penalty:g}, boost {boost:g}": {
+                "pad_to": pad_to,
+                "repetition_penalty": penalty,
+                "eot_boost": boost,
+            }
+            for pad_to, penalty, boost in product(
+                self.pad_to, self.repetition_penalty, self.eot_boost
+            )
+        }
 
-    def _combinations(self) -> Iterator[PaddingSetting]:
-        for pad_to, penalty, boost in product(
-            self.pad_to, self.repetition_penalty, self.eot_boost
-        ):
-            name = f"pad {pad_to}, penalty {penalty:g}, boost {boost:g}"
-            values = AntiRepetition(pad_to, repetition_penalty=penalty, eot_boost=boost)
-            yield PaddingSetting(name, values)
-
-    def _single(self) -> Iterator[PaddingSetting]:
+    def _single(self) -> dict[str, CaseSettings]:
+        settings: dict[str, CaseSettings] = {}
         for length in self.no_repeat_ngram:
             name = f"no {length}-gram twice, unpadded"
-            yield PaddingSetting(name, AntiRepetition(pad_to=0), no_repeat_ngram=length)
-        for pad_to in self.zero_rows:
-            name = f"real zeros to {pad_to}"
-            yield PaddingSetting(name, AntiRepetition(pad_to=pad_to), zero_rows=True)
+            settings[name] = {"pad_to": 0, "no_repeat_ngram": length}
+        for n_rows in self.zero_rows:
+            settings[f"real zeros to {n_rows}"] = {"zero_rows": n_rows}
         if self.vad:
-            yield PaddingSetting("speech only", PRESETS[BASELINE], vad=True)
+            settings["speech only"] = {"preset": BASELINE, "vad": True}
+        return settings
+
+
+def _presets() -> dict[str, CaseSettings]:
+    return {name: {"preset": name} for name in PRESETS}

@@ -28,6 +28,7 @@ COMPARISON_TITLES: Final = {
     "window": "10 s against 30 s",
     "precision": "FP32, INT8, INT4",
     "padding": "Padding before and after",
+    "grid": "Countermeasures against repetition",
     "captions": "Live captions",
 }
 

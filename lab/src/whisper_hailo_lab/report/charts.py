@@ -236,8 +236,9 @@ def comparison_chart(record: ComparisonRecord) -> Chart | None:
     if not record.rows:
         return None
     title, draw = _COMPARISONS[record.name]
+    n_rows = max(6, len(record.rows))
     return draw_chart(
-        record.name, title, lambda axes: draw(axes, record.rows), (1, 2), 6
+        record.name, title, lambda axes: draw(axes, record.rows), (1, 2), n_rows
     )
 
 
@@ -304,5 +305,6 @@ _COMPARISONS: Final[dict[str, tuple[str, Callable[[Any, Sequence[Row]], None]]]]
     "window": ("Short and full windows", _draw_settings),
     "precision": ("Weights of encoder and decoder", _draw_settings),
     "padding": ("Padding before cross-attention", _draw_padding),
+    "grid": ("Countermeasures against repetition", _draw_padding),
     "captions": ("Live captions of the same stream", _draw_captions),
 }

@@ -261,6 +261,7 @@ _COMPARISONS: Final[dict[str, tuple[Column, ...]]] = {
     "window": (("window", "{value}"), *_SETTINGS),
     "precision": (("weights", "{value}"), *_SETTINGS),
     "padding": (("padding", "{value}"), *_SETTINGS),
+    "grid": (("setting", "{value}"), *_SETTINGS),
 }
 
 

@@ -25,8 +25,8 @@ ROWS: Final[tuple[str, ...]] = get_args(Row)
 STUDY_CROP_S: Final = 9.0
 STUDY_BUDGET: Final = 28
 SYSTEMS_GROUP: Final = "systems"
-COMPARISONS: Final = ("cache", "window", "precision", "padding", "captions")
-"""What `compare` compares; earlier versions had more."""
+COMPARISONS: Final = ("cache", "window", "precision", "padding", "grid", "captions")
+"""Comparisons that reports know; earlier versions had more."""
 
 WARM_UPS: Final = 3
 """Warm-up runs before anything is timed, as in the study."""

@@ -11,10 +11,16 @@ from typing import Any, Final
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.types import FloatArray, Transcript
-from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, preset_of
+from whisper_hailo.decoding.options import (
+    AntiRepetition,
+    DecodingOptions,
+    TokenLimits,
+    preset_of,
+)
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult
+from whisper_hailo_lab.wrappers import ZeroRows
 
 STUDY_MARGIN_S: Final = 1.0
 """Free end of a window in the study."""
@@ -30,9 +36,10 @@ class Ours:
     """The pipeline with the settings of a case.
 
     Settings: `window_s`, `quantize`, `encoder_quantize`, `half`, `preset`, `pad_to`,
-    `repetition_penalty`, `eot_boost`; `hailo_window_s` and `hailo_length` also convert the fixed
-    forms; `encoder`, `decoder`, `encoder_backend`, `decoder_backend` and `decoder_assets`
-    as in `transcribe`.
+    `repetition_penalty`, `eot_boost`, `no_repeat_ngram`; `vad` transcribes speech only, `zero_rows`
+    pads with as many real rows of zeros in place of the free padding; `hailo_window_s` and
+    `hailo_length` also convert the fixed forms; `encoder`, `decoder`, `encoder_backend`,
+    `decoder_backend` and `decoder_assets` as in `transcribe`.
     """
 
     packages = ("whisper-hailo", "onnxruntime", "numpy", "tokenizers")
@@ -57,28 +64,36 @@ class Ours:
             anti_repetition=anti_repetition(
                 settings, self._transcriber.default_anti_repetition
             ),
+            limits=token_limits(settings, default.limits),
             max_new_tokens=case.budget,
         )
+        self._zero_rows: int = settings.get("zero_rows", 0)
         # In the other rows every system has the same work, silence included.
         self._long = LongOptions(skip_silence=case.row == "default")
+        if settings.get("vad"):
+            self._long = LongOptions(strategy="vad")
 
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Load encoder and decoder, each watched."""
         self._transcriber.check(self._options)
         with self._watched(watch):
             self._transcriber.open()
+        self._runner = self._transcriber
+        if self._zero_rows:
+            encoder = ZeroRows(self._transcriber.encoder, self._zero_rows)
+            self._runner = replace(self._transcriber, encoder=encoder)
         settings = self._transcriber.settings(self._options)
         return {name: getattr(settings, name) for name in settings.__slots__}
 
     def warm_up(self, audio: FloatArray, watch: ComponentWatch) -> None:
         """Transcribe once, with the calls of encoder and decoder watched."""
         with self._watched(watch):
-            self._transcriber.transcribe(audio, self._options, long=self._long)
+            self._runner.transcribe(audio, self._options, long=self._long)
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
         """Return text and stage times of the pipeline's own clock."""
         options = replace(self._options, language=language)
-        return _result_of(self._transcriber.transcribe(audio, options, long=self._long))
+        return _result_of(self._runner.transcribe(audio, options, long=self._long))
 
     def close(self) -> None:
         """Release the model."""
@@ -146,11 +161,19 @@ def anti_repetition(
 ) -> AntiRepetition:
     """Return the preset of a case, or the engine's default, with the case's own values."""
     base = preset_of(settings["preset"]) if "preset" in settings else default
+    # Rows of zeros are the encoder's; the decoder adds none.
+    pad_to = 0 if settings.get("zero_rows") else base.pad_to
     return AntiRepetition(
-        pad_to=settings.get("pad_to", base.pad_to),
+        pad_to=settings.get("pad_to", pad_to),
         repetition_penalty=settings.get("repetition_penalty", base.repetition_penalty),
         eot_boost=settings.get("eot_boost", base.eot_boost),
     )
+
+
+def token_limits(settings: dict[str, Any], default: TokenLimits) -> TokenLimits:
+    """Return the limits of the tokens of a case."""
+    length = settings.get("no_repeat_ngram", default.no_repeat_ngram)
+    return replace(default, no_repeat_ngram=length)
 
 
 def _result_of(transcript: Transcript) -> SystemResult:

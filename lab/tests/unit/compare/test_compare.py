@@ -169,7 +169,9 @@ def fake_run(cases: list[Case], *_: Any) -> RunRecords:
 def test_comparisons_of_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "evaluate_cases", fake_run)
     common = Case("", "ours", "matched", "micro", settings={"preset": "conservative"})
-    run, record = compare_settings(name, Dataset("clips", Path(), ()), common, quiet)
+    run, record = compare_settings(
+        name, PLANS[name], Dataset("clips", Path(), ()), common, quiet
+    )
     assert {case.group for case in run.cases} == {name}
     assert [row["value"] for row in record.rows] == list(PLANS[name].values)
     if PLANS[name].stage != "total":
@@ -189,7 +191,11 @@ def test_a_case_that_fails_fails_the_comparison(
     monkeypatch.setattr(module, "evaluate_cases", lambda *_: broken)
     with pytest.raises(OptionError, match="no weights"):
         compare_settings(
-            "padding", Dataset("clips", Path(), ()), Case("", "ours"), quiet
+            "padding",
+            PLANS["padding"],
+            Dataset("clips", Path(), ()),
+            Case("", "ours"),
+            quiet,
         )
 
 
