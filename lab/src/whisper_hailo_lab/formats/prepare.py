@@ -35,9 +35,6 @@ CTRANSLATE2_MODULE: Final = "whisper_hailo_lab.formats.ctranslate2"
 SUFFIXES: Final = {"ggml": ".bin", "openai": ".pt"}
 """Suffixes of the formats that are one file."""
 
-STUDY_DECODER: Final = "decoder_model_merged_quantized"
-"""Optimum's merged decoder in dynamic INT8, which the study ran."""
-
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
@@ -133,19 +130,8 @@ def _write_form(system: str, form: Form, checkpoint: Path, out: Path) -> None:
             _run_module(system, CTRANSLATE2_MODULE, checkpoint, out)
         case "openai":
             _run_script(system, "write_openai.py", checkpoint, out)
-        case "optimum":
-            _run_script("optimum", "write_optimum.py", checkpoint, out)
         case _:
-            _write_study(checkpoint, out)
-
-
-def _write_study(checkpoint: Path, out: Path) -> None:
-    """Write Optimum's export and its dynamic INT8, and keep only the decoder in one graph."""
-    _run_script("optimum", "write_optimum.py", checkpoint, out)
-    _run_script("optimum", "quantize_optimum.py", out)
-    for file in out.glob("*.onnx*"):
-        if not file.name.startswith(STUDY_DECODER):
-            file.unlink()
+            _run_script("optimum", "write_optimum.py", checkpoint, out)
 
 
 def _run_script(environment: str, name: str, *paths: Path) -> None:

@@ -79,9 +79,7 @@ def is_installed(system: str) -> bool:
     """Return whether a system can run here with weights that are converted for it."""
     if system == "ours":
         return True
-    # The study's recipe needs no package of its own, but Optimum to convert its weights.
-    environment = "optimum" if system == "study" else system
-    return find_interpreter(environment) is not None
+    return find_interpreter(system) is not None
 
 
 def make_environment(threads: int) -> dict[str, str]:

@@ -11,7 +11,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.systems.protocol import Loading, System
 
 Form: TypeAlias = Literal[
-    "checkpoint", "ctranslate2", "ggml", "openai", "optimum", "optimum-int8", "own"
+    "checkpoint", "ctranslate2", "ggml", "openai", "optimum", "own"
 ]
 """Format of weights: our names, a format that checkpoints are converted to, or a system's own."""
 
@@ -26,7 +26,6 @@ class SystemEntry:
         module: module of its class; empty if it runs as a script.
         class_name: name of its class.
         script: file in `lab/benchmarks/rivals/` if it needs torch.
-        whole: whether people use it as it is; the other is a recipe.
     """
 
     label: str
@@ -34,7 +33,6 @@ class SystemEntry:
     module: str = ""
     class_name: str = ""
     script: str = ""
-    whole: bool = True
 
     def make(self, loading: Loading) -> System:
         """Return the system; its engine is imported when it opens."""
@@ -54,7 +52,6 @@ SYSTEMS: Final[dict[str, SystemEntry]] = {
     "moonshine": SystemEntry("Moonshine", "own", "moonshine", "MoonshineSystem"),
     "openai-whisper": SystemEntry("openai-whisper", "openai", script="openai_whisper.py"),
     "transformers": SystemEntry("Transformers", "checkpoint", script="transformers_whisper.py"),
-    "study": SystemEntry("the study's recipe", "optimum-int8", "study", "Study", whole=False),
 }  # fmt: skip
 
 

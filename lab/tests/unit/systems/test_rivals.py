@@ -21,7 +21,7 @@ from whisper_hailo_lab.systems.protocol import Loading, System
 from whisper_hailo_lab.systems.table import SYSTEMS, find_system
 
 AUDIO = np.zeros(16_000, np.float32)
-OWN = ("ours", "study")
+OWN = ("ours",)
 IN_PROCESS = [
     name for name, known in SYSTEMS.items() if known.module and name not in OWN
 ]
