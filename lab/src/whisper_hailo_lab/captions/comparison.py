@@ -14,7 +14,7 @@ from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.events import Completed, Event, Partial
+from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.recognizer import SpeechRecognizer, warm_up
 from whisper_hailo.transcription.partials import PartialBuffer
@@ -31,8 +31,8 @@ class CaptionSetup:
         label: name for the table.
         engine: open engine; setups may share one.
         options: options of the captioner.
-        keeps: the engine gets drafts of what it heard before. Otherwise every buffer is decoded
-            from scratch, committed words included, as programs without a memory do.
+        keeps: the engine gets drafts of what it heard before; else it is a `ForgetfulEngine`, as
+            programs without a memory are.
     """
 
     label: str
@@ -42,57 +42,31 @@ class CaptionSetup:
 
 
 @dataclass(frozen=True, slots=True)
-class EngineCall:
-    """Transcription of one buffer.
+class ForgetfulEngine:
+    """An engine that decodes every buffer from scratch, committed words included."""
 
-    Attributes:
-        audio_s: length of the buffer.
-        draft: expected beginning of its text.
-        result: its text, with the cost.
-    """
-
-    audio_s: float
-    draft: Draft
-    result: BufferText
-
-
-@dataclass(slots=True)
-class WatchedEngine:
-    """An engine that records its latest call.
-
-    Attributes:
-        setup: setup of the engine.
-        last: the latest call.
-    """
-
-    setup: CaptionSetup
-    last: EngineCall | None = None
+    engine: SpeechRecognizer
 
     @property
     def name(self) -> str:
-        return self.setup.engine.name
+        return self.engine.name
 
     @property
     def content_s(self) -> float:
-        return self.setup.engine.content_s
+        return self.engine.content_s
 
     @property
     def language(self) -> str:
-        return self.setup.engine.language
+        return self.engine.language
 
-    def with_language(self, language: str) -> WatchedEngine:
-        engine = self.setup.engine.with_language(language)
-        return WatchedEngine(replace(self.setup, engine=engine))
+    def with_language(self, language: str) -> ForgetfulEngine:
+        return ForgetfulEngine(self.engine.with_language(language))
 
     def transcribe(
         self, buffer: PartialBuffer, language: str | None = None
     ) -> BufferText:
-        """Transcribe a buffer; see `SpeechRecognizer`."""
-        if not self.setup.keeps:
-            buffer = replace(buffer, draft=Draft())
-        result = self.setup.engine.transcribe(buffer, language)
-        self.last = EngineCall(buffer.audio.size / SAMPLE_RATE_HZ, buffer.draft, result)
-        return result
+        """Transcribe a buffer without its draft; see `SpeechRecognizer`."""
+        return self.engine.transcribe(replace(buffer, draft=Draft()), language)
 
 
 @dataclass(slots=True)
@@ -101,25 +75,21 @@ class CaptionRun:
 
     Attributes:
         setup: engine and options.
-        watched: its engine.
         captioner: its captioner, which has the statistics.
         events: events so far.
-        partials: calls that partial texts were made of.
         final_ms: times from the block that ends a segment to its final text.
     """
 
     setup: CaptionSetup
-    watched: WatchedEngine
     captioner: Captioner
     events: list[Event] = field(default_factory=list)
-    partials: list[EngineCall] = field(default_factory=list)
     final_ms: list[float] = field(default_factory=list)
 
     @classmethod
     def make(cls, setup: CaptionSetup, detector: SpeechDetector) -> CaptionRun:
         """Return a run at the start of the stream."""
-        watched = WatchedEngine(setup)
-        return cls(setup, watched, Captioner(watched, detector, setup.options))
+        engine = setup.engine if setup.keeps else ForgetfulEngine(setup.engine)
+        return cls(setup, Captioner(engine, detector, setup.options))
 
     def feed(self, block: FloatArray | None) -> None:
         """Take a block, or `None` at the end of the stream."""
@@ -130,10 +100,6 @@ class CaptionRun:
         new = list(events)
         if any(isinstance(event, Completed) for event in new):
             self.final_ms.append(1000 * (perf_counter() - begin_s))
-        if self.watched.last is not None and any(
-            isinstance(event, Partial) for event in new
-        ):
-            self.partials.append(self.watched.last)
         self.events += new
 
     @property

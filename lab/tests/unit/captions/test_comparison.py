@@ -38,8 +38,20 @@ STREAM = np.concatenate(
 )
 
 
+class DraftedSpeller(Speller):
+    """Notes the drafts that it is given."""
+
+    def __init__(self, *, tokens: bool = True) -> None:
+        super().__init__(tokens=tokens)
+        self.drafts: list[Draft] = []
+
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> Any:
+        self.drafts.append(buffer.draft)
+        return super().transcribe(buffer, language)
+
+
 def test_run_captions_without_keeping_gives_no_drafts() -> None:
-    keeping, forgetting = Speller(), Speller(tokens=False)
+    keeping, forgetting = DraftedSpeller(), DraftedSpeller(tokens=False)
     setups = [
         CaptionSetup("keeps", keeping, quick()),
         CaptionSetup("anew", forgetting, quick(), keeps=False),
@@ -51,11 +63,10 @@ def test_run_captions_without_keeping_gives_no_drafts() -> None:
         assert row["violations"] == []
         assert row["wer"] == 12.0
         told = sum(isinstance(event, Partial) for event in run.events)
-        assert row["partials"] == told == len(run.partials) > 0
+        assert row["partials"] == told > 0
         assert len(run.final_ms) == 2
-    kept, anew = runs
-    assert any(call.draft.n_fixed for call in kept.partials)
-    assert not any(call.draft.tokens for call in anew.partials)
+    assert any(draft.n_fixed for draft in keeping.drafts)
+    assert not any(draft.tokens for draft in forgetting.drafts)
 
 
 def test_ratios_are_relative_to_the_same_engine() -> None:
