@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 import click
 from click.core import ParameterSource
 
+from whisper_hailo.cli.everyday_options import EVERYDAY_OPTIONS
 from whisper_hailo.cli.messages import PRODUCT_LOGGER, Verbosity, set_verbosity
 from whisper_hailo.cli.options import (
     Argument,
@@ -67,7 +68,13 @@ class Command(click.Command):
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        write_options(self.get_params(ctx), formatter, rare=SHOWS_RARE in ctx.meta)
+        params = self.get_params(ctx)
+        shows_all = SHOWS_RARE in ctx.meta
+        groups = EVERYDAY_OPTIONS.get(str(self.name))
+        if groups is None or shows_all:
+            write_options(params, formatter, rare=shows_all)
+            return
+        write_groups(groups, params, formatter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +187,7 @@ def _single_parameter(
 
 def _options_about_options() -> Iterable[Option]:
     """Yield `--help-all` and `--config`, for commands with rare options."""
-    help_all = Flag("Show rare options, too.", _MORE)
+    help_all = Flag("Show all options.", _MORE)
     yield _eager_option("--help-all", help_all, bool, _show_all)
     config = Flag("Options in TOML, such as seed = 7.", _MORE, metavar="FILE")
     yield _eager_option("--config", config, Path, load_settings)
@@ -279,11 +286,41 @@ def write_options(params: Iterable[Any], formatter: Any, *, rare: bool = False) 
             formatter.write_dl(topics[topic], col_max=_NAME_COLUMNS)
 
 
+def write_groups(
+    groups: Mapping[str, Sequence[str]],
+    params: Iterable[Any],
+    formatter: Any,  # noqa: ANN401
+) -> None:
+    """Write the options that `groups` names, under its headings."""
+    by_name = {
+        name: param
+        for param in params
+        if isinstance(param, click.Option)
+        for name in param.opts
+    }
+    for heading, names in groups.items():
+        rows = []
+        for name in names:
+            param = by_name.get(name)
+            if param is not None:
+                rows.append((_format_names(param), param.help or ""))
+        with formatter.section(heading):
+            formatter.write_dl(rows, col_max=_NAME_COLUMNS)
+
+
+def is_everyday(command: str, option: Option) -> bool:
+    """Return whether `-h` of a command lists an option."""
+    groups = EVERYDAY_OPTIONS.get(command)
+    if groups is None:
+        return not option.hidden
+    return any(option.opts[0] in names for names in groups.values())
+
+
 def _topic_of(param: click.Option) -> str:
     """Return the heading of an option; Click's own, such as `--help`, have no topic."""
-    if param.hidden:
-        return _RARE
     topic = param.topic if isinstance(param, Option) else ""
+    if param.hidden and not topic:
+        return _RARE
     return topic or _EVERYDAY
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from whisper_hailo.cli.app import COMMAND_GROUPS, load_command
+from whisper_hailo.cli.command import is_everyday
 from whisper_hailo.cli.options import Option
 from whisper_hailo_lab.tables import make_table
 
@@ -15,7 +16,7 @@ def make_tables() -> dict[str, str]:
     commands: dict[str, list[str]] = defaultdict(list)
     for name in COMMAND_GROUPS:
         for option in getattr(load_command(name), "params", ()):
-            if isinstance(option, Option) and option.hidden:
+            if isinstance(option, Option) and not is_everyday(name, option):
                 key = option.opts[0]
                 options.setdefault(key, option)
                 commands[key].append(name)
