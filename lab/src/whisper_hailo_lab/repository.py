@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import whisper_hailo
 from whisper_hailo.core.errors import OptionError
@@ -21,7 +19,6 @@ SOURCES: Final = (PACKAGE.parent, ROOT / "tools" / "src", LAB / "src")
 BUILD: Final = ROOT / "build"
 RESULTS: Final = LAB / "benchmarks" / "results"
 RIVALS: Final = LAB / "benchmarks" / "rivals"
-STAND_IN: Final = ROOT / "tests" / "standin"
 CLIPS: Final = ROOT / "tests" / "data" / "micro"
 """The frozen test sets of the bundled model, an archive each; `clip_archives` reads them."""
 
@@ -35,18 +32,3 @@ def require_clone() -> None:
             f"{RESULTS} does not exist: this program measures a clone of the repository; run it in "
             "one"
         )
-
-
-def stand_in_chip() -> Any:  # noqa: ANN401 - a program of the tests
-    """Return the machine of the stand-in for Hailo's binding, which becomes the binding."""
-    sys.path[:0] = [str(ROOT), str(STAND_IN)]
-    return import_module("hailo_platform._machine").MACHINE
-
-
-def stand_in_hefs(model: Path, folder: Path) -> tuple[Path, Path]:
-    """Write encoder and decoder HEF of a model directory for the stand-in."""
-    sys.path[:0] = [str(ROOT)]
-    hefs: tuple[Path, Path] = import_module("tests.standin.make_hef").write_hefs(
-        model, folder
-    )
-    return hefs

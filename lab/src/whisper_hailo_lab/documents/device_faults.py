@@ -1,4 +1,4 @@
-"""Table of `experiments.device_faults`: a line per kept run."""
+"""Table of `tests/device_faults.py`: a line per kept run."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 Recordings are transcribed repeatedly by an encoder on the stand-in for Hailo's binding and our
 decoder on the CPU. Whatever fails, a recording ends with its right text or with a reported error.
 
-    python -m whisper_hailo_lab.experiments.device_faults [--faults 1000] [--seed 0] [--streams 1]
-                                                          [--json] [--write]
+    python -m tests.device_faults [--faults 1000] [--seed 0] [--streams 1] [--json] [--write]
 
 Memory is measured before and after: the bytes that the C library has allocated, and the resident
 set after it has returned its free memory. With `--write` the run is kept and added to the table of
@@ -30,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tests.standin.make_hef import write_hefs
 from whisper_hailo.backends.hailo.chip import HELD_CHIPS
 from whisper_hailo.backends.options import ChipOptions, EngineOptions
 from whisper_hailo.cli.streams import emit, emit_json
@@ -41,7 +41,7 @@ from whisper_hailo_lab.data.clips import find_clips
 from whisper_hailo_lab.documents.device_faults import RESULT, add_run
 from whisper_hailo_lab.documents.pages import keep_result
 from whisper_hailo_lab.program import first_line, run_program
-from whisper_hailo_lab.repository import MICRO, stand_in_chip, stand_in_hefs
+from whisper_hailo_lab.repository import MICRO, ROOT
 from whisper_hailo_lab.runs.machine import rss_mib
 from whisper_hailo_lab.runs.results import read_result
 
@@ -110,7 +110,7 @@ class FaultPlan:
     """Decides which call of the machine fails, and counts the faults."""
 
     def __init__(self, seed: int, n_faults: int) -> None:
-        self._random = random.Random(seed)  # noqa: S311
+        self._random = random.Random(seed)
         self._lock = threading.Lock()
         self._n_faults = n_faults
         self.injected: Counter[str] = Counter()
@@ -176,9 +176,9 @@ def inject_faults(
 ) -> dict[str, Any]:
     """Transcribe until some faults have happened, and return what came of it."""
     model = folder / "micro"
-    machine = stand_in_chip()
+    machine = _stand_in_chip()
     convert_checkpoint(MICRO, model, ConvertOptions("none", hailo=HailoOptions()))
-    encoder, _ = stand_in_hefs(model, folder / "hefs")
+    encoder, _ = write_hefs(model, folder / "hefs")
     files = find_clips("unseen")[:_N_FILES]
     plan = FaultPlan(seed, n_faults)
     machine.set(late_s=_LATE_S)
@@ -219,6 +219,14 @@ def inject_faults(
         "rss_mib_every_100": plan.rss_mib,
         "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
+
+
+def _stand_in_chip() -> Any:
+    """Return the machine of the stand-in for Hailo's binding, which becomes the binding."""
+    sys.path[:0] = [str(ROOT / "tests" / "standin")]
+    from hailo_platform._machine import MACHINE
+
+    return MACHINE
 
 
 def _run_threads(count: int, work: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""A short run of `experiments.device_faults`; the whole one takes a thousand faults."""
+"""A short run of `tests.device_faults`; the whole one takes a thousand faults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.e2e.conftest import PATIENCE_S
+from tests.e2e.conftest import PATIENCE_S, ROOT
 
 
 @pytest.mark.parametrize("streams", [1, 3])
@@ -16,7 +16,7 @@ def test_faults_at_random_points(environment: dict[str, str], streams: int) -> N
     command = [
         sys.executable,
         "-m",
-        "whisper_hailo_lab.experiments.device_faults",
+        "tests.device_faults",
         "--json",
     ]
     # So many that some recording of each stream has its turn between them.
@@ -25,6 +25,7 @@ def test_faults_at_random_points(environment: dict[str, str], streams: int) -> N
     env = {**environment, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         command,
+        cwd=ROOT,
         env=env,
         capture_output=True,
         text=True,
