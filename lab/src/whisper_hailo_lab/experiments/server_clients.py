@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, Self, cast
@@ -32,7 +33,6 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo_lab.repository import PACKAGE
 
-RECORDING: Final = PACKAGE / "assets" / "demo.flac"
 PATIENCE_S: Final = 600.0
 
 _WYOMING_BYTES: Final = 4096
@@ -50,73 +50,68 @@ class RefusedError(Exception):
     """The server has no capacity now: 429 or 503."""
 
 
-def openai_client(
-    address: str,
-    key: str = "",
-    file: bytes | None = None,
-    language: str = "en",
-    response_format: str = "json",
-) -> Ask:
-    """Return a client that uploads a file to OpenAI's API.
+@dataclass(frozen=True, slots=True)
+class SpokenFile:
+    """A recording in a file that the server can read, with its language."""
 
-    Args:
-        address: address of the server.
-        key: API key of the client.
-        file: any file that the server can read; `None` is the bundled recording.
-        language: language code.
-        response_format: `json` or `verbose_json`.
-    """
+    path: Path
+    language: str = "en"
+
+    def read_pcm(self, rate_hz: int) -> bytes:
+        """Return its samples at a rate, 16 bits each."""
+        return encode_pcm(soxr.resample(load_audio(self.path), SAMPLE_RATE_HZ, rate_hz))
+
+
+DEMO: Final = SpokenFile(PACKAGE / "assets" / "demo.flac")
+"""The bundled recording."""
+
+
+def openai_client(
+    address: str, file: SpokenFile = DEMO, response_format: str = "json"
+) -> Ask:
+    """Return a client that uploads a file to OpenAI's API, for `json` or `verbose_json`."""
     fields = {
         "model": "whisper-1",
-        "language": language,
+        "language": file.language,
         "response_format": response_format,
     }
-    body = _encode_form("file", file or RECORDING.read_bytes(), fields)
+    body = _encode_form("file", file, fields)
 
     def ask() -> str:
-        answer = _post_form(address, "/v1/audio/transcriptions", body, key)
+        answer = _post_form(address, "/v1/audio/transcriptions", body)
         return str(json.loads(answer)["text"]).strip()
 
     return ask
 
 
-def asr_client(address: str, file: bytes | None = None, language: str = "en") -> Ask:
-    """Return a client that uploads a file as Bazarr does; see `openai_client`."""
-    body = _encode_form("audio_file", file or RECORDING.read_bytes())
-    path = f"/asr?output=txt&language={language}"
+def asr_client(address: str, file: SpokenFile = DEMO) -> Ask:
+    """Return a client that uploads a file as Bazarr does."""
+    body = _encode_form("audio_file", file, {})
+    path = f"/asr?output=txt&language={file.language}"
     return lambda: " ".join(_post_form(address, path, body).decode().split())
 
 
-def inference_client(
-    address: str, file: bytes | None = None, language: str = "en"
-) -> Ask:
-    """Return a client of whisper.cpp's protocol; see `openai_client`."""
-    fields = {"response_format": "json", "language": language}
-    body = _encode_form("file", file or RECORDING.read_bytes(), fields)
+def inference_client(address: str, file: SpokenFile = DEMO) -> Ask:
+    """Return a client of whisper.cpp's protocol."""
+    fields = {"response_format": "json", "language": file.language}
+    body = _encode_form("file", file, fields)
     return lambda: " ".join(
         json.loads(_post_form(address, "/inference", body))["text"].split()
     )
 
 
-def _encode_form(
-    name: str, file: bytes, fields: Mapping[str, str] = MappingProxyType({})
-) -> bytes:
+def _encode_form(name: str, file: SpokenFile, fields: Mapping[str, str]) -> bytes:
     """Return the body of a multipart upload."""
     head = '--x\r\nContent-Disposition: form-data; name="'
     texts = ""
     for field, value in fields.items():
         texts += f'{head}{field}"\r\n\r\n{value}\r\n'
     begin = f'{texts}{head}{name}"; filename="audio.flac"\r\n\r\n'
-    return b"".join((begin.encode(), file, b"\r\n--x--\r\n"))
+    return b"".join((begin.encode(), file.path.read_bytes(), b"\r\n--x--\r\n"))
 
 
-def _post_form(
-    address: str,
-    path: str,
-    body: bytes,
-    key: str = "",
-) -> bytes:
-    headers = {"Content-Type": "multipart/form-data; boundary=x", "X-API-Key": key}
+def _post_form(address: str, path: str, body: bytes) -> bytes:
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
     connection = http.client.HTTPConnection(
         urlsplit(address).netloc, timeout=PATIENCE_S
     )
@@ -133,21 +128,16 @@ def _post_form(
     return content
 
 
-def wyoming_client(
-    address: str, samples: FloatArray | None = None, language: str = "en"
-) -> Ask:
-    """Return a client that sends samples in chunks by Wyoming.
-
-    Args:
-        address: address of the server.
-        samples: `(n_samples,)` at 16 kHz; `None` is the bundled recording.
-        language: language code.
-    """
+def wyoming_client(address: str, file: SpokenFile = DEMO) -> Ask:
+    """Return a client that sends a file's samples in chunks by Wyoming."""
     parts = urlsplit(address)
     server = (parts.hostname or "", parts.port or 0)
-    data = encode_pcm(load_audio(RECORDING) if samples is None else samples)
+    data = file.read_pcm(SAMPLE_RATE_HZ)
     audio_format = (SAMPLE_RATE_HZ, 2, 1)
-    events = [Transcribe(language=language).event(), AudioStart(*audio_format).event()]
+    events = [
+        Transcribe(language=file.language).event(),
+        AudioStart(*audio_format).event(),
+    ]
     for start in range(0, len(data), _WYOMING_BYTES):
         chunk = data[start : start + _WYOMING_BYTES]
         events.append(AudioChunk(*audio_format, audio=chunk).event())
@@ -176,16 +166,12 @@ def _raise_if_busy(event: Event) -> None:
         raise RefusedError(event.data["code"])
 
 
-def realtime_client(
-    address: str, samples: FloatArray | None = None, language: str = ""
-) -> Ask:
-    """Return a client that sends samples at 24 kHz by WebSocket; see `wyoming_client`."""
+def realtime_client(address: str, file: SpokenFile = DEMO) -> Ask:
+    """Return a client that sends a file's samples at 24 kHz by WebSocket."""
     url = urlsplit(address)._replace(scheme="ws", path="/v1/realtime").geturl()
-    audio = load_audio(RECORDING) if samples is None else samples
-    data = encode_pcm(soxr.resample(audio, SAMPLE_RATE_HZ, _REALTIME_HZ))
-    input_options: dict[str, Any] = {"turn_detection": None}
-    if language:
-        input_options["transcription"] = {"model": "whisper-1", "language": language}
+    data = file.read_pcm(_REALTIME_HZ)
+    transcription = {"model": "whisper-1", "language": file.language}
+    input_options = {"turn_detection": None, "transcription": transcription}
     session = {"type": "transcription", "audio": {"input": input_options}}
     messages: list[dict[str, Any]] = [{"type": "session.update", "session": session}]
     for start in range(0, len(data), _REALTIME_BYTES):
@@ -299,7 +285,7 @@ def _read_addresses(lines: Any, count: int) -> list[str]:  # noqa: ANN401 - a te
 def command_text(threads: int) -> str:
     """Return the command's transcript of the recording."""
     command = [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", "micro"]
-    command += ["--threads", str(threads), "-l", "auto", str(RECORDING)]
+    command += ["--threads", str(threads), "-l", "auto", str(DEMO.path)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return " ".join(output.split())
 

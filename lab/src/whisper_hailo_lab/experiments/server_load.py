@@ -27,7 +27,7 @@ from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo_lab.documents.server import RESULT
 from whisper_hailo_lab.experiments.server_clients import (
-    RECORDING,
+    DEMO,
     Ask,
     ProcessWatch,
     RefusedError,
@@ -216,7 +216,7 @@ def main() -> None:
     )
     parser.add_argument("--keep", action="store_true", help="write the kept result")
     arguments = parser.parse_args()
-    audio_s = load_audio(RECORDING).size / SAMPLE_RATE_HZ
+    audio_s = load_audio(DEMO.path).size / SAMPLE_RATE_HZ
     expected = command_text(arguments.threads)
     name = "above" if arguments.above else "below"
     limits = _LOW_LIMITS if arguments.above else _HIGH_LIMITS

@@ -19,15 +19,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 import soundfile
 
 from whisper_hailo.cli.streams import emit
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo_lab.data.speech import SpeechRecording, read_speech, speech_folder
 from whisper_hailo_lab.documents.server import RESULT
 from whisper_hailo_lab.experiments.server_clients import (
     Ask,
+    SpokenFile,
     asr_client,
     inference_client,
     openai_client,
@@ -54,62 +54,17 @@ SETS: Final = (
 LANGUAGES: Final = ("en", "de")
 
 
-@dataclass(frozen=True, slots=True)
-class SpokenFile:
-    """A recording as a 16 kHz WAV file, with its language."""
-
-    path: Path
-    language: str
-
-    def read_bytes(self) -> bytes:
-        """Return the file's content."""
-        return self.path.read_bytes()
-
-    def read_samples(self) -> FloatArray:
-        """Return `(n_samples,)` float32 at 16 kHz."""
-        return np.asarray(soundfile.read(self.path, dtype="float32")[0], np.float32)
-
-
-ClientMaker = Callable[[str, str, SpokenFile], Ask]
-"""Makes a client for a file, given the addresses of HTTP and of Wyoming."""
-
-
-def _ask_openai(response_format: str) -> ClientMaker:
-    def make(http: str, _wyoming: str, file: SpokenFile) -> Ask:
-        return openai_client(
-            http,
-            file=file.read_bytes(),
-            language=file.language,
-            response_format=response_format,
-        )
-
-    return make
-
-
-def _ask_asr(http: str, _wyoming: str, file: SpokenFile) -> Ask:
-    return asr_client(http, file=file.read_bytes(), language=file.language)
-
-
-def _ask_inference(http: str, _wyoming: str, file: SpokenFile) -> Ask:
-    return inference_client(http, file=file.read_bytes(), language=file.language)
-
-
-def _ask_wyoming(_http: str, wyoming: str, file: SpokenFile) -> Ask:
-    return wyoming_client(wyoming, file.read_samples(), language=file.language)
-
-
-def _ask_realtime(http: str, _wyoming: str, file: SpokenFile) -> Ask:
-    return realtime_client(http, file.read_samples(), language=file.language)
-
-
-PROTOCOLS: Final[dict[str, ClientMaker]] = {
-    "OpenAI, `json`": _ask_openai("json"),
-    "OpenAI, `verbose_json`": _ask_openai("verbose_json"),
-    "whisper-asr-webservice": _ask_asr,
-    "whisper.cpp": _ask_inference,
-    "Wyoming": _ask_wyoming,
-    "realtime": _ask_realtime,
+PROTOCOLS: Final[dict[str, Callable[[str, str, SpokenFile], Ask]]] = {
+    "OpenAI, `json`": lambda http, _, file: openai_client(http, file),
+    "OpenAI, `verbose_json`": lambda http, _, file: openai_client(
+        http, file, "verbose_json"
+    ),
+    "whisper-asr-webservice": lambda http, _, file: asr_client(http, file),
+    "whisper.cpp": lambda http, _, file: inference_client(http, file),
+    "Wyoming": lambda _, wyoming, file: wyoming_client(wyoming, file),
+    "realtime": lambda http, _, file: realtime_client(http, file),
 }
+"""Clients of a file, given the addresses of HTTP and of Wyoming."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +98,8 @@ def command_texts(model: str, files: Sequence[SpokenFile]) -> list[str]:
 
 def _run_command(model: str, language: str, paths: Sequence[Path]) -> dict[Path, str]:
     with tempfile.TemporaryDirectory() as folder:
-        command = [
-            sys.executable,
-            "-m",
-            "whisper_hailo",
-            "transcribe",
-            "--model",
-            model,
-        ]
+        command = [sys.executable, "-m", "whisper_hailo", "transcribe"]
+        command += ["--model", model]
         command += ["--language", language, "--threads", "1", "--output-dir", folder]
         subprocess.run([*command, *map(str, paths)], check=True, capture_output=True)
         return {
@@ -185,11 +134,7 @@ def ask_all(
             logger.info("%s: %r, the command: %r", protocol, answer, text)
     cpu_s = (processor_ms(server) - before_ms) / 1000
     return ProtocolRow(
-        protocol,
-        n_same,
-        len(clients),
-        round(seconds, 1),
-        round(cpu_s, 2),
+        protocol, n_same, len(clients), round(seconds, 1), round(cpu_s, 2)
     )
 
 
