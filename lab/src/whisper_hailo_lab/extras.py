@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.repository import LAB
 
-LabExtra: TypeAlias = Literal["bench", "faster-whisper", "whisper-cpp", "onnx-asr"]
+LabExtra: TypeAlias = Literal["bench", "faster-whisper", "whisper-cpp"]
 
 
 def install_command(extra: LabExtra) -> str:

@@ -149,7 +149,7 @@ def plan_study(
         )
     )
     for name in RIVALS:
-        if name != "onnx-asr":  # it takes no token budget
+        if name != "moonshine":  # it takes no token budget
             cases.append(plan_rival(name, "study", model, threads))
         cases.append(plan_rival(name, "matched", model, threads))
     return tuple(cases)

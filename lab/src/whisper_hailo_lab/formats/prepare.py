@@ -84,8 +84,6 @@ def _has_form(path: Path, form: Form) -> bool:
     """Return whether a path is in a rival's format already."""
     if form == "ctranslate2":
         return (path / "model.bin").is_file()
-    if form == "optimum":
-        return (path / "vocab.json").is_file() and any(path.glob("*.onnx"))
     return form in ("ggml", "openai") and path.is_file()
 
 
@@ -128,10 +126,8 @@ def _write_form(system: str, form: Form, checkpoint: Path, out: Path) -> None:
             write_ggml(checkpoint, out)
         case "ctranslate2":
             _run_module(system, CTRANSLATE2_MODULE, checkpoint, out)
-        case "openai":
-            _run_script(system, "write_openai.py", checkpoint, out)
         case _:
-            _run_script("optimum", "write_optimum.py", checkpoint, out)
+            _run_script(system, "write_openai.py", checkpoint, out)
 
 
 def _run_script(environment: str, name: str, *paths: Path) -> None:

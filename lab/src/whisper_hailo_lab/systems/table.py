@@ -10,9 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.systems.protocol import Loading, System
 
-Form: TypeAlias = Literal[
-    "checkpoint", "ctranslate2", "ggml", "openai", "optimum", "own"
-]
+Form: TypeAlias = Literal["checkpoint", "ctranslate2", "ggml", "openai", "own"]
 """Format of weights: our names, a format that checkpoints are converted to, or a system's own."""
 
 
@@ -48,7 +46,6 @@ SYSTEMS: Final[dict[str, SystemEntry]] = {
         "faster-whisper", "ctranslate2", "faster_whisper", "FasterWhisper"
     ),
     "whisper-cpp": SystemEntry("whisper.cpp", "ggml", "whisper_cpp", "WhisperCpp"),
-    "onnx-asr": SystemEntry("onnx-asr", "optimum", "onnx_asr", "OnnxAsr"),
     "moonshine": SystemEntry("Moonshine", "own", "moonshine", "MoonshineSystem"),
     "openai-whisper": SystemEntry("openai-whisper", "openai", script="openai_whisper.py"),
     "transformers": SystemEntry("Transformers", "checkpoint", script="transformers_whisper.py"),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests import moonshine_stand_in
-from whisper_hailo.core.errors import ModelError, OptionError, WhisperHailoError
+from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.experiments.bench import plan_machine
 from whisper_hailo_lab.runs.records import Case, Row
@@ -60,7 +60,6 @@ def test_a_missing_package_names_its_extra(
         "faster_whisper",
         "pywhispercpp",
         "pywhispercpp.model",
-        "onnx_asr",
         "moonshine_voice",
     ):
         monkeypatch.setitem(sys.modules, module, None)
@@ -167,26 +166,6 @@ def test_whisper_cpp(install: Any) -> None:
     assert (options["temperature_inc"], options["greedy"]) == (0.0, {"best_of": 1})
     default = system("whisper-cpp", "default")
     assert "greedy" not in default.open(watch)
-
-
-class OnnxAsrModel:
-    def recognize(self, piece: Any, language: str) -> str:
-        return f"{piece.size} {language}"
-
-
-def test_onnx_asr_hears_consecutive_windows(install: Any, tmp_path: Path) -> None:
-    for name in ("config.json", "vocab.json", "added_tokens.json"):
-        (tmp_path / name).write_text("{}", encoding="utf-8")
-    install("onnx_asr", load_model=lambda *words, **options: OnnxAsrModel())
-    made = system("onnx-asr", path=str(tmp_path))
-    made.open(watch)
-    long = np.zeros(31 * 16_000, np.float32)
-    assert made.transcribe(long, "en").text == "480000 en 16000 en"
-    (tmp_path / "vocab.json").unlink()
-    with pytest.raises(ModelError, match=r"lacks vocab\.json"):
-        system("onnx-asr", path=str(tmp_path)).open(watch)
-    with pytest.raises(OptionError, match="'study'"):
-        system("onnx-asr", "study", path=str(tmp_path)).open(watch)
 
 
 def test_moonshine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
