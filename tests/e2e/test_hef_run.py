@@ -362,6 +362,40 @@ def test_doctor_and_inspect(
     assert "the host adds the position rows" in network["contract"]
 
 
+def test_doctor_chip_tries_everything(
+    whisper_hailo: Command, model: Path, hefs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Whoever pastes its JSON has said all that we would ask."""
+    files = ("--model", model, "--encoder", hefs[0], "--decoder", hefs[1])
+    env = with_chip(tmp_path, {}, service=True)
+    result = whisper_hailo("doctor", "--chip", *files, "--json", env=env)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    figures = report["figures"]
+    assert figures["answer"]["problem"] == ""
+    assert figures["answer"]["similarity"] > 0.99
+    assert figures["times"]["alone"]["n_runs"] == 20
+    assert figures["sharing"]["other_ms"] > 0
+    assert figures["recovery_s"] >= 0
+    assert (
+        figures["decoder"]["logprobs"]["host"] > figures["decoder"]["logprobs"]["chip"]
+    )
+    assert len(figures["hef"]["sha256"]) == 64
+    assert "callback" in figures["calls"]["ConfiguredInferModel.run_async"]
+    assert "broken" not in {check["status"] for check in report["checks"]}
+
+
+def test_doctor_chip_with_wrong_answers_says_so(
+    whisper_hailo: Command, model: Path, hefs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    files = ("--model", model, "--encoder", hefs[0])
+    env = with_chip(tmp_path, {}, service=True, answers="axes")
+    result = whisper_hailo("doctor", "--chip", *files, env=env)
+    assert result.returncode == 6
+    assert "known answer: features look transposed" in result.stdout
+    assert "recovery: runs again" in result.stdout, "the other trials go on"
+
+
 def test_an_interrupt_gives_the_chip_back(
     model: Path, hefs: tuple[Path, Path], tmp_path: Path, environment: dict[str, str]
 ) -> None:

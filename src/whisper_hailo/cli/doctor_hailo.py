@@ -22,11 +22,26 @@ from whisper_hailo.backends.hailo.binding import (
     major,
     system_binding,
 )
-from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS, RELEASES
+from whisper_hailo.backends.hailo.hef_catalog import (
+    EXAMPLES,
+    PAIRS,
+    RELEASES,
+    matching_hef,
+)
 from whisper_hailo.backends.hailo.hef_contract import RUNS_ON
 from whisper_hailo.backends.hailo.hef_file import read_hef
-from whisper_hailo.backends.hailo.isolated_probe import chips, try_hef
-from whisper_hailo.core.errors import DeviceError, HefError, NoBindingError
+from whisper_hailo.backends.hailo.isolated_probe import (
+    chips,
+    compare_with_cpu,
+    try_hef,
+)
+from whisper_hailo.convert.model_cache import cached_models
+from whisper_hailo.core.errors import (
+    DeviceError,
+    HefError,
+    ModelError,
+    NoBindingError,
+)
 from whisper_hailo.core.paths import cache_root
 
 OK: Final = "ok"
@@ -260,7 +275,32 @@ def _check_chips(version: str) -> list[Check]:
         arches = " and ".join(sorted(RUNS_ON.get(chip.arch, {"unknown"})))
         text += f"; it takes HEFs for {arches}"
         checks.append(finding(name, text, _advise_firmware(chip.firmware)))
-    return [*checks, _check_buffers(version, _smallest_hef(devices[0].arch))]
+    arch = devices[0].arch
+    return [
+        *checks,
+        _check_buffers(version, _smallest_hef(arch)),
+        *_check_answers(arch),
+    ]
+
+
+def _check_answers(arch: str) -> Iterator[Check]:
+    """Check that the encoders of the models in the cache answer on the chip as on the CPU."""
+    name = "Hailo answer"
+    if arch not in RUNS_ON:
+        return
+    for model in cached_models():
+        path = matching_hef(model.directory, model.spec, arch, "encoder")
+        if path is None:
+            continue
+        try:
+            figures = compare_with_cpu(path, model.directory)
+        except (DeviceError, ModelError) as error:
+            problem, _, advice = str(error).rpartition("; ")
+            yield finding(name, problem, advice, broken=True)
+        else:
+            yield finding(
+                name, f"{path.name} as {model.spec.name} on the CPU: {figures}"
+            )
 
 
 def _advise_firmware(firmware: str) -> str:

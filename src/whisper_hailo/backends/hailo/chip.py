@@ -97,6 +97,11 @@ class Chip:
             self.networks[key] = network
             return network
 
+    def configured_models(self) -> list[Any]:
+        """Return the binding's configured models, for questions about its calls."""
+        with self._lock:
+            return [network.configured for network in self.networks.values()]
+
     def check(self, hef: HefFile) -> None:
         """Refuse a HEF for another chip.
 

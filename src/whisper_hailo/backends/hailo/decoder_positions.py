@@ -66,13 +66,7 @@ def choose_positions(
         runner.positions = answer[_POSITION]
         return
     expected = runner.shape.positions
-    features = _features(runner, directory, spec, threads)
-    prompt, words = _cpu_words(features, directory, spec, threads)
-    words = words[: runner.length - len(prompt)]
-    logprobs = {
-        side: _mean_logprob(runner, side, features, prompt, words)
-        for side in (HOST, CHIP)
-    }
+    logprobs = compare_positions(runner, directory, spec, threads)
     best = max(logprobs, key=lambda side: logprobs[side])
     if logprobs[best] < MIN_LOGPROB:
         raise WrongAnswerError(
@@ -91,6 +85,22 @@ def choose_positions(
         )
     runner.positions = best
     keep_answer(key, {_POSITION: best, "logprobs": logprobs})
+
+
+def compare_positions(
+    runner: HefRunner, directory: Path, spec: ModelSpec, threads: int = 0
+) -> dict[str, float]:
+    """Return the mean log-probability of the CPU's words with position rows from either side.
+
+    `runner` is not open, and is closed again.
+    """
+    features = _features(runner, directory, spec, threads)
+    prompt, words = _cpu_words(features, directory, spec, threads)
+    words = words[: runner.length - len(prompt)]
+    return {
+        side: _mean_logprob(runner, side, features, prompt, words)
+        for side in (HOST, CHIP)
+    }
 
 
 def _features(

@@ -11,11 +11,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from whisper_hailo.backends.hailo.watchdog import LIBC, hangs
 from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core import errors
 from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError, WhisperHailoError
+from whisper_hailo.core.types import FloatArray
 
 _LOOK_S: Final = 20.0
 """A busy machine takes seconds to start a process."""
@@ -36,6 +37,11 @@ _DIE_S: Final = 1.0
 """A process that hangs in a driver does not even die at once; then it is left alone."""
 
 _PR_SET_PDEATHSIG: Final = 1
+
+RUNNING: Final = b"running\n"
+"""The line of a process that has run a HEF once, and goes on."""
+
+Probe: TypeAlias = tuple[Lease, dict[str, FloatArray], tuple[str, ...]]
 
 
 def chips(timeout_s: float = _LOOK_S) -> list[ChipFacts]:
@@ -47,6 +53,16 @@ def chips(timeout_s: float = _LOOK_S) -> list[ChipFacts]:
 def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
     """Run the first network of a HEF once, on zeros."""
     run_isolated(["run", str(path)], timeout_s, f"running {path.name}")
+
+
+def compare_with_cpu(path: Path, directory: Path, timeout_s: float = _RUN_S) -> str:
+    """Compare an encoder's HEF with the model directory's own encoder; return the figures.
+
+    Raises:
+        WrongAnswerError: the chip answers wrongly.
+    """
+    words = ["answer", str(path), str(directory)]
+    return str(run_isolated(words, timeout_s, f"comparing {path.name} with the CPU"))
 
 
 def run_isolated(words: list[str], timeout_s: float, action: str) -> Any:  # noqa: ANN401 - JSON
@@ -119,14 +135,66 @@ def _list_chips() -> list[dict[str, Any]]:
 
 
 def _run_probe(path: str) -> None:
+    with _open_zeros(path, ChipOptions()) as (lease, zeros, outputs):
+        lease.run(zeros, outputs)
+
+
+@contextmanager
+def _open_zeros(path: str, options: ChipOptions) -> Iterator[Probe]:
+    """Open the first network of a HEF; yield its lease, zeros for it, and its outputs' names."""
     hef = read_hef(Path(path), verify=False)
     group = hef.groups[0]
     zeros = {name: np.zeros(shape, np.float32) for name, shape in group.inputs.items()}
-    with Lease(hef, group.name, ChipOptions()) as lease:
-        lease.run(zeros, tuple(group.outputs))
+    with Lease(hef, group.name, options) as lease:
+        yield lease, zeros, tuple(group.outputs)
 
 
-TASKS: Final[dict[str, Callable[..., Any]]] = {"look": _list_chips, "run": _run_probe}
+_SHARED_RUNS: Final = 20
+
+
+def _run_shared(path: str) -> float:
+    """Run the first network of a HEF on a shared chip; return the mean ms of a run."""
+    with _open_zeros(path, ChipOptions(share=True)) as (lease, zeros, outputs):
+        lease.run(zeros, outputs)  # the first run loads weights
+        times_ms = []
+        for _ in range(_SHARED_RUNS):
+            run = lease.run_async(zeros, outputs)
+            run.result()
+            times_ms.append(run.took_ms)
+    return sum(times_ms) / len(times_ms)
+
+
+def _hold(path: str) -> None:
+    """Run a HEF until this process is killed; a line says when it has run once."""
+    with _open_zeros(path, ChipOptions()) as (lease, zeros, outputs):
+        lease.run(zeros, outputs)
+        sys.stdout.write(RUNNING.decode())
+        sys.stdout.flush()
+        while True:
+            lease.run(zeros, outputs)
+
+
+def _answer(path: str, directory: str) -> str:
+    """Compare a HEF's features with the CPU's; return the figures in one line."""
+    from whisper_hailo.backends.hailo.hef_parts import HefEncoder
+    from whisper_hailo.backends.hailo.known_answer import ask, wrong_answer
+    from whisper_hailo.core.spec import ModelSpec
+
+    spec = ModelSpec.load(Path(directory))
+    with HefEncoder(Path(path), spec) as encoder:
+        answer = ask(encoder, Path(directory), spec)
+    if answer.problem:
+        raise wrong_answer(encoder, answer)
+    return answer.describe()
+
+
+TASKS: Final[dict[str, Callable[..., Any]]] = {
+    "look": _list_chips,
+    "run": _run_probe,
+    "share": _run_shared,
+    "hold": _hold,
+    "answer": _answer,
+}
 
 
 if __name__ == "__main__":

@@ -95,14 +95,19 @@ def require_known_answer(
             keep_answer(key, asdict(answer))
     if not answer.problem:
         return
-    message = (
+    error = wrong_answer(encoder, answer)
+    if answer.problem != TOO_NOISY or not noise:
+        raise error
+    logger.warning("%s", error)
+
+
+def wrong_answer(encoder: HefEncoder, answer: KnownAnswer) -> WrongAnswerError:
+    """Return the error of a wrong answer: what was seen, and what to do."""
+    return WrongAnswerError(
         f"the Hailo chip answers wrongly with {display_path(encoder.path)}: "
         f"{answer.describe()}; check it with whisper-hailo doctor --chip, or use "
         "--encoder-backend onnx"
     )
-    if answer.problem != TOO_NOISY or not noise:
-        raise WrongAnswerError(message)
-    logger.warning("%s", message)
 
 
 def _kept(key: str) -> KnownAnswer | None:

@@ -6,9 +6,11 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Final
 
 from whisper_hailo.cli.doctor_hailo import BROKEN, Check, finding
@@ -22,8 +24,25 @@ _CPU_FEATURES: Final = ("avx2", *_DOT_PRODUCTS, "asimd", "asimdhp")
 _NEEDED_CACHE_GIB: Final = 1.0
 
 
-def doctor(as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False) -> int:
+def doctor(
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
+    chip: Annotated[
+        bool, Flag("Try the Hailo chip for two minutes: answers, times, sharing.")
+    ] = False,
+    model: Annotated[str, Flag("For --chip: model to try.")] = "tiny",
+    encoder: Annotated[
+        Path | None, Flag("For --chip: encoder HEF.", metavar="FILE")
+    ] = None,
+    decoder: Annotated[
+        Path | None, Flag("For --chip: decoder HEF.", metavar="FILE")
+    ] = None,
+    decoder_assets: Annotated[
+        Path | None, Flag("For --chip: arrays of its host.", metavar="DIR")
+    ] = None,
+) -> int:
     """Check Python, runtime, processor, audio, accelerator and cache, and say what to do."""
+    if chip:
+        return _try_chip(as_json, (model, encoder, decoder, decoder_assets))
     from whisper_hailo.cli.doctor_hailo import hailo_checks
 
     checks = [
@@ -39,12 +58,35 @@ def doctor(as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False)
     if as_json:
         emit_json({"checks": [asdict(check) for check in checks]}, indent=2)
     else:
-        for check in checks:
-            emit(f"{check.status:>6}  {check.name}: {check.found}\n")
-            if check.advice:
-                emit(f"        -> {check.advice}\n")
+        _print_checks(checks)
+    return _exit_code(checks)
+
+
+def _print_checks(checks: Sequence[Check]) -> None:
+    for check in checks:
+        emit(f"{check.status:>6}  {check.name}: {check.found}\n")
+        if check.advice:
+            emit(f"        -> {check.advice}\n")
+
+
+def _exit_code(checks: Sequence[Check]) -> ExitCode:
     broken = any(check.status == BROKEN for check in checks)
     return ExitCode.INTERNAL if broken else ExitCode.OK
+
+
+def _try_chip(
+    as_json: bool, what: tuple[str, Path | None, Path | None, Path | None]
+) -> ExitCode:
+    """Try the chip and print what it does; exit code 6 if a trial failed."""
+    from whisper_hailo.cli.doctor_chip import ChipTrialOptions, try_chip
+
+    report = try_chip(ChipTrialOptions(*what))
+    if as_json:
+        emit_json(report.to_dict(), indent=2)
+    else:
+        _print_checks(report.checks)
+    failed = _exit_code(report.checks) != ExitCode.OK
+    return ExitCode.DEVICE if failed else ExitCode.OK
 
 
 def check_python() -> Check:
