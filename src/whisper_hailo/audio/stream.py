@@ -109,7 +109,8 @@ _TRUNCATED_S: Final = 0.5
 class AudioStream(Closing):
     """An open audio file; made by `open_audio`, read once, closed by `close` or a `with` block.
 
-    `n_channels` and `duration_s`, which is `None` if unknown, are those of the file's header.
+    `n_channels` and `duration_s`, which is `None` if unknown, are those of the file's header. After
+    the last block `warnings` has what is wrong with the file, without its name.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class AudioStream(Closing):
     ) -> None:
         self.name = name
         self.n_channels = reader.n_channels
+        self.warnings: list[str] = []
         self._label = display_path(name)
         self._rate_hz = reader.sample_rate_hz
         self._file_blocks = reader.blocks
@@ -217,13 +219,9 @@ class AudioStream(Closing):
             if read_s < self.duration_s - _TRUNCATED_S:
                 fault = fault or "truncated"
         if fault:
-            logger.warning(
-                "%s breaks off after %.1f s%s (%s); what came before is used",
-                self._label,
-                read_s,
-                expected,
-                fault,
-            )
+            warning = f"breaks off after {read_s:.1f} s{expected} ({fault})"
+            self.warnings.append(warning)
+            logger.warning("%s %s; what came before is used", self._label, warning)
 
     def _check_samples(self, block: FloatArray, n_before: int) -> None:
         is_bad = ~(
