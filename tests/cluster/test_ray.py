@@ -16,7 +16,7 @@ import pytest
 from tests.cluster.conftest import PATIENCE_S, command, run, transcripts
 from tests.e2e.closed_world import closed, why_not
 
-TRANSCRIBES = "ray::MapWorker"
+TRANSCRIBES = "ray::run_shard"
 RUNS_A_NODE = "raylet/raylet"
 
 

@@ -36,7 +36,9 @@ def archive(folder: Path) -> Path:
 
 def results(folder: Path) -> dict[str, bytes]:
     found = [
-        path for name in ("transcripts", "srt") for path in (folder / name).rglob("*.*")
+        path
+        for name in ("transcripts", "srt", "failures")
+        for path in (folder / name).rglob("*.*")
     ]
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
@@ -60,20 +62,19 @@ def test_each_recording_is_transcribed_and_others_are_listed(
     source, written = straight
     lines = written["transcripts/part-00000.jsonl"].splitlines()
     records = {record["id"]: record for record in map(json.loads, lines)}
-    assert list(records) == sorted(path.name for path in source.iterdir())
+    assert list(records) == sorted(path.stem for path in source.iterdir())
     clip = CLIPS[3]
     alone = whisper_hailo(
         "transcribe", clip, "--model", "micro", "--language", "en", "-q"
     )
-    assert records[clip.name]["text"] == " ".join(alone.stdout.split("\n")).strip()
-    assert "-->" in written[f"srt/{clip.name}.srt"].decode()
+    assert records[clip.stem]["text"] == " ".join(alone.stdout.split("\n")).strip()
+    assert "-->" in written[f"srt/{clip.stem}.srt"].decode()
     job = source.parent / "job"
-    failures = [
-        json.loads(line) for line in (job / "failures.jsonl").read_text().splitlines()
-    ]
+    listed = job / "failures" / "part-00000.jsonl"
+    failures = [json.loads(line) for line in listed.read_text().splitlines()]
     assert [(one["id"], one["error"]["kind"]) for one in failures] == [
-        ("empty.flac", "AudioError"),
-        ("poison.wav", "AudioError"),
+        ("empty", "audio"),
+        ("poison", "audio"),
     ]
     status = whisper_hailo("batch", "status", job)
     assert status.stdout.startswith("28 of 30 items done, 2 failed, 0 left\n")
@@ -81,12 +82,10 @@ def test_each_recording_is_transcribed_and_others_are_listed(
     assert (told["items"], told["remaining"], told["failures"]) == (
         30,
         0,
-        {"AudioError": 2},
+        {"audio": 2},
     )
     # What failed is a manifest of its own.
-    again = whisper_hailo(
-        "batch", job / "failures.jsonl", *OPTIONS, "-o", tmp_path / "again", "-q"
-    )
+    again = whisper_hailo("batch", listed, *OPTIONS, "-o", tmp_path / "again", "-q")
     assert again.returncode == 3
     told = json.loads(
         whisper_hailo("batch", "status", tmp_path / "again", "--json").stdout

@@ -1,8 +1,8 @@
-"""A job on a Ray cluster: reading, transcribing and collecting as stages of one stream.
+"""A job on a Ray cluster: a loop over its shards, each a task that any node may run.
 
-Only this file imports Ray. Groups are read by tasks wherever there is a core; their audio goes
-through Ray's object store, which slows readers down where workers are slower, and each actor of the
-pool has a model. Only the driver writes, so that work repeated after a lost node is recorded once.
+Only this file imports Ray. A task reads its recordings, transcribes them and writes their results,
+so that only shards go through the driver, and a node that is lost costs its shards only. More tasks
+are handed out than fit: nodes that join are used at once, and an autoscaler sees that it is needed.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ import pickle
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from whisper_hailo.batch.tasks import Group, Outcome, read_tasks
-from whisper_hailo.batch.workers import Setup, Worker
-from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.batch.job import Job
+from whisper_hailo.batch.run import Progress, ShardRunner
+from whisper_hailo.batch.shard_work import ShardReport
+from whisper_hailo.batch.shards import Shard
+from whisper_hailo.batch.storage import Storage
+from whisper_hailo.batch.workers import Setup
+from whisper_hailo.core.errors import DeviceError, WhisperHailoError
 
 CHIP: Final = "hailo"
 """Ray's resource of a node for each chip: `ray start --resources '{"hailo": 1}'`."""
 
-_QUIET: Final = {"RAY_DATA_LOG_LEVEL": "ERROR"}
 _OWN_CLUSTER: Final = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_enable_metrics_collection": "0",
@@ -34,89 +36,132 @@ _OWN_CLUSTER: Final = {
 """For a cluster of our own: Ray collects nothing for a dashboard, and listens on the loopback
 device only, as where a firewall would ask (see its `services.get_node_ip_address`)."""
 
-WORKERS_PER_READER: Final = 4
-"""Reading takes a seventh of the time of transcribing with the fastest model. It reserves no core:
-where actors have taken all of them it would never start."""
-
 _INIT_OPTIONS: Final[dict[str, Any]] = {
     "logging_level": logging.ERROR,
     "log_to_driver": False,
 }
-_MAX_BLOCKS: Final = 2000
 _CONNECT_S: Final = 10.0
 
-Rows: TypeAlias = dict[str, NDArray[Any]]
-"""A column of pickled objects, from this program's own processes."""
+_POLL_S: Final = 5.0
+"""Time between looks at how many processors the cluster has, and whether its head is there."""
+
+_MOST_MISSED: Final = 3
+"""Looks without an answer after which the head is gone. Ray itself waits for a minute, and then
+ends the process with the stack of its C++."""
+
+
+@dataclass(frozen=True, slots=True)
+class RayCluster:
+    """A cluster, and how much of it a job takes.
+
+    Attributes:
+        address: of its head; `None` starts a cluster on this machine.
+        n_workers: shards at a time; `None` is one per chip, or per core if there are no chips.
+    """
+
+    address: str | None = None
+    n_workers: int | None = None
 
 
 def run_on_ray(
-    setup: Setup, groups: Iterable[Group], address: str | None, n_workers: int | None
-) -> Iterator[Outcome]:
-    """Yield the outcomes of all tasks of some groups, as they come.
-
-    Every node needs the model, or access to it. Without an address a cluster is started on this
-    machine; by default there is an actor per chip, or per core where there are no chips.
-    """
-    rows = [{"group": pickle.dumps(group)} for group in groups]
-    if not rows:
-        return
-    with _connect(address) as ray:
-        try:
-            for row in _build_dataset(ray, rows, setup, n_workers).iter_rows():
-                yield pickle.loads(row["outcome"])  # noqa: S301 - of our own actor
-        except ray.exceptions.RayError as error:
-            cause = getattr(error, "cause", None) or error
-            lines = str(cause).strip().splitlines() or [type(cause).__name__]
-            raise DeviceError(
-                f"the cluster broke ({lines[-1][:300]}); run the same command again: it goes on"
-            ) from error
-
-
-def _build_dataset(
-    ray: Any,  # noqa: ANN401 - a module without types
-    rows: list[dict[str, bytes]],
+    cluster: RayCluster,
+    job: Job,
     setup: Setup,
-    n_workers: int | None,
-) -> Any:  # noqa: ANN401 - Ray's `Dataset`
-    """Return the job as a lazy Ray dataset."""
-    n_chips = int(ray.cluster_resources().get(CHIP, 0))
-    n_cores = int(ray.cluster_resources().get("CPU", 1))
-    n_workers = n_workers or n_chips or max(1, n_cores)
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.max_errored_blocks = 0
-    context.memory_usage_poll_interval_s = None
-    context.target_max_block_size = (
-        1  # each task goes alone: a block of many would keep one actor
+    shards: Iterable[Shard],
+    progress: Progress,
+) -> Iterator[ShardReport]:
+    """Transcribe shards; yield the report of each that is done.
+
+    Every node needs the model, the recordings and the folder of the job, or access to them.
+    """
+    pending = iter(shards)
+    with _connect(cluster.address) as ray:
+        run = pickle.dumps((job.storage.address(""), job.settings, setup))
+        resources = ray.cluster_resources()
+        needs = {"num_cpus": 0, "resources": {CHIP: 1}} if CHIP in resources else {}
+        task = ray.remote(max_retries=-1, **needs)(run_shard)
+        running: list[Any] = []
+        n_missed = 0
+        try:
+            while True:
+                n_wanted = cluster.n_workers or _count_places(ray)
+                for shard in islice(pending, max(0, n_wanted - len(running))):
+                    running.append(task.remote(run, shard))
+                if not running:
+                    return
+                done, running = ray.wait(running, timeout=_POLL_S)
+                for report in ray.get(done):
+                    progress.n_done += report.n_items
+                    progress.audio_s += report.audio_s
+                    progress.add(report)
+                    yield report
+                n_missed = 0 if _answers(cluster.address) else n_missed + 1
+                if n_missed == _MOST_MISSED:
+                    raise DeviceError(
+                        _describe_break(f"its head {cluster.address} is gone")
+                    )
+        except ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, WhisperHailoError):
+                raise error.cause from error
+            raise DeviceError(_describe_break(error)) from error
+        except ray.exceptions.RayError as error:
+            raise DeviceError(_describe_break(error)) from error
+
+
+def _count_places(ray: Any) -> int:  # noqa: ANN401 - a module without types
+    """Return how many tasks the cluster can run, and as many that wait for more nodes."""
+    resources = ray.cluster_resources()
+    n_places = int(resources.get(CHIP, 0)) or int(resources.get("CPU", 1))
+    return 2 * max(1, n_places)
+
+
+def _describe_break(reason: object) -> str:
+    lines = str(reason).strip().splitlines() or [type(reason).__name__]
+    return (
+        f"the cluster broke ({lines[-1][:300]}); run the same command again: it goes on"
     )
-    # An actor that waits for a reader is kept: in another one its model would be loaded again.
-    context.autoscaling_config.actor_pool_util_downscaling_threshold = -1.0
-    groups = ray.data.from_items(rows, override_num_blocks=min(len(rows), _MAX_BLOCKS))
-    tasks = groups.map_batches(
-        read_groups,
-        batch_size=1,
-        batch_format="numpy",
-        num_cpus=0,
-        concurrency=1 + n_workers // WORKERS_PER_READER,
-    )
-    return tasks.map_batches(
-        type("Transcribing", (TranscriptionActor,), {"setup": pickle.dumps(setup)}),
-        batch_size=1,
-        batch_format="numpy",
-        compute=ray.data.ActorPoolStrategy(
-            min_size=1, max_size=n_workers, initial_size=n_workers
-        ),
-        num_cpus=0 if n_chips else 1,
-        resources={CHIP: 1} if n_chips else None,
-    )
+
+
+_runners: dict[bytes, ShardRunner] = {}
+"""That of this process of Ray, which keeps its model from task to task."""
+
+
+def run_shard(run: bytes, shard: Shard) -> ShardReport:
+    """Transcribe a shard in a process of a node.
+
+    Args:
+        run: folder, settings and setup, pickled by our own driver.
+        shard: to be done.
+    """
+    if run not in _runners:
+        folder, settings, setup = pickle.loads(run)  # noqa: S301 - of our own driver
+        _runners[run] = ShardRunner(Storage(folder), settings, setup, 1)
+    (report,) = filter(None, _runners[run].run([shard], Progress()))
+    return report
+
+
+def _answers(address: str | None) -> bool:
+    """Return whether the head of a cluster takes connections; our own is part of this process."""
+    if address is None:
+        return True
+    try:
+        _open_connection(address)
+    except OSError:
+        return False
+    return True
+
+
+def _open_connection(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host, int(port)), _CONNECT_S).close()
 
 
 @contextmanager
 def _connect(address: str | None) -> Iterator[Any]:
     """Yield Ray's module, connected."""
-    variables = _QUIET if address else _QUIET | _OWN_CLUSTER
-    for name, value in variables.items():
-        os.environ.setdefault(name, value)
+    if address is None:
+        for name, value in _OWN_CLUSTER.items():
+            os.environ.setdefault(name, value)
     import ray
 
     try:
@@ -125,8 +170,7 @@ def _connect(address: str | None) -> Iterator[Any]:
                 ray.init("local", include_dashboard=False, **_INIT_OPTIONS)
         else:
             # Fail fast: Ray itself waits for minutes at an address without a listener.
-            host, _, port = address.rpartition(":")
-            socket.create_connection((host, int(port)), _CONNECT_S).close()
+            _open_connection(address)
             ray.init(address, **_INIT_OPTIONS)
     except (OSError, RuntimeError, ValueError) as error:
         raise DeviceError(
@@ -155,35 +199,3 @@ def _without_dashboard() -> Iterator[None]:
         yield
     finally:
         Node.start_api_server = start_api_server
-
-
-def read_groups(batch: Rows) -> Iterator[Rows]:
-    """Read the audio of groups; the first stage."""
-    for group in batch["group"]:
-        for task in read_tasks(pickle.loads(group)):  # noqa: S301 - of our own driver
-            yield {"task": _to_column(pickle.dumps(task))}
-
-
-class TranscriptionActor:
-    """Stage: tasks to outcomes, by a worker process that may crash.
-
-    Attributes:
-        setup: of the job; stored in the class, since Ray's object store may be lost with a node.
-    """
-
-    setup: bytes
-
-    def __init__(self) -> None:
-        self._worker = Worker(pickle.loads(self.setup))  # noqa: S301 - of our own driver
-        self._worker.start()
-
-    def __call__(self, batch: Rows) -> Rows:
-        (task,) = batch["task"]
-        outcome = self._worker.do(pickle.loads(task))  # noqa: S301 - of our own reader
-        return {"outcome": _to_column(pickle.dumps(outcome))}
-
-
-def _to_column(data: bytes) -> NDArray[Any]:
-    column = np.empty(1, object)
-    column[0] = data
-    return column

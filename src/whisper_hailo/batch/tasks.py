@@ -1,21 +1,29 @@
-"""Groups of recordings, the tasks that they are split into, and the results of these.
+"""Tasks that a shard's recordings are split into, and their results.
 
-Any reader forms the same tasks of a group, so that no result depends on the number of workers or on
+Any reader forms the same tasks of a shard, so that no result depends on the number of workers or on
 earlier runs. Decoders that bad files may crash run in a process of their own (`audio/readers.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
 from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.stream import AudioStream
+from whisper_hailo.batch.fetching import (
+    AccessError,
+    FetchedFile,
+    Fetcher,
+    UnreachableError,
+)
 from whisper_hailo.batch.manifest import Item
-from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.batch.storage import redact
+from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError
 from whisper_hailo.core.types import (
     SAMPLE_RATE_HZ,
     FloatArray,
@@ -23,8 +31,8 @@ from whisper_hailo.core.types import (
     UntranscribedSpeech,
 )
 
-GROUP_ITEMS: Final = 16
-"""Items read in sequence, and so the most recordings that are decoded together."""
+MOST_PIECES: Final = 16
+"""Pieces of a task, and so the most recordings that are decoded together."""
 
 PIECE_S: Final = 300.0
 """Most seconds of a piece, and of all pieces of a task together unless it is one piece."""
@@ -36,33 +44,35 @@ _PAUSE_S: Final = 0.5
 _FRAME: Final = SAMPLE_RATE_HZ // 50
 """Samples whose loudness is summed: 20 ms."""
 
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Consecutive items of a job.
-
-    Attributes:
-        items: at most `GROUP_ITEMS`.
-        done: indexes of the tasks whose results are known.
-    """
-
-    index: int
-    items: tuple[Item, ...]
-    done: frozenset[int] = frozenset()
+FailureKind: TypeAlias = Literal["audio", "access", "engine"]
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an item has no transcript: the error's class and message."""
+    """Why an item has no transcript.
+
+    Attributes:
+        kind: `audio`: the recording is broken, for good; `access`: it could not be fetched, and the
+            next run tries again; `engine`: the program failed on it.
+        type: class of the error.
+    """
 
     kind: str
+    type: str
     message: str
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        if isinstance(error, WhisperHailoError):
-            return cls(type(error).__name__, str(error))
-        return cls("Internal", f"{type(error).__name__}: {error}"[:400])
+        """Return the failure that an error is."""
+        kind: FailureKind = "engine"
+        if isinstance(error, AccessError):
+            kind = "access"
+        elif isinstance(error, AudioError):
+            kind = "audio"
+        message = str(error)
+        if not isinstance(error, WhisperHailoError):
+            message = f"{type(error).__name__}: {error}"[:400]
+        return cls(kind, type(error).__name__, redact(message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +80,12 @@ class Piece:
     """Part of a recording.
 
     Attributes:
-        item: place of the recording in its group.
+        item: place of the recording in its shard.
         start_s: start in the recording, in seconds.
         n_pieces: of the whole recording, if this is its last one; else 0.
         samples: `(n_samples,)` float32 16 kHz mono; `None` if it failed.
         failure: why it could not be read from here on.
+        warnings: what is wrong with the recording, with its last piece.
     """
 
     item: int
@@ -83,23 +94,39 @@ class Piece:
     samples: FloatArray | None = None
     language: str | None = None
     failure: Failure | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def n_samples(self) -> int:
         return 0 if self.samples is None else self.samples.size
+
+    @property
+    def key(self) -> PieceKey:
+        """What no other piece of the shard has."""
+        return self.item, self.start_s
+
+
+PieceKey: TypeAlias = tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """Pieces that are transcribed together, by any worker."""
 
-    group: int
-    index: int
+    shard: int
     pieces: tuple[Piece, ...]
 
     @property
     def audio_s(self) -> float:
         return sum(piece.n_samples for piece in self.pieces) / SAMPLE_RATE_HZ
+
+    @property
+    def key(self) -> TaskKey:
+        """The pieces that it has: with others their text could differ in close choices."""
+        return tuple(piece.key for piece in self.pieces)
+
+
+TaskKey: TypeAlias = tuple[PieceKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +134,23 @@ class PieceResult:
     """The result of a piece, or of a whole recording, without its audio.
 
     Attributes:
-        item: see `Piece`, as `n_pieces`.
+        item: see `Piece`, as `start_s`, `n_pieces` and `warnings`.
         end_s: end in the recording, in seconds; times of segments are of the recording, too.
     """
 
     item: int
+    start_s: float
     n_pieces: int
     end_s: float
     language: str = ""
     segments: tuple[Segment, ...] = ()
     untranscribed: tuple[UntranscribedSpeech, ...] = ()
+    warnings: tuple[str, ...] = ()
     failure: Failure | None = None
+
+    @property
+    def key(self) -> PieceKey:
+        return self.item, self.start_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,57 +158,90 @@ class Outcome:
     """The result of a task.
 
     Attributes:
-        took_s: seconds of its worker.
+        cpu_s: processor time of its worker.
         audio_s: seconds of its audio.
     """
 
-    group: int
-    index: int
+    shard: int
     results: tuple[PieceResult, ...]
-    took_s: float = 0.0
+    cpu_s: float = 0.0
     audio_s: float = 0.0
 
     @property
-    def untranscribed_s(self) -> float:
-        """Seconds of speech that got no text."""
-        return sum(
-            speech.end_s - speech.start_s
-            for result in self.results
-            for speech in result.untranscribed
-        )
+    def key(self) -> TaskKey:
+        """That of its task."""
+        return tuple(result.key for result in self.results)
 
 
-def read_tasks(group: Group) -> Iterator[Task]:
-    """Yield the tasks of a group that are not done."""
-    index = 0
+def read_tasks(
+    shard: int,
+    items: Sequence[tuple[int, Item]],
+    done: Collection[TaskKey],
+    fetcher: Fetcher,
+) -> Iterator[Task]:
+    """Yield the tasks of a shard that are not done.
+
+    Args:
+        shard: its number.
+        items: recordings to be transcribed, with their places in the shard.
+        done: keys of tasks whose results are known.
+        fetcher: brings the recordings.
+    """
     pieces: list[Piece] = []
     n_samples = 0
-    for piece in _read_pieces(group):
-        if pieces and n_samples + piece.n_samples > MAX_PIECE_SAMPLES:
-            if index not in group.done:
-                yield Task(group.index, index, tuple(pieces))
-            index += 1
+    for piece in _read_pieces(items, fetcher):
+        is_full = n_samples + piece.n_samples > MAX_PIECE_SAMPLES
+        if pieces and (is_full or len(pieces) == MOST_PIECES):
+            task = Task(shard, tuple(pieces))
+            if task.key not in done:
+                yield task
             pieces = []
             n_samples = 0
         pieces.append(piece)
         n_samples += piece.n_samples
-    if pieces and index not in group.done:
-        yield Task(group.index, index, tuple(pieces))
+    task = Task(shard, tuple(pieces))
+    if pieces and task.key not in done:
+        yield task
 
 
-def _read_pieces(group: Group) -> Iterator[Piece]:
-    for index, item in enumerate(group.items):
-        end_s = 0.0
-        n_pieces = 0
-        try:
-            with open_audio(item.audio) as stream:
-                for start_s, samples, is_last in cut_pieces(stream):
-                    n_pieces += 1
-                    n_all = n_pieces if is_last else 0
-                    yield Piece(index, start_s, n_all, samples, item.language)
-                    end_s = start_s + samples.size / SAMPLE_RATE_HZ
-        except Exception as error:  # of this recording; the others have their turn
-            yield Piece(index, end_s, n_pieces + 1, failure=Failure.of(error))
+def _read_pieces(
+    items: Sequence[tuple[int, Item]], fetcher: Fetcher
+) -> Iterator[Piece]:
+    fetched = fetcher.fetch_ahead([item for _, item in items])
+    for (index, _), (item, file) in zip(items, fetched, strict=True):
+        yield from _read_recording(index, item, file)
+
+
+def _read_recording(
+    index: int, item: Item, file: Future[FetchedFile]
+) -> Iterator[Piece]:
+    """Yield the pieces of a recording, the last one with its failure or warnings."""
+    end_s = 0.0
+    n_pieces = 0
+    try:
+        recording = file.result()
+    except (OptionError, UnreachableError):  # of the whole job
+        raise
+    except Exception as error:
+        yield Piece(index, end_s, 1, failure=Failure.of(error))
+        return
+    try:
+        with open_audio(recording.path, redact(item.audio)) as stream:
+            for start_s, samples, is_last in cut_pieces(stream):
+                n_pieces += 1
+                yield Piece(
+                    item=index,
+                    start_s=start_s,
+                    n_pieces=n_pieces if is_last else 0,
+                    samples=samples,
+                    language=item.language,
+                    warnings=tuple(stream.warnings) if is_last else (),
+                )
+                end_s = start_s + samples.size / SAMPLE_RATE_HZ
+    except Exception as error:  # of this recording; the others have their turn
+        yield Piece(index, end_s, n_pieces + 1, failure=Failure.of(error))
+    finally:
+        recording.close()
 
 
 def cut_pieces(stream: AudioStream) -> Iterator[tuple[float, FloatArray, bool]]:

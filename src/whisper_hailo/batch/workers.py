@@ -5,22 +5,20 @@ from __future__ import annotations
 import multiprocessing
 import queue
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from threading import Event, Lock, Thread
-from time import perf_counter
+from time import process_time
 from typing import Any, Final
 
 from whisper_hailo.batch.tasks import (
     Failure,
-    Group,
     Outcome,
     Piece,
     PieceResult,
     Task,
-    read_tasks,
 )
 from whisper_hailo.core.errors import AudioError, DeviceError, WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Transcript
@@ -54,7 +52,7 @@ class Setup:
 
 def transcribe_task(transcriber: Transcriber, setup: Setup, task: Task) -> Outcome:
     """Transcribe the pieces of a task, those of a language together."""
-    begin = perf_counter()
+    begin_s = process_time()
     # Results are in the order of the pieces; those that can be transcribed are replaced below.
     results = [_make_failure(piece, piece.failure) for piece in task.pieces]
     by_language: dict[str | None, list[int]] = {}
@@ -72,10 +70,9 @@ def transcribe_task(transcriber: Transcriber, setup: Setup, task: Task) -> Outco
         for index, outcome in zip(indexes, outcomes, strict=True):
             results[index] = _make_result(task.pieces[index], outcome)
     return Outcome(
-        task.group,
-        task.index,
+        task.shard,
         tuple(results),
-        took_s=round(perf_counter() - begin, 3),
+        cpu_s=round(process_time() - begin_s, 3),
         audio_s=round(task.audio_s, 3),
     )
 
@@ -101,12 +98,21 @@ def _make_result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
         for speech in outcome.untranscribed
     )
     return PieceResult(
-        piece.item, piece.n_pieces, end_s, outcome.language, segments, untranscribed
+        item=piece.item,
+        start_s=piece.start_s,
+        n_pieces=piece.n_pieces,
+        end_s=end_s,
+        language=outcome.language,
+        segments=segments,
+        untranscribed=untranscribed,
+        warnings=piece.warnings,
     )
 
 
 def _make_failure(piece: Piece, failure: Failure | None) -> PieceResult:
-    return PieceResult(piece.item, piece.n_pieces, piece.start_s, failure=failure)
+    return PieceResult(
+        piece.item, piece.start_s, piece.n_pieces, piece.start_s, failure=failure
+    )
 
 
 def shift_segment(segment: Segment, start_s: float) -> Segment:
@@ -228,31 +234,25 @@ class Worker:
             self._child = None
         if len(task.pieces) > 1:
             return self._do_each(task)
-        failure = Failure("Crash", f"{_TRIES} workers died of it ({cause}); report it")
-        return Outcome(
-            task.group, task.index, (_make_failure(task.pieces[0], failure),)
-        )
+        message = f"{_TRIES} workers died of it ({cause}); report it"
+        failure = Failure("engine", "Crash", message)
+        return Outcome(task.shard, (_make_failure(task.pieces[0], failure),))
 
     def _do_each(self, task: Task) -> Outcome:
         """Transcribe the pieces of a task one by one, so that only the one that kills fails."""
         parts = [self.do(replace(task, pieces=(piece,))) for piece in task.pieces]
         return Outcome(
-            task.group,
-            task.index,
+            task.shard,
             results=tuple(result for part in parts for result in part.results),
-            took_s=sum(part.took_s for part in parts),
+            cpu_s=sum(part.cpu_s for part in parts),
             audio_s=sum(part.audio_s for part in parts),
         )
 
 
-def run_locally(
-    setup: Setup, groups: Iterable[Group], n_workers: int
-) -> Iterator[Outcome]:
-    """Yield the outcomes of all tasks of some groups, as they come."""
-    tasks = (task for group in groups for task in read_tasks(group))
+def run_tasks(workers: Sequence[Worker], tasks: Iterator[Task]) -> Iterator[Outcome]:
+    """Yield the outcomes of tasks, as they come; the workers stay the caller's."""
     reading = Lock()
     stop = Event()
-    workers = [Worker(setup) for _ in range(n_workers)]
     idle: queue.LifoQueue[Worker] = queue.LifoQueue()  # few tasks start few processes
     finished: queue.SimpleQueue[Outcome | BaseException | None] = queue.SimpleQueue()
     for worker in workers:
@@ -274,9 +274,8 @@ def run_locally(
         except BaseException as error:
             finished.put(error)
 
-    n_threads = (
-        n_workers + 1
-    )  # one reads the next task while the workers of all others compute
+    # One reads the next task while the workers of all others compute.
+    n_threads = len(workers) + 1
     for _ in range(n_threads):
         Thread(target=work, daemon=True).start()
     try:
@@ -290,5 +289,3 @@ def run_locally(
                 yield outcome
     finally:
         stop.set()
-        for worker in workers:
-            worker.stop()

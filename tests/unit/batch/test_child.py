@@ -73,7 +73,7 @@ def one(monkeypatch: pytest.MonkeyPatch) -> Any:
     Process.made.theirs.close()
 
 
-TASK = Task(0, 0, ())
+TASK = Task(0, ())
 
 
 def test_it_begins_as_it_is_made_and_ends_with_its_parent(one: Child) -> None:
@@ -84,7 +84,7 @@ def test_it_begins_as_it_is_made_and_ends_with_its_parent(one: Child) -> None:
     assert signal.SIGINT in process.blocked, "Ctrl-C is its parent's affair"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert process.args[1] is SETUP
-    outcome = Outcome(0, 0, ())
+    outcome = Outcome(0, ())
     process.theirs.send(outcome)
     assert one.do(TASK) == outcome
     assert process.theirs.recv() == TASK
@@ -102,7 +102,7 @@ def test_what_it_died_of_is_raised_whatever_the_task_holds(one: Child) -> None:
     Process.made.theirs.close()
     piece = Piece(0, 0.0, 1, np.zeros(1 << 20, np.float32))
     with pytest.raises(ModelError, match="the chip is busy"):
-        one.do(Task(0, 0, (piece,)))
+        one.do(Task(0, (piece,)))
 
 
 @pytest.mark.parametrize("is_read", [False, True])

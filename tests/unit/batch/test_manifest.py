@@ -8,12 +8,18 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo.batch.manifest import Candidate, Item, read_sources
+from whisper_hailo.batch.manifest import (
+    Item,
+    is_small,
+    open_manifest,
+    parse_rows,
+)
 from whisper_hailo.core.errors import AudioError, OptionError
 
 
-def read_source(*sources: Path) -> list[Item]:
-    return [candidate.item for candidate in read_sources(sources)]
+def read_source(source: Path | str) -> list[Item]:
+    listed = open_manifest(str(source))
+    return list(parse_rows(listed, listed.rows()))
 
 
 def manifest(folder: Path, *lines: Any) -> Path:
@@ -33,8 +39,8 @@ def test_a_manifest_may_come_from_any_editor(tmp_path: Path) -> None:
     )
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
     first, second = read_source(path)
-    assert (first.id, first.metadata) == ("a.wav", {"title": "one\u2028two\x85"})
-    assert (second.id, second.metadata) == ("b.wav", {})
+    assert (first.id, first.metadata) == ("a", {"title": "one\u2028two\x85"})
+    assert (second.id, second.metadata) == ("b", {})
 
 
 def test_facts_of_an_item_are_joined_in_any_order(tmp_path: Path) -> None:
@@ -54,40 +60,8 @@ def test_paths_are_relative_to_manifest_and_other_fields_stay(tmp_path: Path) ->
     )
     assert (read_source(path)) == [
         Item("one", str(tmp_path / "a/b.flac"), "de", {"show": "news"}),
-        Item("c.wav", "/c.wav", None, {"duration": 3.5}),
+        Item("c", "/c.wav", None, {"duration": 3.5}),
     ]
-
-
-def test_a_folder_is_all_recordings_below_it_in_order(tmp_path: Path) -> None:
-    for name in ("b.wav", "a/z.flac", "a/notes.txt", "a/y.MP3"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    assert [item.id for item in read_source(tmp_path)] == [
-        "a/y.MP3",
-        "a/z.flac",
-        "b.wav",
-    ]
-
-
-def test_hidden_files_of_a_folder_are_no_items(tmp_path: Path) -> None:
-    for name in ("a.wav", "._a.wav", ".b/c.wav"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-    assert [found.item.id for found in read_sources([tmp_path])] == ["a.wav"]
-
-
-def test_paths_are_whole_so_that_jobs_move_to_other_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "talks").mkdir()
-    (tmp_path / "talks" / "a.wav").touch()
-    manifest(tmp_path / "talks", {"audio": "a.wav"})
-    monkeypatch.chdir(tmp_path)
-    for source in (Path("talks"), Path("talks/archive.jsonl")):
-        assert (read_source(source)) == [
-            Item("a.wav", str(tmp_path / "talks" / "a.wav"))
-        ]
 
 
 def test_what_a_job_could_not_do_is_a_manifest(tmp_path: Path) -> None:
@@ -186,30 +160,62 @@ def test_two_items_of_one_id_are_refused(tmp_path: Path) -> None:
         (read_source(path))
 
 
-@pytest.mark.parametrize("name", ["nowhere.jsonl", "empty.jsonl", "folder"])
-def test_nothing_to_do_is_said(tmp_path: Path, name: str) -> None:
-    (tmp_path / "empty.jsonl").touch()
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(AudioError, match=r"names no recordings|does not exist"):
-        (read_source(tmp_path / name))
+def test_manifest_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AudioError, match="does not exist"):
+        read_source(tmp_path / "nowhere.jsonl")
 
 
-def test_sources_of_several_kinds_are_joined(tmp_path: Path) -> None:
-    for name in ("one/a.wav", "two/a.wav", "c.flac"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    lines = manifest(tmp_path, {"audio": "x.wav"})
-    sources = (tmp_path / "one", tmp_path / "two", tmp_path / "c.flac", lines)
-    assert [(found.item.id, found.folder) for found in read_sources(sources)] == [
-        ("a.wav", "one"), ("a.wav", "two"), ("c.flac", tmp_path.name), ("x.wav", ""),
-    ]  # fmt: skip
-    (tmp_path / "none").mkdir()
-    with pytest.raises(AudioError, match="names no recordings"):
-        list(read_sources([*sources, tmp_path / "none"]))
+def test_csv_columns_are_the_fields_of_items(tmp_path: Path) -> None:
+    path = tmp_path / "calls.csv"
+    path.write_text('path,id,language,agent\n"a, b.wav",one,,Ann\n/c.wav,two,de,\n')
+    assert read_source(path) == [
+        Item("one", str(tmp_path / "a, b.wav"), None, {"agent": "Ann"}),
+        Item("two", "/c.wav", "de"),
+    ]
 
 
-def test_spellings_of_found_recording_begin_with_its_folder() -> None:
-    spellings = Candidate(Item("a/b.wav", "/talks/a/b.wav"), "talks").spellings()
-    names = [next(spellings).id for _ in range(3)]
-    assert names == ["a/b.wav", "talks/a/b.wav", "talks-2/a/b.wav"]
-    assert [item.id for item in Candidate(Item("x", "/x.wav")).spellings()] == ["x"]
+def test_csv_row_with_extra_fields_is_refused_by_number(tmp_path: Path) -> None:
+    path = tmp_path / "calls.tsv"
+    path.write_text("audio\tid\na.wav\ta\nb.wav\tb\tmore\n")
+    with pytest.raises(OptionError, match="line 3: it has more fields"):
+        read_source(path)
+
+
+def test_path_list_has_a_recording_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "calls.txt"
+    path.write_bytes(b"sub/a.wav\r\n\n/b.opus\ns3://calls/2026/c.mp3\n\xff.wav")
+    assert [(item.id, item.audio) for item in read_source(path)] == [
+        ("sub/a", str(tmp_path / "sub/a.wav")),
+        ("b", "/b.opus"),
+        ("calls/2026/c", "s3://calls/2026/c.mp3"),
+        ("\udcff", str(tmp_path / "\udcff.wav")),
+    ]
+
+
+def test_manifest_at_an_address_has_paths_beside_it() -> None:
+    import fsspec
+
+    content = b'{"audio": "a.wav"}\n{"audio": "https://u:p@host/b.wav?key=1"}\n'
+    fsspec.filesystem("memory").pipe_file("/lists/calls.jsonl", content)
+    first, second = read_source("memory://lists/calls.jsonl")
+    assert (first.id, first.audio) == ("a", "memory://lists/a.wav")
+    assert second.id == "host/b", "no credentials in a name"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b'{"audio": "a.wav", "duration": 3.5}', 3.5),
+        (b'{"duration":12,"audio": "a.wav"}', 12.0),
+        (b'{"audio": "duration.wav"}', None),
+    ],
+)
+def test_duration_is_found_without_parsing(line: bytes, expected: float | None) -> None:
+    assert open_manifest("a.jsonl").duration_s(line) == expected
+
+
+def test_small_manifests_are_local_files(tmp_path: Path) -> None:
+    path = manifest(tmp_path, {"audio": "a.wav"})
+    assert is_small(open_manifest(str(path)))
+    assert not is_small(open_manifest("s3://calls/a.jsonl"))
+    assert not is_small(open_manifest(str(tmp_path / "none.jsonl")))

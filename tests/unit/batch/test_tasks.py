@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +12,15 @@ import soundfile
 from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.batch import tasks as reader
-from whisper_hailo.batch.job import PART_ITEMS
+from whisper_hailo.batch.fetching import Fetcher
 from whisper_hailo.batch.manifest import Item
 from whisper_hailo.batch.tasks import (
+    MOST_PIECES,
     PIECE_S,
-    Group,
     Outcome,
     Piece,
     Task,
+    TaskKey,
     cut_pieces,
     find_quiet_cut,
     read_tasks,
@@ -38,13 +38,20 @@ def noise(seconds: float, seed: int = 0) -> FloatArray:
     )
 
 
-def group(folder: Path, *lengths_s: float) -> Group:
+Items = list[tuple[int, Item]]
+
+
+def group(folder: Path, *lengths_s: float) -> Items:
     items = []
     for number, length_s in enumerate(lengths_s):
         path = folder / f"{number}.wav"
         soundfile.write(path, noise(length_s, number), SAMPLE_RATE_HZ, subtype="FLOAT")
-        items.append(Item(path.name, str(path), "en" if number else None))
-    return Group(3, tuple(items))
+        items.append((number, Item(path.name, str(path), "en" if number else None)))
+    return items
+
+
+def read(items: Items, done: Collection[TaskKey] = ()) -> list[Task]:
+    return list(read_tasks(3, items, done, Fetcher()))
 
 
 def shape(tasks: list[Task]) -> list[list[tuple[int, float, int]]]:
@@ -103,7 +110,7 @@ def test_pieces_together_are_the_recording() -> None:
 
 @pytest.mark.usefixtures("twenty_seconds")
 def test_short_recordings_share_task_and_long_ones_have_several(tmp_path: Path) -> None:
-    tasks = list(read_tasks(group(tmp_path, 4.0, 3.0, 24.0, 1.0)))
+    tasks = read(group(tmp_path, 4.0, 3.0, 24.0, 1.0))
     assert [[piece.item for piece in task.pieces] for task in tasks] == [
         [0, 1],
         [2],
@@ -112,30 +119,28 @@ def test_short_recordings_share_task_and_long_ones_have_several(tmp_path: Path) 
     first = tasks[1].pieces[0].n_samples / SAMPLE_RATE_HZ
     starts = [[piece.start_s for piece in task.pieces] for task in tasks]
     assert starts == [[0.0, 0.0], [0.0], [first, 0.0]]
-    assert [task.index for task in tasks] == [0, 1, 2]
     assert [[piece.n_pieces for piece in task.pieces] for task in tasks] == [
         [1, 1],
         [0],
         [2, 1],
     ]
-    assert {task.group for task in tasks} == {3}
+    assert {task.shard for task in tasks} == {3}
     assert [piece.language for piece in tasks[0].pieces] == [None, "en"]
 
 
 @pytest.mark.usefixtures("twenty_seconds")
 def test_tasks_that_are_done_are_not_handed_out_again(tmp_path: Path) -> None:
     made = group(tmp_path, 4.0, 3.0, 24.0, 1.0)
-    whole = list(read_tasks(made))
+    whole = read(made)
     for done in ({0}, {1}, {0, 2}, {0, 1, 2}):
-        left = list(read_tasks(replace(made, done=frozenset(done))))
-        assert [task.index for task in left] == [n for n in range(3) if n not in done]
-        assert shape(left) == shape([task for task in whole if task.index not in done])
+        left = read(made, {whole[index].key for index in done})
+        assert shape(left) == shape([whole[n] for n in range(3) if n not in done])
 
 
 def test_one_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     made = group(tmp_path, 1.0, 1.0, 1.0)
-    Path(made.items[1].audio).write_bytes(b"RIFF")
-    (task,) = read_tasks(made)
+    Path(made[1][1].audio).write_bytes(b"RIFF")
+    (task,) = read(made)
     first, second, third = task.pieces
     assert (second.item, second.start_s, second.n_samples, second.n_pieces) == (
         1,
@@ -145,12 +150,12 @@ def test_one_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     )
     assert (first.failure, third.failure) == (None, None)
     assert second.failure is not None
-    assert second.failure.kind == "AudioError"
+    assert second.failure.kind == "audio"
     assert "1.wav" in second.failure.message
 
 
 def test_of_no_recordings_there_are_no_tasks(tmp_path: Path) -> None:
-    assert list(read_tasks(group(tmp_path))) == []
+    assert read(group(tmp_path)) == []
 
 
 @pytest.fixture
@@ -174,7 +179,7 @@ def test_pieces_fill_a_task_to_the_sample(tmp_path: Path) -> None:
         ((1.5, 0.5, 1.0, 1.0), [[0, 1], [2, 3]]),
         ((1.5, 0.5001), [[0], [1]]),
     ):
-        tasks = list(read_tasks(group(tmp_path, *lengths_s)))
+        tasks = read(group(tmp_path, *lengths_s))
         assert [[piece.item for piece in task.pieces] for task in tasks] == expected
 
 
@@ -189,10 +194,10 @@ def test_what_breaks_off_fails_behind_what_was_read(
             yield start_s, samples, is_last
 
     monkeypatch.setattr(reader, "cut_pieces", breaks)
-    tasks = list(read_tasks(group(tmp_path, 0.25, 3.0, 0.25)))
+    tasks = read(group(tmp_path, 0.25, 3.0, 0.25))
     found = [piece for task in tasks for piece in task.pieces]
     assert [(piece.item, piece.failure and piece.failure.kind) for piece in found] == [
-        (0, None), (1, None), (1, "AudioError"), (2, None),
+        (0, None), (1, None), (1, "audio"), (2, None),
     ]  # fmt: skip
     assert [piece.n_pieces for piece in found] == [1, 0, 2, 1]
     assert (found[2].start_s, found[2].n_samples) == (
@@ -224,14 +229,39 @@ def test_quietest_half_second_is_cut_in_its_middle() -> None:
 
 def test_seconds_of_a_task_are_those_of_its_pieces() -> None:
     sound = np.zeros(8000, np.float32)
-    task = Task(
-        0, 0, (Piece(0, 0.0, 1, sound), Piece(1, 0.0, 0), Piece(1, 0.0, 2, sound))
-    )
+    task = Task(0, (Piece(0, 0.0, 1, sound), Piece(1, 0.0, 0), Piece(1, 0.0, 2, sound)))
     assert task.audio_s == 1.0
+
+
+def test_tasks_have_a_limited_number_of_pieces(tmp_path: Path) -> None:
+    tasks = read(group(tmp_path, *[0.1] * (MOST_PIECES + 2)))
+    assert [len(task.pieces) for task in tasks] == [MOST_PIECES, 2]
+
+
+def test_recording_that_breaks_off_is_warned_of(tmp_path: Path) -> None:
+    (item,) = group(tmp_path, 2.0)
+    path = Path(item[1].audio)
+    path.write_bytes(path.read_bytes()[: 4 * SAMPLE_RATE_HZ])
+    (task,) = read([item])
+    (piece,) = task.pieces
+    assert piece.failure is None
+    (warning,) = piece.warnings
+    assert warning.startswith("breaks off after 1.0 s of 2.0 s")
+
+
+def test_recording_that_is_missing_has_failed_by_access(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.batch.fetching.WAITS_S", ())
+    (item,) = group(tmp_path, 1.0)
+    Path(item[1].audio).unlink()
+    (task,) = read([item])
+    failure = task.pieces[0].failure
+    assert failure is not None
+    assert (failure.kind, failure.type) == ("access", "AccessError")
 
 
 def test_sizes_are_those_that_the_page_on_archives_names() -> None:
     assert PIECE_S == 300
-    assert PART_ITEMS == 256  # recordings of a file of results
-    nothing = Outcome(0, 0, ())
-    assert (nothing.took_s, nothing.audio_s) == (0.0, 0.0)
+    nothing = Outcome(0, ())
+    assert (nothing.cpu_s, nothing.audio_s) == (0.0, 0.0)

@@ -37,7 +37,7 @@ LONG: Final = LongOptions()
 SETUP: Final = Setup(
     {"model": "micro", "threads": 1}, DecodingOptions(max_new_tokens=7), LONG, 5
 )
-BAD: Final = Failure("AudioError", "bad")
+BAD: Final = Failure("audio", "AudioError", "bad")
 
 
 class Transcriber(Closing):
@@ -106,7 +106,7 @@ def do(task: Task, error: Exception | None = None) -> Outcome:
 
 
 def done(*pieces: Piece) -> Outcome:
-    return do(Task(4, 2, pieces))
+    return do(Task(4, pieces))
 
 
 def test_by_default_windows_are_one_by_one_and_cut_as_usual() -> None:
@@ -117,7 +117,7 @@ def test_by_default_windows_are_one_by_one_and_cut_as_usual() -> None:
 
 def test_pieces_are_done_together_and_stay_in_order() -> None:
     outcome = done(piece(0.1), piece(0.2, 1), piece(0.3, 2, n=4000))
-    assert (outcome.group, outcome.index) == (4, 2)
+    assert outcome.shard == 4
     assert [(one.item, one.segments[0].text) for one in outcome.results] == [
         (0, "10"), (1, "20"), (2, "30"),
     ]  # fmt: skip
@@ -150,11 +150,17 @@ def test_each_language_has_its_own_call() -> None:
     assert calls == [("auto", 7, 2), ("de", 7, 2), ("en", 7, 1)]
 
 
+def test_warnings_of_a_piece_come_with_its_result() -> None:
+    warned = replace(piece(0.1), warnings=("breaks off",))
+    first, second = done(warned, piece(0.2, 1)).results
+    assert (first.warnings, second.warnings) == (("breaks off",), ())
+
+
 def test_what_could_not_be_read_fails_alone() -> None:
     outcome = done(piece(0.1), Piece(1, 12.5, 3, failure=BAD), piece(0.3, 2))
     first, second, third = outcome.results
     assert (first.segments[0].text, third.segments[0].text) == ("10", "30")
-    assert second == PieceResult(1, 3, 12.5, failure=BAD)
+    assert second == PieceResult(1, 12.5, 3, 12.5, failure=BAD)
     assert outcome.audio_s == 1.0
     assert [n for *_, n in Transcriber.made.calls] == [2]
 
@@ -168,19 +174,19 @@ def test_of_nothing_but_failures_the_model_hears_nothing() -> None:
 @pytest.mark.parametrize(
     ("error", "failure"),
     [
-        (AudioError("too quiet"), Failure("AudioError", "too quiet")),
+        (AudioError("too quiet"), Failure("audio", "AudioError", "too quiet")),
         (
             ValueError("x" * 500),
-            Failure("Internal", ("ValueError: " + "x" * 500)[:400]),
+            Failure("engine", "ValueError", ("ValueError: " + "x" * 500)[:400]),
         ),
     ],
 )
 def test_one_that_cannot_be_transcribed_fails_alone(
     error: Exception, failure: Failure
 ) -> None:
-    outcome = do(Task(0, 0, (piece(0.1), piece(-1.0, 1, 7.0), piece(0.3, 2))), error)
+    outcome = do(Task(0, (piece(0.1), piece(-1.0, 1, 7.0), piece(0.3, 2))), error)
     assert [one.failure for one in outcome.results] == [None, failure, None]
-    assert outcome.results[1] == PieceResult(1, 1, 7.0, failure=failure)
+    assert outcome.results[1] == PieceResult(1, 7.0, 1, 7.0, failure=failure)
 
 
 @pytest.mark.parametrize(
@@ -188,14 +194,14 @@ def test_one_that_cannot_be_transcribed_fails_alone(
 )
 def test_what_is_no_recording_s_fault_is_not_noted_as_one(error: Exception) -> None:
     with pytest.raises(type(error)):
-        do(Task(0, 0, (piece(0.1), piece(-1.0, 1))), error)
+        do(Task(0, (piece(0.1), piece(-1.0, 1))), error)
 
 
 def test_seconds_of_work_and_of_audio_are_told_to_millisecond(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr(workers, "perf_counter", clock)
+    monkeypatch.setattr(workers, "process_time", clock)
     transcribe = Transcriber.transcribe_many
 
     def slowly(*given: Any, **named: Any) -> Any:
@@ -204,7 +210,7 @@ def test_seconds_of_work_and_of_audio_are_told_to_millisecond(
 
     monkeypatch.setattr(Transcriber, "transcribe_many", slowly)
     outcome = done(piece(0.1, n=1001), piece(0.2, n=1))
-    assert outcome.took_s == 1.234
+    assert outcome.cpu_s == 1.234
     assert outcome.audio_s == 0.063  # 1002 / 16000 = 0.062625
 
 
@@ -233,8 +239,8 @@ def sent_by(
 
 
 def test_the_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -> None:
-    sent = sent_by(model, *(Task(0, n, (piece(0.1 * n),)) for n in (1, 2, 3)))
-    assert [(one.index, one.results[0].segments[0].text) for one in sent] == [
+    sent = sent_by(model, *(Task(n, (piece(0.1 * n),)) for n in (1, 2, 3)))
+    assert [(one.shard, one.results[0].segments[0].text) for one in sent] == [
         (1, "10"), (2, "20"), (3, "30"),
     ]  # fmt: skip
     assert model.made.arguments == {"model": "micro", "threads": 1}
@@ -246,7 +252,7 @@ def test_the_process_tells_what_it_ends_of(
     model: type[Transcriber], error: Exception
 ) -> None:
     """Also where nobody is there to be told."""
-    tasks = (Task(0, 0, (piece(-1.0),)), Task(0, 1, ()))
+    tasks = (Task(0, (piece(-1.0),)), Task(1, ()))
     assert sent_by(model, *tasks, error=error) == [error]
     assert model.made.did == ["open", "close"]
 

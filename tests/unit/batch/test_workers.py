@@ -15,17 +15,16 @@ from tests.unit.batch.workers import (
     a_task,
     dies_of,
     done,
+    index_of,
     places,
-    read,
+    run,
     use,
     workers,
 )
 from whisper_hailo.batch import workers as engine
-from whisper_hailo.batch.tasks import Group, Task
-from whisper_hailo.batch.workers import run_locally
-from whisper_hailo.core.errors import ModelError
+from whisper_hailo.batch.tasks import Task
 
-__all__ = ["read", "workers"]
+__all__ = ["workers"]
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -35,14 +34,9 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_every_task_is_done_once(workers: list[Worker], read: Any) -> None:
-    groups = read(
-        [a_task(0), a_task(1)],
-        [],
-        [a_task(n, group=2) for n in range(5)],
-        [a_task(0, group=3)],
-    )
-    outcomes = list(run_locally(SETUP, groups, 2))
+def test_every_task_is_done_once(workers: list[Worker]) -> None:
+    tasks = [a_task(0), a_task(1), *(a_task(n, shard=2) for n in range(5))]
+    outcomes = list(run([*tasks, a_task(0, shard=3)], 2))
     expected = [(0, 0), (0, 1), *((2, n) for n in range(5)), (3, 0)]
     assert places(outcomes) == expected
     assert places(done(task) for task in Worker.held) == expected
@@ -50,13 +44,13 @@ def test_every_task_is_done_once(workers: list[Worker], read: Any) -> None:
     assert all(worker.is_over for worker in workers)
 
 
-def test_of_no_groups_no_worker_begins(workers: list[Worker], read: Any) -> None:
-    assert list(run_locally(SETUP, read(), 2)) == []
+def test_of_no_groups_no_worker_begins(workers: list[Worker]) -> None:
+    assert list(run([], 2)) == []
     assert workers == []
 
 
 def test_so_many_workers_are_busy_and_a_task_is_read_ahead(
-    workers: list[Worker], read: Any
+    workers: list[Worker],
 ) -> None:
     """Of a reader that is quicker than its workers no more than this is ever in memory."""
     taken: list[int] = []
@@ -68,20 +62,19 @@ def test_so_many_workers_are_busy_and_a_task_is_read_ahead(
 
     Worker.may_answer.clear()
     found: list[Any] = []
-    groups = read(tasks())
-    run = threading.Thread(target=lambda: found.extend(run_locally(SETUP, groups, 3)))
-    run.start()
+    thread = threading.Thread(target=lambda: found.extend(run(tasks(), 3)))
+    thread.start()
     until(lambda: len(taken) == 4)
     time.sleep(0.05)
     assert (len(taken), len(Worker.held), len(workers)) == (4, 3, 3)
     Worker.may_answer.set()
-    run.join(60)
+    thread.join(60)
     assert places(found) == [(0, n) for n in range(9)]
     assert len(workers) == 3
 
 
 def test_what_is_done_is_told_while_the_next_is_still_being_read(
-    workers: list[Worker], read: Any
+    workers: list[Worker],
 ) -> None:
     """Of an hour's recording behind a short one, too; and reading that takes long is no end."""
     told = threading.Event()
@@ -92,43 +85,24 @@ def test_what_is_done_is_told_while_the_next_is_still_being_read(
         yield a_task(1)
 
     seen = []
-    for outcome in run_locally(SETUP, read(tasks()), 2):
-        seen.append(outcome.index)
+    for outcome in run(tasks(), 2):
+        seen.append(index_of(outcome))
         told.set()
     assert seen == [0, 1]
     assert len(workers) == 1
 
 
-def test_what_nobody_foresaw_in_reading_ends_the_run(
-    workers: list[Worker], read: Any
-) -> None:
+def test_what_nobody_foresaw_in_reading_ends_the_run(workers: list[Worker]) -> None:
     def tasks() -> Iterator[Task]:
         yield a_task(0)
         raise ValueError("unforeseen")
 
-    groups = read(tasks())
     with pytest.raises(ValueError, match="unforeseen"):
-        list(run_locally(SETUP, groups, 1))
+        list(run(tasks(), 1))
     until(lambda: all(worker.is_over for worker in workers))
 
 
-def test_groups_that_cannot_be_had_end_the_run(
-    workers: list[Worker], read: Any
-) -> None:
-    (group,) = read([a_task(0)])
-
-    def damaged() -> Iterator[Group]:
-        yield group
-        raise ModelError("damaged")
-
-    with pytest.raises(ModelError, match="damaged"):
-        list(run_locally(SETUP, damaged(), 1))
-    until(lambda: all(worker.is_over for worker in workers))
-
-
-def test_who_stops_taking_ends_workers_and_reading(
-    workers: list[Worker], read: Any
-) -> None:
+def test_who_stops_taking_ends_workers_and_reading(workers: list[Worker]) -> None:
     taken: list[int] = []
 
     def tasks() -> Iterator[Task]:
@@ -137,13 +111,13 @@ def test_who_stops_taking_ends_workers_and_reading(
             yield a_task(n)
 
     def work(task: Task) -> object:
-        if task.index:
+        if index_of(task):
             Worker.may_answer.clear()  # tasks that are with workers never end
         return done(task)
 
     use(work)
     before = set(threading.enumerate())
-    outcomes = run_locally(SETUP, read(tasks()), 2)
+    outcomes = run(tasks(), 2)
     next(outcomes)
     threads = set(threading.enumerate()) - before
     outcomes.close()  # type: ignore[attr-defined]
@@ -163,7 +137,7 @@ def test_worker_that_was_started_takes_first_task_and_stays(
     for n in range(3):
         assert worker.do(a_task(n)) == done(a_task(n))
     (process,) = workers
-    assert [task.index for task in process.tasks] == [0, 1, 2]
+    assert [index_of(task) for task in process.tasks] == [0, 1, 2]
     assert not process.is_over
 
 
@@ -172,7 +146,7 @@ def test_a_worker_that_failed_is_none_for_the_next_task(workers: list[Worker]) -
     use(dies_of([0], times=1))
     for n in range(2):
         assert worker.do(a_task(n)) == done(a_task(n))
-    assert [[task.index for task in process.tasks] for process in workers] == [
+    assert [[index_of(task) for task in process.tasks] for process in workers] == [
         [0],
         [0, 1],
     ]

@@ -9,9 +9,8 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from whisper_hailo.batch import cluster
 from whisper_hailo.batch import workers as engine
-from whisper_hailo.batch.tasks import Group, Outcome, Piece, PieceResult, Task
+from whisper_hailo.batch.tasks import Outcome, Piece, PieceResult, Task
 from whisper_hailo.batch.workers import Setup
 from whisper_hailo.decoding.options import DecodingOptions
 
@@ -60,10 +59,12 @@ class Worker:
 
 def done(task: Task) -> Outcome:
     results = tuple(
-        PieceResult(piece.item, piece.n_pieces, piece.start_s + 1.0, "en")
+        PieceResult(
+            piece.item, piece.start_s, piece.n_pieces, piece.start_s + 1.0, "en"
+        )
         for piece in task.pieces
     )
-    return Outcome(task.group, task.index, results, 0.5, 2.0)
+    return Outcome(task.shard, results, 0.5, 2.0)
 
 
 @pytest.fixture
@@ -97,32 +98,34 @@ def dies_of(items: Iterable[int], times: int = 99) -> Deed:
     return deed
 
 
+def run(tasks: Iterable[Task], n_workers: int) -> Iterator[Outcome]:
+    """Outcomes of tasks, by workers that end with them."""
+    made = [engine.Worker(SETUP) for _ in range(n_workers)]
+    try:
+        yield from engine.run_tasks(made, iter(tasks))
+    finally:
+        for worker in made:
+            worker.stop()
+
+
 def use(deed: Deed) -> None:
     Worker.deed = staticmethod(deed)  # type: ignore[assignment]
 
 
-def a_task(index: int, n_pieces: int = 1, *, group: int = 0) -> Task:
+def a_task(index: int, n_pieces: int = 1, *, shard: int = 0) -> Task:
     """Its pieces are of items `10 * index` and so on."""
-    return Task(
-        group, index, tuple(Piece(10 * index + n, float(n), 1) for n in range(n_pieces))
-    )
+    pieces = tuple(Piece(10 * index + n, float(n), 1) for n in range(n_pieces))
+    return Task(shard, pieces)
 
 
-@pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Group]]:
-    def groups(*tasks: Iterable[Task]) -> list[Group]:
-        """Groups of these tasks."""
-        for module in (engine, cluster):
-            monkeypatch.setattr(
-                module, "read_tasks", lambda group: iter(tasks[group.index])
-            )
-        return [Group(n, ()) for n in range(len(tasks))]
-
-    return groups
+def index_of(task: Task | Outcome) -> int:
+    """The number with which a task was made."""
+    (item, _), *_ = task.key
+    return item // 10
 
 
 def places(outcomes: Iterable[Outcome]) -> list[tuple[int, int]]:
-    return sorted((one.group, one.index) for one in outcomes)
+    return sorted((one.shard, index_of(one)) for one in outcomes)
 
 
 def failures(outcome: Outcome) -> list[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+from whisper_hailo.batch.shards import DEFAULT_ITEMS, MOST_ITEMS, parse_share
 from whisper_hailo.cli.commands.transcribe import decoding_options, with_cue_words
 from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument, FieldSubset
@@ -20,12 +19,11 @@ from whisper_hailo.cli.transcribe_options import (
     OutputOptions,
     log_engine,
 )
-from whisper_hailo.core.errors import ExitCode, OptionError, display_path
+from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.flags import flag, require_choices, require_valid
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.paths import expand_user
 from whisper_hailo.core.process import available_cores, require_extra
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
 from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.transcription.longform.options import LongOptions
@@ -36,18 +34,17 @@ from whisper_hailo.transcription.pipeline import (
 )
 
 if TYPE_CHECKING:
-    from whisper_hailo.batch.job import BatchJob
-    from whisper_hailo.batch.tasks import Outcome
+    from whisper_hailo.batch.job import Job
+    from whisper_hailo.batch.run import Progress
+    from whisper_hailo.batch.shards import Shard, Share
+    from whisper_hailo.batch.storage import Storage
     from whisper_hailo.batch.workers import Setup
-    from whisper_hailo.speakers.attribution import SpeakerAttribution
-    from whisper_hailo.speakers.finder import SpeakerFinder
     from whisper_hailo.transcription.transcriber import Transcriber
 
 _WORK: Final = "Workers"
 _RAY: Final = "ray"
 
 _MAX_WORKERS: Final = 4096
-_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +72,19 @@ class JobOptions:
         shown="starts one here",
     )
     batch_size: int = flag(USUAL_BATCH, "Windows decoded together.", _WORK)
+    shard: str | None = flag(
+        None,
+        "Do only the share of this one of several processes.",
+        _WORK,
+        metavar="N/ALL",
+        shown="all",
+    )
+    part_items: int = flag(
+        DEFAULT_ITEMS,
+        "Recordings of a file of results, where the manifest has no durations.",
+        _WORK,
+        rare=True,
+    )
     as_json: bool = flag(False, "Print the progress of the job as JSON.", name="--json")
 
     def __post_init__(self) -> None:
@@ -82,8 +92,16 @@ class JobOptions:
         check_batch_size(self.batch_size)
         fits = self.workers is None or 1 <= self.workers <= _MAX_WORKERS
         require_valid(self, "workers", fits, f"1 to {_MAX_WORKERS}")
+        fits = 1 <= self.part_items <= MOST_ITEMS
+        require_valid(self, "part_items", fits, f"1 to {MOST_ITEMS}")
+        self.share  # noqa: B018 - refuses what is no share
         if self.address is not None and self.runner != _RAY:
             raise OptionError("--address needs --engine ray; give both")
+
+    @property
+    def share(self) -> Share | None:
+        """The shards of this process, if others do the rest."""
+        return None if self.shard is None else parse_share(self.shard)
 
 
 def batch(
@@ -99,22 +117,23 @@ def batch(
     job: JobOptions,
 ) -> int:
     """Transcribe an archive, each recording once; resume interrupted jobs; `batch status DIR`."""
-    from whisper_hailo.batch.job import BatchJob, JobSettings
-    from whisper_hailo.batch.manifest import read_sources
+    from whisper_hailo.batch.job import Job
+    from whisper_hailo.batch.records import JobSettings
+    from whisper_hailo.batch.run import Progress
+    from whisper_hailo.batch.storage import Storage, is_address, restore_address
     from whisper_hailo.batch.workers import Setup
     from whisper_hailo.speakers.finder import SpeakerFinder
 
     if words[0] == "status" and len(words) == 2:
-        return _print_status(Path(expand_user(words[1])), as_json=job.as_json)
+        return _print_status(words[1], as_json=job.as_json)
     folder = output.require_folder()
-    _refuse_addresses([*words, str(folder)])
     if job.runner == _RAY:
         require_extra("cluster", "--engine ray", "ray")
     options_on = partial(decoding_options, decoding, fallback, output)
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
-    finder = SpeakerFinder(speakers.speaker_models, model.threads)
     if speakers.speakers is not None:
-        finder.load()  # before a model is looked for
+        with SpeakerFinder(speakers.speaker_models, model.threads) as finder:
+            finder.load()  # before a model is looked for
     if not model.threads:
         model = replace(model, threads=1)  # workers are as many as cores
     transcriber = model.transcriber()
@@ -135,95 +154,101 @@ def batch(
         formats=output.formats if output.fmt else (),
         layout=output.layout,
         has_words=options.word_timestamps,
+        speakers=None if speakers.speakers is None else speakers,
+        n_items=job.part_items,
     )
     # Formats may be added to a job, so the words that only subtitles need are no part of it.
     options = with_cue_words(options, output, transcriber)
     setup = Setup(model.arguments(), options, long, job.batch_size)
-    sources = read_sources([Path(word) for word in words])
-    find_speakers = None
-    if speakers.speakers is not None:
-        find_speakers = partial(_find_speakers, finder, speakers)
-    with (
-        finder,
-        BatchJob(folder, settings, sources, find_speakers=find_speakers) as running,
-    ):
+    storage = Storage(restore_address(folder))
+    inputs = [word if is_address(word) else expand_user(word) for word in words]
+    with Job(storage, settings, inputs, job.share) as running:
+        progress = Progress()
         line = StatusLine()
-        for outcome in _run(job, setup, running, transcriber):
-            running.record_outcome(outcome)
-            line.update(_format_progress(running))
+        for _ in _run(job, setup, running, transcriber, progress):
+            line.update(_format_progress(progress))
         line.close()
-        n_failures = len(running.failures)
+        n_failures = progress.failed.total()
+        if job.share is None:
+            n_failures = running.count_failures()
     if job.as_json:
-        return _print_status(folder, as_json=True)
-    print_note(_summarise(running, folder, n_failures))
+        return _print_status(storage.folder, as_json=True)
+    print_note(_summarise(progress, storage, n_failures))
     return ExitCode.AUDIO if n_failures else ExitCode.OK
 
 
-def _find_speakers(
-    finder: SpeakerFinder, options: SpeakerOptions, audio: str
-) -> SpeakerAttribution:
-    """Return what gives the segments of a recording to its speakers."""
-    from whisper_hailo.audio import open_audio
-
-    with open_audio(audio) as stream:
-        return finder.find(stream.blocks(SAMPLE_RATE_HZ), options)
-
-
-def _refuse_addresses(names: Iterable[str]) -> None:
-    """Refuse `s3://...`: as a path it would be a folder `s3:` here."""
-    for name in names:
-        if _ADDRESS.match(name):
-            raise OptionError(
-                f"{display_path(name)} is an address, expected a path; mount or copy it"
-            )
-
-
 def _run(
-    job: JobOptions, setup: Setup, running: BatchJob, transcriber: Transcriber
-) -> Iterator[Outcome]:
-    """Yield the outcomes of all pending tasks, by the workers that were asked for."""
-    from whisper_hailo.batch.cluster import run_on_ray
-    from whisper_hailo.batch.workers import run_locally
+    job: JobOptions,
+    setup: Setup,
+    running: Job,
+    transcriber: Transcriber,
+    progress: Progress,
+) -> Iterator[object]:
+    """Yield as tasks are done, by the workers that were asked for."""
+    from whisper_hailo.batch.cluster import RayCluster, run_on_ray
+    from whisper_hailo.batch.manifest import is_small, open_manifest
+    from whisper_hailo.batch.run import ShardRunner
 
+    shards: Iterable[Shard] = running.shards()
+    if is_small(open_manifest(running.manifest)):
+        shards = list(shards)
+        progress.n_items = sum(len(shard.items) for shard in shards)
     if job.runner == _RAY:
-        return run_on_ray(setup, running.groups(), job.address, job.workers)
+        cluster = RayCluster(job.address, job.workers)
+        yield from run_on_ray(cluster, running, setup, shards, progress)
+        return
     n_workers = job.workers
     if n_workers is None:
-        is_on_chip = transcriber.encoder.name.startswith(
-            "hef"
-        )  # which one process holds
+        # One process holds the chip.
+        is_on_chip = transcriber.encoder.name.startswith("hef")
         n_workers = 1 if is_on_chip else available_cores()
-    return run_locally(setup, running.groups(), n_workers)
+    with ShardRunner(running.storage, running.settings, setup, n_workers) as runner:
+        yield from runner.run(shards, progress)
 
 
-def _summarise(job: BatchJob, folder: Path, n_failures: int) -> str:
+def _summarise(progress: Progress, storage: Storage, n_failures: int) -> str:
     """Return the line at the end of a run."""
-    work = "nothing was left to do"
-    if job.record.audio_s or n_failures:
-        work = f"{clock(job.record.audio_s)} of audio in {clock(job.record.seconds)}"
-    name = display_path(folder)
-    advice = f", see {name}/failures.jsonl" if n_failures else ""
-    if job.record.untranscribed_s >= 1:
-        work += f", {clock(job.record.untranscribed_s)} of speech without text"
-    return f"{_count_items(job.n_items)} in {name}, {n_failures} failed; {work}{advice}"
+    parts = [f"{_count_items(progress.n_done)} in {storage.label}, {n_failures} failed"]
+    if progress.n_done:
+        parts.append(f"{clock(progress.audio_s)} of audio in {clock(progress.seconds)}")
+    else:
+        parts.append("nothing was left to do")
+    parts += [f"{count} {_WARNINGS[kind]}" for kind, count in progress.warned.items()]
+    if n_failures:
+        parts.append(f"see {storage.label}/failures")
+    return "; ".join(parts)
+
+
+_WARNINGS: Final = {
+    "truncated": "broke off",
+    "untranscribed": "with speech without text",
+}
 
 
 def _count_items(count: int) -> str:
     return "1 item" if count == 1 else f"{count} items"
 
 
-def _format_progress(job: BatchJob) -> str:
-    line = f"{job.n_done} of {_count_items(job.n_items)}, {job.record.speed:.1f} x real time"
-    left_s = job.left_s
+def _format_progress(progress: Progress) -> str:
+    done = _count_items(progress.n_done)
+    if progress.n_items is not None:
+        done = f"{progress.n_done} of {_count_items(progress.n_items)}"
+    line = f"{done}, {progress.speed:.1f} x real time"
+    left_s = progress.left_s
     return line if left_s is None else f"{line}, about {clock(left_s)} left"
 
 
-def _print_status(folder: Path, *, as_json: bool) -> int:
-    from whisper_hailo.batch.job import read_status
+def _print_status(folder: str, *, as_json: bool) -> int:
+    from whisper_hailo.batch.status import read_status
+    from whisper_hailo.batch.storage import Storage
 
-    status = read_status(folder)
+    status = read_status(Storage(expand_user(folder)))
     if as_json:
-        emit_json(asdict(status) | {"remaining": status.remaining})
+        computed = {
+            "remaining": status.remaining,
+            "cpu_s_per_hour": status.cpu_s_per_hour,
+        }
+        emit_json(asdict(status) | computed)
         return ExitCode.OK
     estimate = ""
     if status.remaining and status.left_s:
@@ -233,8 +258,10 @@ def _print_status(folder: Path, *, as_json: bool) -> int:
         f"{status.remaining} left\n{clock(status.audio_s)} of audio, "
         f"{status.speed:.1f} x real time{estimate}\n"
     )
-    if status.untranscribed_s >= 1:
-        emit(f"{clock(status.untranscribed_s)} of speech without text\n")
+    if status.audio_s:
+        emit(f"{status.cpu_s_per_hour:.0f} s of processor time an hour of audio\n")
     for kind, count in status.failures.items():
-        emit(f"{kind}: {count}\n")
+        emit(f"failed, {kind}: {count}\n")
+    for kind, count in status.warnings.items():
+        emit(f"{_WARNINGS[kind]}: {count}\n")
     return ExitCode.OK

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +12,11 @@ import pytest
 
 from tests.unit.batch.made_up import segment
 from tests.unit.cli.commands.test_transcribe_options import Listener
-from whisper_hailo.batch.tasks import Failure, Group, Outcome, PieceResult
+from whisper_hailo.batch import run as run_module
+from whisper_hailo.batch.cluster import RayCluster
+from whisper_hailo.batch.job import Job
+from whisper_hailo.batch.manifest import Item
+from whisper_hailo.batch.tasks import Failure, Outcome, Piece, PieceResult, Task
 from whisper_hailo.batch.workers import Setup
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import batch as module
@@ -64,50 +68,74 @@ class Works:
     failing: dict[str, str] = field(default_factory=dict)
     between: Callable[[], None] = lambda: None
 
-    def outcomes(self, groups: Iterable[Group]) -> Iterator[Outcome]:
-        for group in groups:
-            for at, item in enumerate(group.items):
-                if at in group.done:
-                    continue
-                self.items.append(Path(item.audio).name)
-                kind = self.failing.get(Path(item.audio).name)
-                if kind is None:
-                    result = PieceResult(at, 1, 30.0, "en", (segment(f"said {at}"),))
-                else:
-                    result = PieceResult(at, 1, 0.0, failure=Failure(kind, "bad"))
-                seconds = 30.0 * (kind is None)
-                yield Outcome(group.index, at, (result,), 1.0, seconds)
-                self.between()
+    def tasks(
+        self, shard: int, items: list[tuple[int, Item]], *_: object
+    ) -> Iterator[Task]:
+        for place, item in items:
+            self.items.append(Path(item.audio).name)
+            yield Task(shard, (Piece(place, 0.0, 1, language=item.audio),))
+
+    def do(self, task: Task) -> Outcome:
+        (piece,) = task.pieces
+        kind = self.failing.get(Path(piece.language or "").name)
+        result = PieceResult(piece.item, 0.0, 1, 30.0, "en", (segment("said"),))
+        if kind is not None:
+            failure = Failure(kind, "AudioError", "bad")
+            result = PieceResult(piece.item, 0.0, 1, 0.0, failure=failure)
+        return Outcome(task.shard, (result,), 1.0, 30.0 * (kind is None))
 
 
 @pytest.fixture
 def works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Works:
     found = Works()
 
+    class Worker:
+        do = staticmethod(found.do)
+
+        def __init__(self, _: Setup) -> None:
+            pass
+
+        def stop(self) -> None:
+            pass
+
+    class Runner(run_module.ShardRunner):
+        def __init__(self, storage: Any, settings: Any, setup: Setup, n: int) -> None:
+            found.asked.append((setup, n))
+            super().__init__(storage, settings, setup, min(n, 1))
+
+        def run(self, *given: Any) -> Iterator[Any]:
+            for report in super().run(*given):
+                yield report
+                found.between()
+
     def transcriber(self: ModelOptions) -> Model:
         found.models.append(self)
         return found.model
 
-    def local(
-        setup: Setup, groups: Iterable[Group], n_workers: int
-    ) -> Iterator[Outcome]:
-        found.asked.append((setup, n_workers))
-        return found.outcomes(groups)
-
-    def ray(setup: Setup, groups: Iterable[Group], *given: Any) -> Iterator[Outcome]:
-        found.rayed.append((setup, *given))
-        return found.outcomes(groups)
+    def ray(
+        cluster: RayCluster, job: Job, setup: Setup, shards: Any, progress: Any
+    ) -> Iterator[Any]:
+        found.rayed.append((setup, cluster.address, cluster.n_workers))
+        with RUNNER(job.storage, job.settings, setup, 1) as runner:
+            yield from runner.run(shards, progress)
 
     monkeypatch.setattr(ModelOptions, "transcriber", transcriber)
-    monkeypatch.setattr("whisper_hailo.batch.workers.run_locally", local)
+    monkeypatch.setattr(run_module, "Worker", Worker)
+    monkeypatch.setattr(run_module, "ShardRunner", Runner)
+    monkeypatch.setattr(run_module, "read_tasks", found.tasks)
     monkeypatch.setattr("whisper_hailo.batch.cluster.run_on_ray", ray)
     monkeypatch.setattr(module, "require_extra", lambda *_: None)
     monkeypatch.setattr(module, "available_cores", lambda: 5)
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "talks").mkdir()
     for name in ("a.wav", "b.wav", "c.wav"):
         (tmp_path / "talks" / name).write_text("some sound")
     return found
+
+
+RUNNER = run_module.ShardRunner
+"""The real one, also while the fixture has another in its place."""
 
 
 def batch(words: str = "") -> int:
