@@ -173,12 +173,11 @@ class Sink:
         if not transcript.text and not transcript.untranscribed:
             print_line(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
         warn_untranscribed(transcript, name)
+        # Words that only place cues and segments are not in JSON.
+        facts = transcript if self.has_words else drop_words(transcript)
         for fmt, path in self.result_files(entry):
-            content = transcript
-            if fmt == JSON and not self.has_words:
-                content = drop_words(transcript)
             text = render(
-                content,
+                facts if fmt == JSON else transcript,
                 fmt,
                 self.output.layout,
                 paragraphs=self.output.has_paragraphs,
@@ -187,17 +186,18 @@ class Sink:
             print_note(f"wrote {display_path(path)}")
         if self.output.as_json:
             # A stream has no name of its own, or the number of a temporary file.
-            named = replace(transcript, audio=entry.name)
-            if not self.has_words:
-                named = drop_words(named)
+            named = replace(facts, audio=entry.name)
             emit_json(as_json(named) | timings_json(transcript))
         elif self.output.folder is None and not is_printed:
-            self._print_transcript(entry, transcript)
+            self._print_transcript(entry, transcript, facts)
 
-    def _print_transcript(self, entry: Input, transcript: Transcript) -> None:
+    def _print_transcript(
+        self, entry: Input, transcript: Transcript, facts: Transcript
+    ) -> None:
+        """Print a transcript, or its facts as JSON."""
         printer = self.printer(entry)
         if printer is None:
-            emit(render(transcript, JSON))
+            emit(render(facts, JSON))
             return
         for segment in transcript.segments:
             printer.write(segment)

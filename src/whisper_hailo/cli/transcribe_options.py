@@ -27,6 +27,7 @@ from whisper_hailo.decoding.options import (
 from whisper_hailo.text.formats import (
     ALL_FORMATS,
     FORMATS,
+    JSON,
     find_format,
     has_readable_cues,
 )
@@ -306,9 +307,14 @@ class OutputOptions:
         """Whether `txt` has paragraphs; programs that read a pipe get a line per segment."""
         if self.paragraphs is not None:
             return self.paragraphs
-        return self.output_dir is not None or sys.stdout.isatty()
+        return self.folder is not None or sys.stdout.isatty()
 
     @property
     def has_readable_cues(self) -> bool:
         """Whether a result has cues that are set by the times of words."""
         return has_readable_cues(self.formats, self.layout)
+
+    @property
+    def has_segment_times(self) -> bool:
+        """Whether a result has the times of segments in a form that programs read."""
+        return self.as_json or not {JSON, "tsv"}.isdisjoint(self.formats)

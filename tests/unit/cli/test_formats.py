@@ -38,6 +38,18 @@ def test_text_is_the_same_whatever_formats_are_asked_for(
     assert " ".join(cue_texts(srt.read_text(encoding="utf-8"))) == said
 
 
+def test_json_is_the_same_with_subtitles_beside_it(tmp_path: Path) -> None:
+    """Subtitles need the times of words, which move those of segments."""
+    alone, beside = tmp_path / "alone", tmp_path / "beside"
+    command = [*MICRO, str(DEMO), "--output-dir"]
+    assert run([*command, str(alone), "--format", "json"]) == 0
+    assert run([*command, str(beside), "--format", "json,srt"]) == 0
+    texts = [
+        (folder / "demo.json").read_text(encoding="utf-8") for folder in (alone, beside)
+    ]
+    assert texts[0] == texts[1]
+
+
 def test_segments_are_sentences_with_times_of_speech(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

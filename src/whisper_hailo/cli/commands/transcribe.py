@@ -91,7 +91,7 @@ def transcribe(
     # JSON has the words that were asked for; a search for speakers brings them as well.
     has_words = options.word_timestamps or speakers.speakers is not None
     sink = replace(sink, has_words=has_words)
-    options = with_cue_words(options, output, transcriber)
+    options = _with_result_words(options, output, transcriber)
     transcriber.check(options, long)
     log_engine(transcriber)
     size = batching.batch_size
@@ -167,7 +167,28 @@ def with_cue_words(
     options: DecodingOptions, output: OutputOptions, transcriber: Transcriber
 ) -> DecodingOptions:
     """Return options with word times where cues are set by them and the decoder has them."""
-    if options.word_timestamps or not output.has_readable_cues:
+    if not output.has_readable_cues:
+        return options
+    return _with_aligned_words(options, transcriber)
+
+
+def _with_result_words(
+    options: DecodingOptions, output: OutputOptions, transcriber: Transcriber
+) -> DecodingOptions:
+    """Return options with word times where cues or the times of segments follow them.
+
+    Those of segments always do, or JSON would differ with subtitles beside it.
+    """
+    if output.has_readable_cues or output.has_segment_times:
+        return _with_aligned_words(options, transcriber)
+    return options
+
+
+def _with_aligned_words(
+    options: DecodingOptions, transcriber: Transcriber
+) -> DecodingOptions:
+    """Return options with word times where the decoder has them."""
+    if options.word_timestamps:
         return options
     return replace(options, word_timestamps=transcriber.decoder.limits.aligns)
 

@@ -236,13 +236,15 @@ def test_options_of_results(
         ("--format srt", True),
         ("--format vtt", True),
         ("--format txt", False),
-        ("--format json", False),
+        ("--format json", True),
+        ("--format tsv", True),
+        ("--json", True),
         ("--format srt --cues segments", False),
         ("--format srt --max-line-width 42", False),
         ("--format srt --max-line-width 42 --word-timestamps", True),
     ],
 )
-def test_readable_cues_turn_word_times_on(
+def test_cues_and_times_of_segments_need_word_times(
     listener: Listener, words: str, expected: bool
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
