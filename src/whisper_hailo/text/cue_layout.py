@@ -64,11 +64,13 @@ class CueLimits:
         line_width: most characters of a line.
         chars_per_second: most that are read in a second.
         columns: of a character; Chinese, Japanese and Korean ones are two columns wide.
+        n_lines: most lines of a cue, one or two.
     """
 
     line_width: float
     chars_per_second: float
     columns: int = 1
+    n_lines: int = MAX_LINES
 
     def width(self, text: str) -> float:
         """Return a text's width in characters of the script."""
@@ -209,6 +211,9 @@ class _CueCosts:
         if self._width(first, end) <= limit:
             return 0.0, None
         best: tuple[float, int | None] = (math.inf, None)
+        if self._limits.n_lines == 1:
+            return best
+        orphan_width = min(_ORPHAN_WIDTH / self._limits.columns, limit / 4)
         for split in range(first + 1, end):
             upper = self._width(first, split)
             lower = self._width(split, end)
@@ -219,7 +224,7 @@ class _CueCosts:
             unevenness = (upper - lower) / limit
             cost = self._units[split - 1].break_cost / 2
             cost += _UNEVEN_COST * (unevenness if unevenness > 0 else -unevenness / 3)
-            if min(upper, lower) < _ORPHAN_WIDTH / self._limits.columns:
+            if min(upper, lower) < orphan_width:
                 cost += _ORPHAN_COST
             if cost < best[0]:
                 best = (cost, split)

@@ -22,7 +22,13 @@ from whisper_hailo.text.cue_layout import (
     split_wide_units,
 )
 from whisper_hailo.text.cue_times import time_cue
-from whisper_hailo.text.subtitles import Cue, speaker_label, spread_times, timed_words
+from whisper_hailo.text.subtitles import (
+    Cue,
+    Layout,
+    speaker_label,
+    spread_times,
+    timed_words,
+)
 
 _MAX_WAIT_S: Final = 60.0
 """Speech without a long pause waits this long; then its finished sentences are set."""
@@ -35,10 +41,14 @@ class CueSetter:
     """Groups words into cues of one speaker and language that can be read in their time.
 
     Args:
+        layout: its limits of lines replace those of the script.
         has_labels: the speaker's label stands on the first line and takes its room.
     """
 
-    def __init__(self, *, has_labels: bool = False) -> None:
+    def __init__(
+        self, layout: Layout | None = None, *, has_labels: bool = False
+    ) -> None:
+        self._layout = layout or Layout()
         self._has_labels = has_labels
         self._words: list[Word] = []
         self._speaker: Speaker | None = None
@@ -95,6 +105,10 @@ class CueSetter:
     def _split(self, words: Sequence[Word]) -> tuple[list[Unit], CueLimits]:
         """Return the units of words, none wider than a line may be, and the limits of cues."""
         limits = find_limits("".join(word.text for word in words))
+        if self._layout.max_line_width is not None:
+            limits = replace(limits, line_width=self._layout.max_line_width)
+        if self._layout.max_line_count is not None:
+            limits = replace(limits, n_lines=self._layout.max_line_count)
         if self._has_labels:
             label_width = display_width(speaker_label(self._speaker)) / limits.columns
             # Of a very long name some room is left, or every word would be a cue.

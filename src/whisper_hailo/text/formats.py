@@ -227,7 +227,7 @@ class TextWriter:
         self._cues: CueWriter | CueSetter = CueWriter(layout)
         if layout.is_readable:
             has_labels = isinstance(entry, CueFormat) and entry.has_labels
-            self._cues = CueSetter(has_labels=has_labels)
+            self._cues = CueSetter(layout, has_labels=has_labels)
         self._n_cues = 0
         self._is_empty = True
 

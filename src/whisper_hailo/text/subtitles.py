@@ -108,8 +108,8 @@ class Layout:
     """How subtitles are set; with a line width and count, cues may span segments.
 
     Attributes:
-        cues: `readable` sets them by the rules of subtitling guides, unless a limit is given;
-            `segments` has one for each segment of the model.
+        cues: `readable` sets them by the rules of subtitling guides; `segments` has one for each
+            segment of the model, or with limits fills lines word by word.
     """
 
     cues: str = flag(
@@ -134,10 +134,15 @@ class Layout:
 
     @property
     def is_readable(self) -> bool:
-        """Whether cues are set for reading: limits mean what they mean in OpenAI Whisper."""
-        limits = (self.max_line_width, self.max_line_count, self.max_words_per_line)
-        has_limits = any(limit is not None for limit in limits) or self.highlight_words
-        return self.cues == READABLE and not has_limits
+        """Whether cues are set for reading, within the limits of lines if both are given.
+
+        With `max_line_width` alone lines are split within the model's segments, and other options
+        fill lines word by word, as in OpenAI Whisper.
+        """
+        counts_words = self.max_words_per_line is not None or self.highlight_words
+        if self.cues != READABLE or counts_words:
+            return False
+        return self.max_line_width is None or self.max_line_count in (1, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from whisper_hailo.text.cue_layout import (
 from whisper_hailo.text.cue_setter import CueSetter
 from whisper_hailo.text.cue_times import GAP_S, time_cue
 from whisper_hailo.text.function_words import FUNCTION_WORDS
-from whisper_hailo.text.subtitles import Cue
+from whisper_hailo.text.subtitles import Cue, Layout
 
 ENGLISH = (
     "The invention of movable types changed the world, and it spread over Europe in a few years. "
@@ -342,3 +342,48 @@ def test_streaming_gives_the_cues_of_the_whole(n_words: int, n_repeats: int) -> 
         for i in range(0, len(words), n_words)
     ]
     assert set_cues(*parts) == set_cues(whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "width", "count"),
+    [
+        (ENGLISH, "en", 42, 2),
+        (ENGLISH, "en", 20, 2),
+        (ENGLISH, "en", 37, 1),
+        (CHINESE_TEXT, "zh", 12, 2),
+        (JAPANESE_TEXT, "ja", 10, 1),
+        (THAI_TEXT, "th", 30, 2),
+    ],
+)
+def test_cue_setter_keeps_limits_that_are_given(
+    text: str, language: str, width: int, count: int
+) -> None:
+    """In characters of the script; a number or word that is wider has a line of its own."""
+    layout = Layout(max_line_width=width, max_line_count=count)
+    setter = CueSetter(layout)
+    cues = [*setter.write(speak(text, language)), *setter.finish()]
+    lines = [line for cue in cues for line in cue.text.split("\n")]
+    limits = find_limits(text)
+    assert all(limits.width(line) <= width for line in lines)
+    assert max(len(cue.text.split("\n")) for cue in cues) <= count
+    assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("layout", "is_readable"),
+    [
+        (Layout(), True),
+        (Layout(max_line_width=42, max_line_count=2), True),
+        (Layout(max_line_width=42, max_line_count=1), True),
+        (Layout(max_line_width=42, max_line_count=3), False),
+        (Layout(max_line_width=42), False),
+        (Layout(max_words_per_line=4), False),
+        (Layout(highlight_words=True), False),
+        (Layout("segments", max_line_width=42, max_line_count=2), False),
+    ],
+)
+def test_layout_of_two_lines_is_set_for_reading(
+    layout: Layout, is_readable: bool
+) -> None:
+    """Others fill lines word by word, or follow segments, as in OpenAI Whisper."""
+    assert layout.is_readable is is_readable
