@@ -4,7 +4,7 @@
     python -m whisper_hailo_lab.accuracy check
     python -m whisper_hailo_lab.accuracy transcribe --out DIR --model base --window default 30
     python -m whisper_hailo_lab.accuracy words --model base
-    python -m whisper_hailo_lab.accuracy subtitles --model base [--out DIR]
+    python -m whisper_hailo_lab.accuracy subtitles --model base [--out DIR] [--suber PROGRAM]
     python -m whisper_hailo_lab.accuracy score DIR/*.jsonl [--by kind|set|language]
 
 `measure` runs the whole plan and keeps its counts, from which the tables of `docs/accuracy.md`
@@ -12,7 +12,8 @@ follow; other systems' rows stay until they are measured again. `check` fails wh
 broken. `transcribe` writes a file of JSON lines for each combination of model, quantisation, window
 and timestamps; it goes on where it was interrupted. `words` compares word times with where clips
 begin and end in the long recordings that are joined of them. `subtitles` counts which of their cues
-keep the limits of subtitling guides.
+keep the limits of subtitling guides, and those of other programs in the folder
+(`lab/benchmarks/rivals/write_subtitles.py`).
 `score` compares any such files, other systems' too, over the recordings that they have in common.
 Groups of recordings: `all`, `english`, `languages`, `nospeech`, `long`, `joined`, a set, a language
 code, SET/ID. WHISPER_HAILO_SPEECH names the folder of the recordings, WHISPER_HAILO_REAL_MODELS one
@@ -31,8 +32,6 @@ from typing import Any
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.text.formats import render
-from whisper_hailo.text.subtitles import SEGMENTS, Layout
 from whisper_hailo_lab.accuracy.captions import caption_text
 from whisper_hailo_lab.accuracy.gate import (
     BASE,
@@ -45,6 +44,13 @@ from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.accuracy.measure import find_recordings, measure_all
 from whisper_hailo_lab.accuracy.results import keep_peers
 from whisper_hailo_lab.accuracy.setups import make_setups, open_transcriber
+from whisper_hailo_lab.accuracy.subtitle_files import (
+    find_programs,
+    mean_suber,
+    write_own_subtitles,
+    write_subtitle_audio,
+)
+from whisper_hailo_lab.accuracy.subtitle_references import find_pauses
 from whisper_hailo_lab.accuracy.subtitles import compare_conformity, count_conformity
 from whisper_hailo_lab.accuracy.tables import compare_files
 from whisper_hailo_lab.accuracy.transcribe import transcribe_all
@@ -211,27 +217,25 @@ def run_words(chosen: argparse.Namespace) -> int:
 
 
 def run_subtitles(chosen: argparse.Namespace) -> int:
-    """Show how far the subtitles of joined recordings keep the limits of guides."""
-    (setup,) = make_setups([chosen.model], ["int8"], ["default"], ["on"], ["detected"])
-    joined = select_recordings(find_recordings(), [JOINED], None)
-    layouts = {
-        "readable": Layout(),
-        "42 x 2 characters": Layout(max_line_width=42, max_line_count=2),
-        "segments": Layout(cues=SEGMENTS),
-    }
-    files: dict[str, list[str]] = {name: [] for name in layouts}
-    with open_transcriber(setup, chosen.threads) as (transcriber, _):
-        for recording in joined:
-            transcript = transcriber.transcribe(recording.load(), word_timestamps=True)
-            for name, layout in layouts.items():
-                text = render(transcript, "srt", layout)
-                files[name].append(text)
-                if chosen.out is not None:
-                    folder = chosen.out / name.replace(" ", "_")
-                    folder.mkdir(parents=True, exist_ok=True)
-                    (folder / f"{recording.id}.srt").write_text(text, encoding="utf-8")
-    counts = [count_conformity(name, texts) for name, texts in files.items()]
-    emit(compare_conformity(counts).markdown())
+    """Compare subtitles of the joined recordings, ours and those that other programs wrote."""
+    recordings = find_recordings()
+    joined = select_recordings(recordings, [JOINED], None)
+    with tempfile.TemporaryDirectory(prefix="subtitles-") as temporary:
+        folder = chosen.out or Path(temporary)
+        write_subtitle_audio(folder, recordings, joined)
+        write_own_subtitles(folder, chosen.model, chosen.threads, joined)
+        programs = find_programs(folder, joined)
+        pauses = [find_pauses(recording) for recording in joined]
+        counts = [
+            count_conformity(name, texts, pauses) for name, texts in programs.items()
+        ]
+        rates: dict[str, float] = {}
+        if chosen.suber is not None:
+            rates = {
+                name: mean_suber(chosen.suber, folder, name, joined)
+                for name in programs
+            }
+    emit(compare_conformity(counts, rates).markdown())
     return 0
 
 
@@ -279,7 +283,12 @@ def main() -> int:
         "subtitles", help="count the cues that keep the limits of guides"
     )
     setting.add_argument("--model", default=BASE, help="name or folder")
-    setting.add_argument("--out", type=Path, help="folder of the subtitles")
+    setting.add_argument(
+        "--out", type=Path, help="folder of the subtitles, ours and other programs'"
+    )
+    setting.add_argument(
+        "--suber", type=Path, help="command of the package subtitle-edit-rate"
+    )
     setting.add_argument("--threads", type=int, default=1, help="per operator")
     setting.set_defaults(run=run_subtitles)
     scoring = commands.add_parser("score", help="compare files of transcripts")

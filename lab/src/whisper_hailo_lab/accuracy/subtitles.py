@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import Final
 
 from whisper_hailo.text.break_points import CLAUSE, find_break_cost
@@ -38,7 +41,8 @@ class Conformity:
         small_cues: have two lines at most.
         calm_cues: can be read in their time.
         timed_cues: are shown for 5/6 s to 7 s.
-        whole_cues: end with a sentence or clause.
+        whole_cues: end with a sentence or clause, by their last character or in a pause between
+            clips.
         overlaps: cues that begin before the one before ends.
     """
 
@@ -69,18 +73,33 @@ def _to_seconds(numbers: list[int]) -> float:
     return hours * 3600 + minutes * 60 + seconds + ms / 1000
 
 
-def count_conformity(name: str, files: Iterable[str]) -> Conformity:
-    """Count over SubRip files; each has the limits of its own script."""
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A pause between clips of a joined recording, in seconds; each clip is a whole thought."""
+
+    start_s: float
+    end_s: float
+
+
+_EARLY_S: Final = 0.3
+_LATE_S: Final = 0.7
+"""How far a cue may start from the clip that it begins with: cues lead, and times are rough."""
+
+
+def count_conformity(
+    name: str, files: Iterable[str], pauses: Iterable[Sequence[Pause]] = ()
+) -> Conformity:
+    """Count over SubRip files; each has the limits of its own script, and pauses if known."""
     counts = dict.fromkeys(Conformity.__slots__, 0)
-    for text in files:
-        cues = parse_srt(text)
+    for text, known_pauses in zip_longest(files, pauses, fillvalue=()):
+        cues = parse_srt(str(text))
         limits = find_limits("".join(line for cue in cues for line in cue.lines))
         previous_end_s = 0.0
-        for cue in cues:
+        next_starts_s = [*(cue.start_s for cue in cues[1:]), math.inf]
+        for cue, next_start_s in zip(cues, next_starts_s, strict=True):
             shown_s = cue.end_s - cue.start_s
             widths = [limits.width(line) for line in cue.lines]
             least_s = sum(widths) / limits.chars_per_second
-            end_cost = find_break_cost(cue.lines[-1], "", NO_FUNCTION_WORDS)
             counts["cues"] += 1
             counts["lines"] += len(cue.lines)
             counts["narrow_lines"] += sum(
@@ -90,11 +109,22 @@ def count_conformity(name: str, files: Iterable[str]) -> Conformity:
             counts["calm_cues"] += shown_s + _TOLERANCE_S >= least_s
             is_timed = MIN_CUE_S - _TOLERANCE_S <= shown_s <= MAX_CUE_S + _TOLERANCE_S
             counts["timed_cues"] += is_timed
-            counts["whole_cues"] += end_cost <= CLAUSE
+            counts["whole_cues"] += _is_whole(cue, next_start_s, known_pauses)
             counts["overlaps"] += cue.start_s < previous_end_s
             previous_end_s = cue.end_s
     del counts["name"]
     return Conformity(name, **counts)
+
+
+def _is_whole(cue: ShownCue, next_start_s: float, pauses: Sequence[Pause]) -> bool:
+    """Return whether a cue ends with punctuation, or the next one begins with a clip."""
+    end_cost = find_break_cost(cue.lines[-1], "", NO_FUNCTION_WORDS)
+    if end_cost <= CLAUSE or math.isinf(next_start_s):
+        return True
+    return any(
+        pause.start_s - _EARLY_S <= next_start_s <= pause.end_s + _LATE_S
+        for pause in pauses
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +139,7 @@ class _Row:
     times: str
     ends: str
     overlaps: int
+    edit_rate: str
 
 
 COLUMNS: Final[tuple[Column, ...]] = (
@@ -123,8 +154,16 @@ COLUMNS: Final[tuple[Column, ...]] = (
 )
 
 
-def compare_conformity(counts: Iterable[Conformity]) -> Table:
-    """Return a table with a row for each kind of cues."""
+EDIT_RATE: Final[Column] = ("SubER", "{edit_rate}")
+
+
+def compare_conformity(
+    counts: Iterable[Conformity], edit_rates: Mapping[str, float] = MappingProxyType({})
+) -> Table:
+    """Return a table with a row for each kind of cues.
+
+    `edit_rates` are in percent, by name; without any there is no column of them.
+    """
     rows = [
         _Row(
             name=item.name,
@@ -135,7 +174,12 @@ def compare_conformity(counts: Iterable[Conformity]) -> Table:
             times=format_share(item.timed_cues, item.cues),
             ends=format_share(item.whole_cues, item.cues),
             overlaps=item.overlaps,
+            edit_rate=_format_rate(edit_rates.get(item.name)),
         )
         for item in counts
     ]
-    return make_table(rows, COLUMNS)
+    return make_table(rows, (*COLUMNS, EDIT_RATE) if edit_rates else COLUMNS)
+
+
+def _format_rate(percent: float | None) -> str:
+    return "-" if percent is None else f"{percent:.1f} %"

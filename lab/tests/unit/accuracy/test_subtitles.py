@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from whisper_hailo_lab.accuracy.subtitles import (
     Conformity,
+    Pause,
     compare_conformity,
     count_conformity,
     parse_srt,
@@ -29,9 +30,22 @@ def test_count_conformity_counts_what_keeps_each_limit() -> None:
         small_cues=2,
         calm_cues=1,
         timed_cues=1,
-        whole_cues=1,
+        whole_cues=2,
         overlaps=1,
     )
+
+
+def test_count_conformity_takes_the_end_of_a_clip_for_a_whole() -> None:
+    """Text without punctuation ends somewhere, too; the last cue always does."""
+    bare = (GOOD + WIDE).replace("another.", "another")
+    for pauses, n_whole in (((), 1), ((Pause(1.2, 1.4),), 2), ((Pause(2.5, 3.0),), 1)):
+        assert count_conformity("a", [bare], [pauses]).whole_cues == n_whole
+
+
+def test_compare_conformity_has_edit_rates_if_measured() -> None:
+    counts = [count_conformity("a", [GOOD]), count_conformity("b", [GOOD])]
+    rows = compare_conformity(counts, {"a": 12.34}).rows
+    assert [row[-1] for row in rows] == ["12.3 %", "-"]
 
 
 def test_compare_conformity_has_a_row_for_each_kind() -> None:
