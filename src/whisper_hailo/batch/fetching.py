@@ -222,7 +222,7 @@ class _Download:
     def _open_copy(self, size: int) -> io.FileIO:
         if size <= _IN_MEMORY_BYTES:
             return io.FileIO(os.memfd_create("recording"), "r+")
-        return tempfile.TemporaryFile(buffering=0)  # type: ignore[return-value]
+        return tempfile.TemporaryFile(buffering=0)
 
     def _fetched(self, copy: io.FileIO) -> FetchedFile:
         # By this name readers get a descriptor with a position of its own.

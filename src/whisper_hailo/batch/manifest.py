@@ -7,7 +7,6 @@ transcribe are only searched for a duration, not parsed.
 from __future__ import annotations
 
 import csv
-import io
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -65,13 +64,11 @@ Row: TypeAlias = tuple[int, Any]
 
 
 class Manifest(Protocol):
-    """A list of recordings.
+    """A list of recordings."""
 
-    Attributes:
-        source: path or address.
-    """
-
-    source: str
+    @property
+    def source(self) -> str:
+        """Its path or address."""
 
     def rows(self) -> Iterator[Row]:
         """Yield all rows, unparsed."""
@@ -222,7 +219,7 @@ def _read_lines(source: str) -> Iterator[bytes]:
 
 def _open_source(source: str) -> BinaryIO:
     if not is_address(source):
-        return cast(io.BufferedReader, Path(source).open("rb"))
+        return Path(source).open("rb")
     import fsspec
 
     return cast(BinaryIO, fsspec.open(source, "rb", compression="infer").open())

@@ -19,7 +19,7 @@ from whisper_hailo.batch.shards import Share
 from whisper_hailo.batch.storage import Storage
 from whisper_hailo.batch.tasks import Failure, Outcome, Piece, PieceResult, Task
 from whisper_hailo.batch.workers import Setup
-from whisper_hailo.core.types import Settings
+from whisper_hailo.core.types import Segment, Settings
 from whisper_hailo.decoding.options import DecodingOptions
 
 SETTINGS: Final = Settings(
@@ -85,7 +85,7 @@ class World:
         results = []
         for piece in task.pieces:
             text = (piece.language or "").encode(errors="replace").decode()
-            segments = ()
+            segments: tuple[Segment, ...] = ()
             if piece.failure is None:
                 self.heard.append(text)
                 segments = (segment(text, piece.start_s),)

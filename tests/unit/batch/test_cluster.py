@@ -88,8 +88,8 @@ class Ray:
 def ray(monkeypatch: pytest.MonkeyPatch) -> Ray:
     made = Ray()
     node = SimpleNamespace(Node=SimpleNamespace(start_api_server=None))
-    monkeypatch.setitem(sys.modules, "ray", made)  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "ray._private.node", node)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "ray", made)
+    monkeypatch.setitem(sys.modules, "ray._private.node", node)
     monkeypatch.setattr(cluster, "_open_connection", lambda _: None)
     monkeypatch.setattr(cluster, "_runners", {})
     return made

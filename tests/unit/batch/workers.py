@@ -109,7 +109,7 @@ def run(tasks: Iterable[Task], n_workers: int) -> Iterator[Outcome]:
 
 
 def use(deed: Deed) -> None:
-    Worker.deed = staticmethod(deed)  # type: ignore[assignment]
+    Worker.deed = staticmethod(deed)
 
 
 def a_task(index: int, n_pieces: int = 1, *, shard: int = 0) -> Task:

@@ -33,11 +33,7 @@ from whisper_hailo.batch.tasks import Outcome, PieceResult
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.types import Segment, Settings
 from whisper_hailo_lab.program import first_line, run_program
-from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.runs.results import describe_run, write_result
 from whisper_hailo_lab.tables import Table, make_table
-
-RESULT: Final = RESULTS / "archive_scale.json"
 
 SETTINGS: Final = JobSettings(
     "scale", Settings("m", "e", "d", 30.0, 1.0, 1500, 1.0, 0.0, "none", 1)
@@ -287,15 +283,13 @@ def main() -> None:
         cluster = Cluster(int(text))
         outcome = simulate_job(HOURS, cluster, shard_costs, seed=0)
         clusters.append(asdict(cluster) | asdict(outcome))
-    emit(manifest_table(manifests).plain())
+    emit(manifest_table(manifests).markdown())
     emit(
         f"a shard of an hour: {1000 * shard_costs.cpu_s:.0f} ms of processor time, "
         f"{shard_costs.result_bytes / 1024:.0f} KiB of results, "
         f"{shard_costs.disk_bytes / 1024:.0f} KiB on disk\n"
     )
-    emit(cluster_table(clusters).plain())
-    facts = {"manifests": manifests, "shard": asdict(shard_costs), "clusters": clusters}
-    write_result(RESULT, describe_run(None) | facts)
+    emit(cluster_table(clusters).markdown())
 
 
 if __name__ == "__main__":
