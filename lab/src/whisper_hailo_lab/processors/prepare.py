@@ -1,12 +1,10 @@
 """Make model directories for `steps.py` on this machine.
 
-    python -m whisper_hailo_lab.processors.prepare OUT [--sizes micro tiny.en] [...]
+    python -m whisper_hailo_lab.processors.prepare OUT [--sizes micro tiny.en] [--window-s N]
 
 Every quantisation of the bundled model and of a published one, as a processor with float16 would
-convert them and as one without would (`-codes`, which `--no-codes`
-leaves out). `--float-kernels` adds the block formats with float32 arithmetic instead of 8-bit
-(`accuracy_level` of `MatMulNBits`), which is ONNX Runtime's other kernel for them. The bundled
-model gets a log-mel of `--window-s` of the demo, the others audio features of 10 s.
+convert them and as one without would (`-codes`). The bundled model gets a log-mel of `--window-s`
+of the demo, the others audio features of 10 s.
 """
 
 from __future__ import annotations
@@ -18,13 +16,12 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import onnx
 
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
-from whisper_hailo.core.spec import DECODER_FILE, ModelSpec
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import (
     FRAMES_PER_POSITION,
     FRAMES_PER_SECOND,
@@ -44,36 +41,6 @@ WINDOW_S: Final = 10
 N_POSITIONS: Final = WINDOW_S * FRAMES_PER_SECOND // FRAMES_PER_POSITION
 """Positions of the encoder's output for that window."""
 
-FLOAT_ARITHMETIC: Final = 1
-"""`accuracy_level` of float32 arithmetic."""
-
-
-def copy_model(model: str, quantize: str, target: Path, *, half: bool) -> Path:
-    """Convert a checkpoint into a model directory of its own."""
-    options = ConvertOptions(quantize=quantize, encoder_quantize=quantize, half=half)
-    shutil.copytree(resolve_model(model, options), target)
-    return target
-
-
-def copy_with_float_kernels(source: Path) -> None:
-    """Copy a model whose decoder computes its blocks in float32, if it has any."""
-    graph = onnx.load(str(source / DECODER_FILE), load_external_data=False)
-    levels = [
-        attribute
-        for node in graph.graph.node
-        if node.op_type == "MatMulNBits"
-        for attribute in node.attribute
-        if attribute.name == "accuracy_level"
-    ]
-    if not levels:
-        return
-    for attribute in levels:
-        attribute.i = FLOAT_ARITHMETIC
-    target = source.with_name(f"{source.name}-float-kernel")
-    shutil.copytree(source, target)
-    content = graph.SerializeToString()
-    (target / DECODER_FILE).write_bytes(content)
-
 
 def encode_text(directory: Path, text: str) -> IntArray:
     """Return `(n_tokens,)` ids of a transcript, its prefix included."""
@@ -89,17 +56,21 @@ def draw_features(directory: Path, n_positions: int) -> FloatArray:
     return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
-def write_models(out: Path, name: str, *, codes: bool, float_kernels: bool) -> None:
+def write_models(out: Path, name: str) -> None:
     """Write every quantisation of a checkpoint."""
     for quantize in QUANTIZATIONS:
-        is_float = quantize == "none"
-        directory = copy_model(
-            name, quantize, out / f"{name}-{quantize}", half=not is_float
-        )
-        if codes and not is_float:
-            copy_model(name, quantize, out / f"{name}-{quantize}-codes", half=False)
-        if float_kernels:
-            copy_with_float_kernels(directory)
+        target = f"{name}-{quantize}"
+        if quantize == "none":
+            _copy_model(name, quantize, out / target, half=False)
+        else:
+            _copy_model(name, quantize, out / target, half=True)
+            _copy_model(name, quantize, out / f"{target}-codes", half=False)
+
+
+def _copy_model(model: str, quantize: str, target: Path, *, half: bool) -> None:
+    """Convert a checkpoint into a model directory of its own."""
+    options = ConvertOptions(quantize=quantize, encoder_quantize=quantize, half=half)
+    shutil.copytree(resolve_model(model, options), target)
 
 
 def write_inputs(out: Path, window_s: int) -> None:
@@ -122,8 +93,6 @@ def main() -> None:
     parser.add_argument(
         "--sizes", nargs="+", default=SIZES, help="names of checkpoints"
     )
-    parser.add_argument("--no-codes", action="store_true")
-    parser.add_argument("--float-kernels", action="store_true")
     parser.add_argument(
         "--window-s", type=int, default=WINDOW_S, help="of the bundled model"
     )
@@ -133,12 +102,7 @@ def main() -> None:
     out.mkdir(parents=True)
     use_cache(out.parent / "cache-x86")
     for name in arguments.sizes:
-        write_models(
-            out,
-            name,
-            codes=not arguments.no_codes,
-            float_kernels=arguments.float_kernels,
-        )
+        write_models(out, name)
     write_inputs(out, arguments.window_s)
 
 

@@ -12,7 +12,9 @@ model.
 from __future__ import annotations
 
 import argparse
+import mmap
 import platform
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -25,10 +27,18 @@ from whisper_hailo.cli.streams import emit_json
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo_lab.processors.counter import open_counter
 
 N_STEPS: Final = 8
 N_PROMPT: Final = 4
+
+
+def open_counter(path: Path | None) -> Callable[[], int]:
+    """Return a function that reads the instructions so far; always 0 without a counter."""
+    if path is None:
+        return lambda: 0
+    with path.open("r+b") as file:
+        shared = mmap.mmap(file.fileno(), 8)
+    return lambda: int(struct.unpack("<Q", shared[:8])[0])
 
 
 def run_steps(directory: Path, read: Callable[[], int]) -> tuple[FloatArray, list[int]]:

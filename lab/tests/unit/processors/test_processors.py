@@ -14,8 +14,8 @@ import pytest
 
 from whisper_hailo_lab.documents.processors import step_table
 from whisper_hailo_lab.processors.compare import compare_logits
-from whisper_hailo_lab.processors.counter import open_counter
 from whisper_hailo_lab.processors.hide_instructions import replace_cpuid
+from whisper_hailo_lab.processors.steps import open_counter
 from whisper_hailo_lab.repository import LAB
 
 
@@ -55,7 +55,7 @@ def test_compare_logits_allows_near_ties_only() -> None:
         "micro-int4", logits(1.0, 0.95), logits(1.0, 1.04), logits(1.1, 0.95)
     )["good"]
     flipped = compare_logits(
-        "micro-int4-float-kernel", logits(5.0, 1.0), logits(1.0, 5.0), logits(5.1, 1.0)
+        "micro-int4-codes", logits(5.0, 1.0), logits(1.0, 5.0), logits(5.1, 1.0)
     )
     assert not flipped["good"]
     assert flipped["same_token"] == 0
