@@ -14,7 +14,13 @@ from typing import Any, Final
 from whisper_hailo.cli.messages import is_verbose, print_note
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.languages import language_name
-from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial
+from whisper_hailo.live.events import (
+    CaptionWord,
+    Completed,
+    Event,
+    Partial,
+    Untranscribed,
+)
 from whisper_hailo.live.statistics import CaptionStatistics
 
 _ERASE: Final = "\r\x1b[K"
@@ -46,6 +52,9 @@ class TerminalView:
             self._write_final(event)
         elif isinstance(event, Partial) and self._is_terminal:
             emit(_ERASE + self._format_partial(event))
+        elif isinstance(event, Untranscribed) and self._is_terminal:
+            seconds = event.end_s - event.start_s
+            emit(f"{_ERASE}{_DIM}[{seconds:.1f} s of speech without text]{_RESET}\n")
 
     def close(self) -> None:
         """Erase the partial text."""
@@ -186,10 +195,18 @@ def _describe_delays(figures: dict[str, Any]) -> Iterator[str]:
     if final_s is not None:
         first = "" if first_s is None else f"first text after {first_s:.2f} s, "
         yield f"{first}final text {final_s:.2f} s after the end of speech (medians)"
+    settle_s = figures["word_settle_s_median"]
+    if settle_s is not None:
+        latest_s = figures["word_settle_s_p95"]
+        yield f"half of the words settled within {settle_s:.1f} s, 95 % within {latest_s:.1f} s"
+    if figures["untranscribed_s"]:
+        yield f"{figures['untranscribed_s']:.1f} s of speech got no text"
     if figures["lost_s"]:
         yield f"{figures['lost_s']:.1f} s were lost"
     if figures["absences"]:
         yield f"the source was away {figures['away_s']:.1f} s"
+    if figures["stalls"]:
+        yield f"no sound arrived for a while, {figures['stalls']} times"
     if figures["paused_s"]:
         yield f"it was paused {figures['paused_s']:.1f} s"
 

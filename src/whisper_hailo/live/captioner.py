@@ -13,8 +13,14 @@ import numpy as np
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
-from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.commit_policy import RunningText
+from whisper_hailo.live.commit_policy import RunningText, Tentative
+from whisper_hailo.live.cuts import (
+    STALL_S,
+    find_clause_cut,
+    find_cut,
+    find_rest,
+    find_text_end,
+)
 from whisper_hailo.live.events import (
     Away,
     Back,
@@ -30,12 +36,15 @@ from whisper_hailo.live.events import (
     SettingsChanged,
     Started,
     StreamClock,
+    Untranscribed,
 )
 from whisper_hailo.live.listener import RunningSegment, SegmentListener
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.recognizer import SpeechRecognizer
-from whisper_hailo.live.segmenter import Segmenter, find_cut
+from whisper_hailo.live.segmenter import Segmenter
+from whisper_hailo.live.sources.source import Interruption
 from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.live.untranscribed import find_untranscribed
 
 logger = logging.getLogger(__name__)
 
@@ -127,24 +136,35 @@ class Captioner:
         self.statistics.n_lost_samples += n_lost
         yield Lost(end_s=self.heard_s, **self._moment(start_s))
 
-    def suspend(self, reason: str, *, paused: bool = False) -> Iterator[Event]:
-        """Complete the running segment: the source is disconnected, or a user paused it."""
+    def suspend(self, gap: Interruption) -> Iterator[Event]:
+        """Complete the running segment: the source is disconnected, or paused, or stalls."""
         yield from self._end_segment("away")
-        self._n_dropped = self._incomplete.size
-        self._incomplete = self._incomplete[:0]
-        if not paused:
-            self.statistics.n_away += 1
-        yield Away(why=reason, paused=paused, **self._moment(self.heard_s))
+        if not gap.stalled:  # of a source that stalls the next samples follow
+            self._n_dropped = self._incomplete.size
+            self._incomplete = self._incomplete[:0]
+        self.statistics.note_absence(gap)
+        yield Away(
+            why=gap.reason,
+            paused=gap.paused,
+            stalled=gap.stalled,
+            **self._moment(self.heard_s),
+        )
 
-    def resume(self, n_samples: int, *, paused: bool = False) -> Iterator[Event]:
-        """Continue behind the `n_samples` for which the source was away."""
+    def resume(self, gap: Interruption) -> Iterator[Event]:
+        """Continue behind the samples for which the source was away."""
         start_s = self.heard_s
-        n_skipped = self._skip(n_samples + self._n_dropped)
-        if paused:
-            self.statistics.n_paused_samples += n_skipped
-        else:
-            self.statistics.n_away_samples += n_skipped
-        yield Back(end_s=self.heard_s, paused=paused, **self._moment(start_s))
+        if not gap.stalled:
+            n_skipped = self._skip(gap.n_samples + self._n_dropped)
+            if gap.paused:
+                self.statistics.n_paused_samples += n_skipped
+            else:
+                self.statistics.n_away_samples += n_skipped
+        yield Back(
+            end_s=self.heard_s,
+            paused=gap.paused,
+            stalled=gap.stalled,
+            **self._moment(start_s),
+        )
 
     def finish(self) -> Iterator[Event]:
         """Complete the running segment at the end of the stream."""
@@ -191,12 +211,27 @@ class Captioner:
         ):
             yield from self._cut_segment(self._running)
 
-    def _start_segment(self, carried: Draft | None = None) -> Started:
-        """Begin a segment, with the text of the rest of one that was cut if there is some."""
-        if carried is None:
-            self._listener.begin_segment()
+    def _start_segment(self) -> Started:
+        self._listener.begin_segment()
         text = RunningText(self._settle_s)
-        running = RunningSegment(self._n_segments, text, self._segmenter.start, carried)
+        return self._start(
+            RunningSegment(self._n_segments, text, self._segmenter.start)
+        )
+
+    def _start_behind_cut(
+        self, cut: RunningSegment | None, rest: Sequence[Tentative] = ()
+    ) -> Started:
+        """Begin a segment whose speech began before; `cut` is one in the same language."""
+        text = RunningText(self._settle_s, tentative=list(rest))
+        running = RunningSegment(
+            self._n_segments, text, self._segmenter.start, is_continuation=True
+        )
+        if cut is not None:
+            running.language = cut.language
+            running.is_language_sure = cut.is_language_sure
+        return self._start(running)
+
+    def _start(self, running: RunningSegment) -> Started:
         self._running = running
         self._n_segments += 1
         return Started(segment_id=running.segment_id, **self._moment(running.start_s))
@@ -231,23 +266,45 @@ class Captioner:
             self._partial_took_s = self._clock.now() - begin_s
         length_s = n_samples / SAMPLE_RATE_HZ
         running.text.update(result, length_s, may_commit=running.is_language_sure)
-        end_s = (running.start + n_samples) / SAMPLE_RATE_HZ
+        n_settled = len(running.text.committed) - len(running.settled_at_s)
+        running.settled_at_s += n_settled * [self._clock.now()]
+        if running.text.ends_clause:
+            words = running.text.words_behind_committed(result)
+            place = find_clause_cut(self._segmenter, result.words, len(words))
+            if place is not None:
+                yield from self._cut_clause(running, place, words)
+                return
+        yield self._show(running)
+        if self._leaves_out_speech(running):
+            yield from self._cut_text_end(running)
+
+    def _show(self, running: RunningSegment) -> Partial:
+        """Return the event of a running segment's text."""
         tentative = [item.word for item in running.text.tentative]
         event = Partial(
             segment_id=running.segment_id,
-            end_s=end_s,
-            committed=_caption_words(running.text.committed, running.start_s, end_s),
-            tentative=_caption_words(tentative, running.start_s, end_s),
-            language=result.language,
+            end_s=(running.start + running.n_transcribed) / SAMPLE_RATE_HZ,
+            committed=_running_words(running.text.committed),
+            tentative=_running_words(tentative),
+            language=running.language or "",
             **self._moment(running.start_s),
         )
         self._note_first_text(running, event.text)
-        yield event
+        return event
+
+    def _leaves_out_speech(self, running: RunningSegment) -> bool:
+        """Return whether speech goes on for long while the text of a segment does not."""
+        text = running.text
+        if not text.known:
+            return False
+        return self._segmenter.measure_speech(text.grown_s) >= STALL_S
 
     def _complete(
         self, running: RunningSegment, n_samples: int, reason: Reason
-    ) -> Iterator[Completed]:
-        """Transcribe a segment for the last time.
+    ) -> Iterator[Event]:
+        """Transcribe a segment for the last time, and report its speech without text.
+
+        Speech behind its text becomes a segment of its own, which may be in another language.
 
         If the device fails, the segment is completed with the text that is known, and the error is
         raised behind its event.
@@ -263,41 +320,129 @@ class Captioner:
             failure = error
             words = running.text.known
             result = BufferText(words, running.language or "")
+        if reason == "clause":
+            # What is heard behind the clause begins the next segment.
+            words = words[: len(running.text.committed)]
+        n_whole = n_samples
+        rest = self._find_rest(words, n_whole, reason)
+        if rest is not None:
+            n_samples = rest
         end_s = (running.start + n_samples) / SAMPLE_RATE_HZ
         event = Completed(
             segment_id=running.segment_id,
             end_s=end_s,
             words=_caption_words(words, running.start_s, end_s),
-            reason=reason,
+            reason=reason if rest is None else "no_text",
             language=result.language,
             translation=result.translation,
             **self._moment(running.start_s),
         )
         self._note_completed(running, event, n_samples)
+        self._note_settled(running, words)
         self._running = None
         yield event
         if failure is not None:
             self._segmenter.end_segment()  # a reader that goes on begins another segment
             raise failure
+        yield from self._report_untranscribed(running, words, n_samples)
+        if rest is not None:
+            yield from self._begin_without_language(rest)
+            if self._running is not None:
+                yield from self._complete(self._running, n_whole - rest, reason)
+
+    def _find_rest(
+        self, words: Sequence[BufferWord], n_samples: int, reason: Reason
+    ) -> int | None:
+        """Return where speech behind the text of an ended segment begins, if there is some."""
+        if not words or reason in (
+            "clause",
+            "length",
+            "no_text",
+        ):  # more speech follows
+            return None
+        probabilities = self._segmenter.probabilities_until(n_samples)
+        stretches = find_untranscribed(probabilities, words, "")
+        if not stretches:
+            return None
+        return find_rest(self._segmenter, words, stretches[-1].start_s)
+
+    def _begin_without_language(self, place: int) -> Iterator[Event]:
+        """Begin a segment where a text left speech out, in whatever language that is."""
+        self._listener.forget_language()
+        self._segmenter.cut_segment(place)
+        yield self._start_behind_cut(None)
+
+    def _report_untranscribed(
+        self, running: RunningSegment, words: Sequence[BufferWord], n_samples: int
+    ) -> Iterator[Untranscribed]:
+        """Yield the speech of a completed segment that got no text."""
+        probabilities = self._segmenter.probabilities_until(n_samples)
+        language = running.language or ""
+        for speech in find_untranscribed(probabilities, words, language):
+            end_s = min(speech.end_s, n_samples / SAMPLE_RATE_HZ)
+            self.statistics.untranscribed_s += end_s - speech.start_s
+            yield Untranscribed(
+                segment_id=running.segment_id,
+                end_s=running.start_s + end_s,
+                reason=speech.reason,
+                language=speech.language,
+                **self._moment(running.start_s + speech.start_s),
+            )
 
     def _cut_segment(self, running: RunningSegment) -> Iterator[Event]:
         """Complete the first part of a segment that is too long and go on with the rest."""
+        length_s = self._segmenter.n_samples / SAMPLE_RATE_HZ
         words: tuple[BufferWord, ...] = ()
+        behind: tuple[BufferWord, ...] = ()
         with suppress(
             DeviceError
         ):  # without the times of words it is cut where it is quiet
-            words = self._listener.transcribe_words(
-                running, self._segmenter.audio
-            ).words
+            result = self._listener.transcribe_words(running, self._segmenter.audio)
+            words = result.words
+            behind = running.text.words_behind_committed(result)
         place = find_cut(self._segmenter, words, running.text.settled_s)
-        yield from self._complete(running, place, "length")
-        self._segmenter.cut_segment(place)
         cut_s = place / SAMPLE_RATE_HZ
-        tokens: list[int] = []
-        for word in words:
-            if (word.start_s or 0.0) >= cut_s:
-                tokens += word.tokens
-        yield self._start_segment(Draft(tuple(tokens)))
+        n_rest = sum(1 for word in behind if (word.start_s or 0.0) >= cut_s)
+        rest = running.text.split_rest(behind, n_rest, cut_s, length_s)
+        yield from self._complete(running, place, "length")
+        if rest:
+            self.statistics.n_partials += 1
+        yield from self._go_on(running, place, rest)
+
+    def _cut_clause(
+        self, running: RunningSegment, place: int, behind: Sequence[BufferWord]
+    ) -> Iterator[Event]:
+        """Complete a segment at the end of its committed words and go on with those behind."""
+        cut_s = place / SAMPLE_RATE_HZ
+        length_s = running.n_transcribed / SAMPLE_RATE_HZ
+        rest = running.text.split_rest(behind, len(behind), cut_s, length_s)
+        yield from self._complete(running, place, "clause")
+        yield from self._go_on(running, place, rest)
+
+    def _go_on(
+        self, running: RunningSegment, place: int, rest: Sequence[Tentative]
+    ) -> Iterator[Event]:
+        """Begin a segment at a cut, with the words behind it, which stay on the screen."""
+        n_transcribed = self._segmenter.n_samples - place
+        self._segmenter.cut_segment(place)
+        yield self._start_behind_cut(running, rest)
+        if rest and self._running is not None:
+            self._running.n_transcribed = n_transcribed
+            yield self._show(self._running)
+
+    def _cut_text_end(self, running: RunningSegment) -> Iterator[Event]:
+        """Complete a segment where its text ends; what follows may be in another language."""
+        grown_s = running.text.grown_s
+        try:
+            result = self._listener.transcribe_words(running, self._segmenter.audio)
+        except DeviceError as error:
+            logger.warning("speech without text is left to its segment: %s", error)
+            return
+        if len(result.text) > running.text.n_characters:
+            return  # it is there, but was held back
+        place = find_text_end(self._segmenter, result.words, grown_s)
+        yield from self._complete(running, place, "no_text")
+        yield from self._begin_without_language(place)
 
     def _count_skipped(self, running: RunningSegment, n_samples: int) -> None:
         """Count the partials that were due since the last one, except the one made now."""
@@ -311,8 +456,7 @@ class Captioner:
             return
         running.has_text = True
         latency_s = self._clock.since(running.start)
-        is_cut = running.carried is not None  # its speech began in the segment before
-        if latency_s is not None and not is_cut:
+        if latency_s is not None and not running.is_continuation:
             self.statistics.first_latency_s.append(latency_s)
 
     def _note_completed(
@@ -328,9 +472,31 @@ class Captioner:
             event, n_samples, running.text.n_corrected, since_s
         )
 
+    def _note_settled(
+        self, running: RunningSegment, words: Sequence[BufferWord]
+    ) -> None:
+        """Note how long after its end each word of a completed segment settled."""
+        now_s = self._clock.now()
+        for index, word in enumerate(words):
+            if word.end_s is None:
+                continue
+            end = running.start + round(word.end_s * SAMPLE_RATE_HZ)
+            since_s = self._clock.since(end)
+            if since_s is None:  # a recording: nobody waits for a word
+                return
+            settled_at_s = now_s
+            if index < len(running.settled_at_s):
+                settled_at_s = running.settled_at_s[index]
+            self.statistics.settle_s.append(since_s - (now_s - settled_at_s))
+
     def _moment(self, start_s: float) -> Moment:
         """Return the times of an event that begins at `start_s` of the stream."""
         return self._clock.moment(start_s, self.heard_s)
+
+
+def _running_words(words: Sequence[BufferWord]) -> tuple[CaptionWord, ...]:
+    """Return words that may still get other times."""
+    return tuple(CaptionWord(word.text, word.probability) for word in words)
 
 
 def _caption_words(

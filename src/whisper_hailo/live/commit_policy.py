@@ -16,9 +16,17 @@ from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
 
 MIN_PROBABILITY: Final = 0.5
-"""Of a word that is committed before its segment ends. Real `base` on 7 minutes of
-spontaneous speech: 18.6 % errors, without it 19.7 %; with 0.7 18.5 %, and final text of people who
-read comes up to two seconds later."""
+"""A less likely word is doubtful."""
+
+DOUBT_S: Final = 3.0
+"""Agreement over so much audio commits a doubtful word, too: it may not hold up all that follow."""
+
+SENTENCE_S: Final = 6.0
+CLAUSE_S: Final = 10.0
+"""Length from which a segment ends with its sentence, or with its clause, if no pause ends it."""
+
+_SENTENCE_ENDS: Final = tuple(".?!…。？！")  # noqa: RUF001 - full-width marks are meant
+_CLAUSE_ENDS: Final = tuple(",;:、，；：")  # noqa: RUF001 - full-width marks are meant
 
 MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-"
 """Characters that do not make two spellings of a word different."""
@@ -47,6 +55,9 @@ class RunningText:
 
     Attributes:
         settled_s: a time by which all committed words had been said, from the buffer's start.
+        grown_s: length of the buffer when the text last became longer than ever before.
+        ends_clause: a clause ends with the committed words, and the segment is long enough to end.
+        n_characters: of the longest text so far.
         n_corrected: tentative words that were shown and then changed or removed.
         guess: token ids held back from the last hypothesis: not shown, but tried as a draft.
     """
@@ -55,8 +66,11 @@ class RunningText:
     committed: list[BufferWord] = field(default_factory=list)
     tentative: list[Tentative] = field(default_factory=list)
     settled_s: float = 0.0
+    grown_s: float = 0.0
+    ends_clause: bool = False
     n_corrected: int = 0
     guess: tuple[int, ...] = ()
+    n_characters: int = 0
 
     @property
     def draft(self) -> Draft:
@@ -87,6 +101,10 @@ class RunningText:
             tentative.append(Tentative(word, length_s))
         self.tentative = tentative
         self.guess = result.guess
+        self.ends_clause = False
+        if len(result.text) > self.n_characters:
+            self.n_characters = len(result.text)
+            self.grown_s = length_s
         if may_commit and not result.runaway:  # a loop would be committed word by word
             self._commit(length_s)
 
@@ -112,11 +130,37 @@ class RunningText:
             return words_behind(result.words, self.committed)
         return result.words[_count_matching(self.committed, result.words) :]
 
+    def may_end_clause(self, length_s: float) -> bool:
+        """Return whether a clause may end the segment with the next committed words."""
+        if not self.committed:
+            return False
+        return any(_ends_clause(item.word, length_s) for item in self.tentative[:-1])
+
+    def split_rest(
+        self, words: Sequence[BufferWord], n_rest: int, cut_s: float, length_s: float
+    ) -> list[Tentative]:
+        """Return the words behind a cut, as old as they are here.
+
+        Args:
+            words: those behind the committed ones, of the last hypothesis.
+            n_rest: how many of the last ones are behind the cut.
+            cut_s: where the cut is.
+            length_s: length of the buffer of that hypothesis.
+        """
+        n_agreed = self._count_agreed(words)
+        rest: list[Tentative] = []
+        for index in range(len(words) - n_rest, len(words)):
+            item = Tentative(words[index], length_s)
+            if index < n_agreed:
+                item = replace(self.tentative[index], word=words[index])
+            rest.append(replace(item, since_s=item.since_s - cut_s))
+        return rest
+
     def _count_agreed(self, words: Sequence[BufferWord]) -> int:
         """Return how many tentative words a hypothesis keeps."""
         n_agreed = 0
         for item, word in zip(self.tentative, words, strict=False):
-            if (item.word.text, item.word.tokens) != (word.text, word.tokens):
+            if not _is_same_word(item.word, word):
                 break
             n_agreed += 1
         return n_agreed
@@ -129,16 +173,35 @@ class RunningText:
                 break
             n_settled += 1
             self.settled_s = max(self.settled_s, item.since_s)
+            if _ends_clause(item.word, length_s):
+                self.ends_clause = True
+                break
         self.committed += [item.word for item in self.tentative[:n_settled]]
         self.tentative = self.tentative[n_settled:]
 
     def _is_settled(self, item: Tentative, length_s: float) -> bool:
-        """Return whether a word is likely, and was recognised early enough and again."""
+        """Return whether a word was recognised early enough and again."""
         probability = item.word.probability
+        settle_s = self.settle_s
         if probability is not None and probability < MIN_PROBABILITY:
-            return False
-        is_old = item.since_s <= length_s - self.settle_s + _LENGTH_ERROR_S
+            settle_s = max(settle_s, DOUBT_S)
+        is_old = item.since_s <= length_s - settle_s + _LENGTH_ERROR_S
         return is_old and item.n_hypotheses >= 2
+
+
+def _is_same_word(old: BufferWord, new: BufferWord) -> bool:
+    """Return whether two hypotheses have a word, with whatever marks and capitals."""
+    if old.tokens == new.tokens:
+        return old.text == new.text
+    old_text = old.text.casefold().strip(MARKS)
+    return bool(old_text) and old_text == new.text.casefold().strip(MARKS)
+
+
+def _ends_clause(word: BufferWord, length_s: float) -> bool:
+    """Return whether a segment of this length ends with a word, by the marks behind it."""
+    if length_s >= SENTENCE_S and word.text.endswith(_SENTENCE_ENDS):
+        return True
+    return length_s >= CLAUSE_S and word.text.endswith(_CLAUSE_ENDS)
 
 
 def _tokens_of(words: Iterable[BufferWord]) -> tuple[int, ...]:

@@ -13,9 +13,11 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypedDict
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
-Reason: TypeAlias = Literal["silence", "length", "loss", "away", "end"]
-"""Why a segment was completed: a pause, its greatest length, lost audio, a source that went away,
-the end of the stream."""
+Reason: TypeAlias = Literal[
+    "silence", "clause", "length", "no_text", "loss", "away", "end"
+]
+"""Why a segment was completed: a pause, a clause after long speech, its greatest length, speech
+that goes on without text, lost audio, a source that went away, the end of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,23 @@ class Completed(StreamEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Untranscribed(StreamEvent):
+    """Speech up to `end_s` got no text; the segment that it is in is complete.
+
+    Attributes:
+        reason: `left_out`: the text around it skips it, `no_speech`: there is no text around it.
+        language: code of the language in which it was heard.
+    """
+
+    name: ClassVar[str] = "untranscribed"
+
+    segment_id: int
+    end_s: float
+    reason: str
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lost(StreamEvent):
     """Audio up to `end_s` was dropped, since the queue was full."""
 
@@ -125,12 +144,17 @@ class Lost(StreamEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Away(StreamEvent):
-    """The source is disconnected and being reopened, for the reason `why`, or a user paused it."""
+    """The source is disconnected and being reopened, for the reason `why`, or a user paused it.
+
+    Attributes:
+        stalled: it is open, and no sound arrives from it.
+    """
 
     name: ClassVar[str] = "away"
 
     why: str
     paused: bool = False
+    stalled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +165,7 @@ class Back(StreamEvent):
 
     end_s: float
     paused: bool = False
+    stalled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +200,9 @@ class SettingsChanged(StreamEvent):
 Control: TypeAlias = Marker | Cleared | SettingsChanged
 """Events that users cause, at the place that the stream has come to; no segment begins or ends."""
 
-Event: TypeAlias = Started | Partial | Completed | Lost | Away | Back | Control
+Event: TypeAlias = (
+    Started | Partial | Completed | Untranscribed | Lost | Away | Back | Control
+)
 
 
 def text_of(words: Iterable[CaptionWord]) -> str:

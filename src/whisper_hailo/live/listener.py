@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Final
 
@@ -38,21 +38,23 @@ class RunningSegment:
 
     Attributes:
         start: its first sample in the stream.
-        carried: the text that the rest of a segment that was cut begins with.
+        is_continuation: its speech began in the segment before, which was cut.
         n_transcribed: samples that were transcribed last.
         language: code of its text so far.
         is_language_sure: it was found in enough speech, or set: words may be committed.
         has_text: some of its text was shown.
+        settled_at_s: when each committed word was committed, by the captioner's clock.
     """
 
     segment_id: int
     text: RunningText
     start: int
-    carried: Draft | None = None
+    is_continuation: bool = False
     n_transcribed: int = 0
     language: str | None = None
     is_language_sure: bool = False
     has_text: bool = False
+    settled_at_s: list[float] = field(default_factory=list)
 
     @property
     def start_s(self) -> float:
@@ -62,8 +64,7 @@ class RunningSegment:
     @property
     def draft(self) -> Draft:
         """What its text may begin with."""
-        is_new = self.n_transcribed == 0
-        return self.carried if is_new and self.carried is not None else self.text.draft
+        return self.text.draft
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,10 @@ class SegmentListener:
             self._language = None
             self._previous = None
 
+    def forget_language(self) -> None:
+        """Let the next segment be in any language: its text left speech out in the last one."""
+        self._language = None
+
     def transcribe_partial(
         self, running: RunningSegment, audio: FloatArray
     ) -> BufferText:
@@ -137,7 +142,7 @@ class SegmentListener:
             audio,
             language,
             hold_back_s=self._options.hold_back_s,
-            word_timestamps=False,
+            word_timestamps=running.text.may_end_clause(audio.size / SAMPLE_RATE_HZ),
         )
         running.is_language_sure = (
             _is_enough(audio) or self._recognizer.language != AUTO_LANGUAGE

@@ -135,7 +135,8 @@ class WhisperRecognizer:
         return WhisperRecognizer(self._transcriber, options)
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
-        translate = self._is_translated and buffer.word_timestamps
+        is_whole = buffer.word_timestamps and not buffer.hold_back_s
+        translate = self._is_translated and is_whole
         return self._transcriber.transcribe_running(
             buffer, options, translate=translate
         )

@@ -1,16 +1,20 @@
-"""Where speech begins and ends in the frames of a stream, and where a segment is cut."""
+"""Where speech begins and ends in the frames of a stream."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from whisper_hailo.audio.vad import FRAME_SAMPLES, HYSTERESIS, SpeechDetector
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferWord, FloatArray
+from whisper_hailo.audio.vad import (
+    CERTAIN_THRESHOLD,
+    FRAME_SAMPLES,
+    HYSTERESIS,
+    SpeechDetector,
+    frames_to_seconds,
+)
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.options import CaptionOptions
 
 _SMOOTHING: Final = round(0.04 * SAMPLE_RATE_HZ)
@@ -22,12 +26,6 @@ _HOP: Final = 80
 _RESET_S: Final = 1.0
 """After so much silence the detector is reset. Its state can get stuck after a voice of another
 kind: 14 s of speech were missed so."""
-
-_WORD_TIME_ERROR_S: Final = 0.08
-"""Word times are that far off either way."""
-
-_MIN_REST_S: Final = 0.2
-"""What follows a cut is at least this long, so that a word that has just begun is not cut off."""
 
 
 class _Frame(NamedTuple):
@@ -78,6 +76,20 @@ class Segmenter:
             return np.empty(0, np.float32)
         audio = np.concatenate([frame.audio for frame in self._frames])
         return audio[self._offset :]
+
+    def probabilities_until(self, n_samples: int) -> list[float]:
+        """Return the probabilities of speech of the first samples, one per frame."""
+        n_frames = (self._offset + n_samples) // FRAME_SAMPLES
+        return [frame.probability for frame in self._frames[:n_frames]]
+
+    def measure_speech(self, after_s: float) -> float:
+        """Return the seconds of certain speech behind a place of the running segment."""
+        first = (round(after_s * SAMPLE_RATE_HZ) + self._offset) // FRAME_SAMPLES
+        n_frames = 0
+        for frame in self._frames[max(0, first) :]:
+            if frame.probability >= CERTAIN_THRESHOLD:
+                n_frames += 1
+        return frames_to_seconds(n_frames)
 
     def push(self, audio: FloatArray) -> Literal["started", "ended"] | None:
         """Take one frame, `(512,)` float32 at 16 kHz; return what it changed."""
@@ -152,33 +164,3 @@ class Segmenter:
 def _count_frames(seconds: float) -> int:
     """Return the frames that cover a duration."""
     return int(np.ceil(round(seconds * SAMPLE_RATE_HZ / FRAME_SAMPLES, 6)))
-
-
-def find_cut(
-    segmenter: Segmenter, words: Sequence[BufferWord], settled_s: float
-) -> int:
-    """Return the best place to cut the running segment: at least 1 sample, fewer than there are.
-
-    It lies behind every committed word, all said by `settled_s`, and in the segment's second half:
-    the quietest place between two words where their times are known, otherwise the quietest place
-    there is.
-    """
-    n_samples = segmenter.n_samples
-    first = max(round(settled_s * SAMPLE_RATE_HZ), n_samples // 2)
-    last = max(first + 1, n_samples - round(_MIN_REST_S * SAMPLE_RATE_HZ))
-    gaps = []
-    for word, next_word in pairwise(words):
-        if word.end_s is not None and next_word.start_s is not None:
-            begin = max(
-                first, round((word.end_s - _WORD_TIME_ERROR_S) * SAMPLE_RATE_HZ)
-            )
-            end = min(
-                last, round((next_word.start_s + _WORD_TIME_ERROR_S) * SAMPLE_RATE_HZ)
-            )
-            if begin < end:
-                gaps.append((begin, end))
-    if not gaps:
-        gaps = [(first, last)]
-    candidates = [segmenter.find_quietest(begin, end) for begin, end in gaps]
-    place, _ = min(candidates, key=lambda candidate: candidate[1])
-    return min(place, n_samples - 1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import resource
+from array import array
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.events import Completed
+from whisper_hailo.live.sources.source import Interruption
 
 
 @dataclass(slots=True)
@@ -32,12 +35,15 @@ class CaptionStatistics:
         longest_backlog_s: longest audio that ever waited.
         n_lost_samples: dropped, since the queue was full.
         n_away: absences of the source.
+        n_stalls: times that no sound arrived from an open source.
         n_away_samples: for which it was away.
         n_paused_samples: for which a user paused it.
         n_faults: gaps that the source reported, such as overruns of a sound card.
         n_engine_faults: calls in which the device failed.
         first_latency_s: of live audio, from the start of a segment to its first text.
         final_latency_s: of live audio, from the end of speech to the final text.
+        settle_s: of each word of live audio, from its end until it could not change any more.
+        untranscribed_s: seconds of speech that got no text.
         behind_s: how late captions are, as of the last segment; 0 where the audio is not live, or
             comes faster than it is said.
     """
@@ -57,13 +63,23 @@ class CaptionStatistics:
     longest_backlog_s: float = 0.0
     n_lost_samples: int = 0
     n_away: int = 0
+    n_stalls: int = 0
     n_away_samples: int = 0
     n_paused_samples: int = 0
     n_faults: int = 0
     n_engine_faults: int = 0
     first_latency_s: list[float] = field(default_factory=list)
     final_latency_s: list[float] = field(default_factory=list)
+    settle_s: array[float] = field(default_factory=lambda: array("f"))
+    untranscribed_s: float = 0.0
     behind_s: float = 0.0
+
+    def note_absence(self, gap: Interruption) -> None:
+        """Count that a source is away; a pause is wanted."""
+        if gap.stalled:
+            self.n_stalls += 1
+        elif not gap.paused:
+            self.n_away += 1
 
     def note_completed(
         self, event: Completed, n_samples: int, n_corrected: int, since_s: float | None
@@ -105,14 +121,18 @@ class CaptionStatistics:
             "first_partial_latency_s_p95": _percentile(self.first_latency_s, 95),
             "final_latency_s_median": _percentile(self.final_latency_s, 50),
             "final_latency_s_p95": _percentile(self.final_latency_s, 95),
+            "word_settle_s_median": _percentile(self.settle_s, 50),
+            "word_settle_s_p95": _percentile(self.settle_s, 95),
             "passes_per_partial": _ratio(self.partial_passes, self.n_partials),
             "decode_ms_per_partial": _ratio(self.partial_decode_ms, self.n_partials),
             "skipped_partials": self.n_skipped,
             "corrections_per_word": _ratio(self.n_corrected, n_words),
             "words": n_words,
             "longest_backlog_s": self.longest_backlog_s,
+            "untranscribed_s": self.untranscribed_s,
             "lost_s": self.n_lost_samples / SAMPLE_RATE_HZ,
             "absences": self.n_away,
+            "stalls": self.n_stalls,
             "away_s": self.n_away_samples / SAMPLE_RATE_HZ,
             "paused_s": self.n_paused_samples / SAMPLE_RATE_HZ,
             "source_faults": self.n_faults,
@@ -124,7 +144,7 @@ class CaptionStatistics:
         }
 
 
-def _percentile(seconds: list[float], percent: float) -> float | None:
+def _percentile(seconds: Sequence[float], percent: float) -> float | None:
     return float(np.percentile(seconds, percent)) if seconds else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -33,11 +34,18 @@ from whisper_hailo.live.sources.source import (
 )
 from whisper_hailo.transcription.transcriber import Transcriber
 
+logger = logging.getLogger(__name__)
+
 END_WAIT_S: Final = 2.0
 """Time for a source to end."""
 
 Command: TypeAlias = Callable[[Captioner], Control]
 """Changes running captions; the reply is an event."""
+
+STALL_S: Final = 2.0
+"""So long without a sample is no pause of a speaker: a sender or a device gives nothing."""
+
+_NO_SOUND: Final = "no sound arrives"
 
 _MAX_COMMANDS: Final = 32
 """Commands that wait while the captioner computes."""
@@ -148,7 +156,7 @@ class CaptionStream:
         failure: BaseException | None = None
         try:
             with self._read_source() as blocks:
-                for block in self._until_stopped(blocks):
+                for block in self._report_stalls(self._until_stopped(blocks)):
                     yield from self._controls.process_commands(self._captioner)
                     yield from self._transcribe(block)
         except Exception as error:
@@ -220,6 +228,28 @@ class CaptionStream:
             n_missed += block.audio.size + block.n_missing
             yield empty_block() if is_paused else block
 
+    def _report_stalls(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Yield blocks; say when no sound has arrived for long, and when it does again."""
+        quiet_s = 0.0
+        is_away = False
+        is_stalled = False
+        for block in blocks:
+            gap = block.interruption
+            if is_stalled and (block.audio.size or gap is not None):
+                is_stalled = False
+                yield empty_block(Interruption("", stalled=True))
+            if gap is not None:
+                is_away = bool(gap.reason)
+            if is_away or block.audio.size or gap is not None:
+                quiet_s = 0.0
+            else:  # empty blocks count, not the clock: computing takes time, too
+                quiet_s += POLL_S
+            if quiet_s >= STALL_S and not is_stalled and not self._stopped:
+                is_stalled = True
+                logger.warning("no sound arrives from %s", self._source.name)
+                yield empty_block(Interruption(_NO_SOUND, stalled=True))
+            yield block
+
     def _until_stopped(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """Yield blocks until the source ends; it is closed when the stream is stopped."""
         quiet_s = 0.0
@@ -248,9 +278,9 @@ class CaptionStream:
         if gap is None:
             return
         if gap.reason:
-            yield from self._captioner.suspend(gap.reason, paused=gap.paused)
+            yield from self._captioner.suspend(gap)
         else:
-            yield from self._captioner.resume(gap.n_samples, paused=gap.paused)
+            yield from self._captioner.resume(gap)
 
 
 Samples: TypeAlias = NDArray[Any]

@@ -46,7 +46,7 @@ def test_a_run_without_a_word_has_its_three_lines() -> None:
     assert len(list(summarise(CaptionStatistics().as_json(), Counter()))) == 3
 
 
-@pytest.mark.parametrize(("level", "told"), [("", 3), ("verbose", 27), ("quiet", 0)])
+@pytest.mark.parametrize(("level", "told"), [("", 3), ("verbose", 31), ("quiet", 0)])
 def test_person_gets_lines_and_details_on_request(
     level: str, told: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.sources.source import Interruption
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import find_violations
 
@@ -101,8 +102,8 @@ def test_audio_behind_a_loss_has_its_place_and_no_pre_roll() -> None:
 def test_a_source_that_was_away_is_told_and_its_time_counts() -> None:
     captioner = Captioner(Speller(), Loudness(), quick())
     events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
-    events += captioner.suspend("the microphone was unplugged")
-    events += captioner.resume(80_000)
+    events += captioner.suspend(Interruption("the microphone was unplugged"))
+    events += captioner.resume(Interruption("", 80_000))
     events += captioner.feed(np.concatenate([speech(range(8, 12)), silence(0.5)]))
     assert list(find_violations(events)) == []
     kinds = [type(event).__name__ for event in events]

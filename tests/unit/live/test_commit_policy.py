@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.commit_policy import MIN_PROBABILITY, RunningText
+from whisper_hailo.live.commit_policy import (
+    CLAUSE_S,
+    DOUBT_S,
+    MIN_PROBABILITY,
+    SENTENCE_S,
+    RunningText,
+    Tentative,
+)
 
 
 def heard(*ids: int, guess: tuple[int, ...] = ()) -> BufferText:
@@ -71,7 +78,7 @@ def test_changed_word_begins_again_and_holds_others_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [BufferWord(" w2", (9,)), BufferWord(" w9", (2,)), BufferWord(" W2", (2,))]
+    "other", [BufferWord(" w9", (9,)), BufferWord(" w9", (2,)), BufferWord(" W2", (2,))]
 )
 def test_a_word_of_other_letters_or_other_tokens_is_another_word(
     other: BufferWord,
@@ -103,17 +110,84 @@ def test_a_word_is_as_sure_as_it_was_heard_last() -> None:
         )
 
 
-def test_doubtful_words_stay_tentative_until_they_are_sure() -> None:
+def test_doubtful_word_that_becomes_sure_settles_at_once() -> None:
     text = RunningText(1.0)
     for length_s, probability, n_committed in (
         (5.0, MIN_PROBABILITY - 0.01, 0),
-        (10.0, MIN_PROBABILITY - 0.01, 0),
-        (11.0, MIN_PROBABILITY, 2),
+        (6.9, MIN_PROBABILITY - 0.01, 0),
+        (7.0, MIN_PROBABILITY, 2),
     ):  # fmt: skip
         doubtful = BufferWord(" a", (1,), probability)
         sure = BufferWord(" b", (2,), 1.0)
         text.update(BufferText((doubtful, sure, BufferWord(" c", (3,)))), length_s)
         assert len(text.committed) == n_committed
+
+
+def test_doubtful_word_holds_others_up_for_a_while_only() -> None:
+    text = RunningText(1.0)
+    doubtful = BufferWord(" a", (1,), 0.1)
+    words = (doubtful, *heard(2, 3).words)
+    for length_s in (5.0, 5.0 + DOUBT_S / 2, 4.99 + DOUBT_S):
+        text.update(BufferText(words), length_s)
+        assert text.committed == []
+    text.update(BufferText(words), 5.0 + DOUBT_S)
+    assert ids(text.committed) == [1, 2]
+
+
+def test_word_with_another_mark_or_capital_is_as_old_as_before() -> None:
+    text = RunningText(1.0)
+    text.update(BufferText((BufferWord(" see.", (1, 9)), *heard(3).words)), 1.0)
+    text.update(BufferText((BufferWord(" See", (2,)), *heard(3).words)), 2.0)
+    assert [word.text for word in text.committed] == [" See"]
+    assert text.n_corrected == 0
+
+
+@pytest.mark.parametrize(
+    ("length_s", "mark", "n_committed"),
+    [
+        (SENTENCE_S, ".", 2),
+        (SENTENCE_S - 0.1, ".", 3),
+        (SENTENCE_S, ",", 3),
+        (CLAUSE_S, ",", 2),
+    ],
+)
+def test_long_segment_stops_behind_the_mark_of_a_clause(
+    length_s: float, mark: str, n_committed: int
+) -> None:
+    text = RunningText(1.0)
+    words = (*heard(1).words, BufferWord(f" b{mark}", (2,)), *heard(3, 4).words)
+    text.update(BufferText(words), length_s - 1.0)
+    assert not text.may_end_clause(length_s), "nothing is committed yet"
+    text.update(BufferText(words), length_s)
+    assert len(text.committed) == n_committed
+    assert text.ends_clause == (n_committed == 2)
+    text.update(BufferText(words), length_s)
+    assert len(text.committed) == 3, "it goes on if it was not cut there"
+    assert not text.ends_clause
+
+
+def test_rest_behind_a_cut_is_as_old_as_it_was() -> None:
+    text = RunningText(9.0)
+    text.update(heard(1, 2, 3), 2.0)
+    text.update(heard(1, 2, 3, 4), 3.0)
+    rest = text.split_rest(heard(1, 2, 3, 4, 5).words, 3, 1.5, 3.5)
+    assert rest == [
+        Tentative(BufferWord(" w3", (3,)), 0.5, 2),
+        Tentative(BufferWord(" w4", (4,)), 1.5, 1),
+        Tentative(BufferWord(" w5", (5,)), 2.0, 1),
+    ]
+
+
+def test_text_grows_when_it_is_longer_than_ever() -> None:
+    text = RunningText(9.0)
+    for length_s, ids_heard, grown_s in (
+        (1.0, (1, 2), 1.0),
+        (2.0, (1,), 1.0),
+        (3.0, (1, 3), 1.0),
+        (4.0, (1, 3, 4), 4.0),
+    ):
+        text.update(heard(*ids_heard), length_s)
+        assert text.grown_s == grown_s
 
 
 def test_the_draft_is_what_was_heard_and_what_is_settled_of_it() -> None:

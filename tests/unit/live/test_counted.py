@@ -24,6 +24,7 @@ from whisper_hailo.core.types import BufferText, Timings
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.sources.source import Interruption
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import find_violations
 
@@ -159,7 +160,7 @@ def test_latencies_run_from_the_sound_to_the_text() -> None:
             [2.12],
         ),  # it is cut, and speech goes on
         (lambda told: told.skip_lost(1600), [], [2.12]),
-        (lambda told: told.suspend("unplugged"), [], [2.12]),
+        (lambda told: told.suspend(Interruption("unplugged")), [], [2.12]),
     ],
 )
 def test_only_an_end_of_speech_has_a_final_text_that_can_be_late(

@@ -14,6 +14,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Back, Event, Lost, Partial
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.sources.source import Interruption
 from whisper_hailo_lab.captions.event_checks import find_violations
 
 streams = st.lists(
@@ -92,9 +93,9 @@ def test_the_guarantees_hold_where_the_source_goes_away(
     events: list[Event] = []
     for index, (on, n_heard, n_away) in enumerate(stream):
         if index:
-            events += captioner.resume(n_away)
+            events += captioner.resume(Interruption("", n_away))
         events += captioner.feed(np.full(n_heard, 0.1 * on, np.float32))
-        events += captioner.suspend("unplugged")
+        events += captioner.suspend(Interruption("unplugged"))
     assert list(find_violations(events)) == []
     absences = [event for event in events if isinstance(event, Back)]
     away = round(

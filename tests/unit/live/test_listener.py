@@ -17,6 +17,7 @@ from whisper_hailo.live.commit_policy import RunningText
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.listener import FinishedSegment, RunningSegment, SegmentListener
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.sources.source import Interruption
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.transcription.partials import PartialBuffer
 
@@ -92,14 +93,6 @@ def test_found_language_is_forgotten_when_another_is_asked_for() -> None:
     listener.begin_segment()
     listener.transcribe_all(segment(), audio(1.0))
     assert recognizer.told == [None, None]
-
-
-def test_carried_text_is_the_draft_until_something_was_heard() -> None:
-    left = Draft((1, 2, 3))
-    running = RunningSegment(1, RunningText(1.0), 0, carried=left)
-    assert running.draft is left
-    running.n_transcribed = 16_000
-    assert running.draft == Draft()
 
 
 @pytest.mark.parametrize(
@@ -180,8 +173,8 @@ def test_pauses_that_were_wanted_are_counted_by_themselves() -> None:
     list(captioner.feed(speech(range(4))))
     events: list[Any] = []
     for n_samples in (16_000, 32_000):
-        events += list(captioner.suspend("paused", paused=True))[-1:]
-        events += captioner.resume(n_samples, paused=True)
+        events += list(captioner.suspend(Interruption("paused", paused=True)))[-1:]
+        events += captioner.resume(Interruption("", n_samples, paused=True))
     figures = captioner.statistics.as_json()
     assert figures["paused_s"] == pytest.approx(3.0, abs=0.064)
     assert {event.paused for event in events} == {True}

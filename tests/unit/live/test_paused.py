@@ -39,12 +39,12 @@ class Noted:
         self.told.append((0, "lost", n_samples, False))
         return iter(())
 
-    def suspend(self, reason: str, *, paused: bool) -> Iterator[Event]:
-        self.told.append((0, reason, 0, paused))
+    def suspend(self, gap: Interruption) -> Iterator[Event]:
+        self.told.append((0, gap.reason, 0, gap.paused))
         return iter(())
 
-    def resume(self, n_samples: int, *, paused: bool) -> Iterator[Event]:
-        self.told.append((0, "", n_samples, paused))
+    def resume(self, gap: Interruption) -> Iterator[Event]:
+        self.told.append((0, "", gap.n_samples, gap.paused))
         return iter(())
 
     def finish(self) -> Iterator[Event]:

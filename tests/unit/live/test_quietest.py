@@ -10,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from whisper_hailo.core.types import BufferWord, FloatArray
+from whisper_hailo.live.cuts import find_cut
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.segmenter import Segmenter, find_cut
+from whisper_hailo.live.segmenter import Segmenter
 
 FRAME = 512
 

@@ -24,9 +24,11 @@ def test_figures_add_up() -> None:
         "calls": 5, "partials": 4, "full_segments": 1, "frames": 80_000, "speech_s": 5.0,
         "compute_s": 0.5, "rtfx_recounted": 10.0, "rtfx": 4.0, "segment_s": 2.0, "stream_s": 3.0,
         "first_partial_latency_s_median": None, "first_partial_latency_s_p95": None,
-        "final_latency_s_median": None, "final_latency_s_p95": None, "passes_per_partial": 1.5,
+        "final_latency_s_median": None, "final_latency_s_p95": None,
+        "word_settle_s_median": None, "word_settle_s_p95": None, "passes_per_partial": 1.5,
         "decode_ms_per_partial": 25.0, "skipped_partials": 2, "corrections_per_word": 0.4,
-        "words": 10, "longest_backlog_s": 0.7, "lost_s": 0.5, "absences": 0,
+        "words": 10, "longest_backlog_s": 0.7, "untranscribed_s": 0.0, "lost_s": 0.5,
+        "absences": 0, "stalls": 0,
         "away_s": 0.0, "paused_s": 0.0, "source_faults": 1, "engine_faults": 2,
     }  # fmt: skip
 
@@ -91,3 +93,11 @@ def test_figures_have_meaningful_digits_and_latency_percentiles() -> None:
 def test_percentiles_of_latencies() -> None:
     told = CaptionStatistics(final_latency_s=[0.1, 0.2, 0.3, 0.4, 1.0]).as_json()
     assert (told["final_latency_s_median"], told["final_latency_s_p95"]) == (0.3, 0.88)
+
+
+def test_settle_times_of_words_are_told_as_percentiles() -> None:
+    figures = CaptionStatistics()
+    figures.settle_s.extend([1.0, 2.0, 3.0])
+    told = figures.as_json()
+    assert told["word_settle_s_median"] == 2.0
+    assert told["word_settle_s_p95"] == pytest.approx(2.9)

@@ -19,7 +19,8 @@ over random streams, engines and faults.
 9. A source that stops is reported by `Away`, and by `Back` when it is open again, in turns. In
    between no segment is active and there are no events of the stream; later times include the
    gap.
-10. Actions of users, `Marker`, `Cleared` and `SettingsChanged`, may come at any time, at the
+10. `Untranscribed` follows the `Completed` of its segment, lies in it, and none overlaps another.
+11. Actions of users, `Marker`, `Cleared` and `SettingsChanged`, may come at any time, at the
    current position of the stream; they begin and end nothing.
 """
 
@@ -38,6 +39,7 @@ from whisper_hailo.live.events import (
     Lost,
     Partial,
     Started,
+    Untranscribed,
 )
 
 
@@ -68,6 +70,8 @@ class EventChecker:
         heard_s: position of the previous event.
         at_s: time of the previous event.
         away: event of the source's absence, while it lasts.
+        completed: the segment that was completed last.
+        untranscribed_s: end of its last speech without text.
     """
 
     active: Started | None = None
@@ -77,6 +81,8 @@ class EventChecker:
     heard_s: float = 0.0
     at_s: float = -math.inf
     away: Away | None = None
+    completed: Completed | None = None
+    untranscribed_s: float = 0.0
 
     def check_event(self, event: Event) -> Iterator[str]:
         """Take the next event and yield a line for each guarantee that it breaks."""
@@ -98,6 +104,8 @@ class EventChecker:
             yield from self._check_away(event)
         elif isinstance(event, Back):
             yield from self._check_back(event)
+        elif isinstance(event, Untranscribed):
+            yield from self._check_untranscribed(event)
         else:
             yield from self._check_text(event)
 
@@ -152,4 +160,15 @@ class EventChecker:
         self.committed = text
         if isinstance(event, Completed):
             self.active = None
+            self.completed = event
+            self.untranscribed_s = event.start_s
             self.last_end_s = event.end_s
+
+    def _check_untranscribed(self, event: Untranscribed) -> Iterator[str]:
+        completed = self.completed
+        if completed is None or completed.segment_id != event.segment_id:
+            yield f"{event} does not follow its segment"
+            return
+        if not self.untranscribed_s <= event.start_s < event.end_s <= completed.end_s:
+            yield f"{event} lies outside of {completed} or overlaps another"
+        self.untranscribed_s = event.end_s

@@ -44,11 +44,13 @@ class Interruption:
         reason: why it is away, for the user; empty: it is back.
         n_samples: of the stream for which it was away, where it is back.
         paused: a user paused it.
+        stalled: it is there and gives nothing, so that no audio is missing.
     """
 
     reason: str
     n_samples: int = 0
     paused: bool = False
+    stalled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

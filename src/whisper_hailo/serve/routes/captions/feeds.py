@@ -17,6 +17,7 @@ from whisper_hailo.live.events import (
     Marker,
     Partial,
     SettingsChanged,
+    Untranscribed,
     as_json,
 )
 
@@ -139,8 +140,9 @@ class Broadcast:
                 self._away = message
             case Back():
                 self._away = None
-                self._keep_message(message)
-            case Lost() | Marker():
+                if not event.stalled:  # nothing is missing
+                    self._keep_message(message)
+            case Lost() | Marker() | Untranscribed():
                 self._keep_message(message)
             case Cleared():
                 self._completed.clear()

@@ -10,8 +10,8 @@ from tests.unit.live.counted import FRAME, S, Sure, frames, segmenter, signals
 from tests.unit.live.scripted import Speller, silence, speech
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import BufferText, BufferWord
+from whisper_hailo.live.cuts import find_cut
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.segmenter import find_cut
 from whisper_hailo.transcription.partials import PartialBuffer
 
 
