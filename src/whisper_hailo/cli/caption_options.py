@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.backends.options import ChipPriority
-from whisper_hailo.cli.transcribe_options import ModelOptions
+from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, log_engine
 from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.flags import (
     ENGINE,
@@ -27,13 +27,13 @@ from whisper_hailo.core.process import require_extra
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.http.addresses import make_tls_context
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile, FlacRecording
     from whisper_hailo.live.recognizer import SpeechRecognizer
     from whisper_hailo.live.sources.source import LiveSource
     from whisper_hailo.serve.routes.captions.access import PageAddress
-    from whisper_hailo.text.subtitles import Layout
     from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class SourceOptions:
     def expect_use(self, audio: str | None) -> None:
         """Refuse options that have no effect on this source, and a missing or empty file."""
         is_address = audio is not None and "://" in audio
-        is_file = audio is not None and audio != "-" and not is_address
+        is_file = self.is_file(audio)
         is_microphone = self.mic not in (None, "browser")
         refuse_unused(self, is_file, "a FILE", "real_time")
         refuse_unused(self, audio == "-", "-, raw PCM", "rate")
@@ -83,6 +83,10 @@ class SourceOptions:
             fault = find_fault(Path(audio), display_path(audio))
             if fault is not None:
                 raise fault
+
+    def is_file(self, audio: str | None) -> bool:
+        """Return whether the source is a file, which has an end."""
+        return audio is not None and audio != "-" and "://" not in audio
 
     def make_source(self, audio: str | None) -> LiveSource:
         """Return the source, not open yet.
@@ -205,8 +209,7 @@ class ShowOptions:
         ]
         refuse_unused(self, self.web, "--web", *page_fields)
         refuse_unused(self, not self.as_json, "a terminal, not --json", "colour")
-        has_cues = any(path.suffix.lower() in (".srt", ".vtt") for path in self.output)
-        if layout.values and not has_cues:
+        if layout.values and not self.has_cues:
             raise OptionError(
                 "--max-line-width and --max-line-count go with --output of .srt or .vtt, and have "
                 "no effect here; leave them out"
@@ -214,8 +217,17 @@ class ShowOptions:
         if self.web:
             require_extra("web", "--web", "starlette", "uvicorn", "websockets")
 
+    @property
+    def has_cues(self) -> bool:
+        """Whether an output has subtitles."""
+        return any(path.suffix.lower() in (".srt", ".vtt") for path in self.output)
+
     def make_files(
-        self, audio: str | None, layout: Layout
+        self,
+        audio: str | None,
+        layout: Layout,
+        *,
+        is_live: bool = True,
     ) -> tuple[list[EventFile | CaptionFile], FlacRecording | None]:
         """Return the files of events and completed segments, and the recording, not open yet.
 
@@ -232,7 +244,9 @@ class ShowOptions:
         if self.events is not None:
             files.append(EventFile(self.events, daily=self.daily))
         for path in self.output:
-            files.append(CaptionFile(path, daily=self.daily, layout=layout))
+            files.append(
+                CaptionFile(path, daily=self.daily, layout=layout, is_live=is_live)
+            )
         recording: FlacRecording | None = None
         if self.record is not None:
             recording = FlacRecording(self.record, daily=self.daily)
@@ -346,6 +360,27 @@ def open_recognizer(
         )
     recognizers.warm_up(recognizer)
     return recognizer
+
+
+def open_transcriber(
+    model: CaptionModel,
+    given: PartialOptions[DecodingOptions],
+    hotwords: str,
+    stack: contextlib.ExitStack,
+    *,
+    has_words: bool,
+) -> tuple[Transcriber, DecodingOptions]:
+    """Open Whisper for a recording until the stack ends, with the options of `transcribe`."""
+    transcriber = model.transcriber()
+    options = Fallback().apply(
+        given, transcriber.default_options, transcriber.default_fallback
+    )
+    aligns = transcriber.decoder.limits.aligns
+    options = replace(options, word_timestamps=has_words and aligns)
+    options = _expect_hotwords(transcriber, options, hotwords)
+    transcriber.check(options)
+    log_engine(transcriber)
+    return stack.enter_context(transcriber), options
 
 
 def _expect_hotwords(

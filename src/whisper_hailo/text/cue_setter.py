@@ -68,9 +68,9 @@ class CueSetter:
             self._words.append(word)
             yield from self._set_sentences()
 
-    def finish(self) -> Iterator[Cue]:
-        """Yield the cues of the words that wait."""
-        yield from self._set_stretch(math.inf)
+    def finish(self, next_start_s: float = math.inf) -> Iterator[Cue]:
+        """Yield the cues of the words that wait; the next speech starts at `next_start_s`."""
+        yield from self._set_stretch(next_start_s)
 
     def _ends_stretch(self, segment: Segment, word: Word) -> bool:
         """Return whether the waiting words are complete before a word."""

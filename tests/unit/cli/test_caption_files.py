@@ -82,7 +82,7 @@ def test_what_is_said_of_files_holds_for_each_of_them(tmp_path: Path) -> None:
     """A line has no room for two words."""
     names = ["e.jsonl", "a.srt", "a.VTT"]
     events, *outputs = (tmp_path / name for name in names)
-    layout = Layout(max_line_width=5, max_line_count=1)
+    layout = Layout(max_line_width=5, max_line_count=1, cues="segments")
     for file in files(None, events, tuple(outputs), layout, daily=True):
         with file:
             file.put(SEGMENT)

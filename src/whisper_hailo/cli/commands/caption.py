@@ -6,6 +6,7 @@ import contextlib
 import logging
 import signal
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from whisper_hailo.cli.caption_options import (
@@ -14,6 +15,7 @@ from whisper_hailo.cli.caption_options import (
     ShowOptions,
     SourceOptions,
     open_recognizer,
+    open_transcriber,
     refuse_whisper_options,
 )
 from whisper_hailo.cli.caption_views import (
@@ -34,6 +36,7 @@ from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
     from whisper_hailo.live.captioner import Captioner
+    from whisper_hailo.live.finished import FinishedRecording
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile
     from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.live.sources.source import LiveSource
@@ -59,7 +62,6 @@ def caption(
     """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
     from whisper_hailo.audio.vad import make_detector
     from whisper_hailo.live.captioner import Captioner
-    from whisper_hailo.live.outputs.files import CUES
     from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.live.stream import CaptionStream, Controls
 
@@ -79,8 +81,15 @@ def caption(
         Replacements({}) if show.replace is None else Replacements.read(show.replace)
     )
     release_freed_memory()
+    shows_partials = _shows_partials(source, audio, show)
+    if not shows_partials and _takes_transcript(model_options, decoding, options, show):
+        return _caption_recording(
+            str(audio), model_options, decoding, show, layout, replacements
+        )
+    if not shows_partials and "min_partial_s" not in options.values:
+        caption_options = replace(caption_options, min_partial_s=0.0)
     with contextlib.ExitStack() as stack:
-        files, recording = show.make_files(audio, layout.apply_to(CUES))
+        files, recording = show.make_files(audio, _cue_layout(layout))
         live_source = source.make_source(audio)
         hotwords = _shown_phrases(replacements)
         recognizer = open_recognizer(
@@ -112,6 +121,60 @@ def caption(
     return (
         ExitCode.INTERRUPTED if interrupted and not live_source.endless else ExitCode.OK
     )
+
+
+def _cue_layout(given: PartialOptions[Layout]) -> Layout:
+    """Return readable cues, unless a limit is given, as for `transcribe`."""
+    from whisper_hailo.live.outputs.files import CUES
+
+    return given.apply_to(CUES) if given.values else Layout()
+
+
+def _shows_partials(
+    source: SourceOptions, audio: str | None, show: ShowOptions
+) -> bool:
+    """Return whether somebody may read captions while they run; not of a file at full speed."""
+    if not source.is_file(audio) or source.real_time:
+        return True
+    return bool(show.events or show.as_json or show.web)
+
+
+def _takes_transcript(
+    model: CaptionModel,
+    decoding: PartialOptions[DecodingOptions],
+    options: PartialOptions[CaptionOptions],
+    show: ShowOptions,
+) -> bool:
+    """Return whether a file's captions are its transcript: nothing asks for what only they do."""
+    is_whisper = model.moonshine is None
+    is_translated = decoding.values.get("task") == "translate"  # beside the original
+    return is_whisper and not (is_translated or options.values or show.record)
+
+
+def _caption_recording(
+    path: str,
+    model: CaptionModel,
+    decoding: PartialOptions[DecodingOptions],
+    show: ShowOptions,
+    layout: PartialOptions[Layout],
+    replacements: Replacements,
+) -> int:
+    """Write the transcript of a file as captions."""
+    from whisper_hailo.live.finished import FinishedRecording
+
+    with contextlib.ExitStack() as stack:
+        files, _ = show.make_files(path, _cue_layout(layout), is_live=False)
+        has_words = show.colour or show.has_cues
+        transcriber, decoding_options = open_transcriber(
+            model, decoding, _shown_phrases(replacements), stack, has_words=has_words
+        )
+        recording = FinishedRecording(transcriber, path, decoding_options)
+        sinks = _open_sinks(files, show, recording.statistics, stack)
+        try:
+            interrupted = _show_events(recording, replacements, sinks)
+        finally:
+            print_statistics(recording.statistics, as_json=False)
+    return ExitCode.INTERRUPTED if interrupted else ExitCode.OK
 
 
 def _shown_phrases(replacements: Replacements) -> str:
@@ -175,7 +238,7 @@ def _open_sinks(
 
 
 def _show_events(
-    stream: CaptionStream,
+    stream: CaptionStream | FinishedRecording,
     replacements: Replacements,
     sinks: list[Callable[[Event], None]],
 ) -> bool:

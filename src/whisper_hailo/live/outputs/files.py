@@ -6,7 +6,8 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -17,10 +18,11 @@ import numpy as np
 from whisper_hailo.audio.flac import FlacBytes
 from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.overwrite import Signature
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, Word
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.live.events import Completed, Event, as_json
 from whisper_hailo.live.outputs.growing_file import GrowingFile
 from whisper_hailo.live.sources.source import Block
+from whisper_hailo.text.cue_setter import CueSetter
 from whisper_hailo.text.formats import FORMATS, CueFormat, Format
 from whisper_hailo.text.subtitles import (
     Cue,
@@ -72,10 +74,20 @@ class EventFile(GrowingFile[Event]):
 
 
 class CaptionFile(GrowingFile[Event]):
-    """Completed segments with words as subtitles or plain text, by the ending of the name."""
+    """Completed segments with words as subtitles or plain text, by the ending of the name.
+
+    Args:
+        layout: of subtitles; `None` sets them for reading.
+        is_live: what is shown is on the disk at once, so that cues end with their segments.
+    """
 
     def __init__(
-        self, path: Path, *, daily: bool = False, layout: Layout = CUES
+        self,
+        path: Path,
+        *,
+        daily: bool = False,
+        layout: Layout | None = None,
+        is_live: bool = True,
     ) -> None:
         formats = caption_formats()
         suffix = path.suffix.lower()
@@ -86,7 +98,9 @@ class CaptionFile(GrowingFile[Event]):
             )
         self._format = formats[suffix]
         super().__init__(path, self._format.signature, daily=daily)
-        self._layout = layout
+        self._layout = layout or Layout()
+        self._setter = CueSetter(self._layout)
+        self._is_live = is_live
         self._n_cues = 0
 
     def _write_item(self, event: Event) -> None:
@@ -96,16 +110,34 @@ class CaptionFile(GrowingFile[Event]):
             translation = f"{event.translation}\n" if event.translation else ""
             self._append_record(f"{event.text}\n{translation}".encode(), durable=True)
             return
-        cues = list(cues_of(event, self._layout))
+        if not self._layout.is_readable or event.translation is not None:
+            self._append_cues(self._format, cues_of(event, self._layout))
+            return
+        # A disk that is full gets the same segment again: the setter must not have seen it.
+        setter = deepcopy(self._setter)
+        cues = list(setter.write(_as_segment(event)))
+        if self._is_live:
+            cues += setter.finish(event.end_s)
+        self._append_cues(self._format, cues)
+        self._setter = setter
+
+    def _append_cues(self, entry: CueFormat, cues: Iterable[Cue]) -> None:
         parts = [
-            self._format.format_cue(cue, number)
+            entry.format_cue(cue, number)
             for number, cue in enumerate(cues, self._n_cues + 1)
         ]
         self._append_record("".join(parts).encode(), durable=True)
-        self._n_cues += len(cues)
+        self._n_cues += len(parts)
+
+    def _finish_file(self) -> None:
+        if isinstance(self._format, CueFormat) and self._descriptor >= 0:
+            setter = deepcopy(self._setter)
+            self._append_cues(self._format, setter.finish())
+            self._setter = setter
 
     def _make_header(self) -> bytes:
         self._n_cues = 0
+        self._setter = CueSetter(self._layout)
         return self._format.heading.encode()
 
 
@@ -188,6 +220,20 @@ class FlacRecording(GrowingFile[Block]):
 
 def _json_line(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, allow_nan=False).encode() + b"\n"
+
+
+def _as_segment(event: Completed) -> Segment:
+    """Return a completed segment with timed words, to be set as cues."""
+    return Segment(
+        event.start_s,
+        event.end_s,
+        event.text,
+        (),
+        0.0,
+        0.0,
+        words=tuple(timed_words(event)),
+        language=event.language,
+    )
 
 
 def cues_of(event: Completed, layout: Layout = CUES) -> Iterator[Cue]:

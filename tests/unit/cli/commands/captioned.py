@@ -55,6 +55,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Made:
     monkeypatch.setattr(module, "open_recognizer", recognizer)
     monkeypatch.setattr("whisper_hailo.audio.vad.make_detector", detector)
     monkeypatch.setattr(module, "release_freed_memory", lambda: None)
+    monkeypatch.setattr(module, "_takes_transcript", lambda *_: False)
     monkeypatch.chdir(tmp_path)
     soundfile.write("a.wav", SOUND, 16_000, subtype="FLOAT")
     return found

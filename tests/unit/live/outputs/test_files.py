@@ -19,8 +19,11 @@ from whisper_hailo.live.events import (
     Partial,
     Started,
 )
-from whisper_hailo.live.outputs.files import CaptionFile, EventFile
+from whisper_hailo.live.outputs.files import CUES, CaptionFile, EventFile
 from whisper_hailo.text.subtitles import Layout
+
+FILLED = replace(CUES, cues="segments")
+"""Lines are filled word by word."""
 
 
 def word(text: str, probability: float | None = 0.123456) -> CaptionWord:
@@ -72,7 +75,7 @@ EVENTS: list[Event] = [
 
 
 def written(path: Path) -> str:
-    with CaptionFile(path) as file:
+    with CaptionFile(path, layout=FILLED) as file:
         for event in EVENTS:
             file.put(event)
     return path.read_text(encoding="utf-8")
@@ -117,7 +120,7 @@ def spoken(*, timed: bool) -> Completed:
 def test_long_segments_are_cues_of_two_lines_ending_with_clauses(
     tmp_path: Path, timed: bool
 ) -> None:
-    with CaptionFile(tmp_path / "a.srt") as file:
+    with CaptionFile(tmp_path / "a.srt", layout=FILLED) as file:
         file.put(spoken(timed=timed))
         file.put(EVENTS[-1])
     blocks = [
@@ -136,6 +139,30 @@ def test_long_segments_are_cues_of_two_lines_ending_with_clauses(
     assert [end for _, end in times[:-1]] == [begin for begin, _ in times[1:]]
     if timed:  # "We" is the 16th word
         assert times[1][0] == "00:00:17,500"
+
+
+def test_cues_can_be_read_and_are_on_the_disk_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.srt"
+    with CaptionFile(path) as file:
+        file.put(spoken(timed=True))
+        blocks = [block.split("\n") for block in path.read_text().strip().split("\n\n")]
+    cues = [block[2:] for block in blocks]
+    assert " ".join(" ".join(cue) for cue in cues) == LONG
+    assert max(map(len, cues)) == 2
+    assert blocks[0][1].startswith("00:00:10,000 ")
+
+
+def test_cue_of_a_finished_recording_waits_for_its_stretch(tmp_path: Path) -> None:
+    path = tmp_path / "a.srt"
+    said = spoken(timed=True)
+    half = len(said.words) // 2
+    with CaptionFile(path, is_live=False) as file:
+        file.put(replace(said, words=said.words[:half], end_s=17.0))
+        assert path.read_text() == ""
+        file.put(replace(said, words=said.words[half:], start_s=17.0, segment_id=1))
+    with CaptionFile(tmp_path / "b.srt", is_live=False) as file:
+        file.put(said)
+    assert path.read_text() == (tmp_path / "b.srt").read_text()
 
 
 def test_lines_are_as_wide_as_they_are_wanted(tmp_path: Path) -> None:

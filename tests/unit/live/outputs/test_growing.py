@@ -122,7 +122,7 @@ def test_disk_that_is_full_when_file_begins_has_its_head_later(
         disk.room = 100
     assert names(tmp_path) == ["a.vtt"]
     assert (tmp_path / "a.vtt").read_text().splitlines() == [
-        "WEBVTT", "", "00:00:00.000 --> 00:00:01.000", "a", "",
+        "WEBVTT", "", "00:00:00.000 --> 00:00:00.917", "a", "",
     ]  # fmt: skip
 
 

@@ -1,0 +1,79 @@
+"""Captions of a finished recording: the segments of its transcript, as events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from whisper_hailo.core.types import Segment, UntranscribedSpeech, Word
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.live.events import Completed, Started, Untranscribed
+from whisper_hailo.live.finished import FinishedRecording
+
+SPOKEN = Segment(0.5, 2.0, "One two", (), 0.0, 0.0, language="en")
+TIMED = replace(
+    SPOKEN, words=(Word(0.5, 1.0, " One", 0.9), Word(1.0, 2.0, " two", 0.4))
+)
+
+
+class Transcribes:
+    """Gives the segments that it is made with."""
+
+    def __init__(self, *segments: Segment) -> None:
+        self.closed = False
+        self._segments = iter(segments)
+        missed = UntranscribedSpeech(4.0, 5.5, "left_out", "de")
+        self.transcript = SimpleNamespace(duration_s=6.0, untranscribed=(missed,))
+
+    def segments(self, *_given: Any) -> Transcribes:
+        return self
+
+    def __iter__(self) -> Any:
+        return self._segments
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def captioned(*segments: Segment) -> tuple[Transcribes, FinishedRecording]:
+    transcriber: Any = Transcribes(*segments)
+    recording = FinishedRecording(transcriber, "a.wav", DecodingOptions(), lambda: 0.0)
+    return transcriber, recording
+
+
+@pytest.mark.parametrize(
+    ("segment", "words"),
+    [
+        (SPOKEN, [(" One", None, None), (" two", None, None)]),
+        (TIMED, [(" One", 0.5, 1.0), (" two", 1.0, 2.0)]),
+    ],
+)
+def test_finished_recording_has_the_words_of_its_transcript(
+    segment: Segment, words: list[Any]
+) -> None:
+    _, recording = captioned(segment)
+    started, completed, missed = recording.events()
+    assert isinstance(started, Started)
+    assert isinstance(completed, Completed)
+    told = [(word.text, word.start_s, word.end_s) for word in completed.words]
+    assert told == words
+    assert (completed.start_s, completed.end_s, completed.language) == (0.5, 2.0, "en")
+    assert isinstance(missed, Untranscribed)
+    assert (missed.start_s, missed.end_s, missed.language) == (4.0, 5.5, "de")
+    figures = recording.statistics.as_json()
+    assert (figures["words"], figures["stream_s"]) == (2, 6.0)
+    assert (figures["segment_s"], figures["untranscribed_s"]) == (1.5, 1.5)
+
+
+def test_finished_recording_that_is_stopped_ends_with_its_segment() -> None:
+    transcriber, recording = captioned(SPOKEN, SPOKEN)
+    told = []
+    for event in recording.events():
+        told.append(event.name)
+        recording.stop()
+    assert told == ["started", "completed", "untranscribed"]
+    assert transcriber.closed
+    assert recording.statistics.as_json()["stream_s"] == 2.0
