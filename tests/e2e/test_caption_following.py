@@ -180,7 +180,7 @@ def test_a_page_lives_through_a_restart_and_keeps_what_it_showed(chromium: Any) 
         page.wait_for_selector("#running")
     page.wait_for_selector("#state[data-kind=ended]")
     assert page.locator("#running").count() == 0
-    assert texts(page) == [SENTENCES[0]]
+    assert texts(page) == [SENTENCES[0], "The captions have ended"]
     page.wait_for_function("() => waits.length >= 4")
     waits = page.evaluate("waits")
     assert all(after > 1.2 * before for before, after in pairwise(waits[:4]))

@@ -11,7 +11,7 @@ pytest.importorskip("websockets", reason="the web extra is not installed")
 
 from tests.e2e.browser import SIZES, contrast, opened
 from tests.e2e.talk import SENTENCES, give, said, saying, stage
-from whisper_hailo.live.events import Away, CaptionWord
+from whisper_hailo.live.events import Away, CaptionWord, Untranscribed
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.serve.routes.captions.view import WebView
 
@@ -111,13 +111,114 @@ def test_settled_and_unsettled_text_are_told_apart_quietly(
     )
     for selector in (".segment", "#running .tentative", "#state"):
         assert contrast(page, selector) >= 7.0
-    settled, unsettled = (
-        contrast(page, name) for name in (".segment", "#running .tentative")
-    )
-    assert settled / unsettled >= 2.9
-    for name in ("textDecorationLine", "fontStyle"):
-        assert page.evaluate(STYLE, ["#running .tentative", name]) in ("none", "normal")
+    lines = [
+        page.evaluate(STYLE, [selector, "textDecorationLine"])
+        for selector in (".segment span", "#running .tentative")
+    ]
+    assert lines == ["none", "underline"], "what is read now is not faint"
+    assert page.evaluate(STYLE, ["#running .tentative", "fontStyle"]) == "normal"
     page.close()
+
+
+def test_only_the_last_words_that_may_change_are_marked(
+    chromium: Any, view: WebView
+) -> None:
+    view.put(saying(0, "And now", "the joke that everybody has been waiting for"))
+    page = opened(chromium, view.address, **STILL)
+    page.wait_for_selector("#running .tentative")
+    marked = page.locator("#running .tentative").inner_text()
+    assert marked == "everybody has been waiting for"
+    page.close()
+
+
+def test_text_grows_from_the_bottom_from_its_first_word(
+    chromium: Any, view: WebView
+) -> None:
+    page = opened(chromium, view.address, **STILL)
+    bottoms = []
+    for index, words in enumerate(("Good", "Good evening.")):
+        view.put(saying(0, "", words))
+        page.wait_for_function(
+            "(words) => document.getElementById('running')?.textContent === words",
+            arg=words,
+        )
+        bottoms.append(page.locator("#running").bounding_box())
+        assert page.locator("#text").count() == 1, index
+    box = page.locator("#log").bounding_box()
+    for bottom in bottoms:
+        assert bottom["y"] + bottom["height"] > box["y"] + box["height"] - 100
+    page.close()
+
+
+def test_sentence_that_goes_on_is_one_sentence(chromium: Any, view: WebView) -> None:
+    """Its first full stop was a guess; stubs are no paragraphs."""
+    for index, words in enumerate(("We are...", "gathered here.", "today.")):
+        view.put(said(index, words))
+    page = opened(chromium, view.address, **STILL)
+    page.wait_for_selector(".segment >> nth=2")
+    assert page.locator("#text").inner_text() == "We are gathered here today."
+    page.close()
+
+
+def test_speech_without_text_and_guesses_are_marked(
+    chromium: Any, view: WebView
+) -> None:
+    view.put(said(0, "Good evening."))
+    view.put(
+        Untranscribed(
+            segment_id=0,
+            start_s=1.0,
+            end_s=4.1,
+            reason="left_out",
+            heard_s=9.0,
+            at_s=9.0,
+        )
+    )
+    guesses = [CaptionWord(f" {text}", 0.2) for text in ("two", "at", "once.")]
+    view.put(said(1, "", words=[CaptionWord(" Now", 0.9), *guesses]))
+    page = opened(chromium, view.address, **STILL, locale="en-GB")
+    page.wait_for_selector(".segment >> nth=1")
+    text = page.locator("#text").inner_text()
+    assert text == "Good evening. 3 s of speech without text Now [unclear]"
+    page.evaluate("document.querySelector('[name=unclear]').click()")
+    assert page.locator("#text").inner_text().endswith("Now two at once.")
+    page.close()
+
+
+def test_end_of_captions_stands_in_the_text(chromium: Any, view: WebView) -> None:
+    view.put(said(0, "Good evening."))
+    page = opened(chromium, view.address, **STILL)
+    page.wait_for_selector(".segment")
+    view.close()
+    page.wait_for_selector("#text [data-text=ended_here]")
+    page.close()
+
+
+def test_every_language_of_the_page_has_every_text(
+    chromium: Any, view: WebView
+) -> None:
+    page = opened(chromium, view.address)
+    tables = page.evaluate("import('./texts.js').then(({ TEXTS }) => TEXTS)")
+    assert list(tables) == [
+        "en", "de", "fr", "es", "it", "nl", "pl", "pt", "ja", "zh",
+    ]  # fmt: skip
+    for texts in tables.values():
+        assert set(texts) == set(tables["en"])
+        for key, text in texts.items():
+            assert text.count("{}") == tables["en"][key].count("{}"), text
+    page.close()
+
+
+def test_status_and_buttons_are_one_row_on_a_phone(chromium: Any) -> None:
+    with stage(browser=BrowserSource()) as view:
+        page = opened(
+            chromium, view.address_to_control, viewport={"width": 390, "height": 844}
+        )
+        page.wait_for_selector("#microphone:visible")
+        header = page.locator("header").bounding_box()
+        button = page.locator("#open").bounding_box()
+        assert header["height"] < 1.5 * button["height"]
+        page.close()
 
 
 def test_nothing_moves_when_a_text_is_settled(chromium: Any, view: WebView) -> None:

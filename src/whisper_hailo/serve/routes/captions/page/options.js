@@ -4,12 +4,22 @@ import { showMessage } from "./status.js";
 import { canKeepAwake } from "./screen.js";
 import { set, setting, onChange } from "./settings.js";
 import { copy, save } from "./share.js";
+import { TEXTS } from "./texts.js";
 
 const dialog = document.getElementById("options");
 
 export const openOptions = () => dialog.showModal();
 
+function addLanguages(select) {
+  for (const [code, { name }] of Object.entries(TEXTS)) {
+    const option = new Option(name, code);
+    option.lang = code;
+    select.append(option);
+  }
+}
+
 export function prepareOptions(records) {
+  addLanguages(dialog.querySelector("[name=language]"));
   const fields = dialog.querySelectorAll("[name]");
   for (const field of fields) {
     field.addEventListener("change", () => {

@@ -50,8 +50,13 @@ function completed(event) {
 }
 
 function addLoss(event) {
+  if (event.stalled) return; // nothing is missing
   const key = event.paused ? "paused_for" : "unheard";
   if (records.add(event)) text.addNote(key, (event.end_s - event.start_s).toFixed(1));
+}
+
+function addUntranscribed(event) {
+  if (records.add(event)) text.addMark("untranscribed", (event.end_s - event.start_s).toFixed(0));
 }
 
 function addMarker(event) {
@@ -73,6 +78,7 @@ const HANDLERS = {
   snapshot,
   completed,
   partial: (event) => text.showPartial(event),
+  untranscribed: addUntranscribed,
   lost: addLoss,
   away(event) {
     updateStatus({ away: event });
@@ -97,12 +103,13 @@ const HANDLERS = {
     showFigures(event);
   },
   end() {
-    text.clearPartial();
+    text.end();
+    following.refit(); // no line is kept for words that may come
     updateStatus({ ended: true });
     stopMicrophone();
   },
 };
-const CHANGES_TEXT = new Set(["snapshot", "completed", "partial", "lost", "back", "marker", "cleared", "end"]);
+const CHANGES_TEXT = new Set(["snapshot", "completed", "partial", "untranscribed", "lost", "back", "marker", "cleared", "end"]);
 
 function handle(message) {
   HANDLERS[message.event]?.(message); // others are not for this page
@@ -146,11 +153,12 @@ find("pause").onclick = togglePause;
 find("open").onclick = openOptions;
 
 root.classList.toggle("overlay", isOverlay);
-onChange(({ theme, language, scale, times, shading, figures }) => {
+onChange(({ theme, language, scale, times, shading, unclear, figures }) => {
   root.dataset.theme = theme;
   root.style.setProperty("--scale", isOverlay ? 1 : scale);
   root.classList.toggle("times", times);
   root.classList.toggle("shading", shading);
+  root.classList.toggle("guesses", unclear);
   find("figures").hidden = !figures;
   setLanguage(language);
   following.refit();

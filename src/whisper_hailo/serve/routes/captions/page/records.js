@@ -41,6 +41,7 @@ export class Records {
   }
 
   #key(event, run = this.run) {
-    return `${run} ${event.event} ${event.segment_id ?? event.start_s}`;
+    const place = event.event === "completed" ? event.segment_id : event.start_s;
+    return `${run} ${event.event} ${place}`;
   }
 }

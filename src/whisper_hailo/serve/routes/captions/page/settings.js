@@ -7,6 +7,7 @@ const DEFAULTS = {
   language: "system",
   times: false,
   shading: false,
+  unclear: true,
   figures: false,
   awake: true,
   keys: true,

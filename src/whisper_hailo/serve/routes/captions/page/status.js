@@ -59,8 +59,9 @@ function currentState() {
   if (!facts.connected) return ["lost", "unconnected"];
   if (facts.own) return facts.own;
   if (facts.away?.paused) return ["waiting", "paused"];
-  if (facts.away) return ["lost", "away", facts.away.why];
   if (facts.browser && !facts.recording) return ["waiting", "silent"];
+  if (facts.away?.stalled) return ["lost", "stalled"];
+  if (facts.away) return ["lost", "away", facts.away.why];
   if (facts.behind > BEHIND_S) return ["on", "behind", BEHIND_S * Math.round(facts.behind / BEHIND_S)];
   return ["on", "listening"];
 }
