@@ -260,6 +260,8 @@ class Connection(asyncio.Protocol):
         self._set_timer(None)
         self._limiter.release(self)
         self._protocol.connection_lost(exc)
+        # It holds this connection as its transport: without the cycle both are freed at once.
+        self.inner = self._protocol = asyncio.Protocol()
 
     def _set_timer(self, seconds: float | None) -> None:
         if self._timer is not None:

@@ -35,6 +35,9 @@ async def run_until_disconnect(disconnect: Awaitable[None], work: Awaitable[T]) 
         working.cancel()
         disconnecting.cancel()
         await asyncio.gather(working, disconnecting, return_exceptions=True)
+        # The traceback of an error holds this frame: a task, which holds the error, would keep
+        # what the client sent until the cyclic collector runs.
+        del working, disconnecting
 
 
 async def run_on_thread(
@@ -60,6 +63,8 @@ async def run_on_thread(
         await asyncio.wait({work})
         work.exception()  # retrieved, or asyncio would log it as lost
         raise
+    finally:
+        del work  # it holds the error, whose traceback holds this frame
 
 
 async def iterate_on_thread(

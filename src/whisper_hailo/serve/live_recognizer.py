@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import cast
 
 from whisper_hailo.core.types import BufferText, Segment
 from whisper_hailo.decoding.options import DecodingOptions
@@ -41,31 +42,34 @@ class LiveRecognizer(WhisperRecognizer):
     def cancel(self) -> None:
         """Cancel the buffer that is being decoded, and refuse later ones. From any thread."""
         self._is_cancelled = True
-        if self._job is not None:
-            self._job.cancel()
+        job = self._job  # the thread that decodes may be done with it meanwhile
+        if job is not None:
+            job.cancel()
 
     def _with_options(self, options: DecodingOptions) -> LiveRecognizer:
         return LiveRecognizer(self.model, options, self._caller, self._deadline_s)
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
-        text: Future[BufferText] = Future()
-
-        def receive(event: Segment | Outcome | Exception) -> None:
-            if isinstance(event, Exception):
-                text.set_exception(event)
-            elif isinstance(event, BufferText):
-                text.set_result(event)
-
-        job = self.model.transcribe_partial(buffer, options, self._caller, receive)
-        self._job = job
+        # Not a future, which would hold the error that its caller raises, and so what was sent.
+        events: SimpleQueue[Segment | Outcome | Exception] = SimpleQueue()
+        self._job = self.model.transcribe_partial(
+            buffer, options, self._caller, events.put
+        )
         try:
             # `cancel` may have come before there was a job to cancel.
             if self._is_cancelled:
                 raise ClientDisconnectedError
-            return text.result(self._deadline_s)
-        except TimeoutError:
+            event = events.get(timeout=self._deadline_s)
+        except Empty:
             raise DeadlineExceededError(
                 f"live audio exceeded its {self._deadline_s:g} s deadline; retry later"
             ) from None
         finally:
-            self.model.cancel(job)
+            self.model.cancel(self._job)
+            self._job = None
+        if isinstance(event, Exception):
+            try:
+                raise event
+            finally:
+                del event  # the traceback holds this frame
+        return cast(BufferText, event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from copy import copy
 from enum import Enum
 from functools import partial
 from typing import Final, Self
@@ -283,6 +284,7 @@ class ServedModel(Closing):
         if failure is not None:
             # Its frames hold the recording and its audio until the cyclic collector runs.
             failure.__traceback__ = None
+            failure = _detach_error(failure)
         # The client is told last: it may ask for its next recording at once, and has a place then.
         job.emit(outcome or failure)  # type: ignore[arg-type]  # it is one of these
 
@@ -317,3 +319,18 @@ class ServedModel(Closing):
             if recording.failure is None:
                 recording.fail(recording.abandoned or error)
             self._report_end(job)
+
+
+def _detach_error(error: Exception) -> Exception:
+    """Return a copy of an error for the client to raise.
+
+    The schedule holds a recording, and so its error, until the next batch: raised by the client,
+    that one would hold the client's frames, and what was sent, for as long.
+    """
+    try:
+        detached = copy(error)
+    except Exception:  # its class takes other arguments than it keeps
+        return error
+    detached.__cause__ = error.__cause__
+    detached.__context__ = error.__context__
+    return detached

@@ -77,7 +77,12 @@ class Ticket(Closing):
                     "or retry when the server is less busy"
                 ) from None
             if isinstance(event, Exception):
-                raise event
+                try:
+                    raise event
+                finally:
+                    # The traceback holds this frame; without the cycle the error, and all that
+                    # its frames hold, is freed at once.
+                    del event
             if isinstance(event, Segment):
                 yield event
             elif isinstance(event, Transcript):

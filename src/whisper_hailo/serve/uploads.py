@@ -11,7 +11,7 @@ from collections.abc import (
     Coroutine,
     Mapping,
 )
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
@@ -27,6 +27,7 @@ from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.serve.access import CLIENT, RESERVATION, SUBMITTED
 from whisper_hailo.serve.audio import AudioDecoders, PcmFormat
 from whisper_hailo.serve.concurrency import run_until_disconnect
+from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.request import Caller, Choices, Priority
 from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.speakers import KnownSpeakers, UploadSpeakers
@@ -85,7 +86,11 @@ class _UploadRequest(Request):
             )
         try:
             async with aclosing(self.stream()) as stream:
-                self._form = await _BoundedParser(self.headers, stream).parse()
+                parser = _BoundedParser(self.headers, stream)
+                try:
+                    self._form = await parser.parse()
+                finally:
+                    parser.drop_fields()
         except MultiPartException as error:
             raise HTTPException(400, error.message) from None
         return self._form
@@ -114,6 +119,12 @@ class _BoundedParser(MultiPartParser):
                     "samples of known speakers"
                 )
         super().on_part_data(data, start, end)
+
+    def drop_fields(self) -> None:
+        """Forget all fields, which the tracebacks of an interrupted upload hold."""
+        self.items = []
+        self._current_part.data.clear()
+        self._file_parts_to_write.clear()
 
 
 class UploadHandler:
@@ -216,12 +227,12 @@ class UploadHandler:
 
 async def _run_while_connected(request: Request, work: Awaitable[T]) -> T:
     """Return the result of some work, which is cancelled when the client disconnects."""
+    return await run_until_disconnect(_wait_for_disconnect(request.receive), work)
 
-    async def wait_for_disconnect() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
 
-    return await run_until_disconnect(wait_for_disconnect(), work)
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class EventStream(StreamingResponse):
@@ -234,8 +245,12 @@ class EventStream(StreamingResponse):
         self._ticket = ticket
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._ticket:
-            await super().__call__(scope, receive, send)
+        """Send the events; Starlette's own way leaves cycles that hold the ticket."""
+        del scope
+        with self._ticket, suppress(ClientDisconnectedError, OSError):
+            await run_until_disconnect(
+                _wait_for_disconnect(receive), self.stream_response(send)
+            )
 
 
 def format_event(content: Mapping[str, Any]) -> str:

@@ -91,25 +91,15 @@ class RealtimeSession:
                 {processing, reading, ending}, return_when=asyncio.FIRST_COMPLETED
             )
             if processing.done():
-                processing.result()  # raises what ended it
-                end = SessionEnd.CLIENT_LEFT
+                end = self._end_of(processing.exception())
             elif reading.done():
-                end = reading.result()
+                error = reading.exception()
+                end = reading.result() if error is None else self._end_of(error)
             else:
                 reading.cancel()
                 await self._messages.put(ClientMessage(MessageKind.FINISH))
-                await processing
-                end = SessionEnd.SERVER_ENDING
-        except (
-            ClientDisconnectedError,
-            WebSocketDisconnect,
-            OSError,
-        ):  # a time-out is an OSError
-            end = SessionEnd.CLIENT_LEFT
-        except Exception as error:
-            end = SessionEnd.FAULT
-            self._service.metrics.count_failure(error)
-            logger.exception("a realtime session failed")
+                await asyncio.wait({processing})
+                end = self._end_of(processing.exception(), SessionEnd.SERVER_ENDING)
         finally:
             self._items.cancel()
             for task in (processing, reading, ending):
@@ -118,6 +108,24 @@ class RealtimeSession:
             self._messages.close()
             self._model_in_use.close()
         await self._close_websocket(end)
+
+    def _end_of(
+        self, error: BaseException | None, expected: SessionEnd = SessionEnd.CLIENT_LEFT
+    ) -> SessionEnd:
+        """Return why a session ended by the error that ended its processing, if one did.
+
+        The error is not raised: its traceback would hold the frame of `run`, which holds the task
+        that holds the error, and all that the client sent until the cyclic collector runs.
+        """
+        if error is None:
+            return expected
+        # A time-out is an OSError.
+        if isinstance(error, ClientDisconnectedError | WebSocketDisconnect | OSError):
+            return SessionEnd.CLIENT_LEFT
+        if isinstance(error, Exception):
+            self._service.metrics.count_failure(error)
+        logger.error("a realtime session failed", exc_info=error)
+        return SessionEnd.FAULT
 
     async def _close_websocket(self, end: SessionEnd) -> None:
         """Tell a client that is still there why its session ended."""
