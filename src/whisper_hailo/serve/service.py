@@ -28,9 +28,9 @@ from whisper_hailo.speakers.finder import SpeakerFinder
 from whisper_hailo.transcription.transcriber import Transcriber
 
 WHISPER_1: Final = "whisper-1"
-_OPENAI_MODEL: Final = re.compile(
-    r"gpt-4o(-mini)?-transcribe(-diarize)?(-\d{4}-\d\d-\d\d)?"
-)
+
+_OPENAI_MODEL: Final = re.compile(r"gpt-.*(transcribe|whisper).*|whisper.*")
+"""Names of OpenAI's models that transcribe: new ones come every year, old ones are shut down."""
 
 
 class TranscriptionService(Closing):
@@ -79,8 +79,8 @@ class TranscriptionService(Closing):
     def find_model(self, name: str | None) -> ServedModel:
         """Return the model that a request names; the default without a name.
 
-        Names of OpenAI's newer models mean the default: clients such as Home Assistant's have no
-        setting for them.
+        Names of OpenAI's models mean the default: many clients have no setting for them. A hub id
+        means the model that is served under its own name: `Systran/faster-whisper-base` is `base`.
 
         Raises:
             UnknownModelError: no model has that name.
@@ -89,6 +89,9 @@ class TranscriptionService(Closing):
             return self.default
         if name in self._models_by_name:
             return self._models_by_name[name]
+        own_name = _own_name(name)
+        if own_name in self._models_by_name:
+            return self._models_by_name[own_name]
         if _OPENAI_MODEL.fullmatch(name):
             return self.default
         names = ", ".join(self.listed)
@@ -215,3 +218,9 @@ def make_service(
     return TranscriptionService(
         served, metrics, limits, listen.alias, listen.speaker_models
     )
+
+
+def _own_name(hub_id: str) -> str:
+    """Return what a model is called here by its hub id: `openai/whisper-base` is `base`."""
+    name = hub_id.rpartition("/")[2]
+    return name.removeprefix("faster-").replace("whisper-", "", 1)

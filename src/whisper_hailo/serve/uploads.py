@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import (
-    AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
     Coroutine,
     Mapping,
 )
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from fastapi import Form, Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
-from starlette.datastructures import FormData, Headers
-from starlette.exceptions import HTTPException
-from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.types import Receive, Scope, Send
 
 from whisper_hailo.core.types import FloatArray, Transcript
@@ -28,6 +24,7 @@ from whisper_hailo.serve.access import CLIENT, RESERVATION, SUBMITTED
 from whisper_hailo.serve.audio import AudioDecoders, PcmFormat
 from whisper_hailo.serve.concurrency import run_until_disconnect
 from whisper_hailo.serve.errors import ClientDisconnectedError
+from whisper_hailo.serve.forms import UploadRequest
 from whisper_hailo.serve.request import Caller, Choices, Priority
 from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.speakers import KnownSpeakers, UploadSpeakers
@@ -36,15 +33,6 @@ from whisper_hailo.speakers.attribution import SpeakerAttribution
 
 TEXT: Final = "text/plain"
 EVENTS: Final = "text/event-stream"
-
-MAX_FILES: Final = 4
-MAX_FIELDS: Final = 64
-
-MAX_FIELD_BYTES: Final = 3 << 20
-"""Samples of known speakers are fields: 10 s of CD sound as base64 have 2.3 MiB."""
-
-MAX_ALL_FIELD_BYTES: Final = 12 << 20
-"""Four such samples, and everything else."""
 
 Task: TypeAlias = Literal["transcribe", "translate"]
 ResponseFormat: TypeAlias = Literal["json", "text", "srt", "vtt", "verbose_json"]
@@ -63,68 +51,15 @@ T = TypeVar("T")
 
 
 class UploadRoute(APIRoute):
-    """A route whose forms are bounded; only larger files are written to disk."""
+    """A route whose forms are bounded."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
-            return await handler(_UploadRequest(request.scope, request.receive))
+            return await handler(UploadRequest(request.scope, request.receive))
 
         return answer
-
-
-class _UploadRequest(Request):
-    async def _get_form(self, **_limits: object) -> FormData:
-        """Return the form, of which Starlette would keep 1000 MiB in memory."""
-        is_multipart = self.headers.get("content-type", "").startswith(
-            "multipart/form-data"
-        )
-        if self._form is not None or not is_multipart:
-            return await super()._get_form(
-                max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES
-            )
-        try:
-            async with aclosing(self.stream()) as stream:
-                parser = _BoundedParser(self.headers, stream)
-                try:
-                    self._form = await parser.parse()
-                finally:
-                    parser.drop_fields()
-        except MultiPartException as error:
-            raise HTTPException(400, error.message) from None
-        return self._form
-
-
-class _BoundedParser(MultiPartParser):
-    """Parses a form; its fields, which are kept in memory, are bounded each and together."""
-
-    def __init__(self, headers: Headers, stream: AsyncGenerator[bytes, None]) -> None:
-        super().__init__(
-            headers,
-            stream,
-            max_files=MAX_FILES,
-            max_fields=MAX_FIELDS,
-            max_part_size=MAX_FIELD_BYTES,
-        )
-        self._n_field_bytes = 0
-
-    def on_part_data(self, data: bytes, start: int, end: int) -> None:
-        if self._current_part.file is None:
-            self._n_field_bytes += end - start
-            if self._n_field_bytes > MAX_ALL_FIELD_BYTES:
-                limit_mib = MAX_ALL_FIELD_BYTES >> 20
-                raise MultiPartException(
-                    f"all fields of a form together have {limit_mib} MiB at most; send shorter "
-                    "samples of known speakers"
-                )
-        super().on_part_data(data, start, end)
-
-    def drop_fields(self) -> None:
-        """Forget all fields, which the tracebacks of an interrupted upload hold."""
-        self.items = []
-        self._current_part.data.clear()
-        self._file_parts_to_write.clear()
 
 
 class UploadHandler:

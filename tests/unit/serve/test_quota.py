@@ -19,9 +19,9 @@ from tests.unit.serve.micro_service import LONG, MicroService
 from tests.unit.serve.routes.realtime.realtime_client import BUFFER, talk
 from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.errors import BusyError, TooManyError
+from whisper_hailo.serve.forms import MAX_FIELD_BYTES
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
-from whisper_hailo.serve.uploads import MAX_FIELD_BYTES
 
 
 def test_quota_rate_above_the_limit_is_429() -> None:

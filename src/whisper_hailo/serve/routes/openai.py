@@ -251,6 +251,7 @@ def _render_answer(
 def _short_json(transcript: Transcript, *, has_logprobs: bool) -> dict[str, Any]:
     body: dict[str, Any] = {
         "text": transcript.text,
+        "languages": _languages_of(transcript),
         "usage": _describe_usage(transcript),
     }
     if has_logprobs:
@@ -313,7 +314,11 @@ async def _stream_events(ticket: Ticket, *, has_logprobs: bool) -> AsyncIterator
                 delta["logprobs"] = word_logprobs(segment.words)
             yield format_event(delta)
         transcript = ticket.transcript
-        done: dict[str, Any] = {"type": "transcript.text.done", "text": transcript.text}
+        done: dict[str, Any] = {
+            "type": "transcript.text.done",
+            "text": transcript.text,
+            "languages": _languages_of(transcript),
+        }
         if has_logprobs:
             done["logprobs"] = word_logprobs(_words_of(transcript.segments))
         yield format_event(done)
@@ -344,6 +349,16 @@ async def _stream_speakers(
         yield format_event(done)
     except Exception as error:  # too late for an HTTP status: it is sent already
         yield format_event({"type": "error", **error_body(error)})
+
+
+def _languages_of(transcript: Transcript) -> list[dict[str, str]]:
+    """Return the languages of a transcript; none where no word is known."""
+    return list_languages(transcript.languages) if transcript.text else []
+
+
+def list_languages(codes: Iterable[str]) -> list[dict[str, str]]:
+    """Return languages as answers of OpenAI's API name them."""
+    return [{"code": code} for code in codes]
 
 
 def _words_of(segments: Iterable[Segment]) -> list[Word]:

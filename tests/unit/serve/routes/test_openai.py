@@ -49,7 +49,11 @@ def test_transcriptions_formats_equal_the_command_s(
 
 def test_transcriptions_json_has_text_and_usage(web: TestClient) -> None:
     answer = transcribe(web, DEMO).json()
-    assert answer == {"text": DEMO_TEXT, "usage": {"type": "duration", "seconds": 15}}
+    assert answer == {
+        "text": DEMO_TEXT,
+        "languages": [{"code": "en"}],
+        "usage": {"type": "duration", "seconds": 15},
+    }
 
 
 def test_verbose_json_granularities_are_honoured(

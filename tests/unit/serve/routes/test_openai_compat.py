@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from starlette.testclient import TestClient
 from tests.unit.serve.http_client import TRANSCRIPTIONS, client, transcribe
 from tests.unit.serve.micro_service import GERMAN, OPTIONS, SHORT, MicroService
 from whisper_hailo.serve.errors import UnknownModelError
+from whisper_hailo.serve.forms import MAX_JSON_BYTES
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 from whisper_hailo.serve.request import Choices, RequestDefaults
 from whisper_hailo.serve.service import TranscriptionService
@@ -26,7 +28,7 @@ def web(micro: MicroService) -> Iterator[TestClient]:
     "model",
     [
         "gpt-4o-transcribe",
-        "gpt-4o-mini-transcribe",
+        "gpt-transcribe",
         pytest.param("gpt-4o-mini-transcribe-2025-12-15", marks=pytest.mark.slow),
         pytest.param("", marks=pytest.mark.slow),
     ],
@@ -46,16 +48,34 @@ def test_service_alias_is_listed_beside_whisper_1(micro: MicroService) -> None:
     (model,) = micro.service.models
     models = TranscriptionService([model], micro.metrics, LimitOptions(), ("mine",))
     assert list(models.listed) == ["micro", "whisper-1", "mine"]
-    for name in (
-        *models.listed,
-        None,
-        "gpt-4o-transcribe",
-        "gpt-4o-transcribe-diarize",
-    ):
+    for name in (*models.listed, None):
         assert models.find_model(name) is model
-    for name in ("gpt-4o", "gpt-4o-transcribe-large"):
-        with pytest.raises(UnknownModelError):
-            models.find_model(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpt-transcribe",
+        "gpt-live-transcribe",
+        "gpt-realtime-whisper",
+        "gpt-4o-transcribe-diarize",
+        "whisper-large-v3-turbo",
+        "openai/whisper-micro",
+        "Systran/faster-whisper-micro",
+    ],
+)
+def test_service_names_of_other_apis_mean_its_model(
+    micro: MicroService, name: str
+) -> None:
+    assert micro.service.find_model(name) is micro.model
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-4o", "my-whisper", "openai/whisper-large-v3", "Systran/micro/base"]
+)
+def test_service_other_names_are_unknown(micro: MicroService, name: str) -> None:
+    with pytest.raises(UnknownModelError):
+        micro.service.find_model(name)
 
 
 def test_transcriptions_single_languages_entry_is_honoured(web: TestClient) -> None:
@@ -100,3 +120,47 @@ def test_keys_comments_in_file_are_skipped(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("# for the kitchen\nsecret\n")
     assert SafetyOptions(api_key_file=file).keys() == ("secret",)
+
+
+@pytest.mark.parametrize("name", ["languages", "languages[]", "languages[0]"])
+def test_transcriptions_lists_have_any_spelling(web: TestClient, name: str) -> None:
+    fields = {name: "en", "response_format": "verbose_json"}
+    assert transcribe(web, GERMAN[0], **fields).json()["language"] == "english"
+
+
+def test_transcriptions_json_upload_equals_form(web: TestClient) -> None:
+    data = base64.b64encode(GERMAN[0].read_bytes()).decode()
+    upload = {
+        "model": "whisper-1",
+        "input_audio": {"data": data, "format": "ogg"},
+        "languages": ["en", "de"],
+        "temperature": 0,
+        "stream": False,
+        "prompt": None,
+    }
+    answer = web.post(TRANSCRIPTIONS, json=upload)
+    assert answer.status_code == 200
+    languages = {"languages[]": ["en", "de"]}
+    assert answer.json() == transcribe(web, GERMAN[0], **languages).json()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (b"{", 400, "EOF"),
+        (b"[]", 400, "object"),
+        (b'{"file": "a"}', 400, "input_audio"),
+        (b'{"input_audio": {"data": "?"}}', 400, "base64"),
+        (b'{"input_audio": {"data": "", "format": "../a"}}', 400, "pattern"),
+        (b'{"input_audio": {"data": ""}, "x": {"y": 1}}', 400, "x"),
+        (b'{"input_audio": {"data": ""}, "x": [1' + b",1" * 64 + b"]}", 400, "64"),
+        (b" " * (MAX_JSON_BYTES + 1), 413, "form"),
+    ],
+)
+def test_transcriptions_invalid_json_upload_is_refused(
+    web: TestClient, body: bytes, status: int, message: str
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = web.post(TRANSCRIPTIONS, content=body, headers=headers)
+    assert answer.status_code == status
+    assert message in answer.json()["error"]["message"]

@@ -17,7 +17,7 @@ from whisper_hailo.serve.access import error_body
 from whisper_hailo.serve.audio import check_duration
 from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.request import Caller
-from whisper_hailo.serve.routes.openai import word_logprobs
+from whisper_hailo.serve.routes.openai import list_languages, word_logprobs
 from whisper_hailo.serve.routes.realtime.message_queue import PIECE_BYTES
 from whisper_hailo.serve.routes.realtime.protocol import (
     MIN_COMMIT_S,
@@ -50,7 +50,7 @@ class _Item:
         settled_text: text of its segments that are over.
         sent_text: as much of its text as was sent.
         space: what separates its next segment from its text.
-        language: code of the last segment.
+        languages: codes of its segments, in the order in which they came.
     """
 
     item_id: str = field(default_factory=lambda: f"item_{secrets.token_hex(10)}")
@@ -59,7 +59,7 @@ class _Item:
     space: str = ""
     words: list[CaptionWord] = field(default_factory=list)
     seconds: float = 0.0
-    language: str = ""
+    languages: list[str] = field(default_factory=list)
 
     def event(self, kind: str, **fields: Any) -> ServerEvent:  # noqa: ANN401 - of JSON
         return {"type": kind, "item_id": self.item_id, **fields}
@@ -228,7 +228,8 @@ class ItemTranscriber:
         item.settled_text = item.sent_text
         item.words += segment.words
         item.seconds += segment.end_s - segment.start_s
-        item.language = segment.language
+        if segment.language not in item.languages:
+            item.languages.append(segment.language)
         has_spaces = segment.language not in UNSPACED_LANGUAGES
         item.space = " " if has_spaces and item.settled_text else ""
         if detects_turns:
@@ -274,6 +275,7 @@ class ItemTranscriber:
         fields: dict[str, Any] = {
             "content_index": 0,
             "transcript": item.sent_text,
+            "languages": list_languages(item.languages),
             "usage": {"type": "duration", "seconds": round(item.seconds, 3)},
         }
         if self.settings.include:
@@ -282,5 +284,9 @@ class ItemTranscriber:
 
     def _record_item(self, item: _Item, failure: Exception | None = None) -> None:
         self._recognizer.model.record_item(
-            self._caller, item.seconds, item.language, item.sent_text, failure
+            self._caller,
+            item.seconds,
+            item.languages[-1] if item.languages else "",
+            item.sent_text,
+            failure,
         )

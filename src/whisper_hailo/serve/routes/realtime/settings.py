@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -42,16 +42,58 @@ class Transcription(_Part):
     delay: str | None = None
 
 
-class TurnDetection(_Part):
-    """How the server finds the end of what is said."""
+class _Turns(_Part):
+    """What both ways of finding the end have; nothing answers here, and nothing is interrupted."""
+
+    create_response: bool | None = None
+    interrupt_response: bool | None = None
+
+
+class ServerVad(_Turns):
+    """The end of what is said is a silence of this length."""
 
     type: Literal["server_vad"]
     threshold: float = Field(default=0.5, gt=0, le=1)
     prefix_padding_ms: int = Field(default=300, ge=0, le=30_000)
     silence_duration_ms: int = Field(default=500, ge=32, le=30_000)
-    create_response: bool | None = None
-    interrupt_response: bool | None = None
     idle_timeout_ms: None = None
+
+    @property
+    def silence_s(self) -> float:
+        """Silence that ends what is said."""
+        return self.silence_duration_ms / 1000
+
+
+_EAGER_SILENCE_S: Final = {"high": 0.5, "medium": 0.7, "auto": 0.7, "low": 1.25}
+"""Silence by eagerness: between OpenAI's default of `server_vad` and the longest of Wyoming."""
+
+
+class SemanticVad(_Turns):
+    """The end of what is said is a longer silence, since no model here reads the words for it."""
+
+    type: Literal["semantic_vad"]
+    eagerness: Literal["low", "medium", "high", "auto"] = "auto"
+
+    @property
+    def silence_s(self) -> float:
+        """Silence that ends what is said."""
+        return _EAGER_SILENCE_S[self.eagerness]
+
+    @property
+    def threshold(self) -> float:
+        """Probability of speech, that of `server_vad`."""
+        return _DEFAULT_VAD.threshold
+
+    @property
+    def prefix_padding_ms(self) -> int:
+        """Sound before speech, that of `server_vad`."""
+        return _DEFAULT_VAD.prefix_padding_ms
+
+
+_DEFAULT_VAD: Final = ServerVad(type="server_vad")
+TurnDetection: TypeAlias = Annotated[
+    ServerVad | SemanticVad, Field(discriminator="type")
+]
 
 
 class AudioInput(_Part):
@@ -60,7 +102,7 @@ class AudioInput(_Part):
     format: Format = Format(rate=24_000)
     noise_reduction: dict[str, Any] | None = None
     transcription: Transcription
-    turn_detection: TurnDetection | None = TurnDetection(type="server_vad")
+    turn_detection: TurnDetection | None = _DEFAULT_VAD
 
     @model_validator(mode="after")
     def _tell_the_truth(self) -> Self:
@@ -132,7 +174,7 @@ class RealtimeSettings(_Part):
             return Captioner(recognizer, _AllSpeech(), options)
         options = CaptionOptions(
             vad_threshold=turns.threshold,
-            min_silence_s=turns.silence_duration_ms / 1000,
+            min_silence_s=turns.silence_s,
             pre_roll_s=turns.prefix_padding_ms / 1000,
             min_partial_s=_MIN_PARTIAL_S,
         )
@@ -157,9 +199,18 @@ def _merge_objects(
     merged = dict(old)
     for name, new in changes.items():
         before = merged.get(name)
-        # A format is replaced as a whole: the rate of PCM is none of G.711.
-        if isinstance(before, dict) and isinstance(new, Mapping) and name != "format":
+        # These are replaced as a whole: the rate of PCM is none of G.711, and the silence of
+        # server_vad none of semantic_vad.
+        is_whole = name == "format" or _has_other_type(before, new)
+        if isinstance(before, dict) and isinstance(new, Mapping) and not is_whole:
             merged[name] = _merge_objects(before, new)
         else:
             merged[name] = new
     return merged
+
+
+def _has_other_type(before: object, new: object) -> bool:
+    """Return whether two objects say that they are of different types."""
+    if not isinstance(before, Mapping) or not isinstance(new, Mapping):
+        return False
+    return "type" in new and new["type"] != before.get("type")

@@ -42,6 +42,7 @@ from whisper_hailo.serve.routes.realtime.sample_formats import (
     make_sample_stream,
 )
 from whisper_hailo.serve.routes.realtime.session import RealtimeSession
+from whisper_hailo.serve.routes.realtime.settings import RealtimeSettings
 
 pytestmark = pytest.mark.slow
 
@@ -217,6 +218,31 @@ def test_session_idle_client_is_closed_with_1001(
 
 
 @pytest.mark.parametrize(
+    ("eagerness", "silence_s"), [("high", 0.5), ("auto", 0.7), ("low", 1.25)]
+)
+def test_settings_semantic_vad_waits_by_eagerness(
+    eagerness: str, silence_s: float
+) -> None:
+    turns = {"type": "semantic_vad", "eagerness": eagerness}
+    changes = {"audio": {"input": {"turn_detection": turns}}}
+    settings = RealtimeSettings.for_model("micro").with_changes(changes)
+    detection = settings.input.turn_detection
+    assert detection is not None
+    assert detection.silence_s == silence_s
+    back = {"audio": {"input": {"turn_detection": {"type": "server_vad"}}}}
+    assert settings.with_changes(back) == RealtimeSettings.for_model("micro")
+
+
+def test_session_semantic_vad_finds_turns(web: RunningServer) -> None:
+    with talk(web) as said:
+        said.update({"type": "semantic_vad"})
+        said.append(speech(DEMO))
+        done = said.until(TRANSCRIPTION + "completed")
+        assert done["transcript"]
+        assert done["languages"] == [{"code": "en"}]
+
+
+@pytest.mark.parametrize(
     ("message", "param", "told"),
     [
         ("nothing", None, "Invalid JSON"),
@@ -236,9 +262,9 @@ def test_session_idle_client_is_closed_with_1001(
         ),
         (
             '{"type": "session.update", "session": {"audio": {"input": {"turn_detection": '
-            '{"type": "semantic_vad"}}}}}',
-            "session.audio.input.turn_detection.type",
-            "'server_vad'",
+            '{"type": "magic_vad"}}}}}',
+            "session.audio.input.turn_detection",
+            "'server_vad', 'semantic_vad'",
         ),
         (
             '{"type": "session.update", "session": {"audio": {"input": {"transcription": '
