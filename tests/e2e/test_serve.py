@@ -96,6 +96,25 @@ def test_json_and_verbose_json_are_read_by_it(client: openai.OpenAI) -> None:
     assert [model.id for model in client.models.list()] == ["micro", "whisper-1"]
 
 
+@pytest.mark.parametrize(
+    "model", ["gpt-transcribe", "gpt-4o-transcribe-diarize", "openai/whisper-micro"]
+)
+def test_client_model_names_and_lists_are_accepted(
+    client: openai.OpenAI, model: str
+) -> None:
+    with DEMO.open("rb") as file:
+        answer = client.audio.transcriptions.create(
+            file=file,
+            model=model,
+            keywords=["whisper"],
+            languages=["en", "de"],
+            chunking_strategy="auto",
+        )
+    assert answer.text
+    assert answer.languages is not None
+    assert [language.code for language in answer.languages] == ["en"]
+
+
 def test_a_stream_is_read_as_it_comes(client: openai.OpenAI) -> None:
     whole = client.audio.transcriptions.create(file=LONG, model="whisper-1")
     events = list(

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from whisper_hailo.core.errors import (
     AudioError,
     DeviceError,
+    HubError,
     OptionError,
     WhisperHailoError,
 )
@@ -220,7 +221,8 @@ def _status_of(error: Exception) -> int:
         return error.status_code
     if isinstance(error, OptionError | AudioError):
         return 400
-    return 503 if isinstance(error, DeviceError) else 500
+    # Neither may last: the chip is busy, or the model hub does not answer.
+    return 503 if isinstance(error, DeviceError | HubError) else 500
 
 
 def _error_headers(error: Exception) -> dict[str, str]:

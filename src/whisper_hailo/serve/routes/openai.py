@@ -249,11 +249,10 @@ def _render_answer(
 
 
 def _short_json(transcript: Transcript, *, has_logprobs: bool) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "text": transcript.text,
-        "languages": _languages_of(transcript),
-        "usage": _describe_usage(transcript),
-    }
+    body: dict[str, Any] = {"text": transcript.text}
+    if transcript.task == "transcribe":
+        body["languages"] = _languages_of(transcript)
+    body["usage"] = _describe_usage(transcript)
     if has_logprobs:
         body["logprobs"] = word_logprobs(_words_of(transcript.segments))
     return body

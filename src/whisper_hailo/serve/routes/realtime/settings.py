@@ -20,6 +20,9 @@ _MIN_PARTIAL_S: Final = 0.5
 """Only committed words are sent, and a word is committed after two seconds at the earliest."""
 
 
+_MODELS_WITHOUT_TURNS: Final = ("gpt-realtime-whisper", "gpt-live-transcribe")
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -127,9 +130,10 @@ class RealtimeSettings(_Part):
     @classmethod
     def for_model(cls, model: str) -> Self:
         """Return the settings of a new client."""
-        return cls(
-            audio=_Audio(input=AudioInput(transcription=Transcription(model=model)))
-        )
+        audio_input = AudioInput(transcription=Transcription(model=model))
+        if _leaves_turns_to_clients(model):
+            audio_input.turn_detection = None
+        return cls(audio=_Audio(input=audio_input))
 
     def with_changes(self, changes: Mapping[str, Any]) -> Self:
         """Return the settings with a client's changes; all others stay.
@@ -137,10 +141,18 @@ class RealtimeSettings(_Part):
         Raises:
             SessionError: a setting cannot have the value.
         """
+        merged = _merge_objects(self.model_dump(), changes)
         try:
-            return type(self).model_validate(_merge_objects(self.model_dump(), changes))
+            settings = type(self).model_validate(merged)
         except ValidationError as error:
             raise SessionError.from_validation(error, "session") from None
+        model = settings.input.transcription.model
+        has_other_model = model != self.input.transcription.model
+        if has_other_model and _leaves_turns_to_clients(model):
+            audio_changes = changes.get("audio", {}).get("input", {})
+            if "turn_detection" not in audio_changes:
+                settings.input.turn_detection = None
+        return settings
 
     @property
     def input(self) -> AudioInput:
@@ -190,6 +202,14 @@ class _AllSpeech:
     def probability(self, frame: FloatArray) -> float:
         del frame
         return 1.0
+
+
+def _leaves_turns_to_clients(model: str) -> bool:
+    """Return whether clients of OpenAI's model of this name find the end of speech themselves.
+
+    Clients such as LiveKit's do not ask for that: OpenAI has no other way for these models.
+    """
+    return model.startswith(_MODELS_WITHOUT_TURNS)
 
 
 def _merge_objects(

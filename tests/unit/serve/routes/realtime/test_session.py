@@ -233,6 +233,17 @@ def test_settings_semantic_vad_waits_by_eagerness(
     assert settings.with_changes(back) == RealtimeSettings.for_model("micro")
 
 
+@pytest.mark.parametrize("model", ["gpt-live-transcribe", "gpt-realtime-whisper"])
+def test_settings_models_without_turns_leave_them_out(model: str) -> None:
+    assert RealtimeSettings.for_model(model).input.turn_detection is None
+    settings = RealtimeSettings.for_model("micro")
+    changes = {"audio": {"input": {"transcription": {"model": model}}}}
+    assert settings.with_changes(changes).input.turn_detection is None
+    turns = {"turn_detection": {"type": "server_vad"}}
+    changes["audio"]["input"] |= turns
+    assert settings.with_changes(changes).input.turn_detection is not None
+
+
 def test_session_semantic_vad_finds_turns(web: RunningServer) -> None:
     with talk(web) as said:
         said.update({"type": "semantic_vad"})
