@@ -133,6 +133,21 @@ class Fetcher:
                     self._witness = audio
                 return fetched
 
+    def expect_readable(self, audio: str, file: FetchedFile) -> None:
+        """Check that a file which seems broken was read as it is, and did not go away meanwhile.
+
+        Raises:
+            AccessError: it cannot be read.
+        """
+        if file.copy is not None or not os.path.isfile(file.path):
+            return
+        try:
+            with open(file.path, "rb", buffering=0) as content:
+                while content.read(_BLOCK_BYTES):
+                    pass
+        except OSError as error:
+            raise self._fault(audio, error, is_absent=False) from error
+
     def _is_absent(self, audio: str, error: Exception) -> bool:
         """Return whether only this recording is missing, and not the drive with all of them.
 

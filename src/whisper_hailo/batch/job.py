@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -59,6 +59,7 @@ class Job(Closing):
         settings: what shapes the results.
         words: the inputs: folders, recordings, patterns and manifests, by path or address.
         share: the shards of this process, if others work on the rest.
+        is_still: of a job that is watched: whether a file has stopped growing.
     """
 
     def __init__(
@@ -67,11 +68,13 @@ class Job(Closing):
         settings: JobSettings,
         words: Sequence[str],
         share: Share | None = None,
+        is_still: Callable[[str], bool] | None = None,
     ) -> None:
         self.storage = storage
         self.settings = settings
         self._words = words
         self._share = share
+        self._is_still = is_still
         self._only_manifest = only_manifest(words)
         self._stack = ExitStack()
 
@@ -144,7 +147,7 @@ class Job(Closing):
         if self._only_manifest is None:
             # Processes that share a job all take the list of the first one.
             if self._share is None or self.storage.read(LISTED) is None:
-                list_sources(self._words, self.storage)
+                self.add_recordings()
             return
         manifest = open_manifest(self.manifest)
         if is_small(manifest) and not parse_rows(manifest, manifest.rows()):
@@ -152,6 +155,12 @@ class Job(Closing):
                 f"{display_path(self.manifest)} names no recordings, expected lines such as "
                 '{"audio": "a.flac"}; check the path'
             )
+
+    def add_recordings(self) -> int:
+        """List the recordings that are new in the inputs; return their number."""
+        if self._only_manifest is not None:
+            return 0
+        return list_sources(self._words, self.storage, self._is_still)
 
     def _share_settings(self, stored: dict[str, Any] | None) -> None:
         """Store what the runs of the job share; its formats are those of all runs."""

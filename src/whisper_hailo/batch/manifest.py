@@ -32,9 +32,9 @@ LIST_SUFFIXES: Final = (".txt", ".lst", ".list")
 CSV_SUFFIXES: Final = (".csv", ".tsv")
 MANIFEST_SUFFIXES: Final = (".jsonl", ".json", ".ndjson", *CSV_SUFFIXES, *LIST_SUFFIXES)
 
-SMALL_BYTES: Final = 16 << 20
-"""Manifests up to this size are read before anything is transcribed: that takes a second, and its
-faults should not show after hours."""
+SMALL_BYTES: Final = 4 << 20
+"""Manifests up to this size are read before anything is transcribed: that takes 4 s, and its faults
+should not show after hours."""
 
 _MAX_ID: Final = 1024
 _MAX_PART_BYTES: Final = 250

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Lock
+from threading import Event, Lock
 from time import monotonic
 
 from whisper_hailo.audio import open_audio
@@ -91,7 +91,7 @@ class ShardRunner(Closing):
         self._cpu_s = sum(os.times()[:4])
         self._works: dict[int, ShardWork] = {}
         self._opening = Lock()
-        self._is_closed = False
+        self._closed = Event()
         self._resumed: deque[ShardWork] = deque()
         self._finder = SpeakerFinder()
         self._find_speakers: Callable[[str], SpeakerAttribution] | None = None
@@ -102,12 +102,26 @@ class ShardRunner(Closing):
                 _find_speakers, self._fetcher, self._finder, settings.speakers
             )
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no shard is being read, transcribed or written."""
+        return not self._works
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it takes no more shards."""
+        return self._closed.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, or until it is closed; return whether it is."""
+        return self._closed.wait(seconds)
+
     def close(self) -> None:
         self._fetcher.stop()
         for worker in self._workers:
             worker.stop()
         with self._opening:
-            self._is_closed = True
+            self._closed.set()
             for work in self._works.values():
                 work.close()
         self._finder.close()
@@ -132,7 +146,7 @@ class ShardRunner(Closing):
         """Yield the tasks of shards; another thread may take them."""
         for shard in shards:
             with self._opening:
-                if self._is_closed:
+                if self.is_closed:
                     return
                 work = ShardWork(
                     self._storage, self._settings, shard, self._find_speakers

@@ -130,7 +130,9 @@ class ItemList:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._content = storage.read(LISTED) or b""
+        content = storage.read(LISTED)
+        self._is_new = content is None
+        self._content = content or b""
         self._audio_by_id: dict[str, str] = {}
         self._audio: set[str] = set()
         self._lines: list[str] = []
@@ -169,7 +171,7 @@ class ItemList:
 
     def write(self) -> int:
         """Write the list, if it has grown; return by how many recordings."""
-        if self._lines:
+        if self._lines or self._is_new:
             self._storage.write(LISTED, self._content.decode() + "".join(self._lines))
         return len(self._lines)
 

@@ -209,11 +209,11 @@ def _read_pieces(
 ) -> Iterator[Piece]:
     fetched = fetcher.fetch_ahead([item for _, item in items])
     for (index, _), (item, file) in zip(items, fetched, strict=True):
-        yield from _read_recording(index, item, file)
+        yield from _read_recording(index, item, file, fetcher)
 
 
 def _read_recording(
-    index: int, item: Item, file: Future[FetchedFile]
+    index: int, item: Item, file: Future[FetchedFile], fetcher: Fetcher
 ) -> Iterator[Piece]:
     """Yield the pieces of a recording, the last one with its failure or warnings."""
     end_s = 0.0
@@ -229,6 +229,8 @@ def _read_recording(
         with open_audio(recording.path, redact(item.audio)) as stream:
             for start_s, samples, is_last in cut_pieces(stream):
                 n_pieces += 1
+                if is_last and stream.warnings:
+                    fetcher.expect_readable(item.audio, recording)
                 yield Piece(
                     item=index,
                     start_s=start_s,

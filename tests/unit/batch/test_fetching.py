@@ -118,6 +118,24 @@ def test_fetch_ends_after_many_faults_in_a_row(tmp_path: Path) -> None:
         fetcher.fetch(str(path))
 
 
+def test_file_that_went_away_while_it_was_read_is_no_broken_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_IN_MEMORY_BYTES", 1)
+    path = tmp_path / "a.wav"
+    path.write_bytes(b"sound")
+    fetcher = Fetcher()
+    file = fetcher.fetch(str(path))
+    fetcher.expect_readable(str(path), file)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(fetching, "open", fail, raising=False)
+    with pytest.raises(AccessError, match="Input/output error"):
+        fetcher.expect_readable(str(path), file)
+
+
 def test_fetch_that_is_stopped_does_not_wait(tmp_path: Path) -> None:
     fetcher = Fetcher()
     fetcher.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.batch.shards import DEFAULT_ITEMS, MOST_ITEMS, parse_share
@@ -19,6 +20,7 @@ from whisper_hailo.cli.transcribe_options import (
     OutputOptions,
     log_engine,
 )
+from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.flags import flag, require_choices, require_valid
 from whisper_hailo.core.partial_options import PartialOptions
@@ -85,6 +87,18 @@ class JobOptions:
         _WORK,
         rare=True,
     )
+    watch: bool = flag(
+        False,
+        "Go on with new recordings of the folders, until it is interrupted.",
+        _WORK,
+    )
+    metrics: Path | None = flag(
+        None,
+        "With status: write a text file for Prometheus's node exporter.",
+        _WORK,
+        metavar="FILE",
+        rare=True,
+    )
     as_json: bool = flag(False, "Print the progress of the job as JSON.", name="--json")
 
     def __post_init__(self) -> None:
@@ -95,6 +109,10 @@ class JobOptions:
         fits = 1 <= self.part_items <= MOST_ITEMS
         require_valid(self, "part_items", fits, f"1 to {MOST_ITEMS}")
         self.share  # noqa: B018 - refuses what is no share
+        if self.watch and (self.shard is not None or self.runner == _RAY):
+            raise OptionError(
+                "--watch works in one process; leave out --shard and --engine ray"
+            )
         if self.address is not None and self.runner != _RAY:
             raise OptionError("--address needs --engine ray; give both")
 
@@ -120,12 +138,14 @@ def batch(
     from whisper_hailo.batch.job import Job
     from whisper_hailo.batch.records import JobSettings
     from whisper_hailo.batch.run import Progress
+    from whisper_hailo.batch.sources import only_manifest
     from whisper_hailo.batch.storage import Storage, is_address, restore_address
+    from whisper_hailo.batch.watch import StillFiles
     from whisper_hailo.batch.workers import Setup
     from whisper_hailo.speakers.finder import SpeakerFinder
 
     if words[0] == "status" and len(words) == 2:
-        return _print_status(words[1], as_json=job.as_json)
+        return _print_status(words[1], job)
     folder = output.require_folder()
     if job.runner == _RAY:
         require_extra("cluster", "--engine ray", "ray")
@@ -162,7 +182,10 @@ def batch(
     setup = Setup(model.arguments(), options, long, job.batch_size)
     storage = Storage(restore_address(folder))
     inputs = [word if is_address(word) else expand_user(word) for word in words]
-    with Job(storage, settings, inputs, job.share) as running:
+    is_still = StillFiles() if job.watch else None
+    if job.watch and only_manifest(inputs) is not None:
+        raise OptionError("--watch takes folders and patterns; give one of them")
+    with Job(storage, settings, inputs, job.share, is_still) as running:
         progress = Progress()
         line = StatusLine()
         for _ in _run(job, setup, running, transcriber, progress):
@@ -172,7 +195,7 @@ def batch(
         if job.share is None:
             n_failures = running.count_failures()
     if job.as_json:
-        return _print_status(storage.folder, as_json=True)
+        return _print_status(storage.folder, job)
     print_note(_summarise(progress, storage, n_failures))
     return ExitCode.AUDIO if n_failures else ExitCode.OK
 
@@ -188,9 +211,10 @@ def _run(
     from whisper_hailo.batch.cluster import RayCluster, run_on_ray
     from whisper_hailo.batch.manifest import is_small, open_manifest
     from whisper_hailo.batch.run import ShardRunner
+    from whisper_hailo.batch.watch import watch_shards
 
     shards: Iterable[Shard] = running.shards()
-    if is_small(open_manifest(running.manifest)):
+    if not job.watch and is_small(open_manifest(running.manifest)):
         shards = list(shards)
         progress.n_items = sum(len(shard.items) for shard in shards)
     if job.runner == _RAY:
@@ -203,6 +227,8 @@ def _run(
         is_on_chip = transcriber.encoder.name.startswith("hef")
         n_workers = 1 if is_on_chip else available_cores()
     with ShardRunner(running.storage, running.settings, setup, n_workers) as runner:
+        if job.watch:
+            shards = watch_shards(running, runner)
         yield from runner.run(shards, progress)
 
 
@@ -238,12 +264,15 @@ def _format_progress(progress: Progress) -> str:
     return line if left_s is None else f"{line}, about {clock(left_s)} left"
 
 
-def _print_status(folder: str, *, as_json: bool) -> int:
-    from whisper_hailo.batch.status import read_status
+def _print_status(folder: str, job: JobOptions) -> int:
+    from whisper_hailo.batch.status import read_status, to_metrics
     from whisper_hailo.batch.storage import Storage
 
-    status = read_status(Storage(expand_user(folder)))
-    if as_json:
+    storage = Storage(expand_user(folder))
+    status = read_status(storage)
+    if job.metrics is not None:
+        write_file(job.metrics, to_metrics(status, storage.label))
+    if job.as_json:
         computed = {
             "remaining": status.remaining,
             "cpu_s_per_hour": status.cpu_s_per_hour,

@@ -200,6 +200,10 @@ def test_a_cluster(works: Works, words: str, given: tuple[object, ...]) -> None:
         ("batch talks -o job --workers 4097", "--workers is 4097, expected 1 to 4096"),
         ("batch talks -o job --batch-size 0", "--batch-size is 0"),
         ("batch talks -o job --shard 4/3", "--shard is '4/3', expected"),
+        (
+            "batch talks -o job --watch --shard 1/2",
+            "--watch works in one process; leave out --shard",
+        ),
         ("batch talks -o job --part-items 0", "--part-items is 0, expected 1 to"),
         (
             "batch talks -o job --engine dask",
@@ -291,6 +295,14 @@ def test_how_far_a_job_is(
     assert run(["batch", "status", "job", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["items"], facts["remaining"], facts["left_s"]) == (3, 0, 9.0)
+
+
+def test_status_writes_metrics(works: Works) -> None:
+    del works
+    assert batch() == 0
+    assert run(["batch", "status", "job", "--metrics", "out/job.prom"]) == 0
+    lines = Path("out/job.prom").read_text(encoding="utf-8").splitlines()
+    assert 'whisper_hailo_batch_done{job="job"} 3' in lines
 
 
 def test_where_there_is_no_job(
