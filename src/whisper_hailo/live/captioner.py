@@ -250,7 +250,7 @@ class Captioner:
         rest = round(_REST_FACTOR * self._partial_took_s * SAMPLE_RATE_HZ)
         return n_samples - running.n_transcribed >= max(self._partial_interval, rest)
 
-    def _make_partial(self, running: RunningSegment) -> Iterator[Partial]:
+    def _make_partial(self, running: RunningSegment) -> Iterator[Event]:
         """Transcribe the running segment again; skip this partial if the device fails."""
         n_samples = self._segmenter.n_samples
         self._count_skipped(running, n_samples)

@@ -61,7 +61,7 @@ class CaptionOptions:
         rare=True,
     )
     settle_s: float = _seconds_flag(
-        2.0,
+        1.5,
         "Commit a word when hypotheses this far apart agree.",
         "--settle",
         rare=True,

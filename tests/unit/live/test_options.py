@@ -53,7 +53,7 @@ def test_what_is_a_time_is_typed_in_seconds() -> None:
 def test_default_options_are_those_of_the_documents() -> None:
     assert asdict(CaptionOptions()) == {
         "vad_threshold": 0.35, "min_silence_s": 0.5, "min_speech_s": 0.1, "pre_roll_s": 0.4,
-        "min_partial_s": 0.5, "max_segment_s": None, "settle_s": 2.0, "hold_back_s": 0.2,
+        "min_partial_s": 0.5, "max_segment_s": None, "settle_s": 1.5, "hold_back_s": 0.2,
         "drafts": True,
     }  # fmt: skip
 

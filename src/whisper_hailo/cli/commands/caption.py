@@ -82,8 +82,8 @@ def caption(
     )
     release_freed_memory()
     shows_partials = _shows_partials(source, audio, show)
-    if not shows_partials and _takes_transcript(model_options, decoding, options, show):
-        return _caption_recording(
+    if not shows_partials and takes_transcript(model_options, decoding, options, show):
+        return caption_recording(
             str(audio), model_options, decoding, show, layout, replacements
         )
     if not shows_partials and "min_partial_s" not in options.values:
@@ -139,7 +139,7 @@ def _shows_partials(
     return bool(show.events or show.as_json or show.web)
 
 
-def _takes_transcript(
+def takes_transcript(
     model: CaptionModel,
     decoding: PartialOptions[DecodingOptions],
     options: PartialOptions[CaptionOptions],
@@ -151,7 +151,7 @@ def _takes_transcript(
     return is_whisper and not (is_translated or options.values or show.record)
 
 
-def _caption_recording(
+def caption_recording(
     path: str,
     model: CaptionModel,
     decoding: PartialOptions[DecodingOptions],

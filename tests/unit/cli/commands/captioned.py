@@ -41,8 +41,23 @@ class Made:
 
 
 @pytest.fixture
+def transcribed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Files whose captions were their transcripts."""
+    found: list[str] = []
+
+    def caption_recording(path: str, *_: Any) -> int:
+        found.append(path)
+        return 0
+
+    monkeypatch.setattr(module, "caption_recording", caption_recording)
+    return found
+
+
+@pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Made:
+    """Every file is captioned as a stream."""
     found = Made()
+    monkeypatch.setattr(module, "takes_transcript", lambda *_: False)
 
     def recognizer(*given: Any) -> Speller:
         found.given.append(given)
@@ -55,7 +70,6 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Made:
     monkeypatch.setattr(module, "open_recognizer", recognizer)
     monkeypatch.setattr("whisper_hailo.audio.vad.make_detector", detector)
     monkeypatch.setattr(module, "release_freed_memory", lambda: None)
-    monkeypatch.setattr(module, "_takes_transcript", lambda *_: False)
     monkeypatch.chdir(tmp_path)
     soundfile.write("a.wav", SOUND, 16_000, subtype="FLOAT")
     return found

@@ -24,6 +24,7 @@ from tests.unit.cli.commands.captioned import (
     Made,
     caption,
     made,
+    transcribed,
 )
 from tests.unit.cli.given import given
 from whisper_hailo.cli.app import run
@@ -36,7 +37,9 @@ from whisper_hailo.live.outputs.files import EventFile
 from whisper_hailo.live.sources.microphone import InputDevice
 from whisper_hailo.live.statistics import CaptionStatistics
 
-__all__ = ["made"]
+__all__ = ["made", "transcribed"]
+
+TAKES_TRANSCRIPT = module.takes_transcript
 
 
 @pytest.mark.usefixtures("made")
@@ -329,3 +332,29 @@ def test_a_machine_that_cannot_keep_up_is_told(
     monkeypatch.setattr(CaptionStatistics, "note_completed", late)
     assert caption() == 0
     assert capsys.readouterr().err.count("captions are 9 s behind what is said") == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_transcript"),
+    [
+        ("", True),
+        ("--output a.srt --model base --language de", True),
+        ("--real-time", False),
+        ("--events e.jsonl", False),
+        ("--json", False),
+        ("--record a.flac", False),
+        ("--task translate", False),
+        ("--min-silence 0.3", False),
+    ],
+)
+def test_file_that_nobody_watches_has_its_transcript(
+    typed: str,
+    is_transcript: bool,
+    made: Made,
+    transcribed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "takes_transcript", TAKES_TRANSCRIPT)
+    assert caption(typed) == 0
+    assert transcribed == (["a.wav"] if is_transcript else [])
+    assert len(made.given) == (0 if is_transcript else 1)
