@@ -2,8 +2,9 @@
 
     python -m whisper_hailo_lab.captions PART ... [--note TEXT]
 
-PART is `policies` (the commit policy with real checkpoints on recordings of people) or
-`continuous` (half an hour of those). The result of the other part is kept.
+PART is `policies` (the commit policy with real checkpoints on recordings of people), `continuous`
+(half an hour of those), `unbroken` (people who hardly pause) or `mixtures` (people who change their
+language). Results of other parts are kept.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from whisper_hailo_lab.captions.policies import caption_continuously, compare_policies
+from whisper_hailo_lab.captions.mixtures import caption_mixtures
+from whisper_hailo_lab.captions.policies import (
+    caption_continuously,
+    caption_unbroken,
+    compare_policies,
+)
 from whisper_hailo_lab.documents.captions import RESULT
 from whisper_hailo_lab.documents.pages import write_documents
 from whisper_hailo_lab.program import first_line, run_program
@@ -27,6 +33,8 @@ logger = logging.getLogger(__name__)
 PARTS: Final[dict[str, Callable[[], dict[str, Any]]]] = {
     "policies": compare_policies,
     "continuous": caption_continuously,
+    "unbroken": caption_unbroken,
+    "mixtures": caption_mixtures,
 }
 
 

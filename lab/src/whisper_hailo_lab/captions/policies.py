@@ -83,8 +83,24 @@ def join_english(most_s: float) -> SpokenStream:
     return join_recordings(english, most_s, seed="continuous")
 
 
+def join_unbroken(recordings: Sequence[SpeechRecording], language: str) -> SpokenStream:
+    """Join the long recordings of a language: people who hardly pause."""
+    chosen = [
+        recording
+        for recording in recordings
+        if recording.language == language
+        and recording.set in UNBROKEN
+        and recording.seconds > UNBROKEN_S
+    ]
+    return join_recordings(chosen, MOST_S, seed=language, pause_s=(0.1, 0.2))
+
+
 def join_recordings(
-    recordings: Sequence[SpeechRecording], most_s: float, *, seed: str
+    recordings: Sequence[SpeechRecording],
+    most_s: float,
+    *,
+    seed: str,
+    pause_s: tuple[float, float] = PAUSE_S,
 ) -> SpokenStream:
     """Join recordings in a seeded order with pauses, until one would begin after `most_s`."""
     rng = random.Random(seed)  # noqa: S311 - no secret
@@ -100,7 +116,7 @@ def join_recordings(
         begin_s = n_samples / SAMPLE_RATE_HZ
         end_s = begin_s + audio.size / SAMPLE_RATE_HZ
         utterances.append(Utterance(recording.text, begin_s, end_s))
-        pause = np.zeros(round(rng.uniform(*PAUSE_S) * SAMPLE_RATE_HZ), np.float32)
+        pause = np.zeros(round(rng.uniform(*pause_s) * SAMPLE_RATE_HZ), np.float32)
         pieces += [audio, pause]
         n_samples += audio.size + pause.size
     return SpokenStream(np.concatenate(pieces), tuple(utterances))
@@ -195,24 +211,30 @@ def play_stream(
     return run
 
 
-def word_error_percent(reference: str, hypothesis: str) -> float:
-    """Return the word error rate of normalised English texts, in percent."""
-    rate = score_file(reference, hypothesis, "normalised", "en").words.rate
+def word_error_percent(reference: str, hypothesis: str, language: str = "en") -> float:
+    """Return the word error rate of normalised texts, in percent."""
+    rate = score_file(reference, hypothesis, "normalised", language).words.rate
     return round(100 * rate, 2)
 
 
-def figures_of(run: Playback, stream: SpokenStream) -> dict[str, Any]:
+def figures_of(
+    run: Playback, stream: SpokenStream, language: str = "en"
+) -> dict[str, Any]:
     """Return the figures of one stream."""
     last = run.shown[-1]
     statistics = run.captioner.statistics
     n_words = statistics.words_in.total()
     return {
         "seconds": round(stream.seconds, 1),
-        "wer": word_error_percent(stream.text, f"{last.settled} {last.running}"),
+        "wer": word_error_percent(
+            stream.text, f"{last.settled} {last.running}", language
+        ),
         **measure_latency(stream.utterances, run.shown).figures(),
         "share": round(run.processor_s / stream.seconds, 3),
         "rewritten": round(statistics.n_corrected / max(1, n_words), 3),
         "behind_s": round(max(run.behind_s), 2),
+        "settle_s_median": round(float(np.median(statistics.settle_s)), 2),
+        "settle_s_p95": round(float(np.percentile(statistics.settle_s, 95)), 2),
         "skipped_partials": statistics.n_skipped,
         "partials": statistics.n_partials,
         "words": n_words,
@@ -229,12 +251,12 @@ ENCODERS: Final = {"30 s": None, "10 s": 10.0}
 
 @contextmanager
 def caption_engine(
-    model: str, window_s: float | None = None
+    model: str, window_s: float | None = None, language: str = "en"
 ) -> Iterator[tuple[Transcriber, WhisperRecognizer]]:
-    """Yield the engine of `whisper-hailo caption --language en` on one thread, warm."""
+    """Yield the engine of `whisper-hailo caption --language ...` on one thread, warm."""
     with Transcriber.from_model(model, window_s=window_s, threads=1) as transcriber:
         options = caption_defaults(transcriber.default_anti_repetition)
-        engine = WhisperRecognizer(transcriber, replace(options, language="en"))
+        engine = WhisperRecognizer(transcriber, replace(options, language=language))
         warm_up(engine)
         yield transcriber, engine
 
@@ -258,6 +280,34 @@ def compare_policies() -> dict[str, Any]:
                     )
                     logger.info("%s", rows[-1])
     return {"models": list(MODELS), "rows": rows}
+
+
+UNBROKEN: Final = ("earnings22", "fleurs", "long_form", "mfa_spontaneous")
+UNBROKEN_S: Final = 18.0
+"""Shorter recordings are single sentences."""
+
+UNBROKEN_RUNS: Final = (("base", "en"), ("base", "de"), ("tiny.en", "en"))
+
+
+def caption_unbroken() -> dict[str, Any]:
+    """Caption people who hardly pause, beside transcripts of the whole recordings."""
+    recordings = read_speech(speech_folder())
+    rows = []
+    for model, language in UNBROKEN_RUNS:
+        stream = join_unbroken(recordings, language)
+        with caption_engine(model, language=language) as (transcriber, engine):
+            whole = transcriber.transcribe(stream.audio, language=language).text
+            run = play_stream(engine, stream, CaptionOptions())
+        whole_wer = word_error_percent(stream.text, whole, language)
+        row = {
+            "model": model,
+            "language": language,
+            "whole_wer": whole_wer,
+            **figures_of(run, stream, language),
+        }
+        rows.append(row)
+        logger.info("%s", row)
+    return {"models": ["base", "tiny.en"], "rows": rows}
 
 
 CONTINUOUS_S: Final = 1800.0

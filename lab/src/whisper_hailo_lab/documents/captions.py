@@ -122,7 +122,44 @@ def _core_label(row: Row) -> str:
     return "this one" if slower == 1 else f"{slower:g} times slower"
 
 
+def unbroken_table(part: Row) -> Table:
+    """Return one line per model and language."""
+    return make_table(
+        part["rows"],
+        (
+            ("model", "{model}"),
+            ("language", "{language}"),
+            ("s", "{seconds:.0f}"),
+            (
+                "a word settles after, s: median, 95 %",
+                "{settle_s_median:.1f}, {settle_s_p95:.1f}",
+            ),
+            ("rewritten per word", "{rewritten:.2f}"),
+            ("partials, left out", "{partials}, {skipped_partials}"),
+            ("share of the core", "{share:.2f}"),
+            ("WER %", "{wer:.1f}"),
+            ("WER %, `transcribe`", "{whole_wer:.1f}"),
+        ),
+    )
+
+
+def mixture_table(part: Row) -> Table:
+    """Return one line per mixture of languages."""
+    return make_table(
+        part["rows"],
+        (
+            ("languages", "{languages}"),
+            ("pause, s", "{gap_s:g}"),
+            ("speech without text, s", "{lost_s:.1f}"),
+            ("a change, s", "{lost_per_change_s:.1f}"),
+            ("reported, s", "{reported_s:.1f}"),
+        ),
+    )
+
+
 PARTS: Final[dict[str, Callable[[Row], Table]]] = {
     "policies": policy_table,
     "continuous": continuous_table,
+    "unbroken": unbroken_table,
+    "mixtures": mixture_table,
 }

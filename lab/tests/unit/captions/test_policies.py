@@ -113,3 +113,15 @@ def test_policies_table_has_a_row_for_each_policy() -> None:
         ("agreement", "5.0", "9.0"),
     ]
     assert [row[-2:] for row in table.rows] == [("", ""), ("0.20", "0.20")]
+
+
+def test_unbroken_table_has_a_row_for_each_model_and_language() -> None:
+    row = {
+        "model": "base", "language": "de", "seconds": 100.0, "settle_s_median": 2.04,
+        "settle_s_p95": 4.9, "rewritten": 0.5, "partials": 90, "skipped_partials": 3,
+        "share": 0.3, "wer": 9.0, "whole_wer": 8.5,
+    }  # fmt: skip
+    table = PARTS["unbroken"]({"models": ["base"], "rows": [row]})
+    assert list(table.rows[0]) == [
+        "base", "de", "100", "2.0, 4.9", "0.50", "90, 3", "0.30", "9.0", "8.5",
+    ]  # fmt: skip
