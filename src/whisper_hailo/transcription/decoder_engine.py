@@ -32,6 +32,7 @@ from whisper_hailo.decoding.word_timestamps import (
 )
 from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.audible_speech import has_speech
 from whisper_hailo.transcription.endings import trim_endings
 from whisper_hailo.transcription.missed_speech import (
     MAX_ROUNDS,
@@ -123,7 +124,12 @@ class DecoderEngine:
             ]
             own = self._own_languages(state, requests, tasks)
             attempts = yield from decode_with_fallback(
-                self._loop, self._tokenizer, state, tasks, own.find_tasks
+                self._loop,
+                self._tokenizer,
+                state,
+                tasks,
+                own.find_tasks,
+                hears_speech=lambda row: self._hears_speech(requests[row]),
             )
             completed = yield from self.complete(state, requests, attempts)
             results: list[WindowResult] = []
@@ -145,6 +151,12 @@ class DecoderEngine:
                     self._add_untranscribed(request, result, own.likely.get(row, ""))
                 )
             return results
+
+    def _hears_speech(self, request: WindowRequest) -> bool:
+        """Return whether anybody speaks in a window; yes where the detector is not trusted."""
+        if request.draft is not None or not request.context.trusts_detector:
+            return True
+        return has_speech(request.window.audio, self._detector)
 
     def _own_languages(
         self,

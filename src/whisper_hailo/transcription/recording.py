@@ -152,6 +152,7 @@ class Recording(Closing):
             files = opened.pop_all()
             self._audio = _OpenAudio(stream, buffer, planner, planner.windows(), files)
         self.context.sequential = planner.sequential
+        self.context.trusts_detector = self.long.skip_silence
         self.name = stream.name
         return self
 

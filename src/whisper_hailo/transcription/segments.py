@@ -101,7 +101,7 @@ def assemble_segments(
     segments: list[Segment] = []
     for part in timed:
         text = tokenizer.decode(part.tokens).strip()
-        if text:
+        if any(character.isalnum() for character in text):  # marks alone are no text
             segments.append(_make_segment(window, decoded, language, part, text))
     return WindowResult(
         window=window,

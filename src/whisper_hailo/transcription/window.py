@@ -49,6 +49,7 @@ class Context:
         languages: codes among which it is; empty: any.
         detects_each: every window of a recording has a language of its own.
         has_text: a window had text.
+        trusts_detector: where the speech detector hears nothing, doubtful text is made up.
     """
 
     language: str
@@ -67,6 +68,7 @@ class Context:
     languages: tuple[str, ...] = ()
     detects_each: bool = False
     has_text: bool = False
+    trusts_detector: bool = False
 
     def detect(self, probs: Mapping[str, float]) -> str:
         """Return a window's language by its own probabilities and those of earlier windows.

@@ -141,6 +141,17 @@ def test_assemble_segments_strips_text() -> None:
     assert segment.text == "1\n 2"
 
 
+def test_assemble_segments_of_marks_alone_has_none() -> None:
+    class Marks:
+        def decode(self, ids: Any, **_: object) -> str:
+            return "".join(" …" for _ in ids)
+
+    marks = Tokenizer(Marks(), TOY_TOKENS)  # type: ignore[arg-type]
+    decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
+    result = assemble_segments(window(4), decoded, "en", marks, DecodingOptions())
+    assert result.segments == ()
+
+
 def test_assemble_segments_locates_packed_pieces() -> None:
     """One ends where a stretch does; the next one begins with the next stretch."""
     pieces = (PackedPiece(0.0, 5.0, 1.0), PackedPiece(1.0, 70.0, 1.0))

@@ -21,13 +21,17 @@ def is_doubtful(decoded: Decoded, thresholds: Thresholds) -> bool:
 
     Source: OpenAI Whisper, `decode_with_fallback`; silence is not retried.
     """
+    if decoded.made_up:  # nobody speaks there
+        return False
     is_unlikely = (
         thresholds.logprob is not None and decoded.avg_logprob < thresholds.logprob
     )
-    has_no_speech = (
-        thresholds.no_speech is not None
-        and decoded.no_speech_prob > thresholds.no_speech
-    )
-    if has_no_speech and is_unlikely:
+    if seems_silent(decoded, thresholds) and is_unlikely:
         return False
     return is_unlikely or repeats_itself(decoded, thresholds)
+
+
+def seems_silent(decoded: Decoded, thresholds: Thresholds) -> bool:
+    """Return whether the model hears no speech, however likely its text is."""
+    limit = thresholds.no_speech
+    return limit is not None and decoded.no_speech_prob > limit

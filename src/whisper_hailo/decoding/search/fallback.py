@@ -21,7 +21,11 @@ from whisper_hailo.decoding.decoded import (
     repeats_prompt,
 )
 from whisper_hailo.decoding.options import SearchOptions, Thresholds
-from whisper_hailo.decoding.search.attempt_checks import is_doubtful, repeats_itself
+from whisper_hailo.decoding.search.attempt_checks import (
+    is_doubtful,
+    repeats_itself,
+    seems_silent,
+)
 from whisper_hailo.decoding.search.beam_retry import is_beam_retry_enabled, is_unsure
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.text.tokenizer import Tokenizer
@@ -31,6 +35,9 @@ _COMPARABLE_LENGTH: Final = 0.9
 
 _HOPELESS: Final = 1.5
 """Times the threshold: text this unlikely after every attempt was made up."""
+
+_LEAST_CALM: Final = 24
+"""Tokens before a loop that are a text of their own: a few syllables are made up like the loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,16 @@ def describe_search(search: SearchOptions) -> str:
     return name
 
 
+def needs_speech(decoded: Decoded, thresholds: Thresholds) -> bool:
+    """Return whether a text is only worth more attempts if anybody speaks.
+
+    Sounds without speech get unlikely texts and loops, and every attempt costs more than the first.
+    """
+    if is_doubtful(decoded, thresholds):
+        return True
+    return seems_silent(decoded, thresholds) and is_unsure(decoded, thresholds)
+
+
 class DecodedTask(NamedTuple):
     """The attempt that is taken, and what was decoded for it."""
 
@@ -85,6 +102,9 @@ class DecodedTask(NamedTuple):
 FindOwnTasks: TypeAlias = Callable[[Sequence[int]], Mapping[int, DecodingTask]]
 """Returns, of windows by their rows, the tasks of those that are likely in another language."""
 
+HearsSpeech: TypeAlias = Callable[[int], bool]
+"""Returns whether anybody speaks in a window, by its row."""
+
 
 def decode_with_fallback(
     loop: DecodingLoop,
@@ -92,13 +112,16 @@ def decode_with_fallback(
     state: DecoderState,
     tasks: Sequence[DecodingTask],
     find_own_tasks: FindOwnTasks | None = None,
+    *,
+    hears_speech: HearsSpeech | None = None,
 ) -> Steps[tuple[DecodedTask, ...]]:
     """Decode windows until each passes the thresholds.
 
     Text that repeats its prompt is decoded again without one. Where every attempt fails, the
     likeliest text that does not repeat itself is taken. Live audio is decoded once, and a loop at
     its end is cut off.
-    `find_own_tasks` is asked for windows whose first text is unsure.
+    `find_own_tasks` is asked for windows whose first text is unsure, `hears_speech` for those whose
+    first text is doubtful: where nobody speaks, it was made up.
 
     Source: OpenAI Whisper, `decode_with_fallback`, which takes the last temperature's text; taking
     the likeliest follows faster-whisper.
@@ -130,6 +153,12 @@ def decode_with_fallback(
                         stage.beam_size,
                     )
                 attempts[row].append(_with_compression_ratio(attempt, tokenizer))
+        if hears_speech is not None:
+            for row, of_window in enumerate(attempts):
+                first = of_window[-1]
+                if needs_speech(first, thresholds) and not hears_speech(row):
+                    of_window[-1] = replace(first, made_up=True)
+            hears_speech = None
         if find_own_tasks is not None:
             # Before a beam and samples: in a wrong language these cost most and find nothing.
             rows = _find_unsure_rows(attempts, thresholds)
@@ -140,7 +169,7 @@ def decode_with_fallback(
                     tasks[row] = own_tasks[row]
                     attempts[row] = [attempt]
             find_own_tasks = None
-    chosen = [choose_attempt(of_window, thresholds) for of_window in attempts]
+    chosen = [choose_or_cut(of_window, tokenizer, thresholds) for of_window in attempts]
     return tuple(DecodedTask(*pair) for pair in zip(chosen, tasks, strict=True))
 
 
@@ -255,6 +284,37 @@ def choose_attempt(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decod
     bound = thresholds.logprob
     is_hopeless = bound is not None and chosen.avg_logprob < _HOPELESS * bound
     return replace(chosen, made_up=is_loop or is_hopeless)
+
+
+def choose_or_cut(
+    attempts: Sequence[Decoded], tokenizer: Tokenizer, thresholds: Thresholds
+) -> Decoded:
+    """Return the attempt that is taken; where all are made up, a text that ends before its loop."""
+    chosen = choose_attempt(attempts, thresholds)
+    if not chosen.made_up or len(attempts) == 1:
+        return chosen
+    calm: list[Decoded] = []
+    for attempt in attempts:
+        shorter = _cut_at_loop(attempt, tokenizer)
+        if shorter is not None and not is_doubtful(shorter, thresholds):
+            calm.append(shorter)
+    return _likeliest(calm) if calm else chosen
+
+
+def _cut_at_loop(decoded: Decoded, tokenizer: Tokenizer) -> Decoded | None:
+    """Return a text up to the loop that it ends in; `None` if it has none, or little else.
+
+    The loop's tokens are at most certain, so what they add to the mean counts against the rest.
+    """
+    n_calm = cut_loop(decoded.tokens)
+    n_tokens = len(decoded.tokens)
+    if not decoded.runaway or n_calm == n_tokens or n_calm < _LEAST_CALM:
+        return None
+    sum_logprob = decoded.avg_logprob * (n_tokens + 1)
+    shorter = replace(
+        decoded, tokens=decoded.tokens[:n_calm], avg_logprob=sum_logprob / (n_calm + 1)
+    )
+    return _with_compression_ratio(shorter, tokenizer)
 
 
 def _likeliest(attempts: Sequence[Decoded]) -> Decoded:

@@ -43,7 +43,9 @@ from whisper_hailo.decoding.search.beam_retry import is_beam_retry_enabled
 from whisper_hailo.decoding.search.fallback import (
     DecodedTask,
     choose_attempt,
+    choose_or_cut,
     decode_with_fallback,
+    needs_speech,
 )
 from whisper_hailo.decoding.search.loop import (
     DecodingLoop,
@@ -483,3 +485,78 @@ def test_fallback_asks_for_no_language_where_text_is_sure() -> None:
     asked: list[list[int]] = []
     decode_own(two_token_decoder(0.99, 0.99), [0, 1], asked)
     assert not asked
+
+
+def hear(
+    decoder: TwoTokenDecoder, spoken: Sequence[int], asked: list[int]
+) -> list[Decoded]:
+    """Decode windows, in some of which somebody speaks."""
+
+    def hears_speech(row: int) -> bool:
+        asked.append(row)
+        return row in spoken
+
+    search = SearchOptions((0.0, 0.4), retry_beam_size=1, best_of=2)
+    options = DecodingOptions(
+        search=search, thresholds=Thresholds(logprob=-0.3), max_new_tokens=6
+    )
+    loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
+    tasks = [DecodingTask(PREFIX)] * len(decoder.shares)
+    steps = decode_with_fallback(
+        loop, TOKENIZER, decoder.start(), tasks, hears_speech=hears_speech
+    )
+    return [decoded for decoded, _ in run_steps(steps)]
+
+
+def test_fallback_without_speech_makes_one_attempt() -> None:
+    decoder = two_token_decoder(0.99, 0.5)
+    asked: list[int] = []
+    sure, silent = hear(decoder, [], asked)
+    assert asked == [1]
+    assert (sure.made_up, silent.made_up) == (False, True)
+    assert decoder.heard == [{0, 1}] * 4
+    assert silent.is_silence(Thresholds())
+
+
+def test_fallback_with_speech_makes_more_attempts() -> None:
+    decoder = two_token_decoder(0.5)
+    hear(decoder, [0], [])
+    assert len(decoder.heard) > 4
+
+
+@pytest.mark.parametrize(
+    ("logprob", "no_speech", "needed"),
+    [(-1.1, 0.1, True), (-0.9, 0.1, False), (-0.9, 0.7, True), (-0.3, 0.7, False)],
+)
+def test_needs_speech_is_stricter_where_none_is_likely(
+    logprob: float, no_speech: float, needed: bool
+) -> None:
+    decoded = Decoded((1,), logprob, no_speech, runaway=False)
+    assert needs_speech(decoded, Thresholds()) is needed
+
+
+def looping(n_calm: int, n_loop: int, logprob: float) -> Decoded:
+    """Return a text that ends in a loop of one token."""
+    calm = tuple(index % 7 for index in range(n_calm - 1))
+    tokens = (*calm, *(8,) * n_loop)
+    return Decoded(tokens, logprob, 0.1, runaway=True, compression_ratio=CALM)
+
+
+def test_choose_or_cut_keeps_text_before_a_loop() -> None:
+    attempts = [looping(40, 60, -0.3), attempt(-2.0)]
+    chosen = choose_or_cut(attempts, TOKENIZER, Thresholds(compression_ratio=None))
+    assert chosen == attempts[0], "loops are allowed"
+    chosen = choose_or_cut(attempts, TOKENIZER, Thresholds(compression_ratio=9.0))
+    assert chosen.tokens == attempts[0].tokens[:40]
+    assert chosen.avg_logprob == pytest.approx(-0.3 * 100 / 41)
+    assert not chosen.made_up
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [looping(23, 60, -0.2), looping(40, 60, -0.5)],
+    ids=["a few syllables", "unlikely where the loop's tokens are certain"],
+)
+def test_choose_or_cut_drops_loops_with_little_else(loop: Decoded) -> None:
+    thresholds = Thresholds(compression_ratio=9.0)
+    assert choose_or_cut([loop, attempt(-2.0)], TOKENIZER, thresholds).made_up
