@@ -33,6 +33,7 @@ from whisper_hailo.transcription.longform.overlap import (
     OverlapPlanner,
 )
 from whisper_hailo.transcription.longform.planner import WindowPlanner
+from whisper_hailo.transcription.longform.seams import SentenceJoiner
 from whisper_hailo.transcription.longform.seek import SeekPlanner
 from whisper_hailo.transcription.longform.speech import SpeechPlanner
 from whisper_hailo.transcription.longform.speech_gate import SpeechGate
@@ -129,6 +130,8 @@ class Recording(Closing):
         self.failure: Exception | None = None
         self.abandoned: Exception | None = None
         self.segments: list[Segment] = []
+        self._sentences = SentenceJoiner()
+        self._windows_end_s = 0.0
         self._without_text: list[UntranscribedSpeech] = []
         self.name = ""
         self.duration_s = 0.0
@@ -226,7 +229,11 @@ class Recording(Closing):
         planner = self._open_audio.planner
         final = planner.take(result)
         self._without_text += result.untranscribed
-        self._add_segments(final)
+        following = planner.pending[0] if planner.pending else None
+        overlaps = result.window.start_s < self._windows_end_s
+        self._windows_end_s = result.window.end_s
+        whole = self._sentences.take(final, following, overlaps=overlaps)
+        self._add_segments(whole)
         self.context.remember(result, final, planner.pending)
 
     def _add_segments(self, final: Sequence[Segment]) -> None:
@@ -263,7 +270,8 @@ class Recording(Closing):
     def finish(self) -> None:
         """Add the last segments, unless it failed, and close the file."""
         if self.failure is None:
-            self._add_segments(self._open_audio.planner.finish())
+            final = self._open_audio.planner.finish()
+            self._add_segments(self._sentences.take(final, None, overlaps=False))
         self.close()
 
     def close(self) -> None:

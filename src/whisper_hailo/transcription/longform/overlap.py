@@ -19,7 +19,6 @@ from whisper_hailo.core.types import (
 from whisper_hailo.decoding.words import with_words
 from whisper_hailo.transcription.longform.options import Clip
 from whisper_hailo.transcription.longform.planner import MIN_SAMPLES, WindowPlanner
-from whisper_hailo.transcription.longform.seams import SentenceJoiner
 from whisper_hailo.transcription.window import WindowResult
 
 _FRAME: Final = SAMPLE_RATE_HZ // 50
@@ -239,14 +238,11 @@ class OverlapPlanner(WindowPlanner):
         self._overlap = min(round(self.overlap_s * SAMPLE_RATE_HZ), self._content // 3)
         self._last: WindowResult | None = None
         """The result whose segments the next window may cut."""
-        self._sentences = SentenceJoiner()
 
     @property
     def pending(self) -> Sequence[Segment]:
-        """The last window's segments, and the sentence before them that goes on there."""
-        segments = () if self._last is None else self._last.segments
-        unfinished = self._sentences.open
-        return segments if unfinished is None else (unfinished, *segments)
+        """The last window's segments."""
+        return () if self._last is None else self._last.segments
 
     def windows(self) -> Iterator[Window]:
         """Yield the windows of each clip; only those that overlap need words."""
@@ -290,25 +286,17 @@ class OverlapPlanner(WindowPlanner):
         self._last = result
         if last is None:
             return []
-        start_s = result.window.start_s
-        end_s = last.window.end_s
-        final = last.segments
-        overlaps = start_s <= end_s - _HALF_SAMPLE_S  # else behind a pause, or a clip
-        if overlaps:
-            n_left, n_right = _find_splice_of_windows(last, result)
-            result = replace(result, segments=_cut_segments(result, n_right, None))
-            self._last = result
-            final = _cut_segments(last, 0, n_left)
-        following = result.segments[0] if result.segments else None
-        return self._sentences.take(final, following, overlaps=overlaps)
+        if result.window.start_s > last.window.end_s - _HALF_SAMPLE_S:
+            return list(last.segments)  # behind a pause, or a new clip
+        n_left, n_right = _find_splice_of_windows(last, result)
+        self._last = replace(result, segments=_cut_segments(result, n_right, None))
+        return list(_cut_segments(last, 0, n_left))
 
     def finish(self) -> list[Segment]:
         """Return the last window's segments."""
         last = self._last
         self._last = None
-        final = () if last is None else last.segments
-        segments = self._sentences.take(final, None, overlaps=False)
-        return segments + self._sentences.finish()
+        return [] if last is None else list(last.segments)
 
 
 def _find_splice_of_windows(left: WindowResult, right: WindowResult) -> tuple[int, int]:

@@ -48,12 +48,6 @@ class SentenceJoiner:
                 segments.append(last)
         return segments
 
-    def finish(self) -> list[Segment]:
-        """Return the segment that is held back, if there is one."""
-        segments = [] if self.open is None else [self.open]
-        self.open = None
-        return segments
-
 
 def _goes_on(segment: Segment, following: Segment, overlaps: bool) -> bool:
     """Return whether a sentence goes on in the segment after it.

@@ -30,7 +30,6 @@ def join(left: Segment, right: Segment, *, overlaps: bool) -> list[str]:
     joiner = SentenceJoiner()
     segments = joiner.take([left], right, overlaps=overlaps)
     segments += joiner.take([right], None, overlaps=False)
-    segments += joiner.finish()
     return [segment.text for segment in segments]
 
 
@@ -118,4 +117,4 @@ def test_open_sentence_ends_where_the_next_text_is_gone() -> None:
     right = segment("April came.", 2.0, 4.0)
     assert joiner.take([left], right, overlaps=True) == []
     assert joiner.take([], segment("Late.", 9.0, 10.0), overlaps=False) == [left]
-    assert joiner.finish() == []
+    assert joiner.open is None
