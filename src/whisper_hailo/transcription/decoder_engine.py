@@ -22,6 +22,7 @@ from whisper_hailo.decoding.prompt import (
     detect_languages,
     restrict_languages,
 )
+from whisper_hailo.decoding.search.attempt_checks import is_doubtful
 from whisper_hailo.decoding.search.fallback import DecodedTask, decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
@@ -104,6 +105,10 @@ class DecoderEngine:
             languages=options.languages,
             detects_each=options.detects_each,
         )
+
+    def trusts(self, decoded: Decoded) -> bool:
+        """Return whether a text passes the thresholds."""
+        return not is_doubtful(decoded, self._options.thresholds)
 
     def decode_windows(
         self, encoded: Encoded, requests: Sequence[WindowRequest]

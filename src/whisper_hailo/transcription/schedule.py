@@ -13,6 +13,7 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.recording import Recording
+from whisper_hailo.transcription.repair import decode_and_repair
 from whisper_hailo.transcription.stages import LazyFuture, Prefetch, Stages
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 from whisper_hailo.transcription.window_cache import (
@@ -402,8 +403,9 @@ class Schedule:
                     results = [window.again(request) for window, request in pairs]
                 else:
                     encoded = batch.encoded.result()
-                    steps = self._engine(recordings[0]).decode_windows(
-                        encoded, requests
+                    engine = self._engine(recordings[0])
+                    steps = decode_and_repair(
+                        engine, self.stages.encode, encoded, requests
                     )
                     n_steps = 0
                     while True:
