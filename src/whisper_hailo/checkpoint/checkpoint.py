@@ -1,8 +1,9 @@
-"""A Whisper checkpoint directory: its config, and its arrays by name, one at a time.
+"""A Whisper checkpoint: its config, and its arrays by name, one at a time.
 
-It has the format of Hugging Face or CTranslate2. Arrays stay in their files until they are asked
-for, and large ones are read some rows at a time. Pickles (`pytorch_model.bin`) can run code and are
-never opened.
+It is a directory in the format of Hugging Face or CTranslate2, or a file of OpenAI's program or of
+whisper.cpp. Arrays stay in their files until they are asked for, and large ones are read some rows
+at a time. Pickles can run code and are never executed: those of directories (`pytorch_model.bin`)
+are refused, and what plain tensors need of OpenAI's is interpreted (`torch_file`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ from whisper_hailo.checkpoint.ctranslate2 import (
     is_ctranslate2,
     open_ctranslate2,
     read_settings,
+)
+from whisper_hailo.checkpoint.single_file import (
+    is_single_file,
+    open_single_file,
+    read_file_settings,
 )
 from whisper_hailo.checkpoint.weights import (
     DTYPES,
@@ -106,15 +112,18 @@ _PROJECTION = "proj_out.weight"
 class Checkpoint:
     """A Whisper checkpoint, opened and checked; arrays are read when asked for.
 
-    `directory` holds `config.json` and safetensors files, or CTranslate2's `model.bin`. Names of
-    arrays are those of Transformers without `model.`.
+    `directory` holds `config.json` and safetensors files, or CTranslate2's `model.bin`; it may also
+    be a single file. Names of arrays are those of Transformers without `model.`.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        if is_ctranslate2(directory):
+        if is_single_file(directory):
+            self.config, self._arrays = open_single_file(directory)
+            self.files: tuple[Path, ...] = (directory,)
+        elif is_ctranslate2(directory):
             self.config, self._arrays = open_ctranslate2(directory)
-            self.files: tuple[Path, ...] = (directory / MODEL_FILE,)
+            self.files = (directory / MODEL_FILE,)
         else:
             self.config = read_config(directory)
             self.files = _find_arrays(directory)
@@ -226,6 +235,8 @@ class Checkpoint:
 
 def read_configs(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return `config.json` and `generation_config.json`, or CTranslate2's counterparts."""
+    if is_single_file(directory):
+        return read_file_settings(directory)
     if is_ctranslate2(directory):
         return read_settings(directory)
     path = directory / "generation_config.json"

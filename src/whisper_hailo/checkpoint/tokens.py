@@ -15,6 +15,8 @@ from typing import Final
 
 from whisper_hailo.checkpoint.checkpoint import read_configs
 from whisper_hailo.checkpoint.config import ENGLISH_N_VOCAB
+from whisper_hailo.checkpoint.openai_vocabulary import suppressed_tokens
+from whisper_hailo.checkpoint.single_file import is_single_file, make_tokenizer
 from whisper_hailo.core.errors import ModelError, TokenizerError, display_path
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.strict_json import (
@@ -38,7 +40,7 @@ def write_tokenizer(checkpoint: Path, tokenizer: Path | None, out_file: Path) ->
 
     Args:
         checkpoint: directory, searched for `tokenizer.json`, then for `vocab.json` with
-            `merges.txt`.
+            `merges.txt`; or a file, whose tokens are known.
         tokenizer: one of these files to use instead.
         out_file: where to write.
 
@@ -46,6 +48,9 @@ def write_tokenizer(checkpoint: Path, tokenizer: Path | None, out_file: Path) ->
         False when the checkpoint has no tokenizer files and none was given.
     """
     source = tokenizer or _find_tokenizer(checkpoint)
+    if source is None and is_single_file(checkpoint):
+        out_file.write_text(make_tokenizer(checkpoint), encoding="utf-8")
+        return True
     if source is None:
         return False
     if not source.is_file():
@@ -181,6 +186,8 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
             wrong type.
     """
     config, generation = read_configs(checkpoint)
+    if tokenizer_file is not None and is_single_file(checkpoint):
+        generation |= suppressed_tokens(tokenizer_file)
     generation = {key: value for key, value in generation.items() if value is not None}
     try:
         entries = decode(_Entries, {**config, **generation})

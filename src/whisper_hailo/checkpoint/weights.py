@@ -111,6 +111,7 @@ STORED_DTYPES: Final[dict[str, Any]] = {
     "I8": np.dtype("i1"),
     "I16": np.dtype("<i2"),
     "I32": np.dtype("<i4"),
+    "U8": np.dtype("u1"),
 }
 """Also those of whole numbers, which need scales."""
 

@@ -139,7 +139,9 @@ def _make_stamp(parsed: CheckpointName, options: ConvertOptions) -> bytes:
     lines = [f"whisper-hailo {__version__} format {SPEC_VERSION} revision {REVISION}"]
     files = []
     if parsed.path is not None:
-        files += sorted(parsed.path.glob("*"))
+        files += (
+            [parsed.path] if parsed.path.is_file() else sorted(parsed.path.glob("*"))
+        )
     if options.tokenizer is not None:
         files.append(options.tokenizer)
     for file in files:

@@ -77,7 +77,7 @@ def test_parse_name_of_unknown_lists_alternatives(
 def test_parse_name_of_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     file.touch()
-    with pytest.raises(ModelError, match="names a file"):
+    with pytest.raises(ModelError, match="a file of another kind"):
         hub.parse_name(str(file))
 
 
@@ -103,24 +103,23 @@ def test_parse_name_of_foreign_file_gives_our_name(typed: str) -> None:
         hub.parse_name(typed)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("small.pt", "OpenAI's own weights give small, "),
-        ("mine.pt", "convert_openai_to_hf"),
-        ("mine.bin", "save_pretrained"),
-        (
-            "ggml-base.bin",
-            "OpenAI's own weights give base, for a file of whisper.cpp the checkpoint",
-        ),
-    ],
-)
-def test_parse_name_of_foreign_file_says_what_to_give(
-    name: str, said: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", ["small.pt", "ggml-base-q5_1.bin", "mine.pth"])
+def test_parse_name_of_a_file_is_the_file(name: str, tmp_path: Path) -> None:
     (tmp_path / name).touch()
-    with pytest.raises(ModelError, match=said):
-        hub.parse_name(str(tmp_path / name))
+    parsed = hub.parse_name(str(tmp_path / name))
+    assert parsed.path == tmp_path / name
+    assert parsed.label == Path(name).stem
+
+
+def test_fetch_tokenizer_is_in_the_checkpoint_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path))
+    for name, multilingual in (("base", True), ("tiny.en", False)):
+        folder = hub.checkpoint_folder(f"openai/whisper-{name}")
+        folder.mkdir(parents=True)
+        path = hub.fetch_tokenizer(multilingual=multilingual)
+        assert path == folder / "tokenizer.json"
 
 
 def test_read_config_of_adapter_says_how_to_merge(tmp_path: Path) -> None:
@@ -203,7 +202,7 @@ def test_locate_checkpoint_refuses_malformed_revision(revision: str) -> None:
 def test_parse_name_of_pipe_is_refused_unread(tmp_path: Path) -> None:
     pipe = tmp_path / "model.pt"
     os.mkfifo(pipe)
-    with pytest.raises(ModelError, match="names a file"):
+    with pytest.raises(ModelError, match="a file of another kind"):
         hub.parse_name(str(pipe))
 
 
