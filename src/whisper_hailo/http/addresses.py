@@ -203,7 +203,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Hosts:
-    """The names and addresses that a server answers to, besides the address that was reached.
+    """The names that a server answers to, besides all addresses.
 
     They are the one that it listens at, this machine's own names, and the listed ones; `*.lan`
     stands for all names with that end.
@@ -268,8 +268,9 @@ class Hosts:
             return BAD_REQUEST, "a request has one Host, such as localhost:8765"
         if not scope["path"].startswith("/"):
             return BAD_REQUEST, "a request begins with the path, such as GET /events"
-        server = scope.get("server") or ("", None)
-        is_ours = host in self.names or host == normalize_address(server[0])
+        # A foreign page reaches this server under a name of its own (DNS rebinding), never under an
+        # address. Behind a published port of a container, addresses are not this machine's.
+        is_ours = host in self.names or _is_address(host)
         if not is_ours and not host.endswith(self._suffixes):
             return MISDIRECTED, (
                 f"this server does not answer to the name {host!r}; start it with "
@@ -288,6 +289,14 @@ class Hosts:
             if parse_origin(origins[0]) == (host, own_port):
                 return None
         return FORBIDDEN, "only the page of this very server may connect"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _header_values(scope: Mapping[str, Any], name: bytes) -> list[str]:

@@ -24,7 +24,7 @@ from whisper_hailo.core.errors import (
     OptionError,
     WhisperHailoError,
 )
-from whisper_hailo.http.addresses import Hosts, normalize_address
+from whisper_hailo.http.addresses import MISDIRECTED, Hosts, normalize_address
 from whisper_hailo.serve.errors import (
     BadKeyError,
     ClientDisconnectedError,
@@ -124,13 +124,27 @@ class AccessMiddleware:
             raise _too_large(self.max_bytes)
 
     def _check_host(self, scope: Scope, headers: Headers) -> None:
-        """Refuse a request under a foreign name, and one that a foreign page sends."""
+        """Refuse a request under a foreign name, and one that a foreign page sends.
+
+        A key is known to no foreign page: with one, the name does not matter.
+        """
         is_listed = headers.get("origin") in self.origins
         is_safe = scope.get("method") in _SAFE_METHODS
         refusal = self.hosts.refusal(scope, any_page=is_listed or is_safe)
-        if refusal is not None and scope["path"] not in _PROBES:
-            status, reason = refusal
-            raise HTTPException(status, reason)
+        if refusal is None or scope["path"] in _PROBES:
+            return
+        status, reason = refusal
+        if status == MISDIRECTED and self._has_key(_sent_key(scope, headers)):
+            return
+        raise HTTPException(status, reason)
+
+    def _has_key(self, sent_key: str) -> bool:
+        """Return whether a key is one of ours; false where there are none."""
+        # All keys are compared, so that the time does not tell which one was nearly right.
+        matches = [
+            hmac.compare_digest(key.encode(), sent_key.encode()) for key in self.keys
+        ]
+        return any(matches)
 
     def _owner_of(self, sent_key: str) -> str:
         """Return a name for the owner of a key that does not reveal it.
@@ -138,11 +152,7 @@ class AccessMiddleware:
         Raises:
             BadKeyError: the key is none of ours.
         """
-        # All keys are compared, so that the time does not tell which one was nearly right.
-        matches = [
-            hmac.compare_digest(key.encode(), sent_key.encode()) for key in self.keys
-        ]
-        if not any(matches):
+        if not self._has_key(sent_key):
             raise BadKeyError(
                 "the API key is missing or wrong; send it as Authorization: Bearer KEY"
             )

@@ -58,6 +58,21 @@ def test_access_foreign_host_is_421(micro: MicroService) -> None:
         assert web.get("/health", headers={"Host": host}).status_code == 200
 
 
+def test_access_address_of_another_machine_is_answered(micro: MicroService) -> None:
+    """As behind a published port of a container."""
+    answer = client(micro).get("/v1/models", headers={"Host": "192.168.1.5:8000"})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(("key", "status"), [("k", 200), ("other", 421)])
+def test_access_foreign_host_with_valid_key_is_answered(
+    micro: MicroService, key: str, status: int
+) -> None:
+    web = client(micro, safety=SafetyOptions(api_key=("k",)))
+    headers = {"Host": "speech.example", "Authorization": f"Bearer {key}"}
+    assert web.get("/v1/models", headers=headers).status_code == status
+
+
 def test_access_foreign_host_message_names_the_option(
     micro: MicroService, caplog: pytest.LogCaptureFixture
 ) -> None:
