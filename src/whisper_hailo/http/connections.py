@@ -40,6 +40,11 @@ _FULL: Final = (
     b"Retry-After: 1\r\nContent-Length: 34\r\n\r\ntoo many connections; retry later\n"
 )
 
+_N_UNACKNOWLEDGED: Final = slice(24, 28)
+"""Segments that were sent and not acknowledged, in `tcp_info`."""
+
+_TCP_INFO_BYTES: Final = 28
+
 _PEER_CLOSED: Final = frozenset({7, 8, 9, 11})
 """States of TCP after the peer has closed: CLOSE, CLOSE_WAIT, LAST_ACK, CLOSING."""
 
@@ -169,12 +174,25 @@ class Connection(asyncio.Protocol):
     @property
     def is_closed_by_peer(self) -> bool:
         """True if the client has left, which a paused transport does not notice (`tcp_info`)."""
+        info = self._tcp_info()
+        return info is None or info[0] in _PEER_CLOSED
+
+    @property
+    def has_unacknowledged_data(self) -> bool:
+        """True if the client's machine has not acknowledged all that it was sent."""
+        info = self._tcp_info()
+        return info is None or any(info[_N_UNACKNOWLEDGED])
+
+    def _tcp_info(self) -> bytes | None:
+        """Return the beginning of `tcp_info`; `None` for a closed connection."""
         raw_socket = self._transport.get_extra_info("socket")
         try:
-            info = raw_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+            info: bytes = raw_socket.getsockopt(
+                socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES
+            )
         except OSError:
-            return True
-        return info[0] in _PEER_CLOSED
+            return None
+        return info
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport

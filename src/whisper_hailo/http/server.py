@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
@@ -32,6 +33,11 @@ _BAD: Final = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
     b"Content-Length: 0\r\n\r\n"
 )
+
+
+_ACKNOWLEDGE_S: Final = 20.0
+"""For a client's machine to acknowledge a ping. Its program may take longer to answer: while the
+server has enough of what it sends, nothing is read, and no pong either."""
 
 
 class HttpProtocol(H11Protocol):
@@ -76,7 +82,23 @@ class WebSocket(WebSocketsSansIOProtocol):
     """A WebSocket that may be refused, flooded or left at any moment without an error.
 
     uvicorn takes these for errors of the application or of the server.
+
+    Args:
+        pong_s: for a client to answer a ping that its machine has acknowledged.
     """
+
+    def __init__(self, *arguments: Any, pong_s: float = PING_S, **named: Any) -> None:  # noqa: ANN401 - uvicorn's
+        super().__init__(*arguments, **named)
+        self._pong_s = pong_s
+
+    def keepalive_timeout(self) -> None:
+        """Close the connection of a client that is gone, or does not answer at all."""
+        waited_s = self.loop.time() - self.ping_sent_at
+        is_gone = self.transport.has_unacknowledged_data  # type: ignore[attr-defined]
+        if is_gone or waited_s >= self._pong_s:
+            super().keepalive_timeout()
+            return
+        self.pong_timer = self.loop.call_later(_ACKNOWLEDGE_S, self.keepalive_timeout)
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 - of ASGI
         """Send a message of ASGI; an accepted connection is busy."""
@@ -121,7 +143,7 @@ class HttpServer(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=self._connection,  # type: ignore[arg-type]  # called as a class is
-                ws=WebSocket,
+                ws=partial(WebSocket, pong_s=pong_s),  # type: ignore[arg-type]  # called as a class is
                 backlog=limiter.backlog,
                 lifespan="off",
                 log_config=None,
@@ -132,7 +154,7 @@ class HttpServer(uvicorn.Server):
                 ws_max_size=message_bytes,
                 ws_per_message_deflate=False,  # a few bytes could become megabytes
                 ws_ping_interval=PING_S,
-                ws_ping_timeout=pong_s,
+                ws_ping_timeout=min(pong_s, _ACKNOWLEDGE_S),
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=_CLOSED_S,
             )

@@ -82,6 +82,7 @@ class Transport(asyncio.Transport):
         super().__init__()
         self.written = b""
         self.is_closed = self.is_aborted = False
+        self.has_unacknowledged_data = False
         self.set_busy = Mock()
 
     def abort(self) -> None:
@@ -232,3 +233,23 @@ def test_server_end_aborts_an_unfinished_handshake() -> None:
         assert transport.is_aborted
 
     asyncio.run(end())
+
+
+@pytest.mark.parametrize(
+    ("is_acknowledged", "waited_s", "is_closed"),
+    [(True, 25.0, False), (True, 301.0, True), (False, 25.0, True)],
+    ids=["a client that is not read", "one that hangs", "one that is gone"],
+)
+def test_keepalive_closes_only_clients_that_are_gone(
+    is_acknowledged: bool, waited_s: float, is_closed: bool
+) -> None:
+    async def time_out() -> bool:
+        server, _, transport = await opened()
+        transport.has_unacknowledged_data = not is_acknowledged
+        server._pong_s = 300.0
+        server.ping_sent_at = server.loop.time() - waited_s
+        server.keepalive_timeout()
+        server.stop_keepalive()
+        return bool(server.close_sent)
+
+    assert asyncio.run(time_out()) is is_closed
