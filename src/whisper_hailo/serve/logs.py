@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from whisper_hailo.core.errors import DeviceError, WhisperHailoError
 from whisper_hailo.serve.errors import outcome_of
+from whisper_hailo.serve.log_format import FIELDS, quote_value
 from whisper_hailo.serve.request import Caller
 
 logger = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ class RateLimit(logging.Filter):
     """Lets a number of messages of each kind pass in a minute.
 
     A kind is the text of a message before its arguments are filled in, and the class of its error.
+    The first message of a later minute says how many were left out.
 
     Args:
         max_messages: how many of a kind pass.
@@ -50,13 +52,15 @@ class RateLimit(logging.Filter):
         self._now = now
         self._begin_s = now()
         self._counts: Counter[tuple[str, type]] = Counter()
+        self._n_left_out = 0
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a message passes."""
+        text = str(record.msg)
         if self._now() - self._begin_s >= PERIOD_S:
             self._begin_s = self._now()
             self._counts.clear()
-        text = str(record.msg)
+            self._report_left_out(record)
         error = record.exc_info[1] if record.exc_info else None
         kind = (text, type(error))
         self._counts[kind] += 1
@@ -65,7 +69,18 @@ class RateLimit(logging.Filter):
             record.msg = " ".join(message.split())
             record.args = None
             record.exc_info = None
-        return self._counts[kind] <= self._max_messages and text != _IGNORED
+        if text == _IGNORED:
+            return False
+        passes = self._counts[kind] <= self._max_messages
+        self._n_left_out += not passes
+        return passes
+
+    def _report_left_out(self, record: logging.LogRecord) -> None:
+        """Add the number of messages that did not pass to one that does."""
+        if self._n_left_out and record.msg != _IGNORED:
+            record.msg = f"{record.getMessage()} left_out={self._n_left_out}"
+            record.args = None
+            self._n_left_out = 0
 
 
 @contextmanager
@@ -137,7 +152,7 @@ def _log_fields(
     log: logging.Logger, level: int, fields: dict[str, object], fault: Exception | None
 ) -> None:
     """Log fields in one line; a fault is an error with its traceback."""
-    line = " ".join(f"{name}={value}" for name, value in fields.items())
+    line = " ".join(f"{name}={quote_value(value)}" for name, value in fields.items())
     if fault is not None:
         level = logging.ERROR
-    log.log(level, "%s", line, exc_info=fault)
+    log.log(level, "%s", line, exc_info=fault, extra={FIELDS: fields})

@@ -13,6 +13,7 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    disable_created_metrics,
     generate_latest,
 )
 
@@ -24,7 +25,14 @@ if TYPE_CHECKING:
     from whisper_hailo.serve.jobs import Job, JobQueue, Outcome
 
 _SECONDS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+_NO_PARTS: Final = ("load_ms", "total_ms")
+"""Timings that are no part of a request's time: that of the model, and the sum of all parts."""
+
 _STATES: Final = ("loading", "ready", "released", "broken", "closed")
+
+
+# A series beside each counter, which says when the server started.
+disable_created_metrics()
 
 
 class Metrics:
@@ -120,7 +128,7 @@ class Metrics:
             self._wait.labels(priority).observe(recording.begun_s - job.asked_s)
         if outcome is not None:
             for stage, ms in asdict(outcome.timings).items():
-                if stage != "load_ms":  # of the model, not of a request
+                if stage not in _NO_PARTS:
                     self._stage.labels(stage.removesuffix("_ms")).inc(ms / 1000)
         if isinstance(outcome, Transcript) and not job.is_partial:
             took_s = now_s - job.asked_s

@@ -107,6 +107,7 @@ class ListenOptions:
         rare=True,
     )
     log_text: bool = flag(False, "Log transcripts, too.")
+    log_json: bool = flag(False, "Log JSON, one object a line.")
 
     def __post_init__(self) -> None:
         is_valid = 0 <= self.drain_s <= _MAX_DRAIN_S

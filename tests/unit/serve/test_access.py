@@ -237,6 +237,8 @@ def test_metrics_count_requests_and_failures(micro: MicroService) -> None:
     transcribe(web, language="xx")
     page = web.get("/metrics").text
     assert 'whisper_hailo_requests_total{api="openai",outcome="done"}' in page
+    assert "_created" not in page
+    assert 'stage="total"' not in page
     assert 'whisper_hailo_errors_total{kind="OptionError"}' in page
     assert 'whisper_hailo_state{model="micro",state="ready"} 1.0' in page
     assert "whisper_hailo_queue_depth 0.0" in page

@@ -57,3 +57,16 @@ def test_rate_limit_next_period_begins_again() -> None:
     for _ in range(2):
         assert [passes() for _ in range(5)] == [True, True, False, False, False]
         clock[0] += PERIOD_S
+
+
+def test_rate_limit_tells_how_many_were_left_out() -> None:
+    clock = [0.0]
+    limit = RateLimit(1, lambda: clock[0])
+
+    def told() -> str:
+        record = logging.LogRecord("x", logging.INFO, "", 0, "refused", (), None)
+        return record.getMessage() if limit.filter(record) else ""
+
+    assert [told() for _ in range(3)] == ["refused", "", ""]
+    clock[0] += PERIOD_S
+    assert [told(), told()] == ["refused left_out=2", ""]

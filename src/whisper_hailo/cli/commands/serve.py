@@ -51,6 +51,7 @@ def serve(
 ) -> int:
     """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
     require_extra("server", "serve", *_PACKAGES)
+    from whisper_hailo.serve.log_format import formatted_log
     from whisper_hailo.serve.request import RequestDefaults
     from whisper_hailo.serve.server import bind_addresses, run_server
     from whisper_hailo.serve.service import make_service
@@ -75,7 +76,7 @@ def serve(
             models.append((transcriber, RequestDefaults(options, long, step)))
         service = make_service(models, listen, limits)
         serving = partial(logger.info, "serving at %s")
-        with service:
+        with service, formatted_log(as_json=listen.log_json):
             asyncio.run(
                 run_server(
                     service, listeners, listen=listen, safety=safety, serving=serving
