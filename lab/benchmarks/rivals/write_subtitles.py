@@ -21,8 +21,6 @@ from typing import Any
 WIDTH = 42
 LINES = 2
 
-Regrouping = str | bool
-
 
 def read_samples(file: Path) -> Any:  # noqa: ANN401 - NumPy's array
     """Return a file of 16 kHz mono; the programs' own readers need FFmpeg's command."""
@@ -32,29 +30,17 @@ def read_samples(file: Path) -> Any:  # noqa: ANN401 - NumPy's array
     return samples
 
 
-def write_stable_ts(
-    chosen: argparse.Namespace, files: Iterable[Path], regroup: Regrouping
-) -> None:
-    """faster-whisper's words, grouped by stable-ts."""
+def write_stable_ts(chosen: argparse.Namespace, files: Iterable[Path]) -> None:
+    """faster-whisper's words, grouped by stable-ts as it does by default."""
     import stable_whisper
 
     model = stable_whisper.load_faster_whisper(
         chosen.model, device="cpu", compute_type="int8", cpu_threads=chosen.threads
     )
     for file in files:
-        result = model.transcribe(read_samples(file), regroup=regroup)
+        result = model.transcribe(read_samples(file))
         path = chosen.out / f"{file.stem}.srt"
         result.to_srt_vtt(str(path), word_level=False)
-
-
-def write_stable_ts_default(chosen: argparse.Namespace, files: Iterable[Path]) -> None:
-    write_stable_ts(chosen, files, regroup=True)
-
-
-def write_stable_ts_lines(chosen: argparse.Namespace, files: Iterable[Path]) -> None:
-    """Its own regrouping, but with cues of at most two lines of 42 characters."""
-    regroup = f"isp_cm_sp=.* /。/?/？_sg=.5_sp=,* /，++++50_sl={LINES * WIDTH}_cm"  # noqa: RUF001
-    write_stable_ts(chosen, files, regroup=regroup)
 
 
 def write_whisper_ctranslate2(
@@ -95,15 +81,12 @@ def write_openai_whisper(chosen: argparse.Namespace, files: Iterable[Path]) -> N
             read_samples(file),
             fp16=False,
             word_timestamps=True,
-            beam_size=5,  # as its command has
-            best_of=5,
         )
         writer(result, str(file), options)
 
 
 PROGRAMS: dict[str, Callable[[argparse.Namespace, Iterable[Path]], None]] = {
-    "stable-ts": write_stable_ts_default,
-    "stable-ts-42x2": write_stable_ts_lines,
+    "stable-ts": write_stable_ts,
     "whisper-ctranslate2": write_whisper_ctranslate2,
     "openai-whisper": write_openai_whisper,
 }

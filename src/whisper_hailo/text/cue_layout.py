@@ -27,8 +27,8 @@ MIN_CUE_S: Final = 5 / 6
 MAX_CUE_S: Final = 7.0
 MAX_LINES: Final = 2
 
-LONG_PAUSE_S: Final = 2.0
-"""A pause as long as this always ends a cue."""
+LONG_PAUSE_S: Final = 2.5
+"""A pause as long as this always ends a cue. Slow speakers pause for 2 s within a clause."""
 
 _CUE_COST: Final = 3.0
 """Of each cue: fuller cues are calmer to read."""
@@ -51,6 +51,9 @@ _ORPHAN_COST: Final = 5.0
 """Of a single short word on a line, or of up to two words behind the end of a sentence."""
 
 _ORPHAN_WIDTH: Final = 7
+
+_SHORT_WIDTH: Final = 12
+"""Of a cue that is a fragment, if its clause begins before it or ends after it."""
 
 _UNEVEN_COST: Final = 3.0
 """Of a lower line that is empty beside a full upper one; the reverse costs a third."""
@@ -257,9 +260,8 @@ class _CueCosts:
         )
         if hangs and not is_whole:
             cost += _ORPHAN_COST
-        if (
-            self._width(first, end) < _ORPHAN_WIDTH / self._limits.columns
-            and not is_whole
-        ):
+        continues = first > 0 and units[first - 1].break_cost > CLAUSE
+        is_short = self._width(first, end) < _SHORT_WIDTH / self._limits.columns
+        if is_short and (continues or not is_whole):
             cost += _ORPHAN_COST
         return cost

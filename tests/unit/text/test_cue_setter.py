@@ -387,3 +387,21 @@ def test_layout_of_two_lines_is_set_for_reading(
 ) -> None:
     """Others fill lines word by word, or follow segments, as in OpenAI Whisper."""
     assert layout.is_readable is is_readable
+
+
+@pytest.mark.parametrize(
+    ("pause_s", "texts"),
+    [
+        (2.2, ["perhaps the exception\nof rhythm is destroyed."]),
+        (2.5, ["perhaps the exception of rhythm is", "destroyed."]),
+    ],
+)
+def test_cue_setter_leaves_no_word_alone_behind_a_pause(
+    pause_s: float, texts: list[str]
+) -> None:
+    """Slow speakers pause within a clause; only a long pause ends a cue anyway."""
+    first = speak("perhaps the exception of rhythm is", word_s=0.5)
+    last = speak("destroyed.", start_s=first.end_s + pause_s)
+    setter = CueSetter()
+    cues = [*setter.write(first), *setter.write(last), *setter.finish()]
+    assert [cue.text for cue in cues] == texts

@@ -96,7 +96,8 @@ def count_conformity(
         limits = find_limits("".join(line for cue in cues for line in cue.lines))
         previous_end_s = 0.0
         next_starts_s = [*(cue.start_s for cue in cues[1:]), math.inf]
-        for cue, next_start_s in zip(cues, next_starts_s, strict=True):
+        # Where nothing was said there is no cue that the end could follow.
+        for cue, next_start_s in zip(cues, next_starts_s, strict=False):
             shown_s = cue.end_s - cue.start_s
             widths = [limits.width(line) for line in cue.lines]
             least_s = sum(widths) / limits.chars_per_second
