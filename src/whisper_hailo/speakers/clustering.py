@@ -37,8 +37,10 @@ It is not forbidden to join them, since the segmentation also takes one person f
 _SAME_VOICE_BONUS: Final = 0.1
 """For clusters that are the same voice of the same windows."""
 
-_LEAST_SPEECH_S: Final = 1.5
-"""A cluster with less is a laugh, a cough or two voices at once, and no person of its own."""
+_LEAST_SHARE: Final = 0.02
+_LEAST_SPEECH_S: Final = (0.8, 1.5)
+"""A cluster with less than this share of all speech, within these bounds, is a laugh, a cough or
+two voices at once, and no person of its own. A longer recording has more of them."""
 
 _BLOCK: Final = 400
 """Prints clustered at once, about a quarter of an hour of speech: the work grows with the cube of
@@ -138,29 +140,42 @@ def cluster_prints(
         return np.empty((0, prints.shape[1]), np.float32)
     clusters = _concatenate(parts)
     merges = _merge_all(clusters)
-    clusters = _apply(clusters, merges[: _choose_merges(clusters, merges, count)])
+    least_s = _least_speech_s(clusters.seconds)
+    n_merges = _choose_merges(clusters, merges, count, least_s)
+    clusters = _apply(clusters, merges[:n_merges])
     order = np.argsort(-clusters.seconds, kind="stable")
-    is_person = clusters.seconds[order] >= _LEAST_SPEECH_S
+    is_person = clusters.seconds[order] >= least_s
     is_person[: max(1, count.fewest)] = True
     is_person[count.most :] = False
     return normalize(clusters.sums[order[is_person]])
 
 
+def _least_speech_s(seconds: NDArray[np.float64]) -> float:
+    """Return the speech that makes a cluster a person, by that of all clusters `(n,)`."""
+    fewest_s, most_s = _LEAST_SPEECH_S
+    return min(most_s, max(fewest_s, _LEAST_SHARE * float(seconds.sum())))
+
+
 def _choose_merges(
-    clusters: Clusters, merges: Sequence[_Merge], count: SpeakerCount
+    clusters: Clusters,
+    merges: Sequence[_Merge],
+    count: SpeakerCount,
+    least_s: float,
 ) -> int:
     """Return how many merges to make so that the number of people is within its bounds.
+
+    A cluster is a person with `least_s` of speech.
 
     As many as are above the threshold. More while there are too many people. Where there are too
     few, merges are undone as long as it is not sure that they joined one person; if that is not
     enough, until there are enough clusters of any length.
     """
     seconds = clusters.seconds.copy()
-    n_people = [int((seconds >= _LEAST_SPEECH_S).sum())]
+    n_people = [int((seconds >= least_s).sum())]
     for merge in merges:
         seconds[merge.first] += seconds[merge.second]
         seconds[merge.second] = 0.0
-        n_people.append(int((seconds >= _LEAST_SPEECH_S).sum()))
+        n_people.append(int((seconds >= least_s).sum()))
     n_merges = 0
     while n_merges < len(merges) and merges[n_merges].similarity >= _THRESHOLD:
         n_merges += 1

@@ -62,8 +62,14 @@ def test_cluster_prints_of_blocks_finds_same_people() -> None:
 
 def test_cluster_prints_drops_what_is_too_short() -> None:
     prints = _people((10, 1))
-    assert len(_cluster(prints, seconds=1.2)) == 1
-    assert len(_cluster(prints, seconds=2.0)) == 2
+    assert len(_cluster(prints, seconds=0.7)) == 1
+    assert len(_cluster(prints, seconds=0.9)) == 2
+
+
+def test_cluster_prints_of_much_speech_drops_more() -> None:
+    """A second is a person's turn in half a minute, and a cough in several minutes."""
+    for n_pieces, n_people in ((20, 2), (90, 1)):
+        assert len(_cluster(_people((n_pieces, 1)), seconds=1.2)) == n_people
 
 
 def test_cluster_prints_fewest_splits_one_person() -> None:
