@@ -11,7 +11,6 @@ from typing import Final, Protocol
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.serve.errors import BusyError
-from whisper_hailo.serve.jobs import JobQueue
 
 _LOADED_PER_WEIGHT: Final = 1.3
 """Memory of a loaded model per byte of its weights: base takes 167 MiB, its weights 128."""
@@ -21,17 +20,38 @@ _BITS: Final = {"int8": 8, "int4": 4}
 """Bits of a weight by quantization; `_FLOAT_BITS` for all others."""
 
 
+class Releasable(Protocol):
+    """What a loaded model is used by.
+
+    Attributes:
+        used_s: when it was used last, by `time.monotonic`.
+    """
+
+    used_s: float
+
+    def release_if_idle(self) -> bool:
+        """Begin to free the memory if nobody uses it; return whether it will be free."""
+        ...
+
+
 class LoadableModel(Protocol):
     """A model that takes memory while it is loaded.
 
     Attributes:
         needed_mib: about how many MiB it takes.
-        queue: its jobs.
     """
 
-    name: str
     needed_mib: int
-    queue: JobQueue
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+        ...
+
+    @property
+    def queue(self) -> Releasable:
+        """What uses it."""
+        ...
 
 
 class ModelMemory:
@@ -41,6 +61,11 @@ class ModelMemory:
         self._max_mib = max_mib
         self._changed = threading.Condition()
         self._loaded: list[LoadableModel] = []
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether models have to be released for others."""
+        return self._max_mib is not None
 
     def check_limit(self, model: LoadableModel) -> None:
         """Refuse a model that does not fit even alone.

@@ -40,6 +40,7 @@ class TranscriptionService(Closing):
         models: the models; the first is the default.
         listed: models by the names that `/v1/models` lists.
         speaker_finder: tells speakers apart; loaded when it is first asked for.
+        memory: that of the models and the speaker models.
         ending: set when the server is to end.
 
     Raises:
@@ -53,6 +54,8 @@ class TranscriptionService(Closing):
         limits: LimitOptions,
         aliases: Sequence[str] = (),
         speaker_models: Path | None = None,
+        *,
+        memory: ModelMemory | None = None,
     ) -> None:
         self.models = tuple(models)
         self.default = self.models[0]
@@ -74,6 +77,7 @@ class TranscriptionService(Closing):
         self.limits = limits
         self.quota = Quota(limits)
         self.speaker_finder = SpeakerFinder(speaker_models)
+        self.memory = memory or ModelMemory()
         self.ending = asyncio.Event()
 
     def find_model(self, name: str | None) -> ServedModel:
@@ -216,7 +220,12 @@ def make_service(
         memory.check_limit(model)
         served.append(model)
     return TranscriptionService(
-        served, metrics, limits, listen.alias, listen.speaker_models
+        served,
+        metrics,
+        limits,
+        listen.alias,
+        listen.speaker_models,
+        memory=memory,
     )
 
 

@@ -6,11 +6,12 @@ import asyncio
 import base64
 import binascii
 import io
+import math
 import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.serve.audio import AudioDecoders
 from whisper_hailo.serve.concurrency import run_on_thread
 from whisper_hailo.serve.errors import ClientDisconnectedError
+from whisper_hailo.serve.model_memory import ModelMemory
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.speakers.attribution import SpeakerAttribution
 from whisper_hailo.speakers.embeddings import PRINT_SIZE
@@ -87,12 +89,39 @@ def _decode_data_url(url: str) -> bytes:
     )
 
 
-class UploadSpeakers:
-    """Finds who speaks in recordings, one at a time, off the event loop."""
+class SpeakerModels:
+    """The speaker models, as far as the memory of models is concerned.
 
-    def __init__(self, finder: SpeakerFinder, decoders: AudioDecoders) -> None:
+    Attributes:
+        needed_mib: what they take while they are used (docs/measurements/speakers.md).
+    """
+
+    name = "speakers"
+    needed_mib = 115
+    used_s = math.inf
+
+    @property
+    def queue(self) -> Self:
+        """They are in use as long as they hold memory."""
+        return self
+
+    def release_if_idle(self) -> bool:
+        return False
+
+
+class UploadSpeakers:
+    """Finds who speaks in recordings, one at a time, off the event loop.
+
+    Where the memory of models is limited the speaker models are only loaded for a recording.
+    """
+
+    def __init__(
+        self, finder: SpeakerFinder, decoders: AudioDecoders, memory: ModelMemory
+    ) -> None:
         self._finder = finder
         self._decoders = decoders
+        self._memory = memory
+        self._models = SpeakerModels()
         # One at a time: it takes all cores, which captions need as well.
         self._free = asyncio.Semaphore(1)
 
@@ -132,7 +161,10 @@ class UploadSpeakers:
 
         Raises:
             HubError, ModelError: the speaker models are not to be had.
+            OptionError: they do not fit into the memory.
+            BusyError: the models that would have to make room for them are in use.
         """
+        self._memory.check_limit(self._models)
         is_cancelled = threading.Event()
 
         def blocks() -> Iterator[FloatArray]:
@@ -142,6 +174,14 @@ class UploadSpeakers:
                 yield audio[start : start + _BLOCK_SAMPLES]
 
         def find_speakers() -> SpeakerAttribution:
+            with self._memory.hold_memory(self._models):
+                try:
+                    return find_with_models()
+                finally:
+                    if self._memory.is_limited:
+                        self._finder.close()
+
+        def find_with_models() -> SpeakerAttribution:
             diarizer = self._finder.load()
             turns = diarizer.diarize(blocks())
             prints = [diarizer.reference_print(sample) for sample in samples]

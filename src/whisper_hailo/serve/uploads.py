@@ -69,7 +69,9 @@ class UploadHandler:
         self._service = service
         self._api = api
         self._decoders = AudioDecoders(service.limits)
-        self._speakers = UploadSpeakers(service.speaker_finder, self._decoders)
+        self._speakers = UploadSpeakers(
+            service.speaker_finder, self._decoders, service.memory
+        )
 
     async def submit(
         self,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import soundfile
 from openai.types.audio import TranscriptionDiarized
@@ -18,7 +20,16 @@ from tests.unit.serve.micro_service import DEMO, MicroService
 from tests.unit.speakers.voices_of_tones import tone_diarizer, whistle
 from whisper_hailo.core.errors import HubError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
-from whisper_hailo.serve.speakers import label_speakers, parse_known_speakers
+from whisper_hailo.serve.audio import AudioDecoders
+from whisper_hailo.serve.errors import BusyError
+from whisper_hailo.serve.model_memory import ModelMemory
+from whisper_hailo.serve.options import LimitOptions
+from whisper_hailo.serve.speakers import (
+    SpeakerModels,
+    UploadSpeakers,
+    label_speakers,
+    parse_known_speakers,
+)
 from whisper_hailo.speakers.attribution import SpeakerAttribution
 from whisper_hailo.speakers.diarization import SpeakerDiarizer
 from whisper_hailo.speakers.finder import SpeakerFinder
@@ -200,3 +211,39 @@ def test_label_speakers_skips_letters_that_are_names() -> None:
 def test_label_speakers_continues_after_z() -> None:
     labels = label_speakers([None] * 28, [])
     assert (labels[0], labels[25], labels[26], labels[27]) == ("A", "Z", "AA", "AB")
+
+
+class _LoadedModel(SpeakerModels):
+    """A model that is in use, of 100 MiB."""
+
+    name = "base"
+    needed_mib = 100
+
+
+@pytest.mark.parametrize("most_mib", [None, 215, 214, 114])
+def test_speaker_models_count_as_memory(
+    most_mib: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a limit they are loaded for one recording, if the models in use leave room."""
+    closed: list[SpeakerFinder] = []
+
+    def close(finder: SpeakerFinder) -> None:
+        closed.append(finder)
+
+    monkeypatch.setattr(SpeakerFinder, "close", close)
+    memory = ModelMemory(most_mib)
+    finder = SpeakerFinder()
+    upload = UploadSpeakers(finder, AudioDecoders(LimitOptions()), memory)
+    silence = np.zeros(16_000, np.float32)
+
+    def find() -> None:
+        with memory.hold_memory(_LoadedModel()):
+            asyncio.run(upload.find(silence, [], []))
+
+    if most_mib is None or most_mib >= 215:
+        find()
+        assert closed == ([] if most_mib is None else [finder])
+        return
+    with pytest.raises(BusyError if most_mib >= 115 else OptionError):
+        find()
+    assert not closed
