@@ -214,6 +214,10 @@ def compile_hef(
             f"--part {given.values.get('part', 'PART')}"
         )
     options = given.build()
+    if not options.force:
+        from whisper_hailo_tools.emulate.make import require_words
+
+        require_words(model_dir, options)
     if bundle is not None:
         write_bundle(model_dir, options, bundle)
         n_bytes = bundle.stat().st_size

@@ -144,6 +144,31 @@ BARE = HefRecord("encoder", "hailo8", "e.hef", 3 << 19, "a", "b", "c", "d", "3.3
 BUILD = "compile model --arch hailo8 --part encoder --calibration set.npy"
 
 
+@pytest.fixture
+def predictions(monkeypatch: pytest.MonkeyPatch) -> list[CompileOptions]:
+    """What a prediction of words was asked for; all of them are kept."""
+    asked: list[CompileOptions] = []
+    monkeypatch.setattr(
+        f"{TOOLS}.emulate.make.require_words", lambda _, options: asked.append(options)
+    )
+    return asked
+
+
+def test_compile_predicts_words_unless_forced(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    predictions: list[CompileOptions],
+) -> None:
+    Asked(Hef(Path("e.hef"), RECORD, recorded=True)).patched(
+        monkeypatch, f"{TOOLS}.compile.compile_part"
+    )
+    told(capsys, f"{BUILD} --force")
+    assert predictions == []
+    told(capsys, BUILD)
+    assert [options.part for options in predictions] == ["encoder"]
+
+
+@pytest.mark.usefixtures("predictions")
 def test_compile_prints_the_hef(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +188,7 @@ def test_compile_prints_the_hef(
     assert "outside the model" in told(capsys, BUILD)
 
 
+@pytest.mark.usefixtures("predictions")
 def test_compile_bundle_prints_next_steps(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -41,7 +41,13 @@ from whisper_hailo_tools.emulate.rewrite import (
 from whisper_hailo_tools.emulate.statistics import Feeds, collect, open_probe
 from whisper_hailo_tools.hef_build.model_script import default_windows, model_script
 from whisper_hailo_tools.hef_build.stages import load_calibration
-from whisper_hailo_tools.options import SCRIPT, CalibrationOptions, EmulateOptions
+from whisper_hailo_tools.options import (
+    MIN_CHIP_SNR_DB,
+    SCRIPT,
+    CalibrationOptions,
+    CompileOptions,
+    EmulateOptions,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +197,9 @@ RECORD_VERSION: Final = 1
 NOISE_COUNT: Final = 16
 """Windows on which the noise is measured, in addition to those of the statistics."""
 
+_PREDICTION_WINDOWS: Final = 16
+"""Windows of the statistics before a build: a minute, beside hours of compiling."""
+
 
 @dataclass(frozen=True, slots=True)
 class Emulation:
@@ -220,14 +229,87 @@ class Emulation:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Rounded:
+    """A graph that computes as the chip does, and what that costs."""
+
+    graph: ModelProto
+    script: str
+    plan: PrecisionPlan
+    noise: Noise
+    n_windows: int
+    held_out: bool
+
+
 def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     """Write `hailo/<form>-emulated.onnx` and its `.json` into a model directory."""
     spec = ModelSpec.load(directory)
     form = spec.hailo_form(options.part)
-    model = load_form(model_file(directory, spec, form.file))
     path = resolve_within(directory, form.emulated_file)
     record = path.with_suffix(".json")
     require_writable_folder(path.parent, "give another place")
+    rounded = _round_part(directory, spec, form, options)
+    write_file(path, rounded.graph.SerializeToString(deterministic=True))
+    emulation = Emulation(
+        path,
+        record,
+        rounded.plan,
+        rounded.noise,
+        rounded.n_windows,
+        rounded.held_out,
+    )
+    plan = rounded.plan
+    facts = {
+        "version": RECORD_VERSION,
+        "part": form.part,
+        "arch": options.arch,
+        "sha256": sha256(path),
+        "graph": form.file,
+        "graph_sha256": spec.record(form.file).sha256,
+        "calibration": str(options.calibration or options.audio),
+        **emulation.to_dict(),
+        "precisions": {name: str(bits) for name, bits in plan.precisions.items()},
+        "ignored": list(plan.ignored),
+        "script": rounded.script,
+    }
+    write_file(record, json.dumps(facts, indent=2) + "\n")
+    return emulation
+
+
+def require_words(directory: Path, options: CompileOptions) -> None:
+    """Refuse to compile an encoder that its rounding is predicted to rob of its words.
+
+    Decoders are not predicted: no rounding of theirs is known to lose words.
+
+    Raises:
+        ModelError: the predicted signal-to-noise ratio is too low.
+    """
+    if options.part != "encoder":
+        return
+    spec = ModelSpec.load(directory)
+    form = spec.hailo_form(options.part)
+    emulation = EmulateOptions(
+        part=options.part,
+        script=options.script,
+        arch=options.arch,
+        calibration=options.calibration,
+        count=_PREDICTION_WINDOWS,
+    )
+    rounded = _round_part(directory, spec, form, emulation)
+    snr_db = min(output.snr_db for output in rounded.noise.outputs)
+    if snr_db < MIN_CHIP_SNR_DB:
+        raise ModelError(
+            f"the chip's rounding leaves {snr_db:.1f} dB of this encoder, and less than "
+            f"{MIN_CHIP_SNR_DB:g} dB lose words; see which layers cost most with whisper-hailo "
+            "emulate, give another --script, or compile it all the same with --force"
+        )
+
+
+def _round_part(
+    directory: Path, spec: ModelSpec, form: HailoForm, options: EmulateOptions
+) -> _Rounded:
+    """Round a graph by scales of real speech, and measure the noise."""
+    model = load_form(model_file(directory, spec, form.file))
     network = read_network(model, form.start_nodes, form.end_nodes)
     name = options.plan
     if options.script is not None:
@@ -245,33 +327,11 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
         windows = WindowFile(calibration, spec, form, network.entries)
         n_stats, start = split(windows.n_windows, options.count)
         statistics = collect(model, network, windows.read(0, n_stats), threads=threads)
-        result = emulated(model, network, plan, statistics)
+        graph = emulated(model, network, plan, statistics)
         noise_windows = windows.read(start, start + NOISE_COUNT)
-        noise = measure_noise(model, result, network, noise_windows, threads=threads)
-    write_file(path, result.SerializeToString(deterministic=True))
-    emulation = Emulation(
-        path,
-        record,
-        plan,
-        noise,
-        n_stats,
-        held_out=start >= n_stats,
-    )
-    facts = {
-        "version": RECORD_VERSION,
-        "part": form.part,
-        "arch": options.arch,
-        "sha256": sha256(path),
-        "graph": form.file,
-        "graph_sha256": spec.record(form.file).sha256,
-        "calibration": str(options.calibration or options.audio),
-        **emulation.to_dict(),
-        "precisions": {name: str(bits) for name, bits in plan.precisions.items()},
-        "ignored": list(plan.ignored),
-        "script": script,
-    }
-    write_file(record, json.dumps(facts, indent=2) + "\n")
-    return emulation
+        noise = measure_noise(model, graph, network, noise_windows, threads=threads)
+    held_out = start >= n_stats
+    return _Rounded(graph, script, plan, noise, n_stats, held_out)
 
 
 def load_form(path: Path) -> ModelProto:

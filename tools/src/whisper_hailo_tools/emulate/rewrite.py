@@ -139,6 +139,11 @@ def _find_layers(command: str, arguments: str, names: list[str]) -> list[str]:
     return layers
 
 
+_DECOMPOSED: Final = "layer_normalization"
+"""Layers that read a tensor with the bits that it has, whatever their own. The compiler splits them
+into sums and products of parts of its bits ("LayerNorm Decomposition" in the study's log). Rounded
+to 8 bits there, base's residual stream would lose the words that the vendor's HEFs of base keep."""
+
 EXACT = ".exact"
 """Ends the name of a tensor before rounding; the rounded one keeps the name."""
 
@@ -158,7 +163,8 @@ def emulated(
       tensor between two layers keeps its name, too, and is the rounded one.
     - Each tensor that a layer gives within the plan's part is rounded once, per tensor, with a
       zero point, to as many bits as the widest of its readers reads; a reader with fewer bits
-      reads it rounded again. All else (token lookup, joining of chunks) stays exact.
+      reads it rounded again, but for layer norms, which the compiler splits. All else (token
+      lookup, joining of chunks) stays exact.
     - Weights of products are rounded per output channel, symmetrically. Biases, constant factors,
       activation functions, softmax and norms inside a layer are computed in float32.
     - Rounding is written out as Div, Round, Clip, Mul, which no optimiser of the runtime fuses
@@ -225,7 +231,7 @@ class _Rewriter:
                 rounded = rounded_weights(exact, bits.weights, layer.weight_axis)
                 self._replace(layer.weight, rounded)
             for slot in layer.slots:
-                if slot.node >= 0:
+                if slot.node >= 0 and layer.kind != _DECOMPOSED:
                     self._round_read(slot, bits.reads)
         for name in self._network.tensors:
             self._round_tensor(name)

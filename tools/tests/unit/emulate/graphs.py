@@ -44,6 +44,15 @@ def residual() -> ModelProto:
     return model_of(nodes, {"w": WEIGHT, "b": BIAS})
 
 
+def normed() -> ModelProto:
+    """`y = x + norm(x)`, whose sum wants more of `x` than the norm does."""
+    nodes = [
+        helper.make_node("LayerNormalization", ["x", "s", "b"], ["normed"], "norm"),
+        helper.make_node("Add", ["x", "normed"], ["y"], "sum"),
+    ]
+    return model_of(nodes, {"s": np.ones(2, np.float32), "b": BIAS})
+
+
 def positions() -> ModelProto:
     """`y = x + POSITIONS`, a constant that is no bias."""
     return model_of(

@@ -19,7 +19,7 @@ from whisper_hailo_tools.emulate.make import WindowFile, emulate_part, split
 from whisper_hailo_tools.emulate.network import read_network
 from whisper_hailo_tools.emulate.rewrite import PrecisionPlan, emulated
 from whisper_hailo_tools.emulate.statistics import collect
-from whisper_hailo_tools.options import EmulateOptions
+from whisper_hailo_tools.options import CompileOptions, EmulateOptions
 
 
 def snr_db(micro: Path, sets: dict[str, Path], part: str, plan: str) -> float:
@@ -238,3 +238,21 @@ def test_read_network_of_decoder_needs_start_nodes(micro: Path) -> None:
         encoder, network, PrecisionPlan("all8"), collect(encoder, network, windows)
     )
     assert result.graph.output[0].name == "525"
+
+
+def _compile_options(sets: dict[str, Path], part: str) -> CompileOptions:
+    return CompileOptions(arch="hailo8l", part=part, calibration=sets[part])
+
+
+@pytest.mark.slow
+def test_require_words_of_noisy_encoder_is_refused(
+    micro: Path, sets: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sorted(path.name for path in (micro / "hailo").iterdir())
+    make.require_words(micro, _compile_options(sets, "encoder"))
+    monkeypatch.setattr(make, "MIN_CHIP_SNR_DB", 99.0)
+    with pytest.raises(ModelError, match="--force"):
+        make.require_words(micro, _compile_options(sets, "encoder"))
+    make.require_words(micro, _compile_options(sets, "decoder"))
+    after = sorted(path.name for path in (micro / "hailo").iterdir())
+    assert after == before, "a prediction leaves nothing behind"

@@ -100,6 +100,18 @@ def test_emulated_narrow_reader_rounds_again() -> None:
     assert nodes["linear/divided"].input[0] == "linear.exact"
 
 
+def test_emulated_norm_reads_all_bits_of_its_tensor() -> None:
+    """The compiler splits norms into parts of the bits."""
+    model = graphs.normed()
+    script = "quantization_param({ew_add*}, precision_mode=a16_w16)"
+    wide = plan_of_script("p", script, read_network(model))
+    ranges = graphs.statistics(x=(-1, 2), normed=(-2, 2), y=(-3, 4))
+    result = emulated(model, wide, ranges)
+    nodes = {node.output[0]: node for node in result.graph.node}
+    assert str(wide.of("layer_normalization1")) == "a8_w8"
+    assert nodes["normed.exact"].input[0] == "x.rounded"
+
+
 def test_tensor_bits_follow_the_widest_reader() -> None:
     network = read_network(graphs.residual(), (), ())
     assert [layer.name for layer in network.layers] == [
