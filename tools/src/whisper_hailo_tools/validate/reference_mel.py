@@ -31,7 +31,8 @@ def reference_mel(audio: FloatArray, n_mels: int) -> NDArray[np.float64]:
         power[frame] = np.abs(np.fft.rfft(samples * window)) ** 2
     mel = power @ _filters(n_mels)
     logarithms = np.log10(np.maximum(mel, 1e-10)).T
-    return (np.maximum(logarithms, logarithms.max() - 8) + 4) / 4
+    clipped: NDArray[np.float64] = np.maximum(logarithms, logarithms.max() - 8)
+    return (clipped + 4) / 4
 
 
 def _filters(n_mels: int) -> NDArray[np.float64]:
