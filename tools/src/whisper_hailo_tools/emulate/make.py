@@ -197,8 +197,9 @@ RECORD_VERSION: Final = 1
 NOISE_COUNT: Final = 16
 """Windows on which the noise is measured, in addition to those of the statistics."""
 
-_PREDICTION_WINDOWS: Final = 16
-"""Windows of the statistics before a build: a minute, beside hours of compiling."""
+_PREDICTION_WINDOWS: Final = 64
+"""Windows of the statistics before a build: a minute or two, beside hours of compiling. Scales from
+half as many cut off values of base's residual stream, which costs 7 dB."""
 
 
 @dataclass(frozen=True, slots=True)
