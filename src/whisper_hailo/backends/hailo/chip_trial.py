@@ -11,7 +11,8 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from select import select
+from typing import IO, Any, Final
 
 import numpy as np
 
@@ -137,14 +138,15 @@ def recover_after_kill(path: Path) -> float:
         DeviceError: the process cannot use the chip, or it does not come back.
     """
     command = [sys.executable, "-P", "-m", isolated_probe.__name__, "hold", str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, process_group=0)
-    try:
-        _wait_until_running(process)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+    read_end, write_end = os.pipe()
+    process = subprocess.Popen(command, stdout=write_end, process_group=0)
+    os.close(write_end)  # so that the output ends with the process
+    with os.fdopen(read_end, "rb") as output:
+        try:
+            _wait_until_running(output)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     start_s = time.monotonic()
     until_s = start_s + _READY_S
     while True:
@@ -157,17 +159,14 @@ def recover_after_kill(path: Path) -> float:
             time.sleep(0.5)
 
 
-def _wait_until_running(process: subprocess.Popen[bytes]) -> None:
+def _wait_until_running(output: IO[bytes]) -> None:
     """Wait for the line that a process writes when it has run once."""
-    from select import select
-
-    readable, _, _ = select([process.stdout], [], [], _READY_S)
+    readable, _, _ = select([output], [], [], _READY_S)
     if not readable:
         raise DeviceTimeoutError(
             f"a process could not run the chip within {_READY_S:g} s; see doctor"
         )
-    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-    for line in process.stdout:  # Hailo's library may print before
+    for line in output:  # Hailo's library may print before
         if line == isolated_probe.RUNNING:
             return
     raise DeviceError(

@@ -59,6 +59,6 @@ def cpu_load(directory: Path, spec: ModelSpec, threads: int = 0) -> float:
             start_s = time.perf_counter()
             encoder.encode(mel[np.newaxis])
             times_s.append(time.perf_counter() - start_s)
-    load = min(times_s) / (mel.shape[1] / FRAMES_PER_SECOND)
+    load = float(min(times_s) / (mel.shape[1] / FRAMES_PER_SECOND))
     keep_answer(key, {"load": load})
     return load
