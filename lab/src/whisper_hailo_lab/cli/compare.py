@@ -97,7 +97,7 @@ def _compare_cases(
     common: Case,
     out: Path | None,
 ) -> ComparisonRecord:
-    from whisper_hailo_lab.compare.all import compare_grid, run_comparison
+    from whisper_hailo_lab.compare.settings import compare_grid, run_comparison
 
     with closing(StepProgress()) as progress:
         if grid is not None:
@@ -109,7 +109,7 @@ def _compare_captions(
     recording: Path, setup: CommonSetup, out: Path | None
 ) -> ComparisonRecord:
     """Compare engines and settings on one stream."""
-    # Not in `compare.all`, since captions stand above the other comparisons.
+    # Not in `compare.settings`, since captions stand above the other comparisons.
     from whisper_hailo_lab.captions.engines import compare_captions
     from whisper_hailo_lab.harness.evaluate import new_header
     from whisper_hailo_lab.runs.run_file import RunWriter

@@ -23,7 +23,7 @@ from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import AUTO_QUANTIZE
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.clip_archives import unpack_clips
-from whisper_hailo_lab.compare.all import run_comparison
+from whisper_hailo_lab.compare.settings import run_comparison
 from whisper_hailo_lab.data.datasets import Dataset, read_dataset
 from whisper_hailo_lab.harness.evaluate import evaluate_cases
 from whisper_hailo_lab.program import first_line, run_program

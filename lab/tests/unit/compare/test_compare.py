@@ -21,8 +21,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_lab.clip_archives import unpack_clips
-from whisper_hailo_lab.compare import all as module
-from whisper_hailo_lab.compare.all import PLANS, compare_settings, run_comparison
+from whisper_hailo_lab.compare import settings as module
 from whisper_hailo_lab.compare.cache import (
     CountingDecoder,
     CountingRunner,
@@ -30,6 +29,7 @@ from whisper_hailo_lab.compare.cache import (
     Work,
 )
 from whisper_hailo_lab.compare.paired import PairedTimes, time_in_turns
+from whisper_hailo_lab.compare.settings import PLANS, compare_settings, run_comparison
 from whisper_hailo_lab.data.datasets import Dataset, Sample
 from whisper_hailo_lab.runs.records import Case, RunRecords
 from whisper_hailo_lab.runs.run_file import read_run

@@ -1,4 +1,4 @@
-"""All comparisons of `whisper-hailo compare` but that of captions."""
+"""Comparisons of settings on the same recordings, and the one of caches."""
 
 from __future__ import annotations
 
