@@ -56,12 +56,12 @@ def test_every_planted_fault_is_found_and_can_be_seen_again(
 def test_what_failed_is_kept_and_runs_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "CORPUS", tmp_path / "corpus")
+    monkeypatch.setattr(lane, "CORPUS", tmp_path / "corpus.zip")
     monkeypatch.setattr(lane, "ROOT", tmp_path)
     case = f"planted:{SEED}:{_kinds(SEED).index('crash')}"
     folder = ["--folder", str(tmp_path / "build")]
     assert lane.main(["--case", case, "--keep", *folder]) == 1
-    with zipfile.ZipFile(tmp_path / "corpus" / "planted.zip") as file:
+    with zipfile.ZipFile(tmp_path / "corpus.zip") as file:
         (kept,) = file.namelist()
         assert zlib.decompress(file.read(kept)) == b"crash"
     assert lane.main(["--target", "planted", "--cases", "0", *folder]) == 1

@@ -24,8 +24,8 @@ from tests.fuzz.target import FAILURES, NAMES, draw, load
 ROOT: Final = Path(__file__).parents[2]
 MOST_TOLD: Final = 15
 """Kinds of failures that are printed of a target; all failures are in `failures.jsonl`."""
-CORPUS: Final = Path(__file__).parent / "corpus"
-"""An archive a target, of inputs that ever failed."""
+CORPUS: Final = Path(__file__).parent / "corpus.zip"
+"""Inputs that ever failed, a folder for each target."""
 
 
 def main(words: list[str]) -> int:
@@ -94,13 +94,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _unpack(base: Path, target: str) -> list[str]:
     """Unpack the kept inputs of a target, and return their paths."""
-    archive = CORPUS / f"{target}.zip"
-    if not archive.is_file():
+    if not CORPUS.is_file():
         return []
-    folder = base / "corpus" / target
-    with zipfile.ZipFile(archive) as file:
-        file.extractall(folder)
-        return [str(folder / name) for name in sorted(file.namelist())]
+    folder = base / "corpus"
+    with zipfile.ZipFile(CORPUS) as file:
+        names = [name for name in file.namelist() if name.startswith(f"{target}/")]
+        file.extractall(folder, names)
+    return [str(folder / name) for name in sorted(names)]
 
 
 def _tell(
@@ -160,13 +160,11 @@ def _keep(base: Path, target: str, seed: int, number: int) -> str:
     """Write an input into the corpus, under its hash and its name."""
     name, content = load(target).make(draw(target, seed, number), base)
     digest = hashlib.sha256(content).hexdigest()[:8]
-    kept = f"{digest}-{name}.z"
-    archive = CORPUS / f"{target}.zip"
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(archive, "a") as file:
+    kept = f"{target}/{digest}-{name}.z"
+    with zipfile.ZipFile(CORPUS, "a") as file:
         if kept not in file.namelist():
             file.writestr(kept, zlib.compress(content, 9))
-    return f"{archive.relative_to(ROOT)}: {kept}"
+    return f"{CORPUS.relative_to(ROOT)}: {kept}"
 
 
 if __name__ == "__main__":
