@@ -50,10 +50,19 @@ _PEER_CLOSED: Final = frozenset({7, 8, 9, 11})
 
 
 class ConnectionLimiter:
-    """Counts connections, in all and per client."""
+    """Counts connections, in all and per client.
+
+    Args:
+        most: limit of all connections.
+        proxies: networks of trusted proxies, which stand for many clients.
+        allowed: networks whose clients may connect; without any, all may.
+    """
 
     def __init__(
-        self, most: int | None = None, proxies: Collection[Network] = ()
+        self,
+        most: int | None = None,
+        proxies: Collection[Network] = (),
+        allowed: Collection[Network] = (),
     ) -> None:
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = most or MOST
@@ -61,6 +70,7 @@ class ConnectionLimiter:
             affordable = descriptors // _DESCRIPTORS_EACH
             self._most = max(1, min(self._most, affordable))
         self._proxies = proxies
+        self._allowed = allowed
         self.backlog = max(
             1, self._most // 4
         )  # connections that may be accepted in one go
@@ -75,6 +85,9 @@ class ConnectionLimiter:
         One client has half of all places at most, except this machine and trusted proxies, which
         stand for many.
         """
+        if self._allowed and not _is_within(peer, self._allowed):
+            logger.warning("an address that is not on the list is refused")
+            return False
         client = self._client_of(peer)
         same_client = [
             other for other, owner in self._clients.items() if owner == client
@@ -116,11 +129,15 @@ class ConnectionLimiter:
         A customer has a whole network of IPv6. `None` stands for many clients.
         """
         address = ipaddress.ip_address(normalize_address(peer))
-        is_proxy = any(address in network for network in self._proxies)
-        if address.is_loopback or is_proxy:
+        if address.is_loopback or _is_within(peer, self._proxies):
             return None
         prefix = 64 if address.version == 6 else 32
         return str(ipaddress.ip_network((address, prefix), strict=False))
+
+
+def _is_within(peer: str, networks: Collection[Network]) -> bool:
+    address = ipaddress.ip_address(normalize_address(peer))
+    return any(address in network for network in networks)
 
 
 class Connection(asyncio.Protocol):

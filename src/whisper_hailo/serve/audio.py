@@ -31,7 +31,13 @@ FULL_SCALE: Final = np.float32(32_768)
 
 _BLOCK_SAMPLES: Final = 30 * SAMPLE_RATE_HZ
 _IN_MEMORY_BYTES: Final = 4 << 20  # smaller uploads need no disk, which may be full
-_MAX_DECODING: Final = 2  # recordings decoded at once; each may need a process
+
+_MAX_DECODING: Final = 2
+"""Recordings decoded at once, of small files and of large ones; each may need a process."""
+
+_SMALL_BYTES: Final = 6 << 20
+"""30 s of uncompressed stereo sound: such a file is decoded in a second at most, whatever it is."""
+
 _MAX_CHANNELS: Final = 64
 
 
@@ -95,11 +101,16 @@ class SampleStream:
 
 
 class AudioDecoders:
-    """Decodes uploads, a few at a time, off the event loop."""
+    """Decodes uploads, a few at a time, off the event loop.
+
+    Small files do not wait for large ones: an hour of mp3 takes several seconds, and a spoken
+    command would be heard after two of those.
+    """
 
     def __init__(self, limits: LimitOptions) -> None:
         self._max_s = limits.max_audio_s
-        self._free = asyncio.Semaphore(_MAX_DECODING)
+        self._small_files = asyncio.Semaphore(_MAX_DECODING)
+        self._large_files = asyncio.Semaphore(_MAX_DECODING)
 
     async def decode(
         self,
@@ -152,7 +163,9 @@ class AudioDecoders:
                 content = (block.tobytes() for block in chain([first], blocks))
                 return np.memmap(new_copy(content, label, resources), np.float32, "r")
 
-        async with self._free:
+        is_small = file.seek(0, os.SEEK_END) <= _SMALL_BYTES
+        file.seek(0)
+        async with self._small_files if is_small else self._large_files:
             return await run_on_thread(decode, on_cancel=is_cancelled.set)
 
 

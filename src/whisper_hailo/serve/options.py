@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -176,6 +177,15 @@ class LimitOptions:
             is_valid = self.release_after_s > 0
             require_valid(self, "release_after_s", is_valid, "seconds, more than 0")
 
+    def for_wyoming(self) -> LimitOptions:
+        """Return the limits of Wyoming, half of these, which it does not share with HTTP."""
+        return replace(
+            self,
+            queue=_half_of(self.queue),
+            max_stored_mib=_half_of(self.max_stored_mib),
+            connections=_half_of(self.connections),
+        )
+
     def _require_count(self, name: str) -> None:
         require_valid(self, name, 1 <= getattr(self, name) <= _MAX_COUNT, "1 or more")
 
@@ -183,6 +193,10 @@ class LimitOptions:
     def max_upload_bytes(self) -> int:
         """Size of a request in bytes."""
         return self.max_upload_mib << 20
+
+
+def _half_of(count: int) -> int:
+    return max(1, count // 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +221,9 @@ class SafetyOptions:
     trusted_proxy: tuple[str, ...] = flag(
         (), "Trust X-Forwarded-... headers of this proxy.", SAFETY, metavar="ADDRESS"
     )
+    allow_wyoming: tuple[str, ...] = flag(
+        (), "Let only these addresses use Wyoming.", SAFETY, metavar="ADDRESS"
+    )
     tls_cert: Path | None = flag(
         None, "Certificate (PEM); serves HTTPS.", SAFETY, metavar="FILE"
     )
@@ -215,7 +232,9 @@ class SafetyOptions:
     )
 
     def __post_init__(self) -> None:
-        self.proxies  # noqa: B018 - raises for what is no address
+        # Both raise for what is no address.
+        self.proxies  # noqa: B018
+        self.wyoming_clients  # noqa: B018
         for origin in self.allow_origin:
             if parse_origin(origin) is None:
                 raise OptionError(
@@ -233,14 +252,12 @@ class SafetyOptions:
     @property
     def proxies(self) -> tuple[Network, ...]:
         """Networks of trusted proxies."""
-        try:
-            return tuple(
-                ipaddress.ip_network(address) for address in self.trusted_proxy
-            )
-        except ValueError as error:
-            raise OptionError(
-                f"--trusted-proxy: {error}; expected an address or a network such as 172.18.0.0/16"
-            ) from error
+        return _parse_networks("--trusted-proxy", self.trusted_proxy)
+
+    @property
+    def wyoming_clients(self) -> tuple[Network, ...]:
+        """Networks whose clients may use Wyoming; none where all may."""
+        return _parse_networks("--allow-wyoming", self.allow_wyoming)
 
     def keys(self) -> tuple[str, ...]:
         """Return all API keys; none where everybody may use the server.
@@ -257,6 +274,20 @@ class SafetyOptions:
                     "--api-key is blank or has characters beyond ASCII; choose another key"
                 )
         return tuple(keys)
+
+
+def _parse_networks(option: str, addresses: Iterable[str]) -> tuple[Network, ...]:
+    """Return addresses and networks, as an option lists them.
+
+    Raises:
+        OptionError: one is neither.
+    """
+    try:
+        return tuple(ipaddress.ip_network(address) for address in addresses)
+    except ValueError as error:
+        raise OptionError(
+            f"{option}: {error}; expected an address or a network such as 172.18.0.0/16"
+        ) from error
 
 
 def _read_keys(path: Path) -> list[str]:

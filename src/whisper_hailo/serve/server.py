@@ -84,7 +84,7 @@ async def run_server(
                     "only Wyoming is served; --http HOST:PORT adds OpenAI's API"
                 )
             if listeners.wyoming is not None:
-                await _open_wyoming(service, listeners.wyoming, listen, limiter, stack)
+                await _open_wyoming(service, listeners.wyoming, listen, safety, stack)
                 serving(listeners.wyoming.url)
                 # After it is served: Home Assistant connects as soon as it is announced.
                 if listen.zeroconf is not None:
@@ -182,12 +182,14 @@ async def _open_wyoming(
     service: TranscriptionService,
     listener: Listener,
     listen: ListenOptions,
-    limiter: ConnectionLimiter,
+    safety: SafetyOptions,
     stack: AsyncExitStack,
 ) -> None:
     """Serve Wyoming until the stack is closed."""
     from whisper_hailo.serve.routes.wyoming.server import WyomingServer
 
+    n_connections = service.limits.for_wyoming().connections
+    limiter = ConnectionLimiter(n_connections, allowed=safety.wyoming_clients)
     wyoming = WyomingServer(service, limiter, finds_end=listen.endpointing)
     server = await wyoming.serve(listener)
     stack.push_async_callback(wyoming.close)

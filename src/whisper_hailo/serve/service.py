@@ -39,6 +39,8 @@ class TranscriptionService(Closing):
     Attributes:
         models: the models; the first is the default.
         listed: models by the names that `/v1/models` lists.
+        quota: of HTTP, realtime included.
+        wyoming_quota: of Wyoming, which has no keys: who has none takes nothing from who does.
         speaker_finder: tells speakers apart; loaded when it is first asked for.
         memory: that of the models and the speaker models.
         ending: set when the server is to end.
@@ -76,6 +78,7 @@ class TranscriptionService(Closing):
         self.metrics = metrics
         self.limits = limits
         self.quota = Quota(limits)
+        self.wyoming_quota = Quota(limits.for_wyoming())
         self.speaker_finder = SpeakerFinder(speaker_models)
         self.memory = memory or ModelMemory()
         self.ending = asyncio.Event()
@@ -112,6 +115,7 @@ class TranscriptionService(Closing):
     def stop(self) -> None:
         """Accept no further request; those under way are finished."""
         self.quota.is_closed = True
+        self.wyoming_quota.is_closed = True
         for model in self.models:
             model.queue.close()
 

@@ -194,6 +194,18 @@ def test_this_machine_and_proxies_may_have_all(peer: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("peer", "is_admitted"),
+    [("10.0.0.2", True), ("::ffff:10.0.0.2", True), (HERE, False)],
+)
+def test_limiter_admits_only_listed_addresses(peer: str, is_admitted: bool) -> None:
+    async def main() -> None:
+        limiter = ConnectionLimiter(4, allowed=[ipaddress.ip_network("10.0.0.0/30")])
+        assert connect(limiter, peer)[1].closing is not is_admitted
+
+    run(main)
+
+
+@pytest.mark.parametrize(
     ("descriptors", "most", "backlog"),
     [
         (128, None, 8),

@@ -116,9 +116,11 @@ def test_trusted_proxy_names_its_clients(
 
 
 @pytest.mark.parametrize("proxy", ["nginx", "10.0.0.1/8", ""])
-def test_trusted_proxy_without_address_raises(proxy: str) -> None:
+def test_networks_without_address_raise(proxy: str) -> None:
     with pytest.raises(OptionError, match="trusted-proxy"):
         SafetyOptions(trusted_proxy=(proxy,))
+    with pytest.raises(OptionError, match="allow-wyoming"):
+        SafetyOptions(allow_wyoming=(proxy,))
 
 
 def test_access_refusals_are_logged_in_one_line(

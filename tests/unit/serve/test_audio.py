@@ -127,3 +127,37 @@ def test_decoders_beyond_reservation_raise() -> None:
                 AudioDecoders(LimitOptions()).decode(sound, "long.flac", second)
             )
     assert quota.n_bytes == 0
+
+
+def test_decoders_small_file_does_not_wait_for_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    let_go = threading.Event()
+
+    class Slow(Reservation):
+        def take(self, n_bytes: int) -> None:
+            let_go.wait()
+            super().take(n_bytes)
+
+    large = io.BytesIO()
+    soundfile.write(large, np.zeros(16_000, np.float32), 16_000, format="WAV")
+    monkeypatch.setattr(audio, "_SMALL_BYTES", len(large.getvalue()) - 1)
+
+    async def decode_beside_others() -> int:
+        decoders = AudioDecoders(LimitOptions())
+        others = [
+            asyncio.create_task(
+                decoders.decode(io.BytesIO(large.getvalue()), None, Slow(Quota()))
+            )
+            for _ in range(3)
+        ]
+        await asyncio.sleep(0)
+        command = io.BytesIO(bytes(2_000))
+        try:
+            heard = await decoders.decode(command, None, stored(), pcm=PcmFormat())
+        finally:
+            let_go.set()
+            await asyncio.gather(*others)
+        return heard.size
+
+    assert asyncio.run(decode_beside_others()) == 1_000

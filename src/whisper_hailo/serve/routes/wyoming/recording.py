@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from contextlib import ExitStack
 from typing import BinaryIO, Final, cast
 
@@ -29,6 +30,12 @@ from whisper_hailo.serve.routes.wyoming.event_reader import MalformedError
 
 _IN_MEMORY_BYTES: Final = 4 << 20
 
+_STALL_S: Final = 60.0
+"""Longest silence of a client in a recording, and longest delay behind the slowest rate."""
+
+_MIN_BYTES_PER_SECOND: Final = 4096
+"""Half of what telephones have, the least of what is spoken and sent."""
+
 _DETECTOR_BYTES: Final = 5 << 19
 """2.5 MiB: what a speech detector takes, beside the samples."""
 
@@ -45,6 +52,7 @@ class WyomingRecording(Closing):
         file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - closed by `close`
         self._file = self._resources.enter_context(file)
         self._n_bytes = 0
+        self._begin_s = time.monotonic()
         self._format: PcmFormat | None = None
         # The end of a command is looked for in samples, as long as the audio may be one.
         self._stream: SampleStream | None = None
@@ -113,6 +121,13 @@ class WyomingRecording(Closing):
             )
         self._reservation.take(len(data))
         self._file.write(data)
+
+    @property
+    def patience_s(self) -> float:
+        """How long to wait for the next chunk: less, the less audio came."""
+        elapsed_s = time.monotonic() - self._begin_s
+        delay_s = elapsed_s - self._n_bytes / _MIN_BYTES_PER_SECOND
+        return max(0.0, _STALL_S - max(0.0, delay_s))
 
     def stop(self) -> None:
         """Note that the client ended the recording, which is then transcribed as a whole.

@@ -56,7 +56,6 @@ from whisper_hailo.serve.ticket import Ticket
 _IDLE_TIMEOUT_S: Final = 600.0
 """For a client to begin a recording; until then its connection makes room for newcomers."""
 
-_STALL_TIMEOUT_S: Final = 60.0  # for a client to continue a recording
 _WRITE_TIMEOUT_S: Final = 30.0  # for a client that does not read what it is sent
 _GAP_S: Final = (
     0.01  # chunks of a microphone are further apart, those of a file are not
@@ -101,9 +100,9 @@ class WyomingSession:
         peer_address, *_ = writer.get_extra_info("peername") or ("",)
         self._caller = Caller(normalize_address(peer_address), "wyoming")
         self._connection = cast(Connection, writer.transport)
-        self._events = EventReader(reader, service.quota)
+        self._events = EventReader(reader, service.wyoming_quota)
         self._machine = StateMachine(SessionState.IDLE, TRANSITIONS, make_state_error)
-        self._recording = WyomingRecording(service.limits, service.quota)
+        self._recording = WyomingRecording(service.limits, service.wyoming_quota)
         self._early: _EarlyTranscript | None = None
         self._request = TranscribeRequest()
         self._next_request = TranscribeRequest()
@@ -129,7 +128,7 @@ class WyomingSession:
         while True:
             is_idle = self._machine.state in AWAITING_RECORDING
             event = await self._events.read(
-                _IDLE_TIMEOUT_S if is_idle else _STALL_TIMEOUT_S
+                _IDLE_TIMEOUT_S if is_idle else self._recording.patience_s
             )
             if event is None:
                 return
@@ -144,7 +143,7 @@ class WyomingSession:
             await self._write_event(self._describe())
         elif Transcribe.is_type(event.type):
             self._note_request(event)
-            with self._service.quota.hold_request(self._caller.client):
+            with self._service.wyoming_quota.hold_request(self._caller.client):
                 pass  # refused before the recording is sent
         elif AudioStart.is_type(event.type):
             self._begin_recording()
@@ -206,7 +205,9 @@ class WyomingSession:
         """Free the recording."""
         self._drop_early()
         self._recording.close()
-        self._recording = WyomingRecording(self._service.limits, self._service.quota)
+        self._recording = WyomingRecording(
+            self._service.limits, self._service.wyoming_quota
+        )
 
     def _update_early(self) -> None:
         """Begin with the text in a pause; drop it if more was said."""
@@ -245,7 +246,7 @@ class WyomingSession:
 
     async def _answer_recording(self) -> None:
         """Transcribe the recording, as far as it has come."""
-        with self._service.quota.hold_request(self._caller.client):
+        with self._service.wyoming_quota.hold_request(self._caller.client):
             await run_until_disconnect(
                 self._wait_for_disconnect(), self._send_transcript()
             )

@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import time
+from contextlib import ExitStack
 
 import pytest
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
@@ -14,6 +15,7 @@ from wyoming.event import Event
 from wyoming.info import Describe
 from wyoming.ping import Ping
 
+from tests.unit.serve.http_client import client, transcribe
 from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, LONG, MicroService
 from tests.unit.serve.routes.wyoming.wyoming_client import (
     heard,
@@ -21,7 +23,10 @@ from tests.unit.serve.routes.wyoming.wyoming_client import (
     say,
     wyoming_server,
 )
+from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.options import LimitOptions
+from whisper_hailo.serve.quota import Quota
+from whisper_hailo.serve.routes.wyoming import recording
 
 pytestmark = pytest.mark.slow
 
@@ -164,11 +169,13 @@ def test_session_recordings_beyond_quota_are_refused() -> None:
             async with AsyncTcpClient("127.0.0.1", port) as second:
                 await second.write_event(AudioChunk(16_000, 2, 1, chunk * 2).event())
                 refused = await second.read_event()
-        while micro.service.quota.n_bytes:  # until the first one's connection is gone
+        while (
+            micro.service.wyoming_quota.n_bytes
+        ):  # until the first one's connection is gone
             await asyncio.sleep(0.01)
         return refused
 
-    with MicroService(limits=LimitOptions(max_stored_mib=4)) as micro:
+    with MicroService(limits=LimitOptions(max_stored_mib=16)) as micro:
         event = asyncio.run(ask(micro))
     assert event is not None
     assert event.data["code"] == "busy"
@@ -191,10 +198,45 @@ def test_event_reader_partial_payloads_count_in_quota() -> None:
             assert b"error" in done.pop().result()
             for _, writer in clients:
                 writer.close()
-        assert micro.service.quota.n_bytes == 0
+        assert micro.service.wyoming_quota.n_bytes == 0
 
-    with MicroService(limits=LimitOptions(max_stored_mib=5)) as micro:
+    with MicroService(limits=LimitOptions(max_stored_mib=10)) as micro:
         asyncio.run(ask(micro))
+
+
+def test_session_takes_no_place_of_http(micro: MicroService) -> None:
+    """Wyoming has no keys: all that its clients may have leaves all for HTTP."""
+    wyoming = micro.service.wyoming_quota
+    with ExitStack() as taken:
+        for number in range(wyoming.limits.queue):
+            taken.enter_context(wyoming.hold_request(f"client {number}"))
+        with pytest.raises(BusyError):
+            taken.enter_context(wyoming.hold_request("another"))
+        assert client(micro).get("/health").status_code == 200
+        assert transcribe(client(micro)).status_code == 200
+    assert wyoming.limits.queue == micro.service.quota.limits.queue // 2
+
+
+def test_recording_with_little_audio_loses_patience(
+    micro: MicroService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(recording.time, "monotonic", lambda: clock[0])
+    limits = LimitOptions()
+    chunk = AudioChunk(16_000, 2, 1, bytes(32_000)).event()
+    drop = AudioChunk(16_000, 2, 1, bytes(2)).event()
+    with (
+        recording.WyomingRecording(limits, Quota(limits)) as live,
+        recording.WyomingRecording(limits, Quota(limits)) as dripping,
+    ):
+        for _ in range(40):
+            live.add_chunk(chunk, 0.7)
+            clock[0] += 1.0
+        dripping.add_chunk(drop, 0.7)
+        assert live.patience_s == 60.0
+        assert dripping.patience_s == pytest.approx(20.0, abs=0.1)
+        clock[0] += 30.0
+        assert dripping.patience_s == 0.0
 
 
 def test_session_idle_connection_makes_room(micro: MicroService) -> None:
