@@ -221,7 +221,8 @@ def test_recording_with_little_audio_loses_patience(
     micro: MicroService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [100.0]
-    monkeypatch.setattr(recording.time, "monotonic", lambda: clock[0])
+    clock_name = f"{recording.__name__}.time.monotonic"
+    monkeypatch.setattr(clock_name, lambda: clock[0])
     limits = LimitOptions()
     chunk = AudioChunk(16_000, 2, 1, bytes(32_000)).event()
     drop = AudioChunk(16_000, 2, 1, bytes(2)).event()
