@@ -57,6 +57,6 @@ prepare() { # arguments of prepare.py
 }
 
 compute_tests() { # the unit tests that compute; prints which are left out
-    cat lab/benchmarks/processors/left-out.txt >&2
+    grep "^#" lab/benchmarks/processors/tests.txt >&2
     grep -v '^#' lab/benchmarks/processors/tests.txt
 }
