@@ -305,7 +305,8 @@ def test_translations_have_lines_of_their_own(chromium: Any, view: WebView) -> N
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 @pytest.mark.parametrize(
-    "state", ["first", "microphone", "talk", "options", "control", "away", "overlay"]
+    "state",
+    ["first", "microphone", "talk", "options", "control", "away", "overlay", "ended"],
 )
 def test_axe_finds_nothing(chromium: Any, state: str, scheme: str) -> None:
     axe = pytest.importorskip(
@@ -331,6 +332,9 @@ def test_axe_finds_nothing(chromium: Any, state: str, scheme: str) -> None:
         page.wait_for_selector("#state:not([data-text=connecting])", state="attached")
         if state in ("options", "control"):
             page.keyboard.press("o")
+        if state == "ended":
+            view.close()
+            page.wait_for_selector("#text [data-text=ended_here]")
         if state == "talk":
             for key in "cst":
                 page.keyboard.press(key)

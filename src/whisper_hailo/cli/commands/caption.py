@@ -75,7 +75,6 @@ def caption(
     if model_options.moonshine is not None:
         refuse_whisper_options(model, decoding, options)
     source.expect_use(audio)
-    detector = make_detector()
     page_address = show.page_address()
     replacements = (
         Replacements({}) if show.replace is None else Replacements.read(show.replace)
@@ -86,6 +85,7 @@ def caption(
         return caption_recording(
             str(audio), model_options, decoding, show, layout, replacements
         )
+    detector = make_detector()
     if not shows_partials and "min_partial_s" not in options.values:
         caption_options = replace(caption_options, min_partial_s=0.0)
     with contextlib.ExitStack() as stack:
