@@ -36,3 +36,16 @@ def test_what_is_live_was_said_when_it_was_captured() -> None:
     assert clock.moment(1.0, 3.0) == {
         "start_s": 1.0, "heard_s": 3.0, "at_s": 11.5, "wall_s": 1_000_058.0,
     }  # fmt: skip
+
+
+def test_wall_clock_that_jumps_changes_the_time_of_day_alone() -> None:
+    times = Times()
+    wall_s = [1_000_000.0]
+    clock = StreamClock(lambda: times.now_s, lambda: wall_s[0])
+    clock.note_capture(50.0, 0)
+    wall_s[0] -= 3600.0  # somebody sets it back by an hour
+    times.now_s = 52.0
+    assert clock.since(SAMPLE_RATE_HZ) == 1.0
+    assert clock.moment(1.0, 2.0) == {
+        "start_s": 1.0, "heard_s": 2.0, "at_s": 2.0, "wall_s": 996_399.0,
+    }  # fmt: skip
