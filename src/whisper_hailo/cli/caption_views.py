@@ -205,8 +205,10 @@ def _describe_delays(figures: dict[str, Any]) -> Iterator[str]:
         yield f"{figures['lost_s']:.1f} s were lost"
     if figures["absences"]:
         yield f"the source was away {figures['away_s']:.1f} s"
-    if figures["stalls"]:
-        yield f"no sound arrived for a while, {figures['stalls']} times"
+    n_stalls = figures["stalls"]
+    if n_stalls:
+        how_often = "once" if n_stalls == 1 else f"{n_stalls} times"
+        yield f"{how_often} no sound arrived for two seconds or more"
     if figures["paused_s"]:
         yield f"it was paused {figures['paused_s']:.1f} s"
 

@@ -42,6 +42,16 @@ def test_live_captions_tell_latencies_and_what_was_not_heard() -> None:
     )
 
 
+def test_summary_tells_speech_without_text_and_stalls() -> None:
+    figures = CaptionStatistics(untranscribed_s=4.25, n_stalls=2)
+    figures.settle_s.extend([1.0, 2.0, 3.0])
+    *_, felt = summarise(figures.as_json(), Counter())
+    assert felt == (
+        "half of the words settled within 2.0 s, 95 % within 2.9 s; "
+        "4.2 s of speech got no text; 2 times no sound arrived for two seconds or more"
+    )
+
+
 def test_a_run_without_a_word_has_its_three_lines() -> None:
     assert len(list(summarise(CaptionStatistics().as_json(), Counter()))) == 3
 
