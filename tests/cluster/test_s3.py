@@ -1,6 +1,6 @@
 """A job whose recordings and results are in a bucket that fails: the same bytes as on a disk.
 
-`S3_FILES=1000 make lab NAME=cluster ARGS="-k s3"` takes more files.
+`S3_FILES=1000 make lab NAME=bucket` takes more files.
 """
 
 from __future__ import annotations
