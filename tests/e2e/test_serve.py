@@ -190,7 +190,7 @@ def test_told_to_end_it_finishes_what_is_under_way(environment: dict[str, str]) 
             rest = list(stream)
         assert rest[-1].text.startswith(first.delta)
         assert served.end(told=True) == 0
-        assert f"text={rest[-1].text}" in served.said
+        assert f'text="{rest[-1].text}"' in served.said
 
 
 def test_sighup_ends_cleanly(environment: dict[str, str]) -> None:

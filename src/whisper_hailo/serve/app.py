@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from fastapi import FastAPI
@@ -32,9 +33,15 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
 
 
 def make_app(
-    service: TranscriptionService, host: str, safety: SafetyOptions
+    service: TranscriptionService,
+    host: str,
+    safety: SafetyOptions,
+    keys: Collection[str] | None = None,
 ) -> ASGIApp:
-    """Return the application of a service that is served at an address or a name."""
+    """Return the application of a service that is served at an address or a name.
+
+    The collection of `keys` may change meanwhile; by default they are those of `safety`.
+    """
     app = FastAPI(
         title="whisper-hailo",
         version=__version__,
@@ -47,7 +54,8 @@ def make_app(
             "5XX": {"description": "Not possible now"},
         },
     )
-    keys = safety.keys()
+    if keys is None:
+        keys = safety.keys()
     answer_failures(app, service.metrics)
     app.include_router(health_router(service))
     app.include_router(openai_router(service))

@@ -32,7 +32,7 @@ _STATES: Final = ("loading", "ready", "released", "broken", "closed")
 
 
 # A series beside each counter, which says when the server started.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:

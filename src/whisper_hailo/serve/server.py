@@ -16,6 +16,7 @@ from whisper_hailo.core.process import Supervisor
 from whisper_hailo.http.addresses import Listener, is_loopback
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.serve.announcement import announce_wyoming
+from whisper_hailo.serve.credentials import Credentials
 from whisper_hailo.serve.logs import rate_limited_network_log
 from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
 from whisper_hailo.serve.service import TranscriptionService
@@ -74,10 +75,11 @@ async def run_server(
     limiter = ConnectionLimiter(service.limits.connections, safety.proxies)
     try:
         async with AsyncExitStack() as stack:
-            stack.enter_context(_end_by_signals(service, listen.drain_s))
+            credentials = Credentials(safety)
+            stack.enter_context(_end_by_signals(service, listen.drain_s, credentials))
             stack.enter_context(rate_limited_network_log())
             if listeners.http is not None:
-                _open_http(service, listeners.http, safety, limiter, stack)
+                _open_http(service, listeners.http, credentials, limiter, stack)
                 serving(listeners.http.url)
             else:
                 logger.info(
@@ -103,8 +105,13 @@ async def run_server(
 
 
 @contextmanager
-def _end_by_signals(service: TranscriptionService, drain_s: float) -> Iterator[None]:
-    """End the service by a signal; by a second one without waiting for anything."""
+def _end_by_signals(
+    service: TranscriptionService, drain_s: float, credentials: Credentials
+) -> Iterator[None]:
+    """End the service by a signal; by a second one without waiting for anything.
+
+    SIGHUP renews what the server has in files, as service managers send it for that.
+    """
 
     def end() -> None:
         if service.ending.is_set():
@@ -115,6 +122,8 @@ def _end_by_signals(service: TranscriptionService, drain_s: float) -> Iterator[N
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, end)
+    if credentials.can_renew:
+        loop.add_signal_handler(signal.SIGHUP, credentials.renew)
     try:
         yield
     finally:
@@ -146,7 +155,7 @@ async def _drain_requests(service: TranscriptionService, drain_s: float) -> None
 def _open_http(
     service: TranscriptionService,
     listener: Listener,
-    safety: SafetyOptions,
+    credentials: Credentials,
     limiter: ConnectionLimiter,
     stack: AsyncExitStack,
 ) -> None:
@@ -155,21 +164,24 @@ def _open_http(
     from whisper_hailo.serve.app import make_app
     from whisper_hailo.serve.routes.realtime.protocol import MAX_MESSAGE_BYTES
 
-    if not (safety.keys() or is_loopback(listener.host)):
+    if not (credentials.keys or is_loopback(listener.host)):
         logger.warning(
             "%s is open to the network without an API key: everyone who reaches it may use it; "
             "give --api-key-file, or listen at 127.0.0.1",
             listener.url,
         )
     server = HttpServer(
-        make_app(service, listener.host, safety),
+        make_app(service, listener.host, credentials.safety, credentials.keys),
         limiter,
-        safety.tls(),
+        credentials.tls,
         message_bytes=MAX_MESSAGE_BYTES,
         pong_s=PONG_TIMEOUT_S,
     )
     listener.listen()
     serving = asyncio.create_task(server.serve(sockets=[listener]))
+    if credentials.can_renew:
+        renewing = asyncio.create_task(credentials.renew_on_change())
+        stack.callback(renewing.cancel)
 
     async def close() -> None:
         server.should_exit = True
