@@ -198,8 +198,7 @@ NOISE_COUNT: Final = 16
 """Windows on which the noise is measured, in addition to those of the statistics."""
 
 _PREDICTION_WINDOWS: Final = 64
-"""Windows of the statistics before a build: a minute or two, beside hours of compiling. Scales from
-half as many cut off values of base's residual stream, which costs 7 dB."""
+"""Windows of the statistics before a build: a minute or two, beside hours of compiling."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,10 +187,16 @@ def emulated(
 
 def tensor_bits(network: EmulatedNetwork, plan: PrecisionPlan) -> dict[str, int]:
     """Return the bits of every tensor between layers: its layer's, or its widest reader's."""
+    makers = {name: layer for layer in network.layers for name in layer.gives}
     bits: dict[str, int] = {}
     for layer in network.layers:
         for slot in layer.slots:
-            bits[slot.origin] = max(bits.get(slot.origin, 0), plan.of(layer.name).reads)
+            reads = plan.of(layer.name).reads
+            maker = makers.get(slot.origin)
+            if layer.kind == _DECOMPOSED and maker is not None:
+                # It takes what there is: the sum before the last norm keeps its bits.
+                reads = max(reads, plan.of(maker.name).reads)
+            bits[slot.origin] = max(bits.get(slot.origin, 0), reads)
     for layer in network.layers:
         gives = plan.of(layer.name).gives
         if gives is not None:

@@ -53,6 +53,16 @@ def normed() -> ModelProto:
     return model_of(nodes, {"s": np.ones(2, np.float32), "b": BIAS})
 
 
+def normed_sum() -> ModelProto:
+    """`y = norm(x + POSITIONS)`, whose sum only the norm reads."""
+    nodes = [
+        helper.make_node("Add", ["x", "p"], ["sum"], "sum"),
+        helper.make_node("LayerNormalization", ["sum", "s", "b"], ["y"], "norm"),
+    ]
+    weights = {"p": POSITIONS, "s": np.ones(2, np.float32), "b": BIAS}
+    return model_of(nodes, weights)
+
+
 def positions() -> ModelProto:
     """`y = x + POSITIONS`, a constant that is no bias."""
     return model_of(

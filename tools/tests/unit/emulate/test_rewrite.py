@@ -112,6 +112,14 @@ def test_emulated_norm_reads_all_bits_of_its_tensor() -> None:
     assert nodes["normed.exact"].input[0] == "x.rounded"
 
 
+def test_tensor_bits_before_a_norm_are_those_of_the_sum() -> None:
+    network = read_network(graphs.normed_sum())
+    script = "quantization_param({ew_add*}, precision_mode=a16_w16)"
+    wide = plan_of_script("p", script, network)
+    assert tensor_bits(network, wide)["sum"] == 16
+    assert tensor_bits(network, PrecisionPlan("all8"))["sum"] == 8
+
+
 def test_tensor_bits_follow_the_widest_reader() -> None:
     network = read_network(graphs.residual(), (), ())
     assert [layer.name for layer in network.layers] == [
