@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.decoded import ends_in_loop
 from whisper_hailo.decoding.logits_rules import FilteredLogits, end_lead
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
 
@@ -75,6 +76,16 @@ class BeamChoice:
         if self._boost > 0.0 and end_lead(logits, self._eot, self._boost) > 0.0:
             return [self._eot]
         return highest_logits(logits, self._beam_size + 1)
+
+    def drop_loops(self) -> list[int]:
+        """Stop the search where most hypotheses repeat themselves; see `Choice`.
+
+        They are variants of one text, and the others would repeat themselves soon.
+        """
+        n_loops = sum(ends_in_loop(hypothesis.tokens) for hypothesis in self._live)
+        if 2 * n_loops > len(self._live):
+            return []
+        return list(range(len(self._live)))
 
     def finish(self) -> list[Hypothesis]:
         """Return the finished hypotheses; too few are filled up with the best running ones."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.decoded import ends_in_loop
 from whisper_hailo.decoding.logits_rules import FilteredLogits, end_lead
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
 
@@ -30,20 +31,29 @@ class SampledChoice:
         self._generators = [np.random.default_rng(list(seed)) for seed in seeds]
         self._hypotheses = [Hypothesis() for _ in seeds]
         self._has_begun = False
+        self._loops: set[int] = set()
+        """Indices of hypotheses that were stopped as they repeat themselves."""
 
     @property
     def running(self) -> Sequence[Hypothesis]:
         """One before the first step, when all are the same; then those not done."""
-        live = [hypothesis for hypothesis in self._hypotheses if not hypothesis.done]
+        live = [self._hypotheses[index] for index in self._live_indices()]
         return live if self._has_begun else live[:1]
+
+    def _live_indices(self) -> list[int]:
+        """Return the hypotheses that run on."""
+        return [
+            index
+            for index, hypothesis in enumerate(self._hypotheses)
+            if not hypothesis.done and index not in self._loops
+        ]
 
     def advance(self, ruled: Sequence[FilteredLogits]) -> list[int]:
         """Draw a token for each hypothesis; see `Choice`."""
         sources: list[int] = []
         row = 0
-        for index, hypothesis in enumerate(self._hypotheses):
-            if hypothesis.done:
-                continue
+        for index in self._live_indices():
+            hypothesis = self._hypotheses[index]
             token = self.draw_token(ruled[row].logits, self._generators[index])
             logprob = ruled[row].logprob(token)
             self._hypotheses[index] = hypothesis.extended(token, logprob, self._eot)
@@ -64,6 +74,21 @@ class SampledChoice:
         # To the right: a draw of exactly 0 must not take an id without probability.
         return int(np.searchsorted(edges, drawn, side="right"))
 
+    def drop_loops(self) -> list[int]:
+        """Stop each hypothesis that repeats itself; see `Choice`."""
+        kept: list[int] = []
+        for row, index in enumerate(self._live_indices()):
+            if ends_in_loop(self._hypotheses[index].tokens):
+                self._loops.add(index)
+            else:
+                kept.append(row)
+        return kept
+
     def finish(self) -> list[Hypothesis]:
-        """Return all hypotheses."""
-        return self._hypotheses
+        """Return all hypotheses; loops, whose tokens are certain, only if there are no others."""
+        others = [
+            hypothesis
+            for index, hypothesis in enumerate(self._hypotheses)
+            if index not in self._loops
+        ]
+        return others or self._hypotheses

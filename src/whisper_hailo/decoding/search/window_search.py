@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.decoding.decoded import LOOP_CHECK_TOKENS, ends_in_loop
+from whisper_hailo.decoding.decoded import LOOP_CHECK_TOKENS
 from whisper_hailo.decoding.logits_rules import FilteredLogits, LogitsRules
 from whisper_hailo.decoding.search.hypothesis import (
     DecoderInput,
@@ -30,6 +30,9 @@ class Choice(Protocol):
 
         There are logits of each running hypothesis.
         """
+
+    def drop_loops(self) -> list[int]:
+        """Stop hypotheses that repeat themselves; return the indices of those that run on."""
 
     def finish(self) -> list[Hypothesis]:
         """Return all hypotheses to rank, done or cut off by the budget; at least one."""
@@ -54,14 +57,10 @@ class WindowSearch(Search):
         tokens: list[list[int]] = []
         windows: list[int] = []
         for window, choice in enumerate(self._choices):
-            running = self._running(window)
-            if not running:
+            rows = self._rows_to_continue(window, choice)
+            if not rows:
                 continue
-            rows = [
-                row
-                for row, owner in enumerate(self._windows_of_rows)
-                if owner == window
-            ]
+            running = choice.running
             ruled = []
             for row, hypothesis in zip(rows, running, strict=True):
                 logsumexp = float(output.logsumexp[row, 0])
@@ -81,18 +80,19 @@ class WindowSearch(Search):
             return None
         return DecoderInput(sources, np.array(tokens, dtype=np.int64))
 
-    def _running(self, window: int) -> Sequence[Hypothesis]:
-        """Return the hypotheses of a window to continue; none where all are in a loop."""
+    def _rows_to_continue(self, window: int, choice: Choice) -> list[int]:
+        """Return the rows of a window's hypotheses that run on."""
         if self._n_steps >= self._budgets[window]:
-            return ()
-        running = self._choices[window].running
-        is_checked = self._n_steps % LOOP_CHECK_TOKENS == LOOP_CHECK_TOKENS - 1
-        if is_checked and all(
-            ends_in_loop(hypothesis.tokens) for hypothesis in running
-        ):
+            return []
+        rows = [
+            row for row, owner in enumerate(self._windows_of_rows) if owner == window
+        ]
+        if self._n_steps % LOOP_CHECK_TOKENS < LOOP_CHECK_TOKENS - 1:
+            return rows
+        rows = [rows[index] for index in choice.drop_loops()]
+        if not rows:
             self._budgets[window] = self._n_steps
-            return ()
-        return running
+        return rows
 
     def finish(self) -> list[SearchResult]:
         """Return all hypotheses of each window."""

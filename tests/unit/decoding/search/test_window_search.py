@@ -352,3 +352,37 @@ def test_highest_logits_match_a_whole_sort(n_vocab: int, possible: str) -> None:
     expected = [token for token in np.argsort(-logits, kind="stable") if keep[token]]
     for count in (1, 2, 6, 300):
         assert highest_logits(logits, count) == expected[:count]
+
+
+def test_beam_stops_where_most_hypotheses_loop() -> None:
+    one = beam(1)
+    for _ in range(40):
+        step(one, {0: 0.9, 1: 0.1})
+    assert one.drop_loops() == []
+    fresh = beam(2)
+    step(fresh, {0: 0.6, 1: 0.4})
+    assert fresh.drop_loops() == [0, 1]
+
+
+def test_samples_that_loop_stop_alone() -> None:
+    choice = SampledChoice(END, 0.0, 0.4, [(1,), (2,)])
+    choice.advance([of(logprobs({0: 1.0}), 0.0)])
+    for token in np.random.default_rng(0).integers(0, 5, 40).tolist():
+        choice.advance([of(logprobs({0: 1.0}), 0.0), of(logprobs({token: 1.0}), 0.0)])
+    loop, other = choice.running
+    assert choice.drop_loops() == [1]
+    assert list(choice.running) == [other]
+    assert choice.finish() == [other]
+    assert choice.advance([of(logprobs({END: 1.0}), 0.0)]) == []
+    assert [text.done for text in choice.finish()] == [True]
+    assert loop not in choice.finish()
+
+
+def test_samples_that_all_loop_are_ranked() -> None:
+    choice = SampledChoice(END, 0.0, 0.4, [(1,), (2,)])
+    for _ in range(40):
+        rows = [of(logprobs({0: 1.0}), 0.0)] * 2
+        choice.advance(rows[: len(choice.running)])
+    assert choice.drop_loops() == []
+    assert len(choice.finish()) == 2
+    assert not choice.running
