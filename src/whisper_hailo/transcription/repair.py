@@ -33,23 +33,27 @@ _MOST_SHARE: Final = 0.8
 """Of a window: more of it would be decoded again for the same text."""
 
 
-def decode_and_repair(
+def repair_windows(
     engine: DecoderEngine,
     encode: Callable[[Sequence[WindowRequest]], Encoded],
-    encoded: Encoded,
+    clock: StageClock,
     requests: Sequence[WindowRequest],
+    results: Sequence[WindowResult],
 ) -> Steps[list[WindowResult]]:
-    """Decode windows as one batch, then speech that their texts skip; see `decode_windows`."""
-    results = yield from engine.decode_windows(encoded, requests)
+    """Return the results of windows, with texts of the speech that they skip.
+
+    Stage times are added to `clock`.
+    """
+    repaired = list(results)
     for index, request in enumerate(requests):
         for gap in _find_gaps(results[index]):
-            part_request = _request_part(request, results[index], gap)
-            features = encode([part_request])
-            (part,) = yield from engine.decode_windows(features, [part_request])
-            encoded.clock.add(features.clock)
-            if _is_text(engine, part, part_request.context, results[index]):
-                results[index] = _insert(results[index], part)
-    return results
+            part_request = _request_part(request, repaired[index], gap)
+            encoded = encode([part_request])
+            (part,) = yield from engine.decode_windows(encoded, [part_request])
+            clock.add(encoded.clock)
+            if _is_text(engine, part, part_request.context, repaired[index]):
+                repaired[index] = _insert(repaired[index], part)
+    return repaired
 
 
 def _find_gaps(result: WindowResult) -> list[UntranscribedSpeech]:

@@ -13,7 +13,7 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.repair import decode_and_repair
+from whisper_hailo.transcription.repair import repair_windows
 from whisper_hailo.transcription.stages import LazyFuture, Prefetch, Stages
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 from whisper_hailo.transcription.window_cache import (
@@ -404,16 +404,25 @@ class Schedule:
                 else:
                     encoded = batch.encoded.result()
                     engine = self._engine(recordings[0])
-                    steps = decode_and_repair(
-                        engine, self.stages.encode, encoded, requests
-                    )
+                    steps = engine.decode_windows(encoded, requests)
+                    is_repairing = False
                     n_steps = 0
                     while True:
                         try:
                             next(steps)
                         except StopIteration as end:
                             results = end.value
-                            break
+                            if is_repairing:
+                                break
+                            steps = repair_windows(
+                                engine,
+                                self.stages.encode,
+                                encoded.clock,
+                                requests,
+                                results,
+                            )
+                            is_repairing = True
+                            continue
                         n_steps = yield from self._overtake(
                             batch, encoded.clock, n_steps
                         )
@@ -427,10 +436,7 @@ class Schedule:
                     for recording in recordings:
                         recording.fail(error)
                 return
-            for recording, result in zip(recordings, results, strict=True):
-                if recording.failure is None:
-                    with recording.failing():
-                        recording.take(result)
+            _hand_out(recordings, results)
         for recording in recordings:
             recording.context.clock.add(clock, 1 / len(recordings))
         if self.progress is not None:
@@ -442,6 +448,14 @@ class Schedule:
             recording = member[0]
             if recording.failure is None:
                 yield from self._transcribe(self._begin([member], apart=True))
+
+
+def _hand_out(recordings: Sequence[Recording], results: Sequence[WindowResult]) -> None:
+    """Give the results of windows to their recordings."""
+    for recording, result in zip(recordings, results, strict=True):
+        if recording.failure is None:
+            with recording.failing():
+                recording.take(result)
 
 
 def _may_overtake(priority: int, for_equals: bool, recording: Recording) -> bool:

@@ -14,7 +14,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, UntranscribedSpeech
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.search.loop import Steps, run_steps
-from whisper_hailo.transcription.repair import decode_and_repair
+from whisper_hailo.transcription.repair import repair_windows
 from whisper_hailo.transcription.window import (
     Context,
     Encoded,
@@ -83,7 +83,8 @@ def repair(
     audio = np.arange(10 * SAMPLE_RATE_HZ, dtype=np.float32)
     window = replace(Window(audio, 100.0), **changes)
     request = WindowRequest(window, Context("de", (7, 8), detects=detects))
-    steps = decode_and_repair(engine, encode, encode([request]), [request])  # type: ignore[arg-type]
+    results = run_steps(engine.decode_windows(encode([request]), [request]))
+    steps = repair_windows(engine, encode, StageClock(), [request], results)  # type: ignore[arg-type]
     (result,) = run_steps(steps)
     return result
 
