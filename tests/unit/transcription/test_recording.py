@@ -181,6 +181,22 @@ def test_sequential_recording_gives_one_window() -> None:
         assert own.next() is not None
 
 
+@pytest.mark.parametrize(("seconds", "is_alone"), [(119, False), (120, True)])
+def test_first_window_of_a_long_recording_goes_alone(
+    seconds: int, is_alone: bool
+) -> None:
+    """Its text can be printed, and kept, before a batch is decoded."""
+    with recording(np.zeros(seconds * 16_000, np.float32)) as own:
+        first = own.next()
+        assert first is not None
+        second = own.next()
+        assert (second is None) == is_alone
+        own.context.n_windows += 1
+        own.take(result(first.window))
+        assert own.next() is not None
+        assert own.next() is not None
+
+
 def test_recording_defaults_are_its_own() -> None:
     one, other = (recording(np.zeros(10, np.float32)) for _ in range(2))
     assert (one.priority, one.share.n_windows, one.engine, one.failure) == (
