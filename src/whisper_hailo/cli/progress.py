@@ -166,19 +166,23 @@ class Progress(StatusLine, Closing):
         self._workload.skip(known_s)
 
     def find_speakers(self, done_s: float, duration_s: float | None) -> None:
-        """Report the seconds in which speakers were looked for, which only a terminal shows."""
+        """Report the seconds in which speakers were looked for, which only a terminal shows.
+
+        They are found once as many are done as there are; the speed is that of the text alone.
+        """
         with self._lock:
-            self._is_finding_speakers = True
-            self._done_s = done_s
+            self._is_finding_speakers = duration_s is None or done_s < duration_s
+            self._done_s = done_s if self._is_finding_speakers else 0.0
             self._duration_s = duration_s
+            self._opened_s = monotonic()
+            self._begin_s = self._opened_s
 
     def __call__(self, done_s: float, duration_s: float | None) -> None:
         """Report the seconds done, of how many if that is known."""
         now_s = monotonic()
         with self._lock:
-            if done_s <= self._known_s or self._is_finding_speakers:
-                self._begin_s = now_s  # what passed at once, or before, says nothing
-            self._is_finding_speakers = False
+            if done_s <= self._known_s:
+                self._begin_s = now_s  # windows of an earlier run pass at once
             self._done_s = done_s
             self._duration_s = duration_s
             self._reported_s = now_s
@@ -200,7 +204,7 @@ class Progress(StatusLine, Closing):
         """Return how far the work is."""
         now_s = monotonic()
         if self._is_finding_speakers:
-            return f"finding the speakers, {self._describe_position()}"
+            return f"finding the speakers, {clock(self._done_s)}"
         if not self._done_s:
             return f"transcribing, {clock(now_s - self._opened_s)} so far"
         elapsed_s = max(self._reported_s - self._begin_s, _MIN_ELAPSED_S)

@@ -175,7 +175,7 @@ def find_turns(
     labels = label_pieces(prints, seconds, windows, voices, centroids)
     active = activity_of_speakers(activities, pieces, labels, len(centroids))
     turns, order = turns_of_activity(active)
-    logger.info("%d speaker(s) in %d pieces of speech", len(order), len(pieces))
+    logger.debug("%d speaker(s) in %d pieces of speech", len(order), len(pieces))
     return SpeakerTurns(turns, centroids[order])
 
 

@@ -52,12 +52,15 @@ class SpeakerFinder(Closing):
         Args:
             blocks: `(n_samples,)` float32 pieces at 16 kHz mono, in order.
             options: how many speakers, and their names.
-            progress: called after each piece with the seconds so far, and `None`: how many there
-                will be is not known here.
+            progress: called after each piece with the seconds so far and `None`, since it is not
+                known how many there will be, and at the end with all of them twice.
         """
-        if progress is not None:
-            blocks = _report_blocks(blocks, progress)
-        turns = self.load().diarize(blocks, options.count)
+        if progress is None:
+            turns = self.load().diarize(blocks, options.count)
+        else:
+            counted = _CountedBlocks(blocks, progress)
+            turns = self.load().diarize(counted, options.count)
+            progress(counted.done_s, counted.done_s)
         return SpeakerAttribution(turns, options.speaker_names)
 
     def close(self) -> None:
@@ -67,12 +70,24 @@ class SpeakerFinder(Closing):
             self._diarizer = None
 
 
-def _report_blocks(
-    blocks: Iterable[FloatArray], progress: Callable[[float, float | None], None]
-) -> Iterator[FloatArray]:
-    """Yield pieces of audio, and report the seconds of those that are done."""
-    n_samples = 0
-    for block in blocks:
-        yield block
-        n_samples += len(block)
-        progress(n_samples / SAMPLE_RATE_HZ, None)
+class _CountedBlocks:
+    """Pieces of audio that report the seconds that are done.
+
+    Attributes:
+        done_s: seconds of the pieces so far.
+    """
+
+    def __init__(
+        self,
+        blocks: Iterable[FloatArray],
+        progress: Callable[[float, float | None], None],
+    ) -> None:
+        self._blocks = blocks
+        self._progress = progress
+        self.done_s = 0.0
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        for block in self._blocks:
+            yield block
+            self.done_s += len(block) / SAMPLE_RATE_HZ
+            self._progress(self.done_s, None)

@@ -186,16 +186,19 @@ def test_progress_of_several_shows_which_and_the_rest_of_all(
     assert len(tickers) == 1
 
 
-def test_progress_shows_the_pass_for_speakers(
+def test_progress_shows_the_search_for_speakers(
     now: list[float], tickers: list[HandTicker], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its time is none of the windows'."""
     with Progress("a") as line:
-        now[0] = 20.0
         line.find_speakers(90.0, None)
+        now[0] = 20.0
         tickers[0].tick()
         assert shown(capsys) == "a: finding the speakers, 1:30"
-        line(0.0, 600.0)
+        line.find_speakers(600.0, 600.0)
+        now[0] = 24.0
+        tickers[0].tick()
+        assert shown(capsys) == "a: transcribing, 0:04 so far"
         now[0] = 30.0
         line(100.0, 600.0)
         assert shown(capsys) == "a: 1:40 of 10:00, 10.0 x real time, 0:50 left"
