@@ -24,7 +24,7 @@ function addFiles(files) {
     form.set("model", find("models").value);
     form.set("language", find("language").value);
     form.set("task", find("task").value);
-    queue.push([form, new Result(file.name, find("results"))]);
+    queue.push([form, new Result(file, find("results"))]);
   }
   if (!isBusy) processQueue();
 }
@@ -38,18 +38,25 @@ async function processQueue() {
       await transcribe(form, result);
     } catch (error) {
       const isStopped = result.stopping.signal.aborted;
-      result.end(isStopped ? "stopped" : error.message, !isStopped);
+      result.end(isStopped ? "Stopped" : describe(error.message, result.name), !isStopped);
     }
   }
   isBusy = false;
 }
 
+// What programs say of a file is in brackets, and of no use to its owner.
+function describe(message, name) {
+  const short = message.replace(/ \([^()]*\)/g, "");
+  if (short.startsWith(name)) return short; // a name stays as it is
+  return short.charAt(0).toUpperCase() + short.slice(1);
+}
+
 async function transcribe(form, result) {
-  result.showState("uploading");
+  result.showState("Uploading");
   const signal = result.stopping.signal;
   const request = { method: "POST", body: form, headers: headers(), signal };
   const response = await fetch("page/transcripts", request).catch((error) => {
-    throw signal.aborted ? error : new Error("the server cannot be reached; try again");
+    throw signal.aborted ? error : new Error("the server cannot be reached; check the network and try again");
   });
   if (response.status === 401) find("key").focus();
   if (!response.ok) throw new Error(await readError(response));

@@ -1,5 +1,7 @@
 // One recording on the page: how far it is, its segments, and the files in which it can be saved.
 
+import { Player } from "./player.js";
+
 const NEAR_PX = 8;
 
 export function clock(seconds) {
@@ -11,17 +13,21 @@ export function clock(seconds) {
 }
 
 export class Result {
-  constructor(name, results) {
+  constructor(file, results) {
+    const name = file.name;
     const copy = document.getElementById("result").content.cloneNode(true);
     this.article = copy.querySelector("article");
     this.name = name;
+    this.texts = [];
     this.article.setAttribute("aria-label", name);
     this.find("h2").textContent = name;
     this.stopping = new AbortController();
     this.button("stop").onclick = () => this.stopping.abort();
     this.button("remove").onclick = () => this.remove();
+    this.player = new Player(this.find("audio"), this.find("ol"), file);
+    this.find("audio").setAttribute("aria-label", `Play ${name}`);
     results.prepend(copy);
-    this.showState("waiting");
+    this.showState("Waiting");
   }
 
   find(selector) {
@@ -40,7 +46,7 @@ export class Result {
 
   // How many of its seconds are transcribed; a duration of 0 is not known.
   showProgress(seconds, duration) {
-    this.showState(duration ? `${clock(seconds)} of ${clock(duration)}` : clock(seconds));
+    this.showState(duration ? `${clock(seconds)} of ${clock(duration)} transcribed` : `${clock(seconds)} transcribed`);
     this.find(".progress").hidden = !duration;
     const share = duration ? Math.min(1, seconds / duration) : 0;
     this.find(".progress span").style.transform = `scaleX(${share})`;
@@ -53,6 +59,8 @@ export class Result {
     const text = document.createElement("span");
     text.textContent = segment.text;
     line.append(time, text);
+    this.texts.push(segment.text);
+    this.player.add(line, segment.start, segment.end, segment.words);
     const list = this.find("ol");
     // Measured before it grows: only a reader at the end follows it.
     const isAtEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - NEAR_PX;
@@ -60,15 +68,33 @@ export class Result {
     if (isAtEnd) list.scrollTop = list.scrollHeight;
   }
 
-  showFiles({ files, duration, language }) {
+  showFiles({ files, duration, language, probability }) {
     const group = this.find(".files");
+    if (isSecureContext) group.append(this.makeCopyButton());
+    const save = document.createElement("span");
+    save.textContent = "Save as";
+    group.append(save);
     const stem = this.name.replace(/\.[^.]+$/, "");
     for (const { suffix, label, media_type: type, text } of files) {
       group.append(this.makeSaveButton(label, `${stem}.${suffix}`, new Blob([text], { type })));
     }
-    group.setAttribute("aria-label", `Save ${this.name}`);
+    group.setAttribute("aria-label", `Copy or save ${this.name}`);
     group.hidden = false;
-    this.end(`${clock(duration)}, ${language}`);
+    const share = probability ? ` (${Math.round(100 * probability)} %)` : "";
+    const isSilent = !this.texts.some((text) => text.trim());
+    this.end(isSilent ? `${clock(duration)}, no speech` : `${clock(duration)}, ${language}${share}`);
+  }
+
+  makeCopyButton() {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Copy text";
+    button.onclick = async () => {
+      await navigator.clipboard.writeText(this.texts.join("\n"));
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy text"; }, 2000);
+    };
+    return button;
   }
 
   makeSaveButton(label, name, blob) {
@@ -95,6 +121,7 @@ export class Result {
   }
 
   remove() {
+    this.player.close();
     this.article.remove();
     document.getElementById("results").focus();
   }

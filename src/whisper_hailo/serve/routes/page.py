@@ -37,7 +37,7 @@ _FILES: Final = {f"/page/{file.name}": file.name for file in _FOLDER.iterdir()} 
 _ABOUT: Final = "/page/about.json"
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "connect-src 'self'; worker-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "connect-src 'self'; worker-src 'self'; img-src data:; media-src blob:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -113,7 +113,7 @@ def _render_files(transcript: Transcript) -> list[dict[str, str]]:
             "suffix": name,
             "label": entry.label,
             "media_type": entry.media_type,
-            "text": render(contents[name], name),
+            "text": render(contents[name], name, paragraphs=True),
         }
         for name, entry in FORMATS.items()
         if name not in _NOT_SAVED_AS
@@ -131,6 +131,7 @@ async def _stream_events(ticket: Ticket) -> AsyncIterator[str]:
                     "text": segment.text,
                     "start": segment.start_s,
                     "end": segment.end_s,
+                    "words": [(word.start_s, word.text) for word in segment.words],
                 }
             )
         transcript = ticket.transcript
@@ -138,6 +139,7 @@ async def _stream_events(ticket: Ticket) -> AsyncIterator[str]:
             {
                 "type": "done",
                 "language": language_name(transcript.language),
+                "probability": transcript.language_probs.get(transcript.language),
                 "duration": transcript.duration_s,
                 "files": _render_files(transcript),
             }
