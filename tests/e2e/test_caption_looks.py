@@ -194,21 +194,6 @@ def test_end_of_captions_stands_in_the_text(chromium: Any, view: WebView) -> Non
     page.close()
 
 
-def test_every_language_of_the_page_has_every_text(
-    chromium: Any, view: WebView
-) -> None:
-    page = opened(chromium, view.address)
-    tables = page.evaluate("import('./texts.js').then(({ TEXTS }) => TEXTS)")
-    assert list(tables) == [
-        "en", "de", "fr", "es", "it", "nl", "pl", "pt", "ja", "zh",
-    ]  # fmt: skip
-    for texts in tables.values():
-        assert set(texts) == set(tables["en"])
-        for key, text in texts.items():
-            assert text.count("{}") == tables["en"][key].count("{}"), text
-    page.close()
-
-
 def test_status_and_buttons_are_one_row_on_a_phone(chromium: Any) -> None:
     with stage(browser=BrowserSource()) as view:
         page = opened(
