@@ -43,6 +43,8 @@ def environment(
         "WHISPER_HAILO_CACHE": str(shared / "cache"),
         "HF_HUB_OFFLINE": "1",
         "LC_ALL": "C.UTF-8",
+        # A test of a full disk would leave half of a compiled module to those after it.
+        "PYTHONDONTWRITEBYTECODE": "1",
     }
 
 

@@ -136,7 +136,6 @@ def test_captions_send_nothing_while_the_runtime_would_wait(watch: Watch) -> Non
             *MODEL,
             *outputs,
             *speech,
-            WHISPER_HAILO_CAPTION_LOOPS="2",
         )
         == NOTHING
     )

@@ -27,6 +27,10 @@ MAX_ALL_FIELD_BYTES: Final = 12 << 20
 MAX_JSON_BYTES: Final = 36 << 20
 """Base64 of the 25 MiB that OpenAI takes. JSON is kept in memory, a file of a form on the disk."""
 
+_MAX_JSON_COMMAS: Final = 8192
+"""More than all fields have, with a long prompt in them. A million values take Python seconds, in
+which no other client is answered; base64 has no comma."""
+
 _LISTS: Final = frozenset(
     {
         "include",
@@ -147,6 +151,8 @@ def _parse_json_upload(body: bytes) -> FormData:
     Raises:
         HTTPException: it is none, or has too much.
     """
+    if body.count(b",") > _MAX_JSON_COMMAS:
+        raise HTTPException(400, f"a JSON request has {MAX_FIELDS} fields at most")
     try:
         upload = _JsonUpload.model_validate_json(body)
     except ValidationError as error:

@@ -154,6 +154,7 @@ def test_transcriptions_json_upload_equals_form(web: TestClient) -> None:
         (b'{"input_audio": {"data": "", "format": "../a"}}', 400, "pattern"),
         (b'{"input_audio": {"data": ""}, "x": {"y": 1}}', 400, "x"),
         (b'{"input_audio": {"data": ""}, "x": [1' + b",1" * 64 + b"]}", 400, "64"),
+        (b'{"input_audio": {"data": ""}' + b',"x":1' * 9000 + b"}", 400, "64 fields"),
         (b" " * (MAX_JSON_BYTES + 1), 413, "form"),
     ],
 )

@@ -19,6 +19,7 @@ MIN_COMMIT_S: Final = 0.1
 """Less sound is no recording; the limit is OpenAI's."""
 
 _MAX_SETTINGS_CHARACTERS: Final = 64 << 10
+_MAX_LARGE_COMMAS: Final = 64
 _OVERHEAD_BYTES: Final = 256  # of a message that waits, however short it is
 
 ServerEvent: TypeAlias = dict[str, Any]
@@ -107,6 +108,11 @@ class _ClientEvent(_EventId):
 def parse_message(text: str | None) -> ClientMessage:
     """Parse a message; `None` is a message that is not text."""
     text = text or ""
+    # All but sound is short. A million values take Python seconds, in which nobody is answered;
+    # base64 has no comma.
+    if len(text) > _MAX_SETTINGS_CHARACTERS and text.count(",") > _MAX_LARGE_COMMAS:
+        error = SessionError("a large message has sound and nothing else", "audio")
+        return ClientMessage(MessageKind.INVALID, n_bytes=_OVERHEAD_BYTES, error=error)
     try:
         event = _ClientEvent.model_validate_json(text)
         kind = MessageKind(event.type)

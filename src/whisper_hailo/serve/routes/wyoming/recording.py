@@ -10,6 +10,7 @@ from typing import BinaryIO, Final, cast
 import numpy as np
 from wyoming.event import Event
 
+from whisper_hailo.audio.vad import FRAME_SAMPLES
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
@@ -83,7 +84,16 @@ class WyomingRecording(Closing):
         if self._stream is None:
             return False
         samples = self._stream.push(data)
-        detector = self._detector or self._make_detector(silence_s)
+        detector = self._detector
+        if detector is None:
+            # Whoever sends less than a frame takes no detector's memory.
+            samples = np.concatenate([*self._live_audio, samples])
+            self.free_live_audio()
+            if samples.size < FRAME_SAMPLES:
+                self._live_reservation.take(samples.nbytes)
+                self._live_audio.append(samples)
+                return False
+            detector = self._make_detector(silence_s)
         is_over = detector.push(samples)
         if not detector.is_command:
             self._stop_detection()
