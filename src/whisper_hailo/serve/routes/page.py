@@ -37,8 +37,8 @@ _FILES: Final = {f"/page/{file.name}": file.name for file in _FOLDER.iterdir()} 
 _ABOUT: Final = "/page/about.json"
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "connect-src 'self'; worker-src 'self'; img-src data:; media-src blob:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
+    "connect-src 'self'; worker-src 'self'; img-src data:; media-src blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
