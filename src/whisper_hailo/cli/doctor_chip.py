@@ -100,7 +100,7 @@ def try_chip(options: ChipTrialOptions) -> ChipReport:
         for check in hailo_checks()
         if check.name not in ("HEF files", "throttling")
     ]
-    report.attempt("HEF files", lambda: _try_files(report, options))
+    report.attempt("chip", lambda: _try_files(report, options))
     return report
 
 
