@@ -42,6 +42,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "WHISPER_HAILO_CACHE": str(home / "cache"),
         "HF_HUB_OFFLINE": "1",
         "RAY_AUTH_MODE": "token",
+        # On a busy machine a node takes longer than Ray's 30 s to start.
+        "RAY_raylet_start_wait_time_s": "300",
     }
 
 
@@ -76,27 +78,34 @@ def transcripts(job: Path) -> bytes:
     )
 
 
-@pytest.fixture
-def cluster(environment: dict[str, str]) -> Iterator[str]:
-    """A head and two more nodes on this machine; its address."""
+ADDRESS = "127.0.0.1:6397"
+
+
+def ray(environment: dict[str, str], *words: str) -> None:
+    """Run a command of Ray."""
     env = {**environment, "RAY_USAGE_STATS_ENABLED": "0"}
-    head = ("--head", "--port", "6397", "--include-dashboard", "false")
-    common = ("--num-cpus", "1", "--object-store-memory", "200000000")
-    subprocess.run(
-        ["ray", "get-auth-token", "--generate"],
-        env=env,
-        check=True,
-        capture_output=True,
-    )
-    for words in (
-        head,
-        ("--address", "127.0.0.1:6397"),
-        ("--address", "127.0.0.1:6397"),
-    ):
-        subprocess.run(
-            ["ray", "start", *words, *common], env=env, check=True, capture_output=True
-        )
-    yield "127.0.0.1:6397"
-    subprocess.run(
-        ["ray", "stop", "--force"], env=env, check=False, capture_output=True
-    )
+    subprocess.run(["ray", *words], env=env, check=True, capture_output=True)
+
+
+def add_node(environment: dict[str, str], n_cpus: int = 1) -> None:
+    """Start a node of the cluster on this machine."""
+    words = ("--num-cpus", str(n_cpus), "--object-store-memory", "200000000")
+    ray(environment, "start", "--address", ADDRESS, *words)
+
+
+@pytest.fixture
+def head(environment: dict[str, str]) -> Iterator[str]:
+    """A cluster without a processor; its address."""
+    ray(environment, "get-auth-token", "--generate")
+    words = ("--port", "6397", "--include-dashboard", "false", "--num-cpus", "0")
+    ray(environment, "start", "--head", *words, "--object-store-memory", "200000000")
+    yield ADDRESS
+    ray(environment, "stop", "--force")
+
+
+@pytest.fixture
+def cluster(environment: dict[str, str], head: str) -> str:
+    """A head and three nodes on this machine; its address."""
+    for _ in range(3):
+        add_node(environment)
+    return head

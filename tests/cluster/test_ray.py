@@ -13,7 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import PATIENCE_S, command, run, transcripts
+from tests.cluster.conftest import (
+    PATIENCE_S,
+    add_node,
+    command,
+    run,
+    transcripts,
+)
 from tests.e2e.closed_world import closed, why_not
 
 TRANSCRIBES = "ray::run_shard"
@@ -99,7 +105,7 @@ def test_killed_workers_nodes_and_drivers_lose_nothing(
     words = (manifest, "-o", tmp_path / "job", "--engine", "ray", "--address", cluster)
     killed: dict[str, list[int]] = {
         TRANSCRIBES: [],
-        RUNS_A_NODE: processes(RUNS_A_NODE)[:1],
+        RUNS_A_NODE: processes(RUNS_A_NODE)[:1],  # the head's
     }
     for names in ((TRANSCRIBES, TRANSCRIBES, RUNS_A_NODE), (TRANSCRIBES,)):
         driver = subprocess.Popen(
@@ -110,10 +116,56 @@ def test_killed_workers_nodes_and_drivers_lose_nothing(
         driver.kill()
         driver.wait()
     assert killed[TRANSCRIBES]
-    assert len(killed[RUNS_A_NODE]) == 2  # the head's is spared
+    assert len(killed[RUNS_A_NODE]) == 2
     last = run(environment, *words)
     assert last.returncode == 3, last.stderr
     assert transcripts(tmp_path / "job") == straight
+
+
+def test_node_that_joins_is_used_and_one_that_leaves_is_not_missed(
+    environment: dict[str, str],
+    manifest: Path,
+    tmp_path: Path,
+    head: str,
+) -> None:
+    small = (manifest, "--part-items", 4)
+    run(environment, *small, "-o", tmp_path / "straight")
+    words = command(
+        *small, "-o", tmp_path / "job", "--engine", "ray", "--address", head
+    )
+    parts = tmp_path / "job" / "transcripts"
+    heads_own = processes(RUNS_A_NODE)
+    with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as driver:
+        time.sleep(5)
+        assert not parts.exists(), "no node can do anything"
+        add_node(environment)
+        n_parts = 0
+        while not n_parts:
+            time.sleep(0.2)
+            assert driver.poll() is None
+            n_parts = len(list(parts.glob("part-*")))
+        (node,) = set(processes(RUNS_A_NODE)) - set(heads_own)
+        add_node(environment)
+        os.kill(node, signal.SIGKILL)
+        assert driver.wait(PATIENCE_S) == 3
+    assert transcripts(tmp_path / "job") == transcripts(tmp_path / "straight")
+
+
+def test_head_that_dies_is_one_line(
+    environment: dict[str, str], manifest: Path, tmp_path: Path, head: str
+) -> None:
+    words = command(
+        manifest, "-o", tmp_path / "job", "--engine", "ray", "--address", head
+    )
+    with subprocess.Popen(
+        words, env=environment, stderr=subprocess.PIPE, text=True
+    ) as driver:
+        time.sleep(15)
+        for pid in processes("gcs_server"):
+            os.kill(pid, signal.SIGKILL)
+        _, errors = driver.communicate(timeout=PATIENCE_S)
+    assert driver.returncode == 6
+    assert errors.splitlines()[-1].startswith("whisper-hailo: the cluster broke (")
 
 
 def test_no_cluster_is_one_line(

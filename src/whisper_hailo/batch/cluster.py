@@ -84,9 +84,18 @@ def run_on_ray(
         n_missed = 0
         try:
             while True:
-                n_wanted = cluster.n_workers or _count_places(ray)
-                for shard in islice(pending, max(0, n_wanted - len(running))):
-                    running.append(task.remote(run, shard))
+                # Ray waits for a minute for a head that is gone, so it is not asked then.
+                if _answers(cluster.address):
+                    n_missed = 0
+                    n_wanted = cluster.n_workers or _count_places(ray)
+                    for shard in islice(pending, max(0, n_wanted - len(running))):
+                        running.append(task.remote(run, shard))
+                else:
+                    n_missed += 1
+                if n_missed == _MOST_MISSED:
+                    raise DeviceError(
+                        _describe_break(f"its head {cluster.address} is gone")
+                    )
                 if not running:
                     return
                 done, running = ray.wait(running, timeout=_POLL_S)
@@ -95,11 +104,6 @@ def run_on_ray(
                     progress.audio_s += report.audio_s
                     progress.add(report)
                     yield report
-                n_missed = 0 if _answers(cluster.address) else n_missed + 1
-                if n_missed == _MOST_MISSED:
-                    raise DeviceError(
-                        _describe_break(f"its head {cluster.address} is gone")
-                    )
         except ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, WhisperHailoError):
                 raise error.cause from error
