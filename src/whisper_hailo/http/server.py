@@ -113,6 +113,12 @@ class WebSocket(WebSocketsSansIOProtocol):
         if self.close_sent:
             self.handshake_complete = True  # a refusal ends the handshake, too
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note that the connection is gone, and let go of the last message."""
+        super().connection_lost(exc)
+        # The parser's frame holds it, and the parser's owner, in a cycle.
+        self.conn.parser.close()
+
     def shutdown(self) -> None:
         """Close for the end of the server, whatever the state of the handshake."""
         if not self.handshake_initiated:

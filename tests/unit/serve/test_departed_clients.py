@@ -85,11 +85,10 @@ def upload(web: RunningServer, *, stream: bool, share: float = 1.0) -> None:
 
 
 def talk_realtime(web: RunningServer) -> None:
-    sound = pcm(np.tile(load_audio(DEMO), 12))[: SENT_BYTES // 4]
+    sound = pcm(np.tile(load_audio(DEMO), 20))[:SENT_BYTES]
     with talk(web) as said:
         said.update()
-        for _ in range(4):
-            said.append(sound, size=len(sound))
+        said.append(sound, size=len(sound))
         said.say(BUFFER + "commit")
         time.sleep(0.3)
 
