@@ -62,6 +62,10 @@ def _find_gaps(result: WindowResult) -> list[UntranscribedSpeech]:
     longest_s = _MOST_SHARE * window.content_s
     if window.pieces or window.is_sought:
         return []
+    if not result.segments:  # every attempt failed; more of them would, too
+        return []
+    if result.decoded.runaway:  # the text was cut at a bound, which may be the caller's
+        return []
     return [gap for gap in result.untranscribed if gap.end_s - gap.start_s <= longest_s]
 
 

@@ -43,6 +43,8 @@ class Interpreter:
     probability: float = 0.9
     text: str = "quiet words"
     trusted: bool = True
+    loud_text: tuple[Segment, ...] = (said(106.0, 109.0, "laute Worte"),)
+    runaway: bool = False
     requests: list[WindowRequest] = field(default_factory=list)
 
     def decode_windows(
@@ -56,9 +58,13 @@ class Interpreter:
         window = request.window
         if window.content_s > 9:
             skipped = UntranscribedSpeech(*self.gap, "left_out")
-            segments = (said(106.0, 109.0, "laute Worte"),)
             return WindowResult(
-                window, LIKELY, segments, 10, language="de", untranscribed=(skipped,)
+                window,
+                replace(LIKELY, runaway=self.runaway),
+                self.loud_text,
+                10,
+                language="de",
+                untranscribed=(skipped,),
             )
         language = request.context.language
         if language == "auto":
@@ -147,5 +153,15 @@ def test_packed_and_sought_windows_are_not_repaired(changes: dict[str, Any]) -> 
 
 def test_window_that_is_mostly_skipped_is_not_repaired() -> None:
     engine = Interpreter(gap=(100.5, 109.5))
+    repair(engine)
+    assert len(engine.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [Interpreter(loud_text=()), Interpreter(runaway=True)],
+    ids=["without any text", "with a text that was cut"],
+)
+def test_failed_and_cut_windows_are_not_repaired(engine: Interpreter) -> None:
     repair(engine)
     assert len(engine.requests) == 1

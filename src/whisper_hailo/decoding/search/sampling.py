@@ -85,10 +85,5 @@ class SampledChoice:
         return kept
 
     def finish(self) -> list[Hypothesis]:
-        """Return all hypotheses; loops, whose tokens are certain, only if there are no others."""
-        others = [
-            hypothesis
-            for index, hypothesis in enumerate(self._hypotheses)
-            if index not in self._loops
-        ]
-        return others or self._hypotheses
+        """Return all hypotheses; likely loops among them say that the window is in doubt."""
+        return self._hypotheses
