@@ -225,7 +225,8 @@ def test_help_that_nobody_reads(
     expected = (
         "whisper-hailo: cannot write to standard output (No space left on device); "
     )
-    assert told == ([expected + "free some space"] if code else [])
+    advice = "free some space, or write to another place"
+    assert told == ([expected + advice] if code else [])
 
 
 def test_a_working_directory_that_is_gone(

@@ -173,7 +173,8 @@ def wrap_os_error(path: Path, advice: str, verb: str = "write") -> Iterator[None
 
 def add_space_advice(error: OSError, advice: str) -> str:
     """Return advice for an error of writing; to free space only helps on a full disk."""
-    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    # A file too large for a limit of its user is treated as a full disk.
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return f"free some space, or {advice}" if is_full else advice
 
 

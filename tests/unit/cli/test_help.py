@@ -109,7 +109,7 @@ def test_help_has_about_forty_options(
 ) -> None:
     short = rows_of(help_of(command, capsys))
     every = rows_of(full_help_of(command, capsys))
-    assert len(short) <= (26 if command in EVERYDAY_OPTIONS else 54)
+    assert len(short) <= (26 if command in EVERYDAY_OPTIONS else 58)
     assert len({*every} - {*short}) >= 20
     assert {"--help-all", "--config"} <= {*short}
 
