@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.batch.shards import DEFAULT_ITEMS, MOST_ITEMS, parse_share
-from whisper_hailo.cli.commands.transcribe import decoding_options, with_cue_words
+from whisper_hailo.cli.commands.transcribe import decoding_options, with_aligned_words
 from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.progress import StatusLine, clock
@@ -177,8 +177,8 @@ def batch(
         speakers=None if speakers.speakers is None else speakers,
         n_items=job.part_items,
     )
-    # Formats may be added to a job, so the words that only subtitles need are no part of it.
-    options = with_cue_words(options, output, transcriber)
+    # Segments are timed by their words, whatever formats a job has or gets later.
+    options = with_aligned_words(options, transcriber)
     setup = Setup(model.arguments(), options, long, job.batch_size)
     storage = Storage(restore_address(folder))
     inputs = [word if is_address(word) else expand_user(word) for word in words]

@@ -163,15 +163,6 @@ def decoding_options(
     return options
 
 
-def with_cue_words(
-    options: DecodingOptions, output: OutputOptions, transcriber: Transcriber
-) -> DecodingOptions:
-    """Return options with word times where cues are set by them and the decoder has them."""
-    if not output.has_readable_cues:
-        return options
-    return _with_aligned_words(options, transcriber)
-
-
 def _with_result_words(
     options: DecodingOptions, output: OutputOptions, transcriber: Transcriber
 ) -> DecodingOptions:
@@ -180,11 +171,11 @@ def _with_result_words(
     Those of segments always do, or JSON would differ with subtitles beside it.
     """
     if output.has_readable_cues or output.has_segment_times:
-        return _with_aligned_words(options, transcriber)
+        return with_aligned_words(options, transcriber)
     return options
 
 
-def _with_aligned_words(
+def with_aligned_words(
     options: DecodingOptions, transcriber: Transcriber
 ) -> DecodingOptions:
     """Return options with word times where the decoder has them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -102,7 +103,8 @@ def test_what_was_typed_gets_to_the_workers(works: Works) -> None:
         1,
     )
     assert works.models[0].threads == 1
-    assert works.model.asked_of == [(setup.options, setup.long, 3)]
+    untimed = replace(setup.options, word_timestamps=False)
+    assert works.model.asked_of == [(untimed, setup.long, 3)]
     assert {path.parent.name for path in Path("job").glob("*/a.*")} == {
         "srt",
         "txt",
@@ -128,20 +130,14 @@ def test_batch_speakers_turn_word_times_on(
     assert setup.options.word_timestamps
 
 
-def test_batch_srt_turns_word_times_on_beside_json(works: Works) -> None:
-    """Words serve the subtitles only: JSON has none, and the job is the same with and without."""
-    assert batch("--format srt") == 0
+@pytest.mark.parametrize("words", ["", "--format srt", "--format srt --cues segments"])
+def test_batch_times_segments_by_words_in_any_format(works: Works, words: str) -> None:
+    """JSON has no words unless they are asked for, and the job is the same in any format."""
+    assert batch(words) == 0
     ((setup, _),) = works.asked
     assert setup.options.word_timestamps
     (identified,) = works.model.asked_of
     assert not identified[0].word_timestamps
-
-
-@pytest.mark.parametrize("words", ["--format tsv", "--format srt --cues segments"])
-def test_batch_other_cues_take_no_word_times(works: Works, words: str) -> None:
-    assert batch(words) == 0
-    ((setup, _),) = works.asked
-    assert not setup.options.word_timestamps
 
 
 def test_defaults(works: Works) -> None:
