@@ -67,6 +67,7 @@ class SourceOptions:
 
     def expect_use(self, audio: str | None) -> None:
         """Refuse options that have no effect on this source, and a missing or empty file."""
+        self._expect_one_source(audio)
         is_address = audio is not None and "://" in audio
         is_file = self.is_file(audio)
         is_microphone = self.mic not in (None, "browser")
@@ -88,16 +89,20 @@ class SourceOptions:
         """Return whether the source is a file, which has an end."""
         return audio is not None and audio != "-" and "://" not in audio
 
+    def _expect_one_source(self, audio: str | None) -> None:
+        """Refuse none, and two of them."""
+        if (audio is None) == (self.mic is None):
+            raise OptionError(
+                "give one of: a FILE, - for raw PCM, an address, or --mic DEVICE"
+            )
+
     def make_source(self, audio: str | None) -> LiveSource:
         """Return the source, not open yet.
 
         It is a file, `-` for raw PCM on standard input, an address such as `rtsp://...`, or the
         microphone.
         """
-        if (audio is None) == (self.mic is None):
-            raise OptionError(
-                "give one of: a FILE, - for raw PCM, an address, or --mic DEVICE"
-            )
+        self._expect_one_source(audio)
         if audio is None:
             return self._make_microphone(str(self.mic))
         from whisper_hailo.live.sources.file import FileSource, PcmSource
