@@ -141,9 +141,9 @@ def test_all_that_was_typed_gets_where_it_belongs(
     assert named["listen"] is listen
     assert named["safety"] == SafetyOptions(api_key=("secret",), allow_host=("a.b",))
     assert house.happened == ["open", "served", "closed"]
-    assert capsys.readouterr().err.splitlines() == [
-        "encoder a", "serving at http://127.0.0.1:9000",
-    ]  # fmt: skip
+    engine, address = capsys.readouterr().err.splitlines()
+    assert engine.endswith("encoder a")
+    assert address.endswith("serving at http://127.0.0.1:9000")  # after the time
 
 
 @pytest.mark.parametrize(
