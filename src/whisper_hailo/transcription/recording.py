@@ -189,7 +189,10 @@ class Recording(Closing):
         # The first window of a long recording goes alone: on a slow machine a batch takes minutes,
         # and until it ends nothing can be printed, or kept of an interrupted run.
         is_first = context.n_windows == 0
-        is_long = (self.stream_duration_s or 0.0) >= _LONG_S
+        # A recording that failed may be freed while its windows are still in a batch.
+        audio = self._audio
+        duration_s = None if audio is None else audio.stream.duration_s
+        is_long = (duration_s or 0.0) >= _LONG_S
         return context.sequential or is_detecting or (is_first and is_long)
 
     @property
