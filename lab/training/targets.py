@@ -116,9 +116,8 @@ class TokenRows:
         """
         if not share:
             return tokens
-        n_text = (
-            self.eot
-        )  # rows are in the order of the ids, and text comes before this one
+        # Rows are in the order of the ids, and text comes before this one.
+        n_text = self.eot
         wrong = rng.random(len(tokens)) < share
         others = rng.integers(0, n_text, len(tokens)).tolist()
         return [

@@ -29,9 +29,8 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
-        from whisper_hailo.cli.app import (
-            run,
-        )  # Ctrl-C may come while numpy is being imported
+        # Ctrl-C may come while numpy is being imported.
+        from whisper_hailo.cli.app import run
 
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:

@@ -75,9 +75,8 @@ def test_drafts_differ_only_where_a_near_tie_is_counted(
                 plain = hearing.transcribe_running(
                     PartialBuffer(audio[:144_000]), options
                 )
-                draft = (
-                    plain.tokens[:3] + plain.tokens[4:]
-                )  # right, but for a token that was lost
+                # Right, but for a token that was lost.
+                draft = plain.tokens[:3] + plain.tokens[4:]
                 drafted = hearing.transcribe_running(
                     PartialBuffer(audio[:144_000], Draft(draft)), options
                 )

@@ -36,9 +36,8 @@ SHOWN = """
 def finals(events: Path) -> dict[int, str]:
     """Final texts, of all segments that have one."""
     lines = events.read_text(encoding="utf-8").splitlines(keepends=True)
-    told = [
-        json.loads(line) for line in lines if line.endswith("\n")
-    ]  # the last is being written
+    # The last is being written.
+    told = [json.loads(line) for line in lines if line.endswith("\n")]
     return {
         event["segment_id"]: event["text"]
         for event in told

@@ -140,9 +140,8 @@ def test_a_microphone_that_goes_away_or_sleeps_is_heard_again(
         process.send_signal(signal.SIGSTOP)
         time.sleep(4)
         process.send_signal(signal.SIGCONT)
-        heard.until(
-            "completed"
-        )  # told of as away, or kept by the sound server: it goes on
+        # Told of as away, or kept by the sound server: it goes on.
+        heard.until("completed")
         play.wait(PATIENCE_S)
         subprocess.run(["pactl", "exit"], env=sound, check=True)
         gone = heard.until("away")

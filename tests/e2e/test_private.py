@@ -143,6 +143,5 @@ def test_captions_send_nothing_while_the_runtime_would_wait(watch: Watch) -> Non
 
 def test_a_user_who_wants_the_runtime_to_report_has_it(watch: Watch) -> None:
     seen = watch(*COMMAND, "transcribe", *MODEL, DEMO, ORT_DISABLE_TELEMETRY="0")
-    assert any(
-        "onnxruntime" in file for file in seen.files
-    )  # so it would, if it were let
+    # So it would, if it were let.
+    assert any("onnxruntime" in file for file in seen.files)

@@ -64,9 +64,8 @@ def test_the_official_client_gets_what_the_command_prints(
     answer = client.audio.transcriptions.create(
         file=LONG, model="whisper-1", response_format=layout
     )
-    if (
-        layout == "text"
-    ):  # the command has a line for each segment, OpenAI's API one in all
+    # The command has a line for each segment, OpenAI's API one in all.
+    if layout == "text":
         printed = printed.removesuffix("\n").replace("\n", " ") + "\n"
     assert answer == printed
 

@@ -77,9 +77,8 @@ def test_the_options_of_the_unit_are_the_command_s(
     assert "No such option" not in done.stderr
     assert done.returncode in codes, done.stderr
     if unit is SERVE:
-        assert (
-            "none.toml" in done.stderr
-        )  # nothing was wrong with what stands before it
+        # Nothing was wrong with what stands before it.
+        assert "none.toml" in done.stderr
 
 
 def test_options_of_the_serve_unit_are_settings(environment: dict[str, str]) -> None:

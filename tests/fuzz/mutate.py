@@ -115,9 +115,8 @@ def _changed(rng: Random, value: Any) -> Any:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and rng.random() < 0.4:
         return value + rng.choice((-1, 1, 2, -value, value, 1000))
-    return copy.deepcopy(
-        rng.choice(NASTY)
-    )  # or a later change would change the next input
+    # Or a later change would change the next input.
+    return copy.deepcopy(rng.choice(NASTY))
 
 
 def _dumped(value: Any) -> str:

@@ -196,9 +196,8 @@ def run_seed(
     """Cases of a seed, in chunks of a process, until they are done or time is up."""
     seen, begun = Seen(target), time.monotonic()
     deadline = begun + seconds
-    _together(
-        [Worker(base, [target, str(seed), "0", "0"], seen)]
-    )  # makes the good inputs
+    # Makes the good inputs.
+    _together([Worker(base, [target, str(seed), "0", "0"], seen)])
     chunks = iter(range(numbers.start, numbers.stop, chunk))
 
     def more() -> Worker | None:

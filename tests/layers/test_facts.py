@@ -68,9 +68,8 @@ def test_our_hefs_have_the_fields_of_theirs(tag: str) -> None:
     def compare(ours: str, name: str) -> None:
         seen.add(ours)
         for field, number, kind, repeated in fields(ours):
-            if (
-                number not in theirs[name]
-            ):  # files within files came later, their checksums with 5
+            # Files within files came later, their checksums with 5.
+            if number not in theirs[name]:
                 assert tag in EARLIER
                 assert field in {"resources", "xxhash"}
                 continue

@@ -215,9 +215,8 @@ def _network(place: Any, net: Net, wish: Wish) -> None:
     place.metadata.name = net.name
     place.metadata.transposed = wish.transposed == "network"
     place.networks_names.append(net.name)
-    place.fused.names.extend(
-        net.outputs
-    )  # which count for nothing, as `has` is not set
+    # Which count for nothing, as `has` is not set.
+    place.fused.names.extend(net.outputs)
     if not wish.ops:
         place.sorted_outputs_order.extend(net.outputs)
     for index in range(net.contexts):

@@ -51,9 +51,8 @@ def test_every_draw_is_a_corpus_rate_of_as_many_files() -> None:
     found = {(round(a, 6), round(b, 6)) for a, b in rates.T}
     assert found == {(0.5, 1.0), (0.3, 0.0), (round(4 / 12, 6), round(2 / 12, 6))}
     mixed = np.mean(np.isclose(rates[0], 4 / 12))
-    assert mixed == pytest.approx(
-        0.5, abs=0.1
-    )  # each file is drawn as often as the other
+    # Each file is drawn as often as the other.
+    assert mixed == pytest.approx(0.5, abs=0.1)
 
 
 def test_draws_without_a_reference_are_left_out() -> None:

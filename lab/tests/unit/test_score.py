@@ -204,9 +204,8 @@ def test_a_missing_package_names_the_extra(
 def test_loading_the_normaliser_warns_of_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        sys, "pycache_prefix", str(tmp_path)
-    )  # Warnings come when compiling.
+    # Warnings come when compiling.
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     for name in [name for name in sys.modules if name.startswith("whisper_normalizer")]:
         monkeypatch.delitem(sys.modules, name)

@@ -149,9 +149,8 @@ def _read_samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - class
         resampler = av.AudioResampler(format="flt", layout=layout, rate=rate_hz)
         for _, frame in group:
             yield from _sample_blocks(resampler.resample(frame), frame_bytes)
-        yield from _sample_blocks(
-            resampler.resample(None), frame_bytes
-        )  # what it held back
+        # What it held back.
+        yield from _sample_blocks(resampler.resample(None), frame_bytes)
 
 
 def _sample_blocks(frames: Any, frame_bytes: int) -> Blocks:  # noqa: ANN401 - classes without types
@@ -324,12 +323,10 @@ def _lower_limit(kind: int, most: int) -> None:
 
 def main() -> None:
     """Decode standard input to standard output."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is the parent's, which ends this process
-    signal.signal(
-        signal.SIGPIPE, signal.SIG_DFL
-    )  # end quietly when the parent has gone
+    # Ctrl-C is the parent's, which ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # End quietly when the parent has gone.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     _lower_limit(resource.RLIMIT_DATA, _MOST_MEMORY)
     _lower_limit(resource.RLIMIT_CORE, 0)  # a crash is expected, and leaves no file
     patience_s = float(sys.argv[1])

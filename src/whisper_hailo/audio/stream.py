@@ -167,9 +167,8 @@ class AudioStream(Closing):
                 n_used += n_new
                 if n_filled == n_samples:
                     yield block
-                    block = np.empty(
-                        n_samples, dtype=np.float32
-                    )  # the reader keeps the last one
+                    # The reader keeps the last one.
+                    block = np.empty(n_samples, dtype=np.float32)
                     n_filled = 0
         if n_filled:
             yield block[:n_filled]
@@ -224,9 +223,8 @@ class AudioStream(Closing):
             logger.warning("%s %s; what came before is used", self._label, warning)
 
     def _check_samples(self, block: FloatArray, n_before: int) -> None:
-        is_bad = ~(
-            np.abs(block) <= _MAX_AMPLITUDE
-        )  # so NaN is bad too: no comparison holds
+        # So NaN is bad too: no comparison holds.
+        is_bad = ~(np.abs(block) <= _MAX_AMPLITUDE)
         if not is_bad.any():
             return
         frame, channel = np.argwhere(is_bad)[0]
@@ -337,9 +335,8 @@ def merge_channels(transcripts: Sequence[Transcript]) -> Transcript:
         )
         for field in fields(Timings)
     }
-    timings["load_ms"] = (
-        first.timings.load_ms
-    )  # the model was loaded once for all channels
+    # The model was loaded once for all channels.
+    timings["load_ms"] = first.timings.load_ms
     return replace(
         first,
         duration_s=max(transcript.duration_s for transcript in transcripts),

@@ -100,10 +100,8 @@ def _holds_samples(head: bytes, start: int, end: int) -> bool:
         return True
     _, size = _CHUNK.unpack(following)
     end_of_tags = start + _CHUNK.size + size
-    return end_of_tags not in (
-        end,
-        end - 1,
-    )  # the byte that makes a length even may be missing
+    # The byte that makes a length even may be missing.
+    return end_of_tags not in (end, end - 1)
 
 
 def _ends_in_chunks(file: BinaryIO, position: int, end: int) -> bool:
@@ -116,10 +114,8 @@ def _ends_in_chunks(file: BinaryIO, position: int, end: int) -> bool:
             break
         position += _CHUNK.size + size + size % 2
     file.seek(0)
-    return position in (
-        end,
-        end + 1,
-    )  # the byte that makes a length even may be missing
+    # The byte that makes a length even may be missing.
+    return position in (end, end + 1)
 
 
 def _with_unknown_length(file: BinaryIO, start: int) -> BinaryIO:

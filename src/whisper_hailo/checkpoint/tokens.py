@@ -210,9 +210,8 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
         )
     tasks: dict[str, int] = {}
     languages: dict[str, int] = {}
-    if (
-        entries.is_for_many_languages
-    ):  # in others the same tokens are there, and mean nothing
+    # In others the same tokens are there, and mean nothing.
+    if entries.is_for_many_languages:
         tasks = _task_ids(entries, names)
         languages = _language_ids(entries, names)
     no_timestamps = names.get("<|notimestamps|>", entries.no_timestamps_token_id)

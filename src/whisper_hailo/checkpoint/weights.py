@@ -212,9 +212,8 @@ def stored_arrays(path: Path) -> dict[str, StoredArray]:
         entries = decode(dict[str, Any], raw, "its header")
         entries.pop("__metadata__", None)
         stored = decode(dict[str, _Entry], entries, "its header")
-        with safe_open(
-            path, framework="np"
-        ):  # checks that header and length of the file agree
+        # Checks that header and length of the file agree.
+        with safe_open(path, framework="np"):
             pass
     except (SafetensorError, OSError, MismatchError) as error:
         raise ModelError(

@@ -112,9 +112,8 @@ def _group_of(name: str) -> str:
 @cache
 def find_added_commands() -> dict[str, tuple[str, str]]:
     """Return modules and functions of the commands that other packages add."""
-    from importlib.metadata import (
-        entry_points,
-    )  # a third of the start of a quick command
+    # A third of the start of a quick command.
+    from importlib.metadata import entry_points
 
     return {
         entry.name: (entry.module, entry.attr)

@@ -112,9 +112,8 @@ def command_of(name: str, function: Callable[..., Any]) -> Command:
         verbosity = from_command_line(Verbosity, given)
         if verbosity.values:  # else what was given before the command's name counts
             set_verbosity(verbosity.build())
-        package = function.__module__.partition(".")[
-            0
-        ]  # other packages log as much as ours
+        # Other packages log as much as ours.
+        package = function.__module__.partition(".")[0]
         logging.getLogger(package).setLevel(logging.getLogger(PRODUCT_LOGGER).level)
         arguments = {
             key: parameter.read(given) for key, parameter in parameters.items()

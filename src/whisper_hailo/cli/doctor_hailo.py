@@ -115,9 +115,8 @@ def hailo_checks() -> list[Check]:
         probe.device_nodes(),
         library_versions(),
     )
-    if not version and not any(
-        traces
-    ):  # no Hailo in this machine: three lines are enough
+    # No Hailo in this machine: three lines are enough.
+    if not version and not any(traces):
         return [binding, _check_nodes(), check_throttling()]
     return [
         binding,

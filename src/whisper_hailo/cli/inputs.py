@@ -127,9 +127,8 @@ def _candidate_stems(
     suffix = "" if item.entry.path is None else item.entry.path.suffix
     with_suffix = plain.with_name(plain.name + suffix)
     yield plain
-    owner_root, _ = owners[
-        plain
-    ]  # asked for a second stem only if another recording has this
+    # Asked for a second stem only if another recording has this.
+    owner_root, _ = owners[plain]
     if owner_root == item.root:
         yield with_suffix
     folder = item.root.absolute().name
@@ -144,9 +143,8 @@ def _age_key(path: Path | None) -> tuple[int, int]:
     """Sort by the time of the last copy or move, then by kind."""
     changed_ns = 0
     if path is not None:
-        with suppress(
-            OSError, ValueError
-        ):  # no such file, or no name that a file can have
+        # No such file, or no name that a file can have.
+        with suppress(OSError, ValueError):
             changed_ns = os.stat(path).st_ctime_ns
     suffix = "" if path is None else path.suffix.lower()
     kind = (

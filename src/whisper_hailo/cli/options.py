@@ -122,9 +122,8 @@ class Option(click.Option):
         self.can_be_switched_off = is_switch and bool(default or flag.shown)
         self.optional = flag.optional
         self.is_joined = flag.is_joined
-        names = [
-            option_key(long)
-        ]  # of the value, and of the variable in the environment
+        # Of the value, and of the variable in the environment.
+        names = [option_key(long)]
         names.append(f"{long}/--no-{long[2:]}" if is_switch else long)
         if flag.short:
             names.append(flag.short)

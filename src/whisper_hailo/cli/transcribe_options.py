@@ -87,9 +87,8 @@ class ModelOptions:
     def expect_language(self, options: DecodingOptions) -> None:
         """Refuse unknown languages, and others than English for `.en` models."""
         for language in options.languages:
-            if (
-                len(language) <= 3
-            ):  # codes have two or three letters; only the model knows them
+            # Codes have two or three letters; only the model knows them.
+            if len(language) <= 3:
                 continue
             similar = similar_language(language, KNOWN_LANGUAGES)
             example = f", such as {similar}" if similar else ""

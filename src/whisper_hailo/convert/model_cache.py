@@ -72,9 +72,8 @@ def resolve_model(
     if _find_problem(target, stamp) is None:
         return target
     with exclusive_lock(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
-        problem = _find_problem(
-            target, stamp
-        )  # again: another process may have converted it
+        # Again: another process may have converted it.
+        problem = _find_problem(target, stamp)
         if problem is not None:
             if problem:
                 logger.warning("converting again: %s", problem)

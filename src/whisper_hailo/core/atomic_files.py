@@ -136,9 +136,8 @@ def _remove(path: Path) -> None:
 
 def _lock(descriptor: int, *, blocking: bool) -> bool:
     """Lock an open file or directory; return whether it is locked."""
-    from filelock import (
-        lock_descriptor,
-    )  # slow to import, and not needed by every start
+    # Slow to import, and not needed by every start.
+    from filelock import lock_descriptor
 
     return lock_descriptor(descriptor, blocking=blocking)
 
@@ -147,9 +146,8 @@ def require_writable_folder(folder: Path, advice: str) -> None:
     """Refuse a folder that cannot be written, before there is something to write."""
     path = folder.absolute()
     while not os.path.lexists(path):
-        path = (
-            path.parent
-        )  # the folder will be created: its first parent that exists decides
+        # The folder will be created: its first parent that exists decides.
+        path = path.parent
     if not path.is_dir():
         reason = f"{display_path(path)} is no folder"
     elif not os.access(path, os.W_OK | os.X_OK):

@@ -174,10 +174,8 @@ def language_code(language: str) -> str:
     if not _TAG.fullmatch(tag):
         return language
     parts = tag.split("-")
-    for prefix in (
-        "-".join(parts[:2]),
-        parts[0],
-    ):  # `zh-yue` is not Chinese with a region
+    # `zh-yue` is not Chinese with a region.
+    for prefix in ("-".join(parts[:2]), parts[0]):
         if prefix in _OTHER_CODES:
             return _OTHER_CODES[prefix]
         if prefix in KNOWN_LANGUAGES:

@@ -225,9 +225,8 @@ def default_of(field: Field[Any]) -> Any:  # noqa: ANN401 - of any field
 
 def _convert(field: Field[Any], hint: Any, keyword: str, value: Any) -> Any:  # noqa: ANN401 - of any field
     """Return the value of a keyword, converted to the type of its field."""
-    from whisper_hailo.core.strict_json import (
-        MismatchError,
-    )  # a command line needs none of it
+    # A command line needs none of it.
+    from whisper_hailo.core.strict_json import MismatchError
 
     can_be_none = inner_type(hint) is not hint
     if type(value).__module__ == "numpy" and value.ndim == 0:

@@ -59,9 +59,8 @@ class SilenceKeys:
         middles = (np.arange(n_rows) + 0.5) / max(1, n_rows)
         rows = np.searchsorted(np.cumsum(self.shares), middles)
         last = len(self.features) - 1
-        return self.features[
-            np.minimum(rows, last)
-        ]  # rounded shares may sum to less than 1
+        # Rounded shares may sum to less than 1.
+        return self.features[np.minimum(rows, last)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,9 +161,8 @@ def _decode_plain(kind: type, value: object, where: str) -> object:
         if kind is float:
             return float(value)
     elif kind is int:
-        raise _mismatch(
-            kind, value, where
-        )  # `True` is an `int` in Python, but not in JSON
+        # `True` is an `int` in Python, but not in JSON.
+        raise _mismatch(kind, value, where)
     return _require_type(kind, value, where)
 
 

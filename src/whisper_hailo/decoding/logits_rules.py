@@ -123,9 +123,8 @@ def penalise_repetition(
     if penalty == 1.0:
         return logits
     ids = np.fromiter(generated, dtype=np.int64)
-    picked = logits[
-        ids
-    ]  # before any is changed: an id that comes again is set to the same
+    # Before any is changed: an id that comes again is set to the same.
+    picked = logits[ids]
     logits[ids] = np.where(picked > 0, picked / penalty, picked * penalty)
     return logits
 

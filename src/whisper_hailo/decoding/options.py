@@ -43,9 +43,8 @@ TIMES: Final = "Times"
 
 def rising_temperatures(first: float, step: float) -> tuple[float, ...]:
     """Return `first` and temperatures above it by `step` up to 1; a step of 0 gives one."""
-    if (
-        not step or not 0.0 <= first <= HOTTEST
-    ):  # what is no temperature is refused by its name
+    # What is no temperature is refused by its name.
+    if not step or not 0.0 <= first <= HOTTEST:
         return (first,)
     n_steps = int((HOTTEST - first) / step + 1e-6)  # 0.6 / 0.2 is 2.9999999999999996
     return (first, *(round(first + n * step, 3) for n in range(1, n_steps + 1)))

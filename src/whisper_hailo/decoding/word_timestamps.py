@@ -162,9 +162,8 @@ def align_words(
         return []
     eot = tokenizer.special.eot
     fed = np.array([[*prefix, *text, eot]], dtype=np.int64)
-    before = (
-        len(prefix) - 1
-    )  # the decoder looks for a token in the row of the one before it
+    # The decoder looks for a token in the row of the one before it.
+    before = len(prefix) - 1
     n_looks = len(text) if probabilities else 0
     looks = np.arange(before, before + n_looks, dtype=np.int64)
     output, _ = decoder.step(fed, state, looks, alignment=True)

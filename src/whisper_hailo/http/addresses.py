@@ -276,9 +276,8 @@ class Hosts:
                 f"this server does not answer to the name {host!r}; start it with "
                 f"{self._option} {host}, or use the address of its machine"
             )
-        origins = _header_values(
-            scope, b"origin"
-        )  # programs other than browsers have none
+        # Programs other than browsers have none.
+        origins = _header_values(scope, b"origin")
         if any_page is None:
             any_page = scope["type"] != "websocket"
         if any_page or not origins:

@@ -71,9 +71,8 @@ class ConnectionLimiter:
             self._most = max(1, min(self._most, affordable))
         self._proxies = proxies
         self._allowed = allowed
-        self.backlog = max(
-            1, self._most // 4
-        )  # connections that may be accepted in one go
+        # Connections that may be accepted in one go.
+        self.backlog = max(1, self._most // 4)
         self._clients: dict[Connection, str | None] = {}  # those idle longest first
 
     def __len__(self) -> int:
@@ -159,9 +158,8 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.is_idle = True
         self.is_stuck = False
-        self._refusal = (
-            refusal if tls is None else b""
-        )  # sent when all places are taken
+        # Sent when all places are taken.
+        self._refusal = refusal if tls is None else b""
         self._limiter = limiter
         self._tls = tls
         self._transport: Any = None

@@ -75,9 +75,8 @@ class Captioner:
     ) -> None:
         options = options or CaptionOptions()
         self._settle_s = options.settle_s
-        self._partial_interval = round(
-            options.min_partial_s * SAMPLE_RATE_HZ
-        )  # 0: no partials
+        # 0: no partials.
+        self._partial_interval = round(options.min_partial_s * SAMPLE_RATE_HZ)
         self._max_segment = round(
             options.longest_s(recognizer.content_s) * SAMPLE_RATE_HZ
         )
@@ -354,11 +353,8 @@ class Captioner:
         self, words: Sequence[BufferWord], n_samples: int, reason: Reason
     ) -> int | None:
         """Return where speech behind the text of an ended segment begins, if there is some."""
-        if not words or reason in (
-            "clause",
-            "length",
-            "no_text",
-        ):  # more speech follows
+        # More speech follows.
+        if not words or reason in ("clause", "length", "no_text"):
             return None
         probabilities = self._segmenter.probabilities_until(n_samples)
         stretches = find_untranscribed(probabilities, words, "")
@@ -394,9 +390,8 @@ class Captioner:
         length_s = self._segmenter.n_samples / SAMPLE_RATE_HZ
         words: tuple[BufferWord, ...] = ()
         behind: tuple[BufferWord, ...] = ()
-        with suppress(
-            DeviceError
-        ):  # without the times of words it is cut where it is quiet
+        # Without the times of words it is cut where it is quiet.
+        with suppress(DeviceError):
             result = self._listener.transcribe_words(running, self._segmenter.audio)
             words = result.words
             behind = running.text.words_behind_committed(result)

@@ -205,9 +205,8 @@ class SegmentListener:
             running, joined, previous.text.language, draft=joined_draft
         )
         words = words_behind(result.words, previous.text.words)
-        if (
-            words and words[0].text.strip(MARKS) == ""
-        ):  # ends the text before, which is final
+        # Ends the text before, which is final.
+        if words and words[0].text.strip(MARKS) == "":
             words = words[1:]
         offset_s = (running.start - previous.end + previous.audio.size) / SAMPLE_RATE_HZ
         return replace(

@@ -210,9 +210,8 @@ class CaptionStream:
             if self._controls.is_paused and not is_paused:
                 is_paused = True
                 n_missed = 0
-                if (
-                    absence is not None
-                ):  # it ends before the pause begins: they do not overlap
+                # It ends before the pause begins: they do not overlap.
+                if absence is not None:
                     yield empty_block(Interruption(""))
                 yield empty_block(Interruption("paused", paused=True))
             while can_wait and self._controls.is_paused and not self._stopped:

@@ -99,9 +99,8 @@ class AccessMiddleware:
                 await refuse(scope, error, self.metrics)(scope, receive, send)
                 return
             scope[RESERVATION] = reservation
-            if (
-                scope.get("method") == "HEAD"
-            ):  # uvicorn leaves out the body of the answer
+            # `uvicorn` leaves out the body of the answer.
+            if scope.get("method") == "HEAD":
                 scope = {**scope, "method": "GET"}
             await self.app(
                 scope, _limit_body(receive, self.max_bytes, reservation), send

@@ -92,9 +92,8 @@ def find_speech_end(
     for index in range(heard, len(frames)):
         if model.probability(gain * frames[index]) >= CERTAIN_THRESHOLD - HYSTERESIS:
             last_speech = index
-    if (
-        last_speech is None
-    ):  # the detector hears nothing that it could know the pause by
+    # The detector hears nothing that it could know the pause by.
+    if last_speech is None:
         return end_s
     speech_end_s = first_s + frames_to_seconds(last_speech + 1) + _TAIL_S
     if end_s - speech_end_s < _MIN_PAUSE_S - _TAIL_S:

@@ -178,9 +178,8 @@ class Pipeline:
                 "leave it out"
             )
         for language in options.languages or (next(iter(special.languages), "en"),):
-            self.tokenizer.prefix(
-                language, options.task
-            )  # refuses what the model does not speak
+            # Refuses what the model does not speak.
+            self.tokenizer.prefix(language, options.task)
 
     def resolve_long(
         self, options: DecodingOptions, long: LongOptions | None

@@ -131,9 +131,8 @@ class Transcriber(Pipeline, Closing):
         )
         chosen = select(directory, spec, engine, threads, window_s)
         tokenizer = directory / TOKENIZER_FILE
-        if (
-            TOKENIZER_FILE in spec.files
-        ):  # a directory of another program lists no files
+        # A directory of another program lists no files.
+        if TOKENIZER_FILE in spec.files:
             tokenizer = model_file(directory, spec, TOKENIZER_FILE)
         return cls(
             chosen.encoder,

@@ -114,9 +114,8 @@ class Context:
             self.has_text = True
         ends_s = [segment.words[-1].end_s for segment in final if segment.words]
         if not result.segments and result.end_s is not None:
-            ends_s.append(
-                result.end_s
-            )  # times without text: there, as OpenAI Whisper has it
+            # Times without text: there, as OpenAI Whisper has it.
+            ends_s.append(result.end_s)
         self.last_speech_s = max([self.last_speech_s, *ends_s])
         if self.conditions:
             self._remember_text(result, final, pending)

@@ -58,9 +58,8 @@ class Fuzzed:
             return
         folder.mkdir()
         times = np.arange(int(SECONDS * 48_000)) / 48_000
-        tone = (
-            np.round(np.sin(2 * np.pi * 440 * times) * 8) / 16
-        )  # packs well, for the corpus
+        # Packs well, for the corpus.
+        tone = np.round(np.sin(2 * np.pi * 440 * times) * 8) / 16
         for n_channels, layout in CHANNELS.items():
             sound = np.tile(tone[:, None], n_channels).astype(np.float32)
             _write_all(folder, sound, layout)

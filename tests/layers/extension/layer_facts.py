@@ -24,9 +24,8 @@ FACTS: dict[str, Any] = {
 }
 LATER = FACTS["version"].startswith("5.")
 NUMBERS = {name: number for number, name in FACTS["statuses"].items()}
-_LOCKED = ctypes.PyDLL(
-    None
-)  # keeps Python's lock, as nearly all of the vendor's calls do
+# Keeps Python's lock, as nearly all of the vendor's calls do.
+_LOCKED = ctypes.PyDLL(None)
 _COUNTS: Counter[str] = Counter()
 
 

@@ -64,9 +64,8 @@ class Graph:
         feeds = {}
         for name, stream in self._facts["inputs"].items():
             array = arrays[name].reshape(stream["shape"])
-            if stream[
-                "turn"
-            ]:  # the chip's height, width, channels to the graph's channels first
+            # The chip's height, width, channels to the graph's channels first.
+            if stream["turn"]:
                 array = array.transpose(2, 0, 1)
             feeds[stream["tensor"]] = np.ascontiguousarray(array).reshape(stream["as"])
         names = {

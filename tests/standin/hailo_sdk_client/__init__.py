@@ -120,9 +120,8 @@ class ClientRunner:
         _maybe_fail(f"save-{stage}", Path(har_path))
         with zipfile.ZipFile(har_path, "w") as archive:
             info = zipfile.ZipInfo("state.json")
-            archive.writestr(
-                info, json.dumps(self._state)
-            )  # the order of outputs means something
+            # The order of outputs means something.
+            archive.writestr(info, json.dumps(self._state))
             archive.writestr(zipfile.ZipInfo("graph.onnx"), self._graph)
 
     def _expect(self, stage: str) -> None:

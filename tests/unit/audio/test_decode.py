@@ -531,22 +531,16 @@ def frames(*times_s: float | None) -> list[Any]:
         (("mov", 0.0, 9.0), (0.0, 1.5, 2.5), (0, 1.5, 2.5)),
         (("mov", 3.0, 9.0), (3.0, 4.0, 6.0), (0, 1, 3)),
         (("mov", 0.0, 9.0), (0.0, None, 4.0), (0, 1, 4)),
-        (
-            ("mov", 0.0, 9.0),
-            (0.0, 1.0, 0.0),
-            (0, 1, 2),
-        ),  # what lies before is heard all the same
+        # What lies before is heard all the same.
+        (("mov", 0.0, 9.0), (0.0, 1.0, 0.0), (0, 1, 2)),
         (("mov", 0.0, 9.0), (0.0, 1e9, 1e9 + 3), (0, 1, 4)),  # a broken timestamp
         (("mov", 0.0, 1e9), (0.0, 1e8), (0, 1)),
         (("mov", 0.0, None), (0.0, 4000.0), (0, 1)),
         (("mov", 0.0, None), (0.0, 30.0), (0, 30)),
         (("mov", None, 9.0), (0.0, 5.0), (0, 1)),  # no timestamps, but guesses
         (("mpegts", 9e4, 99.0), (9e4 + 12, 9e4 + 13), (12, 13)),
-        (
-            ("mpegts", 0.0, 99.0),
-            (0.0, 10.0, 22.0, 29.0),
-            (0, 10, 11, 18),
-        ),  # another clock
+        # Another clock.
+        (("mpegts", 0.0, 99.0), (0.0, 10.0, 22.0, 29.0), (0, 10, 11, 18)),
     ],
 )
 def test_timestamps_place_frames(

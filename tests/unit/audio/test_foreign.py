@@ -84,10 +84,8 @@ def test_playlists_open_no_other_file(tmp_path: Path, content: str) -> None:
 
 
 def test_text_is_no_audio_for_ffmpeg_either(tmp_path: Path) -> None:
-    for name in (
-        "a.txt",
-        "a.wav",
-    ):  # By its extension the first could be a video of ANSI art.
+    # By its extension the first could be a video of ANSI art.
+    for name in ("a.txt", "a.wav"):
         (tmp_path / name).write_text("hello " * 5_000)
         assert "is not readable audio" in refusal(tmp_path / name)
 
@@ -117,9 +115,8 @@ def test_eight_channels_and_more(
         audio = np.concatenate(list(stream.blocks(16_000)))
     assert len(audio) / 16_000 == pytest.approx(3.0, abs=0.1)
     assert strongest_hz(audio) == 440
-    assert (
-        audio[16_000:32_000].std() > 0.3
-    )  # a channel for low sounds only may hold none
+    # A channel for low sounds only may hold none.
+    assert audio[16_000:32_000].std() > 0.3
     assert strongest_hz(load_audio(ChannelOf(path, n_channels - 2))) == 440
 
 

@@ -236,9 +236,8 @@ def test_the_loudest_samples_are_32_bit_numbers() -> None:
     """Of programs that leave integers in float files."""
     block, louder = zeros(8, 2), np.nextafter(np.float32(2.0**31), np.float32(np.inf))
     block[3] = [2.0**31, -(2.0**31)]
-    expected = np.where(
-        np.arange(8) == 3, 2.0**31, 0.0
-    )  # they cancel: the first one is taken
+    # They cancel: the first one is taken.
+    expected = np.where(np.arange(8) == 3, 2.0**31, 0.0)
     np.testing.assert_array_equal(heard(block, n_channels=2), expected)
     for value in (louder, -louder, np.float32(np.nan)):
         block[5] = [2.0**31, value]

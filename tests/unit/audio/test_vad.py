@@ -81,9 +81,8 @@ def test_quiet_words_are_found_like_loud_ones(level: float) -> None:
     for one, other in zip(quiet, loud, strict=True):
         assert one.start_s == pytest.approx(other.start_s, abs=0.3)
         assert one.content_s == pytest.approx(other.content_s, abs=1.0)
-        assert (
-            np.abs(one.audio).max() < 2 * level
-        )  # what Whisper hears is left as it was
+        # What Whisper hears is left as it was.
+        assert np.abs(one.audio).max() < 2 * level
 
 
 def test_quiet_gain_leaves_loud_audio_and_zeros_alone() -> None:
@@ -268,19 +267,8 @@ def test_long_speech_is_cut_where_least_likely_in_second_half() -> None:
 def test_nothing_of_its_first_half_is_cut_off_long_speech() -> None:
     frames = [S, S, S, 0.4, S, S, 0.7, S, S, N, N, N]
     assert found(*frames, longest=8) == [(0, 7), (7, 9)]
-    odd = [
-        S,
-        S,
-        S,
-        0.4,
-        0.6,
-        S,
-        S,
-        S,
-        N,
-        N,
-        N,
-    ]  # of seven frames the second half has four
+    # Of seven frames the second half has four.
+    odd = [S, S, S, 0.4, 0.6, S, S, S, N, N, N]
     assert found(*odd, longest=7) == [(0, 4), (4, 8)]
 
 

@@ -77,9 +77,8 @@ def test_int8_cross_kv_is_close_and_a_quarter_of_the_size(
     for padded, expected in zip(_values(cross), exact.arrays.values(), strict=True):
         value = np.delete(padded, np.s_[30:-1], axis=2)  # keys that fill up the block
         step = np.abs(expected).max(axis=2).mean() / 127
-        assert (
-            np.sqrt(np.square(value - expected).mean()) < step
-        )  # codes, and their product
+        # Codes, and their product.
+        assert np.sqrt(np.square(value - expected).mean()) < step
     for name in exact.arrays:
         assert cross.arrays[_scale(name)].shape == (1, 1, 2, 32)
 
@@ -115,9 +114,8 @@ def test_decoder_batch_equals_its_rows(decoder: CachedDecoder) -> None:
         first=first,
         alignment=True,
     )
-    batch = replace(
-        batch, logits=batch.logits.copy()
-    )  # the next pass writes to the same array
+    # The next pass writes to the same array.
+    batch = replace(batch, logits=batch.logits.copy())
     later, state = decoder.step(_ids([1], [2], [3]), state, np.array([0]))
     later = replace(later, logits=later.logits.copy())
     more, _ = decoder.step(_ids([4], [4], [4]), state, np.array([0]))

@@ -90,9 +90,8 @@ def test_read_signature_sees_signed_codes_in_branches(tmp_path: Path) -> None:
 def test_move_weights_makes_merged_graphs_exact(tmp_path: Path) -> None:
     path, seen = tmp_path / "merged.onnx", tmp_path / "seen.onnx"
     model = _model(FULL, branches=True)
-    transpose = helper.make_node(
-        "Transpose", ["sums"], ["turned"], perm=[1, 0]
-    )  # no branch is in it
+    # No branch is in it.
+    transpose = helper.make_node("Transpose", ["sums"], ["turned"], perm=[1, 0])
     model.graph.node.append(transpose)
     path.write_bytes(model.SerializeToString())
     options = onnxruntime.SessionOptions()

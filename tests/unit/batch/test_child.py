@@ -42,9 +42,8 @@ class Process:
         self.exitcode = -signal.SIGKILL
 
     def join(self, timeout: float | None = None) -> None:
-        assert (
-            timeout is not None
-        )  # a process that the system cannot end must not be waited for
+        # A process that the system cannot end must not be waited for.
+        assert timeout is not None
         self.did.append("join")
 
 
@@ -133,10 +132,8 @@ def test_one_that_died_has_nothing_to_say(one: Child, is_read: bool) -> None:
 def test_what_it_died_of_has_a_name(one: Child, code: int, why: str) -> None:
     Process.made.exitcode = code
     assert one.died_of == why
-    assert Process.made.did == [
-        "start",
-        "join",
-    ]  # before that the system may not know yet
+    # Before that the system may not know yet.
+    assert Process.made.did == ["start", "join"]
 
 
 def test_one_whose_end_is_not_known_has_no_signal(one: Child) -> None:

@@ -217,14 +217,12 @@ def test_quietest_half_second_is_cut_in_its_middle() -> None:
         begin = round(begin_s * SAMPLE_RATE_HZ)
         loud[begin : begin + SAMPLE_RATE_HZ // 2] *= 0.01
         assert find_quiet_cut(loud) == begin + SAMPLE_RATE_HZ // 4
-    flat = np.full(
-        2 * SAMPLE_RATE_HZ, -3.0, np.float32
-    )  # beyond full scale: as loud as that
+    # Beyond full scale: as loud as that.
+    flat = np.full(2 * SAMPLE_RATE_HZ, -3.0, np.float32)
     flat[round(1.25 * SAMPLE_RATE_HZ) :] = 1.0
     flat[round(1.75 * SAMPLE_RATE_HZ) :] = 3.0
-    assert (
-        find_quiet_cut(flat) == SAMPLE_RATE_HZ + SAMPLE_RATE_HZ // 4
-    )  # of equal ones the first
+    # Of equal ones the first.
+    assert find_quiet_cut(flat) == SAMPLE_RATE_HZ + SAMPLE_RATE_HZ // 4
 
 
 def test_seconds_of_a_task_are_those_of_its_pieces() -> None:

@@ -106,9 +106,8 @@ def test_what_we_have_is_taken_by_its_other_name(
     listener: Listener, words: str, path: str, expected: object
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
-    ((options, _, _),) = (
-        listener.asked
-    )  # for one recording: no value was taken for a second
+    # For one recording: no value was taken for a second.
+    ((options, _, _),) = listener.asked
     assert attrgetter(path)(options) == expected
 
 

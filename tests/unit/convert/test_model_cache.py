@@ -51,9 +51,8 @@ def conversions(
     def convert(
         checkpoint: Path, out: Path, options: ConvertOptions, *, source: ModelSource
     ) -> None:
-        out.mkdir(
-            parents=True
-        )  # the real one would not replace what is damaged, either
+        # The real one would not replace what is damaged, either.
+        out.mkdir(parents=True)
         spec = replace(toy_spec(), name=source.name, quantization=options.quantize)
         weights = FileRecord(bytes=4, sha256=hashlib.sha256(b"1234").hexdigest())
         (out / "weights").write_bytes(b"1234")

@@ -246,9 +246,8 @@ def test_atomic_file_scratch_is_private(tmp_path: Path) -> None:
         with atomic_file(tmp_path / "new" / "deep" / "a") as scratch:
             assert stat.S_IMODE(scratch.stat().st_mode) == 0o600
             assert not (tmp_path / "new" / "deep" / "a").exists()
-            assert (
-                scratch.parent == tmp_path / "new" / "deep"
-            )  # a name is changed within a file system
+            # A name is changed within a file system.
+            assert scratch.parent == tmp_path / "new" / "deep"
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "new" / "deep" / "a").stat().st_mode) == 0o666

@@ -96,9 +96,8 @@ def test_options_within_others_are_changed_where_they_are() -> None:
         == base
     )
     given = PartialOptions(Options, {"more": Words("{", 5)}, deeper)
-    assert given.apply_to(base) == Options(
-        more=Words("[", 5)
-    )  # given itself, and a field of it
+    # Given itself, and a field of it.
+    assert given.apply_to(base) == Options(more=Words("[", 5))
 
 
 def test_switch_stands_for_defaults_and_its_options_need_it() -> None:

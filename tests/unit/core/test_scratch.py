@@ -178,9 +178,8 @@ def test_what_is_held_is_held_until_the_end_and_no_longer(tmp_path: Path) -> Non
         for prefix in (PREFIX, ".x."):
             sweep(tmp_path, prefix)
         assert sorted(tmp_path.iterdir()) == sorted([file, directory])
-        file.rename(
-            tmp_path / f"{PREFIX}moved"
-        )  # as one that was left: nobody holds it then
+        # As one that was left: nobody holds it then.
+        file.rename(tmp_path / f"{PREFIX}moved")
     sweep(tmp_path, PREFIX)
     assert not list(tmp_path.iterdir())
     assert open_files() == before

@@ -248,9 +248,8 @@ LARGEST = {
 
 def test_sizes_follow_from_the_others() -> None:
     assert (SMALL.head_size, SMALL.cache_head_size) == (12, 16)
-    assert (
-        replace(SMALL, n_decoder_heads=60).cache_head_size == 8
-    )  # of heads that are 1 wide
+    # Of heads that are 1 wide.
+    assert replace(SMALL, n_decoder_heads=60).cache_head_size == 8
     assert replace(SMALL, d_model=192, n_decoder_heads=3).cache_head_size == 64
     half = replace(SMALL, n_audio_ctx=750)
     assert (half.max_frames, half.max_window_s) == (1500, 15.0)

@@ -454,9 +454,8 @@ def test_apply_in_place_blocks_ngrams() -> None:
     raw = np.zeros(30, np.float32)
     ruled = rules.apply_in_place(raw, float(np.log(30)), (1, 2, 1))
     assert ruled.logits[2] == -np.inf
-    assert (
-        ruled.raw[2] == 0.0
-    )  # the model's own logits are left for the log-probability
+    # The model's own logits are left for the log-probability.
+    assert ruled.raw[2] == 0.0
 
 
 def test_prefer_timestamps_on_a_tie_keeps_text() -> None:
@@ -466,9 +465,8 @@ def test_prefer_timestamps_on_a_tie_keeps_text() -> None:
     more = np.log(np.array([3.9, 2.0, 1.0, 2.0, 2.0], np.float32))
     assert np.isneginf(prefer_timestamps(more.copy(), 3)[:3]).all()
     assert prefer_timestamps(more.copy(), 3)[3:].tolist() == more[3:].tolist()
-    third = np.array(
-        [np.log(2.0), 0.0, 0.0, -np.inf], np.float32
-    )  # as even, and one impossible
+    # As even, and one impossible.
+    third = np.array([np.log(2.0), 0.0, 0.0, -np.inf], np.float32)
     assert prefer_timestamps(third.copy(), 1).tolist() == third.tolist()
     nothing = np.full(3, -np.inf, np.float32)
     assert prefer_timestamps(nothing.copy(), 1).tolist() == nothing.tolist()
@@ -517,9 +515,8 @@ def test_end_lead_is_measured_from_the_best_other_id() -> None:
     assert end_lead(logits, 3, 0.0) == pytest.approx(-1.5)
     assert end_lead(logits, 3, 2.0) == pytest.approx(0.5)
     assert logits.tolist() == [5.0, 3.0, -1.0, 3.5]
-    assert end_lead(logits, 0, 1.0) == pytest.approx(
-        2.5
-    )  # of the others the last is the best
+    # Of the others the last is the best.
+    assert end_lead(logits, 0, 1.0) == pytest.approx(2.5)
 
 
 def test_choose_token_with_small_boost_takes_eot() -> None:

@@ -255,9 +255,10 @@ def test_defaults_match_openai_whisper() -> None:
     assert options.thresholds == Thresholds(
         no_speech=0.6, logprob=-1.0, compression_ratio=2.4
     )
+    # That there is a limit is ours.
     assert options.limits == TokenLimits(
         suppress=None, suppress_blank=True, no_repeat_ngram=0, max_per_second=20.0
-    )  # that there is a limit is ours
+    )
     search = SearchOptions(
         (0.0,), beam_size=1, patience=1.0, length_penalty=None, best_of=5
     )

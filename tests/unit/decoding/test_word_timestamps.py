@@ -331,10 +331,8 @@ def test_sentence_mark_takes_no_pause() -> None:
     words = [*STEADY, (".", 2.2, 5.2), (" d", 5.2, 5.6)]
     (segment,) = mended(words, [(1.0, 5.6)], 0.9)
     assert [word.text for word in segment.words] == [" a", " b", " c.", " d"]
-    assert times_of(segment)[2:] == [
-        (1.8, 2.2),
-        (5.2, 5.6),
-    ]  # the mark's time is its word's
+    # The mark's time is its word's.
+    assert times_of(segment)[2:] == [(1.8, 2.2), (5.2, 5.6)]
 
 
 def test_lone_sentence_mark_is_cut_to_twice_the_median() -> None:
@@ -495,9 +493,8 @@ def test_segment_start_corrects_an_early_first_word() -> None:
     # 1.0, where the median of 0.4 s before the word's end lies, is before the segment's start.
     assert times_of(segment)[0] == pytest.approx((1.0, 1.4))
     assert segment.start_s == 1.1
-    (behind,) = mended(
-        words, [(1.4, 2.6)], 1.4
-    )  # starts where the word ends: it has no say
+    # Starts where the word ends: it has no say.
+    (behind,) = mended(words, [(1.4, 2.6)], 1.4)
     assert (behind.start_s, behind.words[0].start_s) == (0.4, 0.4)
     (near,) = mended(words, [(0.9, 2.6)], 1.4)  # half a second is within the slack
     assert (near.start_s, near.words[0].start_s) == (0.4, 0.4)
@@ -523,9 +520,8 @@ def test_segment_end_corrects_a_late_last_word() -> None:
     assert (short.end_s, short.words[-1].end_s) == (2.4, pytest.approx(2.6))
     (near,) = mended(words, [(1.0, 3.1)], 0.9)
     assert (near.end_s, near.words[-1].end_s) == (3.6, 3.6)
-    (before,) = mended(
-        words, [(1.0, 2.2)], 0.9
-    )  # ends where the word begins: it has no say
+    # Ends where the word begins: it has no say.
+    (before,) = mended(words, [(1.0, 2.2)], 0.9)
     assert (before.end_s, before.words[-1].end_s) == (3.6, 3.6)
     (alone,) = mended([(" a", 0.4, 2.6)], [(1.1, 2.0)])  # gives way at both of its ends
     assert (alone.start_s, alone.end_s, times_of(alone)) == (1.1, 2.0, [(1.1, 2.0)])
@@ -652,16 +648,12 @@ def test_trim_pauses_moves_end_before_a_pause() -> None:
 @pytest.mark.parametrize(
     ("words", "spoken"),
     [
-        (
-            [word(" long", (), 1.0, 2.0)],
-            [(1.1, 1.4), (1.5, 1.95)],
-        ),  # no gap of a fifth of a second
+        # No gap of a fifth of a second.
+        ([word(" long", (), 1.0, 2.0)], [(1.1, 1.4), (1.5, 1.95)]),
         ([word(" short", (), 1.0, 1.4)], [(1.3, 1.4)]),
         ([word(" unheard", (), 1.0, 3.0)], []),
-        (
-            [word(".", (), 1.0, 3.0)],
-            [(1.0, 1.2)],
-        ),  # marks have corrections of their own
+        # Marks have corrections of their own.
+        ([word(".", (), 1.0, 3.0)], [(1.0, 1.2)]),
     ],
 )
 def test_trim_pauses_without_a_pause_keeps_words(

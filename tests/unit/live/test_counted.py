@@ -154,11 +154,8 @@ def test_latencies_run_from_the_sound_to_the_text() -> None:
     [
         (lambda told: told.finish(), [1.0], [2.12]),
         (lambda told: told.feed(silence(0.5)), [1.0], [2.12]),
-        (
-            lambda told: told.feed(spoken(4, 0.6)),
-            [],
-            [2.12],
-        ),  # it is cut, and speech goes on
+        # It is cut, and speech goes on.
+        (lambda told: told.feed(spoken(4, 0.6)), [], [2.12]),
         (lambda told: told.skip_lost(1600), [], [2.12]),
         (lambda told: told.suspend(Interruption("unplugged")), [], [2.12]),
     ],

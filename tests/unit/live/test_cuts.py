@@ -23,11 +23,8 @@ def words(*edges: tuple[float, float]) -> list[BufferWord]:
     ("edges", "settled_s", "between"),
     [
         ([(0.1, 0.9), (1.2, 1.8)], 0.0, (0.96, 1.28)),  # between the two, with slack
-        (
-            [(0.1, 0.4), (0.5, 1.8)],
-            0.0,
-            (0.96, 1.72),
-        ),  # the gap is in the first half: anywhere
+        # The gap is in the first half: anywhere.
+        ([(0.1, 0.4), (0.5, 1.8)], 0.0, (0.96, 1.72)),
         ([], 0.0, (0.96, 1.72)),
         ([(0.1, 0.9), (1.2, 1.8)], 1.1, (1.1, 1.28)),  # behind what is settled
     ],

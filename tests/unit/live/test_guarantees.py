@@ -17,9 +17,8 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources.source import Interruption
 from whisper_hailo_lab.captions.event_checks import find_violations
 
-streams = st.lists(
-    st.tuples(st.booleans(), st.integers(0, 40_000)), max_size=8
-)  # speech or silence, samples
+# Speech or silence, samples.
+streams = st.lists(st.tuples(st.booleans(), st.integers(0, 40_000)), max_size=8)
 sizes = st.lists(st.integers(300, 30_000), min_size=1, max_size=4)
 options = st.builds(
     CaptionOptions,

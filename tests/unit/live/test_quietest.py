@@ -87,9 +87,8 @@ def said(*edges: tuple[float | None, float | None]) -> list[BufferWord]:
     st.floats(0.0, 2.048),  # no text settles behind the audio
     st.integers(0, 99),
 )
-@example(
-    [0.1, 1.1, 1.2, 1.5, 1.6, 1.9], 0.0, 3
-)  # the first of two gaps is the quieter one
+# The first of two gaps is the quieter one.
+@example([0.1, 1.1, 1.2, 1.5, 1.6, 1.9], 0.0, 3)
 @example([0.1, 1.1, 1.2, 1.5, 1.6, 1.9], 0.0, 4)  # the second
 def test_a_cut_is_at_the_quietest_place_between_two_words(
     edges: list[float], settled_s: float, seed: int

@@ -163,9 +163,8 @@ def test_unsupported_options_are_refused_before_hearing() -> None:
 def test_options_of_decoding_have_an_effect_on_captions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        hotwords, "START_BONUS", 30.0
-    )  # micro is as sure as that of its words
+    # Micro is as sure as that of its words.
+    monkeypatch.setattr(hotwords, "START_BONUS", 30.0)
     sound = load_audio(unpack_clips() / "phrases" / "phrases-029.ogg")  # says it twice
     with Transcriber.from_model("micro", quantize="none", threads=1) as micro:
         plain = replace(caption_defaults(micro.default_anti_repetition), language="de")

@@ -57,10 +57,8 @@ def run_server(
         ready.set()
         await server.serve(sockets=[listener])
 
-    before, micro.service.ending = (
-        micro.service.ending,
-        asyncio.Event(),
-    )  # each loop has one
+    # Each loop has one.
+    before, micro.service.ending = (micro.service.ending, asyncio.Event())
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     ready.wait()

@@ -98,11 +98,8 @@ def test_clause_may_be_a_short_line_above_a_longest_one() -> None:
         ("aa, bb cc dd ee ff", 12, [4, 2]),  # and one is less
         ("aa bb, cc dd", 9, [2, 2]),  # three fit: two are the first half or more
         ("aa, bb cc dd", 9, [3, 1]),
-        (
-            "aa bb. cc, dd ee ff",
-            13,
-            [2, 4],
-        ),  # a sentence is more than a clause behind it
+        # A sentence is more than a clause behind it.
+        ("aa bb. cc, dd ee ff", 13, [2, 4]),
         ("aa bb, cc. dd ee ff", 13, [3, 3]),
     ],
 )

@@ -41,9 +41,8 @@ def test_as_json_extends_verbose_json() -> None:
 @pytest.mark.parametrize(
     ("language", "blank"),
     [(code, " ") for code in ("en", "ko")]
-    + [
-        (code, "") for code in ("zh", "ja", "th", "lo", "my", "yue")
-    ],  # as OpenAI Whisper has it
+    # As OpenAI Whisper has it.
+    + [(code, "") for code in ("zh", "ja", "th", "lo", "my", "yue")],
 )
 def test_as_json_joined_segments_are_the_text(language: str, blank: str) -> None:
     verbose = as_json(replace(transcript(), language=language))

@@ -225,19 +225,15 @@ def test_detect_each_window_detects_each() -> None:
         "en",
         "de",
     ]
-    assert [context.language for context in contexts] == [
-        "de",
-        "en",
-    ]  # of the recording
+    # Of the recording.
+    assert [context.language for context in contexts] == ["de", "en"]
 
 
 def test_language_set_detects_each_window_among_its_own() -> None:
     options = DecodingOptions(language="de,fr")
     heard, contexts = transcribe(Rows(), [1, 2], options)
-    assert [one.segments[0].language for one in heard] == [
-        "de",
-        "de",
-    ]  # the model knows no French
+    # The model knows no French.
+    assert [one.segments[0].language for one in heard] == ["de", "de"]
     heard, _ = transcribe(Rows(), [1, 2], DecodingOptions(language="en,de"), contexts)
     assert contexts[0].languages == ("de", "fr")
     both = DecodingOptions(language="en,de")

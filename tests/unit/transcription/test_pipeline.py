@@ -356,11 +356,8 @@ def tell(file: Path, mib: int) -> None:
         (TINY_SPEC, 4000, USUAL_BATCH),
         (TINY_SPEC, 600, 2),
         (TINY_SPEC, 10, 1),
-        (
-            TINY_SPEC,
-            463,
-            1,
-        ),  # a window: 4 * 384 * (4 * 2 * (1500 + 1 + 448) + 16 * 1500) bytes
+        # A window: 4 * 384 * (4 * 2 * (1500 + 1 + 448) + 16 * 1500) bytes.
+        (TINY_SPEC, 463, 1),
         (TINY_SPEC, 464, 2),
         (LARGE, 4000, 1),
         (LARGE, 16_000, 4),

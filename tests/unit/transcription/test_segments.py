@@ -199,14 +199,8 @@ def test_assemble_segments_without_timestamps_gives_one() -> None:
     (segment,) = heard.segments
     assert (segment.start_s, segment.end_s, segment.text) == (4.0, 5.0, "w1 w2")
     assert (heard.advance_s, heard.ends_alone) == (1.0, False)
-    tokens = (
-        at(0.0),
-        1,
-        at(0.5),
-        at(0.5),
-        2,
-        at(1.0),
-    )  # of an engine that writes them anyway
+    # Of an engine that writes them anyway.
+    tokens = (at(0.0), 1, at(0.5), at(0.5), 2, at(1.0))
     heard = assemble_segments(
         window(4), Decoded(tokens, -0.1, 0.0, False), "en", TOKENIZER, DecodingOptions()
     )

@@ -140,9 +140,8 @@ def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
     if not is_inside:
         return Hef(path, record, recorded=False)
     with translate_build_errors(), _lock_folder(directory):
-        spec = ModelSpec.load(
-            directory
-        )  # again: the other part may have been compiled meanwhile
+        # Again: the other part may have been compiled meanwhile.
+        spec = ModelSpec.load(directory)
         hefs = [hef for hef in spec.hefs if hef.file != file]
         hefs.append(record)
         hefs.sort(key=lambda hef: hef.file)

@@ -106,9 +106,8 @@ def main() -> None:
                 "instructions": per_step,
             }
         )
-        np.savez(
-            arguments.out, **logits
-        )  # whole after each: an emulated run takes long
+        # Whole after each: an emulated run takes long.
+        np.savez(arguments.out, **logits)
 
 
 if __name__ == "__main__":

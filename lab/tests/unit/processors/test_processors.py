@@ -28,9 +28,8 @@ def test_compare_logits_within_the_bound_is_good() -> None:
     found = compare_logits("micro-int8", logits(5.0, 1.0), logits(5.1, 1.0), exact)
     assert found["good"]
     assert (found["same_token"], found["steps"]) == (1, 1)
-    assert found["rms_bound"] == pytest.approx(
-        0.4 / 2**0.5
-    )  # twice what the quantisation costs
+    # Twice what the quantisation costs.
+    assert found["rms_bound"] == pytest.approx(0.4 / 2**0.5)
     assert found["bound"] == pytest.approx(0.4)
     assert not compare_logits("micro-int8", logits(5.0, 1.0), logits(5.5, 1.0), exact)[
         "good"

@@ -69,10 +69,8 @@ def test_the_median_of_two_or_four_lies_between_the_middle_ones() -> None:
 
 def test_stages_that_a_system_does_not_tell_are_not_zero() -> None:
     files = [replace(record, stages_ms={}) for record in RIVAL_FILES]
-    for some in (
-        files,
-        [*files[:1], *RIVAL_FILES[1:]],
-    ):  # a mean of some is none of all
+    # A mean of some is none of all.
+    for some in (files, [*files[:1], *RIVAL_FILES[1:]]):
         times = summarise_case(RIVAL, some).times
         assert times is not None
         assert (times.encoder_ms, times.decoder_ms, times.mel_ms) == (None, None, None)

@@ -120,10 +120,8 @@ def test_faster_whisper(install: Any) -> None:
     assert (heard.text, heard.n_tokens, heard.runaway) == ("Hello there.", 3, None)
     assert set(heard.stages_ms) == {"mel", "encode", "decode"}
     assert all(ms >= 0 for ms in heard.stages_ms.values())
-    assert (heard_as["beam_size"], heard_as["max_new_tokens"]) == (
-        1,
-        52,
-    )  # halved with 4 more
+    # Halved with 4 more.
+    assert (heard_as["beam_size"], heard_as["max_new_tokens"]) == (1, 52)
     (model,) = models
     assert model.made_with == {
         "path": "model", "device": "cpu", "compute_type": "int8", "cpu_threads": 2,

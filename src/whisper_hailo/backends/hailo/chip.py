@@ -134,9 +134,8 @@ class Chip:
             try:
                 with bounded(ANSWER_S, action), self.faults.during(action):
                     for network in self.networks.values():
-                        with contextlib.suppress(
-                            Exception
-                        ):  # the device is released all the same
+                        # The device is released all the same.
+                        with contextlib.suppress(Exception):
                             network.close()
                     vdevice.release()
             except DeviceError as error:  # it is lost already, and nothing waits for it

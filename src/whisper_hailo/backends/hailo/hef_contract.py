@@ -176,9 +176,8 @@ def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
     Raises:
         HefError: it has none, or one of another model.
     """
-    hef = read_hef(
-        path, verify=False
-    )  # HailoRT compares the checksum when it loads the file
+    # HailoRT compares the checksum when it loads the file.
+    hef = read_hef(path, verify=False)
     shape = find_part(hef, EncoderShape)
     dims = spec.dims
     _check_size(path, spec, "mel bins", shape.n_mels, dims.n_mels)

@@ -130,9 +130,8 @@ def check_sum(data: memoryview, header: Header) -> bool:
 
 
 ARCHES: Final = {
-    **dict.fromkeys(
-        (0, 1, 2, 101, 102), "hailo8"
-    ),  # early boards, of the same kind to HailoRT
+    # Early boards, of the same kind to HailoRT.
+    **dict.fromkeys((0, 1, 2, 101, 102), "hailo8"),
     3: "hailo8l",
     4: "hailo15m",
     5: "hailo10h",
@@ -209,9 +208,8 @@ def _map_file(path: Path) -> memoryview:
     if path.is_fifo():
         raise HefError("it is a pipe, which would be waited for")
     with path.open("rb") as file:
-        if (
-            os.fstat(file.fileno()).st_size == 0
-        ):  # mmap refuses it with a message of its own
+        # `mmap` refuses it with a message of its own.
+        if os.fstat(file.fileno()).st_size == 0:
             raise HefError("it is empty")
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
@@ -263,10 +261,8 @@ def _read_group(group: Message) -> HefGroup:
     name = first.text(fields.NetworkMetadata.NAME)
     if not name or not inputs or not outputs:
         raise HefError("it has a network without a name, an input or an output")
-    order = [
-        *_sorted_outputs(group, core),
-        *outputs,
-    ]  # the stated order may leave some out
+    # The stated order may leave some out.
+    order = [*_sorted_outputs(group, core), *outputs]
     in_order = {output: outputs[output] for output in order if output in outputs}
     return HefGroup(name, n_contexts, inputs, in_order)
 

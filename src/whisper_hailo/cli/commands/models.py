@@ -57,9 +57,8 @@ def models(
             emit(f"{name}: {resolve_model(name, options)}\n")
     else:
         cached: list[CachedModel] = []
-        for name in (
-            names or []
-        ):  # an unknown name is refused before any model is removed
+        # An unknown name is refused before any model is removed.
+        for name in names or []:
             cached += cached_as(name)
         for model in cached:
             model.remove()
@@ -167,10 +166,8 @@ def fetch_hef(
             "your own"
         )
     installed = installed_version()
-    if installed and hef.release not in {
-        "",
-        installed,
-    }:  # else it only fails when it is used
+    # Else it only fails when it is used.
+    if installed and hef.release not in {"", installed}:
         print_note(
             f"this file is for HailoRT {hef.release}, installed is {installed}, which may refuse it"
         )

@@ -95,9 +95,8 @@ def transcribe(
     transcriber.check(options, long)
     log_engine(transcriber)
     size = batching.batch_size
-    identity = cache(
-        lambda: transcriber.identity(options, long, size)
-    )  # hashes the model's files
+    # Hashes the model's files.
+    identity = cache(lambda: transcriber.identity(options, long, size))
     by_segment = partial(
         transcriber.segments,
         options=options,

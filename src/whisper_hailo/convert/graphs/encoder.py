@@ -163,9 +163,8 @@ class _Encoder(WhisperBuilder):
             self._show(hidden)
             return self.op("Add", (x, change), f"{layer}.out")
         quiet_units, loud_units = loudest_units(self.peaks[hidden])
-        loud = select_units(
-            fc1, Linear(fc2.matrix), loud_units
-        )  # the bias is added once
+        # The bias is added once.
+        loud = select_units(fc1, Linear(fc2.matrix), loud_units)
         change = mlp(
             self,
             normed,

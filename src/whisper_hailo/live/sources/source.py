@@ -291,9 +291,8 @@ class ReopenedSource(Closing):
             yield empty_block(Interruption(str(failure)))
             yield from self._reopen(failure)
             if not self._closed:
-                away_s = (
-                    self._now() - sound_s
-                )  # from the last audio: a loss is noticed later
+                # From the last audio: a loss is noticed later.
+                away_s = self._now() - sound_s
                 logger.warning("%s is back after %.1f s", self.name, away_s)
                 yield empty_block(Interruption("", round(away_s * SAMPLE_RATE_HZ)))
 

@@ -77,9 +77,8 @@ class SpeechPlanner(WindowPlanner):
                 free_from, clip.start + speech.start * FRAME_SAMPLES - self._pad
             )
             end = clip.start + speech.end * FRAME_SAMPLES
-            if (
-                not speech.continues
-            ):  # a stretch that was cut takes nothing from its rest
+            # A stretch that was cut takes nothing from its rest.
+            if not speech.continues:
                 end += self._pad
             end = min(end, self._end)
             if clip.end is not None:

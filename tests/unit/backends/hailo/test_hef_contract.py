@@ -86,9 +86,8 @@ def test_decoder_shape_logits_are_four_parts_in_order() -> None:
     ]
     shape = DecoderShape("d", "f", "e", 500, 32, 384, "chip", tuple(columns))
     assert shape.logits(42) == ("b", "c", "e", "f")
-    assert shape.logits(64) == tuple(
-        name for name, _ in columns
-    )  # together they are all of it
+    # Together they are all of it.
+    assert shape.logits(64) == tuple(name for name, _ in columns)
     with pytest.raises(HefError, match="a vocabulary of 43 needs 10, 10, 10, 13"):
         shape.logits(43)
 

@@ -64,9 +64,8 @@ def _run(
 
 
 def test_bounded_block_in_time_changes_nothing(request: pytest.FixtureRequest) -> None:
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # ignored in the background
+    # Ignored in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with bounded(PATIENCE_S, "adding"):
         total = 1 + 2

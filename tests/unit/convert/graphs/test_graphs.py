@@ -271,9 +271,8 @@ def test_decoder_graph_has_few_nodes(checkpoint: Checkpoint) -> None:
     assert counts_8["MatMulInteger"] == 2 * n_layers
     assert len(int8.proto.node) <= 60 * n_layers
     assert counts["LayerNormalization"] == 3 * n_layers + 1
-    assert (
-        counts["Softmax"] == counts["Transpose"] == 0
-    )  # alignment is computed by the host
+    # Alignment is computed by the host.
+    assert counts["Softmax"] == counts["Transpose"] == 0
     assert counts["Range"] == counts["Where"] == 0  # masks come from the host
 
 

@@ -184,14 +184,12 @@ def test_hailo_decoder_from_host_inputs_gives_same_logits(model: Model) -> None:
     )
     onnx.save(cut, out.parent / "cut.onnx")
     tokens = np.array([[3, 1, 4, 1, 5, 9, 2]])
-    embedded = np.load(out / TABLE)[tokens] + np.load(
-        out / ROWS
-    )  # (1, length, d_model)
+    # (1, length, d_model).
+    embedded = np.load(out / TABLE)[tokens] + np.load(out / ROWS)
     features = np.random.default_rng(3).standard_normal((1, 100, 64)).astype(np.float32)
     session = onnxruntime.InferenceSession(str(out.parent / "cut.onnx"))
-    nchw = embedded[:, :, None].transpose(
-        0, 3, 1, 2
-    )  # the chip itself takes (1, length, 1, d)
+    # The chip itself takes (1, length, 1, d).
+    nchw = embedded[:, :, None].transpose(0, 3, 1, 2)
     chunks = session.run(None, {"encoder_hidden_states": features, start: nchw})
     whole = {"decoder_input_ids": tokens, "encoder_hidden_states": features}
     assert (
@@ -248,9 +246,8 @@ def test_graphs_over_the_limit_have_data_files(
 def test_convert_with_refused_sizes_writes_nothing(
     checkpoint: Path, tmp_path: Path
 ) -> None:
-    options = ConvertOptions(
-        "none", hailo=HailoOptions(window_s=4)
-    )  # the toy's context is 3 s
+    # The toy's context is 3 s.
+    options = ConvertOptions("none", hailo=HailoOptions(window_s=4))
     with pytest.raises(OptionError, match="--window is 4"):
         convert_checkpoint(checkpoint, tmp_path / "out", options)
     assert not list(tmp_path.iterdir())

@@ -111,9 +111,8 @@ def test_eot_boost_ends_early(beam_size: int) -> None:
     options = DecodingOptions(
         anti_repetition=AntiRepetition(eot_boost=4.5), search=search
     )
-    assert run(decoder, options) == [
-        (1,)
-    ]  # the first token may not be end-of-transcript
+    # The first token may not be end-of-transcript.
+    assert run(decoder, options) == [(1,)]
 
 
 def test_avg_logprob_is_among_allowed_ids_with_eot() -> None:

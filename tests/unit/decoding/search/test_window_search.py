@@ -100,9 +100,8 @@ def test_beam_with_little_patience_waits_for_one_end() -> None:
 def test_beam_with_enough_ends_drops_running_ones() -> None:
     """Two ends are wanted and found, unlikely ones; what still runs is likelier and no text yet."""
     two = beam(2)
-    step(
-        two, {0: 0.9, 1: 0.06, END: 0.03}
-    )  # behind the two that are kept, so it is no end
+    # Behind the two that are kept, so it is no end.
+    step(two, {0: 0.9, 1: 0.06, END: 0.03})
     assert texts(two.running) == [(0,), (1,)]
     step(two, {END: 0.5, 2: 0.4, 3: 0.1}, {END: 0.9, 4: 0.05})
     assert texts(two.running) == [(0, 2), (0, 3)]

@@ -213,9 +213,8 @@ def test_sound_that_waited_too_long_is_missing_with_new_file(
         recording.close()
     behind = heard(tmp_path / "a-2.flac")
     np.testing.assert_allclose(behind[-512:], NOISE[:512], atol=1 / 32767)
-    waited = NOISE[
-        NOISE.size + 512 - behind.size :
-    ]  # what came last before there was room
+    # What came last before there was room.
+    waited = NOISE[NOISE.size + 512 - behind.size :]
     np.testing.assert_allclose(behind[:-512], waited, atol=1 / 32767)
     assert behind.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=1024)
     n_gone = NOISE.size + 512 - heard(tmp_path / "a.flac").size - behind.size

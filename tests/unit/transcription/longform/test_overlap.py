@@ -128,9 +128,8 @@ def test_splice_pairs_words_by_text_and_time(
 
 
 def test_splice_compares_letters_without_marks() -> None:
-    apart: list[Said] = [
-        (42.42, 42.62, " tree")
-    ]  # behind each other: one by its text alone
+    # Behind each other: one by its text alone.
+    apart: list[Said] = [(42.42, 42.62, " tree")]
     assert at_seam([(42.1, 42.3, " Tree,")], apart) == (1, 1)
     assert at_seam([(42.1, 42.3, " trees")], apart) == (1, 0)
 

@@ -49,12 +49,8 @@ def test_next_window_starts_at_the_last_timestamp() -> None:
     plan = seeking()
     windows = plan.windows()
     starts = []
-    for advance_s in (
-        5.0,
-        2.3,
-        9.0,
-        0.58,
-    ):  # 2.3 and 0.58 s are a hair less than whole frames
+    # 2.3 and 0.58 s are a hair less than whole frames.
+    for advance_s in (5.0, 2.3, 9.0, 0.58):
         window = next(windows)
         starts.append(window.start_s)
         plan.take(heard(window, advance_s=advance_s))

@@ -229,9 +229,8 @@ class _Reader:
                 self._norms |= dict.fromkeys(norm, norm)
         self._groups: list[_Group] = []
         self._owner: dict[str, _Group] = {}  # a value to the layer that makes it
-        self._origin = {
-            name: name for name in section.entries
-        }  # a moved value to the original
+        # A moved value to the original.
+        self._origin = {name: name for name in section.entries}
 
     def read(self) -> EmulatedNetwork:
         for index in self._section.nodes:
@@ -277,9 +276,8 @@ class _Reader:
         owner = owners[0]
         if owner is None:
             return None
-        if (
-            node.op_type == "Softmax"
-        ):  # it belongs to the layer that a mask's addition began
+        # It belongs to the layer that a mask's addition began.
+        if node.op_type == "Softmax":
             return owner if owner.kind == "softmax" else None
         has_one_owner = all(other is owner for other in owners)
         if node.op_type in _ELEMENTWISE and has_one_owner and self._folds(node):

@@ -259,9 +259,8 @@ def decode_greedily(
     `mel` is `(n_windows, n_mels, n_frames)` float32; a row has `length` tokens.
     """
     options = DecodingOptions(language=language)
-    prefix: tuple[int, ...] = (
-        spec.tokens.sot,
-    )  # without a tokenizer nothing else is known
+    # Without a tokenizer nothing else is known.
+    prefix: tuple[int, ...] = (spec.tokens.sot,)
     if TOKENIZER_FILE in spec.files:
         tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
         prefix = tokenizer.prefix(options.language, options.task)[:length]

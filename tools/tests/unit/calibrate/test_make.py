@@ -168,9 +168,8 @@ def test_calibrate_skips_bad_recordings(
     result = calibrate(micro, folder, tmp_path / "out", CalibrationOptions())
     assert set(result.skipped) == {"broken.wav"}
     assert "broken.wav" in caplog.text
-    assert (
-        0 < result.n_windows < result.n_wanted == 4000
-    )  # as the recipe of tiny has it
+    # As the recipe of tiny has it.
+    assert 0 < result.n_windows < result.n_wanted == 4000
     assert result.n_windows == 27  # 3 speakers of 2, 3 and 4 whole seconds
     assert len(np.load(result.path)) == 27
 

@@ -298,18 +298,16 @@ def test_read_network_numbers_layers_as_the_vendor() -> None:
     assert sum(layer.kind == "ew_add" for layer in network.layers) == 9
     assert sum(layer.kind == "layer_normalization" for layer in network.layers) == 9
     assert sum(layer.kind == "matmul" for layer in network.layers) == 8
-    assert (
-        by_name["conv5"].nodes[-1] - by_name["conv5"].nodes[0] == 6
-    )  # product, bias, GELU
+    # Product, bias, GELU.
+    assert by_name["conv5"].nodes[-1] - by_name["conv5"].nodes[0] == 6
 
 
 def test_read_network_of_decoder_begins_behind_lookup() -> None:
     _, _, network = network_of("tiny", "decoder")
     kinds = [layer.kind for layer in network.layers]
     assert kinds.count("conv") == 8 * 4 + 4
-    assert (
-        kinds.count("layer_normalization") == 13
-    )  # three a layer, written out, and the last
+    # Three a layer, written out, and the last.
+    assert kinds.count("layer_normalization") == 13
     assert kinds.count("ew_add") == 12
     assert kinds.count("softmax") == 8
     assert set(kinds) == {
@@ -324,9 +322,8 @@ def test_read_network_of_decoder_begins_behind_lookup() -> None:
     ]
     assert len(outputs) == 4
     masked = next(layer for layer in network.layers if layer.name == "softmax1")
-    assert masked.slots[0].origin.endswith(
-        "self_attn.scores"
-    )  # the mask itself has no scale
+    # The mask itself has no scale.
+    assert masked.slots[0].origin.endswith("self_attn.scores")
 
 
 @pytest.mark.parametrize("size", ["tiny", "base"])

@@ -77,9 +77,8 @@ def test_try_decoder_compares_rows_up_to_their_zeros() -> None:
     assert found.difference is not None
     assert found.difference.max_abs == pytest.approx(0, abs=1e-6)
     assert (found.status, found.tokens) == ("passed", Agreement(3, 3))
-    said[1, 1] = best([3] * 5)[0, 0] + np.float32(
-        0.07
-    )  # chooses the only word of the second row
+    # Chooses the only word of the second row.
+    said[1, 1] = best([3] * 5)[0, 0] + np.float32(0.07)
     worse = try_decoder("float32", run, reference, WITHIN)
     assert (worse.status, worse.tokens) == ("failed", Agreement(2, 3))
 

@@ -88,9 +88,8 @@ class Broadcast:
         browser_microphone: bool = False,
         settings: dict[str, str] | None = None,
     ) -> None:
-        self._run_id = secrets.token_hex(
-            8
-        )  # ids count from 0 again when the program restarts
+        # Ids count from 0 again when the program restarts.
+        self._run_id = secrets.token_hex(8)
         self._browser_microphone = browser_microphone
         self._is_recording = False
         self._completed: deque[Message] = deque(maxlen=HISTORY)

@@ -132,9 +132,8 @@ class RealtimeSession:
         code = _CLOSE_CODES.get(end)
         if code is None:
             return
-        with suppress(
-            WebSocketDisconnect, RuntimeError, OSError
-        ):  # it has left meanwhile
+        # It has left meanwhile.
+        with suppress(WebSocketDisconnect, RuntimeError, OSError):
             async with asyncio.timeout(_WRITE_TIMEOUT_S):
                 await self._websocket.close(code)
 

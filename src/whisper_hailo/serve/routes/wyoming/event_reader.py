@@ -13,9 +13,8 @@ from whisper_hailo.serve.quota import Quota, Reservation
 
 MAX_LINE_BYTES: Final = 64 << 10
 _MAX_DATA_BYTES: Final = 1 << 20
-_MAX_PAYLOAD_BYTES: Final = (
-    4 << 20
-)  # two minutes of sound; clients send fractions of a second
+# Two minutes of sound; clients send fractions of a second.
+_MAX_PAYLOAD_BYTES: Final = 4 << 20
 _PIECE_BYTES: Final = 64 << 10
 
 

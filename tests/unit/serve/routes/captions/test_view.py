@@ -145,9 +145,8 @@ def test_view_level_is_sent_per_eighth_of_a_second(
     with connect(view, "events") as page:
         told(page, "snapshot")
         for _ in range(2):
-            view.put_audio(
-                np.full(1000, 0.1, np.float32)
-            )  # together enough for one reading
+            # Together enough for one reading.
+            view.put_audio(np.full(1000, 0.1, np.float32))
         assert json.loads(page.recv()) == {"event": "level", "level_db": -20.0}
         view.put_audio(np.zeros(2000, np.float32))
         assert json.loads(page.recv()) == {"event": "level", "level_db": -90.0}

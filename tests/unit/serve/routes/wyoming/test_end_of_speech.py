@@ -255,9 +255,8 @@ def test_session_answers_before_the_client_stops(micro: MicroService) -> None:
                     client, pcm(PHRASES[0]) + PAUSE, vad_sensitivity=sensitivity
                 )
                 texts.append(heard(await answer(client)))
-                await client.write_event(
-                    AudioStop().event()
-                )  # as one that did not wait for it
+                # As one that did not wait for it.
+                await client.write_event(AudioStop().event())
             return texts
 
     alone = asyncio.run(micro.text(load_audio(PHRASES[0])))

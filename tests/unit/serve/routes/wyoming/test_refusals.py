@@ -169,9 +169,8 @@ def test_session_recordings_beyond_quota_are_refused() -> None:
             async with AsyncTcpClient("127.0.0.1", port) as second:
                 await second.write_event(AudioChunk(16_000, 2, 1, chunk * 2).event())
                 refused = await second.read_event()
-        while (
-            micro.service.wyoming_quota.n_bytes
-        ):  # until the first one's connection is gone
+        # Until the first one's connection is gone.
+        while micro.service.wyoming_quota.n_bytes:
             await asyncio.sleep(0.01)
         return refused
 
