@@ -222,11 +222,12 @@ def test_help_that_nobody_reads(
     )  # fmt: skip
     *told, last = done.stderr.splitlines()
     assert last == str(code)
-    expected = (
-        "whisper-hailo: cannot write to standard output (No space left on device); "
-    )
-    advice = "free some space, or write to another place"
-    assert told == ([expected + advice] if code else [])
+    if code:
+        (message,) = told
+        assert message.startswith("whisper-hailo: ")
+        assert "No space left on device" in message
+    else:
+        assert not told
 
 
 def test_a_working_directory_that_is_gone(

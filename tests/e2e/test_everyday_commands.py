@@ -101,8 +101,8 @@ def test_batch_writes_a_record_of_each_recording(
         json.loads(line) for part in parts for line in part.read_text().splitlines()
     ]
     assert {record["id"]: record["text"].strip() for record in records} == {
-        "a.flac": DEMO_TEXT,
-        "b.flac": DEMO_TEXT,
+        "a": DEMO_TEXT,
+        "b": DEMO_TEXT,
     }
 
 
