@@ -9,6 +9,7 @@ import json
 import socket
 import threading
 import wave
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -97,6 +98,7 @@ class Deaf:
     def __init__(self) -> None:
         from whisper_hailo.decoding.options import DecodingOptions
         from whisper_hailo.serve.metrics import Metrics
+        from whisper_hailo.serve.model_memory import ModelMemory
         from whisper_hailo.serve.options import LimitOptions
         from whisper_hailo.serve.quota import Quota
         from whisper_hailo.serve.request import RequestDefaults
@@ -109,6 +111,8 @@ class Deaf:
             max_upload_mib=1, max_audio_s=10.0, max_stored_mib=64
         )
         self.quota = Quota(self.limits)
+        self.wyoming_quota = Quota(self.limits.for_wyoming())
+        self.memory = ModelMemory()
         self.metrics = Metrics()
         self.speaker_finder = NoSpeakers()
         self.state = ModelState.READY
@@ -212,13 +216,20 @@ class Fuzzed:
         self._engine = Deaf()
         self._failures: list[BaseException] = []
         self._engine.metrics.count_failure = self._failures.append  # type: ignore[method-assign]
-        opened = threading.Event()
-        threading.Thread(
-            target=asyncio.run, args=(self._serve(opened),), daemon=True
-        ).start()
-        opened.wait()
+        opened: Future[None] = Future()
+        threading.Thread(target=self._run, args=(opened,), daemon=True).start()
+        opened.result(PATIENCE_S)
 
-    async def _serve(self, opened: threading.Event) -> None:
+    def _run(self, opened: Future[None]) -> None:
+        try:
+            asyncio.run(self._serve(opened))
+        except BaseException as error:
+            # Else `prepare` would wait for a server that does not come.
+            if not opened.done():
+                opened.set_exception(error)
+            raise
+
+    async def _serve(self, opened: Future[None]) -> None:
         from whisper_hailo.http.addresses import Listener
         from whisper_hailo.http.connections import ConnectionLimiter
         from whisper_hailo.http.server import HttpServer
@@ -236,7 +247,7 @@ class Fuzzed:
         }
         app = make_app(self._engine, "127.0.0.1", SafetyOptions())
         listener.listen()  # who connects before it serves waits
-        opened.set()
+        opened.set_result(None)
         server = HttpServer(app, limiter, None, message_bytes=MAX_MESSAGE_BYTES)
         await server.serve([listener])
 
