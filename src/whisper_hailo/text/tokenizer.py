@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ _FEW_LANGUAGES = 10
 _VOCABULARY: Final = b'"vocab":'
 _MERGES: Final = b'"merges":'
 """Keys of a `tokenizer.json`, the second right behind the vocabulary."""
+
+_FIRST_MERGE: Final = ("Ġ", "t")
+"""A blank and a t: the first merge of GPT-2's vocabulary, and of all that came from it."""
 
 
 def _byte_letters() -> dict[str, int]:
@@ -286,8 +290,34 @@ def read_tokenizer(path: Path) -> Backend:
 
     try:
         backend: Backend = Library.from_file(str(path))
+        if _lacks_first_merge(backend):
+            backend = Library.from_str(_restore_first_merge(path))
     except Exception as error:  # the library raises bare Exception for broken files
         raise TokenizerError(
             f"{display_path(path)} is no tokenizer ({error}); convert the checkpoint again"
         ) from error
     return backend
+
+
+def _lacks_first_merge(backend: Backend) -> bool:
+    """Return whether the token of " t" exists, but no merge makes it.
+
+    The published `tokenizer.json` of multilingual checkpoints is so: " the" would be two tokens,
+    where these models have only read the one.
+    """
+    first = backend.token_to_id("".join(_FIRST_MERGE))
+    if first is None:
+        return False
+    encoding = backend.encode(" t", add_special_tokens=False)
+    return bool(encoding.ids != [first])
+
+
+def _restore_first_merge(path: Path) -> str:
+    """Return the text of a `tokenizer.json` with the merge that it lacks."""
+    layout = parse_json(read_bounded(path, TokenizerError))
+    merges = layout["model"]["merges"]
+    # Older files have a merge as one string, newer ones as a pair.
+    is_pair = bool(merges) and isinstance(merges[0], list)
+    first = list(_FIRST_MERGE) if is_pair else " ".join(_FIRST_MERGE)
+    merges.insert(0, first)
+    return json.dumps(layout)

@@ -17,7 +17,7 @@ from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.core.errors import OptionError, TokenizerError
 from whisper_hailo.core.spec import SpecialTokens
-from whisper_hailo.text.tokenizer import QuickBackend, Tokenizer
+from whisper_hailo.text.tokenizer import QuickBackend, Tokenizer, read_tokenizer
 
 MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"
 FILE = MICRO / "tokenizer.json"
@@ -311,3 +311,20 @@ def test_every_byte_has_a_letter_of_its_own(tmp_path: Path) -> None:
     assert bytes_of.decode([1]) == " "
     assert bytes_of.decode([2]) == "\n"
     assert bytes_of.decode([4, 4]) == "\ufffd\ufffd"  # no UTF-8
+
+
+@pytest.mark.parametrize("is_pair", [True, False])
+def test_read_tokenizer_without_its_first_merge_adds_it(
+    tmp_path: Path, is_pair: bool
+) -> None:
+    layout = json.loads(FILE.read_text(encoding="utf-8"))
+    _, *merges = layout["model"]["merges"]
+    layout["model"]["merges"] = merges if is_pair else [" ".join(m) for m in merges]
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(layout), encoding="utf-8")
+    text = " the talk of the town"
+    published = Library.from_file(str(path)).encode(text, add_special_tokens=False)
+    expected = LIBRARY.encode(text, add_special_tokens=False).ids
+    assert published.ids != expected
+    backend = read_tokenizer(path)
+    assert backend.encode(text, add_special_tokens=False).ids == expected
