@@ -207,7 +207,9 @@ class PromptOptions:
     def __post_init__(self) -> None:
         for name in ("initial_prompt", "prefix", "hotwords"):
             text = getattr(self, name)
-            require_valid(self, name, text is None or bool(text.strip()), "some text")
+            # A list is joined by `transcribe`, but not here.
+            is_text = isinstance(text, str) and bool(text.strip())
+            require_valid(self, name, text is None or is_text, "some text")
 
 
 _MOST_ANTI_REPETITION: Final = 1000.0

@@ -20,6 +20,7 @@ from whisper_hailo.decoding.options import (
     PRESETS,
     AntiRepetition,
     DecodingOptions,
+    PromptOptions,
     SearchOptions,
     Thresholds,
     TokenLimits,
@@ -392,3 +393,9 @@ def test_several_languages_become_their_codes(
 def test_auto_among_languages_is_refused() -> None:
     with pytest.raises(OptionError, match="auto alone"):
         DecodingOptions(language="de,auto")
+
+
+@pytest.mark.parametrize("hotwords", ["", " ", ["a", "b"], 3])
+def test_prompt_options_without_text_are_refused(hotwords: Any) -> None:
+    with pytest.raises(OptionError):
+        PromptOptions(hotwords=hotwords)
