@@ -9,7 +9,7 @@ from typing import Any
 from wyoming.asr import Transcribe
 from wyoming.event import Event
 
-from whisper_hailo.serve.request import Choices, join_hotwords
+from whisper_hailo.serve.request import Choices, join_hotwords, join_languages
 from whisper_hailo.serve.routes.wyoming.end_of_speech import SILENCE_S
 from whisper_hailo.serve.routes.wyoming.event_reader import MalformedError
 
@@ -31,6 +31,8 @@ class TranscribeRequest:
 def parse_transcribe(event: Event) -> TranscribeRequest:
     """Return what a client asks for; names and terms are hotwords, the names first.
 
+    `languages` is an extension of ours: a list, of which each window is in one.
+
     Raises:
         MalformedError: a value has the wrong type.
     """
@@ -41,9 +43,10 @@ def parse_transcribe(event: Event) -> TranscribeRequest:
         *(transcribe.transcript_names or ()),
         *(transcribe.transcript_terms or ()),
     ]
+    languages = event.data.get("languages") or []
     choices = Choices(
         model=transcribe.name,
-        language=transcribe.language or None,
+        language=transcribe.language or join_languages(languages),
         hotwords=join_hotwords(hotwords),
     )
     return TranscribeRequest(
@@ -63,7 +66,7 @@ def _check_types(data: Mapping[str, Any]) -> None:
     for name in ("name", "language", "vad_sensitivity"):
         if not isinstance(data.get(name) or "", str):
             raise MalformedError(f"{name} of transcribe is no text")
-    for name in ("transcript_names", "transcript_terms"):
+    for name in ("languages", "transcript_names", "transcript_terms"):
         texts = data.get(name) or []
         if not isinstance(texts, list) or not all(
             isinstance(text, str) for text in texts
