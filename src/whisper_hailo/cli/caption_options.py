@@ -42,6 +42,9 @@ _SOURCE = "Source"
 _PAGE = "Page"
 _FILES = "Files"
 
+_MOST_VIEWERS: Final = 10_000
+"""More than one thread can serve: each event goes to every viewer."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -197,9 +200,18 @@ class ShowOptions:
     web_key: Path | None = flag(
         None, "Private key of the certificate.", _PAGE, metavar="FILE", rare=True
     )
+    web_viewers: int | None = flag(
+        None, "Viewers at once.", _PAGE, metavar="N", rare=True, shown="256"
+    )
 
     def __post_init__(self) -> None:
         require_valid(self, "web_port", 0 <= self.web_port <= 65535, "0 to 65535")
+        require_valid(
+            self,
+            "web_viewers",
+            self.web_viewers is None or 1 <= self.web_viewers <= _MOST_VIEWERS,
+            f"1 to {_MOST_VIEWERS}",
+        )
 
     def expect_use(self, mic: str | None, layout: PartialOptions[Layout]) -> None:
         """Refuse options that have no effect without another."""
@@ -287,6 +299,7 @@ class ShowOptions:
             tls=make_tls_context(
                 self.web_cert, self.web_key, "--web-cert and --web-key"
             ),
+            max_viewers=self.web_viewers,
         )
 
 

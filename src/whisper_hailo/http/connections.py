@@ -49,6 +49,21 @@ _PEER_CLOSED: Final = frozenset({7, 8, 9, 11})
 """States of TCP after the peer has closed: CLOSE, CLOSE_WAIT, LAST_ACK, CLOSING."""
 
 
+def _affordable_connections(wanted: int) -> int:
+    """Return how many connections there are descriptors for, after raising the limit if need be.
+
+    Most systems limit a process to 1024, and let it raise the limit itself.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted * _DESCRIPTORS_EACH
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return wanted
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if allowed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(1, max(allowed, soft) // _DESCRIPTORS_EACH)
+
+
 class ConnectionLimiter:
     """Counts connections, in all and per client.
 
@@ -64,11 +79,14 @@ class ConnectionLimiter:
         proxies: Collection[Network] = (),
         allowed: Collection[Network] = (),
     ) -> None:
-        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._most = most or MOST
-        if descriptors != resource.RLIM_INFINITY:
-            affordable = descriptors // _DESCRIPTORS_EACH
-            self._most = max(1, min(self._most, affordable))
+        wanted = most or MOST
+        self._most = min(wanted, _affordable_connections(wanted))
+        if most and self._most < most:
+            logger.warning(
+                "at most %d connections, not %d: the system allows no more open files (ulimit -n)",
+                self._most,
+                most,
+            )
         self._proxies = proxies
         self._allowed = allowed
         # Connections that may be accepted in one go.

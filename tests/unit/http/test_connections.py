@@ -206,19 +206,29 @@ def test_limiter_admits_only_listed_addresses(peer: str, is_admitted: bool) -> N
 
 
 @pytest.mark.parametrize(
-    ("descriptors", "most", "backlog"),
+    ("limits", "most", "backlog", "raised"),
     [
-        (128, None, 8),
-        (1_000_000, None, MOST // 4),
-        (resource.RLIM_INFINITY, 80, 20),
-        (3, None, 1),
+        ((128, 128), None, 8, []),
+        ((128, 400), None, 25, [(400, 400)]),
+        ((1_000_000, 1_000_000), None, MOST // 4, []),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), 80, 20, []),
+        ((3, 3), None, 1, []),
+        ((1024, 524_288), 1000, 250, [(4000, 524_288)]),
+        ((1024, resource.RLIM_INFINITY), 1000, 250, [(4000, resource.RLIM_INFINITY)]),
     ],
 )
-def test_few_descriptors_make_few_connections(
-    monkeypatch: pytest.MonkeyPatch, descriptors: int, most: int | None, backlog: int
+def test_limiter_takes_as_many_as_there_are_descriptors(
+    monkeypatch: pytest.MonkeyPatch,
+    limits: tuple[int, int],
+    most: int | None,
+    backlog: int,
+    raised: list[tuple[int, int]],
 ) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, 9999))
+    new_limits: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda _, new: new_limits.append(new))
     assert ConnectionLimiter(most).backlog == backlog
+    assert new_limits == raised
 
 
 def test_idle_connection_is_closed_and_busy_kept(

@@ -83,6 +83,7 @@ class PageAddress:
         framed_by: origins whose pages may show it in theirs.
         token: what `Access` needs; `None` has one generated.
         tls: serves HTTPS; `None` serves HTTP.
+        max_viewers: connections at once; `None` is the default of all servers.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class PageAddress:
         framed_by: Sequence[str] = (),
         token: str | None = None,
         tls: ssl.SSLContext | None = None,
+        max_viewers: int | None = None,
     ) -> None:
         self.host = host
         self.port = port
@@ -101,3 +103,4 @@ class PageAddress:
         self.access = Access(token, host)
         self.frame_ancestors = format_frame_ancestors(framed_by)
         self.tls = tls
+        self.max_viewers = max_viewers

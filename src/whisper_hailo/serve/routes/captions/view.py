@@ -105,7 +105,7 @@ class WebView(Closing):
             ) from error
         self._server = HttpServer(
             make_caption_app(self._page),
-            ConnectionLimiter(),
+            ConnectionLimiter(self._address.max_viewers),
             self._address.tls,
             message_bytes=MAX_MESSAGE_BYTES,
         )
