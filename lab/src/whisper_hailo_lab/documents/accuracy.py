@@ -1,4 +1,4 @@
-"""Tables of `docs/accuracy.md`: counts of real checkpoints on human speech."""
+"""Tables of real checkpoints on human speech, of `docs/accuracy.md` and pages that it names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SYSTEM_LABELS: Final = {
 
 
 def make_tables(result: Row) -> dict[str, str]:
-    """Return every table of the page; a part that was not measured says so.
+    """Return every table; a part that was not measured says so.
 
     Args:
         result: kept by `accuracy measure`.
