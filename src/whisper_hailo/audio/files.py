@@ -170,7 +170,8 @@ def _check_size(copy: io.FileIO, size: int, label: str) -> None:
     if size > MOST_BYTES:
         raise AudioError(
             f"{label} has more than {MOST_BYTES / (1 << 30):g} GiB, expected a recording that "
-            "ends; give a longer one as a file, and live sound to whisper-hailo caption"
+            "ends; "
+            "give a longer one as a file, and caption live sound with whisper-hailo caption"
         )
     disk = os.fstatvfs(copy.fileno())
     free = disk.f_bavail * disk.f_frsize
@@ -178,17 +179,15 @@ def _check_size(copy: io.FileIO, size: int, label: str) -> None:
     spared = min(SPARED_BYTES, SPARED_SHARE * size_of_disk)
     if size > SMALL_BYTES and free < spared:
         raise AudioError(
-            f"{label} does not fit the temporary folder: {size >> 20} MiB have come, and "
-            f"{free >> 20} MiB are left; {_more_space()}"
+            f"{label} does not fit in the temporary folder: {size >> 20} MiB received, "
+            f"{free >> 20} MiB free; {_more_space()}"
         )
 
 
 def _more_space() -> str:
     # `tempfile` does not know the folder if it could write to none.
     folder = tempfile.tempdir or "the temporary folder"
-    return (
-        f"free some space in {folder}, set TMPDIR to a folder with more, or give a file"
-    )
+    return f"free some space in {folder}, set TMPDIR to a folder with more space, or give a file"
 
 
 def _expect_content(file: BinaryIO | io.FileIO, label: str) -> None:
@@ -224,7 +223,7 @@ def _open_path(path: str | Path, label: str) -> io.FileIO:
         return io.FileIO(path, opener=opener)
     except ValueError:  # a null byte is in it
         raise AudioError(
-            f"{display_path(str(path))} is no file name; check the path"
+            f"{display_path(str(path))} is not a valid file name; check the path"
         ) from None
     except OSError as error:
         reason = _OPEN_FAULTS.get(type(error))
@@ -236,5 +235,5 @@ def _open_path(path: str | Path, label: str) -> io.FileIO:
 _OPEN_FAULTS: Final[dict[type[OSError], str]] = {
     FileNotFoundError: "does not exist, expected an audio file; check the path",
     IsADirectoryError: "is a directory, expected a file; name the files in it",
-    PermissionError: "may not be read by this user; change its permissions",
+    PermissionError: "is not readable by this user; change its permissions",
 }

@@ -47,7 +47,7 @@ def mel_filters(n_mels: int) -> NDArray[np.float64]:
     """
     if n_mels < 1:
         raise ShapeError(
-            f"{n_mels} mel bins asked for; give 80 or 128, as the model's config says"
+            f"{n_mels} mel bins requested; give 80 or 128, as the model's config says"
         )
     nyquist_hz = SAMPLE_RATE_HZ / 2
     break_mel = _MEL_BREAK_HZ / _MEL_LINEAR_HZ

@@ -68,7 +68,7 @@ class ChannelMixer:
             return
         self._has_logged = True
         logger.debug(
-            "%s: its channels cancel each other out; channel %d is transcribed in place of their "
+            "%s: its channels cancel each other out; channel %d is transcribed instead of their "
             "mean",
             self._label,
             self._channel + 1,

@@ -78,8 +78,8 @@ def open_reader(file: BinaryIO, label: str, resources: ExitStack) -> AudioReader
         promised_s = wav.promised_s
         if wav.unfinished_s is not None:
             logger.warning(
-                "%s: its header ends after %.1f s, as a crashed recorder leaves it, and the sound "
-                "goes on; it is read to the end of the file",
+                "%s: its header gives %.1f s but more audio follows, as after a crash of the "
+                "recorder; reading to the end of the file",
                 label,
                 wav.unfinished_s,
             )
@@ -185,8 +185,8 @@ def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> AudioReade
             )
         except OSError as error:
             raise AudioError(
-                f"{label} needs a process to be decoded in, and none can be had "
-                f"({error.strerror}); free some memory, or end other programs"
+                f"{label} is decoded in a process of its own, which cannot be started "
+                f"({error.strerror}); free some memory, or close other programs"
             ) from error
         cleanup.enter_context(process)  # closes the pipe and waits
         cleanup.callback(process.kill)
@@ -240,7 +240,7 @@ def _read_message(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
     # The pipe was closed within a message: the process has ended.
     code = process.wait()
     if code == -signal.SIGPROF:
-        raise BrokenOffError(f"the decoder gave nothing for {PATIENCE_S:g} s")
+        raise BrokenOffError(f"the decoder produced no output for {PATIENCE_S:g} s")
     if code < 0:
         name = signal.Signals(-code).name
         raise BrokenOffError(f"the decoder crashed, {name}")

@@ -137,8 +137,9 @@ class AudioStream(Closing):
             )
         if channel is not None and channel >= self.n_channels:
             raise AudioError(
-                f"{self._label} has {self.n_channels} channel(s), channel {channel + 1} was asked "
-                "for; leave out --channels split"
+                f"{self._label} has {self.n_channels} channel(s), channel {channel + 1} was "
+                "requested; "
+                "leave out --channels split"
             )
         n_frames = reader.n_frames
         self.duration_s = None if n_frames is None else n_frames / self._rate_hz
@@ -152,9 +153,7 @@ class AudioStream(Closing):
             AudioError: no samples, a sample that is not a number or absurdly large, or read before.
         """
         if self._is_started:
-            raise AudioError(
-                f"{self._label} was read already; open it again to read it again"
-            )
+            raise AudioError(f"{self._label} has already been read; open it again")
         self._is_started = True
         block = np.empty(n_samples, dtype=np.float32)
         n_filled = 0
@@ -220,7 +219,9 @@ class AudioStream(Closing):
         if fault:
             warning = f"breaks off after {read_s:.1f} s{expected} ({fault})"
             self.warnings.append(warning)
-            logger.warning("%s %s; what came before is used", self._label, warning)
+            logger.warning(
+                "%s %s; only the audio before that is used", self._label, warning
+            )
 
     def _check_samples(self, block: FloatArray, n_before: int) -> None:
         # So NaN is bad too: no comparison holds.
@@ -232,7 +233,7 @@ class AudioStream(Closing):
         raise AudioError(
             f"{self._label} has a sample of value {block[frame, channel]} at "
             f"{time_s:.3f} s (channel {channel + 1}), "
-            "expected numbers around [-1, 1]; repair the program that wrote it, "
+            "expected numbers around [-1, 1]; fix the program that wrote it, "
             "or set such samples to zero"
         )
 
@@ -276,7 +277,7 @@ def open_audio(source: AudioSource, name: str | None = None) -> AudioStream:
             reader = open_reader(open_file(source, label, resources), label, resources)
         else:
             raise AudioError(
-                f"audio is a {type(source).__name__}, expected a path, an open binary file or a "
+                f"audio is a {type(source).__name__}, expected a path, an open binary file or an "
                 "array; several recordings go to transcribe_many"
             )
         return AudioStream(reader, name, resources, channel)

@@ -149,9 +149,9 @@ def require_writable_folder(folder: Path, advice: str) -> None:
         # The folder will be created: its first parent that exists decides.
         path = path.parent
     if not path.is_dir():
-        reason = f"{display_path(path)} is no folder"
+        reason = f"{display_path(path)} is not a folder"
     elif not os.access(path, os.W_OK | os.X_OK):
-        reason = f"{display_path(path)} may not be written to by this user"
+        reason = f"{display_path(path)} is not writable by this user"
     else:
         return
     raise OutputError(f"cannot write to {display_path(folder)} ({reason}); {advice}")

@@ -56,7 +56,7 @@ def refuse_foreign(path: Path, signature: Signature) -> None:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             raise OutputError(
-                f"cannot write {display_path(path)}, a folder; give the name of a file"
+                f"cannot write {display_path(path)}: it is a folder; give a file name"
             )
         if not stat.S_ISREG(mode):
             return  # reading a pipe would take what is in it, or block
@@ -67,7 +67,7 @@ def refuse_foreign(path: Path, signature: Signature) -> None:
     except OSError as error:
         raise OutputError(
             f"cannot look into {display_path(path)} ({error.strerror}), which would be replaced; "
-            "give another place"
+            "choose another output"
         ) from error
     if beginning and not re.match(signature.beginning, beginning):
         raise OutputError(

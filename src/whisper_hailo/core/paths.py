@@ -69,7 +69,7 @@ def check_file_name(name: str) -> None:
     if leads_out or not is_path:
         reason = "lies outside the model directory"
     elif len(name) > _LONGEST_NAME or longest_part > _LONGEST_PART:
-        reason = "has a longer name than the system takes"
+        reason = "has a name longer than the system allows"
     else:
         return
     raise ModelError(f"file {name[:100]!r} {reason}; fetch or convert the model again")

@@ -42,7 +42,7 @@ def keep_private() -> None:
         import logging  # here, since every start of the program runs this function
 
         logging.getLogger(__name__).warning(
-            "onnxruntime was imported before whisper_hailo and reports its start to its maker; "
+            "onnxruntime was imported before whisper_hailo, so its telemetry is on; "
             "import whisper_hailo first, or set %s=1",
             RUNTIME_SWITCH,
         )

@@ -19,12 +19,12 @@ def read_regular_file(path: Path, most_bytes: int) -> bytes:
         ValueError: a device or a pipe, which may have no end, or too large.
     """
     if path.exists() and not path.is_file():
-        raise ValueError("it is no plain file")
+        raise ValueError("it is not a regular file")
     with path.open("rb") as file:
         raw = file.read(most_bytes + 1)  # a file may grow, so its size is not asked for
     if len(raw) > most_bytes:
         limit_mib = most_bytes >> 20
-        raise ValueError(f"it has more than {limit_mib} MiB, more than any of its kind")
+        raise ValueError(f"it has more than {limit_mib} MiB, the limit for such files")
     return raw
 
 

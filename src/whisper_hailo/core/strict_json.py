@@ -113,7 +113,9 @@ def parse_json_object(raw: bytes) -> dict[str, Any]:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except ValueError:
-        raise MismatchError("not readable JSON (half a character is in it)") from None
+        raise MismatchError(
+            "not readable JSON (it contains half a surrogate pair)"
+        ) from None
     return value
 
 
@@ -156,7 +158,7 @@ def _decode_plain(kind: type, value: object, where: str) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         if abs(value) > LARGEST_NUMBER:
             raise MismatchError(
-                f"{where} is a number of {value.bit_length()} bits, expected 63"
+                f"{where} is a number of {value.bit_length()} bits, expected 63 at most"
             )
         if kind is float:
             return float(value)
@@ -248,7 +250,7 @@ def _mismatch(kind: type, value: object, where: str) -> MismatchError:
 def _parse_finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text[:20]} is no finite number")
+        raise ValueError(f"{text[:20]} is not a finite number")
     return number
 
 

@@ -142,7 +142,7 @@ def test_what_comes_leaves_space_in_the_temporary_folder(
     monkeypatch.setattr(files, "SPARED_BYTES", free_bytes - (8 << 20))
     monkeypatch.setattr(files, "SMALL_BYTES", 1 << 20)
     told = refusal(endless_wav(tmp_path))
-    assert "audio does not fit the temporary folder: " in told
+    assert "audio does not fit in the temporary folder: " in told
     assert f"free some space in {tempfile.gettempdir()}, set TMPDIR" in told
 
 
@@ -213,7 +213,7 @@ def test_devices_without_an_end_are_refused(device: str) -> None:
         ("\x1b[31mred.wav", r"\x1b[31mred.wav' does not exist"),
         ("blank .wav ", "blank .wav ' does not exist"),
         ("日本語 ñ.wav", "日本語 ñ.wav does not exist"),
-        ("nul\0.wav", r"nul\x00.wav' is no file name"),
+        ("nul\0.wav", r"nul\x00.wav' is not a valid file name"),
         ("x" * 300, "cannot be opened (File name too long)"),
     ],
 )

@@ -216,7 +216,7 @@ PATIENCE_S = 1.0
 MISHAPS = [
     ("os.kill(os.getpid(), signal.SIGSEGV)", "the decoder crashed, SIGSEGV"),
     ("sys.exit(3)", "the decoder crashed, exit code 3"),
-    ("while True: pass", f"the decoder gave nothing for {PATIENCE_S:g} s"),
+    ("while True: pass", f"the decoder produced no output for {PATIENCE_S:g} s"),
 ]
 
 
@@ -296,7 +296,7 @@ def test_two_readers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> No
 def test_no_process_to_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.m4a").write_bytes(bytes(100))
     monkeypatch.setattr("sys.executable", str(tmp_path / "nothing"))
-    assert "needs a process to be decoded in, and none can be had" in refusal(
+    assert "is decoded in a process of its own, which cannot be started" in refusal(
         tmp_path / "a.m4a"
     )
 
@@ -420,7 +420,7 @@ def test_why_a_file_breaks_off_is_told(opened: Any) -> None:
     ("code", "told"),
     [
         (-signal.SIGSEGV, "the decoder crashed, SIGSEGV"),
-        (-signal.SIGPROF, "the decoder gave nothing for 10 s"),
+        (-signal.SIGPROF, "the decoder produced no output for 10 s"),
         (0, "the decoder crashed, exit code 0"),
         (1, "the decoder crashed, exit code 1"),
         (int(signal.SIGPROF), "the decoder crashed, exit code 27"),

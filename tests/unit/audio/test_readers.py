@@ -452,7 +452,7 @@ def test_not_permitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     path = write(tmp_path / "a.wav", tone(16_000))
     monkeypatch.setattr(os, "open", denied)  # The superuser may read what nobody may.
-    assert "may not be read by this user; change its permissions" in refusal(path)
+    assert "is not readable by this user; change its permissions" in refusal(path)
 
 
 def test_empty(tmp_path: Path) -> None:

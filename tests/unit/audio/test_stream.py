@@ -261,7 +261,7 @@ def test_the_loudest_samples_are_32_bit_numbers() -> None:
             16_000,
             None,
             "no plane",
-            "a.wav breaks off after 1.0 s (no plane); what came before",
+            "a.wav breaks off after 1.0 s (no plane); only the audio before that",
         ),
         (20_000, 16_000, "", ""),
         (16_000, None, "", ""),

@@ -24,7 +24,7 @@ def test_read_text_device_or_latin_1_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"gr\xfcn")
     with pytest.raises(ValueError, match="utf-8"):
         read_text(path)
-    with pytest.raises(ValueError, match="plain file"):
+    with pytest.raises(ValueError, match="regular file"):
         read_text(Path("/dev/zero"))
     with pytest.raises(FileNotFoundError):
         read_text(tmp_path / "b")

@@ -80,7 +80,7 @@ def test_files_are_plain_small_and_hold_objects(
     with pytest.raises(TokenizerError, match=r"tokenizer\.json"):
         read_json_object(path, TokenizerError)
     os.mkfifo(path)
-    with pytest.raises(TokenizerError, match="plain file"):
+    with pytest.raises(TokenizerError, match="regular file"):
         read_json_object(path, TokenizerError)
     path.unlink()
     path.write_text("[]", encoding="utf-8")
