@@ -83,7 +83,7 @@ def test_a_description_and_two_graphs_are_enough(
         (["--decoder-backend", "fixed", "--config", "{model}/pad.toml"], 2,
          "pad-to is 1500, decoder fixed-fp32 has 500 positions and cannot be padded further"),
         (["--decoder", "{model}/encoder.onnx"], 4, "no Whisper decoder"),
-        (["--tokenizer", "{model}/model.json"], 4, "is no tokenizer"),
+        (["--tokenizer", "{model}/model.json"], 4, "is not a tokenizer"),
     ],
 )  # fmt: skip
 def test_contradictions_are_one_line_before_any_audio(  # noqa: PLR0917

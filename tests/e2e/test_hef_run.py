@@ -156,11 +156,11 @@ def test_auto_takes_the_chip_when_there_is_a_hef(
     [
         ("zeros", "all zero"),
         ("noise", "differ from run to run"),
-        ("stale", "of the run before"),
+        ("stale", "of the previous run"),
         ("axes", "look transposed"),
         ("scale", "at 0.5 of their scale"),
         ("channel", "shifted by 1 channel"),
-        ("mel_axes", "takes the mel transposed"),
+        ("mel_axes", "expects a transposed mel"),
     ],
 )
 def test_chip_that_answers_wrongly_is_one_line(
@@ -187,7 +187,7 @@ def test_chip_that_answers_wrongly_is_one_line(
 @pytest.mark.parametrize(
     ("facts", "code", "expected"),
     [
-        ({"devices": 0}, 6, "no Hailo chip is there"),
+        ({"devices": 0}, 6, "no Hailo chip found"),
         (
             {"faults": {"open": {"0": "busy"}}},
             6,
@@ -199,7 +199,7 @@ def test_chip_that_answers_wrongly_is_one_line(
             "is compiled for hailo8l, this chip is a ha",
         ),
         ({"faults": {"load": {"0": "broken"}}}, 4, "refuses"),
-        ({"import": "library"}, 6, "of version 4.20.0, the library libhailort"),
+        ({"import": "library"}, 6, "version 4.20.0, but libhailort"),
         ({"import": "numpy"}, 6, "pip install 'numpy<2'"),
         ({"faults": {"open": {"0": "HAILO_RPC_FAILED"}}}, 6, "hailort.service"),
     ],

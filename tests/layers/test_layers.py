@@ -91,10 +91,10 @@ def test_a_binding_that_does_not_know_numpy_2(
 ) -> None:
     result = under("v4.23.0", *_words(files, "v4.23.0"), pybind="")
     assert result.returncode == 6
-    assert "for empty; pip install 'numpy<2'" in one_line(result)
+    assert "as empty; pip install 'numpy<2'" in one_line(result)
     monkeypatch.setitem(environment, "WHISPER_HAILO_CACHE", str(tmp_path))
     shutil.copytree(files.earlier[0].parent, tmp_path / "hefs" / "hailo8l" / "tiny")
-    for pybind, found in (("", "for empty"), ("new", "ran on arrays of NumPy 2")):
+    for pybind, found in (("", "as empty"), ("new", "ran on arrays of NumPy 2")):
         assert found in under("v4.23.0", "doctor", pybind=pybind).stdout
 
 
@@ -119,13 +119,13 @@ def test_a_binding_that_does_not_know_numpy_2(
         (
             "v4.20.0",
             {"configure": "HAILO_INVALID_HEF"},
-            "for another chip or for a newer HailoRT",
+            "for another chip or a newer HailoRT",
         ),
         ("v4.21.0", {"load": "HAILO_HEF_FILE_CORRUPTED"}, "HAILO_HEF_FILE_CORRUPTED"),
         (
             "v4.21.0",
             {"configure": "HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE"},
-            "this chip is another",
+            "this chip is a different",
         ),
         ("v5.2.0", {"vdevice": "HAILO_DEVICE_IN_USE"}, "another program holds"),
         ("v5.2.0", {"vdevice": "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE"}, "try again"),

@@ -50,7 +50,8 @@ def check_features(
     ):
         raise ShapeError(
             f"audio features have shape {features.shape}, this decoder takes "
-            f"(batch, n_audio_ctx, {spec.dims.d_model}); encoder and decoder must be of one model"
+            f"(batch, n_audio_ctx, {spec.dims.d_model}); encoder and decoder must be from the "
+            "same model"
         )
     if n_positions is None:
         return np.full(len(features), features.shape[1])
@@ -96,7 +97,7 @@ def check_step(
     if lowest < 0 or highest >= spec.dims.n_vocab:
         raise ShapeError(
             f"token ids go from {lowest} to {highest}, this decoder has "
-            f"{spec.dims.n_vocab}; tokenizer and model must be of one checkpoint"
+            f"{spec.dims.n_vocab}; tokenizer and model must be from the same checkpoint"
         )
     n_tokens = state.n_tokens + tokens.shape[1]
     if n_tokens > spec.dims.n_text_ctx:

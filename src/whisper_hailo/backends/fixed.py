@@ -79,8 +79,8 @@ class FixedDecoder(Closing):
         if not (1 < length <= dims.n_text_ctx and 0 < n_positions <= dims.n_audio_ctx):
             raise ShapeError(
                 f"{runner.name} has {length} text and {n_positions} encoder positions, {spec.name} "
-                f"has {dims.n_text_ctx} and {dims.n_audio_ctx}; decoder and --model must be of one "
-                "model"
+                f"has {dims.n_text_ctx} and {dims.n_audio_ctx}; decoder and --model must be from the "
+                "same model"
             )
         self.runner = runner
         self.name = runner.name
@@ -185,7 +185,8 @@ class OnnxFixedRunner(OneGraph):
         if not (can_be(width, dims.d_model) and can_be(n_vocab, dims.n_vocab)):
             raise ModelError(
                 f"{display_path(path)} has width {width} and {n_vocab} tokens, {spec.name} has "
-                f"{dims.d_model} and {dims.n_vocab}; decoder and --model must be of one model"
+                f"{dims.d_model} and {dims.n_vocab}; decoder and --model must be from the same "
+                "model"
             )
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
@@ -247,11 +248,11 @@ def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
         raise error_of(f"{display_path(record_path)}: {error}") from error
     if record.graph_sha256 != spec.record(form.file).sha256:
         raise error_of(
-            f"{graph_name} was made from another graph than {display_path(form.file)}"
+            f"{graph_name} was made from a different graph than {display_path(form.file)}"
         )
     if not has_content(path, record.sha256):
         raise error_of(
-            f"{graph_name} is damaged: not what {display_path(record_path.name)} says"
+            f"{graph_name} is damaged: it does not match what {display_path(record_path.name)} says"
         )
     return record.plan
 

@@ -62,7 +62,9 @@ def _write_note(key: str, note: list[Any]) -> None:
     try:
         write_file(cache_root() / NOTES_FILE, json.dumps(latest))
     except OutputError as error:
-        logger.debug("hashes are not noted, files are read at every start (%s)", error)
+        logger.debug(
+            "hashes cannot be cached, so files are read at every start (%s)", error
+        )
 
 
 def _read_notes() -> dict[str, Any]:
@@ -105,7 +107,7 @@ def model_file(directory: Path, spec: ModelSpec, name: str) -> Path:
         )
     if not has_content(path, record.sha256):
         raise ModelError(
-            f"{display_path(path)} is damaged: its content is not what {SPEC_FILE} says (SHA-256 "
+            f"{display_path(path)} is damaged: its content does not match {SPEC_FILE} (SHA-256 "
             f"{record.sha256[:12]}...); {_AGAIN}"
         )
     return path

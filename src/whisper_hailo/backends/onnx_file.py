@@ -42,7 +42,7 @@ def read_graph_bytes(path: Path) -> bytes:
         if path.is_dir():
             problem = "is a directory"
         elif path.exists():
-            problem = "is no plain file"
+            problem = "is not a regular file"
         else:
             problem = "does not exist"
     except OSError as error:
@@ -64,7 +64,7 @@ def parse_message(encoded: bytes, name: str) -> ModelProto:
         model = onnx.load_model_from_string(encoded)
     except Exception as error:  # protobuf's decoder raises its own family
         raise ModelError(
-            f"{name} is no ONNX file, or cut short ({type(error).__name__}); {EXPORT_AGAIN}"
+            f"{name} is not an ONNX file, or is truncated ({type(error).__name__}); {EXPORT_AGAIN}"
         ) from error
     if not model.graph.node:
         raise ModelError(f"{name} holds no ONNX graph: it has no node; {EXPORT_AGAIN}")
@@ -72,7 +72,7 @@ def parse_message(encoded: bytes, name: str) -> ModelProto:
         # The library hands over bytes in place of text that is no UTF-8.
         if not isinstance(text, str):
             raise ModelError(
-                f"{name} has a name that is no text ({text[:40]!r}); {EXPORT_AGAIN}"
+                f"{name} has a name that is not text ({text[:40]!r}); {EXPORT_AGAIN}"
             )
     opsets = {
         _domain_of(entry): min(entry.version, _NEWEST_OPSET)
@@ -83,7 +83,7 @@ def parse_message(encoded: bytes, name: str) -> ModelProto:
         if _is_short(node, opsets):
             raise ModelError(
                 f"{name} has a node {node.op_type[:40]!r} with {len(node.input)} inputs and "
-                f"{len(node.output)} outputs, less than it needs; {EXPORT_AGAIN}"
+                f"{len(node.output)} outputs, fewer than it needs; {EXPORT_AGAIN}"
             )
     return model
 
@@ -177,7 +177,7 @@ def read_signature(path: Path) -> Signature:
         ) from error
     if not inputs or not outputs:
         raise ModelError(
-            f"{display_path(path)} is no ONNX graph (nothing goes in or comes out); {EXPORT_AGAIN}"
+            f"{display_path(path)} is not an ONNX graph (no input or no output); {EXPORT_AGAIN}"
         )
     return Signature(path, inputs, outputs, _has_signed_codes(graph))
 
@@ -332,7 +332,7 @@ def _find_window(signature: Signature, port: Port, spec: ModelSpec) -> int:
         raise ModelError(
             f"{display_path(signature.path)} takes {signature.describe()}, {spec.name} has "
             f"{n_mels} mel bins: expected (batch, {n_mels}, n_frames) or (1, {n_mels}, 1, "
-            "n_frames); encoder and --model must be of one model"
+            "n_frames); encoder and --model must be from the same model"
         )
     n_frames = port.shape[-1]
     # Such exports were traced with the whole position table.
@@ -341,7 +341,7 @@ def _find_window(signature: Signature, port: Port, spec: ModelSpec) -> int:
     if not 0 < n_frames <= most or n_frames % FRAMES_PER_POSITION:
         raise ModelError(
             f"{display_path(signature.path)} takes {n_frames} frames, {spec.name} takes an even "
-            f"number up to {most}; encoder and --model must be of one model"
+            f"number up to {most}; encoder and --model must be from the same model"
         )
     return n_frames
 
@@ -368,5 +368,6 @@ def _features_output(signature: Signature, spec: ModelSpec, n_frames: int) -> st
     )
     raise ModelError(
         f"{display_path(signature.path)} gives {outputs}, {spec.name} has a width of {d_model}: "
-        f"expected (batch, {n_positions}, {d_model}); encoder and --model must be of one model"
+        f"expected (batch, {n_positions}, {d_model}); encoder and --model must be from the same "
+        "model"
     )

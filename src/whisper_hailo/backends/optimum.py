@@ -127,8 +127,8 @@ def _check_names(first: Signature, later: Signature, spec: ModelSpec) -> None:
             verb = "has" if surplus else "lacks"
             raise ModelError(
                 f"{display_path(signature.path)} {verb} {prefix}{wrong[0]}, {spec.name} has "
-                f"{n_layers} decoder layers; decoder and --model must be of one model, exported "
-                "with its cache"
+                f"{n_layers} decoder layers; decoder and --model must be from the same model, "
+                "exported with its cache"
             )
     if FEATURES not in first.inputs or "logits" not in first.outputs:
         raise ModelError(
@@ -154,7 +154,8 @@ def _check_inputs(signature: Signature) -> None:
     if unknown or not IDS & signature.inputs.keys():
         problem = f"input {unknown[0]}" if unknown else "no token ids"
         raise ModelError(
-            f"{display_path(signature.path)} has {problem}, no Whisper decoder; {_AGAIN}"
+            f"{display_path(signature.path)} has {problem}, which is not a Whisper decoder; "
+            f"{_AGAIN}"
         )
 
 
@@ -176,7 +177,7 @@ def _check_sizes(first: Signature, later: Signature, spec: ModelSpec) -> None:
             shape = ", ".join(map(str, port.shape))
             raise ModelError(
                 f"{display_path(signature.path)} has ({shape}), {spec.name} has {expected}; "
-                "decoder and --model must be of one model"
+                "decoder and --model must be from the same model"
             )
 
 

@@ -79,8 +79,8 @@ def _make_decoder(
 
         if path is not None and not is_model_directory(path):
             raise OptionError(
-                f"--decoder-backend cached needs a directory made with whisper-hailo convert, "
-                f"{display_path(path)} is none"
+                f"--decoder-backend cached needs a directory made with whisper-hailo convert; "
+                f"{display_path(path)} is not one"
             )
         directory, spec = _model_directory(request, path)
         return CachedDecoder(directory, spec, request.threads)
@@ -89,7 +89,7 @@ def _make_decoder(
 
         if path is None:
             raise OptionError(
-                "--decoder-backend optimum needs --decoder DIR, a directory of its export"
+                "--decoder-backend optimum needs --decoder DIR, an Optimum export directory"
             )
         return OptimumDecoder(path, spec, request.threads)
     from whisper_hailo.backends.fixed import (
@@ -159,7 +159,7 @@ def select(
             raise
         problem, _, _ = str(error).rpartition("; ")
         logger.warning("%s; the encoder runs on the CPU instead", problem)
-        encoder_reason = "on the CPU, since the chip answers wrongly"
+        encoder_reason = "on the CPU, since the chip gives wrong results"
         encoder = _make_encoder(request, "onnx", None)
     reasons = (
         f"encoder {encoder.name}: {encoder_reason}",
@@ -217,7 +217,7 @@ def find_npu() -> tuple[str | None, str]:
         return None, "no Hailo chip"
     chip = devices[0]
     if chip.arch not in RUNS_ON:
-        return None, f"the Hailo chip {chip.device} does not say what it is"
+        return None, f"the Hailo chip {chip.device} does not report its type"
     return chip.arch, f"{chip.arch} {chip.device}"
 
 
@@ -272,7 +272,7 @@ def _choose_decoder(request: BackendRequest) -> tuple[str, Path | None, str]:
         return (
             "cached",
             None,
-            "with a cache on the CPU, quicker than any without on a chip",
+            "with a cache on the CPU, faster than a chip without one",
         )
     return decoder_backend(path), path, f"{path} is given"
 
@@ -330,7 +330,8 @@ def _model_directory(
     if differences or path_spec.tokens != spec.tokens:
         names = ", ".join(differences) or "their control tokens"
         raise ModelError(
-            f"{display_path(path)} and model {spec.name} differ: {names}; they must be of one model"
+            f"{display_path(path)} and model {spec.name} differ: {names}; they must be from the "
+            "same model"
         )
     return path, path_spec
 

@@ -154,7 +154,7 @@ def test_fixed_decoder_not_open_is_refused(
         ((0, 4096), "has 4096 text and"),
         (
             (1, 100_000),
-            "and 100000 encoder positions, .*; decoder and --model must be of one",
+            "and 100000 encoder positions, .*; decoder and --model must be from the same",
         ),
         ((1, 0), "and 0 encoder positions"),
         ((1, -1), r"cannot be used \(an axis of -1\)"),
@@ -210,7 +210,7 @@ def test_fixed_runner_of_another_model_is_refused(
     port.type.tensor_type.shape.dim[2].dim_value = size
     (tmp_path / "decoder.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(
-        ModelError, match=f"{message}, .* decoder and --model must be of one"
+        ModelError, match=f"{message}, .* decoder and --model must be from the same"
     ):
         OnnxFixedRunner(tmp_path / "decoder.onnx", spec)
 
@@ -225,6 +225,6 @@ def test_fixed_decoder_longer_than_the_model_is_refused(
         name="hef-hailo8", length=length, n_positions=n_positions
     )
     with pytest.raises(
-        ShapeError, match="has 64 and 150; decoder and --model must be of one"
+        ShapeError, match="has 64 and 150; decoder and --model must be from the same"
     ):
         FixedDecoder(runner, spec)

@@ -135,7 +135,7 @@ def test_find_emulated_missing_or_outdated_is_refused(
     record = json.loads(record_path.read_text())
     record_path.write_text(json.dumps(record | {"graph_sha256": "0" * 64}))
     with pytest.raises(
-        ModelError, match=r"was made from another graph than hailo/encoder-2s\.onnx"
+        ModelError, match=r"was made from a different graph than hailo/encoder-2s\.onnx"
     ):
         emulated_encoder(copy, spec)
     record_path.write_text("{")
@@ -144,12 +144,13 @@ def test_find_emulated_missing_or_outdated_is_refused(
     record_path.write_text(json.dumps(record))
     (copy / "hailo" / "encoder-2s-emulated.onnx").write_bytes(b"nothing")
     with pytest.raises(
-        ModelError, match=r"is damaged: not what encoder-2s-emulated\.json says"
+        ModelError,
+        match=r"is damaged: it does not match what encoder-2s-emulated\.json says",
     ):
         emulated_encoder(copy, spec)
     nothing = hashlib.sha256(b"nothing").hexdigest()
     record_path.write_text(json.dumps(record | {"sha256": nothing}))
-    with pytest.raises(ModelError, match="no ONNX file"):
+    with pytest.raises(ModelError, match="not an ONNX file"):
         emulated_encoder(copy, spec)
     with pytest.raises(ModelError, match="not loaded"):
         emulated_encoder(emulated, spec).encode(np.zeros((1, 80, 200), np.float32))

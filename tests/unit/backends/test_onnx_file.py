@@ -21,7 +21,7 @@ def test_load_message_of_non_text_names_is_refused(
     for name in (b"LayerNormalization", b"audio_features", b"encoder.conv1.bias"):
         assert name in whole
         path.write_bytes(whole.replace(name, b"\xff" + name[1:]))
-        with pytest.raises(ModelError, match="a name that is no text"):
+        with pytest.raises(ModelError, match="a name that is not text"):
             load_message(path)
     path.write_bytes(whole)
     assert load_message(path).graph.node
@@ -30,7 +30,7 @@ def test_load_message_of_non_text_names_is_refused(
 def test_load_message_of_pipe_does_not_wait(tmp_path: Path) -> None:
     for name in ("a.onnx", "a.hef"):
         os.mkfifo(tmp_path / name)
-    with pytest.raises(ModelError, match="no plain file"):
+    with pytest.raises(ModelError, match="not a regular file"):
         load_message(tmp_path / "a.onnx")
     with pytest.raises(ModelError, match="is a pipe"):
         read_hef(tmp_path / "a.hef")
@@ -48,6 +48,6 @@ def test_parse_message_of_incomplete_nodes_is_refused(
     product.op_type, model.opset_import[0].version = operator, opset
     del (product.input if operator == "MatMul" else product.output)[:]
     with pytest.raises(
-        ModelError, match=f"has a node '{operator}' with .* less than it needs"
+        ModelError, match=f"has a node '{operator}' with .* fewer than it needs"
     ):
         parse_message(model.SerializeToString(), "a.onnx")

@@ -263,7 +263,7 @@ def test_optimum_graphs_of_another_model_are_refused(
     other = ModelSpec.load(model_directory)
     for graph in ("decoder_model.onnx", "decoder_model_merged.onnx"):
         with pytest.raises(
-            ModelError, match="a width of 64; decoder and --model must be of one"
+            ModelError, match="a width of 64; decoder and --model must be from the same"
         ):
             OptimumDecoder(exports / EXPORTS[0] / graph, other)
     with pytest.raises(ModelError, match=r"holds no decoder_model_merged\.onnx"):
@@ -278,5 +278,5 @@ def test_optimum_graphs_of_another_model_are_refused(
         OptimumDecoder(tmp_path, spec)
     lone.write_bytes(lone.read_bytes()[:3000])
     shutil.copy(lone, tmp_path / "decoder_with_past_model.onnx")
-    with pytest.raises(ModelError, match="is no ONNX file, or cut short"):
+    with pytest.raises(ModelError, match="is not an ONNX file, or is truncated"):
         OptimumDecoder(lone, spec)

@@ -146,18 +146,18 @@ def binding_mismatch_error(error: BaseException) -> BindingMismatchError:
     if missing_library is not None:
         versions = ", ".join(library_versions()) or "none"
         return BindingMismatchError(
-            f"Hailo's binding is of version {missing_library.group(1)}, the library libhailort on "
-            f"this machine is {versions}; install both from one release: sudo apt install "
+            f"Hailo's binding is version {missing_library.group(1)}, but libhailort on this "
+            f"machine is {versions}; install both from the same release: sudo apt install "
             "--reinstall hailort python3-hailort (on a Hailo-10H: h10-hailort python3-h10-hailort)"
         )
     if "numpy" in text.lower() or "multiarray" in text or "_ARRAY_API" in text:
         return BindingMismatchError(
             f"Hailo's binding does not run with this environment's NumPy ({text}); "
-            f"HailoRT 4.x wants: {OLDER_NUMPY}"
+            f"HailoRT 4.x needs: {OLDER_NUMPY}"
         )
     if "_pyhailort" in text and "version" not in text:
         return BindingMismatchError(
-            f"Hailo's binding is not made for Python {python} ({text}); use the system's Python: "
+            f"Hailo's binding was not built for Python {python} ({text}); use the system's Python: "
             + MAKE_VENV
         )
     return BindingMismatchError(

@@ -164,7 +164,7 @@ def chip_facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
     except (
         Exception
     ) as error:  # held by another process or user, or firmware does not fit
-        _LOG.debug("%s does not say what it is: %s", device, error)
+        _LOG.debug("%s does not report its type: %s", device, error)
         return ChipFacts(device, UNKNOWN)
     finally:
         if handle is not None:

@@ -170,7 +170,7 @@ def _wait_until_running(output: IO[bytes]) -> None:
         if line == isolated_probe.RUNNING:
             return
     raise DeviceError(
-        "a process that was to hold the chip ended; see doctor for what is wrong"
+        "the process that should hold the chip ended; see doctor for what is wrong"
     )
 
 

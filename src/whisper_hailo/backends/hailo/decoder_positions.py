@@ -70,15 +70,15 @@ def choose_positions(
     best = max(logprobs, key=lambda side: logprobs[side])
     if logprobs[best] < MIN_LOGPROB:
         raise WrongAnswerError(
-            f"the Hailo chip answers wrongly with {display_path(runner.path)}: it finds the words "
-            f"that the CPU hears unlikely (log-probability {logprobs[HOST]:.1f} with position rows "
-            f"from the host, {logprobs[CHIP]:.1f} without); is it of {spec.name}? Leave --decoder "
-            "out to decode on the CPU"
+            f"the Hailo chip gives wrong results with {display_path(runner.path)}: it rates the "
+            f"words that the CPU hears as unlikely (log-probability {logprobs[HOST]:.1f} with "
+            f"position rows from the host, {logprobs[CHIP]:.1f} without); is it for {spec.name}? "
+            "Leave --decoder out to decode on the CPU"
         )
     if best != expected:
         logger.warning(
-            "%s wants its position rows from the %s, others of its kind from the %s; it gets them "
-            "so",
+            "%s takes its position rows from the %s, although others of its kind take them from "
+            "the %s",
             runner.path.name,
             best,
             expected,

@@ -33,7 +33,7 @@ from whisper_hailo.core.errors import (
 )
 
 NO_DEVICE: Final = (
-    "no Hailo chip is there; check the HAT's cable and power, `lspci | grep Hailo` and "
+    "no Hailo chip found; check the HAT's cable and power, `lspci | grep Hailo` and "
     "whisper-hailo doctor, or use --encoder-backend onnx"
 )
 _NAMES: Final = {
@@ -164,7 +164,7 @@ class Faults:
             )
         if running and status == "HAILO_INVALID_OPERATION" and not self._takes_arrays():
             return BindingMismatchError(
-                f"HailoRT {self._version} takes arrays of NumPy {np.__version__} for empty; "
+                f"HailoRT {self._version} treats arrays of NumPy {np.__version__} as empty; "
                 f"{OLDER_NUMPY}"
             )
         return self._device_error(error, status, action)
@@ -196,7 +196,7 @@ class Faults:
             nodes = ", ".join(unreadable_nodes())
             if nodes:
                 return DeviceError(
-                    f"{nodes} may not be opened by this user; the driver's package has a "
+                    f"{nodes} cannot be opened by this user; the driver's package has a "
                     "udev rule for that: reinstall it and reboot, or see docs/hailo.md"
                 )
         reason = status or one_line(error)
@@ -228,7 +228,9 @@ class Faults:
 
 def wrong_chip(hef: HefFile, chip: str | None) -> WrongChipError:
     """Return the error of a network for another chip; `None` if this one is unknown."""
-    this_chip = "this chip is another one" if chip is None else f"this chip is a {chip}"
+    this_chip = (
+        "this chip is a different one" if chip is None else f"this chip is a {chip}"
+    )
     arch = "CHIP" if chip is None else chip
     return WrongChipError(
         f"{display_path(hef.path)} is compiled for {hef.arch}, {this_chip}; an 8L file runs on an "
@@ -250,7 +252,7 @@ def _broken_hef(hef: HefFile, status: str, version: str) -> WhisperHailoError:
     except HefError as error:
         return error
     return HefError(
-        f"HailoRT {version} refuses {display_path(hef.path)} ({status}), a whole file for "
-        f"{hef.arch} by compiler {hef.compiler_version}: it is for another chip or for a newer "
+        f"HailoRT {version} refuses {display_path(hef.path)} ({status}), a complete file for "
+        f"{hef.arch} by compiler {hef.compiler_version}; it may be for another chip or a newer "
         "HailoRT; see doctor"
     )

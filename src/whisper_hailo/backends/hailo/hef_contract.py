@@ -81,7 +81,7 @@ class DecoderShape:
         needed = ", ".join(map(str, expected))
         raise HefError(
             f"{self.group} gives {sizes} columns, a vocabulary of {n_vocab} needs "
-            f"{needed}; decoder and tokenizer must be of one model"
+            f"{needed}; decoder and tokenizer must be from the same model"
         )
 
 
@@ -117,7 +117,7 @@ def find_part(hef: HefFile, kind: type[ShapeT]) -> ShapeT:
     names = ", ".join(group.name for group in hef.groups)
     raise HefError(
         f"{display_path(hef.path)} holds no Whisper {part} but {names}; "
-        f"see what it is with: whisper-hailo inspect {display_path(hef.path)}"
+        f"inspect it with: whisper-hailo inspect {display_path(hef.path)}"
     )
 
 
@@ -185,7 +185,7 @@ def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
     if shape.n_frames > dims.max_frames:
         raise HefError(
             f"{display_path(path)} takes {shape.n_frames} frames, {spec.name} has "
-            f"{dims.max_frames}; encoder and --model must be of one model"
+            f"{dims.max_frames}; encoder and --model must be from the same model"
         )
     return hef, shape
 
@@ -213,5 +213,5 @@ def _check_size(
     if got != expected:
         raise HefError(
             f"{display_path(path)} has {name} {got}, {spec.name} has {expected}; "
-            "HEF and --model must be of one model"
+            "HEF and --model must be from the same model"
         )

@@ -116,7 +116,7 @@ def _check_array(path: Path, name: str) -> None:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise ModelError(
-            f"{name} from there is no array ({error}); try again"
+            f"{name} from there is not an array ({error}); try again"
         ) from error
     if array.dtype != np.float32 or array.ndim < 2:
         raise ModelError(

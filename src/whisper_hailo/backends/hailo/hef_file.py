@@ -62,7 +62,7 @@ def read_header(data: memoryview) -> Header:
     magic, version, size = _COMMON.unpack_from(data)
     if magic != MAGIC:
         raise HefError(
-            f"it is no HEF: it begins with {magic:#010x}, a HEF with {MAGIC:#010x}"
+            f"it is not a HEF: it begins with {magic:#010x}, a HEF with {MAGIC:#010x}"
         )
     if version not in _DISTINCT:
         raise HefError(f"its format has version {version}, this program reads 0 to 3")
@@ -198,7 +198,7 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
         ) from error
     except HefError as error:
         raise HefError(
-            f"{display_path(path)} is broken or no HEF: {error}; fetch or compile it again"
+            f"{display_path(path)} is broken or not a HEF: {error}; fetch or compile it again"
         ) from error
     return hef
 
@@ -206,7 +206,7 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
 def _map_file(path: Path) -> memoryview:
     """Map a file's bytes, which are read only where they are looked at."""
     if path.is_fifo():
-        raise HefError("it is a pipe, which would be waited for")
+        raise HefError("it is a pipe, expected a regular file")
     with path.open("rb") as file:
         # `mmap` refuses it with a message of its own.
         if os.fstat(file.fileno()).st_size == 0:
@@ -328,7 +328,7 @@ def _read_layers(
 ) -> Iterator[Message]:
     """Yield a layer, or the layers that share one stream (`mux`)."""
     if depth > _DEEPEST_MUX:
-        raise HefError("its streams are nested without end")
+        raise HefError("its streams are nested endlessly")
     if part.count(layer_field):
         yield part.message(layer_field)
         return

@@ -142,7 +142,8 @@ def _find_folder(directory: Path) -> Path:
         if len(folders) > 1:
             names = ", ".join(str(path.relative_to(directory)) for path in folders)
             raise ModelError(
-                f"{display_path(directory)} has arrays of several models: {names}; name one folder"
+                f"{display_path(directory)} has arrays of several models: {names}; give the "
+                "folder of one model"
             )
         if folders:
             return folders[0]
@@ -175,7 +176,8 @@ def _load_table(path: Path, shape: tuple[int, int]) -> FloatArray:
         array: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise ModelError(
-            f"{display_path(path)} is no readable array ({one_line(error)}); make or fetch it again"
+            f"{display_path(path)} is not a readable array ({one_line(error)}); make or fetch it "
+            "again"
         ) from error
     if array.ndim > 2:
         array = array.reshape(-1, array.shape[-1])
@@ -185,7 +187,7 @@ def _load_table(path: Path, shape: tuple[int, int]) -> FloatArray:
     if array.shape != shape or array.dtype.kind != "f":
         raise ModelError(
             f"{display_path(path)} is {array.dtype} {stored_shape}, the decoder needs float32 "
-            f"{shape}; assets and decoder must be of one model"
+            f"{shape}; assets and decoder must be from the same model"
         )
     return array
 

@@ -99,8 +99,8 @@ def run_isolated(words: list[str], timeout_s: float, action: str) -> Any:  # noq
         answer = json.loads(answer_line)
     except ValueError as error:
         raise DeviceError(
-            f"Hailo's library ended its process while {action} (code {process.returncode}, "
-            f"{log_line or 'not a word'}); see whisper-hailo doctor"
+            f"Hailo's library crashed while {action} (code {process.returncode}, "
+            f"{log_line or 'no output'}); see whisper-hailo doctor"
         ) from error
     if "kind" in answer:
         error_class = getattr(errors, answer["kind"])

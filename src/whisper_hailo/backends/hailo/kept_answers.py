@@ -47,4 +47,4 @@ def keep_answer(key: str, answer: dict[str, Any]) -> None:
     try:
         write_file(cache_root() / ANSWERS_FILE, json.dumps(latest))
     except OutputError as error:
-        logger.debug("the chip's answer is not kept (%s)", error)
+        logger.debug("the chip's answer was not cached (%s)", error)

@@ -104,7 +104,7 @@ def require_known_answer(
 def wrong_answer(encoder: HefEncoder, answer: KnownAnswer) -> WrongAnswerError:
     """Return the error of a wrong answer: what was seen, and what to do."""
     return WrongAnswerError(
-        f"the Hailo chip answers wrongly with {display_path(encoder.path)}: "
+        f"the Hailo chip gives wrong results with {display_path(encoder.path)}: "
         f"{answer.describe()}; check it with whisper-hailo doctor --chip, or use "
         "--encoder-backend onnx"
     )
@@ -149,11 +149,11 @@ def _explain(
     """Return what is wrong with features of which some are not the CPU's."""
     # First: what the run before left may look like any other fault in the first run.
     if match_features(features[-1], references[-2]).similarity >= RELATED:
-        return "features are those of the run before"
+        return "features are those of the previous run"
     first = match_features(features[0], references[0])
     last = match_features(features[-1], references[-1])
     if first.similarity < RELATED and last.is_close:
-        return "the features of the first run are wrong, later ones are right"
+        return "the features of the first run are wrong, later ones are correct"
     problem = explain_features(features[-1], references[-1])
     if problem:
         return problem
@@ -165,7 +165,5 @@ def _explain(
     turned = mels[-1].reshape(n_frames, n_mels).T
     match = match_features(encoder.encode(turned[np.newaxis])[0], references[-1])
     if match.similarity >= RELATED:
-        return f"the file takes the mel transposed: {match.snr_db:.0f} dB with it so"
-    return (
-        "features have nothing in common with the model's: the file is of another model"
-    )
+        return f"the file expects a transposed mel: {match.snr_db:.0f} dB that way"
+    return "features have nothing in common with the model's: the file is for another model"

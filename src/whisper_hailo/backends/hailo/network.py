@@ -168,7 +168,7 @@ class ConfiguredNetwork:
         """
         if not self.places.acquire(timeout=self._options.timeout_s):
             raise DeviceTimeoutError(
-                f"the Hailo chip took no more work for {self._options.timeout_s:g} s; it is "
+                f"the Hailo chip accepted no more work for {self._options.timeout_s:g} s; it is "
                 "overloaded or hangs: see whisper-hailo doctor"
             )
         try:
@@ -222,7 +222,7 @@ class ConfiguredNetwork:
     def _require_configured(self) -> Any:  # noqa: ANN401
         """Return the configured model; the caller holds the lock, so that it stays."""
         if self.configured is None:
-            raise DeviceLostError(f"the Hailo chip was given up while {self.action}")
+            raise DeviceLostError(f"the Hailo chip was abandoned while {self.action}")
         return self.configured
 
     def _take_slot(self) -> BufferSlot:

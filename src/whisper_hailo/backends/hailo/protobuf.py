@@ -124,7 +124,7 @@ def _read_text(piece: memoryview) -> str:
     try:
         text = bytes(piece).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise HefError("it has a name that is no text") from error
+        raise HefError("it has a name that is not text") from error
     # Names are printed: control characters would reach the user's terminal.
     if not text.isprintable():
         raise HefError("it has a name with unprintable characters")

@@ -40,8 +40,8 @@ def why_cpu_is_better(
     if load > MOST_LOAD:
         return ""
     return (
-        f"{hef.name} has windows of {window_s:g} s, which cost words, and this processor encodes "
-        f"{1 / load:.0f} times as fast as people speak; --encoder-backend hailo takes the chip"
+        f"{hef.name} has windows of {window_s:g} s, which lose words; this processor encodes "
+        f"{1 / load:.0f} times as fast as real time; use the chip with --encoder-backend hailo"
     )
 
 

@@ -82,7 +82,7 @@ def start_timer(after_s: float, function: object, argument: int) -> Iterator[Non
     if TIMERS.timer_create(
         time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)
     ):
-        raise OSError("no timer can be made")
+        raise OSError("cannot create a timer")
     # `struct itimerspec`: no interval, then whole seconds and nanoseconds.
     times = (ctypes.c_long * 4)(0, 0, int(after_s), int(after_s % 1 * 1e9))
     TIMERS.timer_settime(timer, 0, times, None)

@@ -57,10 +57,10 @@ def test_why_no_binding_imports_nothing(
     [
         (
             "library",
-            r"of version 4.20.0, the library libhailort on this machine is 5.1.1; install",
+            r"version 4.20.0, but libhailort on this machine is 5.1.1; install",
         ),
         ("numpy", r"pip install 'numpy<2'"),
-        ("python", r"is not made for Python 3\.\d+ .*--system-site-packages"),
+        ("python", r"was not built for Python 3\.\d+ .*--system-site-packages"),
         (
             "version",
             r"cannot be imported \(_pyhailort version \(5.1.1\) does not match",

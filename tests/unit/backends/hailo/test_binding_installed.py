@@ -89,7 +89,7 @@ def test_system_binding_is_the_first_found(
     [
         (
             "libhailort.so.4.20.0: no such file",
-            "4.20.0, the library libhailort .* is none; install",
+            "4.20.0, but libhailort .* is none; install",
         ),
         (
             "A module compiled using NumPy 1.x cannot run",
@@ -100,7 +100,7 @@ def test_system_binding_is_the_first_found(
             "does not run with this environment's NumPy",
         ),
         ("_ARRAY_API not found", "does not run with this environment's NumPy"),
-        ("should include a _pyhailort library", r"is not made for Python \d"),
+        ("should include a _pyhailort library", r"was not built for Python \d"),
         (
             "_pyhailort version (5) does not match",
             r"cannot be imported \(_pyhailort version",
@@ -123,7 +123,7 @@ def test_missing_binding_error_names_python_and_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "version_info", SimpleNamespace(major=3, minor=12))
-    assert "is not made for Python 3.12 (" in str(
+    assert "was not built for Python 3.12 (" in str(
         binding.binding_mismatch_error(ImportError("_pyhailort"))
     )
     monkeypatch.setattr(binding, "SYSTEM_PACKAGES", ())

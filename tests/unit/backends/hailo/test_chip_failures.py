@@ -106,7 +106,7 @@ def test_encode_failure_names_the_log_and_doctor(
         (
             "4.23.0",
             (3, 11, 2),
-            r"takes arrays of NumPy [\d.]+ for empty; pip install 'numpy<2'",
+            r"treats arrays of NumPy [\d.]+ as empty; pip install 'numpy<2'",
         ),
         ("4.23.0", (3, 13, 5), "HAILO_INVALID_OPERATION"),
     ],

@@ -124,7 +124,7 @@ def test_load_assets_of_two_models_is_refused(tmp_path: Path) -> None:
             folder / f"token_embedding_weight_{name}.npy",
             np.zeros((200, 64), np.float32),
         )
-    where = "base/decoder_tokenization, tiny/decoder_tokenization; name one folder"
+    where = "base/decoder_tokenization, tiny/decoder_tokenization; give the folder of one model"
     with pytest.raises(ModelError, match=f"has arrays of several models: {where}"):
         load_assets(tmp_path, (200, 64, 16), positions=False)
     assert load_assets(tmp_path / "tiny", (200, 64, 16), positions=False)[1] is None

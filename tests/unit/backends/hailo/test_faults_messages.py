@@ -87,7 +87,7 @@ def test_wrong_chip_needs_a_hef(hef: HefFile) -> None:
     status = "HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE"
     found = told(status, hef)
     assert type(found) is WrongChipError
-    assert "is compiled for hailo8l, this chip is another one; " in str(found)
+    assert "is compiled for hailo8l, this chip is a different one; " in str(found)
     assert "--arch CHIP, or compile --arch CHIP" in str(found)
     assert "this chip is a hailo10h; " in str(wrong_chip(hef, "hailo10h"))
     assert "fetch-hef --arch hailo10h, or compile --arch hailo10h" in str(
@@ -104,7 +104,7 @@ def test_broken_hef_is_read_again_for_the_reason(hef: HefFile, status: str) -> N
     found = told(status, hef)
     assert type(found) is HefError
     assert (
-        f"refuses {hef.path} ({status}), a whole file for hailo8l by compiler 3"
+        f"refuses {hef.path} ({status}), a complete file for hailo8l by compiler 3"
         in str(found)
     )
     hef.path.write_bytes(hef.path.read_bytes()[:-1])
@@ -210,10 +210,8 @@ def test_translated_missing_service_and_unreadable_nodes(
     monkeypatch.setattr(
         faults, "unreadable_nodes", lambda: ["/dev/hailo0", "/dev/hailo1"]
     )
-    assert "/dev/hailo0, /dev/hailo1 may not be opened by this user" in str(
-        told(status)
-    )
-    assert "may not be opened" not in str(told("HAILO_INTERNAL_FAILURE"))
+    assert "/dev/hailo0, /dev/hailo1 cannot be opened by this user" in str(told(status))
+    assert "cannot be opened by this user" not in str(told("HAILO_INTERNAL_FAILURE"))
     monkeypatch.setattr(faults, "unreadable_nodes", list)
     assert "failed while doing it" in str(told(status))
 

@@ -42,7 +42,7 @@ def test_find_npu_takes_the_first_known_chip(monkeypatch: pytest.MonkeyPatch) ->
     on_a_machine_with(monkeypatch, "hailo8", "hailo8l")
     assert find_npu() == ("hailo8", "hailo8 0000")
     on_a_machine_with(monkeypatch, "unknown", "hailo8")
-    assert find_npu() == (None, "the Hailo chip 0000 does not say what it is")
+    assert find_npu() == (None, "the Hailo chip 0000 does not report its type")
     on_a_machine_with(monkeypatch)
     assert find_npu() == (None, "no Hailo chip")
     on_a_machine_with(monkeypatch, "hailo8", why="no binding")
@@ -76,7 +76,7 @@ def test_needed_hef_is_for_this_machines_chip(
         ):
             needed_hef(tmp_path, spec, part)
     on_a_machine_with(monkeypatch)
-    with pytest.raises(NoDeviceError, match="no Hailo chip is there"):
+    with pytest.raises(NoDeviceError, match="no Hailo chip found"):
         needed_hef(tmp_path, spec, part)
 
 

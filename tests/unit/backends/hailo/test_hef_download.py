@@ -107,7 +107,7 @@ def test_fetch_of_broken_download_is_refused(server: Server, known: KnownHefs) -
         fetch(known, server.address)
     server.files[paths[0]] = b"<html>not here any more</html>" * 9
     (known.folder / known.encoder).unlink()
-    with pytest.raises(HefError, match="it is no HEF"):
+    with pytest.raises(HefError, match="it is not a HEF"):
         fetch(known, server.address)
     del server.files[paths[0]]
     with pytest.raises(HubError, match=r"answers 404 .*the vendor may have moved it"):
@@ -120,12 +120,12 @@ def test_fetch_of_bad_arrays_and_endless_files_is_refused(
 ) -> None:
     paths = _publish(server, known)
     server.files[paths[2]] = b"\x93NUMPY and no more"
-    with pytest.raises(ModelError, match="is no array"):
+    with pytest.raises(ModelError, match="is not an array"):
         fetch(known, server.address)
     content = BytesIO()
     np.save(content, np.array([{}], dtype=object), allow_pickle=True)
     server.files[paths[2]] = content.getvalue()
-    with pytest.raises(ModelError, match="is no array"):
+    with pytest.raises(ModelError, match="is not an array"):
         fetch(known, server.address)
     content = BytesIO()
     np.save(content, np.zeros(384, np.float32))

@@ -23,7 +23,9 @@ def test_read_hef_of_truncated_file_fails_in_one_line(
     cuts = [*range(1, 64), *range(64, len(whole), 997)]
     for length in cuts:
         path.write_bytes(whole[:length])
-        with pytest.raises(HefError, match=r"is broken or no HEF: .*; fetch") as caught:
+        with pytest.raises(
+            HefError, match=r"is broken or not a HEF: .*; fetch"
+        ) as caught:
             read_hef(path)
         assert "\n" not in str(caught.value)
 
@@ -80,9 +82,9 @@ def _renamed(name: bytes) -> bytes:
         (b"\x0b", "unknown kind 3"),
         (b"\x02\x00", "without a number"),
         (b"\x08\x01", "a number where a message belongs"),
-        (_nested(40), "nested without end"),
+        (_nested(40), "nested endlessly"),
         (b"\x0a\x02\x08\x03" + b"\x12\x00" * 65, "it has 65 networks"),
-        (_renamed(b"\xff\xfeab"), "a name that is no text"),
+        (_renamed(b"\xff\xfeab"), "a name that is not text"),
         (_renamed(b"ab\nc"), "unprintable characters"),
     ],
 )
@@ -106,7 +108,7 @@ def test_message_over_the_field_budget_is_refused() -> None:
     ("content", "expected"),
     [
         (b"", "it is empty"),
-        (b"PK\x03\x04" + bytes(40), "it is no HEF: it begins with 0x504b0304"),
+        (b"PK\x03\x04" + bytes(40), "it is not a HEF: it begins with 0x504b0304"),
         (
             MAGIC.to_bytes(4, "big") + bytes([0, 0, 0, 9]) + bytes(40),
             "format has version 9",

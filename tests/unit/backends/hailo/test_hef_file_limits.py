@@ -84,7 +84,10 @@ def test_check_sum_covers_all_behind_the_header(version: int) -> None:
     ("content", "message"),
     [
         (bytes(11), "it has 11 bytes, less than a HEF's header"),
-        (bytes(12), "it is no HEF: it begins with 0x00000000, a HEF with 0x01484546"),
+        (
+            bytes(12),
+            "it is not a HEF: it begins with 0x00000000, a HEF with 0x01484546",
+        ),
         (struct.pack(">III", MAGIC, 4, 1), "has version 4, this program reads 0 to 3"),
         (
             struct.pack(">III", MAGIC, 0, 1) + bytes(19),
@@ -169,7 +172,7 @@ def test_read_hef_limits_the_depth_of_muxes(
         (group,) = read(tmp_path, wish, nest).groups
         assert {*group.outputs} == set(DECODER.outputs)
     else:
-        with pytest.raises(HefError, match="nested without end"):
+        with pytest.raises(HefError, match="nested endlessly"):
             read(tmp_path, wish, nest)
 
 

@@ -159,13 +159,13 @@ def test_hef_encoder_shares_an_unknown_8l(
 @pytest.mark.parametrize(
     ("facts", "kind", "expected"),
     [
-        ({"devices": 0}, NoDeviceError, "no Hailo chip is there"),
+        ({"devices": 0}, NoDeviceError, "no Hailo chip found"),
         (
             {"faults": {"open": {"0": "busy"}}},
             DeviceBusyError,
             "another program holds the Hailo",
         ),
-        ({"faults": {"open": {"0": "none"}}}, NoDeviceError, "no Hailo chip is there"),
+        ({"faults": {"open": {"0": "none"}}}, NoDeviceError, "no Hailo chip found"),
         (
             {"chip": "hailo10h", "version": "5.1.1"},
             WrongChipError,
@@ -174,12 +174,12 @@ def test_hef_encoder_shares_an_unknown_8l(
         (
             {"faults": {"configure": {"0": "wrong"}}},
             WrongChipError,
-            "this chip is another one",
+            "this chip is a different one",
         ),
         (
             {"version": "4.20.0", "faults": {"configure": {"0": "wrong"}}},
             HefError,
-            "HailoRT 4.20.0 refuses .* for another chip or for a newer HailoRT",
+            "HailoRT 4.20.0 refuses .* for another chip or a newer HailoRT",
         ),
         ({"faults": {"load": {"0": "broken"}}}, HefError, "HAILO_HEF_FILE_CORRUPTED"),
         (
@@ -290,7 +290,7 @@ def test_hef_runner_with_assets_of_another_model_fails(
     ):
         pass
     (folder / "token_embedding_weight_x.npy").write_bytes(b"\x93NUMPY broken")
-    with pytest.raises(ModelError, match="no readable array"), runner:
+    with pytest.raises(ModelError, match="not a readable array"), runner:
         pass
     np.save(folder / "token_embedding_weight_x.npy", np.zeros((200, 64), np.float32))
     np.save(folder / "onnx_add_input_x_seq_16.npy", np.zeros((16, 64), np.float32))

@@ -145,6 +145,6 @@ class Evil:
 def test_load_assets_refuses_pickles(folder: Path) -> None:
     path, mark = folder / f"{EMBEDDING}.npy", folder / "mark"
     path.write_bytes(pickle.dumps(Evil(mark)))
-    with pytest.raises(ModelError, match="is no readable array"):
+    with pytest.raises(ModelError, match="is not a readable array"):
         load_assets(folder, SIZES, positions=False)
     assert not mark.exists()

@@ -217,7 +217,7 @@ def test_encode_async_of_full_queue_times_out(
         with machine.held():
             runs = [network.run_async(inputs, wanted) for _ in range(4)]
             with pytest.raises(
-                DeviceTimeoutError, match=r"took no more work for 0.2 s; it is over"
+                DeviceTimeoutError, match=r"accepted no more work for 0.2 s; it is over"
             ):
                 network.run_async(inputs, wanted)
         _until(lambda: all(run.took_ms for run in runs))

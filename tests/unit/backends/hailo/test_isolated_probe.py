@@ -78,7 +78,7 @@ def test_chips_of_crashing_library_raise_an_error(
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(
-        DeviceError, match=r"ended its process while looking .*\(code 3, not a word"
+        DeviceError, match=r"crashed while looking .*\(code 3, no output"
     ):
         chips()
 
@@ -211,7 +211,7 @@ def test_run_isolated_without_answer_raises(process: type[Process]) -> None:
     ):
         process.said, process.log = said, log
         with pytest.raises(
-            DeviceError, match=rf"ended its process while asking \(code -11, {told}"
+            DeviceError, match=rf"crashed while asking \(code -11, {told}"
         ):
             isolated_probe.run_isolated([], 1.0, "asking")
 

@@ -63,12 +63,12 @@ def test_require_known_answer_of_other_release_asks_again(
     [
         ("zeros", "all zero"),
         ("noise", "differ from run to run"),
-        ("stale", "of the run before"),
+        ("stale", "of the previous run"),
         ("axes", "look transposed: 1"),
         ("scale", "at 0.5 of their scale"),
         ("channel", "shifted by 1 channel"),
         ("nan", "not numbers"),
-        ("mel_axes", "takes the mel transposed"),
+        ("mel_axes", "expects a transposed mel"),
     ],
 )
 def test_require_known_answer_names_wrong_answers(
@@ -98,7 +98,7 @@ def test_require_known_answer_recognises_another_model(
     options = ConvertOptions("none", hailo=HailoOptions(window_s=2, decoder_length=16))
     convert_checkpoint(checkpoint, tmp_path / "model", options)
     other = Hefs(*write_hefs(tmp_path / "model", tmp_path / "hefs"))
-    with pytest.raises(WrongAnswerError, match="is of another model"):
+    with pytest.raises(WrongAnswerError, match="is for another model"):
         _require(other, hailo_directory, spec)
 
 

@@ -182,7 +182,7 @@ def test_network_allows_as_many_runs_as_the_queue(queue_size: int) -> None:
     device = Device(queue_size)
     network = network_on(device)
     runs = [network.run_async(inputs(0), ("o",)) for _ in range(max(1, queue_size))]
-    with pytest.raises(DeviceTimeoutError, match=r"took no more work for 0.01 s"):
+    with pytest.raises(DeviceTimeoutError, match=r"accepted no more work for 0.01 s"):
         network.run_async(inputs(0), ("o",))
     device.end()
     runs.append(network.run_async(inputs(0), ("o",)))
@@ -236,7 +236,7 @@ def test_network_drops_buffers_after_close() -> None:
     assert run.result()["o"][0, 0] == 1
     assert network.free_slots == []
     assert device.told == [24, "shutdown", "exit"]
-    with pytest.raises(DeviceLostError, match=r"was given up while running x\.hef"):
+    with pytest.raises(DeviceLostError, match=r"was abandoned while running x\.hef"):
         network.run_async(inputs(1), ("o",))
 
 
