@@ -156,9 +156,9 @@ class Checkpoint:
         ]
         if surplus:
             raise self._error(
-                f"array {min(surplus)} has no place in the {config.dims.n_encoder_layers} encoder "
-                f"and {config.dims.n_decoder_layers} decoder layers of config.json; arrays and "
-                f"config are of different models, or an adapter is not merged: {MERGE}"
+                f"array {min(surplus)} does not belong in the {config.dims.n_encoder_layers} "
+                f"encoder and {config.dims.n_decoder_layers} decoder layers of config.json; "
+                f"arrays and config are of different models, or an adapter is not merged: {MERGE}"
             )
 
     def _check_array(
@@ -260,9 +260,9 @@ def _find_arrays(directory: Path) -> tuple[Path, ...]:
     for pickle in PICKLES:
         if (directory / pickle).exists():
             raise ModelError(
-                f"{directory_name} has its arrays in {pickle}, a pickle, which can run code and is "
-                f"not opened; expected {SINGLE_FILE}: make it where you trust the file with "
-                "Transformers: "
+                f"{directory_name} has its arrays in {pickle}, a pickle, which can run code, so "
+                f"it is not opened; expected {SINGLE_FILE}; convert it where you trust the file, "
+                "with Transformers: "
                 "WhisperForConditionalGeneration.from_pretrained(DIR).save_pretrained(NEW_DIR)"
             )
     raise ModelError(

@@ -87,7 +87,8 @@ def read_config(directory: Path) -> Config:
     directory_name = display_path(directory)
     if not directory.is_dir():
         raise ModelError(
-            f"{directory_name} is no directory; give a Hugging Face checkpoint directory or a hub "
+            f"{directory_name} is not a directory; give a Hugging Face checkpoint directory or a "
+            "hub "
             "id"
         )
     if not path.is_file():
@@ -96,7 +97,8 @@ def read_config(directory: Path) -> Config:
                 f"{directory_name} is an adapter (LoRA) without a model; {MERGE}"
             )
         raise ModelError(
-            f"{directory_name} is no checkpoint: it has no config.json; give a directory saved by "
+            f"{directory_name} is not a checkpoint: it has no config.json; give a directory saved "
+            "by "
             "Transformers' save_pretrained"
         )
     raw = read_json_object(path)

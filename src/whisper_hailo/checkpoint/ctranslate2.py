@@ -181,8 +181,8 @@ class _Reader:
     def _expect_value(self, value: int | str, expected: int | str) -> None:
         if value != expected:
             raise _FormatError(
-                f"has {str(value)[:60]!r} in its head, expected {expected!r}; give a Whisper "
-                "model of CTranslate2 3.6 or newer, or the checkpoint that it was made of"
+                f"has {str(value)[:60]!r} in its header, expected {expected!r}; give a Whisper "
+                "model of CTranslate2 3.6 or newer, or the checkpoint that it was made from"
             )
 
     def _count(self, name: str) -> int:
@@ -216,7 +216,7 @@ class _Reader:
     def _text(self) -> str:
         raw = self._take(self._number("H"))
         if not raw.endswith(b"\0") or not raw.isascii():
-            raise _FormatError("has a broken name in it; fetch the file again")
+            raise _FormatError("has a broken name; fetch the file again")
         return raw[:-1].decode("ascii")
 
     def _number(self, kind: str) -> int:
@@ -234,7 +234,7 @@ class _Reader:
         n_missing = n_bytes - n_remaining
         if n_missing > 0:
             raise _FormatError(
-                f"is not complete: it ends {n_missing} bytes too early; fetch the file again"
+                f"is incomplete: it ends {n_missing} bytes too early; fetch the file again"
             )
 
 
@@ -271,8 +271,8 @@ def _split_array(name: str, array: StoredArray) -> Iterator[tuple[str, StoredArr
     modules = _MODULES.get(match[3], ()) if match else ()
     if not match or not modules:
         raise _FormatError(
-            f"has an array {name}, which has no place in a Whisper; this is a model of another "
-            "architecture, or one quantised in another way"
+            f"has an array {name}, which does not belong in a Whisper model; this is a model of "
+            "another architecture, or one quantised in another way"
         )
     part, layer, _, kind = match.groups()
     n_rows, rest = divmod(array.shape[0], len(modules))
@@ -329,7 +329,7 @@ def _derive_config(
         decoder_ffn = size("decoder.layers.0.fc1.weight", 0)
         return Config(dims, encoder_ffn, decoder_ffn)
     except ModelError as error:
-        raise _FormatError(f"is no Whisper: {error}") from error
+        raise _FormatError(f"is not a Whisper model: {error}") from error
 
 
 def _read_attribute(

@@ -210,7 +210,7 @@ class _Reader:
                 n_vocab=n_vocab,
             )
         except ModelError as error:
-            raise _FormatError(f"is no Whisper: {error}") from error
+            raise _FormatError(f"is not a Whisper model: {error}") from error
 
     def _read_tokens(self) -> tuple[bytes, ...]:
         (count,) = self._numbers(1)

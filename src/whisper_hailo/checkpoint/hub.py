@@ -125,7 +125,7 @@ def parse_name(name: str) -> CheckpointName:
     similar = get_close_matches(name.lower(), (BUNDLED, *SHORT_NAMES))
     suggestion = f" (did you mean {similar[0]}?)" if similar else ""
     raise ModelError(
-        f"{display_path(name)} is no model{suggestion}: expected {BUNDLED} (bundled), a model "
+        f"{display_path(name)} is not a model{suggestion}: expected {BUNDLED} (bundled), a model "
         "directory, a checkpoint directory, a hub id such as openai/whisper-tiny, or one of: "
         f"{', '.join(SHORT_NAMES)}"
     )
@@ -145,7 +145,7 @@ def _file_error(name: str, short_name: str | None) -> ModelError:
             "OpenAI's own weights"
         )
     return ModelError(
-        f"{display_path(name)} is a file of another kind, expected a model directory, a checkpoint "
+        f"{display_path(name)} is not a model file, expected a model directory, a checkpoint "
         f"directory, or a file of OpenAI's program or whisper.cpp ({', '.join(FILE_SUFFIXES)})"
     )
 
@@ -164,7 +164,8 @@ def locate_checkpoint(
     if checkpoint.path is not None:
         if revision is not None:
             raise OptionError(
-                f"--revision belongs to a hub id, {display_path(checkpoint.path)} is a directory"
+                f"--revision applies only to a hub id; {display_path(checkpoint.path)} is a "
+                "directory"
             )
         return checkpoint.path, ModelSource(name=checkpoint.label)
     if revision is not None and not re.fullmatch(r"[\w./-]+", revision):

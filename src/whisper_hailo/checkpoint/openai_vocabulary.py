@@ -72,7 +72,7 @@ def ordinary_tokens(tokenizer: Path) -> list[bytes]:
         return [bytes(bytes_of[symbol] for symbol in text) for text in ordinary]
     except (AttributeError, KeyError, TypeError) as error:
         raise TokenizerError(
-            f"{display_path(tokenizer)} is no byte-level tokenizer.json"
+            f"{display_path(tokenizer)} is not a byte-level tokenizer.json"
         ) from error
 
 
@@ -134,7 +134,7 @@ def suppressed_tokens(tokenizer_file: Path) -> dict[str, list[int]]:
         tokenizer = Tokenizer.from_file(str(tokenizer_file))
     except Exception as error:  # the library raises bare Exception for broken files
         raise TokenizerError(
-            f"{display_path(tokenizer_file)} is no tokenizer.json ({error})"
+            f"{display_path(tokenizer_file)} is not a tokenizer.json ({error})"
         ) from error
     ids = {_encode(tokenizer, " -")[0], _encode(tokenizer, " '")[0]}
     for symbol in [*_NO_SPEECH_SYMBOLS.split(" "), *_MUSIC]:

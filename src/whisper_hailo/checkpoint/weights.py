@@ -172,8 +172,8 @@ class StoredArray:
         largest = np.maximum(-values.min(), values.max())  # NaN, if there is one
         if not largest < TOO_LARGE:
             raise ModelError(
-                f"{display_path(self.path)}: array {self.name} has values up to {largest:g}, no "
-                "numbers that a model computes with; fetch the file again"
+                f"{display_path(self.path)}: array {self.name} has values up to {largest:g}, "
+                "which no model can compute with; fetch the file again"
             )
         return values
 
@@ -189,7 +189,7 @@ class StoredArray:
             ) from error
         if array.size != count:  # its header was checked when it was opened
             raise ModelError(
-                f"{display_path(self.path)} has become shorter; fetch the file again"
+                f"{display_path(self.path)} was truncated while it was read; fetch the file again"
             )
         return array.reshape(self.shape)
 
@@ -217,7 +217,7 @@ def stored_arrays(path: Path) -> dict[str, StoredArray]:
             pass
     except (SafetensorError, OSError, MismatchError) as error:
         raise ModelError(
-            f"{display_path(path)} is no complete safetensors file "
+            f"{display_path(path)} is not a complete safetensors file "
             f"({getattr(error, 'strerror', None) or error}); fetch the file again"
         ) from error
     header_end = _LENGTH_BYTES + length

@@ -294,7 +294,7 @@ def read_tokenizer(path: Path) -> Backend:
             backend = Library.from_str(_restore_first_merge(path))
     except Exception as error:  # the library raises bare Exception for broken files
         raise TokenizerError(
-            f"{display_path(path)} is no tokenizer ({error}); convert the checkpoint again"
+            f"{display_path(path)} is not a tokenizer ({error}); convert the checkpoint again"
         ) from error
     return backend
 

@@ -193,7 +193,7 @@ def _translate(keywords: Mapping[str, Any]) -> dict[str, Any]:
             translated.update(_translate_vad_parameters(value))
         elif name in _IGNORED:
             if value is not None:
-                logger.warning("%s changes nothing here: %s", name, _IGNORED[name])
+                logger.warning("%s has no effect here: %s", name, _IGNORED[name])
         else:
             ours[name] = value
     return {**translated, **ours}
@@ -213,7 +213,7 @@ def _translate_vad_parameters(parameters: Any) -> dict[str, float]:  # noqa: ANN
     keywords = {}
     for name, value in parameters.items():
         if name in _OTHER_VAD_PARAMETERS:
-            logger.info("vad_parameters: %s changes nothing here", name)
+            logger.info("vad_parameters: %s has no effect here", name)
             continue
         if name not in _VAD_PARAMETERS or not isinstance(value, int | float):
             raise OptionError(

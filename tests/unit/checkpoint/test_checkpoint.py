@@ -143,7 +143,7 @@ def test_checkpoint_of_surplus_layers_is_refused(tmp_path: Path) -> None:
     arrays = random_arrays()
     arrays["encoder.layers.1.fc1.bias"] = arrays["encoder.layers.0.fc1.bias"]
     message = _one_line(write_checkpoint(tmp_path / "deep", arrays))
-    assert "encoder.layers.1.fc1.bias has no place" in message
+    assert "encoder.layers.1.fc1.bias does not belong" in message
     arrays = random_arrays()
     arrays["decoder.layers.0.fc1.lora_A.weight"] = np.ones((4, 64), np.float32)
     assert "adapter is not merged" in _one_line(
@@ -168,7 +168,7 @@ def test_checkpoint_of_truncated_safetensors_is_refused(
     write_checkpoint(tmp_path)
     file = tmp_path / "model.safetensors"
     file.write_bytes(file.read_bytes()[:keep])
-    assert "no complete safetensors file" in _one_line(tmp_path)
+    assert "not a complete safetensors file" in _one_line(tmp_path)
 
 
 def test_checkpoint_of_pickle_is_refused_unread(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_checkpoint_of_missing_shard_names_it(tmp_path: Path) -> None:
 
 
 def test_checkpoint_of_other_directories_is_refused(tmp_path: Path) -> None:
-    assert "is no directory" in _one_line(tmp_path / "absent")
+    assert "is not a directory" in _one_line(tmp_path / "absent")
     assert "has no config.json" in _one_line(tmp_path)
     (tmp_path / "config.json").write_text("{")
     assert "not readable JSON" in _one_line(tmp_path)
@@ -252,7 +252,7 @@ def test_checkpoint_index_names_safetensors_beside_it_only(
     index = tmp_path / "model" / INDEX
     known = json.loads(index.read_text())["weight_map"]
     index.write_text(json.dumps({"weight_map": {**known, "more": name}}))
-    refused = "safetensors files|outside|longer name"
+    refused = "safetensors files|outside|longer than"
     with pytest.raises(ModelError, match=refused) as caught:
         Checkpoint(tmp_path / "model")
     assert "\n" not in str(caught.value)

@@ -174,9 +174,9 @@ def test_ctranslate2_config_of_wrong_types_is_refused(
 
 
 HEAD_FAULTS = {
-    "version": ((5, "WhisperSpec", 3), "'5' in its head, expected 6"),
+    "version": ((5, "WhisperSpec", 3), "'5' in its header, expected 6"),
     "spec": ((6, "TransformerSpec", 3), "'TransformerSpec' in its head"),
-    "revision": ((6, "WhisperSpec", 2), "'2' in its head, expected 3"),
+    "revision": ((6, "WhisperSpec", 2), "'2' in its header, expected 3"),
 }
 
 
@@ -215,7 +215,7 @@ ONE = struct.pack("<BI", 1, 2)
 BROKEN = {
     "bytes beyond the end": (
         _fields(NAME, struct.pack("<BI", 1, 2**30 - 1), 0, 2**32 - 4),
-        "not complete",
+        "incomplete",
     ),
     "shape and bytes differ": (_fields(NAME, ONE, 0, 4), " 4 bytes in x"),
     "huge shape": (
@@ -255,16 +255,22 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
         "keys of .* with a bias",
     ),
     "rows": ({f"{LINEAR}/weight": np.ones((7, 64), np.float32)}, "7 rows"),
-    "stranger": ({"encoder/layer_0/rotary": np.ones(3, np.float32)}, "no place"),
-    "zero points": ({f"{LINEAR}/weight_zero": np.ones(3, np.float32)}, "no place"),
+    "stranger": ({"encoder/layer_0/rotary": np.ones(3, np.float32)}, "does not belong"),
+    "zero points": (
+        {f"{LINEAR}/weight_zero": np.ones(3, np.float32)},
+        "does not belong",
+    ),
     "another activation": ({"decoder/activation": np.int8(0)}, "activation = 0"),
-    "heads in a list": ({"encoder/num_heads": np.ones(2, np.float32)}, "no place"),
+    "heads in a list": (
+        {"encoder/num_heads": np.ones(2, np.float32)},
+        "does not belong",
+    ),
     "no heads": ({"encoder/num_heads": np.int16(0)}, "n_encoder_heads is 0"),
     "odd heads": ({"encoder/num_heads": np.int16(7)}, "cannot be split into 7 heads"),
     "flat": ({"encoder/conv1/weight": np.ones(9, np.float32)}, "shape .9,."),
     "not a number": (
         {"encoder/conv1/bias": np.full(64, np.nan, ml_dtypes.bfloat16)},
-        "no numbers",
+        "no model can compute",
     ),
     "no scales": (
         {"encoder/conv1/weight": np.ones((64, 80, 3), np.int8)},

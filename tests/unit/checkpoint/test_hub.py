@@ -77,7 +77,7 @@ def test_parse_name_of_unknown_lists_alternatives(
 def test_parse_name_of_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     file.touch()
-    with pytest.raises(ModelError, match="a file of another kind"):
+    with pytest.raises(ModelError, match="not a model file"):
         hub.parse_name(str(file))
 
 
@@ -202,7 +202,7 @@ def test_locate_checkpoint_refuses_malformed_revision(revision: str) -> None:
 def test_parse_name_of_pipe_is_refused_unread(tmp_path: Path) -> None:
     pipe = tmp_path / "model.pt"
     os.mkfifo(pipe)
-    with pytest.raises(ModelError, match="a file of another kind"):
+    with pytest.raises(ModelError, match="not a model file"):
         hub.parse_name(str(pipe))
 
 

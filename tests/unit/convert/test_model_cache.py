@@ -336,7 +336,7 @@ def test_resolve_model_of_unwritable_cache_says_what_to_set(
 
 
 def test_resolve_model_of_unknown_name_is_refused(conversions: list[object]) -> None:
-    with pytest.raises(ModelError, match="is no model"):
+    with pytest.raises(ModelError, match="is not a model"):
         model_cache.resolve_model("tinny")
 
 

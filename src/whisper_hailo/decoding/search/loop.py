@@ -240,7 +240,7 @@ def _no_speech_probs(
     """Return `(batch,)` no-speech probabilities at each row's start-of-transcript."""
     if not np.all(np.isfinite(output.logsumexp)):
         raise ModelError(
-            "the decoder gives values that are no numbers; the checkpoint's weights are broken"
+            "the decoder gives values that are not numbers; the checkpoint's weights are broken"
         )
     rows = np.arange(len(sot))
     if no_speech is None:

@@ -392,7 +392,7 @@ def test_nan_in_logsumexp_is_refused() -> None:
             output.logsumexp[1, -1] = np.nan
             return output, after
 
-    with pytest.raises(ModelError, match="no numbers"):
+    with pytest.raises(ModelError, match="not numbers"):
         decode(Broken([[1, EOT], [2, EOT]]))
 
 

@@ -259,7 +259,7 @@ def test_decoder_without_alignment_holds_nothing_back() -> None:
 
 
 def test_broken_weights_are_refused() -> None:
-    with pytest.raises(ModelError, match="no numbers"):
+    with pytest.raises(ModelError, match="not numbers"):
         run(HashedDecoder(broken=True), DecodingOptions(), [1, 2])
 
 
