@@ -90,7 +90,7 @@ def test_the_microphone_of_the_browser_is_captioned(
         browser(*flags) as chromium,
     ):
         page = opened(chromium, address)
-        assert page.get_by_role("status").inner_text() == "No microphone is on"
+        assert page.get_by_role("status").inner_text() == "No microphone is active"
         button = page.get_by_role("button", name="Microphone")
         button.click()
         page.wait_for_selector(".segment >> nth=2")
@@ -118,7 +118,7 @@ def test_what_was_said_to_a_page_that_was_refused_is_never_sent(
         second.wait_for_selector("html.made-60")  # two seconds that nobody is to hear
         assert second.evaluate("[pieces.sent, pieces.kept]") == [0, 0]
         status = second.get_by_role("status").inner_text()
-        assert status == "Another page's microphone is in use; this one sends nothing"
+        assert status == "Another page is using its microphone; this page sends nothing"
         assert first.get_by_role("status").inner_text().startswith("Listening")
         first.get_by_role("button", name="Microphone").click()
         second.wait_for_selector("html.sent-30")

@@ -223,7 +223,7 @@ def test_what_was_said_while_a_page_was_away_comes_once(
     page.wait_for_selector("#state[data-kind=on]")
     assert texts(page) == [
         " ".join(SENTENCES[:3]),
-        "2.5 s of sound were lost",
+        "2.5 s of audio were lost",
         SENTENCES[3],
     ]
     assert len(sockets) == 2

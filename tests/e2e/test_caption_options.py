@@ -48,7 +48,7 @@ def test_first_screen_says_what_to_press_until_somebody_speaks(chromium: Any) ->
             assert page.get_by_role("button", name="Microphone").count() == (
                 source is not None
             )
-            state = "Listening" if source is None else "No microphone is on"
+            state = "Listening" if source is None else "No microphone is active"
             assert page.get_by_role("status").inner_text() == state
             view.put(saying(0, "Good"))
             page.wait_for_selector("#first", state="hidden")
@@ -64,8 +64,8 @@ def test_size_colours_and_language_are_remembered(chromium: Any, view: WebView) 
     page.get_by_role("button", name="Larger").click()
     page.get_by_role("button", name="Options").click()
     page.get_by_label("Colours").select_option("dark")
-    page.get_by_label("Time of day at each paragraph").check()
-    page.get_by_label("Language of the page").select_option("de")
+    page.get_by_label("Show the time at each paragraph").check()
+    page.get_by_label("Page language").select_option("de")
     page.get_by_role("button", name="Schließen").click()
     _is_as_it_was_set(page, usual)
     page.reload()

@@ -120,8 +120,8 @@ def make_tls_context(
         context.load_cert_chain(cert, key, password="")
     except OSError as error:  # the errors of `ssl` are some
         raise OptionError(
-            f"{options} cannot be used ({type(error).__name__}); expected PEM files of a "
-            "certificate and its key, which has no password"
+            f"{options} cannot be used ({type(error).__name__}); expected PEM files of "
+            "a certificate and its key without a password"
         ) from error
     return context
 
@@ -161,14 +161,14 @@ class Authority(NamedTuple):
         """
         match = _AUTHORITY.fullmatch(authority)
         if match is None:
-            raise ValueError(f"{authority!r} is no host")
+            raise ValueError(f"{authority!r} is not a valid host")
         address, name, digits = match.groups()
         # IPv6Address raises ValueError, too, for text that only looks like an address.
         host = str(ipaddress.IPv6Address(address)) if address else name.lower()
         host = normalize_address(host)
         port = None if digits is None else int(digits)
         if len(host) > _LONGEST_NAME or (port or 0) > _LARGEST_PORT:
-            raise ValueError(f"{authority!r} is a name or a port that cannot be")
+            raise ValueError(f"{authority!r} is not a valid name or port")
         return cls(host, port)
 
 
@@ -265,16 +265,19 @@ class Hosts:
                 Authority.parse(value) for value in _header_values(scope, b"host")
             ]
         except ValueError:  # none, several, or not a host
-            return BAD_REQUEST, "a request has one Host, such as localhost:8765"
+            return (
+                BAD_REQUEST,
+                "a request needs exactly one Host, such as localhost:8765",
+            )
         if not scope["path"].startswith("/"):
-            return BAD_REQUEST, "a request begins with the path, such as GET /events"
+            return BAD_REQUEST, "the request target must be a path, such as GET /events"
         # A foreign page reaches this server under a name of its own (DNS rebinding), never under an
         # address. Behind a published port of a container, addresses are not this machine's.
         is_ours = host in self.names or _is_address(host)
         if not is_ours and not host.endswith(self._suffixes):
             return MISDIRECTED, (
                 f"this server does not answer to the name {host!r}; start it with "
-                f"{self._option} {host}, or use the address of its machine"
+                f"{self._option} {host}, or use the machine's address"
             )
         # Programs other than browsers have none.
         origins = _header_values(scope, b"origin")
@@ -287,7 +290,7 @@ class Hosts:
             own_port = port or _PORTS.get(scheme.lower())
             if parse_origin(origins[0]) == (host, own_port):
                 return None
-        return FORBIDDEN, "only the page of this very server may connect"
+        return FORBIDDEN, "only this server's own page may connect"
 
 
 def _is_address(host: str) -> bool:

@@ -83,7 +83,8 @@ class ConnectionLimiter:
         self._most = min(wanted, _affordable_connections(wanted))
         if most and self._most < most:
             logger.warning(
-                "at most %d connections, not %d: the system allows no more open files (ulimit -n)",
+                "at most %d connections instead of %d: the limit of open files is too low (ulimit "
+                "-n)",
                 self._most,
                 most,
             )
@@ -103,7 +104,9 @@ class ConnectionLimiter:
         stand for many.
         """
         if self._allowed and not _is_within(peer, self._allowed):
-            logger.warning("an address that is not on the list is refused")
+            logger.warning(
+                "a connection from an address that is not on the list was refused"
+            )
             return False
         client = self._client_of(peer)
         same_client = [
@@ -118,7 +121,7 @@ class ConnectionLimiter:
         if candidates:
             idle = next((other for other in candidates if other.is_idle), None)
             if idle is None:
-                logger.warning("all connections are in use; others are refused")
+                logger.warning("all connections are in use; new ones are refused")
                 return False
             logger.warning("all connections are in use; idle ones are closed")
             idle.abort()

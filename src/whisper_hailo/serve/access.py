@@ -204,7 +204,8 @@ def _limit_body(receive: Receive, max_bytes: int, reservation: Reservation) -> R
             reservation.take(length)
         except TimeoutError:
             raise HTTPException(
-                408, f"too little arrived for {STALL_S:g} s; send the request again"
+                408,
+                f"too little data arrived for {STALL_S:g} s; send the request again",
             ) from None
         except RejectedError as error:
             # FastAPI would answer any other error with 400: it cannot parse the body.

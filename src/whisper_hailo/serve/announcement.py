@@ -43,8 +43,8 @@ async def announce_wyoming(name: str, host: str, port: int) -> AsyncIterator[Non
         )
     except OSError as error:
         raise OptionError(
-            f"--zeroconf cannot use the network ({error.strerror}); leave it out, and give Home "
-            "Assistant the address"
+            f"--zeroconf cannot use the network ({error.strerror}); leave it out and enter the "
+            "address in Home Assistant"
         ) from error
     if is_everywhere:
         addresses = await _card_addresses(zeroconf)

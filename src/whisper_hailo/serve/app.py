@@ -45,7 +45,7 @@ def make_app(
     app = FastAPI(
         title="whisper-hailo",
         version=__version__,
-        description="Whisper speech-to-text through OpenAI's API and those of media servers.",
+        description="Whisper speech-to-text with the APIs of OpenAI and of media servers.",
         docs_url=None,  # FastAPI's own page loads scripts from a foreign server
         redoc_url=None,
         telemetry=_NO_TELEMETRY,

@@ -53,10 +53,13 @@ class Credentials:
             if self.tls and safety.tls_cert and safety.tls_key:
                 self.tls.load_cert_chain(safety.tls_cert, safety.tls_key, password="")
         except (OptionError, OSError) as error:
-            logger.warning("keys and certificate stay as they were: %s", error)
+            logger.warning(
+                "keys and certificate could not be reloaded, so the old ones stay in use: %s",
+                error,
+            )
             return
         self.keys[:] = keys
-        logger.info("keys and certificate were read again")
+        logger.info("keys and certificate were reloaded")
 
     async def renew_on_change(self) -> None:
         """Renew whenever a file has changed, as by a renewed certificate; never returns."""

@@ -117,7 +117,7 @@ def sanitize_error(error: BaseException) -> str:
     if isinstance(error, RejectedError):
         return str(error)
     if isinstance(error, TimeoutError):
-        return "nothing arrived for too long; try again"
+        return "no data arrived for too long; try again"
     # The text of any other error may tell a stranger about this machine.
     if not isinstance(error, WhisperHailoError):
         return "internal error; the server's log has the details"

@@ -85,7 +85,7 @@ class UploadRequest(Request):
                 if len(body) > MAX_JSON_BYTES:
                     raise HTTPException(
                         413,
-                        f"a JSON request has {MAX_JSON_BYTES >> 20} MiB at most; send a form "
+                        f"a JSON request may have {MAX_JSON_BYTES >> 20} MiB at most; send a form "
                         "(multipart/form-data)",
                     )
         # Off the event loop, which other clients wait for.
@@ -111,7 +111,7 @@ class _BoundedParser(MultiPartParser):
             if self._n_field_bytes > MAX_ALL_FIELD_BYTES:
                 limit_mib = MAX_ALL_FIELD_BYTES >> 20
                 raise MultiPartException(
-                    f"all fields of a form together have {limit_mib} MiB at most; send shorter "
+                    f"all form fields together may have {limit_mib} MiB at most; send shorter "
                     "samples of known speakers"
                 )
         super().on_part_data(data, start, end)
@@ -152,7 +152,7 @@ def _parse_json_upload(body: bytes) -> FormData:
         HTTPException: it is none, or has too much.
     """
     if body.count(b",") > _MAX_JSON_COMMAS:
-        raise HTTPException(400, f"a JSON request has {MAX_FIELDS} fields at most")
+        raise HTTPException(400, f"a JSON request may have {MAX_FIELDS} fields at most")
     try:
         upload = _JsonUpload.model_validate_json(body)
     except ValidationError as error:

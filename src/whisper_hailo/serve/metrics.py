@@ -55,16 +55,18 @@ class Metrics:
         self._errors = counter("errors", "Failures by kind.", ("kind",))
         self._audio = counter("audio_seconds", "Audio transcribed.")
         self._untranscribed = counter(
-            "untranscribed_seconds", "Speech that got no text, by reason.", ("reason",)
+            "untranscribed_seconds", "Speech that gave no text, by reason.", ("reason",)
         )
         self._stage = counter("stage_seconds", "Time by stage.", ("stage",))
         self._partials = counter(
             "looks", "Partials of live streams, by outcome.", ("outcome",)
         )
         self._wait = histogram(
-            "wait_seconds", "From the request to its first window.", ("priority",)
+            "wait_seconds", "Time from the request to its first window.", ("priority",)
         )
-        self._took = histogram("request_seconds", "From the request to its last word.")
+        self._took = histogram(
+            "request_seconds", "Time from the request to its last word."
+        )
         self._rtfx = self._make_gauge(
             "rtfx", "Audio seconds per second of the last request."
         )

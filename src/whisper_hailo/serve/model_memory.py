@@ -105,7 +105,7 @@ class ModelMemory:
                 in_use = ", ".join(loaded.name for loaded in self._loaded)
                 raise BusyError(
                     f"model {model.name} takes about {model.needed_mib} MiB, --max-memory is "
-                    f"{max_mib} and in use by {in_use}; try again soon"
+                    f"{max_mib} and used by {in_use}; try again soon"
                 )
             self._changed.wait()
 

@@ -90,12 +90,10 @@ class ListenOptions:
     zeroconf: str | None = flag(
         None, "Announce Wyoming under this name (mDNS).", metavar="NAME"
     )
-    alias: tuple[str, ...] = flag(
-        (), "Another name of the first model.", metavar="NAME"
-    )
+    alias: tuple[str, ...] = flag((), "Alias of the first model.", metavar="NAME")
     drain_s: float = flag(
         30.0,
-        "Time to finish requests when the server ends.",
+        "Time to finish requests at shutdown.",
         name="--drain",
         metavar="S",
         rare=True,
@@ -108,13 +106,13 @@ class ListenOptions:
         rare=True,
     )
     log_text: bool = flag(False, "Log transcripts, too.")
-    log_json: bool = flag(False, "Log JSON, one object a line.")
+    log_json: bool = flag(False, "Log JSON, one object per line.")
 
     def __post_init__(self) -> None:
         is_valid = 0 <= self.drain_s <= _MAX_DRAIN_S
         require_valid(self, "drain_s", is_valid, f"0 to {_MAX_DRAIN_S:g} s")
         if self.zeroconf is not None and self.wyoming is None:
-            raise OptionError("--zeroconf announces Wyoming; give --wyoming, too")
+            raise OptionError("--zeroconf announces Wyoming; give --wyoming too")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,23 +120,29 @@ class LimitOptions:
     """How much is accepted, of all clients and of each."""
 
     batch_size: int = flag(8, "Windows decoded together.", LIMITS)
-    queue: int = flag(64, "Unfinished requests in all.", LIMITS)
-    queue_each: int = flag(16, "Unfinished requests of a client.", LIMITS, rare=True)
+    queue: int = flag(64, "Limit of unfinished requests in total.", LIMITS)
+    queue_each: int = flag(
+        16, "Limit of unfinished requests per client.", LIMITS, rare=True
+    )
     live: int = flag(16, "Limit of live streams.", LIMITS, name="--max-live", rare=True)
     rate: int = flag(0, "Rate limit per client and minute; 0 is off.", LIMITS)
     max_upload_mib: int = flag(
-        512, "Size of a request.", LIMITS, name="--max-upload", metavar="MIB"
+        512, "Maximum size of a request.", LIMITS, name="--max-upload", metavar="MIB"
     )
     max_stored_mib: int = flag(
         4096,
-        "Size of all requests together.",
+        "Maximum size of all requests together.",
         LIMITS,
         name="--max-stored",
         metavar="MIB",
         rare=True,
     )
     max_audio_s: float = flag(
-        4 * 3600.0, "Length of a recording.", LIMITS, name="--max-audio", metavar="S"
+        4 * 3600.0,
+        "Maximum length of a recording.",
+        LIMITS,
+        name="--max-audio",
+        metavar="S",
     )
     deadline_s: float = flag(
         3600.0, "Deadline of a request.", LIMITS, name="--deadline", metavar="S"
@@ -147,11 +151,15 @@ class LimitOptions:
         256, "Connections at once.", LIMITS, name="--max-connections", rare=True
     )
     max_memory_mib: int | None = flag(
-        None, "Memory of all loaded models.", LIMITS, name="--max-memory", metavar="MIB"
+        None,
+        "Memory limit of all loaded models.",
+        LIMITS,
+        name="--max-memory",
+        metavar="MIB",
     )
     release_after_s: float | None = flag(
         None,
-        "Unload a model after so long without requests.",
+        "Unload a model after this long without requests.",
         LIMITS,
         name="--release-after",
         metavar="S",
@@ -207,13 +215,13 @@ class SafetyOptions:
     """
 
     api_key: tuple[str, ...] = flag(
-        (), "API key that HTTP needs.", SAFETY, metavar="KEY"
+        (), "API key required over HTTP.", SAFETY, metavar="KEY"
     )
     api_key_file: Path | None = flag(
         None, "File of API keys, one per line.", SAFETY, metavar="FILE"
     )
     allow_host: tuple[str, ...] = flag(
-        (), "Another name of the server; *.lan: any below.", SAFETY, metavar="NAME"
+        (), "Additional host name; *.lan allows all below.", SAFETY, metavar="NAME"
     )
     allow_origin: tuple[str, ...] = flag(
         (), "Let pages of this origin call (CORS).", SAFETY, metavar="ORIGIN"
@@ -225,10 +233,10 @@ class SafetyOptions:
         (), "Let only these addresses use Wyoming.", SAFETY, metavar="ADDRESS"
     )
     tls_cert: Path | None = flag(
-        None, "Certificate (PEM); serves HTTPS.", SAFETY, metavar="FILE"
+        None, "Serve HTTPS with this certificate (PEM).", SAFETY, metavar="FILE"
     )
     tls_key: Path | None = flag(
-        None, "Key of the certificate (PEM).", SAFETY, metavar="FILE"
+        None, "Private key of the certificate (PEM).", SAFETY, metavar="FILE"
     )
 
     def __post_init__(self) -> None:

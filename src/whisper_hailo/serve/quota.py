@@ -16,7 +16,7 @@ from whisper_hailo.serve.options import LimitOptions
 _MAX_CLIENTS: Final = 4096
 """Clients whose rates are remembered; strangers decide how many there are."""
 
-ENDING: Final = "the server is about to end; try again when it is back"
+ENDING: Final = "the server is shutting down; try again when it is back"
 
 
 class Quota:
@@ -62,7 +62,7 @@ class Quota:
             self._buckets.popitem(last=False)
         if not is_allowed:
             raise TooManyError(
-                f"more than {per_minute} requests in a minute; wait a little"
+                f"more than {per_minute} requests in a minute; wait a moment"
             )
 
     @contextmanager
@@ -139,7 +139,7 @@ class Reservation(Closing):
         with quota.lock:
             if n_bytes > 0 and quota.n_bytes + n_bytes > max_bytes:
                 raise BusyError(
-                    f"{quota.n_bytes >> 20} MiB of recordings are stored already, expected "
+                    f"{quota.n_bytes >> 20} MiB of recordings are already stored, expected "
                     f"{max_bytes >> 20} MiB at most; try again soon"
                 )
             quota.n_bytes += n_bytes

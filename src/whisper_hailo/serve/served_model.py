@@ -204,7 +204,9 @@ class ServedModel(Closing):
 
     def cancel_all(self) -> None:
         """Cancel all jobs, and take no more; `close` waits until they have stopped."""
-        self.queue.cancel_all(BusyError("the server ends; try again when it is back"))
+        self.queue.cancel_all(
+            BusyError("the server is shutting down; try again when it is back")
+        )
 
     def close(self) -> None:
         """Cancel all jobs, and release the model."""

@@ -116,7 +116,7 @@ def _end_by_signals(
     def end() -> None:
         if service.ending.is_set():
             raise KeyboardInterrupt
-        logger.info("ending: requests in progress have %g s", drain_s)
+        logger.info("shutting down: requests in progress have %g s to finish", drain_s)
         service.ending.set()
 
     loop = asyncio.get_running_loop()
@@ -149,7 +149,7 @@ async def _drain_requests(service: TranscriptionService, drain_s: float) -> None
     service.stop()
     if not await asyncio.to_thread(service.wait_until_empty, drain_s):
         n_unfinished = sum(model.queue.n_unfinished for model in service.models)
-        logger.warning("%d requests were given up", n_unfinished)
+        logger.warning("%d requests were aborted", n_unfinished)
 
 
 def _open_http(
@@ -166,8 +166,8 @@ def _open_http(
 
     if not (credentials.keys or is_loopback(listener.host)):
         logger.warning(
-            "%s is open to the network without an API key: everyone who reaches it may use it; "
-            "give --api-key-file, or listen at 127.0.0.1",
+            "%s is open to the network without an API key: anyone who can reach it may use it; "
+            "give --api-key-file, or listen on 127.0.0.1",
             listener.url,
         )
     server = HttpServer(

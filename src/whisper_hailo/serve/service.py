@@ -65,7 +65,7 @@ class TranscriptionService(Closing):
         if len(self.listed) < len(self.models):
             names = ", ".join(model.name for model in self.models)
             raise OptionError(
-                f"--model is given twice for one name ({names}); leave one out"
+                f"--model gives two models the same name ({names}); leave one out"
             )
         for alias in (WHISPER_1, *aliases):
             self.listed.setdefault(alias, self.default)

@@ -65,7 +65,7 @@ def parse_known_speakers(
     if len(names) != len(references) or len(names) > MAX_KNOWN_SPEAKERS:
         raise OptionError(
             f"known_speaker_names has {len(names)} and known_speaker_references {len(references)}, "
-            f"expected as many of each, {MAX_KNOWN_SPEAKERS} at most"
+            f"expected equally many, {MAX_KNOWN_SPEAKERS} at most"
         )
     if not all(name.strip() for name in names):
         raise OptionError(

@@ -113,9 +113,7 @@ class Ticket(Closing):
             RuntimeError: segments are still to come.
         """
         if self._transcript is None:
-            raise RuntimeError(
-                "the transcript is not complete; read all segments first"
-            )
+            raise RuntimeError("the transcript is incomplete; read all segments first")
         return self._transcript
 
     def close(self) -> None:

@@ -118,7 +118,7 @@ def test_key_with_password_is_refused_and_nobody_is_asked_for_it(
             raise ssl.SSLError("bad decrypt")
 
     monkeypatch.setattr(ssl, "create_default_context", lambda _: Locked())
-    with pytest.raises(OptionError, match=r"cannot be used.* which has no password"):
+    with pytest.raises(OptionError, match=r"cannot be used.* without a password"):
         make_tls_context(Path("cert.pem"), Path("key.pem"))
 
 
@@ -180,7 +180,7 @@ def test_server_without_known_address_is_asked_for_by_names() -> None:
 def test_a_name_is_as_long_as_names_may_be() -> None:
     longest = "a" * 253
     assert Authority.parse(f"{longest}:65535") == Authority(longest, 65_535)
-    with pytest.raises(ValueError, match="cannot be"):
+    with pytest.raises(ValueError, match="not a valid"):
         Authority.parse(longest + "a")
 
 

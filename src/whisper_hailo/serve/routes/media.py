@@ -32,7 +32,7 @@ from whisper_hailo.text.transcript_json import openai_json, verbose_json
 Encode = Annotated[bool, Query(description="false: raw 16-bit samples, 16 kHz")]
 
 _DETECTION_S: Final = 30.0
-"""The language of a recording is detected in its beginning."""
+"""The language of a recording is detected at its beginning."""
 
 
 def media_router(service: TranscriptionService) -> APIRouter:

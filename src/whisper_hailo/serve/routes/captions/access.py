@@ -42,8 +42,7 @@ class Access:
         else:
             if not _TOKEN.fullmatch(chosen_token):
                 raise OptionError(
-                    "--web-token is too short, too long or has other characters, expected 8 to 128 "
-                    "of A-Z a-z 0-9 . _ ~ -"
+                    "--web-token is not valid, expected 8 to 128 of A-Z a-z 0-9 . _ ~ -"
                 )
             self.token = chosen_token
             self._public_rights = ()

@@ -149,7 +149,7 @@ class EventSocket:
 
     async def _do_command(self, message: Mapping[str, Any]) -> None:
         if "control" not in self._rights:
-            raise OptionError("controls need the token that was printed at the start")
+            raise OptionError("controls need the token printed at startup")
         action = str(message.get("action"))
         controls = self._page.controls
         # A pause does not wait for the captioner's thread, which may be waiting for sound.

@@ -64,7 +64,7 @@ def empty_commit_error(seconds: float) -> SessionError:
     """Return the error of a commit after too little sound."""
     return SessionError(
         f"the buffer holds {seconds * 1000:.0f} ms of sound, expected {MIN_COMMIT_S * 1000:g} ms "
-        "or more; append some before you commit",
+        "or more; append more before you commit",
         code="input_audio_buffer_commit_empty",
     )
 
@@ -111,7 +111,7 @@ def parse_message(text: str | None) -> ClientMessage:
     # All but sound is short. A million values take Python seconds, in which nobody is answered;
     # base64 has no comma.
     if len(text) > _MAX_SETTINGS_CHARACTERS and text.count(",") > _MAX_LARGE_COMMAS:
-        error = SessionError("a large message has sound and nothing else", "audio")
+        error = SessionError("a large message may hold only audio", "audio")
         return ClientMessage(MessageKind.INVALID, n_bytes=_OVERHEAD_BYTES, error=error)
     try:
         event = _ClientEvent.model_validate_json(text)
@@ -135,13 +135,14 @@ def parse_message(text: str | None) -> ClientMessage:
 def _check_fields(kind: MessageKind, event: _ClientEvent, n_characters: int) -> None:
     """Refuse a message without the field that its type needs, and settings without end."""
     if kind is MessageKind.APPEND and event.audio is None:
-        raise SessionError(f"audio is missing, which {kind} needs", "audio")
+        raise SessionError(f"audio is missing; {kind} requires it", "audio")
     if kind is MessageKind.UPDATE:
         if event.session is None:
-            raise SessionError(f"session is missing, which {kind} needs", "session")
+            raise SessionError(f"session is missing; {kind} requires it", "session")
         if n_characters > _MAX_SETTINGS_CHARACTERS:
             raise SessionError(
-                f"session has more than {_MAX_SETTINGS_CHARACTERS >> 10} KiB", "session"
+                f"session is larger than {_MAX_SETTINGS_CHARACTERS >> 10} KiB",
+                "session",
             )
 
 

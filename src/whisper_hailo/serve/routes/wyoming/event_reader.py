@@ -104,7 +104,7 @@ async def _read_event(
         kind = header.get("type")
         data = header.get("data") or {}
         if not isinstance(kind, str) or not isinstance(data, dict):
-            raise MalformedError("a header has no type, or its data is no object")
+            raise MalformedError("a header has no type, or its data is not an object")
         n_data = _parse_length(header, "data_length", _MAX_DATA_BYTES)
         data |= _parse_object(await stream.readexactly(n_data) or b"{}")
         n_payload = _parse_length(header, "payload_length", _MAX_PAYLOAD_BYTES)

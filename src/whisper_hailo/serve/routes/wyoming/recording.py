@@ -189,7 +189,7 @@ class WyomingRecording(Closing):
         """
         if not self._n_bytes:
             raise AudioError(
-                "no audio came between audio-start and audio-stop; send some"
+                "no audio between audio-start and audio-stop; send audio-chunk events"
             )
         file = cast(BinaryIO, self._file)
         return await decoders.decode(file, None, self._reservation, pcm=self._format)
@@ -204,8 +204,6 @@ def _parse_format(chunk: Event) -> PcmFormat:
     values = [chunk.data.get(name) for name in ("rate", "width", "channels")]
     for value in values:
         if not isinstance(value, int) or not 0 < value < _MAX_VALUE:
-            raise MalformedError(
-                "a chunk has no rate, width and channels that are whole numbers"
-            )
+            raise MalformedError("a chunk needs rate, width and channels as integers")
     rate_hz, width, n_channels = cast("list[int]", values)
     return PcmFormat(rate_hz, width, n_channels)

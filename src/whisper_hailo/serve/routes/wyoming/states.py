@@ -63,6 +63,6 @@ def make_state_error(state: SessionState, event: SessionEvent) -> Exception:
     """Return the error of an event that a state does not allow."""
     if state is SessionState.IDLE and event is SessionEvent.STOP:
         return AudioError(
-            "no audio came before audio-stop; send audio-start and audio-chunk first"
+            "no audio before audio-stop; send audio-start and audio-chunk first"
         )
     return RuntimeError(f"event {event.value} is not allowed in state {state.value}")

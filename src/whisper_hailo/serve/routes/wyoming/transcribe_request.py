@@ -65,10 +65,10 @@ def _check_types(data: Mapping[str, Any]) -> None:
     """
     for name in ("name", "language", "vad_sensitivity"):
         if not isinstance(data.get(name) or "", str):
-            raise MalformedError(f"{name} of transcribe is no text")
+            raise MalformedError(f"{name} of transcribe is not text")
     for name in ("languages", "transcript_names", "transcript_terms"):
         texts = data.get(name) or []
         if not isinstance(texts, list) or not all(
             isinstance(text, str) for text in texts
         ):
-            raise MalformedError(f"{name} of transcribe is no list of texts")
+            raise MalformedError(f"{name} of transcribe is not a list of strings")

@@ -266,6 +266,6 @@ def test_controls_33rd_command_is_refused() -> None:
     controls, captioner = Controls(), Captioner(InAnyLanguage(), Loudness(), quick())
     asked = [controls.submit(lambda live: live.mark("")) for _ in range(33)]
     asked[3].cancel()
-    with pytest.raises(OptionError, match="32 others wait already"):
+    with pytest.raises(OptionError, match="32 commands are already waiting"):
         asked[-1].result(PATIENCE_S)
     assert len(list(controls.process_commands(captioner))) == 31

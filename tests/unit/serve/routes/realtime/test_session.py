@@ -296,7 +296,7 @@ def test_session_semantic_vad_finds_turns(web: RunningServer) -> None:
             "hex escape",
         ),
         ('{"type": "session.update", "session": {"voice": "x"}}', "session.voice", "Extra"),
-        ('{"type": "session.update", "session": [' + "1," * 70_000 + "1]}", "audio", "sound"),
+        ('{"type": "session.update", "session": [' + "1," * 70_000 + "1]}", "audio", "audio"),
         ('{"type": "session.update", "session": {"x": "' + "x" * 70_000 + '"}}', "session", "KiB"),
     ],
 )  # fmt: skip

@@ -59,7 +59,7 @@ def test_session_departed_client_frees_its_request() -> None:
         (b"GET / HTTP/1.1\r\n\r\n", "readable JSON"),
         (b"[]\n", "no JSON object"),
         (b'{"type": 5}\n', "no type"),
-        (b'{"type": "ping", "data": 5}\n', "no object"),
+        (b'{"type": "ping", "data": 5}\n', "not an object"),
         (
             b'{"type": "ping", "data_length": 99999999999}\n',
             "data_length is 99999999999",
@@ -71,25 +71,25 @@ def test_session_departed_client_frees_its_request() -> None:
         ),
         (
             b'{"type": "audio-chunk", "payload_length": 2}\nxx',
-            "no rate, width and channels",
+            "a chunk needs rate, width and channels",
         ),
         (
             b'{"type": "audio-chunk", "data": {"rate": 0, "width": 2, "channels": 1}}\n',
-            "no rate",
+            "needs rate",
         ),
-        (b'{"type": "transcribe", "data": {"name": 5}}\n', "no text"),
+        (b'{"type": "transcribe", "data": {"name": 5}}\n', "is not text"),
         (
             b'{"type": "transcribe", "data": {"transcript_names": 2.5}}\n',
-            "no list of texts",
+            "not a list of strings",
         ),
         (
             b'{"type": "transcribe", "data": {"transcript_terms": [[]]}}\n',
-            "no list of texts",
+            "not a list of strings",
         ),
         (b'{"type": "ping", "data": {"text": "\\ud800"}}\n', "readable JSON"),
         (b"x" * 200_000, "more than 65536 bytes"),
         (b"[" * 60_000 + b"\n", "readable JSON"),
-        (b'{"type": "audio-stop"}\n', "no audio came before audio-stop"),
+        (b'{"type": "audio-stop"}\n', "no audio before audio-stop"),
         (
             b'{"type": "audio-chunk", "data": {"rate": 16000, "width": 7, "channels": 1}, '
             b'"payload_length": 7}\nsamples{"type": "audio-stop"}\n',
