@@ -112,7 +112,7 @@ def test_flooding_browser_takes_no_memory_and_hears_of_loss(
     assert lost in in_events
     assert told["lost_s"] > 0
     assert told["memory_mib"] <= figures(short.stdout)["memory_mib"] + MOST_MIB + 16
-    assert err.count("of sound were lost") == 1
+    assert err.count("of audio were lost") == 1
 
 
 def _socket(address: str, name: str) -> str:

@@ -128,8 +128,8 @@ class Captioner:
         n_lost = self._skip(n_samples)
         if not self.statistics.n_lost_samples:
             logger.warning(
-                "%.2f s of sound were lost: computing is too far behind (this warning comes once; "
-                "events and lost_s count every loss)",
+                "%.2f s of audio were lost because decoding is too far behind (this warning is "
+                "given once; events and lost_s count every loss)",
                 n_lost / SAMPLE_RATE_HZ,
             )
         self.statistics.n_lost_samples += n_lost

@@ -68,7 +68,7 @@ class CaptionOptions:
     )
     hold_back_s: float = _seconds_flag(
         0.2,
-        "End a partial where it guesses at the last S seconds.",
+        "End a partial where it only guesses at the last S seconds.",
         "--hold-back",
         rare=True,
     )
@@ -107,7 +107,7 @@ class CaptionOptions:
             return min(_MAX_SEGMENT_S, content_s)
         if self.max_segment_s > content_s:
             raise OptionError(
-                f"--max-segment is {self.max_segment_s:g} s, the model's window takes "
+                f"--max-segment is {self.max_segment_s:g} s, but the model's window takes "
                 f"{content_s:g} s of audio; use that or less, or a longer --window"
             )
         return self.max_segment_s

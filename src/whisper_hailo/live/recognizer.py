@@ -104,7 +104,7 @@ class WhisperRecognizer:
             )
         if options.timestamps:
             raise OptionError(
-                "live captions take their times from the stream; no --timestamps"
+                "live captions take their times from the stream; leave out --timestamps"
             )
         transcriber.check(options)
         self._transcriber = transcriber
@@ -167,7 +167,7 @@ class MoonshineRecognizer(Closing):
     ) -> None:
         if content_s >= MAX_S:
             raise OptionError(
-                f"--max-segment is {content_s:g} s, Moonshine takes less than {MAX_S:g} s"
+                f"--max-segment is {content_s:g} s, but Moonshine takes less than {MAX_S:g} s"
             )
         self.name = f"Moonshine {source}"
         self.content_s = content_s

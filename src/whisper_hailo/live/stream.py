@@ -74,7 +74,9 @@ class Controls:
             self._waiting.put_nowait((command, answer))
         except Full:
             answer.set_exception(
-                OptionError(f"{_MAX_COMMANDS} others wait already; try again soon")
+                OptionError(
+                    f"{_MAX_COMMANDS} commands are already waiting; try again soon"
+                )
             )
         if self._ended:  # `end` may have come before the command was in the queue
             self._refuse_waiting()
@@ -245,7 +247,7 @@ class CaptionStream:
                 quiet_s += POLL_S
             if quiet_s >= STALL_S and not is_stalled and not self._stopped:
                 is_stalled = True
-                logger.warning("no sound arrives from %s", self._source.name)
+                logger.warning("no audio is arriving from %s", self._source.name)
                 yield empty_block(Interruption(_NO_SOUND, stalled=True))
             yield block
 

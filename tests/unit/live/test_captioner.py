@@ -211,7 +211,7 @@ def test_partials_of_a_slow_engine_thin_out(
 
 def test_segments_longer_than_the_engine_hears_are_refused() -> None:
     with pytest.raises(
-        OptionError, match="max-segment is 12 s, the model's window takes 9 s"
+        OptionError, match="max-segment is 12 s, but the model's window takes 9 s"
     ):
         Captioner(Speller(), Loudness(), quick(max_segment_s=12))
 

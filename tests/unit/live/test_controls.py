@@ -71,6 +71,6 @@ def test_when_all_is_over_what_waits_and_what_comes_is_refused() -> None:
 def test_only_so_many_wait_for_a_captioner_that_computes() -> None:
     controls = Controls()
     answers = [controls.submit(lambda live: live.clear()) for _ in range(33)]
-    with pytest.raises(OptionError, match="32 others wait already"):
+    with pytest.raises(OptionError, match="32 commands are already waiting"):
         answers[-1].result(0)
     assert len(list(controls.process_commands(settings()))) == 32

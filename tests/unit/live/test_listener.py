@@ -165,7 +165,7 @@ def test_losses_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     for n_samples in (8_000, 32_000):
         list(captioner.skip_lost(n_samples))
     (message,) = caplog.messages
-    assert message.startswith("0.50 s of sound were lost")
+    assert message.startswith("0.50 s of audio were lost")
 
 
 def test_pauses_that_were_wanted_are_counted_by_themselves() -> None:

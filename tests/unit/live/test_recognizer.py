@@ -140,7 +140,7 @@ def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
             DecodingOptions(search=SearchOptions(temperatures=(0.2,))),
             "decoded greedily",
         ),
-        (DecodingOptions(timestamps=True), "no --timestamps"),
+        (DecodingOptions(timestamps=True), "leave out --timestamps"),
     ],
 )
 def test_what_needs_more_than_one_pass_is_refused(
@@ -201,7 +201,7 @@ def test_moonshine_hears_what_its_package_takes_in_english_only() -> None:
     assert (smallest.name, smallest.content_s) == ("Moonshine tiny-streaming", 9.0)
     assert MoonshineRecognizer(content_s=63.9).content_s == 63.9
     with pytest.raises(
-        OptionError, match="max-segment is 64 s, Moonshine takes less than 64 s"
+        OptionError, match="max-segment is 64 s, but Moonshine takes less than 64 s"
     ):
         MoonshineRecognizer(content_s=64.0)
     recognizer = MoonshineRecognizer("base")

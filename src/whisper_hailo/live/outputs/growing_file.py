@@ -115,11 +115,11 @@ class GrowingFile(Closing, Generic[ItemT]):
             self._write_waiting()
         except OutputError as error:
             if not self._backoff.n_failures:
-                logger.warning("%s; captions go on, and it is tried again", error)
+                logger.warning("%s; captions continue; retrying", error)
             self._backoff.fail()
             return False
         if self._backoff.n_failures:
-            logger.warning("%s is written again", self.name)
+            logger.warning("%s is being written again", self.name)
             self._backoff.succeed()
         return True
 
@@ -129,7 +129,7 @@ class GrowingFile(Closing, Generic[ItemT]):
         Raises:
             OutputError: something is missing; it says how much.
         """
-        reason = f"{self.name} could not be written for too long"
+        reason = f"{self.name} was not writable for too long"
         has_failed = False
         try:
             self._write_waiting(ends=True)
@@ -142,7 +142,7 @@ class GrowingFile(Closing, Generic[ItemT]):
         self._n_lost = 0.0
         if n_lost or has_failed:
             raise OutputError(
-                f"{reason}; {round(n_lost, 1):g} {self.unit} are not in it"
+                f"{reason}; {round(n_lost, 1):g} {self.unit} are missing from it"
             )
 
     def __exit__(self, *exc_info: object) -> None:

@@ -99,7 +99,7 @@ class PcmSource(Closing):
             captured_s = time.perf_counter()
             if is_first and _SOUND_FILE.match(raw):
                 raise AudioError(
-                    f"{self.name} begins as a sound file, expected raw 16-bit mono samples; name "
+                    f"{self.name} begins like a sound file, expected raw 16-bit mono samples; name "
                     "the file, or pipe it through ffmpeg -i - -f s16le -ac 1 -ar 16000 -"
                 )
             is_first = False

@@ -96,7 +96,7 @@ def choose_device(choice: str, last_name: str = "") -> InputDevice:
         part = choice.casefold()
         matches = [device for device in devices if part in device.name.casefold()]
     if len(matches) != 1:
-        problem = "several devices fit" if matches else "no input device fits"
+        problem = "several devices fit" if matches else "no input device matches"
         names = "; ".join(f"{device.index}: {device.name}" for device in devices)
         raise OptionError(
             f"--mic is {choice!r}, {problem}; there are {display_path(names)}"
@@ -169,7 +169,7 @@ class MicrophoneSource(Closing):
             quiet_s = 0.0 if block.audio.size else quiet_s + POLL_S
             if quiet_s > SILENCE_TIMEOUT_S:
                 raise DeviceError(
-                    f"{self.name} gives no sound any more; was it unplugged?"
+                    f"{self.name} stopped delivering audio; was it unplugged?"
                 )
             yield block
 
@@ -200,9 +200,7 @@ class MicrophoneSource(Closing):
             self._hangs = True
             # At exit sounddevice terminates PortAudio, which would wait for the stream.
             atexit.unregister(_import_sounddevice()._exit_handler)
-            logger.warning(
-                "%s does not close its stream, which is abandoned", self.name
-            )
+            logger.warning("%s does not close its stream; abandoning it", self.name)
 
 
 def _import_sounddevice() -> Any:  # noqa: ANN401 - a module without types

@@ -66,7 +66,7 @@ class NetworkSource(Closing):
         if not self._container.streams.audio:
             self._container.close()
             raise AudioError(
-                f"{self.name} has no sound; give an address with an audio stream"
+                f"{self.name} has no audio; give an address with an audio stream"
             )
         self.endless = self._container.duration is None
         if not self.name.lower().startswith(_REAL_TIME):
@@ -88,7 +88,7 @@ class NetworkSource(Closing):
             yield from self._decode(resampler)
         except (av.FFmpegError, OSError) as error:
             timed_out = isinstance(error, av.ExitError)
-            reason = f"nothing came for {TIMEOUT_S:g} s" if timed_out else str(error)
+            reason = f"no data for {TIMEOUT_S:g} s" if timed_out else str(error)
             raise AudioError(
                 f"{self.name} broke off ({reason}); check its sender"
             ) from error
@@ -118,8 +118,8 @@ class NetworkSource(Closing):
             if waited_s > MAX_WAIT_S:
                 if n_samples < _MIN_SOUND_S * SAMPLE_RATE_HZ:
                     raise AudioError(
-                        f"{self.name} gave less than {_MIN_SOUND_S:g} s of sound while it was "
-                        f"waited for {MAX_WAIT_S:g} s; check the address and the network"
+                        f"{self.name} delivered less than {_MIN_SOUND_S:g} s of audio within "
+                        f"{MAX_WAIT_S:g} s; check the address and the network"
                     )
                 waited_s = 0.0
                 n_samples = 0
@@ -129,7 +129,7 @@ class NetworkSource(Closing):
             yield Block(out.to_ndarray().reshape(-1))
         if self.endless:  # FFmpeg reports a recording that breaks off
             raise AudioError(
-                f"{self.name} broke off: its sender ended the stream; see why it did"
+                f"{self.name} ended: the sender closed the stream; check the sender"
             )
 
     def close(self) -> None:

@@ -287,7 +287,7 @@ class ReopenedSource(Closing):
                 if self._closed or not self.endless or self._patience_s == 0:
                     raise
                 failure = error
-            logger.warning("%s; it is opened again as soon as it is back", failure)
+            logger.warning("%s; it will be reopened as soon as it is back", failure)
             yield empty_block(Interruption(str(failure)))
             yield from self._reopen(failure)
             if not self._closed:

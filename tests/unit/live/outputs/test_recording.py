@@ -34,7 +34,7 @@ def heard(path: Path) -> FloatArray:
 
 def missing_s(error: OutputError) -> float:
     """Seconds of sound that an error says are missing."""
-    found = re.search(r"; (-?[\d.]+) s of sound are not in it", str(error))
+    found = re.search(r"; (-?[\d.]+) s of sound are missing from it", str(error))
     assert found is not None
     return float(found[1])
 
@@ -141,7 +141,7 @@ def test_a_disk_that_was_full_for_a_while_misses_nothing(
     np.testing.assert_allclose(heard(tmp_path / "a.flac"), NOISE, atol=1 / 32767)
     first, again = caplog.messages
     assert "No space left on device" in first
-    assert "is written again" in again
+    assert "is being written again" in again
 
 
 def test_what_waited_for_room_is_written_at_the_end(
@@ -209,7 +209,7 @@ def test_sound_that_waited_too_long_is_missing_with_new_file(
     disk.room, clock[0] = 1 << 30, 100.0
     for at in (0, 256):
         recording.put(Block(NOISE[at : at + 256]))
-    with pytest.raises(OutputError, match="could not be written for too long") as told:
+    with pytest.raises(OutputError, match="was not writable for too long") as told:
         recording.close()
     behind = heard(tmp_path / "a-2.flac")
     np.testing.assert_allclose(behind[-512:], NOISE[:512], atol=1 / 32767)

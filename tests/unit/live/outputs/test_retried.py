@@ -75,7 +75,7 @@ def test_what_a_file_did_not_take_is_written_later_in_order(
         assert sum(event is PART for event in file.taken) == 1, "partials do not wait"
     first, again = caplog.messages
     assert "No space left on device" in first
-    assert again.endswith("talk.srt is written again")
+    assert again.endswith("talk.srt is being written again")
 
 
 def test_the_waits_between_tries_grow(tmp_path: Path) -> None:
@@ -97,7 +97,9 @@ def test_what_is_still_waiting_at_the_end_is_an_error(tmp_path: Path) -> None:
     file.well = False
     file.put(START)
     file.put(DONE)
-    with pytest.raises(OutputError, match=r"free some space; 2 events are not in it"):
+    with pytest.raises(
+        OutputError, match=r"free some space; 2 events are missing from it"
+    ):
         file.close()
 
 
@@ -109,7 +111,7 @@ def test_error_of_source_is_told_rather_than_one_of_closing(
     file.put(DONE)
     with pytest.raises(AudioError, match="broke off"), file:
         raise AudioError("it broke off")
-    assert "1 events are not in it" in caplog.messages[-1]
+    assert "1 events are missing from it" in caplog.messages[-1]
 
 
 def overfull(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Failing:
@@ -127,7 +129,7 @@ def test_memory_has_a_bound_and_what_is_beyond_it_is_counted(
 ) -> None:
     file = overfull(tmp_path, monkeypatch)
     file.well = True
-    too_long = "talk.srt could not be written for too long; 2 events are not in it"
+    too_long = "talk.srt was not writable for too long; 2 events are missing from it"
     with pytest.raises(OutputError, match=too_long):
         file.close()
     assert [
@@ -139,7 +141,9 @@ def test_waiting_and_dropped_events_are_missing_and_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = overfull(tmp_path, monkeypatch)
-    with pytest.raises(OutputError, match="free some space; 5 events are not in it"):
+    with pytest.raises(
+        OutputError, match="free some space; 5 events are missing from it"
+    ):
         file.close()
     file.close()
     assert file.taken == []

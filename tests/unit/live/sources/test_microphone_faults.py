@@ -68,7 +68,7 @@ def test_unplugged_microphone_is_found_again_by_its_name(
     with source:
         assert (source.name, began) == ("USB Microphone (hw:1,0)", [])
     listed[:] = [DEVICES[2]]
-    with pytest.raises(OptionError, match="no input device fits"), source:
+    with pytest.raises(OptionError, match="no input device matches"), source:
         pass
     listed[:] = [
         DEVICES[2],

@@ -164,7 +164,7 @@ def test_a_device_is_chosen_by_number_by_name_or_by_default() -> None:
         OptionError, match="several devices fit; there are 1: USB Microphone"
     ):
         choose_device("usb")
-    with pytest.raises(OptionError, match="no input device fits"):
+    with pytest.raises(OptionError, match="no input device matches"):
         choose_device("0")
 
 

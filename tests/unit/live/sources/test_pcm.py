@@ -91,7 +91,7 @@ def test_a_file_where_samples_are_expected_is_told(begin: bytes) -> None:
     reading, writing = os.pipe()
     os.write(writing, begin + bytes(4000))
     os.close(writing)
-    expected = "begins as a sound file, expected raw 16-bit mono samples"
+    expected = "begins like a sound file, expected raw 16-bit mono samples"
     with (
         os.fdopen(reading) as pipe,
         PcmSource(pipe.fileno()) as source,

@@ -24,7 +24,7 @@ from whisper_hailo.live.sources.source import (
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo_lab.captions.event_checks import find_violations
 
-GONE = DeviceError("the microphone gives no sound any more; was it unplugged?")
+GONE = DeviceError("the microphone stopped delivering audio; was it unplugged?")
 
 
 @dataclass
