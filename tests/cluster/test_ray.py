@@ -165,7 +165,7 @@ def test_head_that_dies_is_one_line(
             os.kill(pid, signal.SIGKILL)
         _, errors = driver.communicate(timeout=PATIENCE_S)
     assert driver.returncode == 6
-    assert errors.splitlines()[-1].startswith("whisper-hailo: the cluster broke (")
+    assert errors.splitlines()[-1].startswith("whisper-hailo: the cluster failed (")
 
 
 def test_no_cluster_is_one_line(

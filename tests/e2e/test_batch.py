@@ -182,7 +182,7 @@ def test_what_cannot_be_done_is_one_line(
         (
             ("batch", tmp_path, "-o", tmp_path / "o", "-m", "micro"),
             3,
-            "names no recordings",
+            "lists no recordings",
         ),
         (("batch", "status", tmp_path), 2, "holds no job"),
         (

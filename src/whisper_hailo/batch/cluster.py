@@ -122,7 +122,7 @@ def _count_places(ray: Any) -> int:  # noqa: ANN401 - a module without types
 def _describe_break(reason: object) -> str:
     lines = str(reason).strip().splitlines() or [type(reason).__name__]
     return (
-        f"the cluster broke ({lines[-1][:300]}); run the same command again: it goes on"
+        f"the cluster failed ({lines[-1][:300]}); run the same command again to resume"
     )
 
 

@@ -178,10 +178,10 @@ class Fetcher:
                 return UnreachableError(
                     f"{MOST_IN_ROW} recordings in a row cannot be read, the last is {name} "
                     f"({reason}); check the drive, the address and its permissions, and run the "
-                    "same command again: it goes on"
+                    "same command again to resume"
                 )
         return AccessError(
-            f"{name} cannot be read ({reason}); the next run tries it again"
+            f"{name} cannot be read ({reason}); the next run will retry it"
         )
 
 
@@ -230,7 +230,7 @@ class _Download:
             copy.write(file_system.cat_file(path, start=start, end=end))
             position = copy.tell()
             if position != end:
-                raise OSError(f"{position - start} bytes came of {end - start}")
+                raise OSError(f"{position - start} bytes received of {end - start}")
             start = position
         return self._fetched(copy)
 

@@ -100,7 +100,8 @@ class Job(Closing):
                 lock = exclusive_lock(path, ADVICE, blocking=False)
                 if not opened.enter_context(lock):
                     raise OutputError(
-                        f"another run works on {self.storage.label}; wait for it, or give it more "
+                        f"another run is working on {self.storage.label}; wait for it to finish, "
+                        "or restart it with more "
                         "--workers"
                     )
             stored = self._check_stored()
@@ -120,14 +121,15 @@ class Job(Closing):
         facts = self._facts()
         if stored["manifest"] != facts["manifest"]:
             raise OptionError(
-                f"{self.storage.label} has the recordings of {display_path(stored['manifest'])}; "
-                "give the same inputs again, or another --output-dir"
+                f"{self.storage.label} holds a job for the recordings of "
+                f"{display_path(stored['manifest'])}; "
+                "give the same inputs, or another --output-dir"
             )
         differing = {name for name, value in facts.items() if stored.get(name) != value}
         if differing - {"formats"}:
             raise OptionError(
-                f"{self.storage.label} holds a job of another model, other options or another "
-                "version; give the same again, or another --output-dir"
+                f"{self.storage.label} holds a job with another model, options or version; "
+                "give the same ones, or another --output-dir"
             )
         return stored
 
@@ -152,7 +154,7 @@ class Job(Closing):
         manifest = open_manifest(self.manifest)
         if is_small(manifest) and not parse_rows(manifest, manifest.rows()):
             raise AudioError(
-                f"{display_path(self.manifest)} names no recordings, expected lines such as "
+                f"{display_path(self.manifest)} lists no recordings, expected lines such as "
                 '{"audio": "a.flac"}; check the path'
             )
 
@@ -249,6 +251,6 @@ def read_job(storage: Storage) -> dict[str, Any] | None:
     if layout != _LAYOUT:
         raise OptionError(
             f"{storage.label} holds a job of layout {layout}, expected {_LAYOUT}; finish it with "
-            "the version that began it, or give another --output-dir"
+            "the version that started it, or give another --output-dir"
         )
     return facts

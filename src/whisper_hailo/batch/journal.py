@@ -49,7 +49,8 @@ class Journal(Closing):
             lock = exclusive_lock(self._path, ANOTHER_CACHE, blocking=False)
             if not opened.enter_context(lock):
                 raise OutputError(
-                    f"another run works on the shard of {display_path(self._path)}; wait for it"
+                    f"another run is working on the shard of {display_path(self._path)}; wait for "
+                    "it"
                 )
             self._stack = opened.pop_all()
         return self

@@ -113,8 +113,8 @@ def parse_rows(manifest: Manifest, rows: Iterable[Row]) -> tuple[Item, ...]:
             ) from None
         if item.id in items:
             raise OptionError(
-                f"{label}: lines {lines[item.id]} and {number} both have the id "
-                f"{display_path(item.id)}; give each an id of its own"
+                f"{label}: lines {lines[item.id]} and {number} have the same id "
+                f"{display_path(item.id)}; give each a unique id"
             )
         items[item.id] = item
         lines[item.id] = number
@@ -175,7 +175,7 @@ class CsvManifest:
 
     def parse(self, content: dict[str | None, Any]) -> Item:
         if None in content:
-            raise MismatchError("it has more fields than the heading")
+            raise MismatchError("it has more fields than the header row")
         filled = {name: value for name, value in content.items() if value}
         return make_item(filled, self.source)
 
@@ -287,6 +287,6 @@ def check_id(item_id: str) -> str:
     fits = len(name) <= _MAX_ID and 0 < longest <= _MAX_PART_BYTES
     if not fits or ".." in path.parts or "\0" in name:
         raise MismatchError(
-            f"id is {display_path(item_id)}, which no file can be called"
+            f"id is {display_path(item_id)}, which is not a valid file name"
         )
     return name

@@ -247,8 +247,8 @@ def read_lines(storage: Storage, shard: Shard) -> list[str]:
         ) from error
     if ids != [item.id for item in shard.items[: len(ids)]]:
         raise OptionError(
-            f"{label} has the results of other recordings than the manifest now has in their "
-            "place: a manifest may grow at its end only; give another --output-dir"
+            f"{label} has results of recordings other than those now in the manifest: "
+            "a manifest may only grow at its end; give another --output-dir"
         )
     return lines
 

@@ -63,7 +63,7 @@ def parse_share(text: str) -> Share:
     match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise OptionError(
-            f"--shard is {text!r}, expected the number of a process and of all, as 1/400 to 400/400"
+            f"--shard is {text!r}, expected INDEX/COUNT, such as 1/400 to 400/400"
         )
     return Share(int(match[1]) - 1, int(match[2]))
 

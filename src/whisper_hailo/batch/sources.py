@@ -119,7 +119,7 @@ def list_sources(
                 items.add_found(found)
         if is_empty and is_still is None:
             raise AudioError(
-                f"{display_path(redact(word))} names no recordings, expected a folder of them or "
+                f"{display_path(redact(word))} lists no recordings, expected a folder of them or "
                 'lines such as {"audio": "a.flac"}; check the path'
             )
     return items.write()
@@ -152,7 +152,7 @@ class ItemList:
         elif audio != item.audio:
             raise OptionError(
                 f"{self._storage.label} has another recording with the id {display_path(item.id)}; "
-                "give it an id of its own"
+                "give it a unique id"
             )
 
     def add_found(self, found: FoundRecording) -> None:
@@ -255,5 +255,5 @@ def _read_items(source: str) -> Iterator[Item]:
 
 def _refuse_unreadable(path: Path, reason: str) -> None:
     raise AudioError(
-        f"{display_path(path)} cannot be looked into ({reason}); change its permissions"
+        f"{display_path(path)} cannot be read ({reason}); change its permissions"
     )

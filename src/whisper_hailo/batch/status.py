@@ -75,7 +75,7 @@ def read_status(storage: Storage) -> Status:
     facts = read_job(storage)
     if facts is None:
         raise OptionError(
-            f"{storage.label} holds no job, expected the folder of one; check the path"
+            f"{storage.label} holds no job, expected a job folder; check the path"
         )
     items = sum(1 for _ in open_manifest(facts["manifest"]).rows())
     runs = _read_runs(storage)

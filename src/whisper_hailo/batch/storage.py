@@ -64,8 +64,8 @@ def open_file_system(address: str) -> tuple[Any, str]:
         file_system, path = url_to_fs(address)
     except (ImportError, ValueError) as error:
         raise OptionError(
-            f"{redact(address)} cannot be opened ({describe_error(error)}); install the library "
-            "of fsspec for it, such as s3fs, gcsfs, adlfs or aiohttp"
+            f"{redact(address)} cannot be opened ({describe_error(error)}); install the fsspec "
+            "library for it, such as s3fs, gcsfs, adlfs or aiohttp"
         ) from error
     return file_system, path
 

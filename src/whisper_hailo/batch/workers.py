@@ -234,7 +234,7 @@ class Worker:
             self._child = None
         if len(task.pieces) > 1:
             return self._do_each(task)
-        message = f"{_TRIES} workers died of it ({cause}); report it"
+        message = f"{_TRIES} workers crashed on it ({cause}); report it"
         failure = Failure("engine", "Crash", message)
         return Outcome(task.shard, (_make_failure(task.pieces[0], failure),))
 

@@ -84,34 +84,34 @@ def test_what_a_job_could_not_do_is_a_manifest(tmp_path: Path) -> None:
         ('{"audio": 3}', "line 2: audio is 3, expected a text"),
         (
             '{"audio": "a.wav", "id": "../a"}',
-            "line 2: id is ../a, which no file can be called",
+            "line 2: id is ../a, which is not a valid file name",
         ),
         (
             '{"audio": "a.wav", "id": ""}',
-            "line 2: id is '', which no file can be called",
+            "line 2: id is '', which is not a valid file name",
         ),
         (
             '{"audio": "a.wav", "id": "/."}',
-            r"line 2: id is /\., which no file can be called",
+            r"line 2: id is /\., which is not a valid file name",
         ),
-        ('{"audio": "a.wav", "id": "a/.."}', "which no file can be called"),
-        ('{"audio": "a.wav", "id": "a\\u0000"}', "which no file can be called"),
-        ('{"audio": "a.wav", "id": "\\ud800"}', "which no file can be called"),
+        ('{"audio": "a.wav", "id": "a/.."}', "which is not a valid file name"),
+        ('{"audio": "a.wav", "id": "a\\u0000"}', "which is not a valid file name"),
+        ('{"audio": "a.wav", "id": "\\ud800"}', "which is not a valid file name"),
         (
             '{"audio": "a.wav", "id": "' + "x" * 251 + '"}',
-            "which no file can be called",
+            "which is not a valid file name",
         ),
         (
             '{"audio": "a.wav", "id": "a/' + "x" * 251 + '"}',
-            "which no file can be called",
+            "which is not a valid file name",
         ),
         (
             '{"audio": "a.wav", "id": "' + "日" * 84 + '"}',
-            "which no file can be called",
+            "which is not a valid file name",
         ),
         (
             '{"audio": "a.wav", "id": "' + "x/" * 512 + 'x"}',
-            "which no file can be called",
+            "which is not a valid file name",
         ),
         ("[1]", "line 2: it is a list, expected an object"),
     ],
@@ -156,7 +156,7 @@ def test_two_items_of_one_id_are_refused(tmp_path: Path) -> None:
     path = manifest(
         tmp_path, {"audio": "a.wav", "id": "x"}, {"audio": "b.wav", "id": "x"}
     )
-    with pytest.raises(OptionError, match="lines 1 and 2 both have the id x"):
+    with pytest.raises(OptionError, match="lines 1 and 2 have the same id x"):
         (read_source(path))
 
 

@@ -73,7 +73,7 @@ def test_storage_of_a_full_disk_says_what_to_do(
 
 
 def test_storage_of_unknown_address_names_the_library() -> None:
-    with pytest.raises(OptionError, match="install the library"):
+    with pytest.raises(OptionError, match="install the fsspec library"):
         Storage("nothing://bucket/job")
 
 

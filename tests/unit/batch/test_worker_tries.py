@@ -62,7 +62,9 @@ def test_a_task_of_one_piece_is_given_up_after_three_workers(
 ) -> None:
     use(dies_of([0]))
     outcome = engine.Worker(SETUP).do(Task(4, (Piece(0, 1.5, 2),)))
-    expected = Failure("engine", "Crash", "3 workers died of it (SIGKILL); report it")
+    expected = Failure(
+        "engine", "Crash", "3 workers crashed on it (SIGKILL); report it"
+    )
     assert outcome == Outcome(4, (PieceResult(0, 1.5, 2, 1.5, failure=expected),))
     assert (outcome.cpu_s, outcome.audio_s) == (0.0, 0.0)
     assert [worker.is_over for worker in workers] == [True] * 3
