@@ -40,19 +40,19 @@ MAX_NAMED = 3
 
 
 def check(
-    graph: Annotated[Path, Argument("ONNX file, from here or from elsewhere.")],
+    graph: Annotated[Path, Argument("ONNX file, made by this program or another.")],
     arch: Annotated[str, Flag(f"Chip: {', '.join(ARCHES)}.")],
     start: Annotated[
         list[str] | None,
-        Flag("Where the compiler starts; may be repeated.", metavar="NODE"),
+        Flag("Node where the compiler starts; may be repeated.", metavar="NODE"),
     ] = None,
     end: Annotated[
         list[str] | None,
-        Flag("Where the compiler ends; may be repeated.", metavar="NODE"),
+        Flag("Node where the compiler ends; may be repeated.", metavar="NODE"),
     ] = None,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> int:
-    """Check an ONNX graph against what is known of the Hailo compiler; exit code 4 if it blocks."""
+    """Check whether the Hailo compiler is known to accept an ONNX graph; exit code 4 if not."""
     from whisper_hailo_tools.check.report import check_file  # imports onnx: slow
 
     report = check_file(graph, arch, start or (), end or ())
@@ -64,7 +64,7 @@ def check(
 
 
 def _check_lines(report: Report) -> Iterator[str]:
-    verdict = "blocked" if report.blocked else "nothing found that blocks"
+    verdict = "blocked" if report.blocked else "nothing blocks compilation"
     yield f"{report.path} for {report.arch}: {verdict}"
     groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in report.findings:
@@ -112,7 +112,7 @@ def calibrate(
     options: CalibrationOptions,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
-    """Make the calibration set that the Hailo compiler quantises by; an interrupted one goes on."""
+    """Make a calibration set for the Hailo compiler, or resume an interrupted one."""
     from whisper_hailo_tools.calibrate.make import calibrate as make
 
     result = make(model_dir, audio, out, options)
@@ -128,7 +128,7 @@ def calibrate(
     )
     text = f"{result.path}: {result.n_windows} windows of {result.n_files} recordings, {speakers}"
     if result.n_windows < result.n_wanted:
-        text += f"; {result.n_wanted} were wanted, give more speech for a better set"
+        text += f"; {result.n_wanted} were requested; give more speech for a better set"
     if result.skipped:
         text += f"; {len(result.skipped)} recordings could not be used"
     emit(text + "\n")
@@ -143,7 +143,7 @@ def emulate(
     options: EmulateOptions,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
-    """Write a graph that computes with the chip's 8 and 16 bits, and say what that costs."""
+    """Write a graph that rounds to 8 and 16 bits like the chip, and measure the noise."""
     from whisper_hailo_tools.emulate.make import emulate_part
 
     result = emulate_part(model_dir, options)
@@ -166,7 +166,7 @@ def _emulation_lines(result: Emulation) -> list[str]:
     ]
     lines += [_noise_line(entry) for entry in result.noise.outputs]
     noisiest = sorted(result.noise.layers, key=lambda entry: entry.snr_db)[:N_NOISIEST]
-    lines.append("noisiest layers, noise of those before them included:")
+    lines.append("noisiest layers, including noise from earlier layers:")
     lines += [_noise_line(entry) for entry in noisiest]
     lines.append(f"every layer: {result.record}")
     ignored: dict[str, None] = {}  # as a set in order
@@ -174,9 +174,7 @@ def _emulation_lines(result: Emulation) -> list[str]:
         name, _, _ = command.partition("(")
         ignored[name] = None
     if ignored:
-        lines.append(
-            f"commands of the script that are not emulated: {', '.join(ignored)}"
-        )
+        lines.append(f"script commands that are not emulated: {', '.join(ignored)}")
     return lines
 
 
@@ -188,28 +186,30 @@ def compile_hef(
     model_dir: Annotated[Path, Argument("Model directory made with convert --hailo.")],
     given: PartialOptions[CompileOptions],
     bundle: Annotated[
-        Path | None, Flag("Only pack the build, to be run elsewhere.", metavar="ZIP")
+        Path | None, Flag("Only pack the build, to run it elsewhere.", metavar="ZIP")
     ] = None,
     built: Annotated[
         Path | None,
-        Flag("Only take over what a bundle built: its out folder.", metavar="DIR"),
+        Flag(
+            "Only import the results of a bundle, from its out folder.", metavar="DIR"
+        ),
     ] = None,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
-    """Build a HEF with the Hailo Dataflow Compiler; an interrupted build goes on."""
+    """Build a HEF with the Hailo Dataflow Compiler, or resume an interrupted build."""
     from whisper_hailo_tools.compile import adopt_hef, compile_part, write_bundle
 
     if built is not None:
         if bundle is not None or given.values.keys() - {"arch", "part"}:
             raise OptionError(
-                "--built takes over a finished build; leave out what it was made by"
+                "--built imports a finished build; leave out the options it was built with"
             )
         options = replace(given, values={**given.values, "calibration": built}).build()
         _emit_hef(adopt_hef(model_dir, options.arch, options.part, built), as_json)
         return
     if "calibration" not in given.values:
         raise OptionError(
-            "--calibration is missing: the compiler quantises by real speech; make a set with: "
+            "--calibration is missing: the compiler quantises with real speech; make a set with: "
             f"whisper-hailo calibrate {display_path(model_dir)} --audio DIR --out DIR "
             f"--part {given.values.get('part', 'PART')}"
         )
@@ -250,7 +250,7 @@ def _emit_hef(hef: Hef, as_json: bool) -> None:
     for name, value in record.snr_db.items():
         text += f", {name} SNR {value:g} dB"
     if not hef.recorded:
-        text += "; it lies outside the model directory, model.json is as it was"
+        text += "; it is outside the model directory, so model.json is unchanged"
     emit(text + "\n")
 
 
@@ -269,7 +269,7 @@ def validate(
     ] = None,
     as_json: Annotated[bool, Flag("Print parity.json instead.", name="--json")] = False,
 ) -> int:
-    """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
+    """Compare every form of a model with its checkpoint; exit code 4 if one differs too much."""
     if against is not None:
         return _validate_against(model_dir, against, as_json)
     from whisper_hailo.core.atomic_files import require_writable_folder, write_file

@@ -108,7 +108,7 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Build
     out = options.out or resolve_within(directory, f"hailo/{options.arch}")
     if options.script is not None and not options.script.is_file():
         raise ModelError(
-            f"{display_path(options.script)} is no file; give a model script (.alls) to --script"
+            f"{display_path(options.script)} is not a file; give a model script (.alls) to --script"
         )
     job = replace(
         describe_job(spec, form, options.arch),
@@ -190,7 +190,7 @@ def adopt_hef(
     except OSError as error:
         raise OutputError(
             f"cannot copy {display_path(built)} to {display_path(target)} "
-            f"({error.strerror or error}); make room there"
+            f"({error.strerror or error}); free some space there"
         ) from error
     return record_hef(directory, target / f"{stem}{HEF}", facts)
 
@@ -211,12 +211,12 @@ def _checked_record(
     facts = read_json_object(path)
     if facts.get("arch") != arch:
         raise ModelError(
-            f"{display_path(path)} is of a HEF for {facts.get('arch')}, --arch says {arch}"
+            f"{display_path(path)} describes a HEF for {facts.get('arch')}, --arch says {arch}"
         )
     if facts.get("graph_sha256") != graph_sha256:
         raise ModelError(
-            f"{display_path(path)} is of another graph than this model's; pack a bundle of this "
-            "one and build it"
+            f"{display_path(path)} is for another graph than this model's; pack a bundle of this "
+            "model and build it"
         )
     hef = built / f"{stem}{HEF}"
     if not hef.is_file() or sha256(hef) != facts.get("sha256"):

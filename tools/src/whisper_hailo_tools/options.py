@@ -32,7 +32,7 @@ class CalibrationOptions:
     count: int | None = flag(None, "Windows.", shown="as the size needs")
     seed: int = flag(0, "Seed for sampling.")
     language: str = flag(
-        "en", "What is spoken, for decoders.", short="-l", metavar="LANG"
+        "en", "Spoken language, for decoders.", short="-l", metavar="LANG"
     )
 
     def __post_init__(self) -> None:
@@ -66,17 +66,17 @@ class EmulateOptions:
 
     part: str = flag("encoder", "Of the model", choices=PARTS)
     plan: str = flag(
-        SCRIPT, "Bits of its layers; script: as compile has them", choices=PLANS
+        SCRIPT, "Bits of its layers; script: the same as compile", choices=PLANS
     )
     script: Path | None = flag(None, "Model script to follow instead.", metavar="FILE")
     arch: str = flag("hailo8l", "Chip that the script is for", choices=ARCHES)
     calibration: Path | None = flag(
-        None, "Set of whisper-hailo calibrate, for --audio.", metavar="FILE"
+        None, "Set made by whisper-hailo calibrate, instead of --audio.", metavar="FILE"
     )
     audio: Path | None = flag(None, "Folder of recordings of speech.", metavar="DIR")
-    count: int = flag(64, "Windows that scales are chosen by.")
+    count: int = flag(64, "Windows from which scales are chosen.")
     language: str = flag(
-        "en", "What is spoken, for decoders.", short="-l", metavar="LANG"
+        "en", "Spoken language, for decoders.", short="-l", metavar="LANG"
     )
     threads: int = flag(0, "0 lets the runtime choose.", short="-t")
 
@@ -90,8 +90,8 @@ class EmulateOptions:
         require_valid(self, "count", self.count >= 1, "1 or more")
         if (self.calibration is None) == (self.audio is None):
             raise OptionError(
-                "give the speech that scales are chosen by: either --audio DIR or --calibration "
-                "FILE, from whisper-hailo calibrate"
+                "no speech given to choose scales from; give --audio DIR, or --calibration FILE "
+                "made by whisper-hailo calibrate"
             )
 
 
@@ -107,12 +107,12 @@ class CompileOptions:
     )
     optimization_level: int | None = flag(None, "0 (minutes) to 4.", shown="2")
     out: Path | None = flag(
-        None, "Folder of the results.", metavar="DIR", shown="MODEL_DIR/hailo/ARCH"
+        None, "Folder for the results.", metavar="DIR", shown="MODEL_DIR/hailo/ARCH"
     )
     python: str | None = flag(
-        None, "Interpreter that has the compiler.", metavar="PYTHON"
+        None, "Python interpreter that has the compiler.", metavar="PYTHON"
     )
-    force: bool = flag(False, "Compile even what emulate predicts to lose words.")
+    force: bool = flag(False, "Compile even if emulation predicts lost words.")
 
     def __post_init__(self) -> None:
         require_choices(self)
@@ -136,7 +136,7 @@ class ValidateOptions:
         shown="two bundled recordings of people",
     )
     checkpoint: str | None = flag(
-        None, "What the model was converted from.", metavar="NAME"
+        None, "Checkpoint the model was converted from.", metavar="NAME"
     )
     windows: int = flag(4, "Windows of audio to run.")
     language: str = flag("en", "What is spoken.", short="-l", metavar="LANG")

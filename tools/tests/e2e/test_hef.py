@@ -89,7 +89,7 @@ def test_compile_of_both_parts_makes_hefs(
     assert "failed to compile" in one_line(failed)
     result = whisper_hailo(*words, "--json", env=with_compiler({}))
     assert result.returncode == 0, result.stderr
-    assert "optimize: done before, kept" in result.stderr
+    assert "optimize: already done, kept" in result.stderr
     facts = json.loads(result.stdout)
     assert facts["file"] == f"hailo/hailo8l/{STEMS[part]}.hef"
     assert facts["snr_db"]["output_layer1"] == 21.5
@@ -203,7 +203,7 @@ def test_convert_again_keeps_hefs(
             2,
             "--arch",
         ),
-        (["calibrate", "M", "--audio", "none", "--out", "o"], 3, "is no folder"),
+        (["calibrate", "M", "--audio", "none", "--out", "o"], 3, "is not a folder"),
         (
             ["calibrate", "M", "--audio", ".", "--out", "o", "--count", "0"],
             2,

@@ -173,7 +173,7 @@ def calibrate(
             n_bytes *= 2  # the rows, then the archive that joins them
         raise OutputError(
             f"cannot write {display_path(out)} ({error.strerror or error}); give a writable place "
-            f"with {math.ceil(n_bytes / 1e6):,} MB free and start again: it goes on"
+            f"with {math.ceil(n_bytes / 1e6):,} MB free and run it again to resume"
         ) from error
 
 

@@ -61,7 +61,7 @@ def find_sources(folder: Path, seed: int) -> Sources:
     """
     if not folder.is_dir():
         raise AudioError(
-            f"{display_path(folder)} is no folder; give one with recordings of speech to --audio"
+            f"{display_path(folder)} is not a folder; give one with recordings of speech to --audio"
         )
     listing = hashlib.sha256()
     speakers: dict[str, list[str]] = {}
@@ -96,9 +96,7 @@ def _speaker_of(name: str) -> str:
 
 def _audio_files(folder: Path) -> Iterator[Path]:
     def warn(path: Path, reason: str) -> None:
-        logger.warning(
-            "%s cannot be looked into (%s); what is in it is left out", path, reason
-        )
+        logger.warning("%s cannot be read (%s); skipping its contents", path, reason)
 
     for path in list_files(folder, warn):
         is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)

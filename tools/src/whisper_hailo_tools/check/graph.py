@@ -210,7 +210,7 @@ def check_external_data(item: TensorProto, path: Path) -> None:
         return
     raise ModelError(
         f"{display_path(path)}: weight {item.name} lies in {display_path(data.name)}, which "
-        f"{problem}; it must stay beside the graph, whole"
+        f"{problem}; keep the complete file beside the graph"
     )
 
 

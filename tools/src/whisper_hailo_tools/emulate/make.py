@@ -116,7 +116,7 @@ def measure_noise(
         n_windows += 1
     if n_windows == 0:
         raise ModelError(
-            "there are no windows to measure the noise on; give more speech"
+            "no windows are left to measure the noise on; give more speech"
         )
     differences = {name: tally.difference() for name, tally in tallies.items()}
     layers: list[LayerNoise] = []
@@ -299,9 +299,9 @@ def require_words(directory: Path, options: CompileOptions) -> None:
     snr_db = min(output.snr_db for output in rounded.noise.outputs)
     if snr_db < MIN_CHIP_SNR_DB:
         raise ModelError(
-            f"the chip's rounding leaves {snr_db:.1f} dB of this encoder, and less than "
-            f"{MIN_CHIP_SNR_DB:g} dB lose words; see which layers cost most with whisper-hailo "
-            "emulate, give another --script, or compile it all the same with --force"
+            f"the chip's rounding leaves {snr_db:.1f} dB for this encoder, and below "
+            f"{MIN_CHIP_SNR_DB:g} dB it loses words; find the noisiest layers with whisper-hailo "
+            "emulate, give another --script, or compile it anyway with --force"
         )
 
 
@@ -340,8 +340,8 @@ def load_form(path: Path) -> ModelProto:
     size = sum(file.stat().st_size for file in (path, data) if file.is_file())
     if size > PROTOBUF_LIMIT_BYTES:
         raise ModelError(
-            f"{display_path(path)} has {size / 2**30:.1f} GiB with its weights, an emulation takes "
-            "less than 2; emulate a smaller model"
+            f"{display_path(path)} has {size / 2**30:.1f} GiB with its weights, but an emulation "
+            "takes less than 2; emulate a smaller model"
         )
     try:
         return onnx.load(path)
@@ -370,7 +370,8 @@ def _read_script(path: Path) -> str:
         return read_text(path)
     except (OSError, ValueError) as error:
         raise ModelError(
-            f"{display_path(path)} is no readable model script ({error}); give a text file (.alls)"
+            f"{display_path(path)} is not a readable model script ({error}); give a text file "
+            "(.alls)"
         ) from error
 
 

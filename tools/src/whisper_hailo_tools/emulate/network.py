@@ -211,8 +211,8 @@ class _Reader:
         for name in section.entries:
             if name in graph.inputs and graph.tensor(name).dtype != TensorProto.FLOAT:
                 raise ModelError(
-                    f"the graph's input {name!r} holds no float32 values, so no chip takes it; "
-                    "name the start nodes behind the token lookup"
+                    f"the graph's input {name!r} holds no float32 values, so a chip cannot take "
+                    "it; name the start nodes behind the token lookup"
                 )
         self._section = section
         self._results = [

@@ -111,8 +111,8 @@ def _parse_precision(command: str) -> LayerPrecision:
     match = _MODE.match(mode[1]) if mode else None
     if match is None:
         raise ModelError(
-            f"the model script says {command!r}; known are precision modes a8 or a16 with w4, w8 "
-            "or w16, and _a8 or _a16 behind them"
+            f"the model script says {command!r}; known precision modes are a8 or a16 with w4, w8 "
+            "or w16, optionally followed by _a8 or _a16"
         )
     reads, weights, gives = match.groups()
     return LayerPrecision(
@@ -132,7 +132,7 @@ def _find_layers(command: str, arguments: str, names: list[str]) -> list[str]:
         matches = [name for name in names if fnmatchcase(name, pattern)]
         if not matches:
             raise ModelError(
-                f"the model script says {command!r}, and the network has no layer {pattern!r}; "
+                f"the model script says {command!r}, but the network has no layer {pattern!r}; "
                 "layers are numbered per kind in the graph's order, as in the vendor's scripts"
             )
         layers += matches
@@ -286,7 +286,7 @@ class _Rewriter:
         histogram = self._statistics.get(name)
         if histogram is None or histogram.n_values == 0:
             raise ModelError(
-                f"the calibration statistics have no tensor {name!r}; they are of another graph, "
+                f"the calibration statistics have no tensor {name!r}; they are from another graph; "
                 "collect them from this one"
             )
         return choose_scale(histogram, bits)

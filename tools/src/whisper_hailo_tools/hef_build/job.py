@@ -123,7 +123,7 @@ class BuildJob:
             return cls(**raw)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise BuildError(
-                MODEL, f"{path} is no build job ({error}); make it again"
+                MODEL, f"{path} is not a build job ({error}); make it again"
             ) from error
 
     def result(self, suffix: str) -> Path:

@@ -76,8 +76,8 @@ def read_network(hn: dict[str, Any]) -> HefNetwork:
     except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
         raise BuildError(
             MODEL,
-            f"the compiler describes the parsed network in an unknown form ({error!r}); write the "
-            "model script yourself and give it with --script",
+            f"the compiler describes the parsed network in an unknown format ({error!r}); write "
+            "the model script yourself and give it with --script",
         ) from error
     ordered = tuple(products[number] for number in sorted(products))
     return HefNetwork(tuple(names), ordered, inputs)

@@ -118,7 +118,7 @@ def network_description(runner: Any) -> dict[str, Any]:  # noqa: ANN401
             return hn
     raise BuildError(
         MODEL,
-        "this compiler does not tell the parsed network's layers; give a --script of your own",
+        "this compiler does not report the parsed network's layers; give your own --script",
     )
 
 
@@ -152,7 +152,7 @@ def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
         ) from error
     except Exception as error:  # NumPy and zipfile have several unrelated classes
         raise BuildError(
-            MODEL, f"{path} is no calibration set ({one_line(error)}); {advice}"
+            MODEL, f"{path} is not a calibration set ({one_line(error)}); {advice}"
         ) from error
     for key, array, (_, *row_shape) in zip(keys, arrays, job.chip_inputs):  # noqa: B905 - same length
         fits = array.dtype == np.float32 and list(array.shape[1:]) == row_shape
@@ -299,7 +299,7 @@ class Build:
             and record.get("inputs") == key
             and self._has_results(record)
         ):
-            logger.info("%s: done before, kept", name)
+            logger.info("%s: already done, kept", name)
             return str(record["results"][suffixes[0]])
         logger.info("%s%s", name, STARTED)
         with _compiler_errors(name), disk_errors(self._job.out):
@@ -376,7 +376,7 @@ class Build:
 def _read_script(path: Path) -> str:
     try:
         if not path.is_file():
-            raise ValueError("it is no plain file")  # a pipe may have no end
+            raise ValueError("it is not a regular file")  # a pipe may have no end
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise BuildError(

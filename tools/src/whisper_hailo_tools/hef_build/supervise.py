@@ -55,7 +55,7 @@ def supervise(
         name = signal.Signals(-code).name
         raise BuildError(
             DEVICE,
-            f"the Hailo compiler was ended by {name} (SIGKILL usually means too little memory); "
+            f"the Hailo compiler was killed by {name} (SIGKILL usually means too little memory); "
             "start again: finished stages are kept",
         )
     if code != 0:
@@ -63,7 +63,7 @@ def supervise(
             raise BuildError(code, failure)
         raise BuildError(
             MODEL,
-            f"the build process left with code {code}; {job.result(LOG_SUFFIX)} says why",
+            f"the build process exited with code {code}; see {job.result(LOG_SUFFIX)}",
         )
     return write_record(job)
 

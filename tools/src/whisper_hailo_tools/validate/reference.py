@@ -231,8 +231,8 @@ class GraphSources:
         out = self._work / "float32"
         if self.checkpoint is None:
             raise ModelError(
-                f"{display_path(self.directory)} alone does not hold what this comparison needs "
-                "(float32 graphs); give what it was converted from to --checkpoint"
+                f"{display_path(self.directory)} does not hold the float32 graphs that this "
+                "comparison needs; give the original checkpoint with --checkpoint"
             )
         options = ConvertOptions("none")
         convert_checkpoint(

@@ -276,7 +276,7 @@ def hef_encoder(path: Path, spec: ModelSpec, n_frames: int) -> EncoderRun | str:
     """Return a run of an encoder on the chip, or why its window cannot be compared."""
     encoder = HefEncoder(path, spec)
     if encoder.n_frames != n_frames:
-        return f"{path.name} takes {encoder.n_frames} frames, the windows here have {n_frames}"
+        return f"{path.name} takes {encoder.n_frames} frames, but the windows here have {n_frames}"
 
     def encode(mel: FloatArray) -> FloatArray:
         with encoder:

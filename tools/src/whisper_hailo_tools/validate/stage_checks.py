@@ -328,7 +328,7 @@ class FormChecks:
     def _quantized(self, part: str) -> EncoderRun | DecoderRun | str:
         if self._quantization(part) == "none":
             option = "--encoder-quantize" if part == "encoder" else "--quantize"
-            return f"float32 here; convert with {option} to have another one judged"
+            return f"float32 here; convert with {option} to compare another one"
         make_run = cached_encoder if part == "encoder" else cached_decoder
         return make_run(self._directory)
 

@@ -176,7 +176,7 @@ def _open_checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | 
         raise ModelError(
             f"{display_path(path)} is not the checkpoint of this model: "
             f"{', '.join(differing[:3])} differs from the one that model.json names; give that one "
-            "to --checkpoint or convert again"
+            "with --checkpoint or convert again"
         )
     return checkpoint
 

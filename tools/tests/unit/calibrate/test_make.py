@@ -175,7 +175,7 @@ def test_calibrate_skips_bad_recordings(
 
 
 def test_calibrate_without_speech_is_refused(micro: Path, tmp_path: Path) -> None:
-    with pytest.raises(AudioError, match="is no folder"):
+    with pytest.raises(AudioError, match="is not a folder"):
         calibrate(micro, tmp_path / "none", tmp_path / "out", TEN)
     (tmp_path / "notes.txt").write_text("no audio")
     with pytest.raises(AudioError, match="no file"):

@@ -178,7 +178,7 @@ def test_emulate_with_unfit_calibration_is_refused(
 
 
 def test_emulate_of_impossible_graphs_is_refused(micro: Path, tmp_path: Path) -> None:
-    with pytest.raises(AudioError, match="no folder"):
+    with pytest.raises(AudioError, match="not a folder"):
         emulate_part(micro, EmulateOptions(audio=tmp_path / "nothing"))
     with pytest.raises(ModelError, match="model script"):
         emulate_part(micro, EmulateOptions(audio=SPEECH, script=tmp_path / "no.alls"))
@@ -198,8 +198,8 @@ def test_emulate_of_impossible_graphs_is_refused(micro: Path, tmp_path: Path) ->
         ({"arch": "hailo15"}, "--arch is 'hailo15'"),
         ({"count": 0}, "--count is 0"),
         ({"plan": "all8", "script": Path("s.alls")}, "exclude each other"),
-        ({"audio": None}, "--audio DIR or --calibration"),
-        ({"calibration": Path("c.npy")}, "--audio DIR or --calibration"),
+        ({"audio": None}, "--audio DIR, or --calibration"),
+        ({"calibration": Path("c.npy")}, "--audio DIR, or --calibration"),
     ],
 )
 def test_emulate_options_that_conflict_are_refused(
@@ -221,7 +221,7 @@ def test_emulate_to_unwritable_place_fails_first(
     micro: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    with pytest.raises(OutputError, match="hailo may not be written"):
+    with pytest.raises(OutputError, match="hailo is not writable"):
         emulate_part(micro, EmulateOptions(calibration=micro / "no such set"))
     assert not list((micro / "hailo").glob("writing-*"))
 

@@ -78,7 +78,7 @@ def test_hef_runs_of_other_sizes_are_refused(
     assert not isinstance(encoder, str)
     mel = RNG.standard_normal((2, 80, 200)).astype(np.float32)
     np.testing.assert_array_equal(encoder.encode(mel), mel * 2)
-    assert "takes 200 frames, the windows here have 100" in str(
+    assert "takes 200 frames, but the windows here have 100" in str(
         hef_encoder(path, spec, 100)
     )
     assert not isinstance(hef_decoder(path, spec, toy_model, (100, 9)), str)
