@@ -77,7 +77,7 @@ def test_a_sample_of_librispeech(whisper_hailo: Command, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("evaluate", "/nowhere"), "is no folder and no manifest"),
+        (("evaluate", "/nowhere"), "is neither a folder nor a manifest"),
         (
             ("evaluate", CLIPS, "--system", "theirs"),
             "--system is 'theirs', expected one of: ours",

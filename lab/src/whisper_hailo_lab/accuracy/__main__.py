@@ -113,7 +113,7 @@ def add_transcribe_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--limit", type=int, help="recordings of each set and language")
     parser.add_argument(
-        "--part", default="0/1", help="I/N: every N-th recording, from the I-th"
+        "--part", default="0/1", help="I/N: every N-th recording, starting at the I-th"
     )
     parser.add_argument(
         "--option",
@@ -130,9 +130,9 @@ def add_transcribe_options(parser: argparse.ArgumentParser) -> None:
         help="of Transcriber.from_model",
     )
     parser.add_argument(
-        "--captions", action="store_true", help="caption instead of transcribe"
+        "--captions", action="store_true", help="caption instead of transcribing"
     )
-    parser.add_argument("--label", default="", help="end of the files' names")
+    parser.add_argument("--label", default="", help="suffix of the file names")
     parser.add_argument("--threads", type=int, default=1, help="per operator")
 
 

@@ -129,7 +129,7 @@ class EventChecker:
         if self.active is not None:
             yield f"audio is lost within segment {self.active.segment_id}"
         if not self.last_end_s <= event.start_s < event.end_s <= event.heard_s:
-            yield f"{event} begins before {self.last_end_s} s or is no span of the stream"
+            yield f"{event} begins before {self.last_end_s} s or is not a span of the stream"
         self.last_end_s = event.end_s
 
     def _check_away(self, event: Away) -> Iterator[str]:
@@ -144,7 +144,7 @@ class EventChecker:
         if self.away is None or event.start_s != self.away.start_s:
             yield f"{event} comes back from where it did not go"
         if not event.start_s <= event.end_s <= event.heard_s:
-            yield f"{event} is no span of the stream"
+            yield f"{event} is not a span of the stream"
         self.away = None
         self.last_end_s = event.end_s
 

@@ -63,7 +63,7 @@ def compare(
 ) -> None:
     """Compare caches, windows, precisions, paddings or captions.
 
-    One thread works unless --threads is given.
+    Uses one thread unless --threads is given.
     """
     from whisper_hailo_lab.captions.engines import CommonSetup
     from whisper_hailo_lab.score import require_scoring

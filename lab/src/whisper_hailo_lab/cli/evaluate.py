@@ -45,13 +45,13 @@ def evaluate(
     quantize: Annotated[str, Flag("Ours: auto, none, int8, int4.")] = "auto",
     setting: Annotated[
         list[str] | None,
-        Flag("Further setting of a system; see the docs.", metavar="NAME=VALUE"),
+        Flag("Additional setting of a system; see the docs.", metavar="NAME=VALUE"),
     ] = None,
     language: Annotated[
         str, Flag("Code or English name.", short="-l", metavar="L", parse=language_code)
     ] = "en",
     threads: Annotated[
-        int, Flag("For all systems alike.", short="-t", parse=whole_number(0, 256))
+        int, Flag("Used by every system.", short="-t", parse=whole_number(0, 256))
     ] = 0,
     limit: Annotated[int | None, Flag("Draw N files; see --seed.", metavar="N")] = None,
     seed: Annotated[int, Flag("Seed for drawing files.", metavar="S")] = 0,

@@ -19,11 +19,16 @@ def prepare(
     seed: Annotated[int, Flag("Seed for drawing files.", metavar="S")] = 0,
     language: Annotated[
         str,
-        Flag("Noted beside the files.", short="-l", metavar="L", parse=language_code),
+        Flag(
+            "Language to record with the files.",
+            short="-l",
+            metavar="L",
+            parse=language_code,
+        ),
     ] = "en",
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
-    """Draw recordings with their texts by a seed: `<id>.flac` beside `<id>.txt`."""
+    """Draw a random sample of recordings with their texts, as `<id>.flac` and `<id>.txt`."""
     from whisper_hailo_lab.data.datasets import prepare_dataset
 
     result = prepare_dataset(

@@ -94,7 +94,7 @@ class Dataset:
             OptionError: the count is not positive.
         """
         if count is not None and count < 1:
-            raise OptionError(f"{count} files asked for, expected 1 or more")
+            raise OptionError(f"{count} files requested, expected 1 or more")
         if count is None or count >= len(self.samples):
             return self
         indices = np.random.default_rng(seed).choice(
@@ -123,8 +123,8 @@ def read_dataset(path: Path, language: str = "en") -> Dataset:
         items = list(_read_below(path, language))
     else:
         raise AudioError(
-            f"{display_path(path)} is no folder and no manifest; give a folder of <id>.wav and "
-            "<id>.txt, a LibriSpeech folder, or a .jsonl manifest"
+            f"{display_path(path)} is neither a folder nor a manifest; give a folder of <id>.wav "
+            "and <id>.txt, a LibriSpeech folder, or a .jsonl manifest"
         )
     if not items:
         raise AudioError(
@@ -137,7 +137,7 @@ def read_dataset(path: Path, language: str = "en") -> Dataset:
         if isinstance(item, Problem):
             problems.append(item)
         elif item.id in samples:
-            problems.append(Problem(item.id, "the id stands twice in the dataset"))
+            problems.append(Problem(item.id, "the id occurs twice in the dataset"))
         else:
             samples[item.id] = item
     return Dataset(
@@ -153,7 +153,7 @@ def _read_below(folder: Path, language: str) -> Iterator[Sample | Problem]:
     problems: list[Problem] = []
 
     def add_problem(path: Path, reason: str) -> None:
-        message = f"{display_path(path)} cannot be looked into ({reason})"
+        message = f"{display_path(path)} cannot be read ({reason})"
         problems.append(Problem(_make_id(path, folder), message))
 
     files = list_files(folder, add_problem)
@@ -248,7 +248,7 @@ def _read_manifest_line(
         audio = raw.get("audio") or raw.get("audio_filepath")
         text = raw.get("text", raw.get("reference"))
     except (ValueError, AttributeError, RecursionError) as error:
-        return Problem(location, f"{location} is no JSON object ({error})")
+        return Problem(location, f"{location} is not a JSON object ({error})")
     if not isinstance(audio, str) or not isinstance(text, str):
         return Problem(location, f"{location} needs text values for 'audio' and 'text'")
     file = path.parent / audio

@@ -67,7 +67,8 @@ def read_vocabulary(tokenizer: Path, n_vocab: int) -> list[str]:
             tokens[int(added["id"])] = str(added["content"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
-            f"{display_path(tokenizer)} is no readable tokenizer.json ({error}); give a checkpoint "
+            f"{display_path(tokenizer)} is not a readable tokenizer.json ({error}); give a "
+            "checkpoint "
             "that has one"
         ) from error
     known = [tokens[index] for index in range(n_vocab) if index in tokens]

@@ -115,7 +115,8 @@ def read_ordinary_tokens(tokenizer: Path) -> list[bytes]:
         ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
-            f"{display_path(tokenizer)} is no readable tokenizer.json ({error}); give a checkpoint "
+            f"{display_path(tokenizer)} is not a readable tokenizer.json ({error}); give a "
+            "checkpoint "
             "that has one"
         ) from error
     to_byte = {symbol: byte for byte, symbol in _byte_symbols()}

@@ -132,7 +132,7 @@ class SystemWorker:
 
     def _opened(self) -> System:
         if self._system is None:
-            raise WhisperHailoError("nothing is open; send the order 'open' first")
+            raise WhisperHailoError("nothing is open; send the command 'open' first")
         return self._system
 
 

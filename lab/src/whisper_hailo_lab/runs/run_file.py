@@ -106,7 +106,7 @@ def _require_same_machine(path: Path, header: RunHeader) -> None:
     if machine.id != header.machine.id:
         raise OptionError(
             f"{display_path(path)} was measured on another machine ({machine.label}), this "
-            f"is {header.machine.label}; runs of different hardware do not merge: "
+            f"is {header.machine.label}; runs on different hardware cannot be merged; "
             "give another file"
         )
 
@@ -138,12 +138,12 @@ def read_run(path: Path) -> RunRecords:
                 # The run was killed while it wrote its last line.
                 break
             raise OptionError(
-                f"{display_path(path)}:{number} is no line of a run file ({error!r}); give one "
-                "made by evaluate or compare, of this program's version"
+                f"{display_path(path)}:{number} is not a line of a run file ({error!r}); give one "
+                "made by this version's evaluate or compare"
             ) from error
     if not records or not isinstance(records[0], RunHeader):
         raise OptionError(
-            f"{display_path(path)} does not begin with a run line; it is no run file"
+            f"{display_path(path)} does not begin with a run line; it is not a run file"
         )
     cases: dict[str, CaseRecord] = {}
     files: dict[tuple[str, str], FileResult] = {}

@@ -35,7 +35,7 @@ class MoonshineSystem:
         """Return the text of consecutive pieces, each shorter than `MAX_S`."""
         if language != "en":
             raise OptionError(
-                f"Moonshine only hears English, got language {language!r}"
+                f"Moonshine supports English only, got language {language!r}"
             )
         n_most = int(MAX_S * SAMPLE_RATE_HZ) - 1
         starts = range(0, len(audio), n_most)

@@ -83,7 +83,7 @@ def test_folder_that_cannot_be_looked_into_is_problem_not_lost(
     dataset = read_dataset(tmp_path)
     assert [sample.id for sample in dataset.samples] == ["a"]
     assert problems(dataset) == {
-        "closed": f"{tmp_path}/closed cannot be looked into (Permission denied)"
+        "closed": f"{tmp_path}/closed cannot be read (Permission denied)"
     }
 
 
@@ -121,7 +121,7 @@ def test_an_id_that_stands_twice_is_a_problem(tmp_path: Path) -> None:
     manifest.write_text(f"{line}\n{line}\n", encoding="utf-8")
     dataset = read_dataset(manifest)
     assert len(dataset.samples) == 1
-    assert problems(dataset) == {"a": "the id stands twice in the dataset"}
+    assert problems(dataset) == {"a": "the id occurs twice in the dataset"}
 
 
 def test_nothing_there(tmp_path: Path) -> None:

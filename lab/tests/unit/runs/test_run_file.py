@@ -103,7 +103,7 @@ def test_a_run_that_was_killed_keeps_its_whole_lines(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("", "does not begin with a run line"),
-        ("hello\nworld\n", "is no line of a run file"),
+        ("hello\nworld\n", "is not a line of a run file"),
         (to_line(RUN.files[0]) + "\n", "does not begin with a run line"),
         (
             to_line(HEADER).replace('"version": 1', '"version": 99') + "\n",
@@ -111,7 +111,7 @@ def test_a_run_that_was_killed_keeps_its_whole_lines(tmp_path: Path) -> None:
         ),
         (
             to_line(HEADER) + '\n{"kind": "file"}\n' + to_line(RUN.files[0]),
-            ":2 is no line",
+            ":2 is not a line",
         ),
     ],
 )
@@ -127,7 +127,7 @@ def test_what_nobody_may_ever_write_to_or_has_no_end_is_not_read(
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/full")):
-        with pytest.raises(OptionError, match="plain file"):
+        with pytest.raises(OptionError, match="regular file"):
             read_run(path)
 
 
