@@ -1,10 +1,10 @@
 # Every target works from a fresh clone: it makes its own environment first.
-#   make demo    transcribe a recording of John F. Kennedy with OpenAI's tiny.en; without a network, another with the bundled model
+#   make demo    transcribe a recording of John F. Kennedy with OpenAI's tiny.en; offline, another one with the bundled model
 #   make test    unit tests, on every core
 #   make e2e     end-to-end tests with the real command, and the slow unit tests
 #   make parity  comparison with the reference implementations, which need torch
 #   make fuzz    100,000 broken inputs of all kinds, in processes with limits; ARGS="--target audio" for one kind
-#   make mutants ROOM=text   small faults in a folder of src/whisper_hailo, one at a time: do its unit tests notice?
+#   make mutants ROOM=text   check that unit tests notice small faults in a folder of src/whisper_hailo, one at a time
 #   make check   everything that CI runs
 #   make environments  the environments that make check needs
 #   make dist    wheels and sdist in dist, installed and tried in an empty environment
@@ -28,7 +28,7 @@ INSTALL_LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
 # One test process more than there are cores: some wait for a socket or a time-out.
 JOBS ?= $(shell expr $$(nproc) + 1)
 IN_PARALLEL := -n $(JOBS) --maxprocesses 8 --dist worksteal
-# The three distributions of this repository. Their build requirements are installed from a lock before.
+# The three distributions of this repository. Their build requirements are installed first, from a lock.
 INSTALL_PROJECTS := $(PIP_INSTALL) --no-deps --no-build-isolation -e . -e tools -e lab
 PROJECT_FILES := pyproject.toml tools/pyproject.toml lab/pyproject.toml
 
@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test e2e parity fuzz mutants check environments dist docs lab clean
 
 PYTHON_VERSION := -c 'import sys; print("%d.%d" % sys.version_info[:2])'
-# An environment keeps its Python. Another one that is asked for by name must not be ignored silently.
+# An environment keeps its Python: fail if a different one is requested, rather than ignore the request.
 ifneq ($(origin PYTHON),file)
 ifneq ($(wildcard $(BIN)/python),)
 ifeq ($(filter clean,$(MAKECMDGOALS)),)
@@ -50,7 +50,7 @@ endif
 endif
 endif
 
-# Hailo's binding is a package of the system: with it installed, the environment includes the system's packages.
+# Hailo's binding is a system package: if it is installed, the environment includes the system's packages.
 SYSTEM_PACKAGES = $(shell $(PYTHON) -c 'import importlib.util as u; \
 	print("--system-site-packages" if u.find_spec("hailo_platform") else "")')
 
