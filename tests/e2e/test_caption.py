@@ -50,9 +50,9 @@ def test_a_file_becomes_lines_events_and_subtitles(
         heard,
     )
     assert re.fullmatch(
-        r"computed in [\d.]+ s, [\d.]+ times as fast as it was said, in \d+ MiB", cost
+        r"computed in [\d.]+ s, [\d.]+ times as fast as it was spoken, in \d+ MiB", cost
     )
-    assert felt == "no sound was lost"
+    assert felt == "no audio was lost"
     assert "full_segments" not in result.stderr
     said = (ASSETS / "demo.txt").read_text(encoding="utf-8").lower().split()
     heard = result.stdout.lower().split()

@@ -28,9 +28,9 @@ def test_a_full_disk_ends_no_captions_and_is_told_at_the_end(
     result = whisper_hailo(*words, option, target, DEMO)
     assert result.returncode == 7
     assert re.search(
-        r"No space left on device.*\d+ events are not in it", one_line(result)
+        r"No space left on device.*\d+ events are missing from it", one_line(result)
     )
-    assert "captions go on, and it is tried again" in result.stderr
+    assert "captions continue; retrying" in result.stderr
     assert result.stdout == whisper_hailo(*words, DEMO).stdout
     told = re.search(r"\d+ words (\(English\) )?in \d+ segments", result.stderr)
     assert told, "how much it was is told all the same"
@@ -70,7 +70,7 @@ def test_standard_output_may_fail_while_captions_go_on(
             stderr=-1,
         )
     assert result.returncode == 0
-    assert "the reader of standard output has gone" in result.stderr
+    assert "standard output was closed" in result.stderr
     assert (tmp_path / "a-2.srt").read_text() == whole
 
 

@@ -86,7 +86,7 @@ def test_every_input_is_tried(
     assert len(told) == 6
     assert max(map(len, told)) <= 500
     assert "File name too long" in told[0]
-    assert "'' is no file name" in told[1]
+    assert "'' is not a valid file name" in told[1]
     assert r"'\x1b[31mred\n.wav' does not exist" in told[2]
     assert "holds no audio files" in told[3]
     assert "noise.m4a is not readable audio" in told[4]
@@ -104,7 +104,7 @@ def test_a_closed_folder_is_named_and_the_rest_is_heard(
         )  # fmt: skip
         assert result.returncode == 3, result.stderr
         line = one_line(result)
-        assert f"{closed} cannot be looked into (Permission denied)" in line
+        assert f"{closed} cannot be read (Permission denied)" in line
         assert result.stdout.count(DEMO_TEXT.split()[-1]) == (
             1 if folder == closed else 2
         )

@@ -52,7 +52,7 @@ def test_batches_equal_single_windows_and_runs_resume(
     for name in list(straight)[::2]:
         (alone / name).unlink()
     result = whisper_hailo(*MICRO, "--output-dir", alone, "--skip-existing", tree)
-    assert "3 of 6 are there already" in result.stderr
+    assert "3 of 6 already finished" in result.stderr
     assert texts(alone) == straight
 
 

@@ -102,7 +102,7 @@ def test_a_killed_run_goes_on_to_the_tree_of_a_straight_one(  # noqa: PLR0917
     assert resumed.returncode == 0, resumed.stderr
     assert tree(tmp_path) == straight
     again = whisper_hailo(*words, "--skip-existing")
-    assert f"{N_CLIPS} of {N_CLIPS} are there already" in again.stderr
+    assert f"{N_CLIPS} of {N_CLIPS} already finished" in again.stderr
     assert "wrote" not in again.stderr
 
 

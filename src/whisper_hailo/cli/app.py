@@ -238,11 +238,13 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
     """Return Click's own wording, such as `No such option: --windw`, or a better one."""
     text = error.format_message()
     if _names_recording_first(error, arguments):
-        return f"no command is named; type: {shlex.join([PROGRAM, 'transcribe', *arguments])}"
+        return (
+            f"no command given; type: {shlex.join([PROGRAM, 'transcribe', *arguments])}"
+        )
     if isinstance(error, click.exceptions.NoSuchCommand):
         renamed = RENAMED.get(error.command_name)
         if renamed is not None:
-            return f"{error.command_name} has another name; type: {PROGRAM} {renamed}"
+            return f"{error.command_name} was renamed; type: {PROGRAM} {renamed}"
         names = [*COMMAND_GROUPS, *find_added_commands()]
         similar = get_close_matches(error.command_name, names, 1)
         return f"{text} Did you mean {similar[0]!r}?" if similar else text
@@ -250,7 +252,7 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
         isinstance(error, click.MissingParameter)
         and getattr(error.param, "name", "") == "audio"
     ):
-        text = "no recording is named, expected files, folders, or - for a pipe"
+        text = "no recording given, expected files, folders, or - for a pipe"
     if any(word.startswith("-") and os.path.exists(word) for word in arguments):
         return f"{text}; put -- before names that start with -"
     return text

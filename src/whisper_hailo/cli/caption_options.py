@@ -58,7 +58,7 @@ class SourceOptions:
     rate: int = flag(16_000, "Sample rate of raw PCM.", _SOURCE, metavar="HZ")
     wait_for_source: float | None = flag(
         None,
-        "Wait this long for a lost source; 0: end at once.",
+        "Wait this long for a lost source; 0 ends at once.",
         _SOURCE,
         metavar="S",
         shown="microphones: any time, addresses: 600",
@@ -164,7 +164,7 @@ class ShowOptions:
     record: Path | None = flag(None, "Record the audio.", _FILES, metavar="F.flac")
     replace: Path | None = flag(
         None,
-        "Replace words by lines HEARD => SHOWN; what is shown is a hotword, too.",
+        "Replace words by lines HEARD => SHOWN; SHOWN also becomes a hotword.",
         _FILES,
         metavar="FILE",
     )
@@ -174,9 +174,9 @@ class ShowOptions:
     )
     web: bool = flag(False, "Serve a page with large captions.")
     web_host: str = flag(
-        "127.0.0.1", "Address to listen on; 0.0.0.0 is every interface.", _PAGE
+        "127.0.0.1", "Address to listen on; 0.0.0.0 means every interface.", _PAGE
     )
-    web_port: int = flag(8765, "Port to listen on; 0 takes a free one.", _PAGE)
+    web_port: int = flag(8765, "Port to listen on; 0 picks a free one.", _PAGE)
     web_allow_host: tuple[str, ...] = flag(
         (), "Additional host name of the page.", _PAGE, metavar="NAME"
     )
@@ -217,7 +217,7 @@ class ShowOptions:
         """Refuse options that have no effect without another."""
         if mic == "browser" and not self.web:
             raise OptionError(
-                "--mic browser needs --web, the page that it records in; give both"
+                "--mic browser needs --web, the page that records; give both"
             )
         has_files = bool(self.events or self.output or self.record)
         refuse_unused(self, has_files, "--events, --output or --record", "daily")
@@ -281,7 +281,8 @@ class ShowOptions:
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise OptionError(
-                f"--events and --output name {display_path(twice[0])} twice; name two"
+                f"--events and --output name {display_path(twice[0])} twice; give two different "
+                "files"
             )
 
     def page_address(self) -> PageAddress | None:
@@ -413,6 +414,6 @@ def _expect_hotwords(
     try:
         transcriber.check(expecting)
     except OptionError as error:
-        logger.warning("what --replace shows is not expected: %s", error)
+        logger.warning("words that --replace shows cannot be hotwords: %s", error)
         return decoding
     return expecting

@@ -183,9 +183,9 @@ def summarise(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
         f"{figures['segment_s']:.1f} s of speech in {figures['stream_s']:.1f} s of sound"
     )
     rtfx = figures["rtfx"]
-    speed = f", {rtfx:.1f} times as fast as it was said" if rtfx else ""
+    speed = f", {rtfx:.1f} times as fast as it was spoken" if rtfx else ""
     yield f"computed in {figures['compute_s']:.1f} s{speed}, in {figures['memory_mib']:.0f} MiB"
-    yield "; ".join(_describe_delays(figures)) or "no sound was lost"
+    yield "; ".join(_describe_delays(figures)) or "no audio was lost"
 
 
 def _describe_delays(figures: dict[str, Any]) -> Iterator[str]:
@@ -198,9 +198,9 @@ def _describe_delays(figures: dict[str, Any]) -> Iterator[str]:
     settle_s = figures["word_settle_s_median"]
     if settle_s is not None:
         latest_s = figures["word_settle_s_p95"]
-        yield f"half of the words settled within {settle_s:.1f} s, 95 % within {latest_s:.1f} s"
+        yield f"half of the words were final within {settle_s:.1f} s, 95 % within {latest_s:.1f} s"
     if figures["untranscribed_s"]:
-        yield f"{figures['untranscribed_s']:.1f} s of speech got no text"
+        yield f"{figures['untranscribed_s']:.1f} s of speech gave no text"
     if figures["lost_s"]:
         yield f"{figures['lost_s']:.1f} s were lost"
     if figures["absences"]:
@@ -208,7 +208,7 @@ def _describe_delays(figures: dict[str, Any]) -> Iterator[str]:
     n_stalls = figures["stalls"]
     if n_stalls:
         how_often = "once" if n_stalls == 1 else f"{n_stalls} times"
-        yield f"{how_often} no sound arrived for two seconds or more"
+        yield f"{how_often} no audio arrived for two seconds or more"
     if figures["paused_s"]:
         yield f"it was paused {figures['paused_s']:.1f} s"
 
@@ -230,7 +230,7 @@ class LatencyWarning:
         ):
             self._has_warned = True
             logger.warning(
-                "captions are %.0f s behind what is said: this computer cannot keep up; use a "
+                "captions are %.0f s behind: this computer cannot keep up; use a "
                 "smaller --model or --min-partial 1, or close other programs",
                 behind_s,
             )

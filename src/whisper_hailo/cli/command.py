@@ -238,7 +238,8 @@ def load_settings(
                 else "see --help-all"
             )
             raise OptionError(
-                f"{display_path(path)}: {display_path(name)} is no key of {context.command.name}; "
+                f"{display_path(path)}: {display_path(name)} is not a key of "
+                f"{context.command.name}; "
                 f"{hint}"
             )
         is_single = option.multiple and not isinstance(value, list)
@@ -270,7 +271,7 @@ def _warn_of_unknown(prefix: str, params: Iterable[click.Parameter]) -> None:
         if name.upper().startswith(prefix) and name not in variables:
             similar = get_close_matches(name.upper(), variables, 1)
             hint = f"; did you mean {similar[0]}?" if similar else ""
-            logger.warning("%s names no option and is ignored%s", name, hint)
+            logger.warning("%s matches no option and is ignored%s", name, hint)
 
 
 def write_options(params: Iterable[Any], formatter: Any, *, rare: bool = False) -> None:  # noqa: ANN401

@@ -60,7 +60,7 @@ class CompatOption:
             OptionError: we have nothing for it.
         """
         if self.warning and value.casefold() != "none":
-            logger.warning("%s changes nothing here: %s", name, self.warning)
+            logger.warning("%s has no effect here: %s", name, self.warning)
         if self.note and value.casefold() == "true":
             logger.info("%s %s", name, self.note)
         arguments = self.values.get(value.casefold())
@@ -123,7 +123,7 @@ _OF_WHISPER_PROGRAMS: Final = (  # OpenAI's command, faster-whisper, whisper-ctr
     _alias("--output-format", "--output-dir . --format"),
     _mapped(
         "--device",
-        "leave it out: a Hailo chip is taken where there is one, the CPU elsewhere; or give cpu",
+        "leave it out: a Hailo chip is used if present, else the CPU; or give cpu",
         {
             "auto": "",
             "cpu": "--encoder-backend onnx",
@@ -146,8 +146,8 @@ _OF_WHISPER_PROGRAMS: Final = (  # OpenAI's command, faster-whisper, whisper-ctr
         },
     ),
     _ignored("--fp16"),
-    _refused("--model-dir", "models are kept below WHISPER_HAILO_CACHE; set that"),
-    _refused("--model-directory", "give the directory as --model"),
+    _refused("--model-dir", "models are stored under WHISPER_HAILO_CACHE; set that"),
+    _refused("--model-directory", "give the directory with --model"),
     _refused("--vad-min-silence-duration-ms -vsd", "give --vad-min-silence, in s"),
     _refused("--vad-speech-pad-ms -vp", "give --vad-speech-pad, in s"),
     _switch("--vad-filter --vad", "--long vad"),

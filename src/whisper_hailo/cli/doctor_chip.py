@@ -221,7 +221,7 @@ class _EncoderTrial:
                 texts[name] = transcriber.transcribe(CLIPS / "english.flac").text
         self.report.figures["texts"] = texts
         if texts["chip"] == texts["cpu"]:
-            self.report.add("known text", f"the same on both: {texts['chip']}")
+            self.report.add("known text", f"identical on both: {texts['chip']}")
             return
         matcher = SequenceMatcher(None, texts["chip"].split(), texts["cpu"].split())
         problem = ""
@@ -293,7 +293,7 @@ def _try_decoder(
     best = max(logprobs, key=lambda side: logprobs[side])
     problem = ""
     if best != expected:
-        problem = f"it wants its position rows from the {best}; it gets them so"
+        problem = f"it takes its position rows from the {best}"
     texts = [f"{value:.2f} from the {side}" for side, value in logprobs.items()]
     report.add(
         "decoder",

@@ -99,8 +99,8 @@ _FAMILIES: Final = {
 _INSTALL = "on a Pi: sudo apt install dkms hailo-all (AI HAT, AI HAT+) or hailo-h10-all (AI HAT+ 2)"
 _SERVICE = "sudo systemctl enable --now hailort.service"
 _USERS: Final = {
-    "hailo-ollama": "it takes the chip for itself: sudo pkill hailo-ollama",
-    "Frigate": "it takes the chip for itself: docker stop frigate",
+    "hailo-ollama": "it occupies the chip: sudo pkill hailo-ollama",
+    "Frigate": "it occupies the chip: docker stop frigate",
     "hailo-apps": f"add --share here, too; on a Hailo-8 or 8L that needs {_SERVICE}",
 }
 """Advice for known programs that use the chip."""
@@ -201,7 +201,7 @@ def _check_driver(binding: str) -> Check:
         )
     if not drivers:
         return finding(
-            name, text, f"without a chip nothing is missing; {_INSTALL}, then reboot"
+            name, text, f"not needed without a chip; {_INSTALL}, then reboot"
         )
     if len(drivers) > 1:
         advice = (
@@ -330,7 +330,7 @@ def _check_buffers(version: str, hef: Path | None) -> Check:
     untried = "not tried: no chip with a fetched HEF"
     if knows_numpy_2(version) or (major(metadata.version("numpy")) or 0) < 2:
         return finding(name, f"{numpy}, {untried}")
-    advice = f"it most likely takes such arrays for empty: {OLDER_NUMPY}"
+    advice = f"it probably treats such arrays as empty: {OLDER_NUMPY}"
     return finding(name, f"{numpy} with HailoRT {version}, {untried}", advice)
 
 
@@ -350,7 +350,7 @@ def check_service() -> Check:
     if state == "active":
         return finding(name, state)
     advice = f"only --share on a Hailo-8 or 8L needs it: {_SERVICE}"
-    return finding(name, state or "unknown: systemctl cannot be asked here", advice)
+    return finding(name, state or "unknown: systemctl is not available here", advice)
 
 
 def check_throttling() -> Check:

@@ -170,7 +170,7 @@ def _expand_argument(word: str) -> Iterator[_FoundInput]:
         for entry in _find_recordings(path):
             yield _FoundInput(path, entry)
     else:
-        fault = None if word else _input_error(word, "is no file name")
+        fault = None if word else _input_error(word, "is not a valid file name")
         yield _FoundInput(path.parent, Input(word, path, Path(path.stem), fault))
 
 
@@ -183,7 +183,7 @@ def _find_recordings(folder: Path) -> Iterator[Input]:
         faults.append(Input(str(path), path, Path(path.stem), error))
 
     def add_unreadable(path: Path, reason: str) -> None:
-        add_fault(path, f"cannot be looked into ({reason})")
+        add_fault(path, f"cannot be read ({reason})")
 
     recordings = []
     n_hidden = 0
@@ -220,12 +220,12 @@ def check_input(entry: Input) -> Input:
     fault: WhisperHailoError | None
     if _ADDRESS.match(entry.name) and not os.path.exists(entry.name):
         fault = OptionError(
-            f"{name} is an address, expected a file; fetch it first (curl -LO {name}), or caption "
-            f"it as it comes: whisper-hailo caption {name}"
+            f"{name} is an address, expected a file; download it first (curl -LO {name}), or "
+            f"caption it live: whisper-hailo caption {name}"
         )
     elif entry.path.suffix.lower() in MEDIA_SUFFIXES and find_spec("av") is None:
         fault = AudioError(
-            f"{name} needs PyAV to be read, which is not installed: {install_command('media')}"
+            f"{name} needs PyAV, which is not installed: {install_command('media')}"
         )
     else:
         fault = find_fault(entry.path, name)

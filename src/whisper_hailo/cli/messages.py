@@ -68,7 +68,7 @@ def _explain_error(error: BaseException) -> BaseException:
         return OptionError(f"{name} cannot be used ({error.strerror}); check the path")
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return OptionError(
-            "the working directory was deleted, so relative names cannot be looked up; change to "
+            "the working directory was deleted, so relative paths cannot be resolved; change to "
             "another"
         )
     return error

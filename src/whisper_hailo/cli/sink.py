@@ -71,7 +71,7 @@ class Sink:
             name = display_path(self.output.file or stem)
             formats = ",".join(self.output.formats)
             raise OptionError(
-                f"{name} is the name of one result, there are {len(self.inputs)} inputs; give a "
+                f"{name} names a single file, but there are {len(self.inputs)} inputs; give a "
                 f"folder: --output-dir {display_path(stem)} --format {formats}"
             )
 
@@ -81,7 +81,7 @@ class Sink:
         can_follow = self.output.as_json or fmt in ("txt", JSON)
         if len(self.inputs) > 1 and not can_follow:
             raise OptionError(
-                f"--format {fmt} of {len(self.inputs)} inputs gives a file for each; give "
+                f"--format {fmt} of {len(self.inputs)} inputs writes one file for each; give "
                 "--output-dir"
             )
 
@@ -269,7 +269,9 @@ def write_recording(
             cache.remove()
     except KeyboardInterrupt:
         if cache is None and is_terminal():
-            print_note(f"{name}: nothing is kept; with --output-dir a run can go on")
+            print_note(
+                f"{name}: nothing was saved; a run with --output-dir can be resumed"
+            )
         raise
     finally:
         if cache is not None:
@@ -284,7 +286,7 @@ def _resume(cache: WindowCache, progress: Progress, name: str) -> None:
     if known_s:
         progress.skip(known_s)
         with progress.hidden():
-            print_note(f"{name}: goes on after {clock(known_s)}")
+            print_note(f"{name}: resuming after {clock(known_s)}")
 
 
 def _describe_cache(cache: WindowCache, sink: Sink, name: str) -> str:
@@ -292,7 +294,7 @@ def _describe_cache(cache: WindowCache, sink: Sink, name: str) -> str:
     command = "the same command"
     if len(sink.inputs) > 1 and not sink.output.skip_existing:
         command += " with --skip-existing"  # or the recordings before it are done again
-    return f"{name}: the text up to {clock(cache.known_s)} is kept; {command} goes on from there"
+    return f"{name}: the text up to {clock(cache.known_s)} is saved; {command} resumes from there"
 
 
 def _print_segments(

@@ -100,15 +100,13 @@ class _RetryQueue:
         try:
             self._write_waiting()
         except BrokenPipeError:
-            logger.warning(
-                "the reader of standard output has gone; captions go on elsewhere"
-            )
+            logger.warning("standard output was closed; captions continue elsewhere")
             self._is_reader_gone = True
             self.waiting.clear()
         except OSError as error:
             if not self.backoff.n_failures:
                 logger.warning(
-                    "cannot write to standard output (%s); captions go on, and it is tried again",
+                    "cannot write to standard output (%s); captions continue; retrying",
                     error.strerror,
                 )
             self.backoff.fail()
@@ -146,8 +144,8 @@ def patient_results() -> Iterator[None]:
             del queue.waiting[:n_bytes]
     if queue.n_lost:
         raise OutputError(
-            f"standard output did not take {queue.n_lost} bytes for too long; they are "
-            "missing there, read it or free some space"
+            f"standard output was blocked for too long and lost {queue.n_lost} "
+            "bytes; read it or free some space"
         )
 
 

@@ -67,7 +67,7 @@ class ModelOptions:
     )
     margin_s: float | None = flag(
         None,
-        "Audio kept free at the end of a window.",
+        "Time left free at the end of a window.",
         WINDOW,
         metavar="S",
         shown="1; 0 at 30 s",
@@ -105,7 +105,7 @@ class ModelOptions:
     def _english_only(self, option: str, value: str) -> OptionError:
         multilingual = self.model.removesuffix(".en")
         return OptionError(
-            f"{option} is {value}, {self.model} knows English only; give --model {multilingual}"
+            f"{option} is {value}, {self.model} supports English only; give --model {multilingual}"
         )
 
     def transcriber(self, priority: ChipPriority = ChipPriority.BATCH) -> Transcriber:
@@ -196,7 +196,7 @@ class OutputOptions:
     as_json: bool = flag(False, "Print one JSON object per input.", name="--json")
     paragraphs: bool | None = flag(
         None,
-        "Write txt in paragraphs, not a line per segment.",
+        "Write txt in paragraphs instead of one line per segment.",
         LONG,
         shown="on a terminal and in files",
     )
@@ -240,7 +240,7 @@ class OutputOptions:
         if self.file is not None and self.formats != (suffix[1:],):
             formats = ",".join(self.formats)
             raise OptionError(
-                f"{display_path(path)} is the name of one {suffix[1:]} file, --format is "
+                f"{display_path(path)} is the name of one {suffix[1:]} file, but --format is "
                 f"{formats}; give a folder: --output-dir {display_path(path.with_suffix(''))}"
             )
 
@@ -281,8 +281,8 @@ class OutputOptions:
         if self.file is not None:
             folder = display_path(self.file.with_suffix(""))
             raise OptionError(
-                f"{display_path(self.file)} is the name of one file, a job writes a folder; give "
-                f"--output-dir {folder} --format {self.formats[0]}"
+                f"{display_path(self.file)} is the name of one file, but a job writes a folder; "
+                f"give --output-dir {folder} --format {self.formats[0]}"
             )
         return self.output_dir
 

@@ -14,8 +14,8 @@ _MOST_LINES: Final = 5
 
 _REASONS: Final = {
     "unlikely": "no attempt was likely",
-    "no_speech": "the model took it for silence",
-    "left_out": "the text around it skips it",
+    "no_speech": "the model classified it as silence",
+    "left_out": "the surrounding text skips it",
 }
 
 

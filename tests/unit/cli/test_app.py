@@ -223,7 +223,7 @@ def test_without_words_there_is_help(capsys: pytest.CaptureFixture[str]) -> None
         ("check g.onnx --arch", "Option '--arch' requires an argument."),
         (
             "transcribe",
-            "no recording is named, expected files, folders, or - for a pipe",
+            "no recording given, expected files, folders, or - for a pipe",
         ),
         ("transcribe --threads x", "--threads is 'x', expected a whole number"),
     ],

@@ -27,8 +27,8 @@ def test_three_lines_say_what_was_heard_its_cost_and_delay() -> None:
         heard
         == "10 words (English, German) in 2 segments: 2.0 s of speech in 10.0 s of sound"
     )
-    assert cost == "computed in 0.5 s, 4.0 times as fast as it was said, in 150 MiB"
-    assert felt == "no sound was lost"
+    assert cost == "computed in 0.5 s, 4.0 times as fast as it was spoken, in 150 MiB"
+    assert felt == "no audio was lost"
 
 
 def test_live_captions_tell_latencies_and_what_was_not_heard() -> None:
@@ -47,8 +47,8 @@ def test_summary_tells_speech_without_text_and_stalls() -> None:
     figures.settle_s.extend([1.0, 2.0, 3.0])
     *_, felt = summarise(figures.as_json(), Counter())
     assert felt == (
-        "half of the words settled within 2.0 s, 95 % within 2.9 s; "
-        "4.2 s of speech got no text; 2 times no sound arrived for two seconds or more"
+        "half of the words were final within 2.0 s, 95 % within 2.9 s; "
+        "4.2 s of speech gave no text; 2 times no audio arrived for two seconds or more"
     )
 
 

@@ -32,4 +32,4 @@ def test_captions_that_are_late_are_told_once(caplog: pytest.LogCaptureFixture) 
             warning.put(final)
             told.append(len(caplog.records) > sum(told))
     assert told == [False, False, True, False, False, False]
-    assert caplog.messages[-1].startswith("captions are 27 s behind what is said: ")
+    assert caplog.messages[-1].startswith("captions are 27 s behind: ")

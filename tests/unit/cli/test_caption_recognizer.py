@@ -132,7 +132,9 @@ def test_what_is_to_be_shown_is_expected_where_the_decoder_can(
     heard, _ = transcriber.heard[0]
     assert heard.prompts.hotwords == expected
     assert heard.language == "de"
-    told = "what --replace shows is not expected: this decoder takes no hotwords"
+    told = (
+        "words that --replace shows cannot be hotwords: this decoder takes no hotwords"
+    )
     assert (told in caplog.messages) is not takes
 
 

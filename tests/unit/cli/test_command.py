@@ -138,7 +138,7 @@ def test_a_message_names_a_field_as_it_is_typed() -> None:
         ("--arch hailo8 --calibration c", "--part is missing; see --help"),
         (
             "--arch hailo8 --part encoder",
-            "--calibration is missing: the compiler quantises by",
+            "--calibration is missing: the compiler quantises with",
         ),
         (
             "--arch hailo9 --part encoder --calibration c",
@@ -147,7 +147,7 @@ def test_a_message_names_a_field_as_it_is_typed() -> None:
         ("--arch hailo8 --built out", "--part is missing; see --help"),
         (
             "--arch hailo8 --part encoder --built out --python py",
-            "leave out what it was made by",
+            "leave out the options it was built with",
         ),
     ],
 )
@@ -190,11 +190,11 @@ def test_what_has_no_default_has_to_be_typed(
         ("--language germn", "such as German (de)"),
         (
             "--language de --model tiny.en",
-            "tiny.en knows English only; give --model tiny",
+            "tiny.en supports English only; give --model tiny",
         ),
         (
             "--task translate --model tiny.en",
-            "tiny.en knows English only; give --model tiny",
+            "tiny.en supports English only; give --model tiny",
         ),
         ("-q -v", "--verbose and --quiet contradict each other"),
     ],

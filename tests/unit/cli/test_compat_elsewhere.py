@@ -48,9 +48,11 @@ def test_captions_take_what_they_have_by_other_names_too(
 ) -> None:
     """`--device cuda` is answered as elsewhere; `-tr` is `--task translate`."""
     assert run(["caption", "a.wav", "--device", "cuda"]) == 2
-    assert "a Hailo chip is taken where there is one" in capsys.readouterr().err
+    assert "a Hailo chip is used if present" in capsys.readouterr().err
     assert run(["caption", "a.wav", "-m", "tiny.en", "-tr"]) == 2
-    assert "--task is translate, tiny.en knows English only" in capsys.readouterr().err
+    assert (
+        "--task is translate, tiny.en supports English only" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

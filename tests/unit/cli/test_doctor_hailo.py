@@ -69,7 +69,7 @@ def test_a_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_conflict(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 4.x binding beside a 5.x library, both drivers, a slow link, and too little power."""
     with_binding(
-        monkeypatch, "4.20.0", NoDeviceError("no Hailo chip is there; check the cable")
+        monkeypatch, "4.20.0", NoDeviceError("no Hailo chip found; check the cable")
     )
     root.pci("0x45c4", "5.0 GT/s PCIe")
     root.put("sys/module/hailo_pci/version", "4.20.0")
@@ -179,7 +179,7 @@ def test_buffers_that_do_not_reach_the_chip(
     def fail(path: Path) -> None:
         tried.append(path.name)
         raise BindingMismatchError(
-            "HailoRT takes arrays for empty; pip install 'numpy<2'"
+            "HailoRT treats arrays as empty; pip install 'numpy<2'"
         )
 
     monkeypatch.setattr(doctor_hailo, "try_hef", fail)
@@ -194,7 +194,7 @@ def test_buffers_that_do_not_reach_the_chip(
         path.write_bytes(hef_bytes(Wish([net], arch=arch, weights=bytes(weights))))
     check = found_checks()["Hailo buffers"]
     assert tried == ["s.hef"]
-    assert (check.status, check.found) == (NOTE, "HailoRT takes arrays for empty")
+    assert (check.status, check.found) == (NOTE, "HailoRT treats arrays as empty")
     assert check.advice == "pip install 'numpy<2'"
 
 

@@ -139,7 +139,7 @@ def test_what_was_too_little_power_or_too_much_heat(
     [
         ("active", OK, "active"),
         ("inactive", NOTE, "inactive"),
-        ("", NOTE, "unknown: systemctl cannot be asked here"),
+        ("", NOTE, "unknown: systemctl is not available here"),
     ],
 )
 def test_the_service_of_those_who_share_a_chip(

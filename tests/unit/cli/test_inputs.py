@@ -115,8 +115,10 @@ def test_nothing_is_no_name_and_not_the_current_folder(
     (tmp_path / "a.wav").touch()
     monkeypatch.chdir(tmp_path)
     (entry,) = find_inputs([""])
-    assert faults([entry]) == ["'' is no file name; check the name and its permissions"]
-    with pytest.raises(type(entry.fault), match="is no file name"):  # type: ignore[arg-type]
+    assert faults([entry]) == [
+        "'' is not a valid file name; check the name and its permissions"
+    ]
+    with pytest.raises(type(entry.fault), match="not a valid"):  # type: ignore[arg-type]
         entry.source()
     assert [str(entry.path) for entry in find_inputs(["."])] == ["a.wav"]
 
@@ -153,7 +155,7 @@ def test_folders_that_cannot_be_looked_into_are_named(
     for words in ([str(tmp_path)], [str(tmp_path / "closed"), str(tmp_path / "open")]):
         inputs = find_inputs(words)
         (fault,) = faults(inputs)
-        assert f"{tmp_path}/closed cannot be looked into (Permission denied)" in fault
+        assert f"{tmp_path}/closed cannot be read (Permission denied)" in fault
         assert [e.path for e in inputs if not e.fault] == [tmp_path / "open" / "a.wav"]
 
 
@@ -167,21 +169,21 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("missing.wav", "missing.wav does not exist", ExitCode.AUDIO),
         ("empty.wav", "empty.wav is empty (0 bytes)", ExitCode.AUDIO),
-        ("film.mkv", "film.mkv needs PyAV to be read", ExitCode.AUDIO),
-        ("film.MKV", "film.MKV needs PyAV to be read", ExitCode.AUDIO),
+        ("film.mkv", "film.mkv needs PyAV", ExitCode.AUDIO),
+        ("film.MKV", "film.MKV needs PyAV", ExitCode.AUDIO),
         (
             "http://a.b/c.mp3",
-            "fetch it first (curl -LO http://a.b/c.mp3)",
+            "download it first (curl -LO http://a.b/c.mp3)",
             ExitCode.USAGE,
         ),
         ("HTTPS://A.B/C.MP3", "is an address, expected a file", ExitCode.USAGE),
         (
             "rtsp://a.b/c",
-            "or caption it as it comes: whisper-hailo caption",
+            "or caption it live: whisper-hailo caption",
             ExitCode.USAGE,
         ),
         ("x" * 300, "cannot be opened (File name too long)", ExitCode.AUDIO),
-        ("nul\0", "is no file name", ExitCode.AUDIO),
+        ("nul\0", "is not a valid file name", ExitCode.AUDIO),
         ("whole.wav", "", None),
     ],
 )

@@ -106,9 +106,9 @@ def test_what_a_model_can_be_asked_for(values: dict[str, Any], fits: bool) -> No
         ("tiny", "de", "translate", ""),
         ("tiny.en", "en", "transcribe", ""),
         ("tiny.en", "auto", "transcribe", ""),
-        ("tiny.en", "de", "transcribe", "--language is de, tiny.en knows English only; give "
+        ("tiny.en", "de", "transcribe", "--language is de, tiny.en supports English only; give "
                                         "--model tiny"),
-        ("base.en", "auto", "translate", "--task is translate, base.en knows "
+        ("base.en", "auto", "translate", "--task is translate, base.en supports "
                                              "English only; give --model base"),
         ("./there.en", "de", "translate", ""),
         ("tiny", "yue", "transcribe", ""),

@@ -96,7 +96,7 @@ def test_one_text_is_a_list_of_one(tmp_path: Path) -> None:
         ("model = true", "--model is True"),
         ('http = "here"', "--http is 'here', expected an address and a port"),
         ("http = ", "cannot be read"),
-        ('task = "translate"', "task is no key of serve"),
+        ('task = "translate"', "task is not a key of serve"),
     ],
 )
 def test_wrong_file_is_refused(tmp_path: Path, content: str, said: str) -> None:
@@ -123,7 +123,7 @@ def test_misspelt_variable_is_warned_of(
 def test_what_a_file_cannot_set_is_refused(key: str, tmp_path: Path) -> None:
     file = tmp_path / "serve.toml"
     file.write_text(f"{key} = 'x'\n")
-    with pytest.raises(OptionError, match=f"{key} is no key of serve"):
+    with pytest.raises(OptionError, match=f"{key} is not a key of serve"):
         settled("--config", file)
 
 

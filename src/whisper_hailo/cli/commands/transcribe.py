@@ -139,7 +139,7 @@ def _pending_inputs(sink: Sink) -> list[Input]:
     pending = [entry for entry in inputs if entry.fault or not sink.has_results(entry)]
     n_finished = len(inputs) - len(pending)
     if n_finished:
-        print_note(f"{n_finished} of {len(inputs)} are there already")
+        print_note(f"{n_finished} of {len(inputs)} already finished")
     return pending
 
 

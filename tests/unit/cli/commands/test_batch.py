@@ -45,7 +45,7 @@ def test_an_archive(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
     assert texts() == ["said", "said", "said"]
     assert works.items == ["a.wav", "b.wav", "c.wav"]
     assert batch() == 0
-    assert "nothing was left to do" in capsys.readouterr().err
+    assert "nothing left to do" in capsys.readouterr().err
 
 
 def test_what_failed_is_told_and_listed(
@@ -207,7 +207,7 @@ def test_a_cluster(works: Works, words: str, given: tuple[object, ...]) -> None:
         ),
         ("batch talks -o job --address a:1", "--address needs --engine ray"),
         ("batch talks -o job --format doc", "--format is 'doc'"),
-        ("batch talks -o job --model tiny.en -l de", "tiny.en knows English only"),
+        ("batch talks -o job --model tiny.en -l de", "tiny.en supports English only"),
         (
             "batch talks -o job --highlight-words",
             "--highlight-words needs --word-timestamps",

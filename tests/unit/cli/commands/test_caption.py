@@ -51,7 +51,7 @@ def test_lines_and_three_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert first == "speller, listening to a.wav"
     assert heard.startswith("4 words (English) in 2 segments: ")
     assert cost.startswith("computed in ")
-    assert felt == "no sound was lost"
+    assert felt == "no audio was lost"
 
 
 def test_what_was_typed_gets_to_the_engine(made: Made) -> None:
@@ -314,7 +314,7 @@ def test_file_that_fails_for_a_while_stops_no_captions(
     assert caption("--events e.jsonl") == 0
     told = capsys.readouterr()
     assert told.out == LINES
-    assert "the disk is full; captions go on" in told.err
+    assert "the disk is full; captions continue" in told.err
     events = [json.loads(line) for line in Path("e.jsonl").read_text().splitlines()]
     assert [one["text"] for one in events if one["event"] == "completed"] == [
         FIRST,
@@ -331,7 +331,7 @@ def test_a_machine_that_cannot_keep_up_is_told(
 
     monkeypatch.setattr(CaptionStatistics, "note_completed", late)
     assert caption() == 0
-    assert capsys.readouterr().err.count("captions are 9 s behind what is said") == 1
+    assert capsys.readouterr().err.count("captions are 9 s behind") == 1
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_what_python_it_is() -> None:
         ({"avx2", "sse", "avx512_vnni"}, "ok", "3 cores, avx2, avx512_vnni"),
         ({"asimd", "asimddp", "fp"}, "ok", "3 cores, asimd, asimddp"),
         ({"asimd", "fp"}, "note", "3 cores, asimd"),
-        (set(), "note", "3 cores, no vector extension known to us"),
+        (set(), "note", "3 cores, no known vector extension"),
     ],
 )
 def test_which_processor_it_is(
@@ -282,7 +282,7 @@ def test_the_room_for_models_is_told(
     check = doctor.check_cache()
     assert (check.status, check.found) == (
         "broken",
-        f"{tmp_path}/a/b, but {tmp_path}/a is no folder",
+        f"{tmp_path}/a/b, but {tmp_path}/a is not a folder",
     )
     assert "WHISPER_HAILO_CACHE" in check.advice
     assert "1.5 GiB free" not in check.found

@@ -328,7 +328,7 @@ def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert run([*words, quiet]) == 0
         assert capsys.readouterr().err == ""
     assert run(words) == 0
-    assert "1 of 1 are there already" in capsys.readouterr().err
+    assert "1 of 1 already finished" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("listener")

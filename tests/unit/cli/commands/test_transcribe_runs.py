@@ -72,7 +72,7 @@ def test_without_sound_no_model_is_looked_for(
     (tmp_path / "out" / "a.txt").touch()
     for word in ("--skip-existing", "--resume"):
         assert run(["transcribe", "a.wav", "-o", "out", word]) == 0
-        assert "1 of 1 are there already" in capsys.readouterr().err
+        assert "1 of 1 already finished" in capsys.readouterr().err
 
 
 def test_what_is_there_is_left_out_and_rest_has_its_own_codes(
@@ -84,7 +84,7 @@ def test_what_is_there_is_left_out_and_rest_has_its_own_codes(
     many.failing = {"c": DeviceError("no chip")}
     words = ["transcribe", "a.wav", "b.wav", "c.wav", "-o", "out"]
     assert run([*words, "--resume"]) == ExitCode.DEVICE
-    assert "1 of 3 are there already" in capsys.readouterr().err
+    assert "1 of 3 already finished" in capsys.readouterr().err
     assert (out / "a.txt").read_text() == "kept"
     assert (out / "b.txt").read_text() == f"{TEXT}\n"
     assert run([*words[:3], "-o", "out"]) == 0
@@ -169,7 +169,7 @@ def test_language_ruled_out_by_name_is_told_before_search(
     many: Many, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", "--model", "base.en", "--language", "de"]) == 2
-    assert "base.en knows English only" in capsys.readouterr().err
+    assert "base.en supports English only" in capsys.readouterr().err
     assert many.opened == []
 
 
@@ -193,7 +193,7 @@ def test_unwritable_folder_is_told_before_a_model_is_sought(
     many: Many, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", "-o", "b.wav"]) == ExitCode.OUTPUT
-    assert "b.wav is no folder" in capsys.readouterr().err
+    assert "b.wav is not a folder" in capsys.readouterr().err
     assert many.opened == []
 
 
