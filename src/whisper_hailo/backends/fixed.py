@@ -79,8 +79,8 @@ class FixedDecoder(Closing):
         if not (1 < length <= dims.n_text_ctx and 0 < n_positions <= dims.n_audio_ctx):
             raise ShapeError(
                 f"{runner.name} has {length} text and {n_positions} encoder positions, {spec.name} "
-                f"has {dims.n_text_ctx} and {dims.n_audio_ctx}; decoder and --model must be from the "
-                "same model"
+                f"has {dims.n_text_ctx} and {dims.n_audio_ctx}; decoder and --model must be from "
+                "the same model"
             )
         self.runner = runner
         self.name = runner.name
