@@ -207,7 +207,7 @@ def test_run_isolated_without_answer_raises(process: type[Process]) -> None:
     process.returncode = -11
     for said, log, told in (
         (b"no JSON\n", b"first\nlast \xff\n", "last \ufffd"),
-        (b"", b"", "not a"),
+        (b"", b"", "no output"),
     ):
         process.said, process.log = said, log
         with pytest.raises(
