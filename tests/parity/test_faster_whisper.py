@@ -153,6 +153,10 @@ class CTranslate2Beam:
     def running(self) -> Sequence[Hypothesis]:
         return self.live if len(self.finished) < self.wanted else ()
 
+    def drop_loops(self) -> list[int]:
+        """Let all run on: CTranslate2 looks at its texts at the end only."""
+        return list(range(len(self.live)))
+
     def advance(self, ruled: Sequence[FilteredLogits]) -> list[int]:
         candidates = sorted(
             (

@@ -83,12 +83,17 @@ def encode(requests: Sequence[WindowRequest]) -> Encoded:
 
 
 def repair(
-    engine: Interpreter, *, detects: bool = True, **changes: Any
+    engine: Interpreter,
+    *,
+    detects: bool = True,
+    trusts_detector: bool = True,
+    **changes: Any,
 ) -> WindowResult:
     """Return the result of a window of ten seconds at 100 s."""
     audio = np.arange(10 * SAMPLE_RATE_HZ, dtype=np.float32)
     window = replace(Window(audio, 100.0), **changes)
-    request = WindowRequest(window, Context("de", (7, 8), detects=detects))
+    context = Context("de", (7, 8), detects=detects, trusts_detector=trusts_detector)
+    request = WindowRequest(window, context)
     results = run_steps(engine.decode_windows(encode([request]), [request]))
     steps = repair_windows(engine, encode, StageClock(), [request], results)  # type: ignore[arg-type]
     (result,) = run_steps(steps)
@@ -138,6 +143,12 @@ def test_text_not_to_trust_is_left_out(engine: Interpreter) -> None:
     result = repair(engine)
     assert [segment.text for segment in result.segments] == ["laute Worte"]
     assert len(result.untranscribed) == 1
+
+
+def test_window_is_not_repaired_without_a_detector() -> None:
+    engine = Interpreter()
+    repair(engine, trusts_detector=False)
+    assert len(engine.requests) == 1
 
 
 @pytest.mark.parametrize(
