@@ -34,7 +34,8 @@ SENT_BYTES = 12 * MIB
 LIMIT_BYTES = 4 * MIB
 """A window of live audio may stay until the next client, and what every first client brings."""
 
-RETURN_S = 10.0
+RETURN_S = 60.0
+"""Six times what it may take: a busy machine must not decide."""
 
 
 @contextmanager
