@@ -117,7 +117,7 @@ def test_input_without_recordings_is_refused(
     storage: Storage, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(AudioError, match=r"names no recordings|does not exist"):
+    with pytest.raises(AudioError, match=r"lists no recordings|does not exist"):
         list_sources([str(tmp_path / name)], storage)
 
 

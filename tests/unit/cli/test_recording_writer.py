@@ -231,9 +231,8 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
     path = tmp_path / "out" / "a.part.jsonl"
     interrupt(results, segments, "mine")
     told = capsys.readouterr().err
-    assert told.startswith(
-        f"{tmp_path}/a.wav: the text up to 0:12 is kept; the same command"
-    )
+    assert told.startswith(f"{tmp_path}/a.wav: the text up to 0:12 is ")
+    assert "the same command" in told
     assert "--skip-existing" not in told
     assert path.exists()
     for goes_on, identity, known in (
@@ -254,7 +253,7 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
             follow(again, segments, identity=identity, begin=look)
         assert seen == [known]
         told = capsys.readouterr().err
-        assert (f"{tmp_path}/a.wav: goes on after 0:12\n" in told) == bool(known)
+        assert (f"{tmp_path}/a.wav: resuming after 0:12\n" in told) == bool(known)
     follow(results, segments, identity="mine")
     assert "kept" not in capsys.readouterr().err
     assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
@@ -338,7 +337,7 @@ def test_interrupt_of_one_of_several_names_the_option(
     results = sink(tmp_path, "txt", out="out")
     two = find_inputs([str(tmp_path / name) for name in ("a.wav", "b.wav")])
     interrupt(replace(results, inputs=two), segments)
-    assert "with --skip-existing goes on" in capsys.readouterr().err
+    assert "the same command with --skip-existing" in capsys.readouterr().err
 
 
 def test_interrupt_on_a_terminal_without_files_names_the_folder(

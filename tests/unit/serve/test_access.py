@@ -373,7 +373,7 @@ def test_service_stopped_is_not_ready_and_refuses() -> None:
         answer = transcribe(web)
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"
-        assert "about to end" in answer.json()["error"]["message"]
+        assert "shutting down" in answer.json()["error"]["message"]
 
 
 def test_access_get_request_needs_no_place() -> None:

@@ -46,7 +46,7 @@ def calibration(n_windows: int, n_speakers: int, **skipped: str) -> CalibrationS
         (calibration(64, 1), ["64 windows", "7 recordings", "1 speaker"]),
         (
             calibration(63, 2, a="why", b="why"),
-            ["63 windows", "2 speakers", "64 were wanted", "2 recordings could not"],
+            ["63 windows", "2 speakers", "64 were requested", "2 recordings could not"],
         ),
     ],
 )
@@ -59,7 +59,7 @@ def test_calibrate_prints_the_set(
     line = told(capsys, words)
     assert line.startswith("set.npy")
     assert [part for part in parts if part not in line] == []
-    assert ("wanted" in line) is (made.n_windows < 64)
+    assert ("requested" in line) is (made.n_windows < 64)
     options = CalibrationOptions("decoder", 64, 3, "de")
     assert asked.with_ == [(Path("model"), Path("talks"), Path("there"), options)]
     facts = json.loads(told(capsys, f"{words} --json"))
