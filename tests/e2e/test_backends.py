@@ -82,7 +82,7 @@ def test_a_description_and_two_graphs_are_enough(
          "--window is 30 s, encoder onnx-10s-fp32 takes 10 s; leave --window out"),
         (["--decoder-backend", "fixed", "--config", "{model}/pad.toml"], 2,
          "pad-to is 1500, decoder fixed-fp32 has 500 positions and cannot be padded further"),
-        (["--decoder", "{model}/encoder.onnx"], 4, "no Whisper decoder"),
+        (["--decoder", "{model}/encoder.onnx"], 4, "not a Whisper decoder"),
         (["--tokenizer", "{model}/model.json"], 4, "is not a tokenizer"),
     ],
 )  # fmt: skip

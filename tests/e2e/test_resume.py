@@ -180,7 +180,7 @@ def test_long_recording_is_gone_on_with_where_it_was_interrupted(
     assert process.returncode == (130 if ending == signal.SIGINT else -ending)
     assert ("the same command goes on" in error) is (ending == signal.SIGINT)
     resumed = whisper_hailo(*words)
-    assert "talk.wav: goes on after" in resumed.stderr
+    assert "talk.wav: resuming after" in resumed.stderr
     straight = whisper_hailo(*words[:-2], tmp_path / "straight", minutes)
     assert straight.returncode == resumed.returncode == 0
     found = tree(tmp_path)

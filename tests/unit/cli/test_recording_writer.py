@@ -255,7 +255,7 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
         told = capsys.readouterr().err
         assert (f"{tmp_path}/a.wav: resuming after 0:12\n" in told) == bool(known)
     follow(results, segments, identity="mine")
-    assert "kept" not in capsys.readouterr().err
+    assert "saved" not in capsys.readouterr().err
     assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
 
 
