@@ -178,7 +178,7 @@ def test_long_recording_is_gone_on_with_where_it_was_interrupted(
     process.send_signal(ending)
     error = process.communicate()[1].decode()
     assert process.returncode == (130 if ending == signal.SIGINT else -ending)
-    assert ("the same command goes on" in error) is (ending == signal.SIGINT)
+    assert ("the same command resumes" in error) is (ending == signal.SIGINT)
     resumed = whisper_hailo(*words)
     assert "talk.wav: resuming after" in resumed.stderr
     straight = whisper_hailo(*words[:-2], tmp_path / "straight", minutes)
