@@ -185,7 +185,7 @@ def test_told_to_end_it_finishes_what_is_under_way(environment: dict[str, str]) 
             )
             first = next(iter(stream))
             served.process.terminate()
-            served.wait_for("(ending)")
+            served.wait_for("(shutting down)")
             rest = list(stream)
         assert rest[-1].text.startswith(first.delta)
         assert served.end(told=True) == 0
@@ -197,7 +197,7 @@ def test_sighup_ends_cleanly(environment: dict[str, str]) -> None:
         served.wait_for("(only Wyoming)")
         served.wait_for(r"serving at (tcp\S+)")
         served.process.send_signal(signal.SIGHUP)
-        served.wait_for("(ending)")
+        served.wait_for("(shutting down)")
         assert served.end(told=True) == 0
 
 
