@@ -141,7 +141,8 @@ def main() -> None:
         if recording.key in known or not knows_language(model, recording.language):
             continue
         language = recording.language if chosen.language == "given" else None
-        audio, begin_s = recording.load(), time.process_time()
+        audio = recording.load()
+        begin_s = time.process_time()
         found, segments = transcribe(audio, None if language == "none" else language)
         line = TranscriptLine(
             set=recording.set,

@@ -41,7 +41,8 @@ class Transformers(WholeModel):
         self._encode_begin = 0.0
 
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
-        case, path = self._loading.case, self._loading.path
+        case = self._loading.case
+        path = self._loading.path
         if case.threads:
             torch.set_num_threads(case.threads)
         self._extractor = WhisperFeatureExtractor.from_pretrained(path)
@@ -58,12 +59,10 @@ class Transformers(WholeModel):
         return {"engine": "torch"} | self._options()
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
-        texts, n_tokens, mel_ms, eot = (
-            [],
-            0,
-            0.0,
-            self._model.generation_config.eos_token_id,
-        )
+        texts = []
+        n_tokens = 0
+        mel_ms = 0.0
+        eot = self._model.generation_config.eos_token_id
         self._encode_ms = 0.0
         begin = perf_counter()
         for start in range(0, len(audio), WINDOW):

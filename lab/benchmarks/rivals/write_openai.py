@@ -16,7 +16,8 @@ from whisper_hailo_lab.formats.ggml import openai_name
 
 
 def main() -> None:
-    checkpoint, out = Path(sys.argv[1]), Path(sys.argv[2])
+    checkpoint = Path(sys.argv[1])
+    out = Path(sys.argv[2])
     config = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
     dims = {
         "n_mels": config["num_mel_bins"],

@@ -20,7 +20,8 @@ CLIPS = unpack_clips() / "seen"
 def test_compare_captions(whisper_hailo: Command, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the bench extra is not installed")
     clip = min(CLIPS.glob("*.ogg"), key=lambda path: soundfile.info(path).duration)
-    run, page = tmp_path / "run.jsonl", tmp_path / "page"
+    run = tmp_path / "run.jsonl"
+    page = tmp_path / "page"
     words = ("--model", "micro", "--moonshine", "", "--json", "--out", run, clip)
     result = whisper_hailo("compare", "captions", *words)
     assert result.returncode == 0, result.stderr
@@ -29,7 +30,8 @@ def test_compare_captions(whisper_hailo: Command, tmp_path: Path) -> None:
         ("drafts", "no drafts"),
         ("drafts, guesses shown", "no drafts, guesses shown"),
     ):
-        one, other = rows[drafted], rows[plain]
+        one = rows[drafted]
+        other = rows[plain]
         assert one["text"] == other["text"]
         assert one["passes_per_partial"] < other["passes_per_partial"]
     anew = rows["decoded anew"]

@@ -24,10 +24,8 @@ def write_clips(folder: Path) -> Path:
 
 
 def test_packed_clips_of_another_day_are_equal_bytes(tmp_path: Path) -> None:
-    today, yesterday = (
-        write_clips(tmp_path / "today"),
-        write_clips(tmp_path / "yesterday"),
-    )
+    today = write_clips(tmp_path / "today")
+    yesterday = write_clips(tmp_path / "yesterday")
     os.utime(yesterday / "seen" / "seen-000.txt", (0, 0))
     for folder in (today, yesterday):
         pack_clips(folder)

@@ -144,7 +144,8 @@ def test_interval_encloses_the_rate_and_follows_the_seed() -> None:
     rng = np.random.default_rng(5)
     errors = rng.binomial(20, 0.1, 200)
     scores = [Score(substitutions=int(e), hits=int(20 - e)) for e in errors]
-    rate, spread = sum_scores(scores).rate, errors.std() / 20 / np.sqrt(len(errors))
+    rate = sum_scores(scores).rate
+    spread = errors.std() / 20 / np.sqrt(len(errors))
     low, high = confidence_interval(scores, seed=1, n_resamples=5_000)
     assert rate - low == pytest.approx(1.96 * spread, rel=0.08)
     assert high - rate == pytest.approx(1.96 * spread, rel=0.08)
@@ -245,10 +246,8 @@ def test_counts_and_rates_are_jiwers(expected: str, heard: str) -> None:
 @given(pairs=st.lists(st.tuples(TEXTS.filter(bool), TEXTS), min_size=1, max_size=5))
 def test_the_corpus_rate_is_jiwers_over_all_files(pairs: list[tuple[str, str]]) -> None:
     result = score_texts(pairs, "simple")
-    references, hypotheses = (
-        [r.lower() for r, _ in pairs],
-        [h.lower() for _, h in pairs],
-    )
+    references = [r.lower() for r, _ in pairs]
+    hypotheses = [h.lower() for _, h in pairs]
     assert result.words.rate == pytest.approx(jiwer.wer(references, hypotheses))
     assert result.characters.rate == pytest.approx(jiwer.cer(references, hypotheses))
 

@@ -7,7 +7,8 @@ from lab.training.average import mean  # noqa: E402
 
 
 def test_the_mean_is_taken_of_every_array() -> None:
-    first, second = torch.tensor([1.0, 4.0]), torch.tensor([3.0, 0.0])
+    first = torch.tensor([1.0, 4.0])
+    second = torch.tensor([3.0, 0.0])
     found = mean([{"a": first, "b": second}, {"a": second, "b": second}])
     torch.testing.assert_close(found, {"a": torch.tensor([2.0, 2.0]), "b": second})
 

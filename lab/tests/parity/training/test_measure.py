@@ -47,7 +47,8 @@ def scripted(lines: list[list[int]] = (), codes: list[str] = ()) -> Scripted:  #
     class Now(Scripted):
         pass
 
-    Now.lines, Now.codes = tuple(lines), tuple(codes)
+    Now.lines = tuple(lines)
+    Now.codes = tuple(codes)
     return Now.__new__(Now)
 
 

@@ -22,20 +22,24 @@ SMALL = Dimensions(n_encoder_layers=1, n_decoder_layers=1)
 def test_zero_rows_are_one_key_of_score_log_n() -> None:
     torch.manual_seed(0)
     attention = Attention(SMALL)
-    x, source = torch.randn(2, 3, 128), torch.randn(2, 10, 128)
+    x = torch.randn(2, 3, 128)
+    source = torch.randn(2, 10, 128)
     padded = torch.cat([source, torch.zeros(2, 40, 128)], dim=1)
     torch.testing.assert_close(attention(x, source, n_padding=40), attention(x, padded))
 
 
 def test_self_attention_is_cross_attention_to_itself() -> None:
     torch.manual_seed(1)
-    attention, x = Attention(SMALL), torch.randn(2, 7, 128)
+    attention = Attention(SMALL)
+    x = torch.randn(2, 7, 128)
     torch.testing.assert_close(attention(x), attention(x, x.clone()))
 
 
 def test_the_bound_holds_for_the_worst_input() -> None:
     torch.manual_seed(2)
-    rows, gain, bias = torch.randn(50, 128), torch.rand(128), torch.randn(128)
+    rows = torch.randn(50, 128)
+    gain = torch.rand(128)
+    bias = torch.randn(128)
     gain[BIAS_CHANNEL], bias[BIAS_CHANNEL] = 0.0, BIAS_VALUE
     worst = -(rows.mean(0) * gain)
     normed = worst / worst.norm() * math.sqrt(128)
@@ -118,10 +122,8 @@ def test_tokens_that_are_heard_have_the_decoders_rows_as_classes() -> None:
 
 def test_ids_that_were_never_trained_can_be_left_out() -> None:
     model, kept = load_checkpoint(MICRO)
-    tokens, features = (
-        torch.tensor([[50258, 50259, 50359, 50363]]),
-        torch.randn(1, 20, 128),
-    )
+    tokens = torch.tensor([[50258, 50259, 50359, 50363]])
+    features = torch.randn(1, 20, 128)
     whole = model.decoder(tokens, features, 0)[0].softmax(-1)
     model, fewer = trimmed(model, kept)
     assert 1000 < len(fewer.ids) < 10_000

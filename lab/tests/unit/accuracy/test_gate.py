@@ -121,7 +121,8 @@ def test_broken_bound_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(program, "find_recordings", lambda: [])
-    good, bad = GateResult("a", "1", True), GateResult("b", "2", False)
+    good = GateResult("a", "1", True)
+    bad = GateResult("b", "2", False)
     checks(monkeypatch, [good], [bad])
     assert program.main() == 1
     assert "ok  a: 1\n" in (shown := capsys.readouterr().out)

@@ -60,7 +60,8 @@ class CountingEncoder:
 def test_encoder_computes_a_window_once() -> None:
     counting = CountingEncoder()
     encoder = RememberingEncoder(counting)  # type: ignore[arg-type]
-    one, two = np.zeros((1, 2, 4), np.float32), np.zeros((1, 4, 2), np.float32)
+    one = np.zeros((1, 2, 4), np.float32)
+    two = np.zeros((1, 4, 2), np.float32)
     assert (encoder.encode(one) == 1).all()
     assert encoder.saved_s == 0.0
     assert encoder.encode(one).shape == one.shape

@@ -51,7 +51,8 @@ class DraftedSpeller(Speller):
 
 
 def test_run_captions_without_keeping_gives_no_drafts() -> None:
-    keeping, forgetting = DraftedSpeller(), DraftedSpeller(tokens=False)
+    keeping = DraftedSpeller()
+    forgetting = DraftedSpeller(tokens=False)
     setups = [
         CaptionSetup("keeps", keeping, quick()),
         CaptionSetup("anew", forgetting, quick(), keeps=False),
@@ -82,7 +83,9 @@ def test_ratios_are_relative_to_the_same_engine() -> None:
     class Dear(Slow):
         cost_ms = 18.0
 
-    slow, dear, options = Slow(), Dear(), CaptionOptions()
+    slow = Slow()
+    dear = Dear()
+    options = CaptionOptions()
     setups = [
         CaptionSetup("drafts", slow, options),
         CaptionSetup(BASE, slow, options, keeps=False),

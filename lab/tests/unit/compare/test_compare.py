@@ -68,7 +68,8 @@ def test_rows_are_counted_while_they_are_computed(
     logits = {}
     for name, (decoder, count) in decoders(model).items():
         with decoder:
-            state, last = decoder.start(features, (Padding(None),)), np.array([0])
+            state = decoder.start(features, (Padding(None),))
+            last = np.array([0])
             for step in range(LENGTH):
                 output, state = decoder.step(np.array([[30 + step]]), state, last)
             logits[name] = output.logits
@@ -147,7 +148,8 @@ def test_a_way_may_time_itself() -> None:
 
 def fake_run(cases: list[Case], *_: Any) -> RunRecords:
     """Every case twice as slow as the one before, the last one running on."""
-    records, files = [], []
+    records = []
+    files = []
     for number, case in enumerate(cases):
         records.append(
             replace(OURS, name=case.name, settings=case.settings, group=case.group)

@@ -16,10 +16,8 @@ from whisper_hailo_lab.experiments.server_load import measure_load, merge_rows
 
 @pytest.mark.slow
 def test_measure_load_counts_each_answer_once() -> None:
-    lock, turn = (
-        threading.Lock(),
-        iter(["right", "other", RefusedError("503"), OSError("away")]),
-    )
+    lock = threading.Lock()
+    turn = iter(["right", "other", RefusedError("503"), OSError("away")])
 
     def ask() -> str:
         with lock:

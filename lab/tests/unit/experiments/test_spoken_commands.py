@@ -52,7 +52,8 @@ def ended(request: pytest.FixtureRequest) -> Iterator[tuple[str, bool]]:
     def answer() -> None:
         connection, _ = listener.accept()
         with connection:
-            wire, n_chunks = cast(BinaryIO, connection.makefile("rwb")), 0
+            wire = cast(BinaryIO, connection.makefile("rwb"))
+            n_chunks = 0
             while n_chunks != most and (event := read_event(wire)) is not None:
                 n_chunks += event.type == "audio-chunk"
                 if event.type == "audio-stop":

@@ -36,7 +36,8 @@ class GgmlReader:
     """Reads the file as whisper.cpp does: field by field, nothing left over."""
 
     def __init__(self, path: Path) -> None:
-        self.data, self.at = path.read_bytes(), 0
+        self.data = path.read_bytes()
+        self.at = 0
 
     def take(self, kind: str) -> Any:
         values = struct.unpack_from(f"<{kind}", self.data, self.at)

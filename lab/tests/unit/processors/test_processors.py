@@ -40,7 +40,8 @@ def test_compare_logits_within_the_bound_is_good() -> None:
 
 
 def test_compare_logits_judges_many_differences() -> None:
-    here, exact = np.zeros((1, 100), np.float32), np.full((1, 100), 0.1, np.float32)
+    here = np.zeros((1, 100), np.float32)
+    exact = np.full((1, 100), 0.1, np.float32)
     there = here.copy()
     there[0, 7] = 0.19  # 1.9 times the largest loss, and little in the mean
     assert compare_logits("micro-int8", here, there, exact)["good"]
@@ -159,7 +160,8 @@ class Scripts:
     """The scripts in a place where all is fetched, and where what they start only says so."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.log = root, root / "log"
+        self.root = root
+        self.log = root / "log"
         (root / "lab" / "scripts").mkdir(parents=True)
         for script in ("test-aarch64", "test-processors", "emulation.sh"):
             shutil.copy(ROOT / "lab" / "scripts" / script, root / "lab" / "scripts")

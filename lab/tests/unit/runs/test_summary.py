@@ -216,7 +216,8 @@ def test_a_file_s_figures_are_its_own() -> None:
 def test_a_case_s_rates_are_those_of_its_form_and_unit() -> None:
     """2 of 5 and 1 of 1 words are wrong: draws of two files have one of them twice, or both."""
     figures = case_figures(summarise_case(OURS, [HOUSE, ANSWER, LOST]))
-    rates, simple = figures["normalised"], figures["simple"]
+    rates = figures["normalised"]
+    simple = figures["simple"]
     assert rates["words"] == {
         "substitutions": 2, "deletions": 1, "insertions": 0, "hits": 3, "errors": 3, "rate": 0.5,
     }  # fmt: skip

@@ -66,7 +66,8 @@ RESULT: dict[str, Any] = json.loads(
     (RESULTS / "micro.json").read_text(encoding="utf-8")
 )
 
-SHORT, FULL = RESULT["windows"]["10"], RESULT["windows"]["30"]
+SHORT = RESULT["windows"]["10"]
+FULL = RESULT["windows"]["30"]
 MOST_WRONG = {"seen": 4.0, "unseen": 15.0, "noisy": 12.0, "german": 10.0}
 """Word error rates in per cent, at windows of 10 s."""
 
@@ -84,7 +85,8 @@ def test_word_error_rates(name: str) -> None:
 
 @pytest.mark.parametrize("window", [SHORT, FULL], ids=["10 s", "30 s"])
 def test_silence_times_and_languages(window: dict[str, Any]) -> None:
-    silence, times = window["silence"], window["segment_times"]
+    silence = window["silence"]
+    times = window["segment_times"]
     languages = window["language_detection"]
     assert silence["with_text"] <= 0.02 * silence["clips"]
     assert times["within"] >= 0.90 * times["boundaries"], "within 0.2 s"

@@ -25,7 +25,8 @@ def test_the_same_seed_gives_the_same_sentences() -> None:
 
 
 def test_sentences_are_cased_punctuated_and_whole() -> None:
-    grammar, rng = Grammar(), Random(5)
+    grammar = Grammar()
+    rng = Random(5)
     for _ in range(2000):
         text = grammar.sentence(rng)
         assert text[0].isupper()
@@ -53,14 +54,16 @@ def test_the_split_ignores_case_and_marks() -> None:
 
 
 def test_drawn_sentences_belong_to_the_split_asked_for() -> None:
-    grammar, rng = Grammar(), Random(11)
+    grammar = Grammar()
+    rng = Random(11)
     trained = {canonical(draw_sentence(grammar, rng, "train")) for _ in range(500)}
     tested = {canonical(draw_sentence(grammar, rng, "test")) for _ in range(100)}
     assert not trained & tested
 
 
 def spoken_words(language: str, n_sentences: int) -> set[str]:
-    grammar, rng = grammar_of(language), Random(8)
+    grammar = grammar_of(language)
+    rng = Random(8)
     texts = [grammar.sentence(rng) for _ in range(n_sentences)]
     return {word for text in texts for word in canonical(text).split()}
 
@@ -77,14 +80,16 @@ def test_every_drawn_word_has_phones_to_come() -> None:
 
 
 def test_lengths_reach_from_one_word_to_more_than_thirty() -> None:
-    grammar, rng = Grammar(ENGLISH), Random(4)
+    grammar = Grammar(ENGLISH)
+    rng = Random(4)
     lengths = {len(grammar.sentence(rng).split()) for _ in range(6000)}
     assert min(lengths) == 1
     assert 32 <= max(lengths) <= 40
 
 
 def test_the_first_grammar_has_not_changed() -> None:
-    grammar, rng = Grammar(), Random("gold")
+    grammar = Grammar()
+    rng = Random("gold")
     drawn = "\n".join(grammar.sentence(rng) for _ in range(3000))
     assert (
         hashlib.sha256(drawn.encode())
@@ -94,7 +99,8 @@ def test_the_first_grammar_has_not_changed() -> None:
 
 
 def test_german_has_umlauts_and_capital_nouns() -> None:
-    grammar, rng = Grammar(GERMAN), Random(6)
+    grammar = Grammar(GERMAN)
+    rng = Random(6)
     text = " ".join(grammar.sentence(rng) for _ in range(500))
     assert set("äöüß") <= set(text)
     assert " Tisch" in text
