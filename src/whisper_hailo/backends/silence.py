@@ -4,7 +4,7 @@ A decoder hears a short window as if the rest of 30 s were silent. Zero rows in 
 silence park its attention where the model was never trained: real `base` then leaves clauses out,
 repeats itself and takes German for Welsh (docs/accuracy.md).
 
-A model directory keeps its keys. Whoever changes how they are measured raises
+A model directory keeps its keys. A change of how they are measured raises
 `convert.model_cache.REVISION`, so that cached models are converted again, and `SPEC_VERSION` in
 `core/spec.py` if the keys of earlier directories would be wrong with the new program.
 """

@@ -183,7 +183,7 @@ def _make_transcript(
         language=result.language,
         task=settings.task,
         segments=result.segments,
-        timings=Timings(),  # none: results have the same bytes whoever computed them
+        timings=Timings(),  # left out: results must not depend on the machine
         settings=settings.settings,
         untranscribed=result.untranscribed,
     )

@@ -34,7 +34,8 @@ class Progress:
         n_items: recordings that were to be done; `None` if the manifest is too long to be counted.
         n_done: recordings with a result, those that failed included.
         audio_s: seconds of audio transcribed.
-        failed: kind of failure to recordings of the shards that are done; `warned` likewise.
+        failed: number of recordings by kind of failure, in the shards that are done.
+        warned: number of recordings by kind of warning, in the same shards.
     """
 
     n_items: int | None = None

@@ -1,4 +1,4 @@
-"""Shards: consecutive recordings of a manifest, the same ones whoever counts them.
+"""Shards: consecutive recordings of a manifest, the same ones in every process.
 
 A shard has about an hour of audio where the manifest has durations, and else a fixed number of
 recordings. It depends on the manifest alone: so any number of processes can share a job without

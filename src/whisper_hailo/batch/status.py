@@ -26,7 +26,8 @@ class Status:
 
     Attributes:
         items: recordings of the manifest.
-        failures: kind of failure to number of recordings; `warnings` likewise.
+        failures: number of recordings by kind of failure.
+        warnings: number of recordings by kind of warning.
         audio_s: seconds of audio transcribed.
         cpu_s: processor time of all runs.
         speed: seconds of audio per second of the runs that go on; 0 if unknown.

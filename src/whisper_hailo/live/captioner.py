@@ -477,7 +477,7 @@ class Captioner:
                 continue
             end = running.start + round(word.end_s * SAMPLE_RATE_HZ)
             since_s = self._clock.since(end)
-            if since_s is None:  # a recording: nobody waits for a word
+            if since_s is None:  # a recording has no delay
                 return
             settled_at_s = now_s
             if index < len(running.settled_at_s):

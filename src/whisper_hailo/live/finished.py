@@ -1,4 +1,4 @@
-"""Captions of a finished recording that nobody watches: the text of `transcribe`, as events."""
+"""Captions of a finished recording without partials: the text of `transcribe`, as events."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Priority(IntEnum):
     BATCH = 2
 
     def for_length(self, seconds: float) -> Priority:
-        """Return the priority of a recording; nobody waits for a long one as for a command."""
+        """Return the priority of a recording; a long one can wait longer than a command."""
         if self is Priority.INTERACTIVE and seconds > _SHORT_S:
             return Priority.LONG
         return self

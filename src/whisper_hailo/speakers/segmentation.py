@@ -69,7 +69,7 @@ class WindowActivity:
 
     @classmethod
     def silent(cls) -> WindowActivity:
-        """Return the activity of a window in which nobody speaks."""
+        """Return the activity of a window without speech."""
         return cls(
             np.zeros((N_FRAMES, N_VOICES), np.uint8), np.full(N_FRAMES, -1, np.int8)
         )

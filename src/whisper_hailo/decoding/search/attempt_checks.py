@@ -21,7 +21,7 @@ def is_doubtful(decoded: Decoded, thresholds: Thresholds) -> bool:
 
     Source: OpenAI Whisper, `decode_with_fallback`; silence is not retried.
     """
-    if decoded.made_up:  # nobody speaks there
+    if decoded.made_up:  # there is no speech
         return False
     is_unlikely = (
         thresholds.logprob is not None and decoded.avg_logprob < thresholds.logprob

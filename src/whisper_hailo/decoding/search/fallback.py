@@ -121,7 +121,7 @@ def decode_with_fallback(
     likeliest text that does not repeat itself is taken. Live audio is decoded once, and a loop at
     its end is cut off.
     `find_own_tasks` is asked for windows whose first text is unsure, `hears_speech` for those whose
-    first text is doubtful: where nobody speaks, it was made up.
+    first text is doubtful: without speech, it was made up.
 
     Source: OpenAI Whisper, `decode_with_fallback`, which takes the last temperature's text; taking
     the likeliest follows faster-whisper.
@@ -278,7 +278,8 @@ def choose_attempt(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decod
     calm = [attempt for attempt in attempts if not repeats_itself(attempt, thresholds)]
     ended = [attempt for attempt in attempts if not attempt.runaway]
     chosen = _likeliest(passed or calm or ended or attempts)
-    if passed or len(attempts) == 1:  # whoever asks for one temperature wants its text
+    # A caller that gives one temperature wants its text.
+    if passed or len(attempts) == 1:
         return chosen
     is_loop = not calm and not ended
     bound = thresholds.logprob

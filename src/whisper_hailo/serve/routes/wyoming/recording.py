@@ -86,7 +86,7 @@ class WyomingRecording(Closing):
         samples = self._stream.push(data)
         detector = self._detector
         if detector is None:
-            # Whoever sends less than a frame takes no detector's memory.
+            # A client that sends less than a frame needs no detector.
             samples = np.concatenate([*self._live_audio, samples])
             self.free_live_audio()
             if samples.size < FRAME_SAMPLES:
