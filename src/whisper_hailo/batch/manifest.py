@@ -136,9 +136,7 @@ class JsonLines:
     source: str
 
     def rows(self) -> Iterator[Row]:
-        for number, line in enumerate(_read_lines(self.source), start=1):
-            if not line.isspace():
-                yield number, line
+        return _number_lines(self.source)
 
     def duration_s(self, content: bytes) -> float | None:
         match = _DURATION.search(content)
@@ -187,9 +185,7 @@ class PathList:
     source: str
 
     def rows(self) -> Iterator[Row]:
-        for number, line in enumerate(_read_lines(self.source), start=1):
-            if not line.isspace():
-                yield number, line
+        return _number_lines(self.source)
 
     def duration_s(self, content: bytes) -> float | None:
         del content
@@ -197,6 +193,13 @@ class PathList:
 
     def parse(self, content: bytes) -> Item:
         return make_item({"audio": os.fsdecode(content.strip())}, self.source)
+
+
+def _number_lines(source: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file that are not blank, with their numbers."""
+    for number, line in enumerate(_read_lines(source), start=1):
+        if not line.isspace():
+            yield number, line
 
 
 def _read_lines(source: str) -> Iterator[bytes]:

@@ -6,13 +6,14 @@ many there are depends on the languages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.checkpoint.openai_layout import control_tokens
 from whisper_hailo.core.errors import ModelError, TokenizerError, display_path
 from whisper_hailo.core.strict_json import read_json_object
+from whisper_hailo.text.tokenizer import BYTES_BY_LETTER
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -40,10 +41,10 @@ def tokenizer_of_tokens(tokens: Sequence[bytes], n_vocab: int) -> str:
     Which pairs are merged follows from the order: a token was made of two earlier ones.
     """
     ranks = {token: rank for rank, token in enumerate(tokens)}
-    symbols = dict(_byte_symbols())
+    letters = {byte: letter for letter, byte in BYTES_BY_LETTER.items()}
 
     def spell(token: bytes) -> str:
-        return "".join(symbols[byte] for byte in token)
+        return "".join(letters[byte] for byte in token)
 
     merges = []
     for token, rank in ranks.items():
@@ -64,12 +65,11 @@ def ordinary_tokens(tokenizer: Path) -> list[bytes]:
     Its merges are not needed, and published ones lack some.
     """
     raw: Any = read_json_object(tokenizer, TokenizerError)
-    bytes_of = {symbol: byte for byte, symbol in _byte_symbols()}
     try:
         vocabulary = raw["model"]["vocab"]
         ordinary = [text for text in vocabulary if not text.startswith("<|")]
         ordinary.sort(key=vocabulary.__getitem__)
-        return [bytes(bytes_of[symbol] for symbol in text) for text in ordinary]
+        return [bytes(BYTES_BY_LETTER[letter] for letter in text) for text in ordinary]
     except (AttributeError, KeyError, TypeError) as error:
         raise TokenizerError(
             f"{display_path(tokenizer)} is not a byte-level tokenizer.json"
@@ -110,17 +110,6 @@ def _split_token(
         if best < 0:
             return parts
         parts[best : best + 2] = [parts[best] + parts[best + 1]]
-
-
-def _byte_symbols() -> Iterator[tuple[int, str]]:
-    """Yield each byte with GPT-2's symbol: its own if printable, else one from 256 on."""
-    next_symbol = 256
-    for byte in range(256):
-        if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174:
-            yield byte, chr(byte)
-        else:
-            yield byte, chr(next_symbol)
-            next_symbol += 1
 
 
 def suppressed_tokens(tokenizer_file: Path) -> dict[str, list[int]]:

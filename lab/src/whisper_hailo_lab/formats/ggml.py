@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -21,7 +20,7 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import Dimensions
-from whisper_hailo.text.tokenizer import TOKENIZER_FILE
+from whisper_hailo.text.tokenizer import BYTES_BY_LETTER, TOKENIZER_FILE
 
 _LAYER: Final = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)\.(weight|bias)$")
 
@@ -119,7 +118,6 @@ def read_ordinary_tokens(tokenizer: Path) -> list[bytes]:
             "checkpoint "
             "that has one"
         ) from error
-    to_byte = {symbol: byte for byte, symbol in _byte_symbols()}
     ordinary = {
         index: text for text, index in vocabulary.items() if not text.startswith("<|")
     }
@@ -128,18 +126,7 @@ def read_ordinary_tokens(tokenizer: Path) -> list[bytes]:
             f"{display_path(tokenizer)} has gaps in its ids; whisper.cpp cannot hold it"
         )
     texts = [ordinary[index] for index in range(len(ordinary))]
-    return [bytes(to_byte[symbol] for symbol in text) for text in texts]
-
-
-def _byte_symbols() -> Iterator[tuple[int, str]]:
-    """Yield each byte with GPT-2's symbol: its own if printable, else one from 256 on."""
-    next_symbol = 256
-    for byte in range(256):
-        if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174:
-            yield byte, chr(byte)
-        else:
-            yield byte, chr(next_symbol)
-            next_symbol += 1
+    return [bytes(BYTES_BY_LETTER[letter] for letter in text) for text in texts]
 
 
 def _header_sizes(dims: Dimensions) -> tuple[int, ...]:
