@@ -93,7 +93,7 @@ def test_check_refuses_what_is_no_graph(
     short = tmp_path / "short.onnx"
     short.write_bytes((model / "hailo" / "encoder-10s.onnx").read_bytes()[:9999])
     for path, expected in (
-        (short, "cut short"),
+        (short, "truncated"),
         (tmp_path / "none.onnx", "does not exist"),
     ):
         result = whisper_hailo("check", path, "--arch", "hailo8")

@@ -67,7 +67,7 @@ def test_bad_input_is_one_line(
     broken = tmp_path / "set.npy"
     broken.write_text("nothing")
     result = whisper_hailo("emulate", model, "--calibration", broken)
-    assert (result.returncode, "no calibration set" in one_line(result)) == (4, True)
+    assert (result.returncode, "not a calibration set" in one_line(result)) == (4, True)
     plain = tmp_path / "plain"
     assert whisper_hailo("convert", "micro", plain).returncode == 0
     result = whisper_hailo("emulate", plain, "--audio", SPEECH)
