@@ -41,14 +41,19 @@ def status(name: str) -> HailoRTStatusException:
     return HailoRTStatusException(NUMBERS.get(name, name))
 
 
+def hang() -> None:
+    """Never return, and keep Python's lock."""
+    mutex = ctypes.create_string_buffer(64)
+    _LOCKED.pthread_mutex_lock(mutex)
+    _LOCKED.pthread_mutex_lock(mutex)
+
+
 def at(place: str) -> None:
     """Whatever is to go wrong at a place."""
     count = _COUNTS[place]
     _COUNTS[place] += 1
     if place in FACTS["hang"]:
-        mutex = ctypes.create_string_buffer(64)
-        _LOCKED.pthread_mutex_lock(mutex)
-        _LOCKED.pthread_mutex_lock(mutex)
+        hang()
     name, _, when = FACTS["fail"].get(place, "").partition("@")
     if name and (not when or int(when) == count):
         raise status(name)

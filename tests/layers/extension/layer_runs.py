@@ -6,6 +6,7 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
@@ -20,11 +21,15 @@ from layer_facts import (
     FormatType,
     HailoRTStatusException,
     at,
+    hang,
     status,
     typed,
 )
 
 _QUEUE = 4
+_LEAVE_S = 0.02
+"""From the end of a callback until HailoRT's thread has left it, which needs Python's lock."""
+
 _BYTES = {0: 1, 1: 1, 2: 2, 3: 4}
 _TAKES = {
     "hailo8": {"hailo8", "hailo8l"},
@@ -161,8 +166,9 @@ class ConfiguredInferModel:
         )
         self._jobs: queue.Queue[Any] = queue.Queue()
         self._ended: queue.Queue[Any] = queue.Queue()
+        self._in_callback = False
         threading.Thread(target=self._work, daemon=True).start()
-        threading.Thread(target=_call_back, args=(self._ended,), daemon=True).start()
+        threading.Thread(target=self._call_back, daemon=True).start()
 
     def create_bindings(self) -> _Bindings:
         return _Bindings(self._model)
@@ -196,6 +202,9 @@ class ConfiguredInferModel:
 
     def shutdown(self) -> None:
         at("shutdown")
+        # It keeps Python's lock and waits for the thread of callbacks, which needs the lock.
+        if self._in_callback:
+            hang()
         self._jobs.put(None)
 
     def _work(self) -> None:
@@ -228,14 +237,16 @@ class ConfiguredInferModel:
         ):
             bound[name].array[...] = value.reshape(bound[name].array.shape)
 
-
-def _call_back(ended: queue.Queue[Any]) -> None:
-    """One thread per configured model, in which an exception ends the process."""
-    while (item := ended.get()) is not None:
-        callback, number, job = item
-        try:
-            callback(number)
-        except BaseException as error:
-            sys.stderr.write(f"terminate called after {error!r}\n")
-            os.abort()
-        job.finished.set()
+    def _call_back(self) -> None:
+        """One thread per configured model, in which an exception ends the process."""
+        while (item := self._ended.get()) is not None:
+            callback, number, job = item
+            self._in_callback = True
+            try:
+                callback(number)
+            except BaseException as error:
+                sys.stderr.write(f"terminate called after {error!r}\n")
+                os.abort()
+            time.sleep(_LEAVE_S)
+            self._in_callback = False
+            job.finished.set()

@@ -14,6 +14,9 @@ from hailo_platform._machine import MACHINE
 from hailo_platform.pyhailort.pyhailort import HailoRTException, failure
 
 QUEUE_SIZE = 4
+LEAVE_S = 0.02
+"""From the end of a callback until HailoRT's thread has left it, which needs Python's lock."""
+
 THREAD = "standin chip"
 
 
@@ -75,6 +78,7 @@ class ConfiguredInferModel:
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._pending = 0
         self._ready = threading.Condition()
+        self._in_callback = False
         self._worker = threading.Thread(target=self._work, daemon=True, name=THREAD)
         self._worker.start()
         model.vdevice.models.add(self)
@@ -136,6 +140,8 @@ class ConfiguredInferModel:
         if self.alive:
             self.alive = False
             MACHINE.fault("shutdown")
+            if self._in_callback:
+                MACHINE.violated("shutdown, with Python's lock, while a callback runs")
             self._jobs.put(None)
             if threading.current_thread() is not self._worker:
                 self._worker.join(30)
@@ -196,10 +202,14 @@ class ConfiguredInferModel:
         for binding in job.bindings:
             binding.come_back()
         if job.callback is not None:
+            self._in_callback = True
             try:
                 job.callback(completion_info=SimpleNamespace(exception=error))
             except Exception as escaped:  # it would end the process
                 MACHINE.violated(f"a callback raises {escaped!r}")
+            if error is not None:  # a failure is what a chip is given up for
+                time.sleep(LEAVE_S)
+            self._in_callback = False
         job.error = error
         job.finished.set()
 

@@ -6,6 +6,7 @@ import contextlib
 import math
 import threading
 import time
+import weakref
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -58,6 +59,7 @@ class AsyncRun:
         self._ended_s = -math.inf  # not yet
         self._began_s = time.monotonic()
         self._job: Any = configured.run_async([slot.bindings], self._on_finished)
+        network.runs.add(self)
 
     @property
     def took_ms(self) -> float:
@@ -71,16 +73,34 @@ class AsyncRun:
             DeviceTimeoutError: the chip does not answer in time.
             DeviceError: the run failed.
         """
-        job = self._job
-        self._job = None  # the job refers to this run: a cycle would keep the buffers
-        self._wait()
-        with self._network.guarded():
-            if self._error is not None:
-                raise self._error
-            job.wait(SOON_MS)  # until HailoRT's thread has left the callback
+        try:
+            self._wait()
+            with self._network.guarded():
+                if self._error is not None:
+                    self.leave_callback()
+                    raise self._error
+                self._job.wait(SOON_MS)  # as in `leave_callback`
+        finally:
+            self._job = (
+                None  # the job refers to this run: a cycle would keep the buffers
+            )
         results = {name: self._slot.outputs[name].copy() for name in self._outputs}
         self._network.give_back(self._slot)
         return results
+
+    def leave_callback(self) -> None:
+        """Wait until HailoRT's thread has left the callback of this run.
+
+        The thread needs Python's lock to leave. `shutdown` keeps the lock and waits for the thread:
+        called in between, the two would wait for each other. Waiting for the job keeps no lock.
+        """
+        job = self._job
+        # A run that the chip never answers has no callback to leave.
+        if job is not None and self._finished.is_set():
+            with contextlib.suppress(
+                Exception
+            ):  # of the run itself, which `result` raises
+                job.wait(SOON_MS)
 
     def _wait(self) -> None:
         """Wait for the callback, from the hand-over for as long as one run may take."""
@@ -116,6 +136,7 @@ class ConfiguredNetwork:
         action: what it does, for messages.
         free_slots: buffers that no run uses.
         places: free places of HailoRT's queue, so that a run never meets a full one.
+        runs: that somebody still holds, read or not.
     """
 
     def __init__(
@@ -132,6 +153,7 @@ class ConfiguredNetwork:
         self._options = options
         self._lock = threading.RLock()
         self.free_slots: list[BufferSlot] = []
+        self.runs: weakref.WeakSet[AsyncRun] = weakref.WeakSet()
         # Callbacks give places back and must never wait, least of all for a lock that is held while
         # HailoRT is called: so a semaphore counts them, without a lock of ours.
         self.places = threading.Semaphore(0)
@@ -216,6 +238,9 @@ class ConfiguredNetwork:
         until_s = time.monotonic() + _DRAIN_S
         for _ in range(self._queue_size):
             self.places.acquire(timeout=max(0.0, until_s - time.monotonic()))
+        # A callback gives its place back before HailoRT's thread has left it.
+        for run in list(self.runs):
+            run.leave_callback()
         for _ in range(self._queue_size):
             self.places.release()  # so that waiting threads see the network is gone
 

@@ -21,6 +21,7 @@ class Network:
 
     def __init__(self) -> None:
         self.told: list[str] = []
+        self.runs: set[AsyncRun] = set()
         self.places = SimpleNamespace(release=lambda: self.told.append("left"))
 
     def give_back(self, slot: BufferSlot) -> None:
@@ -41,8 +42,10 @@ class Job:
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
+        self.waits = 0
 
     def wait(self, _timeout_ms: int) -> None:
+        self.waits += 1
         if self.error is not None:
             raise self.error
 
@@ -91,12 +94,25 @@ def test_async_run_times_follow_the_clock(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("teller", ["callback", "job"])
 def test_async_run_raises_errors_of_callback_and_job(teller: str) -> None:
-    network, error = Network(), RuntimeError("it broke")
-    run = begun(network, Job(error if teller == "job" else None))
+    network = Network()
+    error = RuntimeError("it broke")
+    job = Job(error if teller == "job" else None)
+    run = begun(network, job)
     ended(run, error if teller == "callback" else None)
     with pytest.raises(OSError, match="it broke"):
         run.result()
+    assert job.waits == 1, "HailoRT's thread has left the callback"
     assert network.told == ["left"], "buffers of a run that failed are not used again"
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_leave_callback_waits_for_finished_runs(is_finished: bool) -> None:
+    job = Job(RuntimeError("it broke"))
+    run = begun(Network(), job)
+    if is_finished:
+        ended(run)
+    run.leave_callback()
+    assert job.waits == int(is_finished)
 
 
 @pytest.mark.parametrize(
