@@ -12,19 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from whisper_hailo.backends.hailo.last_words import LIBC, LastWords
 from whisper_hailo.core.errors import ExitCode
 
 ANSWER_S: Final = 10.0
 """Limit of calls that a healthy chip answers within milliseconds."""
 
-_PROGRAM: Final = b"whisper-hailo"
-_LAST_WORDS_S: Final = 0.1
-"""From the message to the end of the program."""
+_DELIVERY_S: Final = 10.0
+"""Longest wait for standard error to take the message; it may be a pipe that nobody reads."""
 
 _NEW_THREAD: Final = 2
 """`SIGEV_THREAD`: a timer calls a function in a thread of the C library's."""
 
-LIBC: Final = ctypes.CDLL(None)
 TIMERS: Final = LIBC if hasattr(LIBC, "timer_create") else ctypes.CDLL("librt.so.1")
 """Until glibc 2.34 they have a library of their own."""
 
@@ -45,12 +44,10 @@ def bounded(timeout_s: float, action: str) -> Iterator[None]:
     hangs does not allow. Ctrl-C, SIGTERM and SIGHUP are handled when the call ends.
     """
     line = " ".join(hangs(action, timeout_s).split())
-    line = line.replace("%", "%%")  # `warnx` formats it, and file names may hold it
-    message = ctypes.create_string_buffer(line.encode(errors="backslashreplace"))
-    ctypes.c_char_p.in_dll(LIBC, "program_invocation_short_name").value = _PROGRAM
+    words = LastWords(line)
     with (
-        start_timer(timeout_s, LIBC.warnx, ctypes.addressof(message)),
-        start_timer(timeout_s + _LAST_WORDS_S, LIBC._exit, ExitCode.DEVICE),
+        start_timer(timeout_s, LIBC.setcontext, words.address),
+        start_timer(timeout_s + _DELIVERY_S, LIBC._exit, ExitCode.DEVICE),
     ):
         until_s = time.monotonic() + timeout_s
         try:
@@ -58,7 +55,12 @@ def bounded(timeout_s: float, action: str) -> Iterator[None]:
         finally:
             # The message is out: the program ends, even if the call returned after all.
             if time.monotonic() >= until_s:
-                time.sleep(10 * _LAST_WORDS_S)
+                _await_the_end()
+
+
+def _await_the_end() -> None:
+    """Sleep until a timer ends the program, as late as the last one may."""
+    time.sleep(2 * _DELIVERY_S)
 
 
 class _Event(ctypes.Structure):

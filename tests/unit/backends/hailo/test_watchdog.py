@@ -30,6 +30,20 @@ def hang():
     print("here", flush=True)
     MACHINE.hang()
 """
+FULL_PIPE = """
+import os, sys, time
+from whisper_hailo.backends.hailo import watchdog
+watchdog._DELIVERY_S = float(sys.argv[1])
+os.set_blocking(2, False)
+try:
+    while True:
+        os.write(2, bytes(4096))
+except BlockingIOError:
+    os.set_blocking(2, True)
+print("full", flush=True)
+with watchdog.bounded(0.1, "sleeping"):
+    time.sleep(3600)
+"""
 ENCODE = """
 import sys
 from pathlib import Path
@@ -106,7 +120,33 @@ def test_bounded_overrun_ends_the_program(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(watchdog_module, "start_timer", timer)
     with bounded(PATIENCE_S, "opening the chip"):
         pass
-    assert timers["warnx"] == PATIENCE_S < timers["_exit"]
+    assert timers["setcontext"] == PATIENCE_S < timers["_exit"]
+
+
+@contextmanager
+def _with_full_pipe(delivery_s: float) -> Iterator[subprocess.Popen[bytes]]:
+    """A program out of time whose standard error takes nothing before it is read."""
+    command = [sys.executable, "-c", FULL_PIPE, str(delivery_s)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"full\n"
+        yield program
+
+
+@pytest.mark.slow
+def test_bounded_message_comes_before_the_end() -> None:
+    with _with_full_pipe(3600) as program:
+        time.sleep(1)
+        assert program.stderr is not None
+        assert b"sleeping did not end" in program.stderr.read()
+        assert program.wait(PATIENCE_S) == 6
+
+
+@pytest.mark.slow
+def test_bounded_ends_where_nobody_reads_the_message() -> None:
+    with _with_full_pipe(0.1) as program:
+        assert program.wait(PATIENCE_S) == 6
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""How a call that may hang is given an end: its words, its time, its signals."""
+"""How a call that may hang is given an end: its words and its time."""
 
 from __future__ import annotations
 
@@ -12,41 +12,39 @@ from typing import Any
 import pytest
 
 from whisper_hailo.backends.hailo import watchdog as watchdog_module
+from whisper_hailo.backends.hailo.last_words import LIBC, LastWords
 from whisper_hailo.backends.hailo.watchdog import bounded
 from whisper_hailo.core.errors import ExitCode
 
 
 @pytest.fixture
 def timers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, int]]:
-    """What would be called: its time, its argument or the text there."""
-    found: dict[str, tuple[float, Any]] = {}
+    """What would be called: its time and its argument."""
+    found: dict[str, tuple[float, int]] = {}
 
     @contextmanager
     def timer(after_s: float, function: Any, argument: int) -> Iterator[None]:
-        is_text = function.__name__ == "warnx"
-        found[function.__name__] = (
-            after_s,
-            ctypes.string_at(argument) if is_text else argument,
-        )
+        found[function.__name__] = (after_s, argument)
         yield
 
     monkeypatch.setattr(watchdog_module, "start_timer", timer)
     return found
 
 
-def test_bounded_message_is_one_line(timers: dict[str, Any]) -> None:
-    """Whatever a file is called: the C library takes them for a format."""
-    with bounded(2.5, "loading 100%s\n \udcff.hef"):
+def test_bounded_has_two_timers(timers: dict[str, tuple[float, int]]) -> None:
+    """The second is for a standard error that takes no message."""
+    with bounded(2.5, "loading"):
         pass
-    after_s, said = timers["warnx"]
-    assert after_s == 2.5
-    assert said.startswith(
-        rb"loading 100%%s \udcff.hef did not end within 2.5 s; the chip or its"
-    )
+    assert timers["setcontext"][0] == 2.5
+    assert timers["_exit"][0] > 2.5
     assert timers["_exit"][1] == ExitCode.DEVICE
-    name = ctypes.c_char_p.in_dll(
-        watchdog_module.LIBC, "program_invocation_short_name"
-    ).value
+
+
+def test_last_words_are_one_format_without_arguments() -> None:
+    """Whatever a file is called: the C library takes the line for a format."""
+    words = LastWords("loading 100%s \udcff.hef did not end")
+    assert words.message.value == rb"loading 100%%s \udcff.hef did not end"
+    name = ctypes.c_char_p.in_dll(LIBC, "program_invocation_short_name").value
     assert name == b"whisper-hailo"
 
 
@@ -54,7 +52,7 @@ def test_bounded_message_is_one_line(timers: dict[str, Any]) -> None:
     ("took_s", "is_over"), [(2.25, False), (2.5, True), (3.0, True)]
 )
 def test_bounded_call_that_ends_late_does_not_return(
-    timers: dict[str, Any],
+    timers: dict[str, tuple[float, int]],
     monkeypatch: pytest.MonkeyPatch,
     took_s: float,
     is_over: bool,
@@ -67,7 +65,7 @@ def test_bounded_call_that_ends_late_does_not_return(
     with bounded(2.5, "x"):
         pass
     assert bool(slept) is is_over
-    assert all(seconds > timers["_exit"][0] - timers["warnx"][0] for seconds in slept)
+    assert all(seconds > timers["_exit"][0] - 2.5 for seconds in slept)
 
 
 @pytest.mark.parametrize("fails", [False, True])
