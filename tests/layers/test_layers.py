@@ -161,8 +161,6 @@ def test_a_driver_that_hangs_when_it_is_released(
     files: Files, under: Run, tag: str
 ) -> None:
     """The text is out, and the program ends all the same."""
-    # The file is tried when it is first used, and that chip is released before the text.
-    under(tag, *_words(files, tag))
     result = under(tag, *_words(files, tag), hang=["release"])
     assert (result.returncode, result.stdout) == (6, files.text)
     assert "releasing the chip did not end within 10 s" in one_line(result)

@@ -178,7 +178,8 @@ class HeldChip:
 
     Attributes:
         users: number of open leases.
-        chip: `None` before it is first used, and when it is lost.
+        chip: `None` before it is first used, and when it is lost. Open without a user after a
+            trial, for the lease that follows.
         lock: held while the others change.
     """
 
@@ -234,13 +235,27 @@ class Lease(Closing):
 
     def close(self) -> None:
         """Give the chip back; the last user closes it."""
+        self._leave(keep_chip=False)
+
+    def close_until_next(self) -> None:
+        """Give the chip back open, to a lease that follows in this process.
+
+        If none does, the chip is closed at the end of the process.
+        """
+        self._leave(keep_chip=True)
+
+    def _leave(self, *, keep_chip: bool) -> None:
         if not self._open:
             return
         self._open = False
         with self.held.lock:
             self.held.users -= 1
-            if self.held.users == 0:
+            if self.held.users == 0 and not keep_chip:
                 _give_up(self.held)
+
+    def another(self) -> Lease:
+        """Return a second lease on the same network, not yet open."""
+        return Lease(self._hef, self._group, self._options)
 
     def run(
         self, inputs: dict[str, FloatArray], outputs: tuple[str, ...]

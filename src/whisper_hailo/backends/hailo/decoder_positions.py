@@ -65,6 +65,16 @@ def choose_positions(
     if isinstance(answer, dict) and answer.get(_POSITION) in (HOST, CHIP):
         runner.positions = answer[_POSITION]
         return
+    # The chip stays open for both ways, and until the answer is kept: a driver that hangs when it
+    # is released ends the program, and the next run does not ask again.
+    with runner.lease.another():
+        _learn_positions(runner, directory, spec, threads, key)
+
+
+def _learn_positions(
+    runner: HefRunner, directory: Path, spec: ModelSpec, threads: int, key: str
+) -> None:
+    """Try both ways and keep the likelier under a key; see `choose_positions`."""
     expected = runner.shape.positions
     logprobs = compare_positions(runner, directory, spec, threads)
     best = max(logprobs, key=lambda side: logprobs[side])

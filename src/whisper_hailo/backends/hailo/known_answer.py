@@ -72,8 +72,9 @@ def require_known_answer(
 ) -> None:
     """Try an encoder's HEF on the chip, unless it answered before.
 
-    `encoder` is not open, and is closed again. `noise`: one that is the model's, and too noisy, is
-    only warned of.
+    `encoder` is not open, and is closed again. The chip of a right answer stays open for the run
+    that follows: a driver that hangs when it is released would end the program before its first
+    text. `noise`: an answer that is the model's, and too noisy, is only warned of.
 
     Raises:
         WrongAnswerError: its features are not those of the model.
@@ -91,8 +92,10 @@ def require_known_answer(
     if answer is None:
         with encoder:
             answer = ask(encoder, directory, spec, threads)
-        if answer.problem in ("", TOO_NOISY):  # any other cause may be mended
-            keep_answer(key, asdict(answer))
+            if answer.problem in ("", TOO_NOISY):  # any other cause may be mended
+                keep_answer(key, asdict(answer))
+            if not answer.problem:
+                encoder.lease.close_until_next()
     if not answer.problem:
         return
     error = wrong_answer(encoder, answer)

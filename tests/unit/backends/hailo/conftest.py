@@ -72,3 +72,10 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             if thread.name == "standin chip"
         ]
         assert left == []
+
+
+@pytest.fixture
+def trial_machine(machine: Any) -> Iterator[Any]:
+    """The stand-in's machine for trials, whose chip stays open for a lease that follows."""
+    yield machine
+    chip.close_all()

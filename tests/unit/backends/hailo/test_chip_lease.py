@@ -59,6 +59,17 @@ def test_lease_opened_twice_counts_once(machine: Any) -> None:
         _ = lease.chip
 
 
+def test_lease_closed_until_next_keeps_the_chip(machine: Any) -> None:
+    trial = chip_lease().open()
+    chip = trial.chip
+    trial.close_until_next()
+    trial.close()
+    with chip_lease() as lease:
+        assert lease.chip is chip
+    assert chip.vdevice is None
+    assert machine.counts["open"] == 1
+
+
 def test_lease_that_fails_to_open_counts_nothing(machine: Any) -> None:
     machine.set(devices=0)
     failed = chip_lease()

@@ -43,6 +43,7 @@ def test_choose_positions_of_usual_file_is_silent(
     assert runner.positions == HOST
     n_runs = machine.counts["run"]
     assert n_runs == 2, "both ways"
+    assert machine.counts["open"] == 1
     assert _choose(hefs.decoder, hailo_directory, spec).positions == HOST
     assert machine.counts["run"] == n_runs, "the answer is kept"
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING]

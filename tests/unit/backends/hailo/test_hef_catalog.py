@@ -48,7 +48,10 @@ def _reason(
 
 
 def test_select_auto_takes_a_hef_of_the_window(
-    machine: Any, directory: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+    trial_machine: Any,
+    directory: Path,
+    spec: ModelSpec,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(short_windows, "SHORTEST_S", 2.0)  # as long as a toy's window
     for window_s in (None, 2, 2.0):
@@ -58,7 +61,7 @@ def test_select_auto_takes_a_hef_of_the_window(
 
 
 def test_select_auto_stays_on_cpu_for_another_window(
-    machine: Any, directory: Path, spec: ModelSpec
+    trial_machine: Any, directory: Path, spec: ModelSpec
 ) -> None:
     assert _reason(directory, spec, 1) == (
         "encoder onnx-fp32: on the CPU, hailo8l 0000:01:00.0, "

@@ -37,25 +37,35 @@ def _require(hefs: Hefs, directory: Path, spec: ModelSpec) -> None:
 
 
 def test_require_known_answer_asks_each_file_once(
-    machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec, cache: Path
+    trial_machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec, cache: Path
 ) -> None:
     _require(hefs, hailo_directory, spec)
-    n_runs = machine.counts["run"]
+    n_runs = trial_machine.counts["run"]
     assert n_runs == 2, "two recordings"
     _require(hefs, hailo_directory, spec)
-    assert machine.counts["run"] == n_runs
+    assert trial_machine.counts["run"] == n_runs
     (cache / ANSWERS_FILE).write_text("damaged")
     _require(hefs, hailo_directory, spec)
-    assert machine.counts["run"] == 2 * n_runs
+    assert trial_machine.counts["run"] == 2 * n_runs
+
+
+def test_require_known_answer_leaves_the_chip_to_the_run(
+    trial_machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
+) -> None:
+    """A driver that hangs when it is released would end the program before its text."""
+    _require(hefs, hailo_directory, spec)
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        encoder.encode(mel_of())
+    assert trial_machine.counts["open"] == 1
 
 
 def test_require_known_answer_of_other_release_asks_again(
-    machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
+    trial_machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
     _require(hefs, hailo_directory, spec)
-    machine.set(version="4.22.0")
+    trial_machine.set(version="4.22.0")
     _require(hefs, hailo_directory, spec)
-    assert machine.counts["run"] == 2
+    assert trial_machine.counts["run"] == 2
 
 
 @pytest.mark.parametrize(
@@ -73,24 +83,24 @@ def test_require_known_answer_of_other_release_asks_again(
 )
 def test_require_known_answer_names_wrong_answers(
     *,
-    machine: Any,
+    trial_machine: Any,
     hefs: Hefs,
     hailo_directory: Path,
     spec: ModelSpec,
     answers: str,
     expected: str,
 ) -> None:
-    machine.set(answers=answers)
+    trial_machine.set(answers=answers)
     with pytest.raises(WrongAnswerError) as caught:
         _require(hefs, hailo_directory, spec)
     assert expected in str(caught.value)
     assert hefs.encoder.name in str(caught.value)
-    machine.set()
+    trial_machine.set()
     _require(hefs, hailo_directory, spec)  # a wrong answer is not kept
 
 
 def test_require_known_answer_recognises_another_model(
-    machine: Any, hailo_directory: Path, spec: ModelSpec, tmp_path: Path
+    trial_machine: Any, hailo_directory: Path, spec: ModelSpec, tmp_path: Path
 ) -> None:
     checkpoint = write_checkpoint(
         tmp_path / "ck", random_arrays(TOY, seed=7), config=config_of(TOY)
@@ -103,22 +113,22 @@ def test_require_known_answer_recognises_another_model(
 
 
 def test_require_known_answer_without_encoder_runs_nothing(
-    machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
+    trial_machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
     _require(hefs, hailo_directory, replace(spec, files={}))
-    assert machine.counts["run"] == 0
+    assert trial_machine.counts["run"] == 0
 
 
 def test_require_known_answer_raises_errors_of_the_device(
-    machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
+    trial_machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
-    machine.set(faults={"open": {"0": "HAILO_DEVICE_NOT_CONNECTED"}})
+    trial_machine.set(faults={"open": {"0": "HAILO_DEVICE_NOT_CONNECTED"}})
     with pytest.raises(DeviceLostError):
         _require(hefs, hailo_directory, spec)
 
 
 def test_ask_counts_noise_as_right(
-    machine: Any,
+    trial_machine: Any,
     hefs: Hefs,
     hailo_directory: Path,
     spec: ModelSpec,
@@ -161,7 +171,7 @@ def too_noisy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("too_noisy")
 def test_require_known_answer_of_noise_warns_or_fails(
     *,
-    machine: Any,
+    trial_machine: Any,
     hefs: Hefs,
     hailo_directory: Path,
     spec: ModelSpec,
@@ -169,11 +179,13 @@ def test_require_known_answer_of_noise_warns_or_fails(
 ) -> None:
     with pytest.raises(WrongAnswerError, match="too noisy"):
         _require(hefs, hailo_directory, spec)
-    n_runs = machine.counts["run"]
+    n_runs = trial_machine.counts["run"]
     encoder = HefEncoder(hefs.encoder, spec)
     require_known_answer(encoder, hailo_directory, spec, 1, noise=True)
     assert "too noisy" in caplog.text
-    assert machine.counts["run"] == n_runs, "noise is the file's: the answer is kept"
+    assert trial_machine.counts["run"] == n_runs, (
+        "noise is the file's: the answer is kept"
+    )
 
 
 @pytest.fixture
@@ -191,14 +203,14 @@ def auto_chip(hefs: Hefs, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("auto_chip")
 def test_select_auto_with_wrong_answers_takes_the_cpu(
-    machine: Any,
+    trial_machine: Any,
     hailo_directory: Path,
     spec: ModelSpec,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     engine = select(hailo_directory, spec, EngineOptions(), 1)
     assert engine.encoder.name == "hef-hailo8l"
-    machine.set(answers="axes", version="4.22.0")
+    trial_machine.set(answers="axes", version="4.22.0")
     engine = select(hailo_directory, spec, EngineOptions(), 1)
     assert isinstance(engine.encoder, OnnxEncoder)
     (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
@@ -207,9 +219,9 @@ def test_select_auto_with_wrong_answers_takes_the_cpu(
 
 
 def test_select_hef_with_wrong_answers_fails(
-    machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
+    trial_machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
-    machine.set(answers="zeros")
+    trial_machine.set(answers="zeros")
     with pytest.raises(WrongAnswerError):
         select(hailo_directory, spec, EngineOptions(encoder=hefs.encoder), 1)
     with HefEncoder(hefs.encoder, spec) as encoder:  # the chip was given back

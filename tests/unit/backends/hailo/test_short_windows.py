@@ -66,7 +66,7 @@ def test_cpu_load_is_measured_once(
 
 def test_select_auto_with_short_window_takes_cpu_unless_asked(
     *,
-    machine: Any,
+    trial_machine: Any,
     hefs: Hefs,
     hailo_directory: Path,
     spec: ModelSpec,
