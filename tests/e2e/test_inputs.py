@@ -17,7 +17,7 @@ import pytest
 import soundfile
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S, Command, one_line
-from tests.unit.sounds import write_media
+from tests.fakes.sounds import write_media
 
 MICRO = ("transcribe", "--model", "micro")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from tests.fakes.hashed_decoder import EOT, PREFIX, HashedDecoder, run
+from tests.fakes.model_sizes import TOY, toy_spec
 from tests.near_ties import counted_near_ties
-from tests.unit.decoding.search.hashed_decoder import EOT, PREFIX, HashedDecoder, run
-from tests.unit.shapes import TOY, toy_spec
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 
 

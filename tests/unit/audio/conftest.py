@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.audio.decoder import PATIENCE_S, Asked, Decode, Message, messages
+from tests.fakes.decoder_process import PATIENCE_S, Asked, Decode, Message, messages
 from whisper_hailo.audio import decode
 
 

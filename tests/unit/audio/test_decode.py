@@ -17,7 +17,7 @@ import pytest
 import soundfile
 from numpy.typing import NDArray
 
-from tests.unit.audio.decoder import (
+from tests.fakes.decoder_process import (
     PATIENCE_S,
     Asked,
     Decode,
@@ -26,7 +26,7 @@ from tests.unit.audio.decoder import (
     refused,
     sound,
 )
-from tests.unit.sounds import tone, write
+from tests.fakes.sounds import tone, write
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.audio.stream import ChannelOf
 from whisper_hailo.core.types import FloatArray

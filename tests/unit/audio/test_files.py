@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 import numpy as np
 import pytest
 
-from tests.unit.sounds import refusal, tone, write, write_media
+from tests.fakes.sounds import refusal, tone, write, write_media
 from whisper_hailo.audio import files, load_audio
 from whisper_hailo.audio.files import find_fault, open_file
 from whisper_hailo.audio.stream import split_channels

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.unit.sounds import noisy_speech, write
+from tests.fakes.sounds import noisy_speech, write
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.mixing import ChannelMixer
 from whisper_hailo.core.types import FloatArray

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.sounds import noisy_speech, refusal, similarity, tone, write
+from tests.fakes.sounds import noisy_speech, refusal, similarity, tone, write
 from whisper_hailo.audio import load_audio, open_audio, readers
 from whisper_hailo.audio.files import open_file
 from whisper_hailo.audio.wav_header import complete_header

@@ -17,7 +17,7 @@ import pytest
 import soundfile
 import soxr
 
-from tests.unit.sounds import noisy_speech, refusal, similarity, tone, write
+from tests.fakes.sounds import noisy_speech, refusal, similarity, tone, write
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.audio.readers import AudioReader, BrokenOffError
 from whisper_hailo.audio.stream import (

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.shapes import TINY
+from tests.fakes.model_sizes import TINY
 from whisper_hailo.audio.windows import PackedPiece, Window, WindowPlan
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ

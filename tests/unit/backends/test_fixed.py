@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, load, save
 
-from tests.unit.backends.graphs import in_float16
+from tests.fakes.watched_graphs import in_float16
 from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.backends.onnx_file import load_message

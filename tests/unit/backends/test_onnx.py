@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import write_checkpoint
-from tests.unit.backends.random_steps import (
+from tests.fakes.decoder_inputs import (
     ATOL,
     FULL,
     NONE,

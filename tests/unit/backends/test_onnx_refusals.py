@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.backends.random_steps import NONE, features_of, ids_of, last_of
+from tests.fakes.decoder_inputs import NONE, features_of, ids_of, last_of
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.spec import FileRecord, ModelSpec

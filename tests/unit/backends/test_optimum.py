@@ -12,8 +12,8 @@ import onnx
 import onnxruntime
 import pytest
 
+from tests.fakes.watched_graphs import add_what_it_is_told, in_float16
 from tests.unit.backends.conftest import EXPORTS
-from tests.unit.backends.graphs import add_what_it_is_told, in_float16
 from whisper_hailo.backends import optimum, session
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.onnx_file import ForeignEncoder

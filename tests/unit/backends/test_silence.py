@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from tests.unit.backends.random_steps import ATOL, features_of, ids_of
+from tests.fakes.decoder_inputs import ATOL, features_of, ids_of
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.padding import pad_features
 from whisper_hailo.backends.silence import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.batch.jobs import JOB, SETUP, World, results, world, write_manifest
+from tests.fakes.batch_jobs import JOB, SETUP, World, results, world, write_manifest
 from whisper_hailo.batch import cluster
 from whisper_hailo.batch.cluster import RayCluster, run_on_ray
 from whisper_hailo.batch.job import Job

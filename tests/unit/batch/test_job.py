@@ -11,7 +11,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from tests.unit.batch.jobs import (
+from tests.fakes.batch_jobs import (
     JOB,
     Stopped,
     World,

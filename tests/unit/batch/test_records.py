@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.batch.jobs import JOB
-from tests.unit.batch.made_up import segment
+from tests.fakes.batch_clock import segment
+from tests.fakes.batch_jobs import JOB
 from whisper_hailo.batch.manifest import Item
 from whisper_hailo.batch.records import (
     join_pieces,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.batch.jobs import Stopped, World, run_job, world, write_manifest
+from tests.fakes.batch_jobs import Stopped, World, run_job, world, write_manifest
 from whisper_hailo.batch.run_log import RUNS, RunLog
 from whisper_hailo.batch.shard_work import ShardReport
 from whisper_hailo.batch.status import read_status, to_metrics

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.batch.jobs import JOB, SETUP, World, results, world
+from tests.fakes.batch_jobs import JOB, SETUP, World, results, world
 from whisper_hailo.batch import watch
 from whisper_hailo.batch.job import Job
 from whisper_hailo.batch.run import Progress, ShardRunner

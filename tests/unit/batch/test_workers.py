@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.batch.workers import (
+from tests.fakes.batch_workers import (
     SETUP,
     Worker,
     a_task,

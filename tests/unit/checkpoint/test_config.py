@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkpoints import TOY, config_of
-from tests.unit.shapes import TINY
+from tests.fakes.model_sizes import TINY
 from whisper_hailo.checkpoint.checkpoint import expected_shapes
 from whisper_hailo.checkpoint.config import alignment_heads, read_config
 from whisper_hailo.core.errors import ModelError

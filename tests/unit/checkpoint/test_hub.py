@@ -14,8 +14,8 @@ from typing import NoReturn
 import huggingface_hub
 import pytest
 
+from tests.fakes.model_hub import COMMIT, serving, use_hub
 from tests.silent import silent
-from tests.unit.checkpoint.fake_hub import COMMIT, serving, use_hub
 from whisper_hailo.checkpoint import hub
 from whisper_hailo.checkpoint.config import read_config
 from whisper_hailo.checkpoint.hub import fetch_files

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import TOY, random_arrays, write_checkpoint
-from tests.unit.checkpoint.pt_file import write_pt
+from tests.fakes.torch_file import write_pt
 from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo.checkpoint.openai_layout import alignment_heads, control_tokens
 from whisper_hailo.core.errors import ModelError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.checkpoint.pt_file import write_pickle, write_pt
+from tests.fakes.torch_file import write_pickle, write_pt
 from whisper_hailo.checkpoint.torch_file import read_torch_file
 from whisper_hailo.core.errors import ModelError
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from tests.unit.cli.given import given
+from tests.fakes.settings_file import given
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.command import command_of
 from whisper_hailo.cli.options import Argument, FieldSubset

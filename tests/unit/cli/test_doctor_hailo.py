@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.hailo_machine import Root, found_checks, root, with_binding
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.cli.machine import Root, found_checks, root, with_binding
 from whisper_hailo.backends.hailo import probe
 from whisper_hailo.backends.hailo.chip import ChipFacts
 from whisper_hailo.cli import doctor_hailo

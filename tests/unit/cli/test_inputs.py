@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.denied import deny
+from tests.fakes.denied_folder import deny
 from whisper_hailo.cli import inputs as module
 from whisper_hailo.cli.inputs import Input, check_input, find_inputs
 from whisper_hailo.core.errors import ExitCode

@@ -23,9 +23,9 @@ import onnx
 import pytest
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
+from tests.fakes.denied_folder import deny
 from tests.shared import converted
 from tests.unit.convert.conftest import FILES, PLAIN, contents
-from tests.unit.denied import deny
 from whisper_hailo.checkpoint.config import alignment_heads
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert import convert

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.hef_files import ENCODER
+from tests.fakes.model_sizes import TOY_TOKENS, toy_spec
 from tests.standin.hef_file import Wish, hef_bytes
-from tests.unit.backends.hailo.written_hefs import ENCODER
-from tests.unit.shapes import TOY_TOKENS, toy_spec
 from whisper_hailo.convert.inspect import describe, describe_hef
 from whisper_hailo.core.errors import HefError, ModelError
 from whisper_hailo.core.spec import SPEC_FILE, FileRecord, SpecialTokens

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.model_sizes import toy_spec
 from tests.unit.backends.conftest import GOLDENS
 from tests.unit.core.test_spec import HEF
-from tests.unit.shapes import toy_spec
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert import model_cache

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.sounds import tone, write
+from tests.fakes.transcripts import transcript
 from tests.unit.live.outputs.test_files import EVENTS
-from tests.unit.sounds import tone, write
-from tests.unit.text.transcripts import transcript
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.core.overwrite import Signature, file_id, refuse_foreign
 from whisper_hailo.live.outputs.files import CaptionFile, EventFile

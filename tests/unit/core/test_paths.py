@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.denied import deny
+from tests.fakes.denied_folder import deny
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.paths import cache_root, expand_user, list_files, resolve_within
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.shapes import TINY, toy_spec
+from tests.fakes.model_sizes import TINY, toy_spec
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import (
     SPEC_VERSION,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.shapes import TOY_TOKENS
+from tests.fakes.model_sizes import TOY_TOKENS
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.hotwords import (
     CONTINUE_BONUS,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.shapes import TINY, TOY_TOKENS
+from tests.fakes.model_sizes import TINY, TOY_TOKENS
 from whisper_hailo.decoding.logits_rules import (
     LogitsRules,
     allowed_logsumexp,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.shapes import TINY
+from tests.fakes.model_sizes import TINY
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag_of, option_name
 from whisper_hailo.decoding.options import (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted_decoder import ScriptedDecoder, State
-from tests.unit.shapes import TINY, TOY, TOY_TOKENS
+from tests.fakes.model_sizes import TINY, TOY, TOY_TOKENS
+from tests.fakes.scripted_decoder import ScriptedDecoder, State
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions

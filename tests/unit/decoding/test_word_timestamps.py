@@ -11,8 +11,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from tests.unit.shapes import toy_spec
-from tests.unit.spoken_words import word
+from tests.fakes.model_sizes import toy_spec
+from tests.fakes.spoken_words import word
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import Segment, Word

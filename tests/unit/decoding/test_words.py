@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.shapes import TOY_TOKENS
-from tests.unit.spoken_words import word
+from tests.fakes.model_sizes import TOY_TOKENS
+from tests.fakes.spoken_words import word
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.word_timestamps import (

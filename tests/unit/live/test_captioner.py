@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.captioned import completed, run, texts
-from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech, spoken
+from tests.fakes.captioned_audio import completed, run, texts
+from tests.fakes.scripted_speech import (
+    Loudness,
+    Speller,
+    quick,
+    silence,
+    speech,
+    spoken,
+)
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord
 from whisper_hailo.live.captioner import Captioner

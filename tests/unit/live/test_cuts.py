@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.live.captioned import completed, run, texts
-from tests.unit.live.counted import FRAME, S, Sure, frames, segmenter, signals
-from tests.unit.live.scripted import Speller, silence, speech
+from tests.fakes.captioned_audio import completed, run, texts
+from tests.fakes.counted_frames import FRAME, S, Sure, frames, segmenter, signals
+from tests.fakes.scripted_speech import Speller, silence, speech
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.live.cuts import find_cut

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence, speech
+from tests.fakes.scripted_speech import (
+    Failing,
+    Loudness,
+    Speller,
+    quick,
+    silence,
+    speech,
+)
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft

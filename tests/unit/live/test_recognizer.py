@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests import moonshine_stand_in
-from tests.unit.live.scripted import Speller
+from tests.fakes.scripted_speech import Speller
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import OptionError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.live.counted import (
+from tests.fakes.counted_frames import (
     FRAME,
     N,
     Q,
@@ -16,7 +16,7 @@ from tests.unit.live.counted import (
     segmenter,
     signals,
 )
-from tests.unit.live.scripted import quick
+from tests.fakes.scripted_speech import quick
 from whisper_hailo.live.segmenter import Segmenter
 
 

@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.played import Played, Steps
-from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence, speech
+from tests.fakes.live_sources import Played, Steps
+from tests.fakes.scripted_speech import (
+    Failing,
+    Loudness,
+    Speller,
+    quick,
+    silence,
+    speech,
+)
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.live.captioner import Captioner

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.serve.http_server import RunningServer, run_server
-from tests.unit.serve.micro_service import MicroService
+from tests.fakes.http_server import RunningServer, run_server
+from tests.fakes.micro_service import MicroService
 from whisper_hailo import Transcriber
 
 

@@ -19,9 +19,9 @@ import pytest
 import soundfile
 from starlette.testclient import TestClient
 
-from tests.unit.serve.http_client import TRANSCRIPTIONS, client, transcribe
-from tests.unit.serve.http_server import run_server
-from tests.unit.serve.micro_service import MicroService
+from tests.fakes.http_client import TRANSCRIPTIONS, client, transcribe
+from tests.fakes.http_server import run_server
+from tests.fakes.micro_service import MicroService
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.http import connections
 from whisper_hailo.serve import access

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.serve.micro_service import DEMO
+from tests.fakes.micro_service import DEMO
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.serve import audio

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.serve.micro_service import MicroService
+from tests.fakes.micro_service import MicroService
 from whisper_hailo.serve import credentials
 from whisper_hailo.serve.credentials import Credentials
 from whisper_hailo.serve.options import SafetyOptions

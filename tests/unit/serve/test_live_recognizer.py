@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.serve.micro_service import DEMO, OPTIONS, MicroService, caller
+from tests.fakes.micro_service import DEMO, OPTIONS, MicroService, caller
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import OptionError

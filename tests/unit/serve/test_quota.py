@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.serve.http_client import TRANSCRIPTIONS, client
-from tests.unit.serve.http_server import run_server
-from tests.unit.serve.micro_service import LONG, MicroService
-from tests.unit.serve.routes.realtime.realtime_client import BUFFER, talk
+from tests.fakes.http_client import TRANSCRIPTIONS, client
+from tests.fakes.http_server import run_server
+from tests.fakes.micro_service import LONG, MicroService
+from tests.fakes.realtime_client import BUFFER, talk
 from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.forms import MAX_FIELD_BYTES

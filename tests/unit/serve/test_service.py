@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.serve.micro_service import (
+from tests.fakes.micro_service import (
     DEMO,
     DEMO_TEXT,
     GERMAN,

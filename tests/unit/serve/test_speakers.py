@@ -15,9 +15,9 @@ import soundfile
 from openai.types.audio import TranscriptionDiarized
 from starlette.testclient import TestClient
 
-from tests.unit.serve.http_client import client, transcribe
-from tests.unit.serve.micro_service import DEMO, MicroService
-from tests.unit.speakers.voices_of_tones import tone_diarizer, whistle
+from tests.fakes.http_client import client, transcribe
+from tests.fakes.micro_service import DEMO, MicroService
+from tests.fakes.voices_of_tones import tone_diarizer, whistle
 from whisper_hailo.core.errors import HubError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.serve.audio import AudioDecoders

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.unit.speakers.voices_of_tones import (
+from tests.fakes.voices_of_tones import (
     TonePrints,
     ToneSegmentation,
     tone_diarizer,

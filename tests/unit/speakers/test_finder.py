@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.speakers.voices_of_tones import tone_diarizer, whistle
+from tests.fakes.voices_of_tones import tone_diarizer, whistle
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.speakers.finder import SpeakerFinder
 from whisper_hailo.speakers.options import SpeakerOptions

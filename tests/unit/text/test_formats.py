@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.text.transcripts import transcript
+from tests.fakes.transcripts import transcript
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment
 from whisper_hailo.text.formats import TextWriter, render

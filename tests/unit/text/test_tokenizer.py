@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Library
 
 import whisper_hailo
-from tests.unit.shapes import TOY_TOKENS
+from tests.fakes.model_sizes import TOY_TOKENS
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.core.errors import OptionError, TokenizerError
 from whisper_hailo.core.spec import SpecialTokens

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
-from tests.unit.transcription.fake_words import TOKENIZER, Words, window
+from tests.fakes.model_sizes import TOY, TOY_TOKENS, toy_spec
+from tests.fakes.words import TOKENIZER, Words, window
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits, Padding, StepOutput

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import write_checkpoint
+from tests.fakes.model_sizes import TINY, TOY_TOKENS
+from tests.fakes.recording_encoder import RecordingEncoder
+from tests.fakes.spoken_words import word
+from tests.fakes.words import TOKENIZER
 from tests.near_ties import counted_near_ties
 from tests.shared import converted
-from tests.unit.shapes import TINY, TOY_TOKENS
-from tests.unit.spoken_words import word
-from tests.unit.transcription.fake_words import TOKENIZER
-from tests.unit.transcription.recording_encoder import RecordingEncoder
 from tests.unit.transcription.test_decoder_engine import Rows
 from tests.unit.transcription.test_transcriber import Levels, Open, noise
 from whisper_hailo.audio import load_audio

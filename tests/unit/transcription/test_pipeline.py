@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.shapes import TINY, TOY_TOKENS, toy_spec
-from tests.unit.transcription.fake_words import TOKENIZER
+from tests.fakes.model_sizes import TINY, TOY_TOKENS, toy_spec
+from tests.fakes.words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.options import EngineOptions

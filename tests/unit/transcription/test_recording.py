@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.transcription.fake_engine import Encoder, Interpreter
+from tests.fakes.engine import Encoder, Interpreter
 from whisper_hailo.audio import AudioSource, open_audio
 from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.audio.windows import Window, WindowPlan

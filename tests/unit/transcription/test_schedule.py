@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from tests.unit.transcription.fake_engine import (
+from tests.fakes.engine import (
     PLAN,
     WAIT_S,
     AtOnce,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.shapes import TOY_TOKENS
-from tests.unit.transcription.fake_words import BEGIN, TOKENIZER, window
+from tests.fakes.model_sizes import TOY_TOKENS
+from tests.fakes.words import BEGIN, TOKENIZER, window
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from onnxruntime import InferenceSession
 
-from tests.unit.shapes import TINY, toy_spec
-from tests.unit.transcription.fake_words import TOKENIZER
+from tests.fakes.model_sizes import TINY, toy_spec
+from tests.fakes.words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import WindowPlan

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.transcription.fake_engine import (
+from tests.fakes.engine import (
     PLAN,
     Chip,
     Encoder,
@@ -22,7 +22,7 @@ from tests.unit.transcription.fake_engine import (
     recording_of,
     texts,
 )
-from tests.unit.transcription.recording_encoder import RecordingEncoder
+from tests.fakes.recording_encoder import RecordingEncoder
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OutputError

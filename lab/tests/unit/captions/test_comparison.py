@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tests import moonshine_stand_in
-from tests.unit.checkpoint.fake_hub import use_hub
-from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech
+from tests.fakes.model_hub import use_hub
+from tests.fakes.scripted_speech import Loudness, Speller, quick, silence, speech
 from whisper_hailo.core.errors import HubError, OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.types import Timings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.live.scripted import Loudness, silence, spoken
+from tests.fakes.scripted_speech import Loudness, silence, spoken
 from whisper_hailo.live.events import CaptionWord
 from whisper_hailo_lab.captions import mixtures
 from whisper_hailo_lab.captions.mixtures import (

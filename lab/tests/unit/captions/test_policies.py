@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech
+from tests.fakes.scripted_speech import Loudness, Speller, quick, silence, speech
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText
 from whisper_hailo_lab.captions import policies
 from whisper_hailo_lab.captions.latency import Utterance

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.denied import deny
+from tests.fakes.denied_folder import deny
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo_lab.data.datasets import (
     RECEIPT,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.sounds import tone, write
+from tests.fakes.sounds import tone, write
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.data.datasets import Dataset, Problem, Sample
 from whisper_hailo_lab.formats.prepare import Artefact

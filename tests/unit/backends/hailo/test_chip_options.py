@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.hef_files import SPEC, decoder, encoder
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.backends.hailo.written_hefs import SPEC, decoder, encoder
 from whisper_hailo.backends.hailo.hef_contract import check_decoder, check_encoder
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.options import ALONE, ChipOptions

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.fakes.hef_files import encoder
 from tests.standin.hef_file import Wish, hef_bytes
-from tests.unit.backends.hailo.written_hefs import encoder
 from whisper_hailo.backends.hailo import chip as chip_module
 from whisper_hailo.backends.hailo import faults
 from whisper_hailo.backends.hailo.binding import one_line

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.backends.hailo.written_hefs import encoder, written
+from tests.fakes.hef_files import encoder, written
 from whisper_hailo.backends.hailo import faults
 from whisper_hailo.backends.hailo.faults import Faults, status_of, wrong_chip
 from whisper_hailo.backends.hailo.hef_file import HefFile, read_hef

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.backends.hailo.written_hefs import SPEC, encoder, written
+from tests.fakes.hef_files import SPEC, encoder, written
 from whisper_hailo.backends.hailo import binding, hef_catalog, isolated_probe
 from whisper_hailo.backends.hailo.chip import ChipFacts
 from whisper_hailo.backends.hailo.hef_catalog import (

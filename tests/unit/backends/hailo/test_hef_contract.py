@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.hef_files import SPEC, decoder, encoder, written
 from tests.standin.hef_file import Net
-from tests.unit.backends.hailo.written_hefs import SPEC, decoder, encoder, written
 from whisper_hailo.backends.hailo.hef_catalog import PAIRS, find_known
 from whisper_hailo.backends.hailo.hef_contract import (
     RUNS_ON,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.hef_files import DECODER, ENCODER, write
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.backends.hailo.written_hefs import DECODER, ENCODER, write
 from whisper_hailo.backends.hailo.hef_contract import (
     CHIP,
     HOST,

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.fakes.hef_server import Server, serving
 from tests.silent import silent
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.backends.hailo.hef_server import Server, serving
 from whisper_hailo.backends.hailo import hef_catalog, hef_download
 from whisper_hailo.backends.hailo.hef_catalog import (
     PAIRS,
@@ -245,7 +245,7 @@ def test_matching_hef_uses_fetched_files_for_openai_only(
 ) -> None:
     from dataclasses import replace
 
-    from tests.unit.shapes import toy_spec
+    from tests.fakes.model_sizes import toy_spec
 
     _publish(server, known)
     (path, *_) = fetch(known, server.address)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.standin.hef_file import Wish, hef_bytes
-from tests.unit.backends.hailo.written_hefs import (
+from tests.fakes.hef_files import (
     DECODER,
     ENCODER,
     changed,
     description,
     write,
 )
+from tests.standin.hef_file import Wish, hef_bytes
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.convert.inspect import describe_hef
 from whisper_hailo.core.errors import HefError

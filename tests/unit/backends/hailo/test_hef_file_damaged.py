@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.hef_files import ENCODER
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes, with_header
-from tests.unit.backends.hailo.written_hefs import ENCODER
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.protobuf import Message
 from whisper_hailo.core.errors import HefError

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from xxhash import xxh3_64_intdigest
 
+from tests.fakes.hef_files import DECODER, ENCODER, changed
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes
-from tests.unit.backends.hailo.written_hefs import DECODER, ENCODER, changed
 from whisper_hailo.backends.hailo.hef_file import (
     HefFile,
     check_sum,

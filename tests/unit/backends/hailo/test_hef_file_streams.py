@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.hef_files import DECODER, ENCODER, changed
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.backends.hailo.written_hefs import DECODER, ENCODER, changed
 from whisper_hailo.backends.hailo.hef_contract import recognise
 from whisper_hailo.backends.hailo.hef_file import read_hef
 

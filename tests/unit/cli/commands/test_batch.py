@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.unit.cli.commands.batched import Works, batch, works
+from tests.fakes.batch_command import Works, batch, works
 from whisper_hailo.batch import run as run_module
 from whisper_hailo.cli import progress
 from whisper_hailo.cli.app import run

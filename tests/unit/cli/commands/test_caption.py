@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.cli.commands.asked import Asked
-from tests.unit.cli.commands.captioned import (
+from tests.fakes.caption_command import (
     FIRST,
     LINES,
     SECOND,
@@ -26,7 +25,8 @@ from tests.unit.cli.commands.captioned import (
     made,
     transcribed,
 )
-from tests.unit.cli.given import given
+from tests.fakes.recorded_calls import Asked
+from tests.fakes.settings_file import given
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
 from whisper_hailo.core.errors import ExitCode, OutputError

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from tests.unit.cli.commands.captioned import (
+from tests.fakes.caption_command import (
     FIRST,
     LINES,
     SOUND,

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.cli.commands.asked import Asked
-from tests.unit.cli.commands.captioned import (
+from tests.fakes.caption_command import (
     FIRST,
     SECOND,
     SOUND,
@@ -19,6 +18,7 @@ from tests.unit.cli.commands.captioned import (
     made,
     pages,
 )
+from tests.fakes.recorded_calls import Asked
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
 from whisper_hailo.core.errors import DeviceError, ExitCode

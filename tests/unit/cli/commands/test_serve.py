@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.settings_file import given
 from tests.unit.cli.commands.test_transcribe_options import Listener
-from tests.unit.cli.given import given
 from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.transcribe_options import ModelOptions

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.cli.commands.many import Many, many, stereo
+from tests.fakes.transcribe_command import Many, many, stereo
 from whisper_hailo.cli import progress
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import AudioError, ExitCode

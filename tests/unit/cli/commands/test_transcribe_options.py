@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.given import given
+from tests.fakes.settings_file import given
 from whisper_hailo.cli.app import load_command, run
 from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.transcribe_options import ModelOptions

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.commands.many import Many, many, stereo
-from tests.unit.cli.given import given
+from tests.fakes.settings_file import given
+from tests.fakes.transcribe_command import Many, many, stereo
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError

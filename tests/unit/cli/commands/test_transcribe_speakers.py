@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.commands.many import Many, many, stereo
+from tests.fakes.transcribe_command import Many, many, stereo
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.speakers.models import EMBEDDING, FOLDER_VARIABLE, SEGMENTATION

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted_decoder import (
+from tests.fakes.model_sizes import TOY_TOKENS
+from tests.fakes.scripted_decoder import (
     EOT,
     PREFIX,
     ScriptedDecoder,
     State,
     decode,
 )
-from tests.unit.decoding.search.two_token_decoder import (
+from tests.fakes.two_token_decoder import (
     TOKENIZER,
     TwoTokenDecoder,
     tried,
     two_token_decoder,
 )
-from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import (
     Decoded,

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted_decoder import (
+from tests.fakes.model_sizes import TOY, TOY_TOKENS
+from tests.fakes.scripted_decoder import (
     EOT,
     PREFIX,
     ScriptedDecoder,
     State,
     decode,
 )
-from tests.unit.decoding.search.two_token_decoder import (
+from tests.fakes.two_token_decoder import (
     TwoTokenDecoder,
     tried,
     two_token_decoder,
 )
-from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.decoding.search.hashed_decoder import (
+from tests.fakes.hashed_decoder import (
     EOT,
     PREFIX,
     HashedDecoder,
@@ -23,7 +23,7 @@ from tests.unit.decoding.search.hashed_decoder import (
     run,
     saved,
 )
-from tests.unit.shapes import TOY, TOY_TOKENS
+from tests.fakes.model_sizes import TOY, TOY_TOKENS
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted_decoder import (
+from tests.fakes.model_sizes import TOY
+from tests.fakes.scripted_decoder import (
     EOT,
     ScriptedDecoder,
     State,
     decode,
 )
-from tests.unit.shapes import TOY
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.logits_rules import FilteredLogits
 from whisper_hailo.decoding.options import (

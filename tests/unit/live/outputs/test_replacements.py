@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.live.scripted import Fickle, Loudness
+from tests.fakes.scripted_speech import Fickle, Loudness
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.live.sources.portaudio import DEVICES, FakeStream, PortAudioError
+from tests.fakes.portaudio import DEVICES, FakeStream, PortAudioError
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.live.sources.listening import heard
-from tests.unit.sounds import similarity, tone, write
+from tests.fakes.sounds import similarity, tone, write
+from tests.fakes.source_audio import heard
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.file import FileSource

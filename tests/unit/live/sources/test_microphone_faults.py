@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.live.sources.portaudio import DEVICES, FakeStream
+from tests.fakes.portaudio import DEVICES, FakeStream
 from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.types import SAMPLE_RATE_HZ

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.unit.live.scripted import Fickle, Loudness
-from tests.unit.live.sources.radio import Radio
-from tests.unit.sounds import similarity, tone
+from tests.fakes.radio_server import Radio
+from tests.fakes.scripted_speech import Fickle, Loudness
+from tests.fakes.sounds import similarity, tone
 from whisper_hailo.cli.caption_options import SourceOptions
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
@@ -199,7 +199,7 @@ def test_address_is_not_waited_for_forever_unless_asked(
     monkeypatch.setattr("whisper_hailo.live.sources.source.ADDRESS_PATIENCE_S", 0.0)
     with (
         SourceOptions().make_source(f"{radio}/dying") as source,
-        pytest.raises(AudioError, match="dying (ended|broke off)"),
+        pytest.raises(AudioError, match=r"dying (ended|broke off)"),
     ):
         assert all(block.interruption is None for block in source.blocks())
 

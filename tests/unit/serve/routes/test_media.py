@@ -11,8 +11,8 @@ import pytest
 import soundfile
 from starlette.testclient import TestClient
 
-from tests.unit.serve.http_client import client, transcribe
-from tests.unit.serve.micro_service import (
+from tests.fakes.http_client import client, transcribe
+from tests.fakes.micro_service import (
     DEMO,
     DEMO_TEXT,
     GERMAN,
@@ -20,7 +20,7 @@ from tests.unit.serve.micro_service import (
     OPTIONS,
     MicroService,
 )
-from tests.unit.serve.routes.wyoming.wyoming_client import pcm
+from tests.fakes.wyoming_client import pcm
 from whisper_hailo import Transcriber
 from whisper_hailo.text.formats import render
 from whisper_hailo.text.transcript_json import openai_json, verbose_json

@@ -11,8 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
-from tests.unit.serve.http_client import TRANSCRIPTIONS, client, transcribe
-from tests.unit.serve.micro_service import (
+from tests.fakes.http_client import TRANSCRIPTIONS, client, transcribe
+from tests.fakes.micro_service import (
     DEMO,
     DEMO_TEXT,
     GERMAN,

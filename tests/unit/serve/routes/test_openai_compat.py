@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.unit.serve.http_client import TRANSCRIPTIONS, client, transcribe
-from tests.unit.serve.micro_service import GERMAN, OPTIONS, SHORT, MicroService
+from tests.fakes.http_client import TRANSCRIPTIONS, client, transcribe
+from tests.fakes.micro_service import GERMAN, OPTIONS, SHORT, MicroService
 from whisper_hailo.serve.errors import UnknownModelError
 from whisper_hailo.serve.forms import MAX_JSON_BYTES
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions

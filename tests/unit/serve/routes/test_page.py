@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.unit.serve.http_client import client, transcribe
-from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, MicroService
+from tests.fakes.http_client import client, transcribe
+from tests.fakes.micro_service import DEMO, DEMO_TEXT, MicroService
 
 pytestmark = pytest.mark.slow
 

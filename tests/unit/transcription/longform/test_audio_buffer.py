@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.unit.transcription.longform.layouts import feed_of, ramp
+from tests.fakes.recording_layouts import feed_of, ramp
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.unit.transcription.longform.layouts import (
+from tests.fakes.recording_layouts import (
     PLAN,
     Script,
     feed_of,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.transcription.longform.layouts import PLAN as SPLIT_PLAN
-from tests.unit.transcription.longform.layouts import feed_of
+from tests.fakes.recording_layouts import PLAN as SPLIT_PLAN
+from tests.fakes.recording_layouts import feed_of
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.transcription.longform.layouts import PLAN, Script, feed_of, heard, ramp
+from tests.fakes.recording_layouts import PLAN, Script, feed_of, heard, ramp
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.vad import FRAME_SAMPLES, LEVEL_SAMPLES, make_detector
 from whisper_hailo.audio.windows import Window, WindowPlan

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.serve.routes.captions.page_server import PATIENCE_S, serve
+from tests.fakes.page_server import PATIENCE_S, serve
 from whisper_hailo.live.sources.network import BrowserSource
 
 _FASTER = 20

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.scripted import Loudness, quick, silence, speech
-from tests.unit.serve.routes.captions.page_server import PATIENCE_S, connect
-from tests.unit.serve.routes.captions.running_captions import (
+from tests.fakes.page_server import PATIENCE_S, connect
+from tests.fakes.running_captions import (
     TOKEN,
     InAnyLanguage,
     ask,
@@ -19,6 +18,7 @@ from tests.unit.serve.routes.captions.running_captions import (
     run_captions,
     until,
 )
+from tests.fakes.scripted_speech import Loudness, quick, silence, speech
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Cleared, Completed, Marker, SettingsChanged

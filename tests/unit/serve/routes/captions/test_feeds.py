@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tests.fakes.page_server import completed, partial
 from tests.unit.live.test_events import (
     AWAY,
     BACK,
@@ -15,7 +16,6 @@ from tests.unit.live.test_events import (
     SECOND,
     START,
 )
-from tests.unit.serve.routes.captions.page_server import completed, partial
 from whisper_hailo.live.events import Cleared, Lost, Marker, Started
 from whisper_hailo.serve.routes.captions.feeds import HISTORY, Broadcast, Client
 

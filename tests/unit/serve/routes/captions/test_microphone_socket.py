@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.serve.routes.captions.page_server import (
+from tests.fakes.page_server import (
     PATIENCE_S,
     connect,
     serve,

@@ -18,9 +18,9 @@ import soundfile
 import soxr
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.unit.serve.http_server import RunningServer, run_server
-from tests.unit.serve.micro_service import DEMO, DEMO_TEXT, GERMAN, MicroService
-from tests.unit.serve.routes.realtime.realtime_client import (
+from tests.fakes.http_server import RunningServer, run_server
+from tests.fakes.micro_service import DEMO, DEMO_TEXT, GERMAN, MicroService
+from tests.fakes.realtime_client import (
     BUFFER,
     PAUSE_S,
     TRANSCRIPTION,

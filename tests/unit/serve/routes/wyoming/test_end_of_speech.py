@@ -13,14 +13,14 @@ from wyoming.client import AsyncTcpClient
 from wyoming.event import Event
 from wyoming.info import Describe, Info
 
-from tests.unit.serve.micro_service import (
+from tests.fakes.micro_service import (
     DEMO,
     DEMO_TEXT,
     PHRASES,
     MicroService,
     caller,
 )
-from tests.unit.serve.routes.wyoming.wyoming_client import (
+from tests.fakes.wyoming_client import (
     heard,
     pcm,
     say,

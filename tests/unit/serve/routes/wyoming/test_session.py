@@ -13,14 +13,14 @@ from wyoming.event import Event
 from wyoming.info import Describe, Info
 from wyoming.ping import Ping
 
-from tests.unit.serve.micro_service import (
+from tests.fakes.micro_service import (
     DEMO,
     DEMO_TEXT,
     GERMAN,
     OPTIONS,
     MicroService,
 )
-from tests.unit.serve.routes.wyoming.wyoming_client import (
+from tests.fakes.wyoming_client import (
     heard,
     pcm,
     say,

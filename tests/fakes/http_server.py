@@ -1,0 +1,70 @@
+"""The HTTP application behind a real socket, as the command serves it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.fakes.micro_service import MicroService
+from whisper_hailo.http.addresses import Listener
+from whisper_hailo.http.connections import ConnectionLimiter
+from whisper_hailo.http.server import HttpServer
+from whisper_hailo.serve.app import make_app
+from whisper_hailo.serve.options import SafetyOptions
+from whisper_hailo.serve.routes.realtime.protocol import MAX_MESSAGE_BYTES
+
+
+@dataclass
+class RunningServer:
+    """A server in another thread.
+
+    Attributes:
+        port: at which it listens.
+        loop: that it runs on.
+    """
+
+    port: int
+    loop: asyncio.AbstractEventLoop
+
+
+@contextmanager
+def run_server(
+    micro: MicroService,
+    connections: int | None = None,
+    safety: SafetyOptions | None = None,
+) -> Iterator[RunningServer]:
+    """Serve, until the block ends."""
+    safety = safety or SafetyOptions()
+    listener = Listener("127.0.0.1", 0, "http", "try again")
+    listener.listen()
+    port = listener.port
+    app = make_app(micro.service, "127.0.0.1", safety)
+    server = HttpServer(
+        app,
+        ConnectionLimiter(connections),
+        safety.tls(),
+        message_bytes=MAX_MESSAGE_BYTES,
+        pong_s=300.0,
+    )
+    opened: list[asyncio.AbstractEventLoop] = []
+    ready = threading.Event()
+
+    async def serve() -> None:
+        opened.append(asyncio.get_running_loop())
+        ready.set()
+        await server.serve(sockets=[listener])
+
+    # Each loop has one.
+    before, micro.service.ending = (micro.service.ending, asyncio.Event())
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    ready.wait()
+    try:
+        yield RunningServer(port, opened[0])
+    finally:
+        server.should_exit = True
+        thread.join()
+        micro.service.ending = before

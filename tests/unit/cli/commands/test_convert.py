@@ -1,0 +1,121 @@
+"""What `convert` and `inspect` ask for, and what they tell of models."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.recorded_calls import Asked
+from whisper_hailo.checkpoint.hub import ASSETS
+from whisper_hailo.cli.app import run
+from whisper_hailo.convert.model_cache import resolve_model
+from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo.core.spec import FileRecord, HailoForm, ModelSource, ModelSpec
+
+FORM = HailoForm(
+    "encoder", "hailo/e.onnx", 10, None, 17, {"mel": (1, 80, 1, 1000)}, {"out": (1, 500, 64)},
+    ("a",), ("z",), ((1, 1, 1000, 80),),
+)  # fmt: skip
+FILES = {"a.onnx": FileRecord(1 << 20, "x"), "b.onnx": FileRecord(1 << 19, "y")}
+
+
+@pytest.fixture(scope="module")
+def micro(own_cache: None) -> Path:
+    return resolve_model("micro")
+
+
+@pytest.fixture
+def spec(micro: Path) -> ModelSpec:
+    return replace(ModelSpec.load(micro), files=FILES, half=False)
+
+
+def convert(monkeypatch: pytest.MonkeyPatch, spec: ModelSpec) -> Asked:
+    asked: list[Any] = []
+
+    def make(
+        directory: Path, out: Path, options: ConvertOptions, *, source: ModelSource
+    ) -> Any:
+        asked.append((directory, out, options, source))
+        return spec
+
+    monkeypatch.setattr("whisper_hailo.convert.convert.convert_checkpoint", make)
+    found = Asked(None)
+    found.with_ = asked
+    return found
+
+
+def test_what_was_converted(
+    spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = convert(monkeypatch, spec)
+    words = [
+        "convert",
+        "micro",
+        "out",
+        "--quantize",
+        "int8",
+        "--hailo",
+        "--window",
+        "10",
+    ]
+    assert run(words) == 0
+    told = capsys.readouterr()
+    assert told.out == "out: micro, decoder int8, encoder int8, 1.5 MiB\n"
+    assert "converted in " in told.err
+    ((directory, out, options, source),) = asked.with_
+    assert (directory, out, source.name) == (ASSETS / "micro", Path("out"), "micro")
+    assert options == ConvertOptions("int8", hailo=HailoOptions(window_s=10.0))
+
+
+def test_forms_for_a_chip_are_named(
+    spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    convert(monkeypatch, replace(spec, hailo=(FORM, replace(FORM, file="d.onnx"))))
+    assert run(["convert", "micro", "out"]) == 0
+    assert capsys.readouterr().out.endswith(", 1.5 MiB, hailo/e.onnx, d.onnx\n")
+
+
+def test_a_checkpoint_is_fetched_at_the_revision_that_is_typed(
+    spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = convert(monkeypatch, spec)
+    source = ModelSource("openai/whisper-tiny", "abc")
+    found = Asked((Path("checkpoint"), source))
+    found.patched(monkeypatch, "whisper_hailo.checkpoint.hub.locate_checkpoint")
+    assert run(["convert", "tiny", "out", "--revision", "abc"]) == 0
+    ((name, revision),) = found.with_
+    assert (name.hub_id, revision) == ("openai/whisper-tiny", "abc")
+    assert asked.with_ == [(Path("checkpoint"), Path("out"), ConvertOptions(), source)]
+
+
+def test_what_is_no_checkpoint_or_would_be_lost(
+    micro: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    asked = convert(monkeypatch, spec)
+    assert run(["convert", str(micro), str(tmp_path / "out")]) == 4
+    assert "is a converted model directory" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    assert run(["convert", str(tmp_path), "."]) == 2
+    assert "is the checkpoint itself; give another directory" in capsys.readouterr().err
+    assert run(["convert", str(tmp_path), "base.onnx"]) == 2
+    assert "is the name of a file" in capsys.readouterr().err
+    assert asked.with_ == []
+
+
+def test_facts_of_a_file_are_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = {
+        "name": "toy",
+        "dims": {"layers": 4, "more": {"heads": 2}},
+        "files": ["a", "b"],
+    }
+    asked = Asked(facts).patched(monkeypatch, "whisper_hailo.convert.inspect.describe")
+    assert run(["inspect", "model"]) == 0
+    assert capsys.readouterr().out == json.dumps(facts, indent=2) + "\n"
+    assert asked.with_ == [(Path("model"),)]

@@ -1,0 +1,40 @@
+"""What `fetch-hef` asks for, and what it tells."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.recorded_calls import Asked
+from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS
+from whisper_hailo.cli.app import run
+
+
+def test_published_hefs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.npy"
+    path.write_bytes(b"rows")
+    asked = Asked([path]).patched(
+        monkeypatch, "whisper_hailo.cli.commands.models.fetch"
+    )
+    assert run(["fetch-hef", "base", "--arch", "hailo8"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == str(path)
+    assert lines[1] == f"  SHA-256 {hashlib.sha256(b'rows').hexdigest()}"
+    last = f"next: whisper-hailo transcribe --model base --encoder {path} AUDIO"
+    assert lines[2:] == [last]
+    assert run(["fetch-hef", "--arch", "hailo8l", "--from", "https://x.y/z"]) == 0
+    known = {(one.arch, one.variant): one for one in PAIRS}
+    base, tiny = known["hailo8", "base"], known["hailo8l", "tiny"]
+    assert asked.with_ == [(base, EXAMPLES), (tiny, "https://x.y/z/")]
+
+
+def test_hefs_that_nobody_publishes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fetch-hef", "tiny.en", "--arch", "hailo8"]) == 2
+    line = capsys.readouterr().err
+    assert "tiny.en --arch hailo8;" in line
+    assert all(f"{known.variant} for {known.arch}" in line for known in PAIRS)
+    assert run(["fetch-hef", "small", "--arch", "hailo8l"]) == 2

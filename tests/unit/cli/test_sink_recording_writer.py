@@ -1,0 +1,354 @@
+"""Text as it comes, and what an interrupted run leaves."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.transcripts import transcript
+from whisper_hailo.cli import progress
+from whisper_hailo.cli.inputs import find_inputs
+from whisper_hailo.cli.progress import Progress
+from whisper_hailo.cli.sink import Sink, write_recording
+from whisper_hailo.cli.transcribe_options import OutputOptions
+from whisper_hailo.cli.untranscribed import describe_untranscribed
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.types import Segment, Transcript, UntranscribedSpeech
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.text.formats import render
+from whisper_hailo.text.subtitles import SEGMENTS, Layout
+from whisper_hailo.transcription.window_cache import CachedWindow, WindowCache
+
+
+class Coming(Iterator[Segment]):
+    """Segments of a recording, and the transcript as far as they have come.
+
+    Attributes:
+        before: called when a segment is asked for.
+    """
+
+    def __init__(self, whole: Transcript) -> None:
+        self._whole = whole
+        self._n_given = 0
+        self.language_probs = {"de": 0.75, "en": 0.25}
+        self.before: Callable[[], None] = lambda: None
+
+    def __next__(self) -> Segment:
+        self.before()
+        if self._n_given == len(self._whole.segments):
+            raise StopIteration
+        self._n_given += 1
+        return self._whole.segments[self._n_given - 1]
+
+    @property
+    def transcript(self) -> Transcript:
+        return replace(self._whole, segments=self._whole.segments[: self._n_given])
+
+
+@pytest.fixture
+def segments() -> Coming:
+    return Coming(transcript())
+
+
+def sink(folder: Path, *formats: str, out: str = "", goes_on: bool = False) -> Sink:
+    for name in ("a.wav", "b.wav"):
+        (folder / name).write_text("some sound")
+    place = folder / out if out else None
+    entries = find_inputs([str(folder / "a.wav")])
+    return Sink(OutputOptions(formats, place, goes_on), entries)
+
+
+def follow(
+    results: Sink,
+    segments: Coming,
+    at: int = 0,
+    identity: str = "",
+    begin: Callable[[Progress, WindowCache], None] = lambda _progress, _cache: None,
+) -> None:
+    def transcribe(
+        _source: Any,
+        *,
+        progress: Progress,
+        speaker_progress: Callable[[float, float | None], None],
+        cache: WindowCache,
+    ) -> Any:
+        del speaker_progress
+        begin(progress, cache)
+        return segments
+
+    write_recording(results.inputs[at], results, lambda: identity, transcribe)
+
+
+def interrupt(results: Sink, segments: Coming, identity: str = "") -> None:
+    """A run that ends when some is decoded."""
+
+    def remember(_progress: Progress, cache: WindowCache) -> None:
+        assert not cache.kept
+        cache.remember([remembered(segments, transcript())])
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        follow(results, segments, identity=identity, begin=remember)
+
+
+def printed(
+    results: Sink, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> tuple[list[str], str]:
+    """What was printed before each segment was asked for, and afterwards."""
+    told: list[str] = []
+    segments.before = lambda: told.append(capsys.readouterr().out)
+    follow(results, segments)
+    return told, capsys.readouterr().out
+
+
+def test_lines_are_printed_when_they_come_and_once(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, rest = printed(sink(tmp_path, "txt"), segments, capsys)
+    assert told == ["", "Grüße.\n", "All the rest.\n"]
+    assert rest == ""
+
+
+def test_lines_have_their_times_and_their_recording(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = sink(tmp_path, "txt")
+    two = find_inputs([str(tmp_path / name) for name in ("a.wav", "b.wav")])
+    follow(replace(results, inputs=two, timed=True), segments, at=1)
+    told = capsys.readouterr()
+    assert (
+        told.out.splitlines()[0]
+        == f"{tmp_path}/b.wav: [00:00.000 --> 00:09.000]  Grüße."
+    )
+    assert told.err == f"{tmp_path}/b.wav: German (75%)\n"
+
+
+@pytest.mark.parametrize(
+    ("fmt", "parts"),
+    [
+        ("srt", ["1\n00:00:00,000 --> 00:00:09,000\nGrüße.\n\n",
+                 "2\n00:00:09,000 --> 00:00:12,500\nAll the rest.\n\n"]),
+        ("vtt", ["WEBVTT\n\n00:00:00.000 --> 00:00:09.000\nGrüße.\n\n",
+                 "00:00:09.000 --> 00:00:12.500\nAll the rest.\n\n"]),
+        ("tsv", ["start\tend\ttext\n0\t9000\tGrüße.\n", "9000\t12500\tAll the rest.\n"]),
+    ],
+)  # fmt: skip
+def test_subtitles_are_printed_when_they_come_and_once(
+    fmt: str, parts: list[str], tmp_path: Path, segments: Coming,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    results = sink(tmp_path, fmt)
+    by_segment = Layout(cues=SEGMENTS)
+    results = replace(results, output=replace(results.output, layout=by_segment))
+    told, rest = printed(results, segments, capsys)
+    assert told == ["", *parts]
+    assert rest == ""
+    assert "".join(parts) == render(transcript(), fmt, by_segment)
+
+
+def test_a_cue_to_which_words_may_be_added_waits_for_them(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flowing = Layout(max_line_width=12, max_line_count=2)
+    results = sink(tmp_path, "srt")
+    results = replace(results, output=replace(results.output, layout=flowing))
+    told, rest = printed(results, segments, capsys)
+    assert told[:2] == ["", ""]
+    assert "".join(told) + rest == render(transcript(), "srt", flowing)
+    assert rest.endswith("rest.\n\n")
+
+
+@pytest.mark.parametrize("fmt", ["txt", "srt", "vtt", "tsv"])
+def test_nothing_said_is_printed_as_it_is_written(
+    fmt: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    silent = replace(transcript(), segments=())
+    follow(sink(tmp_path, fmt), Coming(silent))
+    assert capsys.readouterr().out == render(silent, fmt)
+
+
+@pytest.mark.parametrize("fmt", ["srt", "vtt", "tsv"])
+def test_what_fails_before_a_segment_prints_nothing(
+    fmt: str, tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise AudioError("a.wav is broken")
+
+    segments.before = fail
+    with pytest.raises(AudioError):
+        follow(sink(tmp_path, fmt), segments)
+    assert capsys.readouterr().out == ""
+
+
+def test_speech_without_text_is_reported_in_place_of_silence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    speech = tuple(
+        UntranscribedSpeech(
+            20.0 * n, 20.0 * n + 2 + n, "unlikely", "fr" if n == 1 else ""
+        )
+        for n in range(7)
+    )
+    write = replace(transcript(), segments=(), untranscribed=speech)
+    follow(sink(tmp_path, "txt"), Coming(write))
+    lines = [line for line in capsys.readouterr().err.splitlines() if "no text" in line]
+    assert len(lines) == 6
+    assert "0:40 to 0:44" in lines[0]  # the two shortest ones are only counted
+    assert " 2 shorter" in lines[-1]
+    assert describe_untranscribed(speech[1]).endswith(
+        "it may be French: try --detect-each-window"
+    )
+
+
+def test_json_waits_for_its_end(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, rest = printed(sink(tmp_path, "json"), segments, capsys)
+    assert told == ["", "", ""]
+    assert json.loads(rest)["text"] == "Grüße. All the rest."
+
+
+def remembered(segments: Coming, whole: Transcript) -> CachedWindow:
+    """What a run that was interrupted had of a recording."""
+    del segments
+    decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
+    return CachedWindow(
+        "key", decoded, whole.segments, 9.0, True, False, None, "de", (), "de", {}
+    )
+
+
+def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With or without `--skip-existing`; of runs with other settings nothing is known."""
+    results = sink(tmp_path, "txt", out="out", goes_on=True)
+    path = tmp_path / "out" / "a.part.jsonl"
+    interrupt(results, segments, "mine")
+    told = capsys.readouterr().err
+    assert told.startswith(f"{tmp_path}/a.wav: the text up to 0:12 is ")
+    assert "the same command" in told
+    assert "--skip-existing" not in told
+    assert path.exists()
+    for goes_on, identity, known in (
+        (True, "mine", 12.5),
+        (True, "other", 0.0),
+        (False, "mine", 12.5),
+    ):
+        again = replace(results, output=replace(results.output, skip_existing=goes_on))
+        seen: list[float] = []
+
+        def look(
+            _progress: Progress, cache: WindowCache, seen: list[float] = seen
+        ) -> None:
+            seen.append(cache.known_s)
+            raise AudioError("not now")
+
+        with pytest.raises(AudioError):
+            follow(again, segments, identity=identity, begin=look)
+        assert seen == [known]
+        told = capsys.readouterr().err
+        assert (f"{tmp_path}/a.wav: resuming after 0:12\n" in told) == bool(known)
+    follow(results, segments, identity="mine")
+    assert "saved" not in capsys.readouterr().err
+    assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_what_was_known_before_tells_nothing_of_the_speed(
+    tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    results = sink(tmp_path, "txt", out="out", goes_on=True)
+    interrupt(results, segments)
+    capsys.readouterr()
+
+    def go_on(progress: Progress, _cache: WindowCache) -> None:
+        progress(12.5, 112.5)
+        now[0] = 20.0
+        progress(32.5, 112.5)
+
+    follow(results, segments, begin=go_on)
+    line = "a.wav: 0:32 of 1:52, 1.0 x real time, 1:20 left\n"
+    assert line in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("out", ["", "out"])
+def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
+    out: str, tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """That line is taken away before any other: a text, its language, the name of a file."""
+    monkeypatch.setattr(progress, "is_terminal", lambda: True)
+    monkeypatch.setattr(progress, "terminal_width", lambda: 80)
+    now = iter(range(0, 900, 20))
+    monkeypatch.setattr(progress, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(sys, "stdout", sys.stderr)
+    results = sink(tmp_path, "txt", out=out)
+
+    def advance(progress: Progress, _cache: WindowCache) -> None:
+        segments.before = lambda: progress(100.0, 600.0)
+
+    follow(results, segments, begin=advance)
+    parts = capsys.readouterr().err.split("\r\x1b[K")
+    told = [part for part in parts if part and not part.endswith(" left")]
+    language, texts = (
+        f"{tmp_path}/a.wav: German (75%)\n",
+        ["Grüße.\n", "All the rest.\n"],
+    )
+    written = f"wrote {tmp_path}/out/a.txt\n"
+    assert "".join(told) == language + (written if out else "".join(texts))
+    assert len([part for part in parts if part.endswith(" left")]) == 3
+    assert parts[-1] in {"", written}
+
+
+def test_language_that_was_told_or_is_only_one_is_not_told_again(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for probs in ({}, {"de": 1.0}):
+        segments.language_probs = probs
+        follow(sink(tmp_path, "txt"), segments)
+        assert capsys.readouterr().err == ""
+
+
+def test_nothing_decoded_means_nothing_to_resume(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_progress: Progress, _cache: WindowCache) -> None:
+        raise AudioError("it is broken")
+
+    results = sink(tmp_path, "txt", out="out", goes_on=True)
+    with pytest.raises(AudioError):
+        follow(results, segments, begin=fail)
+    assert capsys.readouterr().err == ""
+    assert not (tmp_path / "out").exists()
+
+
+def test_interrupt_of_one_of_several_names_the_option(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Or the recordings before it would be transcribed again."""
+    results = sink(tmp_path, "txt", out="out")
+    two = find_inputs([str(tmp_path / name) for name in ("a.wav", "b.wav")])
+    interrupt(replace(results, inputs=two), segments)
+    assert "the same command with --skip-existing" in capsys.readouterr().err
+
+
+def test_interrupt_on_a_terminal_without_files_names_the_folder(
+    tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def interrupt_now(_progress: Progress, _cache: WindowCache) -> None:
+        raise KeyboardInterrupt
+
+    for is_terminal in (False, True):
+        monkeypatch.setattr("whisper_hailo.cli.sink.is_terminal", lambda: is_terminal)  # noqa: B023
+        with pytest.raises(KeyboardInterrupt):
+            follow(sink(tmp_path, "txt"), segments, begin=interrupt_now)
+        assert ("--output-dir" in capsys.readouterr().err) == is_terminal
