@@ -102,6 +102,7 @@ class SegmentListener:
 
     Attributes:
         next_recognizer: of the segments that begin from now on.
+        statistics: of the captions, to which calls are added.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class SegmentListener:
         self.next_recognizer = recognizer
         self._recognizer = recognizer
         self._options = options
-        self._statistics = statistics
+        self.statistics = statistics
         self._language: str | None = None  # of the last segment in which it was found
         self._previous: FinishedSegment | None = None
 
@@ -147,9 +148,9 @@ class SegmentListener:
         running.is_language_sure = (
             _is_enough(audio) or self._recognizer.language != AUTO_LANGUAGE
         )
-        self._statistics.n_partials += 1
-        self._statistics.partial_passes += result.passes
-        self._statistics.partial_decode_ms += result.timings.decode_ms
+        self.statistics.n_partials += 1
+        self.statistics.partial_passes += result.passes
+        self.statistics.partial_decode_ms += result.timings.decode_ms
         return result
 
     def transcribe_words(
@@ -237,12 +238,12 @@ class SegmentListener:
         try:
             result = self._recognizer.transcribe(buffer, language)
         except DeviceError:
-            self._statistics.n_engine_faults += 1
+            self.statistics.n_engine_faults += 1
             raise
         finally:
-            self._statistics.compute_s += perf_counter() - begin_s
-        self._statistics.n_calls += 1
-        self._statistics.n_heard_samples += audio.size
+            self.statistics.compute_s += perf_counter() - begin_s
+        self.statistics.n_calls += 1
+        self.statistics.n_heard_samples += audio.size
         running.language = result.language
         running.n_transcribed = audio.size
         return result
