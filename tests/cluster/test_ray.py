@@ -75,7 +75,7 @@ def test_own_cluster_hears_nobody_else_and_gives_same_bytes(
     assert transcripts(tmp_path / "job") == straight
 
 
-def test_a_cluster_of_our_own_asks_nobody_outside(
+def test_cluster_of_our_own_asks_nobody_outside(
     environment: dict[str, str], manifest: Path, tmp_path: Path
 ) -> None:
     if reason := why_not():

@@ -61,7 +61,7 @@ def test_quantised_halves_of_other_model_directories(
     assert (settings["decoder"], settings["quantization"]) == ("cached-int8", "int8")
 
 
-def test_a_description_and_two_graphs_are_enough(
+def test_description_and_two_graphs_are_enough(
     whisper_hailo: Command, model: Path, tmp_path: Path
 ) -> None:
     for file in MICRO.glob("*.json"):

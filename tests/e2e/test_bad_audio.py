@@ -76,7 +76,7 @@ def test_inputs_of_one_name_get_outputs_of_their_own(
     assert first == second != ""
 
 
-def test_a_hub_out_of_reach_names_the_ways_without_it(whisper_hailo: Command) -> None:
+def test_hub_out_of_reach_names_the_ways_without_it(whisper_hailo: Command) -> None:
     result = whisper_hailo("transcribe", DEMO)
     assert result.returncode == 5
     line = one_line(result)

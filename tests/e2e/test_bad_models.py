@@ -55,7 +55,7 @@ def test_weights_that_are_no_numbers(
         {"quantization": {"": 3}},
     ],
 )
-def test_a_model_description_that_is_nonsense(
+def test_model_description_that_is_nonsense(
     *,
     whisper_hailo: Command,
     micro_model: Path,
@@ -160,7 +160,7 @@ def test_broken_checkpoints(
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["checkpoint"]
 
 
-def test_a_truncated_graph_in_a_model_directory(
+def test_truncated_graph_in_a_model_directory(
     whisper_hailo: Command, micro_model: Path, tmp_path: Path
 ) -> None:
     for name in ("encoder.onnx", "cross_kv.onnx", "decoder.onnx"):
@@ -175,7 +175,7 @@ def test_a_truncated_graph_in_a_model_directory(
     assert "model.json" in one_line(result)
 
 
-def test_a_damaged_cache_heals_with_one_line(
+def test_damaged_cache_heals_with_one_line(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     """A byte, and a megabyte of zeros: sizes stay, words would not."""
@@ -202,7 +202,7 @@ def test_a_damaged_cache_heals_with_one_line(
         assert "converting" not in whisper_hailo(*command, env=env).stderr
 
 
-def test_a_damaged_model_directory_is_an_error(
+def test_damaged_model_directory_is_an_error(
     whisper_hailo: Command, micro_model: Path, tmp_path: Path
 ) -> None:
     model = shutil.copytree(micro_model, tmp_path / "model")
@@ -224,7 +224,7 @@ def test_a_damaged_model_directory_is_an_error(
         b'{"a":' * 9999,
     ],
 )
-def test_a_tokenizer_that_is_nonsense(
+def test_tokenizer_that_is_nonsense(
     whisper_hailo: Command, tmp_path: Path, content: bytes
 ) -> None:
     checkpoint = tmp_path / "checkpoint"

@@ -23,9 +23,7 @@ from tests.e2e.conftest import (
 )
 
 
-def test_an_output_never_replaces_an_input(
-    whisper_hailo: Command, tmp_path: Path
-) -> None:
+def test_output_never_replaces_an_input(whisper_hailo: Command, tmp_path: Path) -> None:
     recording = tmp_path / "recording.txt"  # what is audio is told by its content
     shutil.copy(DEMO, recording)
     before = recording.read_bytes()
@@ -80,7 +78,7 @@ def test_closed_streams(environment: dict[str, str], tmp_path: Path) -> None:
         (out / "demo.txt").unlink()
 
 
-def test_a_terminated_conversion_leaves_nothing(
+def test_terminated_conversion_leaves_nothing(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     """SIGTERM when so many files are there: the directory is whole, or not there at all."""
@@ -104,7 +102,7 @@ def test_a_terminated_conversion_leaves_nothing(
     assert codes & {128 + signal.SIGTERM, -signal.SIGTERM}
 
 
-def test_a_full_disk_behind_standard_output(whisper_hailo: Command) -> None:
+def test_full_disk_behind_standard_output(whisper_hailo: Command) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         result = whisper_hailo(
             "transcribe",
@@ -124,7 +122,7 @@ def small_files_only() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, 65_536))
 
 
-def test_a_full_disk_while_converting_leaves_nothing(
+def test_full_disk_while_converting_leaves_nothing(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     result = whisper_hailo(
@@ -135,7 +133,7 @@ def test_a_full_disk_while_converting_leaves_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_cache_that_cannot_be_written(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_cache_that_cannot_be_written(whisper_hailo: Command, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     env = {"WHISPER_HAILO_CACHE": str(tmp_path / "file" / "cache")}
     result = whisper_hailo("transcribe", "--model", "micro", DEMO, env=env)
@@ -143,7 +141,7 @@ def test_a_cache_that_cannot_be_written(whisper_hailo: Command, tmp_path: Path) 
     assert "WHISPER_HAILO_CACHE" in one_line(result)
 
 
-def test_an_unwritable_output_folder_is_told_per_file(
+def test_unwritable_output_folder_is_told_per_file(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     file = tmp_path / "file"
@@ -153,7 +151,7 @@ def test_an_unwritable_output_folder_is_told_per_file(
     assert "cannot write" in one_line(result)
 
 
-def test_a_reader_that_goes_away_is_no_error(whisper_hailo: Command) -> None:
+def test_reader_that_goes_away_is_no_error(whisper_hailo: Command) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as pipe:
@@ -172,7 +170,7 @@ def test_a_reader_that_goes_away_is_no_error(whisper_hailo: Command) -> None:
     assert first_words <= {"converting", "encoder", "decoder", f"{DEMO}:"}
 
 
-def test_a_directory_that_is_not_ours_is_not_overwritten(
+def test_directory_that_is_not_ours_is_not_overwritten(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     keep = tmp_path / "out" / "thesis.txt"
@@ -230,7 +228,7 @@ def test_help_that_nobody_reads(
         assert not told
 
 
-def test_a_working_directory_that_is_gone(
+def test_working_directory_that_is_gone(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:
     whisper_hailo("transcribe", "--model", "micro", DEMO)  # the model is converted

@@ -93,7 +93,7 @@ def test_each_recording_is_transcribed_and_others_are_listed(
     assert (told["items"], told["failed"]) == (2, 2)
 
 
-def test_a_recording_that_is_not_cut_says_what_transcribe_says(
+def test_recording_that_is_not_cut_says_what_transcribe_says(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     sounds = [load_audio(clip) for clip in CLIPS[:20]]
@@ -148,7 +148,7 @@ def _little_room() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (12_288, 12_288))
 
 
-def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
+def test_full_disk_is_one_line_and_the_same_command_goes_on(
     environment: dict[str, str], straight: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
     source, written = straight

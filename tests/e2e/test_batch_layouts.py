@@ -71,7 +71,7 @@ def exactly(transcript: Transcript) -> list[Segment]:
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_a_batch_says_what_each_recording_says_alone(  # noqa: PLR0917
+def test_batch_says_what_each_recording_says_alone(  # noqa: PLR0917
     micro: Transcriber,
     speech: FloatArray,
     name: str,

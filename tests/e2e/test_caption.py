@@ -28,7 +28,7 @@ def pcm() -> bytes:
     return samples.tobytes()
 
 
-def test_a_file_becomes_lines_events_and_subtitles(
+def test_file_becomes_lines_events_and_subtitles(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     srt, txt, jsonl = tmp_path / "a.srt", tmp_path / "a.txt", tmp_path / "a.jsonl"
@@ -221,7 +221,7 @@ def test_recording_after_kill_has_same_captions(
         assert other["start_s"] == one["start_s"]
 
 
-def test_a_run_leaves_the_captions_of_the_one_before(
+def test_run_leaves_the_captions_of_the_one_before(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     srt, jsonl = tmp_path / "a.srt", tmp_path / "a.jsonl"

@@ -79,7 +79,7 @@ def captions(environment: dict[str, str], *words: object) -> Iterator[str]:
         yield address
 
 
-def test_the_microphone_of_the_browser_is_captioned(
+def test_microphone_of_the_browser_is_captioned(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     samples, rate_hz = soundfile.read(DEMO)
@@ -173,7 +173,7 @@ def test_speech_while_away_is_sent_unless_another_was_heard(
             assert sent_since - sent >= kept
 
 
-def test_a_microphone_that_is_allowed_after_the_end_is_let_go(
+def test_microphone_that_is_allowed_after_the_end_is_let_go(
     environment: dict[str, str],
 ) -> None:
     with browser(*FAKE) as chromium:

@@ -17,7 +17,7 @@ FULL = Path("/dev/full")
 
 
 @pytest.mark.parametrize("option", ["--events", "--output"])
-def test_a_full_disk_ends_no_captions_and_is_told_at_the_end(
+def test_full_disk_ends_no_captions_and_is_told_at_the_end(
     whisper_hailo: Command, tmp_path: Path, option: str
 ) -> None:
     if not FULL.exists():
@@ -74,7 +74,7 @@ def test_standard_output_may_fail_while_captions_go_on(
     assert (tmp_path / "a-2.srt").read_text() == whole
 
 
-def test_a_recording_that_is_not_there_is_one_line(whisper_hailo: Command) -> None:
+def test_recording_that_is_not_there_is_one_line(whisper_hailo: Command) -> None:
     result = whisper_hailo("caption", "--model", "micro", "no-such.wav")
     assert result.returncode == 3
     assert "does not exist" in one_line(result)
@@ -103,7 +103,7 @@ def test_captions_replace_no_recording_and_need_a_source(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rec.flac", "t.srt"]
 
 
-def test_a_pipe_that_nobody_writes_to_is_given_up(
+def test_pipe_that_nobody_writes_to_is_given_up(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     os.mkfifo(tmp_path / "pipe")

@@ -47,7 +47,7 @@ def figures(out: str) -> dict[str, Any]:
     return told
 
 
-def test_a_pipe_waits_and_takes_no_more_memory_than_the_backlog(
+def test_pipe_waits_and_takes_no_more_memory_than_the_backlog(
     whisper_hailo: Command,
 ) -> None:
     n_bytes = 5 * round(QUEUE_S) * SAMPLE_RATE_HZ * 2
@@ -168,7 +168,7 @@ def test_page_is_alive_beside_more_connections_than_descriptors(
     assert len(set(of_page)) == len(of_page)
 
 
-def test_an_empty_host_is_refused_before_a_model_is_loaded(
+def test_empty_host_is_refused_before_a_model_is_loaded(
     whisper_hailo: Command,
 ) -> None:
     result = whisper_hailo(

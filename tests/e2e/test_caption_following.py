@@ -92,9 +92,7 @@ def test_pages_that_scroll_smoothly_and_come_late_follow(
         page.close()
 
 
-def test_a_scroll_that_no_reader_made_ends_nothing(
-    chromium: Any, view: WebView
-) -> None:
+def test_scroll_that_no_reader_made_ends_nothing(chromium: Any, view: WebView) -> None:
     index = give(view, 3 * SENTENCES)
     page = opened(chromium, view.address, reduced_motion="reduce", viewport=WIDE)
     page.wait_for_function(IS_AT_END)
@@ -170,7 +168,7 @@ def test_who_scrolls_to_the_end_follows_again(chromium: Any, view: WebView) -> N
     page.close()
 
 
-def test_a_page_lives_through_a_restart_and_keeps_what_it_showed(chromium: Any) -> None:
+def test_page_lives_through_a_restart_and_keeps_what_it_showed(chromium: Any) -> None:
     with stage() as view:
         address, port = view.address, int(view.address.rstrip("/").rpartition(":")[2])
         view.put(said(0, SENTENCES[0]))
@@ -248,7 +246,7 @@ def test_page_that_is_open_for_long_keeps_newest_and_its_place(
     page.close()
 
 
-def test_a_mark_leaves_what_is_being_said(chromium: Any, view: WebView) -> None:
+def test_mark_leaves_what_is_being_said(chromium: Any, view: WebView) -> None:
     page = opened(chromium, view.address, locale="en-GB")
     view.put(said(0, SENTENCES[0]))
     view.put(saying(1, "Tonight we"))
@@ -285,7 +283,7 @@ def test_what_a_page_cannot_have_any_more_is_told(chromium: Any, view: WebView) 
     page.close()
 
 
-def test_a_connection_that_is_dead_is_made_anew(chromium: Any, view: WebView) -> None:
+def test_connection_that_is_dead_is_made_anew(chromium: Any, view: WebView) -> None:
     sockets: list[Any] = []
 
     def silent(route: Any) -> None:

@@ -45,6 +45,6 @@ def given_back_mib(before: str = "") -> int:
 @pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="only glibc keeps what is freed"
 )
-def test_a_process_that_captions_gives_back_what_it_frees() -> None:
+def test_process_that_captions_gives_back_what_it_frees() -> None:
     assert given_back_mib() < 16, "glibc keeps nothing any more: core/process.py can go"
     assert given_back_mib(CAPTIONS) > 48

@@ -100,7 +100,7 @@ def test_wrong_memory_of_a_browser_does_no_harm(chromium: Any, view: WebView) ->
         page.close()
 
 
-def test_the_page_says_everything_in_each_of_its_languages(
+def test_page_says_everything_in_each_of_its_languages(
     chromium: Any, view: WebView
 ) -> None:
     page = opened(chromium, view.address)
@@ -243,9 +243,7 @@ def test_on_the_whole_screen_controls_come_and_go(chromium: Any, view: WebView) 
     page.close()
 
 
-def test_the_screen_is_kept_on_and_asked_for_again(
-    chromium: Any, view: WebView
-) -> None:
+def test_screen_is_kept_on_and_asked_for_again(chromium: Any, view: WebView) -> None:
     page = opened(chromium, view.address, NOTE_LOCKS)
     page.wait_for_function("() => locks.length === 1")
     page.evaluate("() => locks[0].release()")
@@ -277,7 +275,7 @@ def framing(page_of_captions: str, folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("may", [True, False])
-def test_the_page_is_framed_by_those_who_may(
+def test_page_is_framed_by_those_who_may(
     chromium: Any, tmp_path: Path, may: bool
 ) -> None:
     with stage() as first:

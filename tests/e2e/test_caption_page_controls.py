@@ -114,7 +114,7 @@ def test_captions_cleared_while_page_was_away_stay_cleared() -> None:
         assert page.locator(".segment").count() == 1
 
 
-def test_a_page_says_how_far_captions_are_behind() -> None:
+def test_page_says_how_far_captions_are_behind() -> None:
     statistics = CaptionStatistics()
     with stage(statistics=lambda: statistics) as view, browser() as chromium:
         page = opened(chromium, view.address, locale="en-GB")

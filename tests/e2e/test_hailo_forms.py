@@ -17,16 +17,14 @@ def model(micro_hailo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shutil.copytree(micro_hailo, tmp_path_factory.mktemp("hailo") / "micro")
 
 
-def test_the_model_directory_still_transcribes(
-    whisper_hailo: Command, model: Path
-) -> None:
+def test_model_directory_still_transcribes(whisper_hailo: Command, model: Path) -> None:
     plain = whisper_hailo("transcribe", "--model", "micro", DEMO)
     result = whisper_hailo("transcribe", "--model", model, DEMO)
     assert result.stdout.strip()
     assert result.stdout == plain.stdout
 
 
-def test_the_hosts_arrays_are_there(model: Path) -> None:
+def test_hosts_arrays_are_there(model: Path) -> None:
     folder = model / "decoder_assets" / "micro" / "decoder_tokenization"
     table = np.load(folder / "token_embedding_weight_micro.npy")
     rows = np.load(folder / "onnx_add_input_micro.npy")

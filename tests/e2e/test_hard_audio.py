@@ -61,7 +61,7 @@ def test_voice_detection_hears_no_words_in_music_and_silence(
     assert "no speech in 620.0 s" in result.stderr
 
 
-def test_an_offset_changes_nothing_and_clipping_little(
+def test_offset_changes_nothing_and_clipping_little(
     transcriber: Transcriber,
 ) -> None:
     audio = speech(DEMO)

@@ -396,7 +396,7 @@ def test_doctor_chip_with_wrong_answers_says_so(
     assert "recovery: runs again" in result.stdout, "the other trials go on"
 
 
-def test_an_interrupt_gives_the_chip_back(
+def test_interrupt_gives_the_chip_back(
     model: Path, hefs: tuple[Path, Path], tmp_path: Path, environment: dict[str, str]
 ) -> None:
     import signal

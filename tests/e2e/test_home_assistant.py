@@ -86,7 +86,7 @@ def test_its_api_gives_the_text_of_the_command(
 
 
 @pytest.mark.parametrize(("language", "path"), [("en", DEMO), ("de", GERMAN)])
-def test_an_assist_pipeline_hears_it(
+def test_assist_pipeline_hears_it(
     home: HomeAssistant, texts: dict[str, str], language: str, path: Path
 ) -> None:
     with home.talk() as talk:
@@ -130,7 +130,7 @@ def test_ten_at_once_are_heard(home: HomeAssistant, texts: dict[str, str]) -> No
     assert heard == [texts["en"], texts["de"]] * 5
 
 
-def test_a_server_that_is_started_again_is_found_again(
+def test_server_that_is_started_again_is_found_again(
     environment: dict[str, str], installed: Installation, texts: dict[str, str]
 ) -> None:
     with home_assistant(installed) as home:

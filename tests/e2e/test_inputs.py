@@ -93,7 +93,7 @@ def test_every_input_is_tried(
     assert "a pipe that received no data for 10 s" in told[5]
 
 
-def test_a_closed_folder_is_named_and_the_rest_is_heard(
+def test_closed_folder_is_named_and_the_rest_is_heard(
     environment: dict[str, str], closed: Path
 ) -> None:
     for folder in (closed, closed.parent):
@@ -141,7 +141,7 @@ def test_channels_from_standard_input_do_not_disturb_each_other(
     assert "breaks off" not in redirected.stderr
 
 
-def test_a_recording_is_not_replaced_by_its_text(
+def test_recording_is_not_replaced_by_its_text(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     """Nor is anything else that only has the name of a result."""
@@ -165,7 +165,7 @@ def test_a_recording_is_not_replaced_by_its_text(
     assert (tmp_path / "out" / "other.json").read_text() == other
 
 
-def test_a_killed_run_leaves_nothing_after_the_next(
+def test_killed_run_leaves_nothing_after_the_next(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:
     command = [

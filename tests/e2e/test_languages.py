@@ -43,7 +43,7 @@ def test_detection_tells_all_probabilities(whisper_hailo: Command) -> None:
     assert printed["text"] == DEMO_TEXT
 
 
-def test_a_language_has_a_name_and_a_code(whisper_hailo: Command) -> None:
+def test_language_has_a_name_and_a_code(whisper_hailo: Command) -> None:
     runs = [
         whisper_hailo(*FIRST, "micro", "--language", n, GERMAN)
         for n in ("de", "German")

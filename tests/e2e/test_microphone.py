@@ -88,7 +88,7 @@ class Heard:
                 return self.events[-1]
 
 
-def test_a_microphone_is_captioned_until_ctrl_c(
+def test_microphone_is_captioned_until_ctrl_c(
     sound: dict[str, str], tmp_path: Path
 ) -> None:
     spoken = demo_as_wav(tmp_path)
@@ -120,7 +120,7 @@ def demo_as_wav(tmp_path: Path) -> Path:
     return tmp_path / "said.wav"
 
 
-def test_a_microphone_that_goes_away_or_sleeps_is_heard_again(
+def test_microphone_that_goes_away_or_sleeps_is_heard_again(
     sound: dict[str, str], tmp_path: Path
 ) -> None:
     spoken = demo_as_wav(tmp_path)
@@ -184,7 +184,7 @@ def test_devices_are_listed(sound: dict[str, str]) -> None:
     )
 
 
-def test_a_machine_without_microphone_is_one_line(whisper_hailo: Command) -> None:
+def test_machine_without_microphone_is_one_line(whisper_hailo: Command) -> None:
     result = whisper_hailo("caption", "--list-devices")
     if result.returncode == 0:
         pytest.skip("this machine has a microphone")

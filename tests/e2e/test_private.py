@@ -114,13 +114,13 @@ NOTHING = Seen(names=[], packets=[], files=set())
     ],
     ids=lambda words: words[0],
 )
-def test_a_command_sends_nothing_and_leaves_nothing(
+def test_command_sends_nothing_and_leaves_nothing(
     words: tuple[object, ...], watch: Watch
 ) -> None:
     assert watch(*COMMAND, *words) == NOTHING
 
 
-def test_the_package_sends_nothing_and_leaves_nothing(watch: Watch) -> None:
+def test_package_sends_nothing_and_leaves_nothing(watch: Watch) -> None:
     assert watch(sys.executable, "-c", AS_A_PACKAGE) == NOTHING
 
 
@@ -141,7 +141,7 @@ def test_captions_send_nothing_while_the_runtime_would_wait(watch: Watch) -> Non
     )
 
 
-def test_a_user_who_wants_the_runtime_to_report_has_it(watch: Watch) -> None:
+def test_user_who_wants_the_runtime_to_report_has_it(watch: Watch) -> None:
     seen = watch(*COMMAND, "transcribe", *MODEL, DEMO, ORT_DISABLE_TELEMETRY="0")
     # So it would, if it were let.
     assert any("onnxruntime" in file for file in seen.files)

@@ -67,7 +67,7 @@ def settings(turns: Any, **of_input: Any) -> dict[str, Any]:
     }
 
 
-def test_the_official_client_is_told_what_it_commits(server: str) -> None:
+def test_official_client_is_told_what_it_commits(server: str) -> None:
     with (
         openai.OpenAI(base_url=f"{server}/v1", api_key=KEY) as client,
         client.realtime.connect(extra_query=WANTED) as talk,
@@ -87,7 +87,7 @@ def test_the_official_client_is_told_what_it_commits(server: str) -> None:
         assert event.usage.type == "duration"
 
 
-def test_the_asynchronous_client_is_told_each_turn(server: str) -> None:
+def test_asynchronous_client_is_told_each_turn(server: str) -> None:
     async def ask() -> list[str]:
         kinds = []
         async with (

@@ -83,7 +83,7 @@ def killed_after(n_files: int, environment: dict[str, str], *words: object) -> N
 
 
 @pytest.mark.parametrize("n_files", [1, 7])
-def test_a_killed_run_goes_on_to_the_tree_of_a_straight_one(  # noqa: PLR0917
+def test_killed_run_goes_on_to_the_tree_of_a_straight_one(  # noqa: PLR0917
     environment: dict[str, str],
     whisper_hailo: Command,
     clips: Path,

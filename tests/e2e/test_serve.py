@@ -55,7 +55,7 @@ def client(server: str) -> Iterator[openai.OpenAI]:
     ("layout", "words"),
     [("text", ("-f", "txt")), ("srt", ("-f", "srt")), ("vtt", ("-f", "vtt"))],
 )
-def test_the_official_client_gets_what_the_command_prints(
+def test_official_client_gets_what_the_command_prints(
     client: openai.OpenAI, whisper_hailo: Command, layout: str, words: tuple[str, ...]
 ) -> None:
     printed = whisper_hailo(
@@ -114,7 +114,7 @@ def test_client_model_names_and_lists_are_accepted(
     assert [language.code for language in answer.languages] == ["en"]
 
 
-def test_a_stream_is_read_as_it_comes(client: openai.OpenAI) -> None:
+def test_stream_is_read_as_it_comes(client: openai.OpenAI) -> None:
     whole = client.audio.transcriptions.create(file=LONG, model="whisper-1")
     events = list(
         client.audio.transcriptions.create(file=LONG, model="whisper-1", stream=True)
@@ -213,7 +213,7 @@ def test_what_was_said_is_not_logged(environment: dict[str, str]) -> None:
     assert "Oliver" not in served.said
 
 
-def test_an_address_that_is_taken_is_told_in_one_line(whisper_hailo: Command) -> None:
+def test_address_that_is_taken_is_told_in_one_line(whisper_hailo: Command) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -260,7 +260,7 @@ def test_it_speaks_tls(environment: dict[str, str], tmp_path: Path) -> None:
         assert served.end() == 0
 
 
-def test_a_certificate_that_is_none_is_told_in_one_line(
+def test_certificate_that_is_none_is_told_in_one_line(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     wrong = tmp_path / "cert.pem"

@@ -205,7 +205,7 @@ def test_what_is_said_into_the_microphone_is_transcribed(
     page.close()
 
 
-def test_a_server_with_keys_is_asked_with_one(
+def test_server_with_keys_is_asked_with_one(
     environment: dict[str, str], chromium: Any
 ) -> None:
     with serve(environment, "--http", "127.0.0.1:0", "--api-key", KEY) as served:

@@ -61,7 +61,7 @@ def test_unit_is_exposed_as_little_as_chip_and_port_allow(unit: Path) -> None:
     ],
     ids=["caption", "serve"],
 )
-def test_the_options_of_the_unit_are_the_command_s(
+def test_options_of_the_unit_are_the_command_s(
     environment: dict[str, str],
     unit: Path,
     more: tuple[str, ...],

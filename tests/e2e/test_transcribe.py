@@ -32,7 +32,7 @@ def demo() -> tuple[np.ndarray, int]:
     return samples, rate_hz
 
 
-def test_the_demo_gives_the_right_words(whisper_hailo: Command) -> None:
+def test_demo_gives_the_right_words(whisper_hailo: Command) -> None:
     result = whisper_hailo("transcribe", "--model", "micro", DEMO)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == DEMO_LINES

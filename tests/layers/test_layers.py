@@ -29,7 +29,7 @@ def _words(files: Files, tag: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("tag", [*EARLIER, *LATER])
-def test_an_encoder_on_the_chip_gives_the_text_of_the_cpu(
+def test_encoder_on_the_chip_gives_the_text_of_the_cpu(
     files: Files, under: Run, tag: str
 ) -> None:
     result = under(tag, *_words(files, tag))
@@ -72,7 +72,7 @@ def test_encoder_of_file_of_both_halves_is_opened_by_its_name(
     assert "encoder hef-hailo10h" in result.stderr
 
 
-def test_a_shared_chip(files: Files, under: Run) -> None:
+def test_shared_chip(files: Files, under: Run) -> None:
     """By the service on an 8L, by group on a 10H."""
     for tag, facts in ((EARLIER[-1], {"service": True}), (LATER[-1], {})):
         result = under(tag, *_words(files, tag), "--share", **facts)
@@ -82,7 +82,7 @@ def test_a_shared_chip(files: Files, under: Run) -> None:
 
 
 @pytest.mark.skipif(np.__version__ < "2", reason="this environment has NumPy 1")
-def test_a_binding_that_does_not_know_numpy_2(
+def test_binding_that_does_not_know_numpy_2(
     files: Files,
     under: Run,
     environment: dict[str, str],
@@ -147,7 +147,7 @@ def test_what_keeps_a_chip_from_running_is_one_line(
         ("v5.2.0", "HAILO_DEVICE_NOT_CONNECTED"),
     ],
 )
-def test_a_chip_that_is_lost_is_opened_again(
+def test_chip_that_is_lost_is_opened_again(
     files: Files, under: Run, tag: str, status: str
 ) -> None:
     result = under(tag, *_words(files, tag), fail={"callback": f"{status}@0"})
@@ -157,7 +157,7 @@ def test_a_chip_that_is_lost_is_opened_again(
 
 
 @pytest.mark.parametrize("tag", ["v4.23.0", "v5.2.0"])
-def test_a_driver_that_hangs_when_it_is_released(
+def test_driver_that_hangs_when_it_is_released(
     files: Files, under: Run, tag: str
 ) -> None:
     """The text is out, and the program ends all the same."""

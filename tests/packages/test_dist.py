@@ -137,7 +137,7 @@ def test_nothing_strays_into_the_packages(
     assert the(suffix).stat().st_size < MOST_MIB << 20
 
 
-def test_the_sdist_gives_the_same_wheel(tmp_path: Path) -> None:
+def test_sdist_gives_the_same_wheel(tmp_path: Path) -> None:
     with tarfile.open(the("tar.gz")) as file:
         file.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
@@ -164,7 +164,7 @@ def test_wheel_of_another_distribution_has_it_alone(name: str, module: str) -> N
     ] == []
 
 
-def test_the_wheel_transcribes_in_an_empty_environment(environment: Path) -> None:
+def test_wheel_transcribes_in_an_empty_environment(environment: Path) -> None:
     assert run(environment, "--version").startswith("whisper-hailo ")
     (demo,) = environment.glob(
         "lib/python3*/site-packages/whisper_hailo/assets/demo.flac"
@@ -208,7 +208,7 @@ def test_three_wheels_install_together(environment: Path) -> None:
             assert f"whisper-hailo {command}" in run(environment, command, "--help")
 
 
-def test_the_pages_of_the_manual_and_shells_are_where_they_look(
+def test_pages_of_the_manual_and_shells_are_where_they_look(
     environment: Path,
 ) -> None:
     page = environment / "share" / "man" / "man1" / "whisper-hailo.1"
@@ -235,7 +235,7 @@ def server(environment: Path) -> Iterator[int]:
     assert process.wait(PATIENCE_S) == 0
 
 
-def test_the_wheel_serves(server: int) -> None:
+def test_wheel_serves(server: int) -> None:
     end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s:
         try:

@@ -73,7 +73,7 @@ def heard(ours: Transcriber, audio: Any, **options: Any) -> Transcript:
 @pytest.mark.parametrize("timestamps", [False, True], ids=["text", "timestamps"])
 @pytest.mark.parametrize("beam_size", [1, 5], ids=["greedy", "beam"])
 @pytest.mark.parametrize("prompt", [None, PROMPT], ids=["plain", "prompt"])
-def test_the_same_text(
+def test_same_text(
     ours: Transcriber,
     theirs: Any,
     *,
@@ -232,7 +232,7 @@ def test_minutes_by_timestamps(
         )
 
 
-def test_the_same_language(ours: Transcriber, theirs: Any) -> None:
+def test_same_language(ours: Transcriber, theirs: Any) -> None:
     for audio in windows(3):
         language, probability, _ = theirs.detect_language(audio)
         got = ours.transcribe(

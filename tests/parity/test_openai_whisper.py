@@ -65,7 +65,7 @@ def only(transcript: Transcript) -> tuple[int, ...]:
     [{}, {"prompt": PROMPT}, {"prefix": PREFIX}, {"prompt": PROMPT, "prefix": PREFIX}],
     ids=["plain", "prompt", "prefix", "both"],
 )
-def test_the_same_tokens(
+def test_same_tokens(
     ours: Transcriber,
     theirs: Any,
     clips: Callable[[str], Clips],

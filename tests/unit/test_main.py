@@ -21,7 +21,7 @@ print("whole", flush=True)
 """
 
 
-def test_a_signal_waits_for_the_end_of_an_import(tmp_path: Path) -> None:
+def test_signal_waits_for_the_end_of_an_import(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],

@@ -65,7 +65,7 @@ def heard(ours: Transcriber) -> Heard:
 
 
 @pytest.mark.parametrize("name", cases.WINDOWS)
-def test_a_window_is_decoded_as_by_openai_whisper(heard: Heard, name: str) -> None:
+def test_window_is_decoded_as_by_openai_whisper(heard: Heard, name: str) -> None:
     expected = cases.golden("openai_whisper")["windows"][name]
     segments = heard(cases.WINDOWS[name]).segments
     assert [token for segment in segments for token in segment.tokens] == expected[
@@ -84,7 +84,7 @@ def test_a_window_is_decoded_as_by_openai_whisper(heard: Heard, name: str) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", cases.SIMPLE)
-def test_a_window_is_decoded_as_by_faster_whisper(heard: Heard, name: str) -> None:
+def test_window_is_decoded_as_by_faster_whisper(heard: Heard, name: str) -> None:
     expected = cases.golden("faster_whisper")["windows"][name]
     segments = heard(cases.WINDOWS[name]).segments
     text = " ".join(one["text"].strip() for one in expected)

@@ -46,7 +46,7 @@ def test_figures_of_a_folder(whisper_hailo: Command, folder: Path) -> None:
     assert (folder / "report" / "charts" / "latency.png").stat().st_size > 10_000
 
 
-def test_a_file_that_fails_is_counted_and_told(
+def test_file_that_fails_is_counted_and_told(
     whisper_hailo: Command, folder: Path
 ) -> None:
     (folder / "broken.wav").write_bytes(b"no sound")
@@ -57,7 +57,7 @@ def test_a_file_that_fails_is_counted_and_told(
     assert "files                    2/3" in result.stdout
 
 
-def test_a_sample_of_librispeech(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_sample_of_librispeech(whisper_hailo: Command, tmp_path: Path) -> None:
     chapter = tmp_path / "dev-clean" / "84" / "121"
     chapter.mkdir(parents=True)
     lines = []

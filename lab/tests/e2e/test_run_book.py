@@ -45,9 +45,7 @@ def book(
     return zipfile.ZipFile(tmp_path / "book/run-book.zip")
 
 
-def test_a_board_is_measured_into_one_file(
-    book: zipfile.ZipFile, tmp_path: Path
-) -> None:
+def test_board_is_measured_into_one_file(book: zipfile.ZipFile, tmp_path: Path) -> None:
     read = {
         name: book.read(name).decode()
         for name in book.namelist()

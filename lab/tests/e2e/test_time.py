@@ -30,7 +30,7 @@ def test_json_has_every_stage_and_the_memory(whisper_hailo: Command) -> None:
     assert printed["settings"]["encoder"] == "onnx-int8"
 
 
-def test_the_table(whisper_hailo: Command) -> None:
+def test_table(whisper_hailo: Command) -> None:
     result = whisper_hailo("time", DEMO, "--model", "micro", "--iterations", 1)
     assert result.returncode == 0, result.stderr
     assert DEMO_TEXT in result.stdout

@@ -67,7 +67,7 @@ def test_draws_without_a_reference_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("level", "low", "high"), [(0.5, 25.0, 75.0), (0.9, 5.0, 95.0)]
 )
-def test_an_interval_holds_its_share_in_the_middle(
+def test_interval_holds_its_share_in_the_middle(
     level: float, low: float, high: float
 ) -> None:
     assert percentile_interval(np.arange(101.0), level) == pytest.approx((low, high))
@@ -110,7 +110,7 @@ def test_case_s_reference_is_what_its_hypothesis_is_held_against() -> None:
     assert words == Score(deletions=1, hits=3)
 
 
-def test_the_interval_of_an_evaluation_is_asked_for_as_any_other() -> None:
+def test_interval_of_an_evaluation_is_asked_for_as_any_other() -> None:
     pairs = [("a b c d", "a b c d"), ("a b", "x y"), ("a b c d e f", "a b c")]
     evaluation = score_texts(pairs, "simple")
     words = [file.words for file in evaluation.files]
@@ -200,7 +200,7 @@ def test_files_that_failed_or_took_no_time_have_no_ratio() -> None:
 @pytest.mark.parametrize(
     ("what", "ms"), [("total", 10.0), ("encoder", 3.0), ("decoder", 6.0)]
 )
-def test_the_decoder_s_time_counts_cross_keys_and_values(what: str, ms: float) -> None:
+def test_decoder_s_time_counts_cross_keys_and_values(what: str, ms: float) -> None:
     assert stage_ms(OURS_FILES[0], what) == pytest.approx(ms)
     assert stage_ms(replace(OURS_FILES[0], stages_ms={}), what) == (
         10.0 if what == "total" else None

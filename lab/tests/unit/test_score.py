@@ -192,7 +192,7 @@ def test_unknown_form_is_refused() -> None:
 
 
 @pytest.mark.parametrize("package", ["jiwer", "whisper_normalizer"])
-def test_a_missing_package_names_the_extra(
+def test_missing_package_names_the_extra(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -244,7 +244,7 @@ def test_counts_and_rates_are_jiwers(expected: str, heard: str) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(pairs=st.lists(st.tuples(TEXTS.filter(bool), TEXTS), min_size=1, max_size=5))
-def test_the_corpus_rate_is_jiwers_over_all_files(pairs: list[tuple[str, str]]) -> None:
+def test_corpus_rate_is_jiwers_over_all_files(pairs: list[tuple[str, str]]) -> None:
     result = score_texts(pairs, "simple")
     references = [r.lower() for r, _ in pairs]
     hypotheses = [h.lower() for _, h in pairs]
@@ -252,7 +252,7 @@ def test_the_corpus_rate_is_jiwers_over_all_files(pairs: list[tuple[str, str]]) 
     assert result.characters.rate == pytest.approx(jiwer.cer(references, hypotheses))
 
 
-def test_the_studys_arithmetic() -> None:
+def test_studys_arithmetic() -> None:
     """Lower-cased and stripped, punctuation an error, every file's rate counted alike."""
     pairs = [
         ("HE HOPED THERE WOULD BE STEW", "He hoped there would be stew,"),  # 1 of 6
@@ -342,7 +342,7 @@ def test_english(facts: dict[str, str]) -> None:
     assert {text: normalise_text(text, "normalised", "en") for text in facts} == facts
 
 
-def test_a_normalised_text_stays_as_it_is() -> None:
+def test_normalised_text_stays_as_it_is() -> None:
     for facts in (SPELLING, NORMALISED):
         for text in facts.values():
             assert normalise_text(text, "normalised", "en") == text

@@ -123,7 +123,7 @@ def test_parts_of_other_channels_and_rates_come_as_first_ones(
         assert (np.abs(np.fft.rfft(part, axis=0)).argmax(axis=0) * 5 == 440).all()
 
 
-def test_an_index_at_the_end_of_a_long_file_is_found(
+def test_index_at_the_end_of_a_long_file_is_found(
     tmp_path: Path, decoded: Decode
 ) -> None:
     samples = (
@@ -136,7 +136,7 @@ def test_an_index_at_the_end_of_a_long_file_is_found(
     np.testing.assert_allclose(heard, samples, atol=1 / 32768)
 
 
-def test_a_list_of_files_opens_none_of_them(
+def test_list_of_files_opens_none_of_them(
     tmp_path: Path, decoded: Decode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     av = pytest.importorskip("av", reason="needs the media extra")
@@ -156,7 +156,7 @@ def test_tags_that_are_no_text_change_nothing(tmp_path: Path, decoded: Decode) -
     np.testing.assert_array_equal(sound(decoded(path))[1], NOISE[:, :1])
 
 
-def test_a_refusal_has_the_short_words_of_both_libraries(
+def test_refusal_has_the_short_words_of_both_libraries(
     tmp_path: Path, decoded: Decode
 ) -> None:
     pytest.importorskip("av", reason="needs the media extra")
@@ -230,7 +230,7 @@ def test_what_a_library_raises_is_told_as_shortly_as_it_can(
     assert refused(decoded(tmp_path / "a"))["why"] == f"FFmpeg: {words}"
 
 
-def test_a_length_is_the_tracks_or_that_of_a_file_of_sound_alone(
+def test_length_is_the_tracks_or_that_of_a_file_of_sound_alone(
     tmp_path: Path, decoded: Decode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pictures may last longer than the sound beside them."""
@@ -251,7 +251,7 @@ def test_a_length_is_the_tracks_or_that_of_a_file_of_sound_alone(
         assert header == [16_000, 1, n_frames]
 
 
-def test_the_first_track_that_can_be_read_is_taken(
+def test_first_track_that_can_be_read_is_taken(
     tmp_path: Path, decoded: Decode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a").write_bytes(bytes(100))
@@ -266,7 +266,7 @@ def test_the_first_track_that_can_be_read_is_taken(
         )
 
 
-def test_a_crash_costs_few_samples_and_no_message_is_small(
+def test_crash_costs_few_samples_and_no_message_is_small(
     tmp_path: Path, decoded: Decode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """32 KiB are sent at once: what came in several frames until then, never more than needed."""

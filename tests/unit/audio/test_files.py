@@ -46,11 +46,11 @@ def feed(
     return thread
 
 
-def test_a_pipe_without_a_writer_is_given_up(pipe: Path) -> None:
+def test_pipe_without_a_writer_is_given_up(pipe: Path) -> None:
     assert "a pipe that received no data for 0.2 s" in refusal(pipe)
 
 
-def test_a_writer_that_stops_writing_is_given_up(pipe: Path, tmp_path: Path) -> None:
+def test_writer_that_stops_writing_is_given_up(pipe: Path, tmp_path: Path) -> None:
     leave = threading.Event()
     content = write(tmp_path / "a.wav", tone(16_000)).read_bytes()
     thread = feed(pipe, content[:1000], leave=leave)
@@ -125,7 +125,7 @@ def test_uploads_are_read_where_they_are(
     assert read == (tmp_path / "a.wav").read_bytes()
 
 
-def test_a_recording_that_has_no_end_is_given_up(
+def test_recording_that_has_no_end_is_given_up(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(files, "MOST_BYTES", 4 << 20)
@@ -146,7 +146,7 @@ def test_what_comes_leaves_space_in_the_temporary_folder(
     assert f"free some space in {tempfile.gettempdir()}, set TMPDIR" in told
 
 
-def test_a_short_recording_may_have_all_the_space_there_is(
+def test_short_recording_may_have_all_the_space_there_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pipe: Path
 ) -> None:
     monkeypatch.setattr(files, "SPARED_SHARE", 1.0)
@@ -164,7 +164,7 @@ def test_no_temporary_folder_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert "free some space in the temporary folder, set TMPDIR" in told
 
 
-def test_a_full_temporary_folder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_temporary_folder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         tempfile, "TemporaryFile", lambda **_: io.FileIO("/dev/full", "r+b")
     )
@@ -224,7 +224,7 @@ def test_names_are_shown_so_that_one_sees_them(
     assert shown in refusal(path)
 
 
-def test_a_file_whose_descriptor_is_that_of_what_it_unpacks() -> None:
+def test_file_whose_descriptor_is_that_of_what_it_unpacks() -> None:
     class Unpacked(io.BytesIO):
         def fileno(self) -> int:
             return 0
@@ -234,7 +234,7 @@ def test_a_file_whose_descriptor_is_that_of_what_it_unpacks() -> None:
         assert os.pread(file.fileno(), 100, 0) == file.read() == b"whole"
 
 
-def test_a_place_before_the_start_is_the_start(tmp_path: Path) -> None:
+def test_place_before_the_start_is_the_start(tmp_path: Path) -> None:
     """Broken headers ask for it, and an error in what C calls back is printed, not raised."""
     (tmp_path / "a").write_bytes(b"abcdef")
     with (tmp_path / "a").open("rb") as source, ExitStack() as resources:
@@ -246,7 +246,7 @@ def test_a_place_before_the_start_is_the_start(tmp_path: Path) -> None:
         assert file.read() == b"f"
 
 
-def test_a_named_pipe_may_give_nothing_for_ten_seconds(
+def test_named_pipe_may_give_nothing_for_ten_seconds(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     waited: list[float] = []

@@ -55,7 +55,7 @@ def test_output_is_written_whole_however_little_is_taken(disk: Made) -> None:
     assert copy.getvalue() == b"0123456789abc"
 
 
-def test_a_recording_may_have_16_gib_and_not_a_byte_more(disk: Made) -> None:
+def test_recording_may_have_16_gib_and_not_a_byte_more(disk: Made) -> None:
     day_s, bytes_s = 24 * 3600, 44_100 * 2 * 2
     assert day_s * bytes_s < 16 * GIB, "a day as on a CD"
     copy = Long(16 * GIB - 2)
@@ -71,7 +71,7 @@ def test_a_recording_may_have_16_gib_and_not_a_byte_more(disk: Made) -> None:
     ("disk_bytes", "left_bytes"),
     [(100 * GIB, GIB), (20 * GIB, GIB), (10 * GIB, GIB // 2), (40960 * 100, 4096 * 50)],
 )
-def test_a_gib_is_left_to_others_or_a_twentieth_of_a_small_disk(
+def test_gib_is_left_to_others_or_a_twentieth_of_a_small_disk(
     disk: Made, disk_bytes: int, left_bytes: int
 ) -> None:
     disk.f_blocks, disk.f_bavail = disk_bytes // 4096, left_bytes // 4096

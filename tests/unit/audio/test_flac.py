@@ -104,7 +104,7 @@ def test_it_is_a_file_for_a_library() -> None:
     assert file.flac.patches == [(n_header - 1, b"y")]
 
 
-def test_the_date_is_when_it_began_to_a_millisecond(tmp_path: Path) -> None:
+def test_date_is_when_it_began_to_a_millisecond(tmp_path: Path) -> None:
     before = datetime.now(UTC).timestamp()
     content = encoded(50_000)
     after = datetime.now(UTC).timestamp()

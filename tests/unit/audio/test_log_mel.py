@@ -72,7 +72,7 @@ def test_any_length_equals_the_formula(n_samples: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("n_samples", [201, 320, 359, 360, 399, 400, 401])
-def test_the_end_of_short_audio_is_reflected_too(n_samples: int) -> None:
+def test_end_of_short_audio_is_reflected_too(n_samples: int) -> None:
     audio = signal("noise", n_samples)
     assert np.abs(log_mel(audio) - formula(audio, 80)).max() < FORMULA_TOLERANCE
 

@@ -78,7 +78,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
     [(MPEG, [(0, True)]), (PLAIN + FORMS, [(0, False)]), (OTHERS, [])],
     ids=["MPEG", "plain", "others"],
 )
-def test_the_first_bytes_say_who_reads_a_file(
+def test_first_bytes_say_who_reads_a_file(
     asked: list[tuple[int, bool]], starts: list[bytes], calls: list[tuple[int, bool]]
 ) -> None:
     """What libsndfile cannot open goes to the other process too, from its start."""
@@ -138,7 +138,7 @@ def test_what_was_opened_is_closed_and_what_is_callers_is_not(
     assert not memory.closed
 
 
-def test_a_reader_that_is_closed_leaves_the_file_open(tmp_path: Path) -> None:
+def test_reader_that_is_closed_leaves_the_file_open(tmp_path: Path) -> None:
     path = write(tmp_path / "a.wav", tone(16_000, 0.5))
     with ExitStack() as resources:
         file = open_file(path, "a", resources)
@@ -152,7 +152,7 @@ def test_a_reader_that_is_closed_leaves_the_file_open(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("suffix", "cut"), [("flac", 0.5), ("flac", 0.9), ("mp3", 0.5)]
 )
-def test_a_broken_file_gives_each_sample_once_and_in_its_place(
+def test_broken_file_gives_each_sample_once_and_in_its_place(
     tmp_path: Path, suffix: str, cut: float
 ) -> None:
     path = write(tmp_path / f"a.{suffix}", noisy_speech(2.0))
@@ -165,7 +165,7 @@ def test_a_broken_file_gives_each_sample_once_and_in_its_place(
     np.testing.assert_allclose(heard[:n_sure], whole[:n_sure], atol=1e-4)
 
 
-def test_a_file_with_a_single_sample_in_a_last_block_has_it(tmp_path: Path) -> None:
+def test_file_with_a_single_sample_in_a_last_block_has_it(tmp_path: Path) -> None:
     samples = (
         np.random.default_rng(1)
         .uniform(-0.5, 0.5, (2 * 8_192 + 1, 1))
@@ -194,7 +194,7 @@ def test_what_others_print_while_mp3_file_is_read_is_passed_on(
     assert descriptors() == before
 
 
-def test_a_program_without_a_standard_error_reads_mp3_files(
+def test_program_without_a_standard_error_reads_mp3_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "a.mp3", tone(16_000))
@@ -289,7 +289,7 @@ def place_of() -> Iterator[PlaceOf]:
 
 @pytest.mark.parametrize("riff", [0, 8, 36, None])
 @pytest.mark.parametrize("before", [b"", TAGS])
-def test_a_length_that_was_never_written_is_up_to_the_end(
+def test_length_that_was_never_written_is_up_to_the_end(
     riff: int | None, before: bytes, tmp_path: Path
 ) -> None:
     wanted = load_audio(io.BytesIO(WHOLE))
@@ -300,7 +300,7 @@ def test_a_length_that_was_never_written_is_up_to_the_end(
 
 
 @pytest.mark.parametrize("length", [0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
-def test_a_length_beyond_the_end_is_up_to_the_end(length: int) -> None:
+def test_length_beyond_the_end_is_up_to_the_end(length: int) -> None:
     wanted = load_audio(io.BytesIO(WHOLE))
     np.testing.assert_array_equal(load_audio(io.BytesIO(content(length))), wanted)
 
@@ -385,7 +385,7 @@ def test_what_holds_no_samples_still_holds_none(behind: bytes) -> None:
 
 
 @pytest.mark.parametrize("before", [b"", b"note" + struct.pack("<I", 3) + b"odd\0"])
-def test_a_length_that_is_right_leaves_out_what_stands_behind(before: bytes) -> None:
+def test_length_that_is_right_leaves_out_what_stands_behind(before: bytes) -> None:
     """A chunk of odd length has a byte more, which its length does not count."""
     wanted = load_audio(io.BytesIO(WHOLE))
     for raw in (content(None, before=before) + TAGS, content(0, before=before)):
@@ -405,9 +405,7 @@ def test_64_kib_of_chunks_before_the_samples_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("n_bytes", [1, 2, 3, 5, 7, 64])
-def test_the_length_is_another_however_it_is_read(
-    place_of: PlaceOf, n_bytes: int
-) -> None:
+def test_length_is_another_however_it_is_read(place_of: PlaceOf, n_bytes: int) -> None:
     """And all other bytes are those of the file."""
     at = WHOLE.index(b"data") + 4
     wanted = WHOLE[:at] + b"\xff" * 4 + WHOLE[at + 4 :]
@@ -423,7 +421,7 @@ def test_the_length_is_another_however_it_is_read(
     assert buffered.read() == wanted
 
 
-def test_a_file_whose_length_is_right_is_left_as_it_is(place_of: PlaceOf) -> None:
+def test_file_whose_length_is_right_is_left_as_it_is(place_of: PlaceOf) -> None:
     for raw in (WHOLE, WHOLE[:20], b"RIFF"):
         file = place_of(raw)
         assert complete_header(file).file is file
@@ -431,7 +429,7 @@ def test_a_file_whose_length_is_right_is_left_as_it_is(place_of: PlaceOf) -> Non
 
 
 @pytest.mark.slow
-def test_a_header_of_endless_empty_chunks_is_given_up() -> None:
+def test_header_of_endless_empty_chunks_is_given_up() -> None:
     broken = WHOLE[:12] + bytes(1 << 20)
     with pytest.raises(AudioError, match="readable"):
         open_audio(io.BytesIO(broken))
@@ -538,7 +536,7 @@ def test_absurd_channels(tmp_path: Path) -> None:
     assert "65 channel(s)" in refusal(path)
 
 
-def test_a_header_may_be_silent_about_the_length(tmp_path: Path) -> None:
+def test_header_may_be_silent_about_the_length(tmp_path: Path) -> None:
     path = write(tmp_path / "a.flac", tone(16_000, 2.0))
     content = bytearray(path.read_bytes())
     content[21] &= 0xF0  # STREAMINFO's 36 bits of total samples; 0 is unknown.
@@ -568,7 +566,7 @@ def test_half_a_file_gives_what_is_there_and_a_warning(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_whole_file_warns_of_nothing(
+def test_whole_file_warns_of_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for suffix in ("wav", "flac", "ogg", "mp3"):

@@ -90,7 +90,7 @@ def test_text_is_no_audio_for_ffmpeg_either(tmp_path: Path) -> None:
         assert "is not readable audio" in refusal(tmp_path / name)
 
 
-def test_an_extension_alone_makes_no_audio_track(tmp_path: Path) -> None:
+def test_extension_alone_makes_no_audio_track(tmp_path: Path) -> None:
     (tmp_path / "a.mp3").write_text("hello " * 5_000)
     assert "readable audio" in refusal(tmp_path / "a.mp3")
 
@@ -156,7 +156,7 @@ def test_tags_that_are_no_text(tmp_path: Path) -> None:
     assert len(load_audio(path)) == 48_000
 
 
-def test_a_track_of_an_unknown_codec(tmp_path: Path) -> None:
+def test_track_of_an_unknown_codec(tmp_path: Path) -> None:
     path = write_media(tmp_path / "a.mkv", "pcm_s16le", 16_000)
     content = path.read_bytes()
     assert content.count(b"A_PCM/INT/LIT") == 1
@@ -263,7 +263,7 @@ def test_what_came_before_the_decoder_ended_is_used(
     assert f"a.m4a breaks off after {n_samples / 16_000:.1f} s ({told})" in caplog.text
 
 
-def test_a_file_that_is_left_early_leaves_no_process(tmp_path: Path) -> None:
+def test_file_that_is_left_early_leaves_no_process(tmp_path: Path) -> None:
     before = children()
     path = write_media(tmp_path / "a.mkv", "pcm_s16le", 48_000, seconds=20.0)
     with open_audio(path) as stream:
@@ -426,7 +426,7 @@ def test_why_a_file_breaks_off_is_told(opened: Any) -> None:
         (int(signal.SIGPROF), "the decoder crashed, exit code 27"),
     ],
 )
-def test_a_decoder_that_ends_anywhere_breaks_the_file_off_there(
+def test_decoder_that_ends_anywhere_breaks_the_file_off_there(
     opened: Any, code: int, told: str
 ) -> None:
     said = HEADER + b"".join(AUDIO)
@@ -448,7 +448,7 @@ def test_a_decoder_that_ends_anywhere_breaks_the_file_off_there(
 
 
 @pytest.mark.parametrize("lacks_ffmpeg", [False, True])
-def test_a_refusal_ends_the_process(
+def test_refusal_ends_the_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lacks_ffmpeg: bool
 ) -> None:
     refusal = {"why": "libsndfile: no", "lacks_ffmpeg": lacks_ffmpeg}
@@ -464,7 +464,7 @@ def test_a_refusal_ends_the_process(
     assert ("for m4a, mp4, webm" in told) == lacks_ffmpeg
 
 
-def test_a_file_on_the_disk_is_given_to_the_process_as_it_is(
+def test_file_on_the_disk_is_given_to_the_process_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.m4a").write_bytes(b"content")

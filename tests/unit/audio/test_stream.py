@@ -155,7 +155,7 @@ def test_binary_files_and_samples_are_sources(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_audio(expected), expected)
 
 
-def test_a_pipe_is_a_source(tmp_path: Path) -> None:
+def test_pipe_is_a_source(tmp_path: Path) -> None:
     content = write(tmp_path / "a.wav", tone(16_000, 3.0)).read_bytes()
     reading, writing = os.pipe()
 
@@ -170,14 +170,14 @@ def test_a_pipe_is_a_source(tmp_path: Path) -> None:
     feeder.join()
 
 
-def test_an_extension_is_not_believed(tmp_path: Path) -> None:
+def test_extension_is_not_believed(tmp_path: Path) -> None:
     for name in ("a.raw", "a.mp3", "a"):
         path = tmp_path / name
         path.write_bytes(write(tmp_path / "b.flac", tone(16_000)).read_bytes())
         assert len(load_audio(path)) == 16_000
 
 
-def test_a_stream_is_read_once(tmp_path: Path) -> None:
+def test_stream_is_read_once(tmp_path: Path) -> None:
     with open_audio(write(tmp_path / "a.wav", tone(16_000))) as stream:
         list(stream.blocks(16_000))
         with pytest.raises(AudioError, match="already"):
@@ -215,7 +215,7 @@ def zeros(n_frames: int, n_channels: int = 1) -> FloatArray:
 
 
 @pytest.mark.parametrize("rate_hz", [1_000, 768_000])
-def test_the_lowest_and_the_highest_rate(rate_hz: int) -> None:
+def test_lowest_and_the_highest_rate(rate_hz: int) -> None:
     assert abs(heard(zeros(rate_hz // 10), sample_rate_hz=rate_hz).size - 1_600) <= 16
 
 
@@ -225,14 +225,14 @@ def test_rates_that_no_sound_has(rate_hz: int) -> None:
     assert told.startswith(f"a.wav has 1 channel(s) of {rate_hz} Hz")
 
 
-def test_the_most_channels_and_none() -> None:
+def test_most_channels_and_none() -> None:
     assert heard(zeros(10, 64), n_channels=64).size == 10
     for n_channels in (0, 65):
         told = refused(n_channels=n_channels)
         assert told.startswith(f"a.wav has {n_channels} channel(s) of")
 
 
-def test_the_loudest_samples_are_32_bit_numbers() -> None:
+def test_loudest_samples_are_32_bit_numbers() -> None:
     """Of programs that leave integers in float files."""
     block, louder = zeros(8, 2), np.nextafter(np.float32(2.0**31), np.float32(np.inf))
     block[3] = [2.0**31, -(2.0**31)]
@@ -279,7 +279,7 @@ def test_what_breaks_off_is_used_and_told(
     assert caplog.messages == [] if not told else caplog.messages[0].startswith(told)
 
 
-def test_a_single_sample_before_a_break_is_used(
+def test_single_sample_before_a_break_is_used(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert heard(zeros(1), broken="no plane").size == 1
@@ -311,7 +311,7 @@ def test_nothing_is_heard_of_where_a_block_ends(rate_hz: int) -> None:
 
 
 @pytest.mark.parametrize("n_channels", [1, 2, 8])
-def test_a_channel_that_there_is_not(tmp_path: Path, n_channels: int) -> None:
+def test_channel_that_there_is_not(tmp_path: Path, n_channels: int) -> None:
     samples = (
         np.random.default_rng(1)
         .uniform(-0.5, 0.5, (100, n_channels))

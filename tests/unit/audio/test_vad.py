@@ -239,7 +239,7 @@ def test_speech_goes_on_until_it_falls_well_below_the_threshold() -> None:
     assert found(Q, Q, Q, Q) == []  # but does not begin
 
 
-def test_a_pause_that_is_too_short_belongs_to_the_speech() -> None:
+def test_pause_that_is_too_short_belongs_to_the_speech() -> None:
     assert found(S, S, S, N, N, S, S, S, N, N, N) == [(0, 8)]
     assert found(S, S, S, N, N, N, S, S, S, N, N, N) == [(0, 3), (6, 9)]
     assert found(S, S, S, N, S, S, S, silence=1) == [(0, 3), (4, 7)]
@@ -272,7 +272,7 @@ def test_nothing_of_its_first_half_is_cut_off_long_speech() -> None:
     assert found(*odd, longest=7) == [(0, 4), (4, 8)]
 
 
-def test_the_length_is_counted_anew_from_each_cut() -> None:
+def test_length_is_counted_anew_from_each_cut() -> None:
     """Cut behind frame 5, then, eight frames on, behind frame 11, its quietest."""
     frames = [S, S, S, S, S, 0.7, S, S, S, S, S, 0.6, S, S, S, S, N, N, N]
     assert found(*frames, longest=8) == [(0, 6), (6, 12), (12, 16)]
@@ -284,7 +284,7 @@ def test_what_is_left_behind_a_cut_is_kept_however_short() -> None:
 
 
 @pytest.mark.parametrize(("frames", "expected_s"), [(0, 0.0), (1, 0.032), (125, 4.0)])
-def test_a_frame_is_32_ms(frames: int, expected_s: float) -> None:
+def test_frame_is_32_ms(frames: int, expected_s: float) -> None:
     assert frames_to_seconds(frames) == pytest.approx(expected_s)
 
 

@@ -23,7 +23,7 @@ def test_shorter_windows_keep_a_second_free() -> None:
     assert (plan.window_samples, plan.content_samples) == (160_000, 144_000)
 
 
-def test_a_full_window_takes_all_its_audio_unless_told_otherwise() -> None:
+def test_full_window_takes_all_its_audio_unless_told_otherwise() -> None:
     assert WindowPlan.make(TINY, 30).margin_s == 0.0
     assert WindowPlan.make(TINY, 30, 1).content_samples == 29 * SAMPLE_RATE_HZ
 
@@ -40,7 +40,7 @@ def test_impossible_windows_are_refused(window_s: float) -> None:
         WindowPlan.make(TINY, window_s)
 
 
-def test_the_shortest_window_is_one_position_of_the_encoder() -> None:
+def test_shortest_window_is_one_position_of_the_encoder() -> None:
     plan = WindowPlan.make(TINY, 0.02)
     assert (plan.window_samples, plan.content_samples) == (320, 160)
 
@@ -49,7 +49,7 @@ def test_window_that_is_all_margin_takes_one_sample_nevertheless() -> None:
     assert WindowPlan.make(TINY, 10, 9.99999).content_samples == 1
 
 
-def test_a_window_takes_the_nearest_sample_to_its_length() -> None:
+def test_window_takes_the_nearest_sample_to_its_length() -> None:
     """2.3 s less 0.3 s is a hair less than 2 s, as numbers of a computer are subtracted."""
     plan = WindowPlan.make(TINY, 2.3, 0.3)
     assert (plan.window_samples, plan.content_samples) == (36_800, 32_000)

@@ -36,14 +36,14 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_is_read_once(reads: list[str], file: Path) -> None:
+def test_file_is_read_once(reads: list[str], file: Path) -> None:
     assert has_content(file, ONE)
     assert has_content(file, ONE)
     assert reads == ["weights"]
     assert not has_content(file, OTHER)
 
 
-def test_a_change_is_seen_though_size_and_time_are_kept(
+def test_change_is_seen_though_size_and_time_are_kept(
     reads: list[str], file: Path
 ) -> None:
     assert has_content(file, ONE)

@@ -29,7 +29,7 @@ def manifest(folder: Path, *lines: Any) -> Path:
     return path
 
 
-def test_a_manifest_may_come_from_any_editor(tmp_path: Path) -> None:
+def test_manifest_may_come_from_any_editor(tmp_path: Path) -> None:
     """With a byte order mark, line ends of Windows, none at its end, any letter in its texts."""
     path = tmp_path / "archive.jsonl"
     lines = (
@@ -116,7 +116,7 @@ def test_what_a_job_could_not_do_is_a_manifest(tmp_path: Path) -> None:
         ("[1]", "line 2: it is a list, expected an object"),
     ],
 )
-def test_a_line_that_is_no_item_is_told_by_its_number(
+def test_line_that_is_no_item_is_told_by_its_number(
     tmp_path: Path, line: str, message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
@@ -134,7 +134,7 @@ def test_a_line_that_is_no_item_is_told_by_its_number(
         ("/deep//er/./a", "deep/er/a"),
     ],
 )
-def test_an_id_is_whatever_a_file_can_be_called(
+def test_id_is_whatever_a_file_can_be_called(
     tmp_path: Path, own: str, name: str
 ) -> None:
     """Also of the files of a folder, whose failures are a manifest."""

@@ -58,7 +58,7 @@ def shape(tasks: list[Task]) -> list[list[tuple[int, float, int]]]:
     return [[(p.item, p.start_s, p.n_samples) for p in task.pieces] for task in tasks]
 
 
-def test_a_full_piece_is_cut_in_the_middle_of_its_pause() -> None:
+def test_full_piece_is_cut_in_the_middle_of_its_pause() -> None:
     samples = noise(PIECE_S)
     pause = FULL - 20 * SAMPLE_RATE_HZ
     samples[pause : pause + SAMPLE_RATE_HZ] = 0
@@ -72,7 +72,7 @@ def test_a_full_piece_is_cut_in_the_middle_of_its_pause() -> None:
     )
 
 
-def test_a_cut_never_makes_a_short_piece() -> None:
+def test_cut_never_makes_a_short_piece() -> None:
     """The page on archives promises pieces of at most five minutes: they have more than four."""
     minute = 60 * SAMPLE_RATE_HZ
     assert reader.MAX_PIECE_SAMPLES == FULL == 5 * minute

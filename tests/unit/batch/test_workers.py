@@ -141,7 +141,7 @@ def test_worker_that_was_started_takes_first_task_and_stays(
     assert not process.is_over
 
 
-def test_a_worker_that_failed_is_none_for_the_next_task(workers: list[Worker]) -> None:
+def test_worker_that_failed_is_none_for_the_next_task(workers: list[Worker]) -> None:
     worker = engine.Worker(SETUP)
     use(dies_of([0], times=1))
     for n in range(2):
@@ -152,7 +152,7 @@ def test_a_worker_that_failed_is_none_for_the_next_task(workers: list[Worker]) -
     ]
 
 
-def test_a_worker_that_was_stopped_begins_no_more(workers: list[Worker]) -> None:
+def test_worker_that_was_stopped_begins_no_more(workers: list[Worker]) -> None:
     worker = engine.Worker(SETUP)
     worker.stop()
     with pytest.raises(EOFError):

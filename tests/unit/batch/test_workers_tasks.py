@@ -238,7 +238,7 @@ def sent_by(
     return sent
 
 
-def test_the_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -> None:
+def test_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -> None:
     sent = sent_by(model, *(Task(n, (piece(0.1 * n),)) for n in (1, 2, 3)))
     assert [(one.shard, one.results[0].segments[0].text) for one in sent] == [
         (1, "10"), (2, "20"), (3, "30"),
@@ -248,7 +248,7 @@ def test_the_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -
 
 
 @pytest.mark.parametrize("error", [DeviceError("gone"), ModelError("bad")])
-def test_the_process_tells_what_it_ends_of(
+def test_process_tells_what_it_ends_of(
     model: type[Transcriber], error: Exception
 ) -> None:
     """Also where nobody is there to be told."""
@@ -283,6 +283,6 @@ def test_times_are_told_to_the_millisecond() -> None:
         assert (moved.words[0].start_s, moved.words[0].end_s) == (expected, expected)
 
 
-def test_a_piece_that_is_a_whole_recording_keeps_its_times() -> None:
+def test_piece_that_is_a_whole_recording_keeps_its_times() -> None:
     one = replace(segment("word"), start_s=0.12345)
     assert shift_segment(one, 0.0) == one

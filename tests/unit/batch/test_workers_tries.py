@@ -23,7 +23,7 @@ from whisper_hailo.core.errors import DeviceError, ModelError
 __all__ = ["workers"]
 
 
-def test_a_worker_that_is_killed_costs_nothing(workers: list[Worker]) -> None:
+def test_worker_that_is_killed_costs_nothing(workers: list[Worker]) -> None:
     use(dies_of([0], times=2))
     outcome = engine.Worker(SETUP).do(a_task(0, 2))
     assert outcome == done(a_task(0, 2))
@@ -47,7 +47,7 @@ def test_of_a_task_that_kills_its_workers_one_piece_is_to_blame(
     assert (outcome.cpu_s, outcome.audio_s) == (1.0, 4.0)  # of the two that were done
 
 
-def test_a_piece_alone_has_tries_of_its_own(workers: list[Worker]) -> None:
+def test_piece_alone_has_tries_of_its_own(workers: list[Worker]) -> None:
     use(dies_of([0], times=5))
     outcome = engine.Worker(SETUP).do(a_task(0, 3))
     assert failures(outcome) == ["", "", ""]
@@ -57,7 +57,7 @@ def test_a_piece_alone_has_tries_of_its_own(workers: list[Worker]) -> None:
     assert sum(worker.is_over for worker in workers) == 5
 
 
-def test_a_task_of_one_piece_is_given_up_after_three_workers(
+def test_task_of_one_piece_is_given_up_after_three_workers(
     workers: list[Worker],
 ) -> None:
     use(dies_of([0]))
@@ -70,7 +70,7 @@ def test_a_task_of_one_piece_is_given_up_after_three_workers(
     assert [worker.is_over for worker in workers] == [True] * 3
 
 
-def test_a_task_that_kills_its_workers_stops_no_other(workers: list[Worker]) -> None:
+def test_task_that_kills_its_workers_stops_no_other(workers: list[Worker]) -> None:
     use(dies_of([10, 31]))
     groups = [a_task(0), a_task(1), a_task(2), a_task(3, 2), a_task(4)]
     outcomes = {index_of(one): one for one in run(groups, 2)}
@@ -82,21 +82,21 @@ def test_a_task_that_kills_its_workers_stops_no_other(workers: list[Worker]) -> 
     assert len(outcomes) == 5
 
 
-def test_the_last_task_of_all_is_tried_again_too(workers: list[Worker]) -> None:
+def test_last_task_of_all_is_tried_again_too(workers: list[Worker]) -> None:
     use(dies_of([0], times=2))
     (outcome,) = run([a_task(0)], 2)
     assert failures(outcome) == [""]
     assert len(workers) == 3
 
 
-def test_a_device_that_is_gone_for_a_moment_costs_a_try(workers: list[Worker]) -> None:
+def test_device_that_is_gone_for_a_moment_costs_a_try(workers: list[Worker]) -> None:
     answers: list[object] = [DeviceError("busy"), DeviceError("busy")]
     use(lambda task: answers.pop() if answers else done(task))
     assert engine.Worker(SETUP).do(a_task(0)) == done(a_task(0))
     assert [worker.is_over for worker in workers] == [True, True, False]
 
 
-def test_a_device_that_stays_away_ends_the_run(workers: list[Worker]) -> None:
+def test_device_that_stays_away_ends_the_run(workers: list[Worker]) -> None:
     use(lambda _: DeviceError("gone"))
     with pytest.raises(DeviceError, match="gone"):
         list(run([a_task(0), a_task(1)], 1))
@@ -104,7 +104,7 @@ def test_a_device_that_stays_away_ends_the_run(workers: list[Worker]) -> None:
     assert all(worker.is_over for worker in workers)
 
 
-def test_a_model_that_cannot_be_had_ends_the_run_at_once(workers: list[Worker]) -> None:
+def test_model_that_cannot_be_had_ends_the_run_at_once(workers: list[Worker]) -> None:
     use(lambda _: ModelError("no model"))
     with pytest.raises(ModelError, match="no model"):
         list(run([a_task(0)], 1))

@@ -55,7 +55,7 @@ def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     [(name, "tools") for name in sorted(TOOLS)]
     + [(name, "lab") for name in sorted(LABORATORY)],
 )
-def test_a_command_of_a_missing_package_names_the_package(
+def test_command_of_a_missing_package_names_the_package(
     command: str, package: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([command, "model", "--arch", "hailo8"]) == ExitCode.USAGE
@@ -84,7 +84,7 @@ def test_what_measures_says_before_any_work_what_it_lacks(
     )
 
 
-def test_an_unknown_word_is_told_its_neighbour(
+def test_unknown_word_is_told_its_neighbour(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["chekc"]) == 2
@@ -96,7 +96,7 @@ def test_an_unknown_word_is_told_its_neighbour(
     [["inspect", "NAME"], ["convert", "NAME", "out"], ["report", "NAME", "out"],
      ["evaluate", "NAME", "--model", "micro"]],
 )  # fmt: skip
-def test_a_path_that_the_system_refuses_is_no_internal_error(
+def test_path_that_the_system_refuses_is_no_internal_error(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run([word.replace("NAME", "x" * 300) for word in words])
@@ -183,7 +183,7 @@ def test_odd_names_are_quoted_in_every_command(
     ],
     ids=lambda words: words[0],
 )
-def test_a_result_that_could_not_be_written_is_not_computed(
+def test_result_that_could_not_be_written_is_not_computed(
     words: list[str], computes: str, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -194,7 +194,7 @@ def test_a_result_that_could_not_be_written_is_not_computed(
     assert "cannot write" in capsys.readouterr().err
 
 
-def test_the_version_is_told_alone_and_before_a_command(
+def test_version_is_told_alone_and_before_a_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for words in (["--version"], ["-q", "--version"], ["--version", "check"]):
@@ -259,7 +259,7 @@ def test_errors_of_commands_are_one_line_and_a_code(
     assert capsys.readouterr().err == told
 
 
-def test_an_import_that_ctrl_c_broke_is_an_interruption(
+def test_import_that_ctrl_c_broke_is_an_interruption(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_path: Path) -> None:

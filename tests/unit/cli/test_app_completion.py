@@ -67,7 +67,7 @@ def script_of(shell: str, folder: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_script_is_what_its_shell_takes(shell: str, tmp_path: Path) -> None:
+def test_script_is_what_its_shell_takes(shell: str, tmp_path: Path) -> None:
     script = script_of(shell, tmp_path)
     assert f"{COMPLETION_VARIABLE}={shell}_complete" in script.read_text()
     program = shutil.which(shell)

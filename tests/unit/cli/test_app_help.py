@@ -246,7 +246,7 @@ def test_commands_are_listed_by_group(capsys: pytest.CaptureFixture[str]) -> Non
         assert re.search(rf"^  {name} +\w", topics[topic], flags=re.MULTILINE), name
 
 
-def test_the_model_s_defaults_are_those_of_python() -> None:
+def test_model_s_defaults_are_those_of_python() -> None:
     defaults = Transcriber.from_model.__kwdefaults__
     (model,) = Transcriber.from_model.__func__.__defaults__  # type: ignore[attr-defined]
     options = ModelOptions()

@@ -99,7 +99,7 @@ def test_words_that_a_decoder_cannot_be_told(
     assert why in line
 
 
-def test_a_prefix_longer_than_the_model_takes(
+def test_prefix_longer_than_the_model_takes(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words = given(f"| prefix = '{'word ' * 200}'", tmp_path)

@@ -32,7 +32,7 @@ def test_nothing_is_no_file_and_not_the_current_folder() -> None:
         pass
 
 
-def test_an_address_that_gives_sound(tmp_path: Path) -> None:
+def test_address_that_gives_sound(tmp_path: Path) -> None:
     pytest.importorskip("av", reason="the media extra is not installed")
     path = tmp_path / "a.flac"
     soundfile.write(path, tone(44_100, 2.0), 44_100)
@@ -45,7 +45,7 @@ def test_an_address_that_gives_sound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["rtsp://camera/stream", "http://radio/stream"])
-def test_an_address_without_the_library_is_one_line(
+def test_address_without_the_library_is_one_line(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
@@ -55,7 +55,7 @@ def test_an_address_without_the_library_is_one_line(
         NetworkSource(address).open()
 
 
-def test_an_address_without_an_answer() -> None:
+def test_address_without_an_answer() -> None:
     pytest.importorskip("av", reason="the media extra is not installed")
     with (
         pytest.raises(AudioError, match="cannot be opened"),
@@ -64,7 +64,7 @@ def test_an_address_without_an_answer() -> None:
         pass
 
 
-def test_the_command_line_names_exactly_one_source(tmp_path: Path) -> None:
+def test_command_line_names_exactly_one_source(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="give one of"):
         SourceOptions().make_source(None)
     with pytest.raises(OptionError, match="give one of"):
@@ -94,7 +94,7 @@ class Stdin:
 
 
 @pytest.mark.parametrize("stdin", [None, Stdin(terminal=True)])
-def test_a_terminal_is_no_pipe(monkeypatch: pytest.MonkeyPatch, stdin: object) -> None:
+def test_terminal_is_no_pipe(monkeypatch: pytest.MonkeyPatch, stdin: object) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)
     with pytest.raises(
         OptionError, match="standard input is a terminal; pipe raw 16-bit"

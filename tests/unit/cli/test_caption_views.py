@@ -61,7 +61,7 @@ def test_plain_lines_where_there_is_no_terminal(
 
 
 @pytest.mark.parametrize(("terminal", "lines"), [(False, 2), (True, 3)])
-def test_a_translation_is_shown_under_the_original(
+def test_translation_is_shown_under_the_original(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     terminal: bool,
@@ -79,7 +79,7 @@ def test_a_translation_is_shown_under_the_original(
 
 
 @pytest.mark.parametrize("colour", [True, False])
-def test_the_running_line_is_erased_and_written_again(
+def test_running_line_is_erased_and_written_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, colour: bool
 ) -> None:
     monkeypatch.setenv("COLUMNS", "20")

@@ -52,7 +52,7 @@ def test_summary_tells_speech_without_text_and_stalls() -> None:
     )
 
 
-def test_a_run_without_a_word_has_its_three_lines() -> None:
+def test_run_without_a_word_has_its_three_lines() -> None:
     assert len(list(summarise(CaptionStatistics().as_json(), Counter()))) == 3
 
 

@@ -96,13 +96,13 @@ def test_what_was_typed_comes_back_in_its_place() -> None:
     assert outer == Outer(inner=Inner(9), colour="blue", names=("a", "b"))
 
 
-def test_a_name_says_what_single_values_start_from() -> None:
+def test_name_says_what_single_values_start_from() -> None:
     assert call("--start 5")[1].start == Start(5, 9)
     assert call("--start 5 --end 7")[1].start == Start(5, 7)
     assert call("--end 7")[1].start == Start(1, 7)
 
 
-def test_a_switch_stands_for_the_defaults_of_its_options() -> None:
+def test_switch_stands_for_the_defaults_of_its_options() -> None:
     assert call("--extra")[1].extra == Extra()
     assert call("--extra --marks ?")[1].extra == Extra("?")
     with pytest.raises(OptionError, match="--marks needs --extra; give both"):
@@ -124,7 +124,7 @@ def test_what_stands_for_no_value_is_told_with_its_name() -> None:
         call("--start x")
 
 
-def test_a_message_names_a_field_as_it_is_typed() -> None:
+def test_message_names_a_field_as_it_is_typed() -> None:
     with pytest.raises(OptionError, match=r"--deep is 3, expected more"):
         require_valid(Inner(), "depth", False, "more")
     with pytest.raises(OptionError, match=r"hidden is 7, expected less"):

@@ -127,7 +127,7 @@ def test_what_a_file_cannot_set_is_refused(key: str, tmp_path: Path) -> None:
         settled("--config", file)
 
 
-def test_a_version_in_the_environment_is_not_asked_for(
+def test_version_in_the_environment_is_not_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_VERSION", "1.0")

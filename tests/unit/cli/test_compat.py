@@ -171,7 +171,7 @@ def test_f_before_a_recording_names_it_as_in_whisper_cpp(
     assert len(listener.asked) == 1
 
 
-def test_a_format_stays_one_beside_a_file_of_its_name(
+def test_format_stays_one_beside_a_file_of_its_name(
     listener: Listener, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("srt", "all"):
@@ -190,7 +190,7 @@ def test_f_before_what_is_there_names_it_without_a_suffix_too(
     assert len(listener.asked) == 1
 
 
-def test_a_missing_recording_behind_f_is_missing(
+def test_missing_recording_behind_f_is_missing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["transcribe", "-f", "nosuch.wav"]) == 3
@@ -200,7 +200,7 @@ def test_a_missing_recording_behind_f_is_missing(
 
 
 @pytest.mark.usefixtures("listener")
-def test_the_width_of_lines_by_its_short_name(
+def test_width_of_lines_by_its_short_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["transcribe", "a.wav", "-f", "vtt", "-ml", "12"]) == 0
@@ -308,7 +308,7 @@ def test_output_dir_named_dash_is_refused(
     assert not Path("-").exists()
 
 
-def test_a_recording_in_the_place_of_a_command_is_told(
+def test_recording_in_the_place_of_a_command_is_told(
     tmp_path: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([str(tmp_path), "-f", "srt"]) == 2
@@ -361,7 +361,7 @@ def test_help_is_a_word_too(
     assert capsys.readouterr().out == said
 
 
-def test_a_recording_that_is_not_named_is_asked_for(
+def test_recording_that_is_not_named_is_asked_for(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["transcribe"]) == 2

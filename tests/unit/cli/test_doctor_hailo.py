@@ -22,7 +22,7 @@ from whisper_hailo.core.errors import (
 __all__ = ["root"]
 
 
-def test_a_machine_without_a_hailo_is_short(
+def test_machine_without_a_hailo_is_short(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = NoBindingError("none")
@@ -37,7 +37,7 @@ def test_a_machine_without_a_hailo_is_short(
     assert "--system-site-packages" in check.advice
 
 
-def test_a_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     chip = ChipFacts("0000:01:00.0", "hailo8", "4.23.0", 51.25)
     with_binding(monkeypatch, "4.23.0", chip)
     root.pci("0x2864", "8.0 GT/s PCIe")
@@ -66,7 +66,7 @@ def test_a_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "fetch it again" in found_checks()["HEF files"].advice
 
 
-def test_a_conflict(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conflict(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 4.x binding beside a 5.x library, both drivers, a slow link, and too little power."""
     with_binding(
         monkeypatch, "4.20.0", NoDeviceError("no Hailo chip found; check the cable")
@@ -128,9 +128,7 @@ def test_several_libraries_and_a_closed_node(
     assert "udev" in check.advice
 
 
-def test_a_binding_that_does_not_fit(
-    root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_binding_that_does_not_fit(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     error = BindingMismatchError(
         "it does not run with this NumPy; pip install 'numpy<2'"
     )
@@ -220,7 +218,7 @@ def test_firmware_is_asked_by_its_command_on_this_machine_only(
     assert len(asked) == 1, "the kernel says it"
 
 
-def test_a_program_is_asked_for_its_first_line(
+def test_program_is_asked_for_its_first_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

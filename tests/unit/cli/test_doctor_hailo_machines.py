@@ -18,9 +18,7 @@ from whisper_hailo.core.errors import NoBindingError
 __all__ = ["root"]
 
 
-def test_a_driver_without_a_binding(
-    root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_driver_without_a_binding(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a machine with a Hailo: all is looked at but what only the binding tells."""
     error = NoBindingError("none")
     monkeypatch.setattr(
@@ -49,7 +47,7 @@ def test_a_driver_without_a_binding(
     )
 
 
-def test_a_binding_without_anything_else(
+def test_binding_without_anything_else(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del root
@@ -83,7 +81,7 @@ def test_a_binding_without_anything_else(
         ("Unknown", "8.0 GT/s PCIe", OK),
     ],
 )
-def test_a_link_that_could_be_faster(
+def test_link_that_could_be_faster(
     root: Root, monkeypatch: pytest.MonkeyPatch, now: str, best: str, status: str
 ) -> None:
     with_binding(monkeypatch, "4.23.0")
@@ -103,7 +101,7 @@ def test_a_link_that_could_be_faster(
 
 
 @pytest.mark.parametrize("lacking", [os.R_OK, os.W_OK])
-def test_a_device_has_to_be_read_and_written(
+def test_device_has_to_be_read_and_written(
     root: Root, monkeypatch: pytest.MonkeyPatch, lacking: int
 ) -> None:
     root.put("dev/hailo0", "")
@@ -142,7 +140,7 @@ def test_what_was_too_little_power_or_too_much_heat(
         ("", NOTE, "unknown: systemctl is not available here"),
     ],
 )
-def test_the_service_of_those_who_share_a_chip(
+def test_service_of_those_who_share_a_chip(
     monkeypatch: pytest.MonkeyPatch, state: str, status: str, found: str
 ) -> None:
     monkeypatch.setattr(probe, "service_state", lambda: state)
@@ -160,7 +158,7 @@ def test_the_service_of_those_who_share_a_chip(
         ("4.23.0", "hailo_pci", "", OK),  # some tell no version
     ],
 )
-def test_the_driver_of_a_binding(
+def test_driver_of_a_binding(
     *, root: Root, monkeypatch: pytest.MonkeyPatch, binding: str, driver: str, version: str,
     status: str,
 ) -> None:  # fmt: skip
@@ -211,9 +209,7 @@ def test_every_fetched_file_has_its_line(
     assert (bad.status, bad.found) == (NOTE, "hailo8/tiny/b.hef is broken")
 
 
-def test_a_library_without_a_binding(
-    root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_library_without_a_binding(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     error = NoBindingError("none")
     monkeypatch.setattr(
         doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error)

@@ -120,7 +120,7 @@ def test_who_holds_a_busy_chip_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         )
 
 
-def test_a_machine_without_packages_and_processes(tmp_path: Path) -> None:
+def test_machine_without_packages_and_processes(tmp_path: Path) -> None:
     assert probe.packages(tmp_path) == {}
     assert probe.chip_users(tmp_path) == {}
     assert not probe.is_home_assistant_os(tmp_path)

@@ -31,7 +31,7 @@ def test_files_are_taken_as_named_and_folders_are_looked_into(tmp_path: Path) ->
     assert [entry.source() for entry in inputs] == [entry.path for entry in inputs]
 
 
-def test_a_home_that_no_shell_has_put_in_is_found(
+def test_home_that_no_shell_has_put_in_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -123,7 +123,7 @@ def test_nothing_is_no_name_and_not_the_current_folder(
     assert [str(entry.path) for entry in find_inputs(["."])] == ["a.wav"]
 
 
-def test_an_empty_folder_stands_in_nobody_s_way(tmp_path: Path) -> None:
+def test_empty_folder_stands_in_nobody_s_way(tmp_path: Path) -> None:
     (tmp_path / "a.wav").touch()
     (tmp_path / "empty").mkdir()
     empty, whole = find_inputs([str(tmp_path / "empty"), str(tmp_path / "a.wav")])
@@ -242,7 +242,7 @@ def test_one_file_is_one_whatever_it_is_called(
     assert same == link != other
 
 
-def test_an_address_that_is_a_file_s_name_is_that_file(
+def test_address_that_is_a_file_s_name_is_that_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

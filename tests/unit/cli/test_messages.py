@@ -71,7 +71,7 @@ def test_no_error_line_is_longer_than_500_characters(
     assert capsys.readouterr().err.endswith("for the details and report it\n")
 
 
-def test_a_line_end_in_a_message_of_ours_is_that_of_a_name(
+def test_line_end_in_a_message_of_ours_is_that_of_a_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     report_error(AudioError("two\nlines\x1b[31m.wav does not exist\n"))
@@ -91,7 +91,7 @@ def test_log_lines_are_as_plain() -> None:
     assert len(line) <= LONGEST_LINE
 
 
-def test_a_deleted_working_directory_is_no_internal_error(
+def test_deleted_working_directory_is_no_internal_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(FileNotFoundError) as elsewhere:
@@ -141,7 +141,7 @@ def test_internal_error_has_details_on_request(
     assert capsys.readouterr().err == "whisper-hailo: it is broken\n"
 
 
-def test_the_middle_of_what_is_too_long_is_left_out() -> None:
+def test_middle_of_what_is_too_long_is_left_out() -> None:
     text = "a" * 300 + "b" * 300
     line = one_line(text, 105)
     assert line == "a" * 50 + " ... " + "b" * 50

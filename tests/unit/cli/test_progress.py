@@ -46,7 +46,7 @@ def test_nothing_is_reported_where_quiet_is_asked_for(
     assert not capsys.readouterr().err
 
 
-def test_a_stream_of_unknown_length(
+def test_stream_of_unknown_length(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]

@@ -37,7 +37,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name", ["a", "an interview of two hours in Vienna.wav", "録音" * 30]
 )
-def test_a_line_never_wraps_and_its_figures_stay(
+def test_line_never_wraps_and_its_figures_stay(
     name: str, now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = StatusLine()
@@ -54,7 +54,7 @@ def test_a_line_never_wraps_and_its_figures_stay(
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_line_is_taken_away_once(
+def test_line_is_taken_away_once(
     now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = StatusLine()
@@ -77,7 +77,7 @@ def test_elsewhere_lines_are_whole_and_seldom(
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_long_name_leaves_room_for_what_is_left(
+def test_long_name_leaves_room_for_what_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
@@ -88,7 +88,7 @@ def test_a_long_name_leaves_room_for_what_is_left(
     assert capsys.readouterr().err == f"{ERASE}1:40 of 10:00, 5.0 x real time, 1:40 l…"
 
 
-def test_the_width_is_standard_error_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_width_is_standard_error_s(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever standard output is."""
     monkeypatch.setenv("COLUMNS", "33")
     ours, theirs = os.openpty()
@@ -137,7 +137,7 @@ def test_lines_elsewhere_are_out_at_once(
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_terminal_s_line_is_due_five_times_a_second(
+def test_terminal_s_line_is_due_five_times_a_second(
     now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = StatusLine()
@@ -148,7 +148,7 @@ def test_a_terminal_s_line_is_due_five_times_a_second(
 
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("n_letters", [20, 29, 30, 31, 90])
-def test_a_name_has_all_the_room_that_figures_leave(
+def test_name_has_all_the_room_that_figures_leave(
     n_letters: int, now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = StatusLine()

@@ -65,7 +65,7 @@ def test_without_a_folder_nothing_is_there_already(tmp_path: Path) -> None:
     assert not sink([entry], None).has_results(entry)
 
 
-def test_a_result_never_replaces_an_input(tmp_path: Path) -> None:
+def test_result_never_replaces_an_input(tmp_path: Path) -> None:
     entries = inputs(tmp_path, "a.txt")
     with pytest.raises(OptionError, match="would replace the input"):
         sink(entries, tmp_path)
@@ -116,7 +116,7 @@ def test_json_is_an_object_per_input_whether_it_failed_or_not(
     assert code == ExitCode.AUDIO
 
 
-def test_a_recording_without_speech_is_noted(
+def test_recording_without_speech_is_noted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
@@ -154,7 +154,7 @@ def test_what_cannot_be_tried_stands_in_no_other_s_way(tmp_path: Path) -> None:
     assert all(one.fault for one in checked)
 
 
-def test_a_folder_that_cannot_be_written_to_is_told_first(
+def test_folder_that_cannot_be_written_to_is_told_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
@@ -171,7 +171,7 @@ def test_a_folder_that_cannot_be_written_to_is_told_first(
         sink(entries, tmp_path / "new").check_results()
 
 
-def test_a_format_that_does_not_come_in_parts_is_printed_whole(
+def test_format_that_does_not_come_in_parts_is_printed_whole(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.wav")

@@ -152,7 +152,7 @@ def test_subtitles_are_printed_when_they_come_and_once(
     assert "".join(parts) == render(transcript(), fmt, by_segment)
 
 
-def test_a_cue_to_which_words_may_be_added_waits_for_them(
+def test_cue_to_which_words_may_be_added_waits_for_them(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flowing = Layout(max_line_width=12, max_line_count=2)

@@ -37,7 +37,7 @@ print("done", opened, sys.stdin is None)
         ("<&- >&- 2>&-", "", ""),
     ],
 )
-def test_a_closed_stream_leaves_its_number_to_no_file(
+def test_closed_stream_leaves_its_number_to_no_file(
     closed: str, out: str, err: str, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("whole")
@@ -68,7 +68,7 @@ def test_standard_error_waits_for_no_pipe_that_is_full() -> None:
         notes.close()
 
 
-def test_a_full_standard_output_is_told_once() -> None:
+def test_full_standard_output_is_told_once() -> None:
     with open("/dev/full", "wb") as full:
         results = streams.open_text_stream(streams.ResultStream, full.fileno(), None)
         with pytest.raises(OutputError, match="No space left on device"):
@@ -77,7 +77,7 @@ def test_a_full_standard_output_is_told_once() -> None:
         results.close()
 
 
-def test_a_reader_that_went_away_is_told_once() -> None:
+def test_reader_that_went_away_is_told_once() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "wb") as left:
@@ -88,7 +88,7 @@ def test_a_reader_that_went_away_is_told_once() -> None:
         results.close()
 
 
-def test_a_pipe_that_does_not_block_is_waited_for() -> None:
+def test_pipe_that_does_not_block_is_waited_for() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     text = "a long result\n" * 50_000

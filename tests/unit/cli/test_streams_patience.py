@@ -163,7 +163,7 @@ def test_full_disk_is_told_once_tried_again_and_error_in_end(
     assert "cannot write to standard output (No space left on device)" in told
 
 
-def test_a_disk_that_has_room_again_gets_what_waited(
+def test_disk_that_has_room_again_gets_what_waited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each time that it is full again is told."""
@@ -191,7 +191,7 @@ def test_other_streams_are_left_as_they_are(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == "a line\n"
 
 
-def test_the_program_s_streams_are_one_and_two(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_s_streams_are_one_and_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the terminal's encoding; letters that it lacks are escaped, each line is out at once."""
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, Written("ascii"))

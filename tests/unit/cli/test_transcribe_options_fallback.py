@@ -19,7 +19,7 @@ def temperatures(flags: Fallback, step: float) -> tuple[float, ...]:
     return options.search.temperatures
 
 
-def test_the_default_step_gives_the_default_schedule() -> None:
+def test_default_step_gives_the_default_schedule() -> None:
     assert temperatures(Fallback(), FALLBACK_STEP) == DEFAULT_TEMPERATURES
 
 
@@ -33,7 +33,7 @@ def test_the_default_step_gives_the_default_schedule() -> None:
         (0.2, 1.5, (1.5,)),
     ],
 )
-def test_a_step_of_ones_own(
+def test_step_of_ones_own(
     given: float | None, temperature: float, expected: tuple[float, ...]
 ) -> None:
     flags = Fallback(fallback=given, temperature=temperature)
@@ -54,7 +54,7 @@ def test_impossible_steps(step: float) -> None:
 
 
 @pytest.mark.parametrize("temperature", [-1.0, 3.0, float("nan")])
-def test_an_impossible_temperature_is_named_alone(temperature: float) -> None:
+def test_impossible_temperature_is_named_alone(temperature: float) -> None:
     with pytest.raises(
         OptionError, match=rf"--temperature is {temperature:g}, expected"
     ):
@@ -62,6 +62,6 @@ def test_an_impossible_temperature_is_named_alone(temperature: float) -> None:
 
 
 @pytest.mark.parametrize("temperature", [math.inf, -math.inf, math.nan, 99.0])
-def test_a_temperature_that_is_none_is_refused(temperature: float) -> None:
+def test_temperature_that_is_none_is_refused(temperature: float) -> None:
     with pytest.raises(OptionError, match="temperature"):
         temperatures(Fallback(temperature=temperature), FALLBACK_STEP)

@@ -129,7 +129,7 @@ def test_languages_of_models_by_their_names(
     assert str(refused.value) == told
 
 
-def test_the_engine_is_told_in_a_line_or_with_its_reasons(
+def test_engine_is_told_in_a_line_or_with_its_reasons(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     transcriber: Any = SimpleNamespace(

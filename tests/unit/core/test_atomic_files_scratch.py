@@ -120,7 +120,7 @@ def test_sweep_before_the_lock_takes_nothing_in_use(
     ("module", "step"),
     [(Path, "touch"), (Path, "mkdir"), (os, "open"), (fcntl, "flock")],
 )
-def test_a_signal_just_after_any_step_leaves_nothing(
+def test_signal_just_after_any_step_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
 ) -> None:
     real, n_signals = getattr(module, step), 0
@@ -141,7 +141,7 @@ def test_a_signal_just_after_any_step_leaves_nothing(
     assert n_signals >= 1
 
 
-def test_a_folder_is_swept_once_by_a_program(tmp_path: Path) -> None:
+def test_folder_is_swept_once_by_a_program(tmp_path: Path) -> None:
     with scratch_file(tmp_path):
         pass
     left = tmp_path / f"{PREFIX}left"

@@ -72,7 +72,7 @@ def test_what_is_said_of_a_field_is_where_it_is_looked_for() -> None:
     assert not is_required(field(init=False))  # nobody could give it
 
 
-def test_a_field_is_typed_with_hyphens_or_as_it_says() -> None:
+def test_field_is_typed_with_hyphens_or_as_it_says() -> None:
     assert {name: option_name(one) for name, one in BY_NAME.items()} == {
         "model": "--model", "beam_size": "--beam-size", "offset_s": "--offset", "kind": "--kind",
         "inner": "inner", "rest": "rest", "plain": "plain",
@@ -102,7 +102,7 @@ def test_only_a_field_without_a_default_is_needed() -> None:
         ({"plain": 1}, "plain", r"^plain is 1"),
     ],
 )
-def test_a_value_that_does_not_fit_is_named_as_it_is_typed(
+def test_value_that_does_not_fit_is_named_as_it_is_typed(
     change: dict[str, Any], name: str, said: str
 ) -> None:
     options = Options("tiny", **change)
@@ -118,7 +118,7 @@ def test_what_was_given_in_vain_is_refused_and_a_default_is_not() -> None:
         refuse_unused(Options("tiny", beam_size=4), False, "--search beam", "beam_size")
 
 
-def test_a_name_is_one_of_the_choices() -> None:
+def test_name_is_one_of_the_choices() -> None:
     require_choices(Options("base", kind="b"))
     require_choices(Options("tiny"))  # of none there is nothing to choose
     for options, said in (
@@ -135,7 +135,7 @@ def test_a_name_is_one_of_the_choices() -> None:
 @pytest.mark.parametrize(
     ("text", "number"), [("1.5", 1.5), ("-2", -2.0), ("none", None), (" None ", None)]
 )
-def test_a_number_may_be_none(text: str, number: float | None) -> None:
+def test_number_may_be_none(text: str, number: float | None) -> None:
     assert number_or_none(text) == number
 
 

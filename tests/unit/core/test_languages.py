@@ -83,7 +83,7 @@ def test_every_language_has_a_name_that_only_it_has() -> None:
         ("Klingon", None),
     ],
 )
-def test_a_slip_is_told_what_was_meant(given: str, meant: str | None) -> None:
+def test_slip_is_told_what_was_meant(given: str, meant: str | None) -> None:
     assert similar_language(given, ("de", "pt", "en")) == meant
     assert similar_language(given, ("en",)) is None
 
@@ -92,5 +92,5 @@ def test_a_slip_is_told_what_was_meant(given: str, meant: str | None) -> None:
     ("code", "name"),
     [("de", "German"), ("zh", "Chinese"), ("haw", "Hawaiian"), ("xx", "Xx")],
 )
-def test_a_code_is_told_by_its_english_name(code: str, name: str) -> None:
+def test_code_is_told_by_its_english_name(code: str, name: str) -> None:
     assert language_name(code) == name

@@ -130,7 +130,7 @@ def test_defaults_and_inner_types() -> None:
     assert inner_type(tuple[int, ...]) == tuple[int, ...]
 
 
-def test_a_field_has_the_names_that_are_typed() -> None:
+def test_field_has_the_names_that_are_typed() -> None:
     assert keywords_of(BY_NAME["language"]) == ("language", "lang")
     assert keywords_of(BY_NAME["suppress"]) == ("suppress", "suppress_tokens")
     assert keywords_of(BY_NAME["heads"]) == ("heads",)
@@ -209,7 +209,7 @@ def test_what_nothing_took_is_refused_with_what_was_meant() -> None:
             )
 
 
-def test_a_field_without_a_flag_has_its_own_name_alone() -> None:
+def test_field_without_a_flag_has_its_own_name_alone() -> None:
     @dataclass
     class Plain:
         a_b: int = field(default=1)

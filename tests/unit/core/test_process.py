@@ -102,7 +102,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("said", [None, "", "0", "1"])
-def test_the_user_has_the_last_word(
+def test_user_has_the_last_word(
     said: str | None, calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for switch in SWITCHES:
@@ -115,7 +115,7 @@ def test_the_user_has_the_last_word(
     assert calls == ([] if said else ["disable"])
 
 
-def test_a_runtime_that_came_first_is_told_and_so_is_the_user(
+def test_runtime_that_came_first_is_told_and_so_is_the_user(
     calls: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     keep_private()
@@ -127,7 +127,7 @@ def test_a_runtime_that_came_first_is_told_and_so_is_the_user(
     assert "import whisper_hailo first, or set ORT_DISABLE_TELEMETRY=1" in caplog.text
 
 
-def test_a_runtime_without_that_call_is_left_alone(
+def test_runtime_without_that_call_is_left_alone(
     calls: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", ModuleType("onnxruntime"))
@@ -174,7 +174,7 @@ def told(manager: socket.socket) -> list[str]:
             return lines
 
 
-def test_a_manager_is_told_when_it_is_ready_and_when_it_ends(
+def test_manager_is_told_when_it_is_ready_and_when_it_ends(
     manager: socket.socket,
 ) -> None:
     supervisor = Supervisor({"NOTIFY_SOCKET": manager.getsockname()})
@@ -184,7 +184,7 @@ def test_a_manager_is_told_when_it_is_ready_and_when_it_ends(
     assert told(manager) == ["READY=1\nSTATUS=listening to a microphone", "STOPPING=1"]
 
 
-def test_a_watchdog_hears_of_it_three_times_in_its_time(manager: socket.socket) -> None:
+def test_watchdog_hears_of_it_three_times_in_its_time(manager: socket.socket) -> None:
     clock = [100.0]
     environment = {"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "3000000"}
     supervisor = Supervisor(environment, now=lambda: clock[0])
@@ -196,7 +196,7 @@ def test_a_watchdog_hears_of_it_three_times_in_its_time(manager: socket.socket) 
     assert heard == ["WATCHDOG=1"] * 13
 
 
-def test_a_manager_that_has_no_time_holds_nothing_up(manager: socket.socket) -> None:
+def test_manager_that_has_no_time_holds_nothing_up(manager: socket.socket) -> None:
     supervisor = Supervisor({"NOTIFY_SOCKET": manager.getsockname()})
     for _ in range(10_000):  # far more than wait at a socket
         supervisor.ready("well")
@@ -204,7 +204,7 @@ def test_a_manager_that_has_no_time_holds_nothing_up(manager: socket.socket) -> 
 
 
 @pytest.mark.parametrize("further", [0, 1])
-def test_a_watchdog_of_another_process_is_left_alone(
+def test_watchdog_of_another_process_is_left_alone(
     manager: socket.socket, further: int
 ) -> None:
     address, pid = manager.getsockname(), os.getpid() + further
@@ -217,7 +217,7 @@ def test_a_watchdog_of_another_process_is_left_alone(
     assert bool(told(manager)) == (further == 0)
 
 
-def test_a_socket_s_name_may_have_what_others_begin_with() -> None:
+def test_socket_s_name_may_have_what_others_begin_with() -> None:
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening,
         tempfile.TemporaryDirectory() as folder,
@@ -291,7 +291,7 @@ def test_blocks_before_one_that_stays_are_given_back() -> None:
     assert kept_mib["told"] < 10
 
 
-def test_a_c_library_that_cannot_be_told_is_left_alone(
+def test_c_library_that_cannot_be_told_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: object())
@@ -339,7 +339,7 @@ def test_who_has_no_clone_takes_the_extra_of_the_package(
     assert install_command("server") == "pip install 'whisper-hailo[server]'"
 
 
-def test_a_missing_module_is_told_with_what_to_type(
+def test_missing_module_is_told_with_what_to_type(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     process.require_extra("web", "--web", "os", "json")

@@ -24,7 +24,7 @@ class Door(Closing):
         self.n_closed += 1
 
 
-def test_a_block_closes_what_it_opened_however_it_ends() -> None:
+def test_block_closes_what_it_opened_however_it_ends() -> None:
     door = Door()
     with door as same:
         assert same is door

@@ -42,7 +42,7 @@ def test_sizes_that_follow_from_the_dimensions() -> None:
     assert (TINY.head_size, TINY.max_frames, TINY.max_window_s) == (64, 3000, 30.0)
 
 
-def test_a_spec_survives_its_file(tmp_path: Path) -> None:
+def test_spec_survives_its_file(tmp_path: Path) -> None:
     files = {"encoder.onnx": FileRecord(10, "ab")}
     spec = replace(
         toy_spec(),
@@ -70,7 +70,7 @@ NOT_SPECS = ["", "[]", "{}", "{" + VERSION + "}", "{" + VERSION + ', "dims": 3}'
 
 
 @pytest.mark.parametrize("text", NOT_SPECS)
-def test_a_broken_spec_says_so(text: str) -> None:
+def test_broken_spec_says_so(text: str) -> None:
     with pytest.raises(ModelError, match=r"here/model\.json"):
         ModelSpec.from_json(text.encode(), "here/model.json")
 
@@ -123,18 +123,18 @@ def test_broken_hailo_forms_say_so() -> None:
             ModelSpec.from_json(broken.encode(), "model.json")
 
 
-def test_a_directory_without_spec_says_how_to_make_one(tmp_path: Path) -> None:
+def test_directory_without_spec_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="whisper-hailo convert"):
         ModelSpec.load(tmp_path)
 
 
-def test_a_model_without_languages_is_english_only() -> None:
+def test_model_without_languages_is_english_only() -> None:
     spec = toy_spec()
     assert spec.is_multilingual
     assert not replace(spec, tokens=replace(spec.tokens, languages={})).is_multilingual
 
 
-def test_the_same_spec_is_the_same_text_which_people_can_read() -> None:
+def test_same_spec_is_the_same_text_which_people_can_read() -> None:
     text = toy_spec().to_json()
     assert text.startswith(
         '{\n  "alignment_heads": [\n    [\n      0,\n      0\n    ]\n  ],\n'
@@ -146,7 +146,7 @@ def test_the_same_spec_is_the_same_text_which_people_can_read() -> None:
     assert [*raw["dims"]] == sorted(raw["dims"])
 
 
-def test_a_checkpoint_may_lack_tokens_but_not_have_others() -> None:
+def test_checkpoint_may_lack_tokens_but_not_have_others() -> None:
     few = SpecialTokens(sot=0, eot=29)  # of 30
     assert toy_spec(few).tokens == few
     assert (few.languages, few.suppress, few.begin_suppress) == ({}, (), ())
@@ -256,7 +256,7 @@ def test_sizes_follow_from_the_others() -> None:
 
 
 @pytest.mark.parametrize("name", LARGEST)
-def test_a_size_is_a_whole_number_up_to_its_largest(name: str) -> None:
+def test_size_is_a_whole_number_up_to_its_largest(name: str) -> None:
     for good in (1, LARGEST[name]):
         assert getattr(replace(SMALL, **{name: good}), name) == good
     for bad in (0, -1, LARGEST[name] + 1):
@@ -268,7 +268,7 @@ def test_a_size_is_a_whole_number_up_to_its_largest(name: str) -> None:
             decode(Dimensions, asdict(SMALL) | {name: other})
 
 
-def test_a_width_is_split_into_its_heads() -> None:
+def test_width_is_split_into_its_heads() -> None:
     assert (
         replace(
             SMALL, d_model=16_384, n_encoder_heads=256, n_decoder_heads=256
@@ -295,7 +295,7 @@ def test_a_width_is_split_into_its_heads() -> None:
         {"chip_inputs": ((1, -1, 1, 1),)},
     ],
 )  # fmt: skip
-def test_a_form_that_no_chip_takes_is_refused(change: dict[str, Any]) -> None:
+def test_form_that_no_chip_takes_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match=r"e\.onnx"):
         replace(FORM, **change)
 

@@ -239,7 +239,7 @@ def test_what_is_of_another_kind_is_told_where_it_is(
         decode(kind, value)
 
 
-def test_a_place_is_named_from_where_it_was_read() -> None:
+def test_place_is_named_from_where_it_was_read() -> None:
     for change, told in (
         ({"number": None}, r"^model\.json\.number is null"),
         ({"inner": {}}, r"^model\.json\.inner\.pair is missing$"),

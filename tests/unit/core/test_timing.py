@@ -19,7 +19,7 @@ class Now:
         return self.s
 
 
-def test_a_pause_is_left_out_of_the_stages_around_it(
+def test_pause_is_left_out_of_the_stages_around_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = Now()
@@ -62,7 +62,7 @@ def test_times_of_stages_add_up_also_where_one_fails(
     assert StageClock().timings() == Timings(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def test_a_wait_doubles_up_to_half_a_minute_and_begins_anew() -> None:
+def test_wait_doubles_up_to_half_a_minute_and_begins_anew() -> None:
     now = Now()
     wait = Backoff(now)
     assert wait.is_over

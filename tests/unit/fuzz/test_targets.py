@@ -67,7 +67,7 @@ def test_every_command_is_asked_for_options_that_it_has() -> None:
     assert COMMANDS - {*options.LEFT_OUT} <= {word for words in asked for word in words}
 
 
-def test_the_commands_that_get_odd_names_are_there() -> None:
+def test_commands_that_get_odd_names_are_there() -> None:
     assert firsts(names.COMMANDS) <= COMMANDS
     assert {*names.NO_SOUND} <= firsts(names.COMMANDS)
 

@@ -50,7 +50,7 @@ def test_others_reach_a_machine_at_the_address_of_its_way_out(
     assert find_own_address("::") is None
 
 
-def test_a_port_is_taken_again_as_soon_as_its_server_has_ended() -> None:
+def test_port_is_taken_again_as_soon_as_its_server_has_ended() -> None:
     with Listener("127.0.0.1", 0, "tcp", "") as listener:
         assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
 
@@ -99,7 +99,7 @@ def test_with_a_certificate_it_is_https(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("cert.pem", None), (None, "key.pem")])
-def test_a_certificate_and_its_key_need_each_other(
+def test_certificate_and_its_key_need_each_other(
     names: tuple[str | None, str | None],
 ) -> None:
     cert, key = (None if name is None else Path(name) for name in names)
@@ -161,7 +161,7 @@ def status(scope: dict[str, Any], hosts: Hosts | None = None) -> int | None:
     ],
 )
 @pytest.mark.parametrize("kind", ["http", "websocket"])
-def test_a_server_is_asked_for_by_its_addresses(host: str, kind: str) -> None:
+def test_server_is_asked_for_by_its_addresses(host: str, kind: str) -> None:
     assert status(asked(host, kind=kind)) is None
 
 
@@ -177,7 +177,7 @@ def test_server_without_known_address_is_asked_for_by_names() -> None:
             assert status(unknown) == expected
 
 
-def test_a_name_is_as_long_as_names_may_be() -> None:
+def test_name_is_as_long_as_names_may_be() -> None:
     longest = "a" * 253
     assert Authority.parse(f"{longest}:65535") == Authority(longest, 65_535)
     with pytest.raises(ValueError, match="not a valid"):
@@ -185,7 +185,7 @@ def test_a_name_is_as_long_as_names_may_be() -> None:
 
 
 @pytest.mark.parametrize("own", ["box", "Box.Example.org"])
-def test_a_server_is_asked_for_by_the_names_of_its_machine(
+def test_server_is_asked_for_by_the_names_of_its_machine(
     own: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: own)
@@ -254,7 +254,7 @@ def test_what_no_browser_sends_is_a_bad_request(host: str) -> None:
     assert status(asked(host, kind="http")) == BAD_REQUEST
 
 
-def test_a_request_without_a_host_or_with_several_is_bad() -> None:
+def test_request_without_a_host_or_with_several_is_bad() -> None:
     assert status(asked()) == BAD_REQUEST
     assert status(asked("localhost", "localhost")) == BAD_REQUEST
     assert status(asked("localhost", "evil.example")) == BAD_REQUEST
@@ -279,7 +279,7 @@ def test_only_paths_are_asked_for(target: str) -> None:
         ("192.168.1.5", "https://192.168.1.5:443"),  # a proxy that speaks TLS
     ],
 )
-def test_the_page_itself_may_connect(host: str, origin: str) -> None:
+def test_page_itself_may_connect(host: str, origin: str) -> None:
     assert status(asked(host, origins=(origin,))) is None
 
 
@@ -322,7 +322,7 @@ def test_what_foreign_pages_may_ask_for(
     assert (refusal[0] if refusal else None) == expected
 
 
-def test_a_page_has_one_origin() -> None:
+def test_page_has_one_origin() -> None:
     own, foreign = "http://localhost:8765", "http://evil.example"
     assert status(asked("localhost:8765", origins=(own, foreign))) == FORBIDDEN
 
@@ -344,13 +344,13 @@ def test_what_is_no_name_is_not_listed(name: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["", " "])
-def test_an_empty_address_is_not_everyone(host: str) -> None:
+def test_empty_address_is_not_everyone(host: str) -> None:
     with pytest.raises(
         OptionError, match=r"--web-host is empty.*0\.0\.0\.0 for everyone"
     ):
         Hosts(host)
 
 
-def test_a_place_is_read_as_browsers_write_it() -> None:
+def test_place_is_read_as_browsers_write_it() -> None:
     assert Authority.parse("[2001:DB8::0:1]:80") == Authority("2001:db8::1", 80)
     assert Authority.parse("A-b_c.d.:443") == Authority("a-b_c.d", 443)

@@ -190,7 +190,7 @@ def hear(client: Any, transport: Transport) -> None:
     transport.written = b""
 
 
-def test_an_open_one_is_told_that_the_server_ends() -> None:
+def test_open_one_is_told_that_the_server_ends() -> None:
     async def end() -> None:
         server, client, transport = await opened()
         server.shutdown()

@@ -27,7 +27,7 @@ from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import find_violations
 
 
-def test_a_segment_from_start_to_end() -> None:
+def test_segment_from_start_to_end() -> None:
     audio = np.concatenate([silence(0.5), speech(range(8)), silence(0.5)])
     events, captioner = run(audio, Speller())
     kinds = [type(event).__name__ for event in events]
@@ -79,7 +79,7 @@ def test_partials_due_before_a_final_text_are_counted_with_it() -> None:
     assert captioner.statistics.n_skipped == 10
 
 
-def test_a_segment_is_cut_when_it_is_as_long_as_it_may_be() -> None:
+def test_segment_is_cut_when_it_is_as_long_as_it_may_be() -> None:
     """1.024 s are 32 frames: nothing longer is heard."""
     recognizer = Speller()
     events, _ = run(
@@ -106,7 +106,7 @@ def test_audio_behind_a_loss_has_its_place_and_no_pre_roll() -> None:
     assert captioner.statistics.as_json()["lost_s"] == pytest.approx(5.0, abs=0.032)
 
 
-def test_a_source_that_was_away_is_told_and_its_time_counts() -> None:
+def test_source_that_was_away_is_told_and_its_time_counts() -> None:
     captioner = Captioner(Speller(), Loudness(), quick())
     events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
     events += captioner.suspend(Interruption("the microphone was unplugged"))

@@ -54,7 +54,7 @@ class Dying(Speller):
         return super().transcribe(buffer, language)
 
 
-def test_a_device_that_dies_leaves_the_words_that_were_shown() -> None:
+def test_device_that_dies_leaves_the_words_that_were_shown() -> None:
     """Committed ones and those behind them; the error follows the completed segment."""
     told = captioner(Dying(4))
     events: list[Event] = []
@@ -95,7 +95,7 @@ def test_captions_go_on_behind_a_failed_device(reason: str) -> None:
 
 
 @pytest.mark.parametrize(("failing", "n_faults"), [((5, 6), 2), ((5,), 1)])
-def test_a_final_text_is_asked_for_three_times(
+def test_final_text_is_asked_for_three_times(
     failing: tuple[int, ...], n_faults: int
 ) -> None:
     """Four partials, then a device that stalls."""
@@ -109,7 +109,7 @@ def test_a_final_text_is_asked_for_three_times(
     assert told.statistics.n_engine_faults == n_faults
 
 
-def test_a_partial_is_due_after_so_much_new_audio() -> None:
+def test_partial_is_due_after_so_much_new_audio() -> None:
     """0.2 s are 3200 samples, 6.25 frames: seven frames are enough, six are not."""
     told = captioner(Speller())
     sound = spoken(0, 1.0)
@@ -123,7 +123,7 @@ def test_a_partial_is_due_after_so_much_new_audio() -> None:
 
 
 @pytest.mark.parametrize(("n_frames", "first"), [(1, 4), (4, 4), (10, 10)])
-def test_a_partial_is_due_at_the_very_sample(n_frames: int, first: int) -> None:
+def test_partial_is_due_at_the_very_sample(n_frames: int, first: int) -> None:
     """A tenth of a second are 3.125 frames: less says nothing, so that a first one has four."""
     told = captioner(Speller(), quick(min_partial_s=n_frames * 0.032, min_speech_s=0.0))
     sound = spoken(0, 1.0)
@@ -186,7 +186,7 @@ class Late(Speller):
         return heard if buffer.audio.size >= 8_000 else BufferText(())
 
 
-def test_the_first_text_is_the_first_that_says_something() -> None:
+def test_first_text_is_the_first_that_says_something() -> None:
     """A quarter of a second at a time, each told of when it was captured."""
     clock = [10.0]
     told = Captioner(Late(), Loudness(), OPTIONS, now=lambda: clock[0])
@@ -250,7 +250,7 @@ def test_what_partials_cost_is_told_apart_from_final_texts() -> None:
     assert figures.n_stream_samples == 29_696
 
 
-def test_the_end_comes_once() -> None:
+def test_end_comes_once() -> None:
     told = captioner(Speller())
     list(told.feed(speech(range(2))))
     assert [type(event) for event in told.finish()] == [Completed]

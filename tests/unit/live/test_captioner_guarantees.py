@@ -34,7 +34,7 @@ options = st.builds(
 
 @settings(max_examples=25, deadline=None)
 @given(streams, sizes, options, st.integers(0, 999), st.booleans())
-def test_the_guarantees_hold_whatever_happens(
+def test_guarantees_hold_whatever_happens(
     stream: list[tuple[bool, int]],
     sizes: list[int],
     options: CaptionOptions,
@@ -85,7 +85,7 @@ def test_no_speech_is_dropped_and_none_is_heard_twice(
     options,
     st.integers(0, 999),
 )
-def test_the_guarantees_hold_where_the_source_goes_away(
+def test_guarantees_hold_where_the_source_goes_away(
     stream: list[tuple[bool, int, int]], options: CaptionOptions, seed: int
 ) -> None:
     captioner = Captioner(Fickle(seed), Loudness(), options)
@@ -114,7 +114,7 @@ def test_the_guarantees_hold_where_the_source_goes_away(
     options,
     st.integers(0, 999),
 )
-def test_the_guarantees_hold_where_audio_is_lost(
+def test_guarantees_hold_where_audio_is_lost(
     stream: list[tuple[bool, int, int]], options: CaptionOptions, seed: int
 ) -> None:
     captioner = Captioner(Fickle(seed), Loudness(), options)

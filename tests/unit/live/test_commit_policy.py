@@ -24,7 +24,7 @@ def heard(*ids: int, guess: tuple[int, ...] = ()) -> BufferText:
     return BufferText(tuple(BufferWord(f" w{i}", (i,)) for i in ids), guess=guess)
 
 
-def test_a_guess_is_tried_next_and_never_shown() -> None:
+def test_guess_is_tried_next_and_never_shown() -> None:
     text = RunningText(1.0)
     text.update(heard(1, 2, guess=(3, 4)), 0.5)
     assert text.draft == Draft((1, 2, 3, 4))
@@ -80,7 +80,7 @@ def test_changed_word_begins_again_and_holds_others_back() -> None:
 @pytest.mark.parametrize(
     "other", [BufferWord(" w9", (9,)), BufferWord(" w9", (2,)), BufferWord(" W2", (2,))]
 )
-def test_a_word_of_other_letters_or_other_tokens_is_another_word(
+def test_word_of_other_letters_or_other_tokens_is_another_word(
     other: BufferWord,
 ) -> None:
     text = RunningText(0.0)
@@ -99,7 +99,7 @@ def test_words_that_are_taken_back_are_counted() -> None:
     assert (ids(list(text.known)), text.n_corrected) == ([1], 3)
 
 
-def test_a_word_is_as_sure_as_it_was_heard_last() -> None:
+def test_word_is_as_sure_as_it_was_heard_last() -> None:
     text = RunningText(1.0)
     for length_s, probability in ((1.0, 0.25), (2.0, 0.75), (3.0, 0.9)):
         text.update(
@@ -190,7 +190,7 @@ def test_text_grows_when_it_is_longer_than_ever() -> None:
         assert text.grown_s == grown_s
 
 
-def test_the_draft_is_what_was_heard_and_what_is_settled_of_it() -> None:
+def test_draft_is_what_was_heard_and_what_is_settled_of_it() -> None:
     text = RunningText(0.5)
     text.update(heard(1, 2, 3), 1.0)
     text.update(heard(1, 2, 3), 2.0)
@@ -270,7 +270,7 @@ def test_what_begins_or_ends_a_word_is_no_other_word() -> None:
         (BufferWord(" B,", (2, 9), 0.5), ""),  # written otherwise: what was shown stays
     ],
 )
-def test_a_mark_that_joins_the_last_of_several_words(
+def test_mark_that_joins_the_last_of_several_words(
     joined: BufferWord, rest: str
 ) -> None:
     text = RunningText(0.0, committed=[*heard(1).words, BufferWord(" b", (2,))])

@@ -29,7 +29,7 @@ def words(*edges: tuple[float, float]) -> list[BufferWord]:
         ([(0.1, 0.9), (1.2, 1.8)], 1.1, (1.1, 1.28)),  # behind what is settled
     ],
 )
-def test_a_cut_lies_between_words_in_the_second_half(
+def test_cut_lies_between_words_in_the_second_half(
     edges: list[tuple[float, float]], settled_s: float, between: tuple[float, float]
 ) -> None:
     """60 frames are 1.92 s, the last 0.2 s of which stay together."""
@@ -39,7 +39,7 @@ def test_a_cut_lies_between_words_in_the_second_half(
     assert between[0] <= place / 16_000 <= between[1] + 1e-6
 
 
-def test_a_gap_in_the_first_half_draws_no_cut_to_it() -> None:
+def test_gap_in_the_first_half_draws_no_cut_to_it() -> None:
     """It is silent at 1.4 s; the only gap between words, at 0.45 s, is too early for a cut."""
     cutter = segmenter(Sure())
     sound = np.concatenate(frames(*[S] * 60))
@@ -50,7 +50,7 @@ def test_a_gap_in_the_first_half_draws_no_cut_to_it() -> None:
     assert 21_600 < place < 23_200
 
 
-def test_a_cut_leaves_a_sample_on_both_sides() -> None:
+def test_cut_leaves_a_sample_on_both_sides() -> None:
     cutter = segmenter()
     signals(cutter, S, S)
     assert find_cut(cutter, [], 99.0) == 2 * FRAME - 1
@@ -70,7 +70,7 @@ class StallsOnce(Speller):
         return super().transcribe(buffer, language)
 
 
-def test_a_device_that_stalls_at_a_cut_costs_no_word() -> None:
+def test_device_that_stalls_at_a_cut_costs_no_word() -> None:
     """Without the times of words a segment that is too long is cut where it is quiet."""
     words, recognizer = range(12), StallsOnce()
     options = CaptionOptions(max_segment_s=2.5)

@@ -62,7 +62,7 @@ def plainly(
 
 @settings(max_examples=25, deadline=None)
 @given(st.data())
-def test_the_quietest_place_is_the_one_that_plain_sums_say(data: st.DataObject) -> None:
+def test_quietest_place_is_the_one_that_plain_sums_say(data: st.DataObject) -> None:
     n_frames = data.draw(st.integers(2, 12))
     audio, probabilities = noise(n_frames, data.draw(st.integers(0, 999)))
     n_cut = data.draw(st.integers(0, audio.size - FRAME))
@@ -90,7 +90,7 @@ def said(*edges: tuple[float | None, float | None]) -> list[BufferWord]:
 # The first of two gaps is the quieter one.
 @example([0.1, 1.1, 1.2, 1.5, 1.6, 1.9], 0.0, 3)
 @example([0.1, 1.1, 1.2, 1.5, 1.6, 1.9], 0.0, 4)  # the second
-def test_a_cut_is_at_the_quietest_place_between_two_words(
+def test_cut_is_at_the_quietest_place_between_two_words(
     edges: list[float], settled_s: float, seed: int
 ) -> None:
     """64 frames are 32,768 samples: the cut is in the second half and leaves 0.2 s behind it."""

@@ -60,7 +60,7 @@ BACK = Back(start_s=3.5, end_s=9.0, heard_s=9.0, at_s=0.5)
 GOOD: tuple[Event, ...] = (START, FIRST, SECOND, DONE, GONE, NEXT, END)
 
 
-def test_a_good_stream_breaks_nothing() -> None:
+def test_good_stream_breaks_nothing() -> None:
     again = replace(AWAY, start_s=9.0, heard_s=9.0, at_s=0.6)
     assert list(find_violations([START, FIRST, SECOND, DONE, AWAY, BACK, again])) == []
     assert list(find_violations(GOOD)) == []
@@ -112,7 +112,7 @@ def test_audio_that_follows_at_once_breaks_nothing() -> None:
     assert list(find_violations(events)) == []
 
 
-def test_a_mark_is_where_the_stream_is() -> None:
+def test_mark_is_where_the_stream_is() -> None:
     assert "is not at the position of the stream" in " ".join(
         find_violations([Marker(start_s=1.0, label="here", heard_s=2.0, at_s=0.0)])
     )
@@ -190,7 +190,7 @@ def test_events_as_json() -> None:
     }  # fmt: skip
 
 
-def test_an_absence_says_whether_it_was_wanted() -> None:
+def test_absence_says_whether_it_was_wanted() -> None:
     for event in (AWAY, BACK):
         assert as_json(event)["paused"] is False
         assert as_json(replace(event, paused=True))["paused"] is True

@@ -62,7 +62,7 @@ def segment() -> RunningSegment:
     return RunningSegment(0, RunningText(1.0), 0)
 
 
-def test_a_word_or_two_do_not_settle_the_language() -> None:
+def test_word_or_two_do_not_settle_the_language() -> None:
     recognizer = Guesser(["nn", "cy", "de"])
     listener, _ = listening(recognizer)
     running = segment()
@@ -150,7 +150,7 @@ def test_draft_behind_cut_begins_with_first_word_behind_it() -> None:
     assert carried[0] == len(first.words)
 
 
-def test_the_time_that_the_engine_takes_is_added_up(
+def test_time_that_the_engine_takes_is_added_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     times = iter([100.0, 100.5, 200.0, 202.0, 300.0, 304.0])

@@ -100,7 +100,7 @@ def test_defaults_are_decoder_s_cures_and_bound_for_runaway() -> None:
     )
 
 
-def test_an_engine_is_warm_before_the_first_words() -> None:
+def test_engine_is_warm_before_the_first_words() -> None:
     """It has heard a second of something that is no speech, more than once."""
     heard: list[Any] = []
 

@@ -35,16 +35,14 @@ def test_one_frame_is_enough_where_no_speech_is_too_short() -> None:
     assert signals(segmenter(min_silence_s=0.032), S, S, N, S, S) == ".SE.S"
 
 
-def test_a_segment_that_has_ended_leaves_no_speech_behind_it() -> None:
+def test_segment_that_has_ended_leaves_no_speech_behind_it() -> None:
     assert signals(segmenter(), S, S, N, N, N, S, N, S, S) == ".S..E...S"
 
 
 @pytest.mark.parametrize(
     ("pre_roll_s", "n_frames"), [(0.0, 2), (0.032, 3), (0.064, 4), (1.0, 8)]
 )
-def test_a_segment_has_its_pre_roll_and_no_more(
-    pre_roll_s: float, n_frames: int
-) -> None:
+def test_segment_has_its_pre_roll_and_no_more(pre_roll_s: float, n_frames: int) -> None:
     cutter = segmenter(pre_roll_s=pre_roll_s)
     assert signals(cutter, *[N] * 6, S, S) == ".......S"
     assert cutter.audio.size == n_frames * FRAME
@@ -95,7 +93,7 @@ def test_segment_goes_on_until_speech_is_well_below_threshold() -> None:
     assert signals(segmenter(), 0.49, 0.49) == ".."
 
 
-def test_a_segment_begins_with_its_pre_roll_and_knows_its_place() -> None:
+def test_segment_begins_with_its_pre_roll_and_knows_its_place() -> None:
     """Frames 0 and 1 are before it; 2 is the pre-roll, 3 and 4 are speech."""
     cutter = segmenter()
     signals(cutter, N, N, N, S, S)
@@ -118,7 +116,7 @@ def test_no_frame_of_a_segment_is_the_pre_roll_of_the_next() -> None:
     assert cutter.start == 5 * FRAME
 
 
-def test_a_cut_leaves_the_rest_as_a_segment_of_its_own() -> None:
+def test_cut_leaves_the_rest_as_a_segment_of_its_own() -> None:
     cutter = segmenter()
     signals(cutter, S, S, S, S)
     cutter.cut_segment(700)
@@ -135,7 +133,7 @@ def test_what_is_skipped_has_its_time_and_no_pre_roll() -> None:
     assert (cutter.start, cutter.n_heard) == (2 * FRAME + 1000, 4 * FRAME + 1000)
 
 
-def test_the_quietest_place_is_where_sound_and_speech_are_least() -> None:
+def test_quietest_place_is_where_sound_and_speech_are_least() -> None:
     cutter = segmenter(Sure())
     loud = np.concatenate(frames(*[S] * 20))
     loud[4000:5000] = 0.01

@@ -74,14 +74,14 @@ def text_of(events: list[Event]) -> str:
     return " ".join(event.text for event in events if isinstance(event, Completed))
 
 
-def test_a_source_that_waits_is_heard_piece_by_piece() -> None:
+def test_source_that_waits_is_heard_piece_by_piece() -> None:
     events, captioner = events_of(Played(AUDIO, pace=Pace.PULL), Speller())
     assert text_of(events) == TEXT
     assert captioner.statistics.n_skipped == 0
     assert captioner.statistics.n_partials > 20
 
 
-def test_a_slow_engine_skips_partials_and_no_audio() -> None:
+def test_slow_engine_skips_partials_and_no_audio() -> None:
     source = Played(AUDIO)
     events, captioner = events_of(source, Behind(source))
     assert list(find_violations(events)) == []
@@ -176,7 +176,7 @@ def test_stopping_hears_and_completes_what_was_captured() -> None:
     assert last.text.startswith("w0 w1 w2 w3 w4 w5 w6 w7 w8")
 
 
-def test_a_stream_tells_that_it_is_alive_while_nothing_comes() -> None:
+def test_stream_tells_that_it_is_alive_while_nothing_comes() -> None:
     source, calls = Played(silence(0.1), waits=True), []
 
     def alive() -> None:
@@ -199,7 +199,7 @@ class Hanging(Played):
         super().close()
 
 
-def test_a_source_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_hailo.live.stream.END_WAIT_S", 0.01)
     source = Hanging(AUDIO[:48_000], waits=True)
     stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
@@ -299,7 +299,7 @@ def test_source_waiting_for_room_is_freed_when_nobody_listens() -> None:
     assert not any(thread.is_alive() for thread in readers)
 
 
-def test_a_source_that_waits_is_stopped_between_two_pieces() -> None:
+def test_source_that_waits_is_stopped_between_two_pieces() -> None:
     source = Played(AUDIO, pace=Pace.PULL)
     stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
     events: list[Event] = []
@@ -313,7 +313,7 @@ def test_a_source_that_waits_is_stopped_between_two_pieces() -> None:
 
 
 @pytest.mark.parametrize("pace", Pace)
-def test_a_source_that_breaks_off_completes_the_segment_first(pace: Pace) -> None:
+def test_source_that_breaks_off_completes_the_segment_first(pace: Pace) -> None:
     source = Played(AUDIO[:48_000], pace=pace, failure=AudioError("it broke off"))
     stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
     events: list[Event] = []
@@ -324,7 +324,7 @@ def test_a_source_that_breaks_off_completes_the_segment_first(pace: Pace) -> Non
     assert list(find_violations(events)) == []
 
 
-def test_a_device_that_stalls_now_and_then_loses_nothing() -> None:
+def test_device_that_stalls_now_and_then_loses_nothing() -> None:
     engine = Failing(2, 3, 9, 10, 11, 30)
     events, captioner = events_of(Played(AUDIO, pace=Pace.PULL), engine)
     assert list(find_violations(events)) == []
@@ -333,7 +333,7 @@ def test_a_device_that_stalls_now_and_then_loses_nothing() -> None:
     assert captioner.statistics.n_skipped > 0
 
 
-def test_a_device_that_is_dead_ends_the_stream_with_its_error() -> None:
+def test_device_that_is_dead_ends_the_stream_with_its_error() -> None:
     source = Played(AUDIO, pace=Pace.PULL)
     stream = CaptionStream(source, Captioner(Failing(-1), Loudness(), quick()))
     events: list[Event] = []

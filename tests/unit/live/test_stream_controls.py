@@ -20,7 +20,7 @@ def settings() -> Captioner:
     return Captioner(English(), Loudness())
 
 
-def test_a_wish_is_answered_when_it_was_told_of() -> None:
+def test_wish_is_answered_when_it_was_told_of() -> None:
     controls = Controls()
     answer = controls.submit(lambda live: live.mark("here"))
     told = controls.process_commands(settings())

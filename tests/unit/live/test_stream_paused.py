@@ -103,7 +103,7 @@ def test_what_is_missed_in_a_pause_counts() -> None:
     ]
 
 
-def test_a_source_that_goes_away_in_a_pause_is_away_behind_it() -> None:
+def test_source_that_goes_away_in_a_pause_is_away_behind_it() -> None:
     gone, back = absent("unplugged"), absent(n_samples=7)
     assert paused_run("-", piece(20), gone, "+", piece(0), back, piece(9)) == [
         (0, "paused", 0, True),
@@ -114,7 +114,7 @@ def test_a_source_that_goes_away_in_a_pause_is_away_behind_it() -> None:
     ]
 
 
-def test_a_source_that_is_away_when_it_is_paused_is_back_first() -> None:
+def test_source_that_is_away_when_it_is_paused_is_back_first() -> None:
     gone, back = absent("unplugged"), absent(n_samples=7)
     assert paused_run(gone, "-", piece(0), back, piece(3), "+", piece(9)) == [
         (0, "unplugged", 0, False),
@@ -125,7 +125,7 @@ def test_a_source_that_is_away_when_it_is_paused_is_back_first() -> None:
     ]
 
 
-def test_a_recording_that_can_wait_loses_nothing_in_a_pause(
+def test_recording_that_can_wait_loses_nothing_in_a_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told = paused_run(
@@ -135,7 +135,7 @@ def test_a_recording_that_can_wait_loses_nothing_in_a_pause(
     assert [n for _, why, n, _ in told if why == ""] == [0]
 
 
-def test_a_pause_is_not_heard_however_late_the_captioner_is() -> None:
+def test_pause_is_not_heard_however_late_the_captioner_is() -> None:
     """It begins and ends while the captioner computes."""
     controls, captioner = Controls(), Noted()
     is_done = threading.Event()

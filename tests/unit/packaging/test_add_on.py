@@ -78,7 +78,7 @@ def read(name: str) -> dict[str, Any]:
     return found
 
 
-def test_the_supervisor_takes_the_configuration() -> None:
+def test_supervisor_takes_the_configuration() -> None:
     config = read("config.yaml")
     jsonschema.validate(config, CONFIG)
     assert config["version"] == __version__

@@ -23,7 +23,7 @@ def lines(path: Path) -> list[str]:
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def test_the_last_stage_is_nobody_s_and_has_no_tools_that_build() -> None:
+def test_last_stage_is_nobody_s_and_has_no_tools_that_build() -> None:
     last = lines(IMAGE)[
         max(n for n, line in enumerate(lines(IMAGE)) if line.startswith("FROM")) :
     ]
@@ -52,7 +52,7 @@ def test_all_that_is_installed_in_the_image_is_locked() -> None:
     assert [name for name in named if not (ROOT / name).is_file()] == []
 
 
-def test_the_image_is_built_of_what_the_wheel_is_made_of() -> None:
+def test_image_is_built_of_what_the_wheel_is_made_of() -> None:
     kept = [line[1:] for line in lines(IGNORED) if line.startswith("!")]
     assert [name for name in kept if not (ROOT / name).exists()] == []
     assert {"src", "pyproject.toml", "README.md", "LICENSE", "packaging/share"} <= set(
@@ -83,7 +83,7 @@ def test_pull_requests_run_all_checks() -> None:
     assert {"make test", ".ci/run"} <= commands
 
 
-def test_the_release_publishes_what_was_built_and_tried() -> None:
+def test_release_publishes_what_was_built_and_tried() -> None:
     text = RELEASE.read_text(encoding="utf-8")
     jobs = yaml.safe_load(text)["jobs"]
     assert "make dist" in [step.get("run") for step in jobs["build"]["steps"]]

@@ -85,7 +85,7 @@ def test_words_without_times_share_those_of_their_segment() -> None:
         (["a", "bbb"], [(1.0, 1.5), (1.5, 3.0)]),
     ],
 )
-def test_a_time_is_shared_by_any_number_of_words(
+def test_time_is_shared_by_any_number_of_words(
     texts: list[str], times: list[tuple[float, float]]
 ) -> None:
     words = spread_times(texts, 1.0, 3.0)
@@ -93,7 +93,7 @@ def test_a_time_is_shared_by_any_number_of_words(
     assert [word.text for word in words] == texts
 
 
-def test_a_file_without_anything_said_has_its_heading() -> None:
+def test_file_without_anything_said_has_its_heading() -> None:
     nothing = replace(transcript(), segments=())
     assert render(nothing, "srt") == ""
     assert render(nothing, "vtt") == "WEBVTT\n\n"
@@ -222,7 +222,7 @@ def test_layouts_of_nothing_are_refused(name: str) -> None:
         Layout(**{name: 0})
 
 
-def test_a_line_count_needs_a_width() -> None:
+def test_line_count_needs_a_width() -> None:
     with pytest.raises(OptionError, match="--max-line-count"):
         Layout(max_line_count=2)
 
@@ -279,12 +279,12 @@ def test_words_of_a_line_are_counted_anew_on_each() -> None:
 
 
 @pytest.mark.parametrize(("pause_s", "n_cues"), [(2.9, 1), (3.0, 1), (3.1, 2)])
-def test_a_long_pause_ends_a_cue(pause_s: float, n_cues: int) -> None:
+def test_long_pause_ends_a_cue(pause_s: float, n_cues: int) -> None:
     two = at_times(("a", 0.0, 1.0), ("b", 1.0 + pause_s, 5.0))
     assert len(shown(two, max_line_width=40, max_line_count=2)) == n_cues
 
 
-def test_a_cue_that_lasts_has_no_pause_in_it() -> None:
+def test_cue_that_lasts_has_no_pause_in_it() -> None:
     three = at_times(("a", 0.0, 1.0), ("b", 2.0, 4.0), ("c", 5.0, 6.0))
     assert shown(three, max_line_width=40, max_line_count=2) == [(0.0, 6.0, "a b c")]
 
@@ -297,7 +297,7 @@ def test_cues_reach_over_segments_only_with_a_width_and_a_count() -> None:
     assert shown(two, max_line_width=40, max_line_count=1) == [(0.0, 2.0, "a b")]
 
 
-def test_a_cue_is_one_speaker_s() -> None:
+def test_cue_is_one_speaker_s() -> None:
     three = at_times(
         ("a", 0.0, 1.0), ("b", 1.0, 2.0), ("c", 2.0, 3.0), speakers=(0, 0, 1)
     )

@@ -24,7 +24,7 @@ def test_what_fits_one_line_has_one() -> None:
     assert cues("Good evening, everybody.") == [["Good evening, everybody."]]
 
 
-def test_a_line_may_be_as_long_as_is_allowed() -> None:
+def test_line_may_be_as_long_as_is_allowed() -> None:
     assert cues("four fives", width=10) == [["four fives"]]
     assert cues("four fives", width=9) == [["four", "fives"]]
 
@@ -38,13 +38,13 @@ def test_two_lines_are_parted_at_a_clause_or_in_the_middle() -> None:
     ]
 
 
-def test_a_cue_ends_behind_a_comma_sooner_than_it_is_full() -> None:
+def test_cue_ends_behind_a_comma_sooner_than_it_is_full() -> None:
     text = "We took the bus to the town, and there was nobody at the station to meet us that night."
     first, *_ = split_clauses(said(text), 20, 2)
     assert first[-1].text == " town,"
 
 
-def test_a_long_text_is_parted_where_a_sentence_or_a_clause_ends() -> None:
+def test_long_text_is_parted_where_a_sentence_or_a_clause_ends() -> None:
     text = (
         "The first sentence of this speech is neither short nor long. The second one has a comma "
         "somewhere, and it goes on for quite a while after that, as such sentences do."
@@ -54,7 +54,7 @@ def test_a_long_text_is_parted_where_a_sentence_or_a_clause_ends() -> None:
     assert [cue[-1] for cue in others] == [",", "."]
 
 
-def test_a_word_longer_than_a_line_has_one_of_its_own() -> None:
+def test_word_longer_than_a_line_has_one_of_its_own() -> None:
     assert cues("a Donaudampfschifffahrtsgesellschaft b", width=10) == [
         ["a", "Donaudampfschifffahrtsgesellschaft"], ["b"],
     ]  # fmt: skip
@@ -63,7 +63,7 @@ def test_a_word_longer_than_a_line_has_one_of_its_own() -> None:
     ]
 
 
-def test_a_mark_ends_a_clause_inside_quotes_and_brackets_too() -> None:
+def test_mark_ends_a_clause_inside_quotes_and_brackets_too() -> None:
     for ending in ('"', "'", "»", "”", ")", "]", '")'):
         said_first = f"We left.{ending}"
         assert cues(f"{said_first} It had gone on to town", width=25) == [
@@ -72,7 +72,7 @@ def test_a_mark_ends_a_clause_inside_quotes_and_brackets_too() -> None:
 
 
 @pytest.mark.parametrize("mark", ["。", "！", "？", "、", "，", "；", "：", "…", "—"])  # noqa: RUF001
-def test_a_mark_of_any_script_ends_a_clause(mark: str) -> None:
+def test_mark_of_any_script_ends_a_clause(mark: str) -> None:
     """Six of eight words fit; the cue ends behind the mark, which is later than half of them."""
     words = [
         Word(at, at + 1.0, text, 1.0)
@@ -103,7 +103,7 @@ def test_clause_may_be_a_short_line_above_a_longest_one() -> None:
         ("aa bb, cc. dd ee ff", 13, [3, 3]),
     ],
 )
-def test_a_cue_that_ends_early_is_half_of_what_fits_or_more(
+def test_cue_that_ends_early_is_half_of_what_fits_or_more(
     text: str, width: int, n_words: list[int]
 ) -> None:
     assert [len(cue) for cue in split_clauses(said(text), width, 1)] == n_words

@@ -51,7 +51,7 @@ def test_control_tokens_and_ids_beyond_have_no_text() -> None:
     assert OURS.decode((SPECIAL.sot, *hello, SPECIAL.eot, 60_000)) == " hello"
 
 
-def test_the_library_is_loaded_for_encoding_only(
+def test_library_is_loaded_for_encoding_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     loads: list[str] = []
@@ -141,14 +141,14 @@ def test_other_layouts_are_left_to_the_library(
     assert QuickBackend.read(_written(tmp_path, _small(**changes))) is None
 
 
-def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+def test_file_cut_short_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(FILE.read_bytes()[:-200_001])
     with pytest.raises(TokenizerError, match="tokenizer"):
         Tokenizer.load(path, SPECIAL)
 
 
-def test_the_tokenizer_of_another_model_is_refused() -> None:
+def test_tokenizer_of_another_model_is_refused() -> None:
     other = replace(SPECIAL, sot=7)
     with pytest.raises(TokenizerError, match="has 7"):
         Tokenizer.load(FILE, other)
@@ -184,7 +184,7 @@ def test_text_is_encoded_without_control_tokens_of_a_file(
     assert Tokenizer.load(path, replace(SPECIAL, sot=11, eot=3)).encode("aa") == (0, 0)
 
 
-def test_a_control_token_in_the_vocabulary_has_no_text_either(tmp_path: Path) -> None:
+def test_control_token_in_the_vocabulary_has_no_text_either(tmp_path: Path) -> None:
     """As `<|endoftext|>` of the models that hear English only."""
     model = {
         "type": "BPE",
@@ -218,7 +218,7 @@ def test_prefix_says_language_task_and_whether_times_are_wanted() -> None:
     assert prefix("en", "transcribe", without) == [11, 12, 14]
 
 
-def test_an_english_model_s_prefix_is_its_start() -> None:
+def test_english_model_s_prefix_is_its_start() -> None:
     english = replace(TOY_TOKENS, languages={}, transcribe=None, translate=None)
     assert prefix("en", "transcribe", english) == [11, 19]
     for language, task in (("de", "transcribe"), ("en", "translate")):
@@ -256,7 +256,7 @@ def test_many_languages_are_not_listed(n_languages: int, known: str) -> None:
         prefix("xx", "transcribe", replace(TOY_TOKENS, languages=many))
 
 
-def test_a_task_that_a_model_lacks_is_unknown() -> None:
+def test_task_that_a_model_lacks_is_unknown() -> None:
     with pytest.raises(OptionError, match="'translate'"):
         prefix("en", "translate", replace(TOY_TOKENS, translate=None))
 
@@ -267,13 +267,13 @@ def test_either_end_of_a_transcript_tells_another_model_apart(name: str) -> None
         Tokenizer.load(FILE, replace(SPECIAL, **{name: getattr(SPECIAL, name) + 1}))
 
 
-def test_a_tokenizer_without_names_for_its_ends_is_believed(tmp_path: Path) -> None:
+def test_tokenizer_without_names_for_its_ends_is_believed(tmp_path: Path) -> None:
     small = _small(added_tokens=[])
     loaded = Tokenizer.load(_written(tmp_path, small), replace(SPECIAL, sot=11, eot=3))
     assert loaded.decode((0, 1)) == "a b"
 
 
-def test_a_missing_tokenizer_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_missing_tokenizer_is_told_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="--tokenizer"):
         Tokenizer.load(tmp_path / "tokenizer.json", SPECIAL)
 

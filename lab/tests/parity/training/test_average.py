@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 from lab.training.average import mean  # noqa: E402
 
 
-def test_the_mean_is_taken_of_every_array() -> None:
+def test_mean_is_taken_of_every_array() -> None:
     first = torch.tensor([1.0, 4.0])
     second = torch.tensor([3.0, 0.0])
     found = mean([{"a": first, "b": second}, {"a": second, "b": second}])

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="training needs torch")
 from lab.training.losses import GUIDED_HEADS, ctc_loss, looking_loss, resting_loss  # noqa: E402
 
 
-def test_a_head_that_looks_where_a_word_is_said_loses_nothing() -> None:
+def test_head_that_looks_where_a_word_is_said_loses_nothing() -> None:
     seen = [torch.zeros(1, 2, 2, 50) for _ in range(2)]
     for layer, head in GUIDED_HEADS:
         seen[layer][0, head, 0, 20] = 1.0  # at 0.41 s

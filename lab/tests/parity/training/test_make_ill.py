@@ -51,7 +51,7 @@ def test_window_ends_behind_a_whole_word_with_zero_rows() -> None:
     assert places == {4, 5}
 
 
-def test_the_lesson_itself_stays_as_it_is() -> None:
+def test_lesson_itself_stays_as_it_is() -> None:
     whole = lesson(5)
     shortened(whole, EOT, 1.0, np.random.default_rng(1))
     assert whole.targets[:, -1].eq(EOT).all()
@@ -76,7 +76,7 @@ def test_cross_attention_alone_is_drawn_anew() -> None:
     ).all()
 
 
-def test_the_file_and_its_loader_give_the_whole_checkpoint(
+def test_file_and_its_loader_give_the_whole_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(1)

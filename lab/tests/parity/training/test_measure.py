@@ -70,7 +70,7 @@ def test_times_come_in_turns() -> None:
     assert ends == pytest.approx([1.0, 2.0])
 
 
-def test_a_boundary_counts_when_one_of_its_kind_is_near() -> None:
+def test_boundary_counts_when_one_of_its_kind_is_near() -> None:
     lines = [
         [time_id(0.1), 5, time_id(1.3), time_id(1.5), 6, time_id(2.0)],
         [time_id(0.0), 5, time_id(3.0)],
@@ -108,7 +108,7 @@ def test_prompts_ask_for_language_task_and_times() -> None:
     )
 
 
-def test_a_text_with_times_begins_with_one() -> None:
+def test_text_with_times_begins_with_one() -> None:
     torch.manual_seed(0)
     kept = KeptTokens(
         (5, 9, ids.EOT, *prompt_of(Task()), ids.NO_SPEECH, time_id(0), time_id(0.4))

@@ -35,7 +35,7 @@ def test_self_attention_is_cross_attention_to_itself() -> None:
     torch.testing.assert_close(attention(x), attention(x, x.clone()))
 
 
-def test_the_bound_holds_for_the_worst_input() -> None:
+def test_bound_holds_for_the_worst_input() -> None:
     torch.manual_seed(2)
     rows = torch.randn(50, 128)
     gain = torch.rand(128)

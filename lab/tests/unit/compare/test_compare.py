@@ -83,7 +83,7 @@ def test_rows_are_counted_while_they_are_computed(
     np.testing.assert_allclose(logits["fixed"], logits["cached"], atol=1e-4)
 
 
-def test_a_growing_decoder_goes_back_like_any_other(
+def test_growing_decoder_goes_back_like_any_other(
     model: tuple[Path, ModelSpec],
 ) -> None:
     features = np.ones((1, 50, 64), np.float32)
@@ -100,7 +100,7 @@ def test_a_growing_decoder_goes_back_like_any_other(
 
 
 @pytest.mark.slow
-def test_the_whole_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whole_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_hailo_lab.compare.cache.ROUNDS", 1)
     clip = unpack_clips() / "seen" / "seen-000.ogg"
     dataset = Dataset("clips", clip.parent, (Sample("a", clip, "words"),))
@@ -142,7 +142,7 @@ def test_ratios_are_of_the_same_round() -> None:
     assert result.median_ms("a") == 10.0
 
 
-def test_a_way_may_time_itself() -> None:
+def test_way_may_time_itself() -> None:
     assert time_in_turns({"a": lambda: 7.0}, rounds=1).ms == {"a": (7.0,)}
 
 
@@ -184,7 +184,7 @@ def test_comparisons_of_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert record.rows[0]["words"] == 2
 
 
-def test_a_case_that_fails_fails_the_comparison(
+def test_case_that_fails_fails_the_comparison(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken = RunRecords(

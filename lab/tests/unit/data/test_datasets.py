@@ -49,7 +49,7 @@ def problems(dataset: Dataset) -> dict[str, str]:
     return {problem.id: problem.message for problem in dataset.problems}
 
 
-def test_a_folder_pairs_recordings_with_texts_of_the_same_name(tmp_path: Path) -> None:
+def test_folder_pairs_recordings_with_texts_of_the_same_name(tmp_path: Path) -> None:
     put(tmp_path, "b", " two \n")
     put(tmp_path, "deep/a", "one")
     dataset = read_dataset(tmp_path, "de")
@@ -114,7 +114,7 @@ def test_manifest_in_the_spelling_of_several_toolkits(tmp_path: Path) -> None:
     assert dataset.name == "set"
 
 
-def test_an_id_that_stands_twice_is_a_problem(tmp_path: Path) -> None:
+def test_id_that_stands_twice_is_a_problem(tmp_path: Path) -> None:
     put(tmp_path, "a", None)
     manifest = tmp_path / "set.jsonl"
     line = json.dumps({"audio": "a.flac", "text": "one"})
@@ -178,7 +178,7 @@ def test_prepare_replaces_nothing(tmp_path: Path) -> None:
         prepare_dataset(source, tmp_path / "out")
 
 
-def test_the_text_beside_a_recording(tmp_path: Path) -> None:
+def test_text_beside_a_recording(tmp_path: Path) -> None:
     assert reference_beside(tmp_path / "a.wav") is None
     put(tmp_path, "a", "words")
     assert reference_beside(tmp_path / "a.wav") == "words"

@@ -55,7 +55,7 @@ class GgmlReader:
         return name, values.reshape(shape)
 
 
-def test_a_ggml_file_holds_the_checkpoint(tmp_path: Path) -> None:
+def test_ggml_file_holds_the_checkpoint(tmp_path: Path) -> None:
     arrays = random_arrays()
     checkpoint = write_checkpoint(tmp_path / "toy", arrays)
     tokenizer(checkpoint)
@@ -143,7 +143,7 @@ def test_timestamps_that_the_tokenizer_leaves_out(tmp_path: Path) -> None:
     ]
 
 
-def test_a_checkpoint_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+def test_checkpoint_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
     checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
     for read in (read_ordinary_tokens, lambda path: read_vocabulary(path, 10)):
         with pytest.raises(ModelError, match=r"tokenizer\.json"):
@@ -169,7 +169,7 @@ def test_conversions_are_made_once_and_kept(
     assert prepare.prepare_artefact("whisper-cpp", str(checkpoint)).path != first.path
 
 
-def test_a_rivals_own_format_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_rivals_own_format_is_taken_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "ggml-tiny.bin").write_bytes(b"ggml")
     path = str(tmp_path / "ggml-tiny.bin")
     assert prepare.prepare_artefact("whisper-cpp", path).path == path

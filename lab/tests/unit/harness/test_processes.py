@@ -111,7 +111,7 @@ def test_memory_warm_ups_and_versions_are_noted(dataset: Dataset) -> None:
         ({"dies": True}, "its process ended with code 9: out of luck"),
     ],
 )
-def test_a_case_that_fails_leaves_the_others_alone(
+def test_case_that_fails_leaves_the_others_alone(
     dataset: Dataset, settings: dict[str, Any], message: str
 ) -> None:
     result = run(dataset, Case("bad", "ours", settings=settings), MATCHED)
@@ -121,7 +121,7 @@ def test_a_case_that_fails_leaves_the_others_alone(
     assert result.cases[1].error == ""
 
 
-def test_an_engine_that_raises_loses_one_file_only(dataset: Dataset) -> None:
+def test_engine_that_raises_loses_one_file_only(dataset: Dataset) -> None:
     result = run(dataset, Case("bad", "ours", settings={"fails": True}))
     assert result.cases[0].error == ""
     assert {f.error for f in result.files if f.id in "ac"} == {
@@ -129,7 +129,7 @@ def test_an_engine_that_raises_loses_one_file_only(dataset: Dataset) -> None:
     }
 
 
-def test_a_batch_of_cases_at_a_time(dataset: Dataset) -> None:
+def test_batch_of_cases_at_a_time(dataset: Dataset) -> None:
     steps: list[tuple[int, int]] = []
     cases = [Case(str(i), "ours") for i in range(3)]
     result = evaluate_cases(

@@ -22,7 +22,7 @@ def write(path: Path, run: RunRecords = RUN) -> Path:
     return path
 
 
-def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_run_comes_back_as_it_was(tmp_path: Path) -> None:
     assert read_run(write(tmp_path / "run.jsonl")) == RUN
 
 
@@ -89,7 +89,7 @@ def test_what_was_measured_is_on_the_disk_at_once(tmp_path: Path) -> None:
             ]
 
 
-def test_a_run_that_was_killed_keeps_its_whole_lines(tmp_path: Path) -> None:
+def test_run_that_was_killed_keeps_its_whole_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "run.jsonl")
     path.write_text(path.read_text(encoding="utf-8")[:-30], encoding="utf-8")
     assert read_run(path) == replace(RUN, comparisons=())
@@ -138,13 +138,13 @@ def test_fields_of_newer_programs_are_ignored(tmp_path: Path) -> None:
     assert read_run(path).files == (RUN.files[0],)
 
 
-def test_an_unwritable_place_is_one_line(tmp_path: Path) -> None:
+def test_unwritable_place_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(OutputError, match="--out"):
         RunWriter(tmp_path / "file" / "run.jsonl", HEADER)
 
 
-def test_a_case_names_files_without_the_folders_of_its_machine() -> None:
+def test_case_names_files_without_the_folders_of_its_machine() -> None:
     case = replace(
         RUN.cases[0],
         model="/data/models/tiny",

@@ -56,7 +56,7 @@ def test_times_are_means_medians_and_tails() -> None:
     assert times.mel_ms == pytest.approx(20.0)
 
 
-def test_the_median_of_two_or_four_lies_between_the_middle_ones() -> None:
+def test_median_of_two_or_four_lies_between_the_middle_ones() -> None:
     """100, 200, 400 and 1,000 ms; nearly all of them take less than 1,000 - 0.15 times 600."""
     files = [
         replace(RIVAL_FILES[0], total_ms=ms) for ms in (400.0, 100.0, 1000.0, 200.0)
@@ -100,7 +100,7 @@ def test_hallucination_on_silence_runaways_and_repetition() -> None:
     assert not is_repetitive("")
 
 
-def test_a_failed_file_is_counted_and_gains_nothing() -> None:
+def test_failed_file_is_counted_and_gains_nothing() -> None:
     lost = FileResult(
         OURS.name, "c", reference="Seven apples.", error="broken", duration_s=60.0, total_ms=5.0,
         cpu_s=9.0,
@@ -114,7 +114,7 @@ def test_a_failed_file_is_counted_and_gains_nothing() -> None:
     assert file_figures(lost) == {"case": OURS.name, "id": "c", "error": "broken"}
 
 
-def test_a_case_that_failed_altogether() -> None:
+def test_case_that_failed_altogether() -> None:
     lost = [
         FileResult(OURS.name, r.id, reference=r.reference, error="no")
         for r in OURS_FILES
@@ -196,7 +196,7 @@ ANSWER = replace(OURS_FILES[1], reference="No.", hypothesis="Yes.")
 LOST = FileResult(OURS.name, "lost", reference="Seven apples.", error="broken")
 
 
-def test_a_file_s_figures_are_its_own() -> None:
+def test_file_s_figures_are_its_own() -> None:
     assert file_figures(HOUSE) == {
         "case": OURS.name, "id": "a", "duration_s": 2.5,
         "reference": "A red house stood here.", "hypothesis": "A red horse here",
@@ -213,7 +213,7 @@ def test_a_file_s_figures_are_its_own() -> None:
     }  # fmt: skip
 
 
-def test_a_case_s_rates_are_those_of_its_form_and_unit() -> None:
+def test_case_s_rates_are_those_of_its_form_and_unit() -> None:
     """2 of 5 and 1 of 1 words are wrong: draws of two files have one of them twice, or both."""
     figures = case_figures(summarise_case(OURS, [HOUSE, ANSWER, LOST]))
     rates = figures["normalised"]

@@ -19,7 +19,7 @@ def test_without_an_environment_a_system_runs_here(root: Path) -> None:
     assert root.exists()
 
 
-def test_an_environment_of_its_own_comes_first(root: Path) -> None:
+def test_environment_of_its_own_comes_first(root: Path) -> None:
     python = root / "whisper-cpp" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text("", encoding="utf-8")
@@ -38,7 +38,7 @@ def test_scripts_are_part_of_the_repository(monkeypatch: pytest.MonkeyPatch) -> 
         process.find_script("openai_whisper.py")
 
 
-def test_the_process_gets_this_source_tree_and_threads(
+def test_process_gets_this_source_tree_and_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", "/mine")

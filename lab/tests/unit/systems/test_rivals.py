@@ -53,7 +53,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)
-def test_a_missing_package_names_its_extra(
+def test_missing_package_names_its_extra(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (
@@ -129,7 +129,7 @@ def test_faster_whisper(install: Any) -> None:
     assert (model.asked["language"], model.asked["temperature"]) == ("en", 0.0)
 
 
-def test_the_default_row_leaves_a_package_its_defaults(install: Any) -> None:
+def test_default_row_leaves_a_package_its_defaults(install: Any) -> None:
     models: list[Any] = []
     install("faster_whisper", WhisperModel=recorded(FasterWhisperModel, models))
     made = system("faster-whisper", "default", compute_type="float32")
@@ -221,7 +221,7 @@ def settings(row: Row) -> dict[str, Any]:
         ours.close()
 
 
-def test_the_default_row_is_what_somebody_gets_who_types_nothing() -> None:
+def test_default_row_is_what_somebody_gets_who_types_nothing() -> None:
     plain = Transcriber.from_model("micro", threads=1)
     options = replace(plain.default_options, language="en")
     wanted = plain.settings(options)
@@ -230,5 +230,5 @@ def test_the_default_row_is_what_somebody_gets_who_types_nothing() -> None:
     assert (found["encoder"], found["quantization"]) == ("onnx-int8", "int8")
 
 
-def test_the_matched_row_has_one_temperature_as_its_rivals_have() -> None:
+def test_matched_row_has_one_temperature_as_its_rivals_have() -> None:
     assert settings("default")["search"] != settings("matched")["search"]

@@ -61,7 +61,7 @@ def test_disturbed_speech_stays_within_full_scale(
         assert np.abs(result).max() <= 1.0
 
 
-def test_the_same_generator_gives_the_same_silence(bank: NoiseBank) -> None:
+def test_same_generator_gives_the_same_silence(bank: NoiseBank) -> None:
     pairs = [without_speech(6000, bank, np.random.default_rng(k)) for k in (3, 3)]
     np.testing.assert_array_equal(pairs[0], pairs[1])
 
@@ -87,7 +87,7 @@ def test_clipping_flattens_the_peaks() -> None:
     assert 0.14 < peak < 0.61
 
 
-def test_a_codec_keeps_length_and_place_and_most_of_the_sound() -> None:
+def test_codec_keeps_length_and_place_and_most_of_the_sound() -> None:
     time_s = np.arange(16_123) / 16_000
     tone = (0.3 * np.sin(2 * np.pi * 440 * time_s) * (time_s > 0.5)).astype(np.float32)
     decoded = coded(tone, np.random.default_rng(6))
@@ -104,7 +104,7 @@ def test_unheard_voices_are_never_trained_on() -> None:
     assert {*UNHEARD_ESPEAK, *UNHEARD_VARIANTS} <= unheard
 
 
-def test_a_voice_writes_its_settings() -> None:
+def test_voice_writes_its_settings() -> None:
     entry = trained_voice(Random(1)).as_json()
     assert sorted(entry) == ["engine", "name", "pitch", "rate", "warp"]
 

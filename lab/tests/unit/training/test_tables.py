@@ -53,7 +53,7 @@ def test_course_of_run_has_its_last_step_and_every_thousandth() -> None:
     ]
 
 
-def test_the_committed_tables_are_what_the_results_say() -> None:
+def test_committed_tables_are_what_the_results_say() -> None:
     for path in tables.PAGES:
         page = path.read_text(encoding="utf-8")
         assert tables.filled(page) == page, (
@@ -72,7 +72,7 @@ MOST_WRONG = {"seen": 4.0, "unseen": 15.0, "noisy": 12.0, "german": 10.0}
 """Word error rates in per cent, at windows of 10 s."""
 
 
-def test_the_figures_are_of_the_bundled_weights() -> None:
+def test_figures_are_of_the_bundled_weights() -> None:
     assert hashlib.sha256(WEIGHTS.read_bytes()).hexdigest() == RESULT["weights_sha256"]
 
 

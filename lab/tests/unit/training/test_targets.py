@@ -88,9 +88,7 @@ def test_text_with_times(
     ]
 
 
-def test_a_cut_sentence_leaves_its_start(
-    tokenizer: Tokenizer, build: TokenRows
-) -> None:
+def test_cut_sentence_leaves_its_start(tokenizer: Tokenizer, build: TokenRows) -> None:
     segments = [
         Segment(ids_of(tokenizer, " Hello world."), 0.0, 8.0),
         Segment([], 8.5, None),

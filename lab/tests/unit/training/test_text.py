@@ -15,11 +15,11 @@ from lab.training.text.plans import all_phrases, draw_plan, filled, grammar_of, 
 from lab.training.text.sentences import canonical, draw_sentence, split_of
 
 
-def test_the_grammar_has_several_hundred_words() -> None:
+def test_grammar_has_several_hundred_words() -> None:
     assert len(Grammar().words()) >= 900
 
 
-def test_the_same_seed_gives_the_same_sentences() -> None:
+def test_same_seed_gives_the_same_sentences() -> None:
     first = [Grammar().sentence(Random(3)) for _ in range(3)]
     assert first == [Grammar().sentence(Random(3)) for _ in range(3)]
 
@@ -48,7 +48,7 @@ def test_vowel_article(text: str, expected: str) -> None:
     assert vowel_article(text) == expected
 
 
-def test_the_split_ignores_case_and_marks() -> None:
+def test_split_ignores_case_and_marks() -> None:
     assert canonical("Good morning, Emma!") == "good morning emma"
     assert split_of("Is it warm?") == split_of("is it warm")
 
@@ -87,7 +87,7 @@ def test_lengths_reach_from_one_word_to_more_than_thirty() -> None:
     assert 32 <= max(lengths) <= 40
 
 
-def test_the_first_grammar_has_not_changed() -> None:
+def test_first_grammar_has_not_changed() -> None:
     grammar = Grammar()
     rng = Random("gold")
     drawn = "\n".join(grammar.sentence(rng) for _ in range(3000))
@@ -107,7 +107,7 @@ def test_german_has_umlauts_and_capital_nouns() -> None:
     assert " tisch" not in text
 
 
-def test_the_table_is_large_and_its_slots_agree() -> None:
+def test_table_is_large_and_its_slots_agree() -> None:
     assert len({german for german, _ in TABLE}) >= 150
     pairs = all_phrases()
     assert len({german for german, _ in pairs}) == len(pairs)
@@ -118,7 +118,7 @@ def test_the_table_is_large_and_its_slots_agree() -> None:
         ]
 
 
-def test_a_filled_phrase_says_the_same_in_both_languages() -> None:
+def test_filled_phrase_says_the_same_in_both_languages() -> None:
     german, english = filled(
         "Guten Morgen, {name}.", "Good morning, {name}.", Random(1)
     )

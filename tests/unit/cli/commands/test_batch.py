@@ -33,7 +33,7 @@ def texts() -> list[str]:
     return [json.loads(line).get("text") for line in lines]
 
 
-def test_an_archive(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
+def test_archive(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
     works.model.reasons = ("encoder a: why",)
     assert batch() == 0
     told = capsys.readouterr()
@@ -176,7 +176,7 @@ def test_threads_are_as_many_as_typed(works: Works) -> None:
     ("words", "given"),
     [("", (None, None)), ("--address head:6379 --workers 7", ("head:6379", 7))],
 )
-def test_a_cluster(works: Works, words: str, given: tuple[object, ...]) -> None:
+def test_cluster(works: Works, words: str, given: tuple[object, ...]) -> None:
     assert batch(f"--engine ray {words}") == 0
     assert works.asked == []
     ((setup, *rest),) = works.rayed
@@ -254,7 +254,7 @@ def test_what_an_option_needs_is_asked_for_first(
     assert asked == needed
 
 
-def test_a_home_that_no_shell_has_put_in(
+def test_home_that_no_shell_has_put_in(
     works: Works, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `transcribe` has it: shells leave the `~` behind a `=`."""
@@ -309,7 +309,7 @@ def test_where_there_is_no_job(
     assert works.models == []
 
 
-def test_a_line_says_now_and_then_how_far_it_is(
+def test_line_says_now_and_then_how_far_it_is(
     works: Works, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A recording takes 10 s."""

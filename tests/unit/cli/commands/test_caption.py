@@ -129,7 +129,7 @@ def test_words_are_shown_as_others(
 
 
 @pytest.mark.usefixtures("made")
-def test_a_service_manager_is_told_when_it_begins_and_ends(
+def test_service_manager_is_told_when_it_begins_and_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with (
@@ -323,7 +323,7 @@ def test_file_that_fails_for_a_while_stops_no_captions(
 
 
 @pytest.mark.usefixtures("made")
-def test_a_machine_that_cannot_keep_up_is_told(
+def test_machine_that_cannot_keep_up_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def late(statistics: CaptionStatistics, *_: object) -> None:

@@ -55,7 +55,7 @@ def test_ctrl_c_ends_a_microphone_well_and_interrupts_a_file(
 
 
 @pytest.mark.usefixtures("made")
-def test_a_microphone_that_ends_by_itself_has_not_failed(
+def test_microphone_that_ends_by_itself_has_not_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for endless in (False, True):

@@ -30,7 +30,7 @@ __all__ = ["made", "pages"]
 
 
 @pytest.mark.usefixtures("made")
-def test_the_page_is_shown_everything(
+def test_page_is_shown_everything(
     pages: list[Page], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its events, how loud the stream is, and what it can be set to."""
@@ -54,7 +54,7 @@ def test_the_page_is_shown_everything(
 
 
 @pytest.mark.usefixtures("made")
-def test_the_page_for_others_with_a_token_of_one_s_own(
+def test_page_for_others_with_a_token_of_one_s_own(
     pages: list[Page],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -72,7 +72,7 @@ def test_the_page_for_others_with_a_token_of_one_s_own(
 
 
 @pytest.mark.usefixtures("made")
-def test_the_page_is_encrypted_by_what_is_typed(
+def test_page_is_encrypted_by_what_is_typed(
     pages: list[Page], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tls = Asked("encrypted")
@@ -83,7 +83,7 @@ def test_the_page_is_encrypted_by_what_is_typed(
 
 
 @pytest.mark.usefixtures("made")
-def test_a_browser_s_microphone_is_heard_and_shown_where_it_is(
+def test_browser_s_microphone_is_heard_and_shown_where_it_is(
     pages: list[Page], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def blocks(_self: BrowserSource) -> Iterator[Block]:
@@ -127,7 +127,7 @@ def test_standard_output_may_fail_with_other_outputs(
 
 
 @pytest.mark.usefixtures("made")
-def test_the_page_is_for_this_machine_at_a_port_of_its_own(pages: list[Page]) -> None:
+def test_page_is_for_this_machine_at_a_port_of_its_own(pages: list[Page]) -> None:
     assert caption("--web") == 0
     place, _ = pages[0].made
     assert (place.host, place.port) == ("127.0.0.1", 8765)
@@ -144,7 +144,7 @@ def test_any_port_may_be_asked_for(pages: list[Page], port: int) -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_a_page_that_cannot_listen_leaves_no_file(
+def test_page_that_cannot_listen_leaves_no_file(
     tmp_path: Path, pages: list[Page], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: Page) -> Page:
@@ -158,7 +158,7 @@ def test_a_page_that_cannot_listen_leaves_no_file(
 
 
 @pytest.mark.usefixtures("made")
-def test_an_output_that_cannot_be_written_leaves_no_other(tmp_path: Path) -> None:
+def test_output_that_cannot_be_written_leaves_no_other(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     files = f"--output {tmp_path}/a.srt --events {tmp_path}/file/e.jsonl"
     assert caption(files) == ExitCode.OUTPUT

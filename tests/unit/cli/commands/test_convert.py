@@ -79,7 +79,7 @@ def test_forms_for_a_chip_are_named(
     assert capsys.readouterr().out.endswith(", 1.5 MiB, hailo/e.onnx, d.onnx\n")
 
 
-def test_a_checkpoint_is_fetched_at_the_revision_that_is_typed(
+def test_checkpoint_is_fetched_at_the_revision_that_is_typed(
     spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = convert(monkeypatch, spec)

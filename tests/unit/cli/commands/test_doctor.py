@@ -28,7 +28,7 @@ def test_every_check_that_is_not_ok_says_what_to_do(
             assert following.strip().startswith("-> ")
 
 
-def test_a_runtime_that_is_too_old_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runtime_that_is_too_old_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     import onnxruntime
 
     found = {"1.9.0": "broken", "1.29.1": "broken", "1.30.0": "ok", "1.31.0.dev2": "ok"}
@@ -55,7 +55,7 @@ def test_what_8_bits_are_computed_in_here(monkeypatch: pytest.MonkeyPatch) -> No
     assert (check.status, "no VNNI" in check.found) == ("ok", True)
 
 
-def test_a_cache_that_cannot_be_written_is_broken(
+def test_cache_that_cannot_be_written_is_broken(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "not" / "yet"))
@@ -66,7 +66,7 @@ def test_a_cache_that_cannot_be_written_is_broken(
     assert "WHISPER_HAILO_CACHE" in check.advice
 
 
-def test_a_full_cache_disk_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_cache_disk_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     class Usage:
         free = 100 * 2**20
 
@@ -92,7 +92,7 @@ MADE_UP = [
 
 
 @pytest.mark.parametrize(("n_checks", "code"), [(1, 0), (2, 0), (3, 1)])
-def test_a_line_for_each_check_and_one_for_what_to_do(
+def test_line_for_each_check_and_one_for_what_to_do(
     n_checks: int,
     code: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -171,7 +171,7 @@ def test_what_the_system_says_of_its_processor(
     assert doctor.read_cpu_flags() == {"fpu", "avx2", "i8mm"}
 
 
-def test_a_system_that_says_nothing_of_its_processor(
+def test_system_that_says_nothing_of_its_processor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def missing(*_: object, **__: object) -> str:
@@ -202,7 +202,7 @@ def test_packages_that_cannot_be_imported_are_broken(
     )
 
 
-def test_a_library_that_soundfile_does_not_find_is_told(
+def test_library_that_soundfile_does_not_find_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Nowhere:
@@ -216,7 +216,7 @@ def test_a_library_that_soundfile_does_not_find_is_told(
     assert (check.status, check.found) == ("broken", "sndfile library not found")
 
 
-def test_a_runtime_that_cannot_be_imported_computes_no_8_bits(
+def test_runtime_that_cannot_be_imported_computes_no_8_bits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail() -> bool:
@@ -260,7 +260,7 @@ def test_other_formats_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (check.status, check.found) == ("ok", "PyAV 17 of av")
 
 
-def test_the_room_for_models_is_told(
+def test_room_for_models_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One that holds half a model is too little; so is a file in the folder's place."""

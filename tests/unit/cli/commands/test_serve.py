@@ -20,7 +20,7 @@ from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
 from whisper_hailo.transcription.longform.options import LongOptions
 
 
-def test_an_extra_that_is_missing_is_told_first(
+def test_extra_that_is_missing_is_told_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = process.find_spec
@@ -35,7 +35,7 @@ def test_an_extra_that_is_missing_is_told_first(
     )
 
 
-def test_a_model_that_is_nowhere_is_told_in_one_line(
+def test_model_that_is_nowhere_is_told_in_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pytest.importorskip("fastapi", reason="the server extra is not installed")

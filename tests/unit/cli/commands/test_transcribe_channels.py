@@ -70,7 +70,7 @@ def test_how_far_channels_are_is_told_and_taken_away(
     assert capsys.readouterr().err.startswith(told)
 
 
-def test_a_channel_that_fails_is_its_recording_s_failure(
+def test_channel_that_fails_is_its_recording_s_failure(
     many: Many, stereo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mono = tmp_path / "mono.wav"

@@ -270,7 +270,7 @@ def test_json_beside_srt_has_words_if_asked(
     assert bool(segment.get("words")) is expected
 
 
-def test_a_batch(listener: Listener) -> None:
+def test_batch(listener: Listener) -> None:
     assert run(["transcribe", "a.wav", "--batch-size", "4"]) == 0
     assert listener.asked[0][2] == 4
 

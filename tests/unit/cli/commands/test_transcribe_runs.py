@@ -96,7 +96,7 @@ def test_what_is_there_is_left_out_and_rest_has_its_own_codes(
 
 
 @pytest.mark.parametrize("words", ["", "--batch-size 2", "--json", "--format json"])
-def test_a_result_s_reader_that_went_away_ends_the_work_quietly(
+def test_result_s_reader_that_went_away_ends_the_work_quietly(
     many: Many,
     monkeypatch: pytest.MonkeyPatch,
     words: str,
@@ -126,7 +126,7 @@ def test_ctrl_c_is_the_end_of_all(
     assert (told.out, told.err.splitlines()[-1]) == ("", "whisper-hailo: interrupted")
 
 
-def test_a_model_that_refuses_is_not_opened(
+def test_model_that_refuses_is_not_opened(
     many: Many, capsys: pytest.CaptureFixture[str]
 ) -> None:
     many.refusal = OptionError("this model cannot")

@@ -241,7 +241,7 @@ def test_only_final_texts_wait_for_the_disk(
                 assert len(waited) == n_waits
 
 
-def test_a_line_that_would_be_no_json_is_not_written(tmp_path: Path) -> None:
+def test_line_that_would_be_no_json_is_not_written(tmp_path: Path) -> None:
     odd = Completed(
         segment_id=0,
         start_s=0.0,
@@ -267,7 +267,7 @@ def test_other_endings_and_bad_places_are_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_a_full_disk_is_told() -> None:
+def test_full_disk_is_told() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full on this system")
     with (
@@ -294,7 +294,7 @@ def test_what_is_not_of_captions_is_not_replaced(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("ending", ["srt", "vtt", "txt"])
-def test_a_run_has_captions_of_its_own_and_those_of_before_stay(
+def test_run_has_captions_of_its_own_and_those_of_before_stay(
     tmp_path: Path, ending: str
 ) -> None:
     first = written(tmp_path / f"a.{ending}")

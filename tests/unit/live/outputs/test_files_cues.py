@@ -77,7 +77,7 @@ def test_layout_without_width_has_one_line_however_long_it_is() -> None:
     assert cue == Cue(1.0, 9.0, " ".join(["x" * 99] * 9))
 
 
-def test_a_translation_is_shown_with_what_it_is_of() -> None:
+def test_translation_is_shown_with_what_it_is_of() -> None:
     event = replace(SAID, translation="dddd ee ff")
     assert list(cues_of(event, Layout(max_line_width=5, max_line_count=1))) == [
         Cue(1.0, 4.0, "aaaa"),
@@ -87,5 +87,5 @@ def test_a_translation_is_shown_with_what_it_is_of() -> None:
     ]
 
 
-def test_a_segment_without_words_has_no_cue() -> None:
+def test_segment_without_words_has_no_cue() -> None:
     assert list(cues_of(replace(SAID, words=()))) == []

@@ -17,7 +17,7 @@ from whisper_hailo.live.outputs.files import FlacRecording
 from whisper_hailo.live.sources.source import Block
 
 
-def test_a_pipe_has_no_disk_to_wait_for(
+def test_pipe_has_no_disk_to_wait_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[int] = []
@@ -43,7 +43,7 @@ def test_sound_is_recorded_into_a_pipe(tmp_path: Path) -> None:
     np.testing.assert_allclose(heard, np.full(5_000, 0.5), atol=1 / 32767)
 
 
-def test_a_pipe_without_a_reader_is_written_to_when_one_comes(
+def test_pipe_without_a_reader_is_written_to_when_one_comes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -101,7 +101,7 @@ def test_pipe_gets_rest_of_record_once_however_little_it_takes(
     os.close(reading)
 
 
-def test_a_pipe_that_is_full_gets_every_record_once_and_whole(tmp_path: Path) -> None:
+def test_pipe_that_is_full_gets_every_record_once_and_whole(tmp_path: Path) -> None:
     path, records = tmp_path / "a.txt", [b"%d" % n * 20_000 + b"\n" for n in range(10)]
     os.mkfifo(path)
     reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

@@ -48,7 +48,7 @@ def test_what_is_recorded_is_what_was_heard(tmp_path: Path) -> None:
     assert soundfile.info(path).frames == NOISE.size, "the header is complete"
 
 
-def test_a_recording_can_be_read_while_it_grows_as_after_a_kill(tmp_path: Path) -> None:
+def test_recording_can_be_read_while_it_grows_as_after_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "a.flac"
     with FlacRecording(path) as recording:
         for block in pieces(NOISE):
@@ -59,7 +59,7 @@ def test_a_recording_can_be_read_while_it_grows_as_after_a_kill(tmp_path: Path) 
     np.testing.assert_allclose(audio, NOISE[: audio.size], atol=1 / 32767)
 
 
-def test_a_piece_is_in_the_file_as_soon_as_the_next_one_was_put(tmp_path: Path) -> None:
+def test_piece_is_in_the_file_as_soon_as_the_next_one_was_put(tmp_path: Path) -> None:
     with FlacRecording(tmp_path / "a.flac") as recording:
         recording.put(Block(NOISE[: 4 * 4096]))
         recording.put(empty_block())
@@ -75,7 +75,7 @@ def test_what_is_too_loud_is_as_loud_as_can_be(tmp_path: Path) -> None:
     )
 
 
-def test_a_power_cut_takes_five_seconds_at_most(
+def test_power_cut_takes_five_seconds_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, waited = [100.0], []
@@ -126,7 +126,7 @@ def test_parts_of_days_are_whole_files_without_gaps(
     np.testing.assert_allclose(np.concatenate(parts), NOISE, atol=1 / 32767)
 
 
-def test_a_disk_that_was_full_for_a_while_misses_nothing(
+def test_disk_that_was_full_for_a_while_misses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -177,7 +177,7 @@ def test_behind_a_disk_that_was_gone_is_a_whole_file(
     )
 
 
-def test_a_disk_that_stays_full_is_told_with_what_is_missing(
+def test_disk_that_stays_full_is_told_with_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = Disk(monkeypatch, 30_000, errno.ENOSPC)
@@ -221,7 +221,7 @@ def test_sound_that_waited_too_long_is_missing_with_new_file(
     assert missing_s(told.value) == pytest.approx(n_gone / SAMPLE_RATE_HZ, abs=0.051)
 
 
-def test_a_recording_whose_end_cannot_be_written_is_told(
+def test_recording_whose_end_cannot_be_written_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing waits then: the last sound is in the encoder, its length not in the header."""

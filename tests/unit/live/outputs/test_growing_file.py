@@ -42,7 +42,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_file_that_another_process_writes_to_is_left_alone(tmp_path: Path) -> None:
+def test_file_that_another_process_writes_to_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     with Lines(path) as one, Lines(path) as other:
         one.put(b"one\n")
@@ -54,7 +54,7 @@ def test_a_file_that_another_process_writes_to_is_left_alone(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_the_disk_is_waited_for_where_a_record_may_not_be_lost(
+def test_disk_is_waited_for_where_a_record_may_not_be_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool
 ) -> None:
     waited: list[int] = []
@@ -149,7 +149,7 @@ def test_every_file_looked_at_is_closed_and_readable_anew(
     assert stat.S_IMODE((tmp_path / "a-3.txt").stat().st_mode) == 0o666 & ~mask
 
 
-def test_an_empty_file_is_taken(tmp_path: Path) -> None:
+def test_empty_file_is_taken(tmp_path: Path) -> None:
     (tmp_path / "a.txt").touch()
     with Lines(tmp_path / "a.txt") as file:
         file.put(b"one\n")
@@ -201,7 +201,7 @@ class Disk:
         return self._write(descriptor, taken)
 
 
-def test_a_disk_that_becomes_full_has_no_half_record(
+def test_disk_that_becomes_full_has_no_half_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, disk = tmp_path / "a.txt", Disk(monkeypatch, 9, errno.ENOSPC)
@@ -216,7 +216,7 @@ def test_a_disk_that_becomes_full_has_no_half_record(
     assert names(tmp_path) == ["a.txt"]
 
 
-def test_a_disk_that_is_gone_is_looked_for_again(
+def test_disk_that_is_gone_is_looked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = Disk(monkeypatch, 6, errno.EIO)

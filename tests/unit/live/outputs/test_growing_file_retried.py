@@ -78,7 +78,7 @@ def test_what_a_file_did_not_take_is_written_later_in_order(
     assert again.endswith("talk.srt is being written again")
 
 
-def test_the_waits_between_tries_grow(tmp_path: Path) -> None:
+def test_waits_between_tries_grow(tmp_path: Path) -> None:
     clock, times = [0.0], []
     file = Failing(tmp_path, now=lambda: clock[0]).open()
     file.well = False

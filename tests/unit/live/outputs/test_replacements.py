@@ -52,7 +52,7 @@ def partial(committed: str, tentative: str) -> Partial:
     )
 
 
-def test_a_translation_shows_the_same_words() -> None:
+def test_translation_shows_the_same_words() -> None:
     shown = HAILO.apply(
         replace(done("Es ist leise"), translation="It is whisper, on high low!")
     )
@@ -72,7 +72,7 @@ def test_words_and_phrases_are_replaced_with_marks_and_times() -> None:
     assert HAILO.apply(start) is start
 
 
-def test_the_longest_phrase_is_the_one_that_is_shown() -> None:
+def test_longest_phrase_is_the_one_that_is_shown() -> None:
     several = Replacements(
         {("high",): "tall", ("high", "low"): "Hailo", ("low",): "deep"}
     )
@@ -92,7 +92,7 @@ def test_words_are_same_whatever_their_letters_are_in_capitals(heard: str) -> No
     ("heard", "told"),
     [((0.9, 0.4), 0.4), ((0.4, 0.9), 0.4), ((None, 0.7), 0.7), ((None, None), None)],
 )
-def test_a_phrase_is_as_sure_as_the_least_sure_of_its_words(
+def test_phrase_is_as_sure_as_the_least_sure_of_its_words(
     heard: tuple[float | None, float | None], told: float | None
 ) -> None:
     high, low = words("high low")
@@ -130,7 +130,7 @@ phrases = st.dictionaries(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(2_000, 40_000), max_size=5), st.integers(0, 999), phrases)
-def test_the_guarantees_hold_for_what_is_shown(
+def test_guarantees_hold_for_what_is_shown(
     parts: list[int], seed: int, phrases: dict[tuple[str, ...], str]
 ) -> None:
     captioner = Captioner(Fickle(seed), Loudness(), CaptionOptions(settle_s=0.2))
@@ -153,13 +153,13 @@ def test_files_of_replacements(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["no arrow", "=> nothing before"])
-def test_a_line_that_says_nothing_is_refused(tmp_path: Path, line: str) -> None:
+def test_line_that_says_nothing_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "words").write_text(f"# names\n\na => b\n{line}\n")
     with pytest.raises(OptionError, match=r"line 4 is .*, expected HEARD => SHOWN"):
         Replacements.read(tmp_path / "words")
 
 
-def test_a_file_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path) -> None:
+def test_file_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(
         OptionError, match=r"--replace .* cannot be read \(No such file or directory\)"
     ):

@@ -16,7 +16,7 @@ from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.source import Pace
 
 
-def test_a_file_comes_whole_and_at_once(tmp_path: Path) -> None:
+def test_file_comes_whole_and_at_once(tmp_path: Path) -> None:
     path = write(tmp_path / "a.wav", tone(44_100, 1.5), 44_100)
     source = FileSource(path)
     assert source.pace is Pace.PULL
@@ -25,7 +25,7 @@ def test_a_file_comes_whole_and_at_once(tmp_path: Path) -> None:
     assert similarity(audio, tone(SAMPLE_RATE_HZ, 1.5)) > 0.99
 
 
-def test_a_file_in_real_time_waits_until_each_piece_was_spoken(tmp_path: Path) -> None:
+def test_file_in_real_time_waits_until_each_piece_was_spoken(tmp_path: Path) -> None:
     path = write(tmp_path / "a.wav", tone(16_000, 1.0))
     clock = {"now": 5.0}
 
@@ -41,7 +41,7 @@ def test_a_file_in_real_time_waits_until_each_piece_was_spoken(tmp_path: Path) -
     assert blocks[-1].captured_s == pytest.approx(6.0)
 
 
-def test_a_file_is_opened_once_because_pipes_come_once(tmp_path: Path) -> None:
+def test_file_is_opened_once_because_pipes_come_once(tmp_path: Path) -> None:
     content = write(tmp_path / "a.wav", tone(16_000)).read_bytes()
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
@@ -50,13 +50,13 @@ def test_a_file_is_opened_once_because_pipes_come_once(tmp_path: Path) -> None:
     writer.join()
 
 
-def test_a_file_that_is_closed_before_it_is_read_gives_nothing(tmp_path: Path) -> None:
+def test_file_that_is_closed_before_it_is_read_gives_nothing(tmp_path: Path) -> None:
     with FileSource(write(tmp_path / "a.wav", tone(16_000))) as source:
         source.close()
         assert not list(source.blocks())
 
 
-def test_a_file_comes_in_pieces_of_one_frame_with_its_name(tmp_path: Path) -> None:
+def test_file_comes_in_pieces_of_one_frame_with_its_name(tmp_path: Path) -> None:
     path = write(tmp_path / "a.wav", tone(16_000, 0.1))
     with FileSource(path) as source:
         assert source.name == str(path)
@@ -94,7 +94,7 @@ def test_file_ends_with_piece_at_which_nobody_listens_any_more(tmp_path: Path) -
         assert list(blocks) == []
 
 
-def test_a_missing_file_is_told_before_anything_is_heard(tmp_path: Path) -> None:
+def test_missing_file_is_told_before_anything_is_heard(tmp_path: Path) -> None:
     with (
         pytest.raises(AudioError, match="does not exist"),
         FileSource(tmp_path / "no.wav"),

@@ -35,7 +35,7 @@ def test_raw_pcm_of_any_rate_in_pieces_of_any_size(rate_hz: int) -> None:
     assert similarity(audio, tone(SAMPLE_RATE_HZ, 1.0)) > 0.99
 
 
-def test_a_sample_torn_apart_between_two_reads_is_put_together() -> None:
+def test_sample_torn_apart_between_two_reads_is_put_together() -> None:
     """The first read ends in the middle of the second sample, the last in that of a third."""
     raw = np.array([256, -512, 1024], "<i2").tobytes()
     reading, writing = os.pipe()
@@ -57,7 +57,7 @@ def test_pcm_that_cannot_be_read_is_an_error() -> None:
         list(PcmSource(reading).blocks())
 
 
-def test_a_pipe_that_nothing_comes_from_can_be_left() -> None:
+def test_pipe_that_nothing_comes_from_can_be_left() -> None:
     reading, writing = os.pipe()
     source = PcmSource(reading)
     thread = threading.Thread(target=lambda: list(source.blocks()), daemon=True)
@@ -86,7 +86,7 @@ def test_a_pipe_that_nothing_comes_from_can_be_left() -> None:
         b"caff\x00\x01",
     ],
 )
-def test_a_file_where_samples_are_expected_is_told(begin: bytes) -> None:
+def test_file_where_samples_are_expected_is_told(begin: bytes) -> None:
     """It would be heard as noise, or as silence, and nobody would know why."""
     reading, writing = os.pipe()
     os.write(writing, begin + bytes(4000))
@@ -129,7 +129,7 @@ def test_in_the_middle_of_sound_nothing_is_taken_for_a_file() -> None:
         assert [block.audio.size for block in blocks] == [4]
 
 
-def test_a_pipe_from_which_nothing_comes_for_a_while_goes_on(
+def test_pipe_from_which_nothing_comes_for_a_while_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reading, writing = os.pipe()

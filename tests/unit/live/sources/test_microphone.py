@@ -82,7 +82,7 @@ def test_of_two_devices_that_are_alike_the_first_is_found_again(
 
 
 @pytest.mark.parametrize(("n_channels", "n_heard"), [(1, 1), (2, 2), (8, 2)])
-def test_the_mean_of_the_first_two_channels_is_heard(
+def test_mean_of_the_first_two_channels_is_heard(
     silent: SimpleNamespace,
     monkeypatch: pytest.MonkeyPatch,
     n_channels: int,
@@ -99,7 +99,7 @@ def test_the_mean_of_the_first_two_channels_is_heard(
 
 
 @pytest.mark.usefixtures("silent")
-def test_a_microphone_is_closed_once_and_waited_for(
+def test_microphone_is_closed_once_and_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """PortAudio takes another time for an error."""
@@ -126,7 +126,7 @@ def test_microphone_has_name_that_was_asked_for_until_it_is_open() -> None:
 
 
 @pytest.mark.usefixtures("silent")
-def test_a_microphone_is_gone_when_it_was_silent_for_so_long(
+def test_microphone_is_gone_when_it_was_silent_for_so_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A quarter of a second, looked at each eighth: it has to be more."""
@@ -156,7 +156,7 @@ def test_only_devices_that_hear_are_listed() -> None:
 
 
 @pytest.mark.usefixtures("sounddevice")
-def test_a_device_is_chosen_by_number_by_name_or_by_default() -> None:
+def test_device_is_chosen_by_number_by_name_or_by_default() -> None:
     assert choose_device("").name == "USB Camera"
     assert choose_device("1").name == "USB Microphone"
     assert choose_device("micro").index == 1

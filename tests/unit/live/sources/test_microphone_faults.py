@@ -19,7 +19,7 @@ from whisper_hailo.live.sources.source import AudioQueue, ReopenedSource
 
 
 @pytest.mark.usefixtures("sounddevice")
-def test_a_microphone_that_nobody_hears_tells_what_is_lost(
+def test_microphone_that_nobody_hears_tells_what_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
@@ -37,7 +37,7 @@ def test_a_microphone_that_nobody_hears_tells_what_is_lost(
     )
 
 
-def test_a_microphone_that_is_busy_absent_or_silent_is_told(
+def test_microphone_that_is_busy_absent_or_silent_is_told(
     sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sounddevice, "query_devices", lambda: [*DEVICES, *DEVICES])

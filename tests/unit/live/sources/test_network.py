@@ -44,7 +44,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.network.TIMEOUT_S", 300.0)
 
 
-def test_a_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
+def test_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
     with NetworkSource(f"{radio}/recording") as source:
         assert source.pace is Pace.PULL
         assert not source.endless
@@ -56,9 +56,7 @@ def test_a_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
 
 
 @pytest.mark.parametrize("attempt", range(5))
-def test_an_endless_stream_is_stopped_while_it_is_read(
-    radio: str, attempt: int
-) -> None:
+def test_endless_stream_is_stopped_while_it_is_read(radio: str, attempt: int) -> None:
     """The thread that reads is deep in FFmpeg then: to close under its feet ends the process."""
     with NetworkSource(f"{radio}/live") as source:
         assert source.pace is Pace.BUFFERED
@@ -76,14 +74,14 @@ def test_an_endless_stream_is_stopped_while_it_is_read(
             thread.join()  # it ends with the next piece that the radio sends, however late that is
 
 
-def test_a_source_that_is_closed_before_it_is_read_gives_nothing(radio: str) -> None:
+def test_source_that_is_closed_before_it_is_read_gives_nothing(radio: str) -> None:
     source = NetworkSource(f"{radio}/recording").open()
     source.close()
     source.close()
     assert list(source.blocks()) == []
 
 
-def test_a_source_that_never_connected_can_be_closed(radio: str) -> None:
+def test_source_that_never_connected_can_be_closed(radio: str) -> None:
     source = NetworkSource(f"{radio}/none")
     source.close()
     with pytest.raises(AudioError, match="404"):
@@ -114,7 +112,7 @@ class Opened:
         ("https://host/talk.mp3", 5_000_000, Pace.PULL),
     ],
 )
-def test_an_address_is_heard_as_its_sender_is_paced(
+def test_address_is_heard_as_its_sender_is_paced(
     address: str, duration: int | None, pace: Pace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, asked = Opened(duration), []
@@ -131,7 +129,7 @@ def test_an_address_is_heard_as_its_sender_is_paced(
     assert asked == [(address, {"timeout": 300.0, "options": options})]
 
 
-def test_an_address_without_sound_is_told_and_left(
+def test_address_without_sound_is_told_and_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened = Opened(None, has_sound=False)
@@ -144,18 +142,18 @@ def test_an_address_without_sound_is_told_and_left(
     assert opened.n_closed == 1
 
 
-def test_an_address_that_was_not_reached_yet_may_go_on_for_ever() -> None:
+def test_address_that_was_not_reached_yet_may_go_on_for_ever() -> None:
     source = NetworkSource("http://127.0.0.1:1/none")
     assert source.endless
     assert list(source.blocks()) == [], "and gives nothing by then"
 
 
-def test_an_address_that_is_not_there_is_one_line(radio: str) -> None:
+def test_address_that_is_not_there_is_one_line(radio: str) -> None:
     with pytest.raises(AudioError, match="404"), NetworkSource(f"{radio}/none"):
         pass
 
 
-def test_an_address_that_does_not_answer_is_one_line(
+def test_address_that_does_not_answer_is_one_line(
     radio: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.network.TIMEOUT_S", 0.2)
@@ -169,7 +167,7 @@ def test_an_address_that_does_not_answer_is_one_line(
 
 
 @pytest.mark.parametrize(("path", "endless"), [("dying", True), ("half", False)])
-def test_a_sender_that_dies_is_an_error_behind_what_it_sent(
+def test_sender_that_dies_is_an_error_behind_what_it_sent(
     radio: str, path: str, endless: bool
 ) -> None:
     heard: list[Block] = []
@@ -180,7 +178,7 @@ def test_a_sender_that_dies_is_an_error_behind_what_it_sent(
     assert sum(block.audio.size for block in heard) > 0.5 * SAMPLE_RATE_HZ
 
 
-def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
+def test_sender_that_died_is_listened_to_again(radio: str) -> None:
     with ReopenedSource(
         NetworkSource(f"{radio}/dying"), sleep=lambda _: None
     ) as source:
@@ -207,7 +205,7 @@ def test_address_is_not_waited_for_forever_unless_asked(
 @pytest.mark.parametrize(
     "path", [pytest.param("trickle", marks=pytest.mark.slow), "pictures"]
 )
-def test_an_address_that_gives_next_to_no_sound_is_given_up(
+def test_address_that_gives_next_to_no_sound_is_given_up(
     radio: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.network.MAX_WAIT_S", 0.1)

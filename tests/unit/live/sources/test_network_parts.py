@@ -82,7 +82,7 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Any:
     return to
 
 
-def test_a_recording_is_heard_to_its_last_sample_and_closed(connect: Any) -> None:
+def test_recording_is_heard_to_its_last_sample_and_closed(connect: Any) -> None:
     opened = Opened(
         (True, [3, 4], 1.0), (False, [9], 1.0), (True, [2], 1.0), duration=1
     )

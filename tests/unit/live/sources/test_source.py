@@ -158,7 +158,7 @@ def test_whoever_waits_for_room_is_let_go_at_the_end() -> None:
     thread.join()
 
 
-def test_a_failure_comes_behind_what_waits() -> None:
+def test_failure_comes_behind_what_waits() -> None:
     backlog = room_for(10)
     backlog.put(ramp(0, 5))
     backlog.end(AudioError("it broke off"))

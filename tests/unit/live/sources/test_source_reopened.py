@@ -73,7 +73,7 @@ def events_of(source: ReopenedSource) -> list[Event]:
 
 
 @pytest.mark.parametrize("pace", Pace)
-def test_a_source_that_comes_back_goes_on_and_the_gap_is_told(pace: Pace) -> None:
+def test_source_that_comes_back_goes_on_and_the_gap_is_told(pace: Pace) -> None:
     source = Unsteady(
         [speech(range(4)), None, None, None, speech(range(4, 8))], pace=pace
     )
@@ -87,7 +87,7 @@ def test_a_source_that_comes_back_goes_on_and_the_gap_is_told(pace: Pace) -> Non
     assert back.end_s - back.start_s == pytest.approx(3.5, abs=0.5)
 
 
-def test_the_time_until_it_was_noticed_counts_as_away() -> None:
+def test_time_until_it_was_noticed_counts_as_away() -> None:
     class Quiet(Unsteady):
         def blocks(self) -> Iterator[Block]:
             self.clock[0] += 2.0
@@ -107,7 +107,7 @@ def test_the_time_until_it_was_noticed_counts_as_away() -> None:
     )
 
 
-def test_the_waits_between_openings_grow() -> None:
+def test_waits_between_openings_grow() -> None:
     source = Unsteady([speech([0]), *[None] * 12, speech([1])])
     events_of(source.reopened())
     waits = np.diff(source.opened[1:])
@@ -115,7 +115,7 @@ def test_the_waits_between_openings_grow() -> None:
     np.testing.assert_allclose(waits[7:], 30, atol=0.11)
 
 
-def test_a_source_that_is_back_in_time_goes_on() -> None:
+def test_source_that_is_back_in_time_goes_on() -> None:
     source = Unsteady([speech([0]), *[None] * 5, speech([1])])
     events = events_of(source.reopened(60.0))
     assert [event.text for event in events if isinstance(event, Completed)] == [
@@ -125,7 +125,7 @@ def test_a_source_that_is_back_in_time_goes_on() -> None:
     assert 10.0 < source.opened[-1] - source.opened[0] < 60.0
 
 
-def test_a_source_that_is_away_for_too_long_has_failed() -> None:
+def test_source_that_is_away_for_too_long_has_failed() -> None:
     source = Unsteady([speech([0]), *[None] * 99])
     with pytest.raises(DeviceError, match=r"was away for 60 s.*no microphone found"):
         events_of(source.reopened(60.0))
@@ -150,7 +150,7 @@ def test_what_cannot_be_opened_at_first_is_an_error() -> None:
         pass
 
 
-def test_a_stream_that_is_stopped_while_its_source_is_away_ends() -> None:
+def test_stream_that_is_stopped_while_its_source_is_away_ends() -> None:
     source = Unsteady([speech([0]), *[None] * 99]).reopened()
     events: list[Event] = []
     with source:
@@ -211,7 +211,7 @@ def test_error_that_nobody_foresaw_is_not_taken_for_absence() -> None:
         list(source.blocks())
 
 
-def test_a_stream_knows_how_its_source_is_paced() -> None:
+def test_stream_knows_how_its_source_is_paced() -> None:
     source = Unsteady([speech([0])], pace=Pace.REAL_TIME).reopened()
     assert (source.pace, source.endless, source.name) == (
         Pace.REAL_TIME,
