@@ -101,10 +101,16 @@ class SpeakerOptions:
     )
 
     @property
+    def is_requested(self) -> bool:
+        """Whether speakers are told apart."""
+        return self.speakers is not None
+
+    @property
     def count(self) -> SpeakerCount | None:
         """Bounds of the number of speakers; `None` where they are not told apart."""
         return None if self.speakers is None else parse_speaker_count(self.speakers)
 
     def __post_init__(self) -> None:
-        is_used = self.speakers is not None
-        refuse_unused(self, is_used, "--speakers", "speaker_names", "speaker_models")
+        refuse_unused(
+            self, self.is_requested, "--speakers", "speaker_names", "speaker_models"
+        )

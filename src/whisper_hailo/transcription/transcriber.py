@@ -271,7 +271,7 @@ class Transcriber(Pipeline, Closing):
             options or self.default_options, others
         )
         find_speakers: SpeakerSearch | None = None
-        if speakers.speakers is not None:
+        if speakers.is_requested:
             find_speakers = partial(
                 self._speaker_finder(speakers).find,
                 options=speakers,

@@ -37,6 +37,7 @@ from whisper_hailo.transcription.pipeline import (
 
 if TYPE_CHECKING:
     from whisper_hailo.batch.job import Job
+    from whisper_hailo.batch.records import JobSettings
     from whisper_hailo.batch.run import Progress
     from whisper_hailo.batch.shards import Shard, Share
     from whisper_hailo.batch.storage import Storage
@@ -122,6 +123,15 @@ class JobOptions:
         return None if self.shard is None else parse_share(self.shard)
 
 
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """What the workers of a job load and do, and what its folder keeps of it."""
+
+    transcriber: Transcriber
+    setup: Setup
+    settings: JobSettings
+
+
 def batch(
     words: Annotated[
         list[str], Argument("Recordings of the job.", "MANIFEST|FOLDER|FILE...")
@@ -135,37 +145,53 @@ def batch(
     job: JobOptions,
 ) -> int:
     """Transcribe an archive, or resume an interrupted job. `batch status DIR` shows progress."""
-    from whisper_hailo.batch.job import Job
-    from whisper_hailo.batch.records import JobSettings
-    from whisper_hailo.batch.run import Progress
-    from whisper_hailo.batch.sources import only_manifest
-    from whisper_hailo.batch.storage import Storage, is_address, restore_address
-    from whisper_hailo.batch.watch import StillFiles
-    from whisper_hailo.batch.workers import Setup
-    from whisper_hailo.speakers.finder import SpeakerFinder
+    from whisper_hailo.batch.storage import Storage, restore_address
 
     if words[0] == "status" and len(words) == 2:
         return _print_status(words[1], job)
-    folder = output.require_folder()
+    storage = Storage(restore_address(output.require_folder()))
     if job.runner == _RAY:
         require_extra("cluster", "--engine ray", "ray")
-    options_on = partial(decoding_options, decoding, fallback, output)
-    model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
-    if speakers.speakers is not None:
-        with SpeakerFinder(speakers.speaker_models, model.threads) as finder:
-            finder.load()  # before a model is looked for
+    make_options = partial(decoding_options, decoding, fallback, output)
+    model.expect_language(make_options(USUAL_OPTIONS, FALLBACK_STEP))
+    _expect_speaker_models(speakers, model)  # before a model is looked for
     if not model.threads:
         model = replace(model, threads=1)  # workers are as many as cores
     transcriber = model.transcriber()
-    options = options_on(transcriber.default_options, transcriber.default_fallback)
-    if speakers.speakers is not None:
+    options = make_options(transcriber.default_options, transcriber.default_fallback)
+    plan = _plan_job(transcriber, options, model, long, speakers, output, job)
+    return _run_job(words, storage, plan, job)
+
+
+def _expect_speaker_models(speakers: SpeakerOptions, model: ModelOptions) -> None:
+    """Raise `ModelError` if speakers are to be found and their models cannot be loaded."""
+    from whisper_hailo.speakers.finder import SpeakerFinder
+
+    if speakers.is_requested:
+        with SpeakerFinder(speakers.speaker_models, model.threads) as finder:
+            finder.load()
+
+
+def _plan_job(
+    transcriber: Transcriber,
+    options: DecodingOptions,
+    model: ModelOptions,
+    long: LongOptions,
+    speakers: SpeakerOptions,
+    output: OutputOptions,
+    job: JobOptions,
+) -> JobPlan:
+    """Return what the workers do, checked against the model."""
+    from whisper_hailo.batch.records import JobSettings
+    from whisper_hailo.batch.workers import Setup
+
+    if speakers.is_requested:
         # Without word times whole segments are given to speakers.
-        needs_words = options.word_timestamps or transcriber.decoder.limits.aligns
-        options = replace(options, word_timestamps=needs_words)
+        options = with_aligned_words(options, transcriber)
     transcriber.check(options, long)
     log_engine(transcriber)
     identity = transcriber.identity(options, long, job.batch_size)
-    if speakers.speakers is not None:
+    if speakers.is_requested:
         identity += f" {speakers.speakers} {speakers.speaker_names}"
     settings = JobSettings(
         identity=identity,
@@ -174,38 +200,46 @@ def batch(
         formats=output.formats if output.fmt else (),
         layout=output.layout,
         has_words=options.word_timestamps,
-        speakers=None if speakers.speakers is None else speakers,
+        speakers=speakers if speakers.is_requested else None,
         n_items=job.part_items,
     )
     # Segments are timed by their words, whatever formats a job has or gets later.
     options = with_aligned_words(options, transcriber)
     setup = Setup(model.arguments(), options, long, job.batch_size)
-    storage = Storage(restore_address(folder))
+    return JobPlan(transcriber, setup, settings)
+
+
+def _run_job(
+    words: list[str], storage: Storage, plan: JobPlan, options: JobOptions
+) -> ExitCode:
+    """Run a job with a status line, and print its summary or, as JSON, its status."""
+    from whisper_hailo.batch.job import Job
+    from whisper_hailo.batch.run import Progress
+    from whisper_hailo.batch.sources import only_manifest
+    from whisper_hailo.batch.storage import is_address
+    from whisper_hailo.batch.watch import StillFiles
+
     inputs = [word if is_address(word) else expand_user(word) for word in words]
-    is_still = StillFiles() if job.watch else None
-    if job.watch and only_manifest(inputs) is not None:
+    is_still = StillFiles() if options.watch else None
+    if options.watch and only_manifest(inputs) is not None:
         raise OptionError("--watch takes folders and patterns; give one of them")
-    with Job(storage, settings, inputs, job.share, is_still) as running:
+    with Job(storage, plan.settings, inputs, options.share, is_still) as job:
         progress = Progress()
         line = StatusLine()
-        for _ in _run(job, setup, running, transcriber, progress):
+        for _ in _run_workers(options, plan, job, progress):
             line.update(_format_progress(progress))
         line.close()
         n_failures = progress.failed.total()
-        if job.share is None:
-            n_failures = running.count_failures()
-    if job.as_json:
-        return _print_status(storage.folder, job)
+        if options.share is None:
+            n_failures = job.count_failures()
+    if options.as_json:
+        return _print_status(storage.folder, options)
     print_note(_summarise(progress, storage, n_failures))
     return ExitCode.AUDIO if n_failures else ExitCode.OK
 
 
-def _run(
-    job: JobOptions,
-    setup: Setup,
-    running: Job,
-    transcriber: Transcriber,
-    progress: Progress,
+def _run_workers(
+    options: JobOptions, plan: JobPlan, job: Job, progress: Progress
 ) -> Iterator[object]:
     """Yield as tasks are done, by the workers that were asked for."""
     from whisper_hailo.batch.cluster import RayCluster, run_on_ray
@@ -213,22 +247,22 @@ def _run(
     from whisper_hailo.batch.run import ShardRunner
     from whisper_hailo.batch.watch import watch_shards
 
-    shards: Iterable[Shard] = running.shards()
-    if not job.watch and is_small(open_manifest(running.manifest)):
+    shards: Iterable[Shard] = job.shards()
+    if not options.watch and is_small(open_manifest(job.manifest)):
         shards = list(shards)
         progress.n_items = sum(len(shard.items) for shard in shards)
-    if job.runner == _RAY:
-        cluster = RayCluster(job.address, job.workers)
-        yield from run_on_ray(cluster, running, setup, shards, progress)
+    if options.runner == _RAY:
+        cluster = RayCluster(options.address, options.workers)
+        yield from run_on_ray(cluster, job, plan.setup, shards, progress)
         return
-    n_workers = job.workers
+    n_workers = options.workers
     if n_workers is None:
         # One process holds the chip.
-        is_on_chip = transcriber.encoder.name.startswith("hef")
+        is_on_chip = plan.transcriber.encoder.name.startswith("hef")
         n_workers = 1 if is_on_chip else available_cores()
-    with ShardRunner(running.storage, running.settings, setup, n_workers) as runner:
-        if job.watch:
-            shards = watch_shards(running, runner)
+    with ShardRunner(job.storage, job.settings, plan.setup, n_workers) as runner:
+        if options.watch:
+            shards = watch_shards(job, runner)
         yield from runner.run(shards, progress)
 
 
@@ -264,7 +298,8 @@ def _format_progress(progress: Progress) -> str:
     return line if left_s is None else f"{line}, about {clock(left_s)} left"
 
 
-def _print_status(folder: str, job: JobOptions) -> int:
+def _print_status(folder: str, job: JobOptions) -> ExitCode:
+    """Print how far a job is, and write its metrics if asked."""
     from whisper_hailo.batch.status import read_status, to_metrics
     from whisper_hailo.batch.storage import Storage
 

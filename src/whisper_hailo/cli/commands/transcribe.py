@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from whisper_hailo.cli.messages import print_note
 from whisper_hailo.cli.options import Argument
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from whisper_hailo.cli.inputs import Input
     from whisper_hailo.cli.sink import Sink
     from whisper_hailo.core.types import Transcript
+    from whisper_hailo.transcription.run import Segments
     from whisper_hailo.transcription.transcriber import Transcriber
 
 
@@ -48,6 +49,57 @@ class BatchingOptions:
         if self.batch_size is not None:
             check_batch_size(self.batch_size)
 
+    @property
+    def is_split(self) -> bool:
+        """Whether each channel is a speaker of its own."""
+        return self.channels == "split"
+
+    def expect_speakers(self, speakers: SpeakerOptions) -> None:
+        """Raise `OptionError` if speakers are told apart in two ways."""
+        if speakers.is_requested and self.is_split:
+            raise OptionError(
+                "--channels split tells speakers apart by channel; leave --speakers out"
+            )
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """A model, and all that decides about the text of a recording besides its audio."""
+
+    transcriber: Transcriber
+    options: DecodingOptions
+    long: LongOptions
+    batching: BatchingOptions
+    speakers: SpeakerOptions
+
+    @cached_property
+    def _identity(self) -> str:
+        return self.transcriber.identity(
+            self.options, self.long, self.batching.batch_size
+        )
+
+    def identity(self) -> str:
+        """Return the hash of all that affects the text; the first call reads the model's files."""
+        return self._identity
+
+    @property
+    def transcribe(self) -> Callable[..., Segments]:
+        """Of a recording, the segments as they come."""
+        return partial(self.transcriber.segments, **self._arguments())
+
+    @property
+    def transcribe_many(self) -> Callable[..., Iterator[Transcript | Exception]]:
+        """Of several recordings, each whole transcript in turn."""
+        return partial(self.transcriber.transcribe_many, **self._arguments())
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "options": self.options,
+            "long": self.long,
+            "batch_size": self.batching.batch_size,
+            "speakers": self.speakers,
+        }
+
 
 def transcribe(
     audio: Annotated[list[str], Argument()],
@@ -61,18 +113,14 @@ def transcribe(
 ) -> int:
     """Transcribe recordings: files of any format, folders of them, or - for a pipe."""
     from whisper_hailo.cli.inputs import find_inputs
-    from whisper_hailo.cli.sink import Sink, write_recording
+    from whisper_hailo.cli.sink import Sink
 
     # Wrong options and files are refused before a model is looked for.
-    options_on = partial(decoding_options, decoding, fallback, output)
-    model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
-    if speakers.speakers is not None and batching.channels == "split":
-        raise OptionError(
-            "--channels split tells speakers apart by channel; leave --speakers out"
-        )
-    sink = Sink(
-        output, find_inputs(audio), timed=decoding.values.get("timestamps", False)
-    )
+    make_options = partial(decoding_options, decoding, fallback, output)
+    model.expect_language(make_options(USUAL_OPTIONS, FALLBACK_STEP))
+    batching.expect_speakers(speakers)
+    has_timestamps = decoding.values.get("timestamps", False)
+    sink = Sink(output, find_inputs(audio), timed=has_timestamps)
     codes: dict[int, ExitCode] = {}
     readable: dict[int, Input] = {}
     for index, entry in enumerate(_pending_inputs(sink)):
@@ -82,48 +130,55 @@ def transcribe(
             codes[index] = sink.write_error(entry, entry.fault)
     if not readable:
         return _first_code(codes)
-    if speakers.speakers is not None:
-        from whisper_hailo.speakers.models import find_speaker_models
-
-        find_speaker_models(speakers.speaker_models)  # before a model is loaded
+    _expect_speaker_models(speakers)  # before a model is loaded
     transcriber = model.transcriber()
-    options = options_on(transcriber.default_options, transcriber.default_fallback)
+    options = make_options(transcriber.default_options, transcriber.default_fallback)
     # JSON has the words that were asked for; a search for speakers brings them as well.
-    has_words = options.word_timestamps or speakers.speakers is not None
+    has_words = options.word_timestamps or speakers.is_requested
     sink = replace(sink, has_words=has_words)
     options = _with_result_words(options, output, transcriber)
     transcriber.check(options, long)
     log_engine(transcriber)
-    size = batching.batch_size
-    # Hashes the model's files.
-    identity = cache(lambda: transcriber.identity(options, long, size))
-    by_segment = partial(
-        transcriber.segments,
-        options=options,
-        long=long,
-        batch_size=size,
-        speakers=speakers,
-    )
-    workload = Workload([entry.path for entry in readable.values()])
+    recognition = Recognition(transcriber, options, long, batching, speakers)
     with transcriber:
-        outcomes = _transcribe_whole(
-            transcriber, options, long, batching, speakers, workload, readable
-        )
-        for position, (index, entry) in enumerate(readable.items()):
-            workload.begin(position)
-            try:
-                if outcomes is None:
-                    if speakers.speakers is not None:
-                        # Nothing else is printed before all audio has been heard once.
-                        print_note(f"{display_path(entry.name)}: finding the speakers")
-                    write_recording(entry, sink, identity, by_segment, workload)
-                else:
-                    sink.write_result(entry, _expect_transcript(next(outcomes)))
-            except ReaderGoneError:
-                raise
-            except Exception as error:  # of this recording; the others have their turn
-                codes[index] = sink.write_error(entry, error)
+        codes |= _write_results(recognition, sink, readable)
     return _first_code(codes)
+
+
+def _expect_speaker_models(speakers: SpeakerOptions) -> None:
+    """Raise `ModelError` if speakers are to be found and their models are missing."""
+    if speakers.is_requested:
+        from whisper_hailo.speakers.models import find_speaker_models
+
+        find_speaker_models(speakers.speaker_models)
+
+
+def _write_results(
+    recognition: Recognition, sink: Sink, readable: Mapping[int, Input]
+) -> dict[int, ExitCode]:
+    """Transcribe the inputs and write their results; return the exit codes of those that fail."""
+    from whisper_hailo.cli.sink import write_recording
+
+    codes: dict[int, ExitCode] = {}
+    workload = Workload([entry.path for entry in readable.values()])
+    outcomes = _transcribe_whole(recognition, workload, list(readable.values()))
+    for position, (index, entry) in enumerate(readable.items()):
+        workload.begin(position)
+        try:
+            if outcomes is not None:
+                sink.write_result(entry, _expect_transcript(next(outcomes)))
+                continue
+            if recognition.speakers.is_requested:
+                # Nothing else is printed before all audio has been heard once.
+                print_note(f"{display_path(entry.name)}: finding the speakers")
+            write_recording(
+                entry, sink, recognition.identity, recognition.transcribe, workload
+            )
+        except ReaderGoneError:
+            raise
+        except Exception as error:  # of this recording; the others have their turn
+            codes[index] = sink.write_error(entry, error)
+    return codes
 
 
 def _pending_inputs(sink: Sink) -> list[Input]:
@@ -184,43 +239,31 @@ def with_aligned_words(
 
 
 def _transcribe_whole(
-    transcriber: Transcriber,
-    options: DecodingOptions,
-    long: LongOptions,
-    batching: BatchingOptions,
-    speakers: SpeakerOptions,
-    workload: Workload,
-    readable: Mapping[int, Input],
+    recognition: Recognition, workload: Workload, inputs: Sequence[Input]
 ) -> Iterator[Transcript | Exception] | None:
     """Return whole transcripts of the inputs; `None` where segments are written as they come."""
-    inputs = list(readable.values())
-    is_split = batching.channels == "split"
-    is_alone = batching.batch_size in (None, 1) or len(inputs) == 1
-    if is_alone and not is_split:
-        return None
-    transcribe_many = partial(
-        transcriber.transcribe_many,
-        options=options,
-        long=long,
-        batch_size=batching.batch_size,
-        speakers=speakers,
-    )
-
-    def by_channel(entry: Input) -> Transcript:
-        """Transcribe each channel alone and merge them on one timeline."""
-        from whisper_hailo.audio.stream import merge_channels, split_channels
-
-        with (
-            _show_progress(entry, workload) as progress,
-            split_channels(entry.source()) as channels,
-        ):
-            outcomes = transcribe_many(channels, progress=progress)
-            return merge_channels([_expect_transcript(outcome) for outcome in outcomes])
-
-    if is_split:
+    batching = recognition.batching
+    if batching.is_split:
+        by_channel = partial(_transcribe_channels, recognition, workload)
         return map(by_channel, inputs)
-    outcomes = transcribe_many(entry.source() for entry in inputs)
+    if batching.batch_size in (None, 1) or len(inputs) == 1:
+        return None
+    outcomes = recognition.transcribe_many(entry.source() for entry in inputs)
     return _show_outcomes(outcomes, inputs, workload)
+
+
+def _transcribe_channels(
+    recognition: Recognition, workload: Workload, entry: Input
+) -> Transcript:
+    """Transcribe each channel of an input alone, and merge them on one timeline."""
+    from whisper_hailo.audio.stream import merge_channels, split_channels
+
+    with (
+        _show_progress(entry, workload) as progress,
+        split_channels(entry.source()) as channels,
+    ):
+        outcomes = recognition.transcribe_many(channels, progress=progress)
+        return merge_channels([_expect_transcript(outcome) for outcome in outcomes])
 
 
 def _show_outcomes(
