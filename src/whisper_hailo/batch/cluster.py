@@ -8,7 +8,6 @@ are handed out than fit: nodes that join are used at once, and an autoscaler see
 from __future__ import annotations
 
 import logging
-import os
 import pickle
 import socket
 from collections.abc import Iterable, Iterator
@@ -27,14 +26,6 @@ from whisper_hailo.core.errors import DeviceError, WhisperHailoError
 
 CHIP: Final = "hailo"
 """Ray's resource of a node for each chip: `ray start --resources '{"hailo": 1}'`."""
-
-_OWN_CLUSTER: Final = {
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    "RAY_enable_metrics_collection": "0",
-    "RAY_task_events_report_interval_ms": "0",
-}
-"""For a cluster of our own: Ray collects nothing for a dashboard, and listens on the loopback
-device only, as where a firewall would ask (see its `services.get_node_ip_address`)."""
 
 _INIT_OPTIONS: Final[dict[str, Any]] = {
     "logging_level": logging.ERROR,
@@ -55,7 +46,7 @@ class RayCluster:
     """A cluster, and how much of it a job takes.
 
     Attributes:
-        address: of its head; `None` starts a cluster on this machine.
+        address: of its head; `None` is the cluster that runs on this machine.
         n_workers: shards at a time; `None` is one per chip, or per core if there are no chips.
     """
 
@@ -77,6 +68,7 @@ def run_on_ray(
     pending = iter(shards)
     with _connect(cluster.address) as ray:
         run = pickle.dumps((job.storage.address(""), job.settings, setup))
+        head = ray.get_runtime_context().gcs_address
         resources = ray.cluster_resources()
         needs = {"num_cpus": 0, "resources": {CHIP: 1}} if CHIP in resources else {}
         task = ray.remote(max_retries=-1, **needs)(run_shard)
@@ -85,7 +77,7 @@ def run_on_ray(
         try:
             while True:
                 # Ray waits for a minute for a head that is gone, so it is not asked then.
-                if _answers(cluster.address):
+                if _answers(head):
                     n_missed = 0
                     n_wanted = cluster.n_workers or _count_places(ray)
                     for shard in islice(pending, max(0, n_wanted - len(running))):
@@ -93,9 +85,7 @@ def run_on_ray(
                 else:
                     n_missed += 1
                 if n_missed == _MOST_MISSED:
-                    raise DeviceError(
-                        _describe_break(f"its head {cluster.address} is gone")
-                    )
+                    raise DeviceError(_describe_break(f"its head {head} is gone"))
                 if not running:
                     return
                 done, running = ray.wait(running, timeout=_POLL_S)
@@ -144,10 +134,8 @@ def run_shard(run: bytes, shard: Shard) -> ShardReport:
     return report
 
 
-def _answers(address: str | None) -> bool:
-    """Return whether the head of a cluster takes connections; our own is part of this process."""
-    if address is None:
-        return True
+def _answers(address: str) -> bool:
+    """Return whether the head of a cluster takes connections."""
     try:
         _open_connection(address)
     except OSError:
@@ -163,19 +151,13 @@ def _open_connection(address: str) -> None:
 @contextmanager
 def _connect(address: str | None) -> Iterator[Any]:
     """Yield Ray's module, connected."""
-    if address is None:
-        for name, value in _OWN_CLUSTER.items():
-            os.environ.setdefault(name, value)
     import ray
 
     try:
-        if address is None:
-            with _without_dashboard():
-                ray.init("local", include_dashboard=False, **_INIT_OPTIONS)
-        else:
+        if address is not None:
             # Fail fast: Ray itself waits for minutes at an address without a listener.
             _open_connection(address)
-            ray.init(address, **_INIT_OPTIONS)
+        ray.init(address or "auto", **_INIT_OPTIONS)
     except (OSError, RuntimeError, ValueError) as error:
         raise DeviceError(
             f"no Ray cluster at {address or 'this machine'} ({error}); start one with: ray start "
@@ -185,21 +167,3 @@ def _connect(address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
-
-
-@contextmanager
-def _without_dashboard() -> Iterator[None]:
-    """Start Ray without its dashboard's process.
-
-    Without a dashboard it only reports Ray's use. Even with reports off, it asks the metadata
-    servers of three clouds whether it runs there, and Ray has no option for that. `Node` is not
-    part of Ray's interface: pyproject.toml pins the versions that have it.
-    """
-    from ray._private.node import Node
-
-    start_api_server = Node.start_api_server
-    Node.start_api_server = lambda *_, **__: None
-    try:
-        yield
-    finally:
-        Node.start_api_server = start_api_server

@@ -51,6 +51,7 @@ class Ray:
         self.begun: list[tuple[Any, ...]] = []
         self.refused: Exception | None = None
         self.n_shut = 0
+        self.head = "head:1"
         self.exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
 
     def init(self, *words: Any, **_: Any) -> None:
@@ -60,6 +61,9 @@ class Ray:
 
     def shutdown(self) -> None:
         self.n_shut += 1
+
+    def get_runtime_context(self) -> SimpleNamespace:
+        return SimpleNamespace(gcs_address=self.head)
 
     def cluster_resources(self) -> dict[str, float]:
         return self.resources.pop(0) if len(self.resources) > 1 else self.resources[0]
@@ -87,9 +91,7 @@ class Ray:
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Ray:
     made = Ray()
-    node = SimpleNamespace(Node=SimpleNamespace(start_api_server=None))
     monkeypatch.setitem(sys.modules, "ray", made)
-    monkeypatch.setitem(sys.modules, "ray._private.node", node)
     monkeypatch.setattr(cluster, "_open_connection", lambda _: None)
     monkeypatch.setattr(cluster, "_runners", {})
     return made
@@ -170,8 +172,13 @@ def test_broken_cluster_says_what_to_do(
     assert ray.n_shut == 1
 
 
+@pytest.mark.parametrize("address", [None, "head:1"])
 def test_head_that_is_gone_ends_the_job(
-    world: World, ray: Ray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: World,
+    ray: Ray,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    address: str | None,
 ) -> None:
     del world
     n_looks = 0
@@ -185,7 +192,7 @@ def test_head_that_is_gone_ends_the_job(
     monkeypatch.setattr(cluster, "_open_connection", refuse)
     monkeypatch.setattr(ray, "wait", lambda running, **_: ([], running))
     with pytest.raises(DeviceError, match="head head:1 is gone"):
-        run(tmp_path)
+        run(tmp_path, address)
 
 
 @pytest.mark.parametrize("address", [None, "head:1"])
@@ -196,4 +203,4 @@ def test_cluster_that_refuses_is_named(
     ray.refused = ConnectionError("refused")
     with pytest.raises(DeviceError, match="no Ray cluster at"):
         run(tmp_path, address)
-    assert ray.begun == [(address or "local",)]
+    assert ray.begun == [(address or "auto",)]

@@ -69,10 +69,10 @@ class JobOptions:
     )
     address: str | None = flag(
         None,
-        "Address of a running Ray cluster.",
+        "Address of a Ray cluster.",
         _WORK,
         metavar="HOST:PORT",
-        shown="starts one here",
+        shown="the one on this machine",
     )
     batch_size: int = flag(USUAL_BATCH, "Windows decoded together.", _WORK)
     shard: str | None = flag(
