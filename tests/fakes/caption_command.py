@@ -45,8 +45,8 @@ def transcribed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Files whose captions were their transcripts."""
     found: list[str] = []
 
-    def caption_recording(path: str, *_: Any) -> int:
-        found.append(path)
+    def caption_recording(request: module.CaptionRequest) -> int:
+        found.append(str(request.audio))
         return 0
 
     monkeypatch.setattr(module, "caption_recording", caption_recording)
@@ -57,7 +57,7 @@ def transcribed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Made:
     """Every file is captioned as a stream."""
     found = Made()
-    monkeypatch.setattr(module, "takes_transcript", lambda *_: False)
+    monkeypatch.setattr(module.CaptionRequest, "takes_transcript", False)
 
     def recognizer(*given: Any) -> Speller:
         found.given.append(given)

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from whisper_hailo.cli.caption_options import (
@@ -48,6 +48,58 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class CaptionRequest:
+    """What the command line asks of captions, checked as far as that goes without a model."""
+
+    source: SourceOptions
+    audio: str | None
+    model: CaptionModel
+    decoding: PartialOptions[DecodingOptions]
+    options: PartialOptions[CaptionOptions]
+    layout: PartialOptions[Layout]
+    show: ShowOptions
+    replacements: Replacements
+    page: PageAddress | None
+
+    @property
+    def shows_partials(self) -> bool:
+        """Whether somebody may read captions while they run; not of a file at full speed."""
+        if not self.source.is_file(self.audio) or self.source.real_time:
+            return True
+        return bool(self.show.events or self.show.as_json or self.show.web)
+
+    @property
+    def takes_transcript(self) -> bool:
+        """Whether a file's captions are its transcript: nothing asks for what only they do."""
+        is_whisper = self.model.moonshine is None
+        # A translation stands beside the original.
+        is_translated = self.decoding.values.get("task") == "translate"
+        asks_for_more = is_translated or self.options.values or self.show.record
+        return is_whisper and not self.shows_partials and not asks_for_more
+
+    @property
+    def caption_options(self) -> CaptionOptions:
+        """The given ones; partials that nobody sees are left out unless they are asked for."""
+        options = self.options.build()
+        if self.shows_partials or "min_partial_s" in self.options.values:
+            return options
+        return replace(options, min_partial_s=0.0)
+
+    @property
+    def hotwords(self) -> str:
+        """Texts that --replace shows; masked words are none."""
+        phrases = self.replacements.phrases.values()
+        return ", ".join(text for text in phrases if text and "*" not in text)
+
+    @property
+    def cue_layout(self) -> Layout:
+        """Readable cues, unless a limit is given, as for `transcribe`."""
+        from whisper_hailo.live.outputs.files import CUES
+
+        return self.layout.apply_to(CUES) if self.layout.values else Layout()
+
+
 def caption(
     source: SourceOptions,
     model: PartialOptions[CaptionModel],
@@ -60,127 +112,102 @@ def caption(
     audio: Annotated[str | None, Argument()] = None,
 ) -> int:
     """Caption a microphone, a file, an address such as rtsp://..., or raw PCM from -."""
-    from whisper_hailo.audio.vad import make_detector
-    from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.outputs.replacements import Replacements
-    from whisper_hailo.live.stream import CaptionStream, Controls
 
     if source.list_devices:
         return _list_devices()
     # Wrong options, files and addresses are refused before a model is fetched.
     show.expect_use(source.mic, layout)
     model_options = model.build()
-    caption_options = options.build()
+    options.build()  # raises OptionError
     model_options.expect_language(decoding.build())
     if model_options.moonshine is not None:
         refuse_whisper_options(model, decoding, options)
     source.expect_use(audio)
-    page_address = show.page_address()
-    replacements = (
-        Replacements({}) if show.replace is None else Replacements.read(show.replace)
+    replacements = Replacements({})
+    if show.replace is not None:
+        replacements = Replacements.read(show.replace)
+    request = CaptionRequest(
+        source=source,
+        audio=audio,
+        model=model_options,
+        decoding=decoding,
+        options=options,
+        layout=layout,
+        show=show,
+        page=show.page_address(),
+        replacements=replacements,
     )
     release_freed_memory()
-    shows_partials = _shows_partials(source, audio, show)
-    if not shows_partials and takes_transcript(model_options, decoding, options, show):
-        return caption_recording(
-            str(audio), model_options, decoding, show, layout, replacements
-        )
+    if request.takes_transcript:
+        return caption_recording(request)
+    return caption_stream(request)
+
+
+def caption_stream(request: CaptionRequest) -> ExitCode:
+    """Caption a source while it runs."""
+    from whisper_hailo.audio.vad import make_detector
+    from whisper_hailo.live.captioner import Captioner
+    from whisper_hailo.live.stream import CaptionStream, Controls
+
+    show = request.show
+    options = request.caption_options
     detector = make_detector()
-    if not shows_partials and "min_partial_s" not in options.values:
-        caption_options = replace(caption_options, min_partial_s=0.0)
     with contextlib.ExitStack() as stack:
-        files, recording = show.make_files(audio, _cue_layout(layout))
-        live_source = source.make_source(audio)
-        hotwords = _shown_phrases(replacements)
+        files, recording = show.make_files(request.audio, request.cue_layout)
+        source = request.source.make_source(request.audio)
         recognizer = open_recognizer(
-            model_options, decoding, caption_options, hotwords, stack
+            request.model, request.decoding, options, request.hotwords, stack
         )
-        stack.enter_context(live_source)
-        captioner = Captioner(recognizer, detector, caption_options)
+        stack.enter_context(source)
+        captioner = Captioner(recognizer, detector, options)
         controls = Controls()
         view = None
-        if page_address is not None:
+        if request.page is not None:
             # Before the files: its port may be taken, and no file must be left without captions.
-            view = _open_page(page_address, live_source, captioner, controls, stack)
+            view = _open_page(request.page, source, captioner, controls, stack)
         sinks = _open_sinks(files, show, captioner.statistics, stack)
         supervisor = Supervisor()
-        stream = CaptionStream(live_source, captioner, supervisor.alive, controls)
+        stream = CaptionStream(source, captioner, supervisor.alive, controls)
         if recording is not None:
             stream.recorders.append(stack.enter_context(recording).put)
         if view is not None:
             sinks.append(view.put)
             stream.listeners.append(lambda block: view.put_audio(block.audio))
-        logger.info("%s, listening to %s", recognizer.name, live_source.name)
-        supervisor.ready(f"listening to {live_source.name}")
+        logger.info("%s, listening to %s", recognizer.name, source.name)
+        supervisor.ready(f"listening to {source.name}")
         try:
-            interrupted = _show_events(stream, replacements, sinks)
+            interrupted = _show_events(stream, request.replacements, sinks)
         finally:
             supervisor.stopping()
             print_statistics(captioner.statistics, as_json=show.as_json)
     # An endless source has no other end than a user's.
-    return (
-        ExitCode.INTERRUPTED if interrupted and not live_source.endless else ExitCode.OK
-    )
+    return ExitCode.INTERRUPTED if interrupted and not source.endless else ExitCode.OK
 
 
-def _cue_layout(given: PartialOptions[Layout]) -> Layout:
-    """Return readable cues, unless a limit is given, as for `transcribe`."""
-    from whisper_hailo.live.outputs.files import CUES
-
-    return given.apply_to(CUES) if given.values else Layout()
-
-
-def _shows_partials(
-    source: SourceOptions, audio: str | None, show: ShowOptions
-) -> bool:
-    """Return whether somebody may read captions while they run; not of a file at full speed."""
-    if not source.is_file(audio) or source.real_time:
-        return True
-    return bool(show.events or show.as_json or show.web)
-
-
-def takes_transcript(
-    model: CaptionModel,
-    decoding: PartialOptions[DecodingOptions],
-    options: PartialOptions[CaptionOptions],
-    show: ShowOptions,
-) -> bool:
-    """Return whether a file's captions are its transcript: nothing asks for what only they do."""
-    is_whisper = model.moonshine is None
-    is_translated = decoding.values.get("task") == "translate"  # beside the original
-    return is_whisper and not (is_translated or options.values or show.record)
-
-
-def caption_recording(
-    path: str,
-    model: CaptionModel,
-    decoding: PartialOptions[DecodingOptions],
-    show: ShowOptions,
-    layout: PartialOptions[Layout],
-    replacements: Replacements,
-) -> int:
+def caption_recording(request: CaptionRequest) -> ExitCode:
     """Write the transcript of a file as captions."""
     from whisper_hailo.live.finished import FinishedRecording
 
+    show = request.show
+    path = str(request.audio)
     with contextlib.ExitStack() as stack:
-        files, _ = show.make_files(path, _cue_layout(layout), is_live=False)
+        files, _ = show.make_files(path, request.cue_layout, is_live=False)
         has_words = show.colour or show.has_cues
         transcriber, decoding_options = open_transcriber(
-            model, decoding, _shown_phrases(replacements), stack, has_words=has_words
+            request.model,
+            request.decoding,
+            request.hotwords,
+            stack,
+            has_words=has_words,
         )
         recording = FinishedRecording(transcriber, path, decoding_options)
         sinks = _open_sinks(files, show, recording.statistics, stack)
         try:
-            interrupted = _show_events(recording, replacements, sinks)
+            interrupted = _show_events(recording, request.replacements, sinks)
         finally:
             print_statistics(recording.statistics, as_json=False)
     return ExitCode.INTERRUPTED if interrupted else ExitCode.OK
-
-
-def _shown_phrases(replacements: Replacements) -> str:
-    """Return the texts that --replace shows, as hotwords; masked words are none."""
-    texts = [text for text in replacements.phrases.values() if text and "*" not in text]
-    return ", ".join(texts)
 
 
 def _open_page(

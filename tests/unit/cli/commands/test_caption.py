@@ -39,7 +39,7 @@ from whisper_hailo.live.statistics import CaptionStatistics
 
 __all__ = ["made", "transcribed"]
 
-TAKES_TRANSCRIPT = module.takes_transcript
+TAKES_TRANSCRIPT = module.CaptionRequest.takes_transcript
 
 
 @pytest.mark.usefixtures("made")
@@ -354,7 +354,7 @@ def test_file_that_nobody_watches_has_its_transcript(
     transcribed: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "takes_transcript", TAKES_TRANSCRIPT)
+    monkeypatch.setattr(module.CaptionRequest, "takes_transcript", TAKES_TRANSCRIPT)
     assert caption(typed) == 0
     assert transcribed == (["a.wav"] if is_transcript else [])
     assert len(made.given) == (0 if is_transcript else 1)
