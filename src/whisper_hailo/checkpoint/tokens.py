@@ -184,21 +184,10 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
     """Read the control token ids of a checkpoint: the tokenizer's first, then the configs'.
 
     Raises:
-        ModelError: no file names start-of-transcript and end-of-transcript, or a value has the
+        ModelError: no file names start-of-transcript and end-of-transcript, or an entry has the
             wrong type.
     """
-    config, generation = read_configs(checkpoint)
-    if tokenizer_file is not None and is_single_file(checkpoint):
-        generation |= suppressed_tokens(tokenizer_file)
-    generation = {key: value for key, value in generation.items() if value is not None}
-    try:
-        entries = decode(_Entries, {**config, **generation})
-        config_entries = decode(_Entries, config)
-    except MismatchError as error:
-        raise ModelError(
-            f"{display_path(checkpoint)} has a token entry of the wrong kind in config.json or "
-            f"generation_config.json: {error}; fetch these files again"
-        ) from error
+    entries, config_entries = _read_entries(checkpoint, tokenizer_file)
     names = _token_names(tokenizer_file) if tokenizer_file is not None else {}
     if names:
         _check_fit(names, config_entries, tokenizer_file)
@@ -238,6 +227,29 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
             entries.begin_suppress_tokens, entries.vocab_size, "begin_suppress_tokens"
         ),
     )
+
+
+def _read_entries(
+    checkpoint: Path, tokenizer_file: Path | None
+) -> tuple[_Entries, _Entries]:
+    """Return the token entries of both configs together, and of config.json alone.
+
+    An entry of generation_config.json goes before the same one of config.json.
+
+    Raises:
+        ModelError: an entry has the wrong type.
+    """
+    config, generation = read_configs(checkpoint)
+    if tokenizer_file is not None and is_single_file(checkpoint):
+        generation |= suppressed_tokens(tokenizer_file)
+    generation = {key: value for key, value in generation.items() if value is not None}
+    try:
+        return decode(_Entries, {**config, **generation}), decode(_Entries, config)
+    except MismatchError as error:
+        raise ModelError(
+            f"{display_path(checkpoint)} has a token entry of the wrong kind in config.json or "
+            f"generation_config.json: {error}; fetch these files again"
+        ) from error
 
 
 def _task_ids(entries: _Entries, names: dict[str, int]) -> dict[str, int]:
