@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,30 @@ def test_sentence_that_goes_on_is_one_sentence(chromium: Any, view: WebView) -> 
     page = opened(chromium, view.address, **STILL)
     page.wait_for_selector(".segment >> nth=2")
     assert page.locator("#text").inner_text() == "We are gathered here today."
+    page.close()
+
+
+def test_dots_of_a_voice_that_hardly_paused_are_hidden(
+    chromium: Any, view: WebView
+) -> None:
+    view.put(said(0, "We are gathered to...", start_s=0.0))
+    view.put(said(1, "Review it...", start_s=4.0))
+    view.put(said(2, "Later.", start_s=60.0))
+    page = opened(chromium, view.address, **STILL)
+    page.wait_for_selector(".segment >> nth=2")
+    assert page.locator("#text").inner_text().split("\n")[0] == (
+        "We are gathered to Review it..."
+    )
+    page.close()
+
+
+def test_unsettled_words_have_one_line_under_them(chromium: Any, view: WebView) -> None:
+    partial = saying(0, "And now")
+    words = (CaptionWord(" the", 0.9), CaptionWord(" joke", 0.3))
+    view.put(replace(partial, tentative=words))
+    page = opened(chromium, view.address, **STILL)
+    page.wait_for_selector("#running .tentative")
+    assert page.locator("#running .tentative").all_inner_texts() == ["the joke"]
     page.close()
 
 

@@ -13,6 +13,7 @@ const GUESS = 0.5;
 const MIN_GUESSES = 2;
 const SENTENCE = /[.!?。！？]["”»']?$/;
 const FULL_STOP = /(\.+|…)$/;
+const ELLIPSIS = /(\.{2,}|…)$/;
 const LOWER_CASE = /^\s*\p{Ll}/u;
 
 function shadeOf(probability) {
@@ -60,11 +61,13 @@ function writeSettled(element, words) {
   }
 }
 
-// Words as few pieces of text: neighbours of one shade are one.
+// Words as few pieces of text: neighbours of one shade are one. What may change has one line under it and no shades,
+// which say how sure settled words are.
 function write(element, words, extra = "") {
   let last = null;
   for (const word of words) {
-    const name = `${shadeOf(word.probability)} ${extra}`.trim();
+    const shade = extra === "tentative" ? "" : shadeOf(word.probability);
+    const name = `${shade} ${extra}`.trim();
     if (last?.className === name) {
       last.textContent += word.text;
       continue;
@@ -147,7 +150,8 @@ export class Text {
     segment.dataset.segment = event.segment_id;
     if (event.language) segment.lang = event.language;
     writeSettled(segment, event.words);
-    if (LOWER_CASE.test(event.text)) this.#hideFullStop();
+    if (LOWER_CASE.test(event.text)) this.#hideEnd(FULL_STOP);
+    else if (event.start_s - this.#endS < PAUSE_S) this.#hideEnd(ELLIPSIS);
     if (this.#running.isConnected) this.#running.replaceWith(segment);
     else this.#place(segment, event);
     if (event.translation) segment.after(makeTranslation(event.translation));
@@ -192,11 +196,12 @@ export class Text {
     if (last?.dataset.text === "ended_here") last.remove();
   }
 
-  // A sentence that goes on in the next segment: its full stop was a guess. It stays in the files.
-  #hideFullStop() {
+  // A sentence that goes on in the next segment: its full stop was a guess, and so are the three dots of a voice that
+  // hardly paused. They stay in the files.
+  #hideEnd(end) {
     const piece = [...this.#area.querySelectorAll(".segment > span")].at(-1);
     if (!piece || !this.#paragraph?.contains(piece)) return;
-    const mark = FULL_STOP.exec(piece.textContent);
+    const mark = end.exec(piece.textContent);
     if (!mark) return;
     const hidden = document.createElement("span");
     hidden.hidden = true;
