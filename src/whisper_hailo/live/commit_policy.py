@@ -55,7 +55,8 @@ class RunningText:
 
     Attributes:
         settled_s: a time by which all committed words had been said, from the buffer's start.
-        grown_s: length of the buffer when the text last became longer than ever before.
+        grown_s: length of the buffer when the text last became longer than ever before, or a word
+            was heard that is committed now.
         ends_clause: a clause ends with the committed words, and the segment is long enough to end.
         n_characters: of the longest text so far.
         n_corrected: tentative words that were shown and then changed or removed.
@@ -173,6 +174,9 @@ class RunningText:
                 break
             n_settled += 1
             self.settled_s = max(self.settled_s, item.since_s)
+            # Its text reaches as far, even if an earlier guess was longer: a cut where the
+            # text stopped growing may not be before a committed word.
+            self.grown_s = max(self.grown_s, self.settled_s)
             if _ends_clause(item.word, length_s):
                 self.ends_clause = True
                 break

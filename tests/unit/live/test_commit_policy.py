@@ -41,6 +41,15 @@ def ids(words: list[BufferWord]) -> list[int]:
     return [token for word in words for token in word.tokens]
 
 
+def test_committed_words_behind_a_longer_guess_extend_the_text() -> None:
+    text = RunningText(1.0)
+    text.update(heard(7, 7, 7, 7, 7, 7), 0.5)
+    for length_s in (1.0, 2.0):
+        text.update(heard(1, 2), length_s)
+    assert ids(text.committed) == [1]
+    assert text.grown_s == text.settled_s == 1.0
+
+
 def test_one_hypothesis_commits_nothing_however_short_settle_is() -> None:
     text = RunningText(0.0)
     text.update(heard(1, 2, 3), 5.0)
