@@ -23,7 +23,8 @@ from whisper_hailo.backends.hailo.binding import load_binding
 from whisper_hailo.backends.hailo.chip import ChipFacts, Lease, chip_facts
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.hef_file import read_hef
-from whisper_hailo.backends.hailo.watchdog import LIBC, hangs
+from whisper_hailo.backends.hailo.last_words import LIBC
+from whisper_hailo.backends.hailo.watchdog import hangs
 from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core import errors
 from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError, WhisperHailoError
