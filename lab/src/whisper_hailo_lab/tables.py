@@ -19,7 +19,8 @@ Cell: TypeAlias = str | Callable[[Any], str]
 
 A template is a format string whose fields are paths into the row: keys, attributes and indices
 joined by dots, such as `{before.threads}` or `{1.pass_ms:.2f}`. A field that is missing from a
-mapping, or `None`, gives a dash. A format that ends in `%` gives a rate as `12.3 %`.
+mapping, `None`, or no finite number gives a dash. A format that ends in `%` gives a rate as
+`12.3 %`.
 """
 
 Column: TypeAlias = tuple[str, Cell]
@@ -46,11 +47,10 @@ class _CellFormatter(string.Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - any cell
         if value is None:
             return DASH
-        if not format_spec.endswith("%"):
-            return format(value, format_spec)
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             return DASH
-        return format(value, format_spec).replace("%", " %")
+        text = format(value, format_spec)
+        return text.replace("%", " %") if format_spec.endswith("%") else text
 
 
 def _step_into(value: Any, part: str) -> Any:  # noqa: ANN401 - any row

@@ -216,7 +216,8 @@ _MOST_ANTI_REPETITION: Final = 1000.0
 """Highest penalty and boost: penalised float32 logits stay finite."""
 
 SILENCE: Final = "silence"
-PADDINGS: Final = (SILENCE, "zeros")
+ZEROS: Final = "zeros"
+PADDINGS: Final = (SILENCE, ZEROS)
 """The encoder output for silence, or zero rows as in the study."""
 
 

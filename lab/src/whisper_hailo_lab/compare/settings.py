@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.decoding.options import ZEROS
 from whisper_hailo_lab.compare.cache import compare_cache
 from whisper_hailo_lab.compare.padding_grid import PaddingGrid
 from whisper_hailo_lab.data.datasets import Dataset
@@ -20,9 +21,6 @@ from whisper_hailo_lab.runs.summary import (
     paired_ratio,
     summarise,
 )
-
-PADDING_TARGETS: Final = (0, 500, 600, 650, 700, 1000, 1500)
-"""No padding, the study's targets, and the positions that the decoder was trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +36,13 @@ class Variation:
     stage: str = "total"
 
 
+SHORT: Final[dict[str, Any]] = {"window_s": 10.0}
+"""Padding is for windows shorter than those that the decoder was trained on."""
+
 PLANS: Final[dict[str, Variation]] = {
     "window": Variation(
         {
+            "5 s": {"window_s": 5.0},
             "10 s": {"window_s": 10.0},
             "30 s": {"window_s": 30.0},
             "10 s, 8-bit decoder": {"window_s": 10.0, "quantize": "int8"},
@@ -63,8 +65,10 @@ PLANS: Final[dict[str, Variation]] = {
     ),
     "padding": Variation(
         {
-            f"to {target}" if target else "none": {"pad_to": target}
-            for target in PADDING_TARGETS
+            "none": SHORT | {"pad_to": 0},
+            "zeros to 700": SHORT | {"pad_to": 700, "pad_with": ZEROS},
+            "zeros to 1500": SHORT | {"pad_to": 1500, "pad_with": ZEROS},
+            "silence keys": SHORT,
         },
         "decoder",
     ),
@@ -138,8 +142,8 @@ def _make_row(label: str, summary: Summary, ratio: float | None) -> dict[str, An
     times = summary.times
     return {
         "value": label,
-        "encoder_ms": times.encoder_ms if times else None,
-        "decoder_ms": times.decoder_ms if times else None,
+        "encoder_ms": times.cpu_share_ms(times.encoder_ms) if times else None,
+        "decoder_ms": times.cpu_share_ms(times.decoder_ms) if times else None,
         "median_ms": times.median_ms if times else None,
         "p95_ms": times.p95_ms if times else None,
         "ratio": ratio,
@@ -151,6 +155,8 @@ def _make_row(label: str, summary: Summary, ratio: float | None) -> dict[str, An
         "simple_mean_wer": summary.simple.mean_wer,
         "runaway": summary.n_runaway,
         "repetitive": summary.n_repetitive,
+        "silent": summary.n_silent,
+        "silent_with_text": summary.n_hallucinated,
         "files": summary.n_heard,
         "components_mib": summary.case.memory.components_total,
     }

@@ -1,11 +1,12 @@
 """Everything that one machine can measure, and its report.
 
-    python -m whisper_hailo_lab.experiments.bench [--plan machine|study] [--data DIR] [--limit N]
-                                                  [--out DIR]
+    python -m whisper_hailo_lab.experiments.bench [--plan machine|people|study] [--data DIR]
+                                                  [--limit N] [--out DIR]
 
 `machine` runs ours and every rival with an environment (`make lab NAME=rivals`) on the bundled
-model and its frozen clips; rivals without one are named and left out. `study` is the matrix of the
-device run book: see docs/run-book.md.
+model and its frozen clips; rivals without one are named and left out. `people` runs real
+checkpoints on recordings of people, with `--emulated` also as a chip would compute them. `study` is
+the matrix of the device run book: see docs/run-book.md.
 """
 
 from __future__ import annotations
@@ -22,15 +23,23 @@ from typing import Any, Final
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import AUTO_QUANTIZE
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_lab.clip_archives import unpack_clips
 from whisper_hailo_lab.compare.settings import run_comparison
-from whisper_hailo_lab.data.datasets import Dataset, read_dataset
+from whisper_hailo_lab.data.datasets import Dataset, Sample, read_dataset
+from whisper_hailo_lab.data.speech import (
+    LONG_S,
+    interleave_sets,
+    read_speech,
+    select_recordings,
+    speech_folder,
+)
 from whisper_hailo_lab.harness.evaluate import evaluate_cases
 from whisper_hailo_lab.program import first_line, run_program
 from whisper_hailo_lab.progress import StepProgress
 from whisper_hailo_lab.report.build import write_report
 from whisper_hailo_lab.repository import BUILD
-from whisper_hailo_lab.runs.records import ROWS, Case, Row
+from whisper_hailo_lab.runs.records import EMULATED_SUFFIX, EMULATOR, ROWS, Case, Row
 from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.table import SYSTEMS, find_system
 
@@ -52,6 +61,12 @@ DEFAULTS: Final[CaseSettings] = {
 }
 """Ours with the defaults of `transcribe`."""
 
+PEOPLE: Final = ("base", "tiny.en")
+"""Checkpoints of the plan `people`."""
+
+WINDOWS_S: Final = (5, 10, 30)
+"""Windows of the plan `people`: base on 8 and 8L, the other files of chips, and Whisper's own."""
+
 STUDY: Final[dict[str, CaseSettings]] = {
     "fixed decoder": {
         "decoder_backend": "fixed",
@@ -72,6 +87,13 @@ STUDY: Final[dict[str, CaseSettings]] = {
 
 ACFT: Final = "futo-org/acft-whisper-tiny.en"
 """Checkpoint that was fine-tuned for short windows without padding."""
+
+MODELS: Final = {
+    "machine": "micro",
+    "people": PEOPLE[0],
+    "study": "openai/whisper-tiny",
+}
+"""Checkpoint of each plan's comparisons, and of its cases where it has one."""
 
 RIVALS: Final = tuple(name for name in SYSTEMS if name != "ours")
 
@@ -127,6 +149,43 @@ def plan_machine(model: str, threads: int, language: str = "en") -> tuple[Case, 
         cases.append(plan_rival(name, "matched", model, threads, language))
         cases.append(plan_rival(name, "default", model, threads, language))
     return tuple(cases)
+
+
+def plan_people(threads: int, emulated: Sequence[str]) -> tuple[Case, ...]:
+    """Return real checkpoints with every window, the emulated chips, and the rivals.
+
+    Args:
+        threads: of every system.
+        emulated: model directories with an encoder that `emulate` wrote.
+    """
+    cases: list[Case] = []
+    for model in PEOPLE:
+        cases.append(
+            Case(model, "ours", "default", model, "en", threads, DEFAULTS),
+        )
+        for window_s in WINDOWS_S:
+            settings = DEFAULTS | {"window_s": float(window_s)}
+            name = f"{model}, {window_s} s"
+            cases.append(Case(name, "ours", "matched", model, "en", threads, settings))
+        for directory in emulated:
+            spec = ModelSpec.load(Path(directory))
+            if spec.name == model:
+                cases.append(plan_emulated(directory, spec, threads))
+        for system in ("faster-whisper", "whisper-cpp"):
+            label = find_system(system).label
+            for row in ("default", "matched"):
+                name = f"{label} {model}" + (", matched" if row == "matched" else "")
+                cases.append(Case(name, system, row, model, "en", threads))
+    cases.append(plan_rival("moonshine", "matched", "", threads))
+    return tuple(cases)
+
+
+def plan_emulated(directory: str, spec: ModelSpec, threads: int) -> Case:
+    """Return a case whose encoder rounds as a chip does."""
+    window_s = spec.hailo_form("encoder").window_s
+    settings = {"encoder_backend": EMULATOR}
+    name = f"{spec.name}, {window_s:g} s{EMULATED_SUFFIX}"
+    return Case(name, "ours", "matched", directory, "en", threads, settings)
 
 
 def plan_study(
@@ -206,6 +265,35 @@ def read_bundled_clips(limit: int) -> Dataset:
     return Dataset("micro", folder, samples)
 
 
+def read_people(limit: int) -> Dataset:
+    """Return recordings of people who speak English, and a quarter as many without speech.
+
+    They are taken in turns from all sets, none longer than a window of Whisper's own.
+
+    Raises:
+        OptionError: the recordings are not there.
+    """
+    folder = speech_folder()
+    clips = [clip for clip in read_speech(folder) if clip.seconds <= LONG_S]
+    parts = (("english", limit), ("nospeech", limit // 4))
+    samples: list[Sample] = []
+    for group, count in parts:
+        recordings = interleave_sets(select_recordings(clips, [group]))
+        for recording in recordings[:count]:
+            (path,) = recording.paths
+            samples.append(Sample(recording.key, path, recording.text))
+    return Dataset("people", folder, tuple(samples))
+
+
+def read_recordings(arguments: argparse.Namespace) -> Dataset:
+    """Return the recordings of a plan."""
+    if arguments.data:
+        return read_dataset(arguments.data)
+    if arguments.plan == "people":
+        return read_people(arguments.limit)
+    return read_bundled_clips(arguments.limit)
+
+
 def drop_uninstalled(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     """Return the cases whose system is installed; the log names the others."""
     installed = {name for name in SYSTEMS if process.is_installed(name)}
@@ -218,9 +306,11 @@ def drop_uninstalled(cases: tuple[Case, ...]) -> tuple[Case, ...]:
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=first_line(__doc__))
-    parser.add_argument("--plan", choices=("machine", "study"), default="machine")
     parser.add_argument(
-        "--model", default=None, help="default: micro; openai/whisper-tiny"
+        "--plan", choices=("machine", "people", "study"), default="machine"
+    )
+    parser.add_argument(
+        "--model", default=None, help="default: micro; base; openai/whisper-tiny"
     )
     parser.add_argument(
         "--data", type=Path, help="recordings with texts; default: frozen clips"
@@ -228,7 +318,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--padding-model", help="checkpoint of the padding comparison")
     parser.add_argument("--padding-data", type=Path, help="its recordings")
     parser.add_argument(
-        "--limit", type=int, default=12, help="clips per set (default 12)"
+        "--limit", type=int, default=12, help="clips per set, or of people (default 12)"
     )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--together", type=int, default=8, help="systems alive at once")
@@ -239,6 +329,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--comparisons", nargs="*", default=list(COMPARISONS))
     parser.add_argument(
         "--hef-encoder", default="", help="encoder HEF for the study's plan"
+    )
+    parser.add_argument(
+        "--emulated",
+        nargs="*",
+        default=[],
+        help="model directories with emulated encoders for the plan people",
     )
     parser.add_argument("--hef-decoder", default="")
     parser.add_argument("--decoder-assets", default="")
@@ -251,6 +347,8 @@ def plan_cases(arguments: argparse.Namespace, model: str) -> tuple[Case, ...]:
     """Return all cases of the chosen plan."""
     if arguments.plan == "machine":
         return plan_machine(model, arguments.threads)
+    if arguments.plan == "people":
+        return plan_people(arguments.threads, arguments.emulated)
     device = None
     if arguments.hef_encoder:
         device = DeviceFiles(
@@ -261,13 +359,8 @@ def plan_cases(arguments: argparse.Namespace, model: str) -> tuple[Case, ...]:
 
 def run_bench(arguments: argparse.Namespace) -> Path:
     """Measure the plan, then the comparisons; return the path of the report's page."""
-    study = arguments.plan == "study"
-    model = arguments.model or ("openai/whisper-tiny" if study else "micro")
-    dataset = (
-        read_dataset(arguments.data)
-        if arguments.data
-        else read_bundled_clips(arguments.limit)
-    )
+    model = arguments.model or MODELS[arguments.plan]
+    dataset = read_recordings(arguments)
     selected = select_cases(
         plan_cases(arguments, model), arguments.systems, arguments.rows
     )
@@ -286,7 +379,9 @@ def run_bench(arguments: argparse.Namespace) -> Path:
         common = Case("", "ours", "matched", model, "en", arguments.threads)
         spoken = tuple(sample for sample in dataset.samples if sample.reference)
         for name in arguments.comparisons:
-            recordings = replace(dataset, samples=spoken)
+            # Padding also decides what is written where nobody speaks.
+            samples = dataset.samples if name == "padding" else spoken
+            recordings = replace(dataset, samples=samples)
             case = common
             if name == "padding" and arguments.padding_model:
                 case = replace(common, model=arguments.padding_model)

@@ -25,9 +25,9 @@ from whisper_hailo_lab.tables import Table
 TITLE: Final = "Whisper on Hailo NPUs and edge CPUs: measurements"
 COMPARISON_TITLES: Final = {
     "cache": "Key and value cache",
-    "window": "10 s against 30 s",
+    "window": "Short windows against 30 s",
     "precision": "FP32, INT8, INT4",
-    "padding": "Padding before and after",
+    "padding": "Invented text before and after padding",
     "grid": "Countermeasures against repetition",
     "captions": "Live captions",
 }
@@ -113,7 +113,8 @@ def _system_sections(
     rules = (
         f"{source.name}: {header.n_samples} recordings of {header.dataset}. Rows called matched "
         "are greedy with one temperature, no VAD, no previous text and no timestamps; those called "
-        "default are as the systems' authors ship them; those called study hear 9 s and 28 tokens."
+        "default are as the systems' authors ship them; those called study hear 9 s and 28 tokens. "
+        "Times are of the processor, which other programs do not lengthen."
     )
 
     def section(
@@ -122,7 +123,7 @@ def _system_sections(
         return ReportSection(
             anchor=f"{mark}{name}",
             title=f"{title}{suffix}",
-            text=(rules,) if name == "latency" else (),
+            text=(rules,) if name == "systems" else (),
             tables=() if table is None else (("", table),),
             charts=tuple(
                 chart for each in drawn for chart in _rename_chart(mark, each)
@@ -130,14 +131,15 @@ def _system_sections(
         )
 
     systems = source.systems
+    overview = tables.overview_table(systems)
     latency = tables.latency_table(source)
     accuracy = tables.accuracy_table(systems)
     invented = tables.hallucination_table(systems)
     memory = tables.memory_table(systems)
-    error_charts = (charts.accuracy_chart(source), charts.scatter_chart(source))
+    yield section("systems", "At a glance", overview, charts.systems_chart(source))
     yield section("latency", "Latency", latency, charts.latency_chart(source))
     yield section("tail", "Tail latency", None, charts.tail_chart(source))
-    yield section("accuracy", "Accuracy", accuracy, *error_charts)
+    yield section("accuracy", "Accuracy", accuracy, charts.accuracy_chart(source))
     yield section("invented", "Invented and repeated text", invented)
     yield section("memory", "Memory", memory, charts.memory_chart(source))
 
@@ -157,8 +159,9 @@ def _study_section() -> ReportSection:
         anchor="study",
         title="The study's figures",
         text=(
-            f"{study.SOURCE}. Hatched or hollow in the pictures above; never mixed into ratios of "
-            "measured cases. WER and CER are its own form, called simple in the tables above.",
+            f"{study.SOURCE}. Hatched in pictures; never mixed into ratios of measured cases. WER "
+            "and CER are its own form, called simple in the tables above.",
         ),
         tables=tuple(study.published_tables()),
+        charts=charts.study_charts(),
     )

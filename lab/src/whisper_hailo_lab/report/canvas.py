@@ -52,7 +52,11 @@ _PARTS: Final = (
 )
 
 
-def draw_stacked_bars(ax: Any, bars: Sequence[StackedBar], hatch: str | None) -> None:  # noqa: ANN401
+def draw_stacked_bars(
+    ax: Any,  # noqa: ANN401
+    bars: Sequence[StackedBar],
+    hatch: str | None = None,
+) -> None:
     """Draw bars with their sums at the ends."""
     labels = [bar.label for bar in bars]
     left = np.zeros(len(bars))
@@ -84,10 +88,11 @@ def draw_bars(
     *,
     colour: str | Sequence[str] = BLUE,
     digits: int = 1,
+    hatch: str | None = None,
     labelled: bool = True,
 ) -> None:
     """Draw bars with their values at the ends; a panel beside a labelled one needs no labels."""
-    bars = ax.barh(labels, values, color=colour)
+    bars = ax.barh(labels, values, color=colour, hatch=hatch, edgecolor="white")
     ax.bar_label(bars, [f" {value:,.{digits}f}" for value in values], fontsize=8)
     ax.invert_yaxis()
     ax.set_xlim(0, max([*values, 0.1]) * 1.2)
@@ -143,7 +148,9 @@ def draw_chart(
     svg = io.StringIO()
     png = io.BytesIO()
     with mpl.rc_context(style):
-        figure = Figure(figsize=(5.6 * grid[1] + 1, 1.6 + 0.3 * n_rows))
+        # One panel alone is wider, since it has the same labels and nothing beside it.
+        width = 9.0 if grid[1] == 1 else 5.6 * grid[1] + 1
+        figure = Figure(figsize=(width, 1.6 + 0.3 * n_rows))
         draw(np.atleast_1d(figure.subplots(*grid)))
         figure.suptitle(title, fontweight="bold")
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})

@@ -1,7 +1,7 @@
 """Charts of the report, as SVG and PNG; the same records give the same bytes.
 
-The study's bars are hatched and stand in panels of their own: they come from other hardware and
-must not be read along the same axis.
+Times are the processor's: unlike a clock's they do not grow with what else runs on the machine. The
+study's bars are hatched and have charts of their own, since they come from other hardware.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from whisper_hailo_lab.runs.records import ComparisonRecord
 from whisper_hailo_lab.runs.summary import Summary, Times
 
 HATCH: Final = "////"
-PUBLISHED: Final = "published (Raspberry Pi 5 + Hailo-8L)"
-MEASURED: Final = "measured here"
+NOT_MEASURED: Final = "encoder on the chip: not measured"
+ON_CHIP: Final = GREEN
+"""Colour of cases whose encoder is an emulated chip; ours are blue, others grey."""
 
 Row = dict[str, Any]
 
@@ -43,44 +44,84 @@ def _timed(source: RunSource) -> list[tuple[Summary, Times]]:
     ]
 
 
-def latency_chart(source: RunSource) -> Chart | None:
-    """Draw encoder, decoder and the rest, measured and published."""
-    timed = _timed(source)
-    if not timed:
+def _colour_of(system: Summary) -> str:
+    if system.case.system != "ours":
+        return GREY
+    return ON_CHIP if system.case.is_emulated else BLUE
+
+
+def systems_chart(source: RunSource) -> Chart | None:
+    """Draw the words that each case gets wrong beside what it costs, a line a case."""
+    heard = [system for system in source.systems if system.n_heard]
+    if not heard:
         return None
 
     def draw(axes: Any) -> None:  # noqa: ANN401 - matplotlib has no types
         left, right = axes
-        measured = [_measured_bar(system.case.name, times) for system, times in timed]
-        draw_stacked_bars(left, measured, hatch=None)
-        left.set_title(MEASURED)
-        draw_stacked_bars(
-            right, [_published_bar(row) for row in LIBRISPEECH], hatch=HATCH
-        )
-        right.set_title(PUBLISHED)
+        for y, system in enumerate(heard):
+            _draw_error_rate(left, y, system)
+            _draw_cost(right, y, system)
+        left.set_yticks(range(len(heard)), [system.case.name for system in heard])
+        right.set_yticks([])
+        left.set_title("words wrong, %, with 95 % interval")
+        right.set_title("processor seconds per second of audio")
         for ax in axes:
-            ax.set_xlabel("mean ms per file")
+            ax.set_ylim(len(heard) - 0.5, -0.5)
+        left.set_xlim(left=0)
+        right.margins(x=0.3)
+        labels = ("whisper-hailo", "whisper-hailo, emulated chip", "other programs")
+        for label, colour in zip(labels, (BLUE, ON_CHIP, GREY), strict=True):
+            left.plot([], [], "o", color=colour, label=label)
         draw_legend(left, 3)
 
-    n_rows = max(len(timed), len(LIBRISPEECH))
-    return draw_chart(
-        "latency", "Time per file: encoder, decoder, the rest", draw, (1, 2), n_rows
-    )
+    return draw_chart("systems", "Words and cost", draw, (1, 2), len(heard))
+
+
+def _draw_error_rate(ax: Any, y: int, system: Summary) -> None:  # noqa: ANN401
+    rate = 100 * system.normalised.words.rate
+    low, high = (100 * bound for bound in system.normalised.wer_interval())
+    colour = _colour_of(system)
+    if np.isfinite(high):
+        ax.plot([low, high], [y, y], "-", color=colour, linewidth=1.5, alpha=0.6)
+    ax.plot(rate, y, "o", color=colour)
+    ax.annotate(
+        f"{rate:.1f}", (rate, y), (0, 5), textcoords="offset points", fontsize=7,
+        ha="center",
+    )  # fmt: skip
+
+
+def _draw_cost(ax: Any, y: int, system: Summary) -> None:  # noqa: ANN401
+    if system.case.is_emulated:
+        ax.text(0, y, f" {NOT_MEASURED}", va="center", fontsize=7, color=GREY)
+        return
+    cost = system.cpu_per_audio_s
+    ax.barh(y, cost, color=_colour_of(system))
+    ax.text(cost, y, f" {cost:.3f}", va="center", fontsize=8)
+
+
+def latency_chart(source: RunSource) -> Chart | None:
+    """Draw encoder, decoder and the rest as parts of the processor's time of a file."""
+    timed = _timed(source)
+    if not timed:
+        return None
+
+    def draw(axes: Any) -> None:  # noqa: ANN401
+        ax = axes[0]
+        draw_stacked_bars(
+            ax, [_measured_bar(system.case.name, times) for system, times in timed]
+        )
+        ax.set_xlabel("mean processor ms per file")
+        draw_legend(ax, 3)
+
+    title = "Time per file: encoder, decoder, the rest"
+    return draw_chart("latency", title, draw, (1, 1), len(timed))
 
 
 def _measured_bar(label: str, times: Times) -> StackedBar:
-    encoder_ms = times.encoder_ms or 0.0
-    decoder_ms = times.decoder_ms or 0.0
-    rest_ms = max(0.0, times.total_ms - encoder_ms - decoder_ms)
+    encoder_ms = times.cpu_share_ms(times.encoder_ms)
+    decoder_ms = times.cpu_share_ms(times.decoder_ms)
+    rest_ms = max(0.0, times.cpu_ms - encoder_ms - decoder_ms)
     return StackedBar(label, encoder_ms, decoder_ms, rest_ms)
-
-
-def _published_bar(row: PublishedRow) -> StackedBar:
-    encoder_ms = row.encoder_ms or 0.0
-    decoder_ms = row.decoder_ms or 0.0
-    return StackedBar(
-        row.name, encoder_ms, decoder_ms, row.total_ms - encoder_ms - decoder_ms
-    )
 
 
 def tail_chart(source: RunSource) -> Chart | None:
@@ -91,54 +132,47 @@ def tail_chart(source: RunSource) -> Chart | None:
 
     def draw(axes: Any) -> None:  # noqa: ANN401
         ax = axes[0]
-        for y, (system, times) in enumerate(timed):
-            files = [
-                file.total_ms
+        for y, (system, _) in enumerate(timed):
+            files_ms = [
+                1000.0 * file.cpu_s
                 for file in source.files[system.case.name]
                 if not file.error
             ]
-            ax.plot(files, [y] * len(files), "|", color=GREY, markersize=9)
+            ax.plot(files_ms, [y] * len(files_ms), "|", color=GREY, markersize=9)
             # The legend takes its labels from the first case.
             median = "median" if y == 0 else None
             percentile = "95th percentile" if y == 0 else None
-            ax.plot(times.median_ms, y, "o", color=BLUE, label=median)
-            ax.plot(times.p95_ms, y, "D", color=RED, label=percentile)
+            ax.plot(np.median(files_ms), y, "o", color=BLUE, label=median)
+            ax.plot(np.percentile(files_ms, 95), y, "D", color=RED, label=percentile)
         ax.set_yticks(range(len(timed)), [system.case.name for system, _ in timed])
         ax.invert_yaxis()
         use_log_axis(ax)
-        ax.set_xlabel("ms per file (logarithmic); a line is one file")
+        ax.set_xlabel("processor ms per file (logarithmic); a line is one file")
         draw_legend(ax, 2)
 
     return draw_chart("tail", "Tail latency", draw, (1, 1), len(timed))
 
 
 def memory_chart(source: RunSource) -> Chart | None:
-    """Draw memory of loading and warm-up per component, measured and published."""
-    measured = [
-        (
-            f"{system.case.name}: {component}",
-            system.case.memory.load.get(component, 0.0),
-            system.case.memory.warm_up.get(component, 0.0),
-        )
-        for system in source.systems
-        for component in system.case.memory.components
-    ]
+    """Draw what loading and warm-up add to a process, and its peak."""
+    measured = [system for system in source.systems if system.case.memory.components]
     if not measured:
         return None
-    published = [(name, load, warm - load) for name, (load, warm) in MEMORY_MB.items()]
 
     def draw(axes: Any) -> None:  # noqa: ANN401
-        left, right = axes
-        _draw_memory(left, measured, None)
-        _draw_memory(right, published, HATCH)
-        left.set_title(MEASURED)
-        right.set_title(PUBLISHED)
-        left.set_xlabel("growth of resident memory, MiB")
-        right.set_xlabel("MB")
-        draw_legend(left, 2)
+        ax = axes[0]
+        rows = []
+        for system in measured:
+            memory = system.case.memory
+            load_mib = sum(memory.load.values())
+            rows.append((system.case.name, load_mib, sum(memory.warm_up.values())))
+        _draw_memory(ax, rows, None)
+        peaks = [system.case.memory.peak for system in measured]
+        ax.plot(peaks, range(len(peaks)), "|", color=RED, markersize=9, label="peak")
+        ax.set_xlabel("MiB: growth by the model, and the peak of the whole process")
+        draw_legend(ax, 3)
 
-    n_rows = max(len(measured), len(MEMORY_MB))
-    return draw_chart("memory", "Memory by component", draw, (1, 2), n_rows)
+    return draw_chart("memory", "Memory", draw, (1, 1), len(measured))
 
 
 def _draw_memory(
@@ -162,72 +196,58 @@ def accuracy_chart(source: RunSource) -> Chart | None:
         return None
 
     def draw(axes: Any) -> None:  # noqa: ANN401
-        left, right = axes
+        ax = axes[0]
         y = np.arange(len(heard))
         corpus = [100 * system.normalised.words.rate for system in heard]
         simple = [100 * system.simple.mean_wer for system in heard]
-        left.barh(y - 0.2, corpus, 0.4, color=BLUE, label="corpus WER, normalised")
-        left.barh(
+        ax.barh(y - 0.2, corpus, 0.4, color=BLUE, label="corpus WER, normalised")
+        ax.barh(
             y + 0.2, simple, 0.4, color=ORANGE, label="mean WER, simple (the study's)"
         )
-        left.set_yticks(y, [system.case.name for system in heard])
+        ax.set_yticks(y, [system.case.name for system in heard])
+        ax.invert_yaxis()
+        ax.set_xlabel("%")
+        draw_legend(ax, 2)
+
+    return draw_chart("accuracy", "Word error rate", draw, (1, 1), len(heard))
+
+
+def study_charts() -> tuple[Chart, ...]:
+    """Draw times, error rates and memory as the study published them."""
+
+    def draw_times(axes: Any) -> None:  # noqa: ANN401
+        left, right = axes
+        draw_stacked_bars(
+            left, [_published_bar(row) for row in LIBRISPEECH], hatch=HATCH
+        )
+        left.set_xlabel("mean ms per file")
+        draw_legend(left, 3)
         names = [row.name for row in LIBRISPEECH]
         rates = [100 * row.wer for row in LIBRISPEECH]
-        right.barh(names, rates, color=ORANGE, hatch=HATCH, edgecolor="white")
-        left.set_title(MEASURED)
-        right.set_title(f"{PUBLISHED}, LibriSpeech")
-        for ax in axes:
-            ax.invert_yaxis()
-            ax.set_xlabel("%")
-        draw_legend(left, 2)
+        draw_bars(
+            right, names, rates, "mean WER, simple, %", hatch=HATCH, labelled=False
+        )
 
-    n_rows = max(len(heard), len(LIBRISPEECH))
-    return draw_chart("accuracy", "Word error rate", draw, (1, 2), n_rows)
+    def draw_memory(axes: Any) -> None:  # noqa: ANN401
+        ax = axes[0]
+        rows = [(name, load, warm - load) for name, (load, warm) in MEMORY_MB.items()]
+        _draw_memory(ax, rows, HATCH)
+        ax.set_xlabel("MB")
+        draw_legend(ax, 2)
 
-
-def scatter_chart(source: RunSource) -> Chart | None:
-    """Draw word error rate against time, one point per case."""
-    timed = _timed(source)
-    if not timed:
-        return None
-
-    def draw(axes: Any) -> None:  # noqa: ANN401
-        left, right = axes
-        for number, (system, times) in enumerate(timed, 1):
-            _draw_numbered_point(left, number, system, times)
-        for row in LIBRISPEECH:
-            _draw_named_point(right, row)
-        left.set_title(f"{MEASURED} (blue: ours)")
-        right.set_title(PUBLISHED)
-        right.margins(0.25, 0.15)
-        for ax in axes:
-            use_log_axis(ax)
-            ax.set_xlabel("ms per file (logarithmic)")
-            ax.set_ylabel("simple mean WER, %")
-        draw_legend(left, 2)
-
-    return draw_chart("scatter", "Accuracy against time", draw, (1, 2), 9)
+    times = "Published by the study: Raspberry Pi 5 + Hailo-8L, tiny, LibriSpeech"
+    memory = "Published by the study: memory by component"
+    return (
+        draw_chart("study", times, draw_times, (1, 2), len(LIBRISPEECH)),
+        draw_chart("study-memory", memory, draw_memory, (1, 1), len(MEMORY_MB)),
+    )
 
 
-def _draw_numbered_point(
-    ax: Any,  # noqa: ANN401 - matplotlib has no types
-    number: int,
-    system: Summary,
-    times: Times,
-) -> None:
-    point = (times.median_ms, 100 * system.simple.mean_wer)
-    colour = BLUE if system.case.system == "ours" else RED
-    ax.plot(*point, "o", color=colour)
-    ax.annotate(str(number), point, (4, 4), textcoords="offset points", fontsize=8)
-    # An empty series puts number and name into the legend.
-    ax.plot([], [], " ", label=f"{number}  {system.case.name}")
-
-
-def _draw_named_point(ax: Any, row: PublishedRow) -> None:  # noqa: ANN401
-    point = (row.total_ms, 100 * row.wer)
-    ax.plot(*point, "o", mfc="none", color=GREY)
-    ax.annotate(
-        row.name, point, (0, 6), textcoords="offset points", fontsize=7, ha="center"
+def _published_bar(row: PublishedRow) -> StackedBar:
+    encoder_ms = row.encoder_ms or 0.0
+    decoder_ms = row.decoder_ms or 0.0
+    return StackedBar(
+        row.name, encoder_ms, decoder_ms, row.total_ms - encoder_ms - decoder_ms
     )
 
 
@@ -263,24 +283,33 @@ def _draw_settings(axes: Any, rows: Sequence[Row]) -> None:  # noqa: ANN401
         )
         for row in rows
     ]
-    draw_stacked_bars(axes[0], bars, hatch=None)
-    axes[0].set_title("mean ms per file")
+    draw_stacked_bars(axes[0], bars)
+    axes[0].set_title("mean processor ms per file")
     draw_legend(axes[0], 2)
     _draw_error_rates(axes[1], rows)
 
 
 def _draw_padding(axes: Any, rows: Sequence[Row]) -> None:  # noqa: ANN401
     ax = axes[0]
+    bars = (
+        ("budget ran out", "runaway", RED),
+        ("repeats itself", "repetitive", ORANGE),
+        ("text where nobody speaks", "silent_with_text", GREY),
+    )
+    height = 0.8 / len(bars)
     y = np.arange(len(rows))
-    runaway = [row["runaway"] or 0 for row in rows]
-    repetitive = [row["repetitive"] or 0 for row in rows]
-    ax.barh(y - 0.2, runaway, 0.4, color=RED, label="budget ran out")
-    ax.barh(y + 0.2, repetitive, 0.4, color=ORANGE, label="repeats itself")
+    most = 1
+    for number, (label, field, colour) in enumerate(bars):
+        counts = [row.get(field) or 0 for row in rows]
+        offset = (number - (len(bars) - 1) / 2) * height
+        drawn = ax.barh(y + offset, counts, height, color=colour, label=label)
+        ax.bar_label(drawn, [f" {count}" for count in counts], fontsize=7)
+        most = max(most, *counts)
     ax.set_yticks(y, [str(row["value"]) for row in rows])
-    ax.set_xlim(0, max(1, *runaway, *repetitive) * 1.1)
+    ax.set_xlim(0, most * 1.15)
     ax.invert_yaxis()
-    ax.set_title(f"files, of {rows[0]['files']}")
-    draw_legend(ax, 2)
+    ax.set_title(f"files that went wrong, of {rows[0]['files']}")
+    draw_legend(ax, 3)
     _draw_error_rates(axes[1], rows)
 
 

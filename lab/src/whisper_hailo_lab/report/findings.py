@@ -7,9 +7,10 @@ from typing import Any, Final, TypeAlias
 
 from whisper_hailo_lab.report.gather import MachineRuns, RunSource
 from whisper_hailo_lab.report.page import Conclusion, ReportSection
-from whisper_hailo_lab.report.tables import find_reference
-from whisper_hailo_lab.runs.records import CaseRecord, ComparisonRecord
+from whisper_hailo_lab.report.tables import REFERENCE
+from whisper_hailo_lab.runs.records import EMULATED_SUFFIX, CaseRecord, ComparisonRecord
 from whisper_hailo_lab.runs.summary import Summary, paired_ratio
+from whisper_hailo_lab.systems.table import find_system
 from whisper_hailo_lab.tables import format_percent, make_table
 
 _Rows: TypeAlias = dict[str, dict[str, Any]]
@@ -17,30 +18,59 @@ _Rows: TypeAlias = dict[str, dict[str, Any]]
 
 
 def write_headline(groups: Sequence[MachineRuns]) -> str:
-    """Return the report in one sentence."""
+    """Return the report in two sentences: words and cost, ours and the reference's."""
     sources = [source for group in groups for source in group.sources]
     for source in sources:
-        text = _describe_speed_up(source)
-        if text:
-            return text
+        pair = find_pair(source)
+        if pair is not None:
+            ours, reference = pair
+            return f"{_describe_case(ours)} {_describe_case(reference)}"
     n_cases = sum(len(source.systems) for source in sources)
     machines = "1 machine" if len(groups) == 1 else f"{len(groups)} machines"
     return f"{n_cases} cases measured on {machines}."
 
 
-def _describe_speed_up(source: RunSource) -> str:
-    """Return the speed-up of our fastest case over the reference; nothing without both."""
-    base = find_reference(source)
-    best = find_fastest(source)
-    if base is None or best is None:
-        return ""
-    ratio = paired_ratio(source.files[base.case.name], source.files[best.case.name])
-    if ratio is None:
-        return ""
+def _describe_case(summary: Summary) -> str:
+    label = find_system(summary.case.system).label
+    words = summary.normalised.words
     return (
-        f"{best.case.name} is {ratio:.1f} times as fast as {base.case.name} on the same files, at "
-        f"a word error rate of {_word_error_rate(best)} against {_word_error_rate(base)}."
+        f"{label} with {summary.case.model} gets {_word_error_rate(summary)} of "
+        f"{words.reference_count:,} words wrong and takes {summary.cpu_per_audio_s:.3f} s of a "
+        "processor per second of audio."
     )
+
+
+def find_pair(source: RunSource) -> tuple[Summary, Summary] | None:
+    """Return our most accurate case, and the reference with the same weights and rules.
+
+    The rows of defaults come first: they are what a user gets.
+    """
+    best: tuple[Summary, Summary] | None = None
+    for row in ("default", "matched", "study"):
+        for ours in source.systems:
+            reference = _find_counterpart(source, ours, REFERENCE)
+            if ours.case.row != row or reference is None:
+                continue
+            if best is None or _errors(ours) < _errors(best[0]):
+                best = (ours, reference)
+        if best is not None:
+            return best
+    return None
+
+
+def _errors(summary: Summary) -> float:
+    return summary.normalised.words.rate
+
+
+def _find_counterpart(source: RunSource, ours: Summary, system: str) -> Summary | None:
+    """Return a system's case with the weights and the rules of one of ours, if both have times."""
+    if ours.case.system != "ours" or ours.times is None:
+        return None
+    for other in source.systems:
+        is_same = (other.case.model, other.case.row) == (ours.case.model, ours.case.row)
+        if other.case.system == system and is_same and other.times is not None:
+            return other
+    return None
 
 
 def _word_error_rate(summary: Summary) -> str:
@@ -59,44 +89,57 @@ def draw_conclusions(group: MachineRuns) -> tuple[Conclusion, ...]:
     return tuple(conclusions)
 
 
-def find_fastest(source: RunSource) -> Summary | None:
-    """Return our case with the smallest median, under the rules of the reference."""
-    base = find_reference(source)
-    rows = {base.case.row} if base else {"default", "matched", "study"}
-    ours = [
-        (system.times.median_ms, index)
-        for index, system in enumerate(source.systems)
-        if system.case.system == "ours" and system.case.row in rows and system.times
-    ]
-    return source.systems[min(ours)[1]] if ours else None
-
-
 def _about_systems(source: RunSource) -> Iterator[str]:
-    best = find_fastest(source)
-    if best is None:
-        return
+    for ours in source.systems:
+        if ours.case.row == "default" or not _has_defaults(source):
+            yield from _about_rivals(source, ours)
+    for ours in source.systems:
+        if ours.case.is_emulated:
+            yield from _about_emulated(source, ours)
     for system in source.systems:
-        if system.case.system != "ours" and system.case.row == best.case.row:
-            yield from _about_rival(source, best, system)
-    failed = [system.case.name for system in source.systems if system.n_failed]
-    if failed:
-        yield f"Files failed in: {', '.join(failed)}; they are counted in the tables."
+        if system.case.error:
+            yield f"{system.case.name} could not run: {system.case.error}."
+        elif system.n_failed:
+            yield f"{system.case.name}: {system.n_failed} of {system.n_files} files failed."
     silent = [system for system in source.systems if system.n_silent]
+    counts = ", ".join(f"{each.case.name} {each.n_hallucinated}" for each in silent)
     if silent:
-        worst = max(silent, key=lambda system: system.n_hallucinated / system.n_silent)
-        yield (
-            f"On recordings without speech ({best.n_silent}) {best.case.name} wrote text in "
-            f"{best.n_hallucinated}; the most, {worst.n_hallucinated}, had {worst.case.name}."
-        )
+        yield f"Recordings without speech that got text, of {silent[0].n_silent}: {counts}."
 
 
-def _about_rival(source: RunSource, best: Summary, rival: Summary) -> Iterator[str]:
-    ratio = paired_ratio(source.files[rival.case.name], source.files[best.case.name])
-    if rival.times is not None and ratio is not None:
-        yield (
-            f"{best.case.name} is {ratio:.1f} times as fast as {rival.case.name} (median over "
-            f"the files); WER {_word_error_rate(best)} and {_word_error_rate(rival)}."
-        )
+def _has_defaults(source: RunSource) -> bool:
+    """Return whether ours was run with its defaults; if not, its other rows are compared."""
+    return any(
+        system.case.system == "ours" and system.case.row == "default"
+        for system in source.systems
+    )
+
+
+def _about_rivals(source: RunSource, ours: Summary) -> Iterator[str]:
+    rivals = dict.fromkeys(system.case.system for system in source.systems)
+    for name in rivals:
+        rival = None if name == "ours" else _find_counterpart(source, ours, name)
+        if rival is None:
+            continue
+        files = source.files[rival.case.name]
+        ratio = paired_ratio(files, source.files[ours.case.name], "cpu")
+        if ratio is not None:
+            yield (
+                f"{ours.case.name}: {_word_error_rate(ours)} of words wrong; {rival.case.name}: "
+                f"{_word_error_rate(rival)}, with {ratio:.1f} times the processor's time (median "
+                "over the files)."
+            )
+
+
+def _about_emulated(source: RunSource, emulated: Summary) -> Iterator[str]:
+    """Compare an emulated chip with the same window on the processor."""
+    name = emulated.case.name.removesuffix(EMULATED_SUFFIX)
+    for system in source.systems:
+        if system.case.name == name:
+            yield (
+                f"{emulated.case.name}: {_word_error_rate(emulated)} of words wrong; the same "
+                f"window on the processor: {_word_error_rate(system)}."
+            )
 
 
 def _about_comparison(record: ComparisonRecord) -> Iterator[str]:
@@ -151,9 +194,9 @@ def _about_padding(record: ComparisonRecord, _rows: _Rows) -> Iterator[str]:
     none = record.rows[0]
     most = record.rows[-1]
     yield (
-        f"Without padding {none['runaway']} of {none['files']} files run on until the token "
-        f"budget ends, padded {most['value']} {most['runaway']}; decoder time "
-        f"{most['ratio']:.2f} of that without."
+        f"Without padding {format_percent(none['wer'])} of words are wrong, and of "
+        f"{none['files']} files {none['runaway']} run on until the token budget ends; with "
+        f"{most['value']} it is {format_percent(most['wer'])} and {most['runaway']}."
     )
 
 

@@ -22,6 +22,12 @@ Row: TypeAlias = Literal["default", "matched", "study"]
 """
 
 ROWS: Final[tuple[str, ...]] = get_args(Row)
+EMULATOR: Final = "emulator"
+"""Encoder backend of cases that stand in for a chip."""
+
+EMULATED_SUFFIX: Final = ", emulated chip"
+"""End of the name of such a case, after the name of the same window on the processor."""
+
 STUDY_CROP_S: Final = 9.0
 STUDY_BUDGET: Final = 28
 SYSTEMS_GROUP: Final = "systems"
@@ -159,6 +165,11 @@ class CaseRecord:
     warm_up_ms: tuple[float, ...] = ()
     memory: CaseMemory = field(default_factory=CaseMemory)
     error: str = ""
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the encoder rounds as a chip does: its words count, its times do not."""
+        return self.settings.get("encoder_backend") == EMULATOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ class Times:
         total_ms: mean of the whole.
         median_ms: median of the whole.
         p95_ms: 95th percentile of the whole.
+        cpu_ms: mean of the processor's time. Unlike the others it does not grow with what else
+            runs on the machine.
     """
 
     encoder_ms: float | None
@@ -44,6 +46,13 @@ class Times:
     total_ms: float
     median_ms: float
     p95_ms: float
+    cpu_ms: float
+
+    def cpu_share_ms(self, stage_ms: float | None) -> float:
+        """Return the processor's time of a stage, by its share of the whole; 0 if unknown."""
+        if stage_ms is None or self.total_ms == 0:
+            return 0.0
+        return self.cpu_ms * stage_ms / self.total_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +71,9 @@ class Summary:
         n_runaway: files whose token budget ran out; `None` if the system does not report it.
         n_repetitive: files whose text repeats itself.
         audio_s: duration of all files that succeeded.
-        rtfx: seconds of audio per second of computing.
-        cpu_per_audio_s: processor seconds per second of audio.
-        times: times per file; `None` if no file succeeded.
+        rtfx: seconds of audio per second of computing; NaN with an emulated chip.
+        cpu_per_audio_s: processor seconds per second of audio; NaN with an emulated chip.
+        times: times per file; `None` if no file succeeded, and with an emulated chip.
     """
 
     case: CaseRecord
@@ -111,6 +120,16 @@ def summarise_case(case: CaseRecord, files: Sequence[FileResult]) -> Summary:
     runaways = [record.runaway for record in heard if record.runaway is not None]
     audio_s = sum(record.duration_s for record in heard)
     compute_s = sum(record.total_ms for record in heard) / 1000.0
+    audio_per_compute = rtfx(audio_s, compute_s)
+    cpu_s = sum(record.cpu_s for record in heard)
+    cpu_per_audio_s = cpu_s / audio_s if audio_s else 0.0
+    times = _summarise_times(heard) if heard else None
+    if (
+        case.is_emulated
+    ):  # the emulator is slower than the encoder that it stands in for
+        audio_per_compute = math.nan
+        cpu_per_audio_s = math.nan
+        times = None
     return Summary(
         case=case,
         normalised=normalised,
@@ -123,11 +142,9 @@ def summarise_case(case: CaseRecord, files: Sequence[FileResult]) -> Summary:
         n_runaway=sum(runaways) if runaways else None,
         n_repetitive=sum(is_repetitive(record.hypothesis) for record in heard),
         audio_s=audio_s,
-        rtfx=rtfx(audio_s, compute_s),
-        cpu_per_audio_s=sum(record.cpu_s for record in heard) / audio_s
-        if audio_s
-        else 0.0,
-        times=_summarise_times(heard) if heard else None,
+        rtfx=audio_per_compute,
+        cpu_per_audio_s=cpu_per_audio_s,
+        times=times,
     )
 
 
@@ -144,7 +161,7 @@ def paired_ratio(
     Args:
         files: records of a case.
         base: records of the case that it is compared with, in the same run.
-        stage: `total`, `encoder` or `decoder`.
+        stage: `total`, `cpu`, `encoder` or `decoder`.
 
     Returns:
         ratio, above 1 if the case is slower; `None` without a common file.
@@ -166,13 +183,15 @@ def stage_ms(record: FileResult, stage: str) -> float | None:
 
     Args:
         record: record of the recording.
-        stage: `total`, `encoder`, `decoder` (cross keys and values included), or a stage as systems
-            name it.
+        stage: `total`, `cpu` (the processor's time of the whole), `encoder`, `decoder` (cross keys
+            and values included), or a stage as systems name it.
     """
     names: tuple[str, ...]
     match stage:
         case "total":
             return record.total_ms
+        case "cpu":
+            return 1000.0 * record.cpu_s
         case "encoder":
             names = ENCODER_STAGES
         case "decoder":
@@ -211,6 +230,7 @@ def _summarise_times(heard: Sequence[FileResult]) -> Times:
         total_ms=float(totals.mean()),
         median_ms=float(np.median(totals)),
         p95_ms=float(np.percentile(totals, 95)),
+        cpu_ms=1000.0 * float(np.mean([record.cpu_s for record in heard])),
     )
 
 
@@ -273,8 +293,8 @@ def case_figures(summary: Summary) -> dict[str, Any]:
         "simple": _evaluation_json(summary.simple),
         "words_with_failed": score_json(summary.words_with_failed),
         "audio_s": summary.audio_s,
-        "rtfx": summary.rtfx,
-        "cpu_s_per_audio_s": summary.cpu_per_audio_s,
+        "rtfx": finite_or_none(summary.rtfx),
+        "cpu_s_per_audio_s": finite_or_none(summary.cpu_per_audio_s),
         "times_ms": asdict(summary.times) if summary.times else None,
         "memory_mib": memory,
         "load_ms": case.load_ms,
@@ -288,7 +308,7 @@ def score_json(score: Score) -> dict[str, Any]:
 
 
 def finite_or_none(value: float) -> float | None:
-    """Return a finite number, or `None` for infinity, which JSON does not have."""
+    """Return a finite number, or `None` for another, which JSON does not have."""
     return value if math.isfinite(value) else None
 
 

@@ -36,9 +36,9 @@ class Ours:
     """The pipeline with the settings of a case.
 
     Settings: `window_s`, `quantize`, `encoder_quantize`, `half`, `preset`, `pad_to`,
-    `repetition_penalty`, `eot_boost`, `no_repeat_ngram`; `vad` transcribes speech only, `zero_rows`
-    pads with as many real rows of zeros in place of the free padding; `hailo_window_s` and
-    `hailo_length` also convert the fixed forms; `encoder`, `decoder`, `encoder_backend`,
+    `pad_with`, `repetition_penalty`, `eot_boost`, `no_repeat_ngram`; `vad` transcribes speech only,
+    `zero_rows` pads with as many real rows of zeros in place of the free padding; `hailo_window_s`
+    and `hailo_length` also convert the fixed forms; `encoder`, `decoder`, `encoder_backend`,
     `decoder_backend` and `decoder_assets` as in `transcribe`.
     """
 
@@ -165,6 +165,7 @@ def anti_repetition(
     pad_to = 0 if settings.get("zero_rows") else base.pad_to
     return AntiRepetition(
         pad_to=settings.get("pad_to", pad_to),
+        pad_with=settings.get("pad_with", base.pad_with),
         repetition_penalty=settings.get("repetition_penalty", base.repetition_penalty),
         eot_boost=settings.get("eot_boost", base.eot_boost),
     )

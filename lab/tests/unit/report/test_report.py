@@ -33,6 +33,7 @@ VALUE_ROW = {
     "encoder_ms": 10.0, "decoder_ms": 5.0, "median_ms": 16.0, "p95_ms": 20.0, "ratio": 1.0,
     "wer": 0.05, "substitutions": 1, "deletions": 0, "insertions": 0, "words": 20,
     "simple_mean_wer": 0.06, "runaway": 2, "repetitive": 1, "files": 10, "components_mib": 50.0,
+    "silent": 2, "silent_with_text": 1,
 }  # fmt: skip
 OLD = ComparisonRecord("mel", {}, ({"implementation": "ours", "ms": 2.0},))
 """Of an earlier version; it is left out."""
@@ -40,7 +41,7 @@ OLD = ComparisonRecord("mel", {}, ({"implementation": "ours", "ms": 2.0},))
 VALUES = {
     "window": ("10 s", "30 s"),
     "precision": ("encoder FP32, decoder FP32", "encoder INT8, decoder FP32"),
-    "padding": ("none", "to 1500"),
+    "padding": ("none", "silence keys"),
 }
 OTHERS = (
     OLD,
@@ -78,7 +79,7 @@ def test_page_of_a_small_run_is_the_golden() -> None:
 @pytest.mark.slow
 def test_chart_of_the_same_records_is_the_same() -> None:
     (source,) = group_by_machine([("run.jsonl", RUN)])[0].sources
-    assert charts.scatter_chart(source) == charts.scatter_chart(source)
+    assert charts.systems_chart(source) == charts.systems_chart(source)
 
 
 @pytest.mark.parametrize("name", ["report.md", "index.html"])
@@ -104,8 +105,8 @@ def test_write_report_writes_all_that_it_links(tmp_path: Path) -> None:
             writer.write(record)
     html = write_report([run_file], tmp_path / "out").read_text(encoding="utf-8")
     written = {path.name for path in (tmp_path / "out" / "charts").iterdir()}
-    names = {"latency", "tail", "memory", "accuracy", "scatter", "cache", "window", "precision",
-             "padding"}  # fmt: skip
+    names = {"systems", "latency", "tail", "memory", "accuracy", "cache", "window", "precision",
+             "padding", "study", "study-memory"}  # fmt: skip
     assert written == {f"{n}.{kind}" for n in names for kind in ("svg", "png")} | {
         "data-path.svg"
     }

@@ -114,6 +114,28 @@ def test_failed_file_is_counted_and_gains_nothing() -> None:
     assert file_figures(lost) == {"case": OURS.name, "id": "c", "error": "broken"}
 
 
+def test_emulated_case_has_words_and_no_times() -> None:
+    """The emulator is slower than the encoder that it stands in for."""
+    case = replace(OURS, settings={"encoder_backend": "emulator"})
+    summary = summarise_case(case, OURS_FILES)
+    assert summary.normalised.words == ours().normalised.words
+    assert summary.times is None
+    figures = case_figures(summary)
+    assert (figures["rtfx"], figures["cpu_s_per_audio_s"]) == (None, None)
+    (row,) = case_table([summary]).rows
+    cells = dict(zip(case_table([summary]).columns, row, strict=True))
+    assert cells["CPU s per s"] == cells["rtfx"] == "-"
+
+
+def test_cpu_share_follows_the_clock() -> None:
+    """A stage of three tenths of the clock's time has as much of the processor's."""
+    times = ours().times
+    assert times is not None
+    assert times.cpu_ms == pytest.approx(40.0)
+    assert times.cpu_share_ms(times.encoder_ms) == pytest.approx(12.0)
+    assert times.cpu_share_ms(None) == 0.0
+
+
 def test_case_that_failed_altogether() -> None:
     lost = [
         FileResult(OURS.name, r.id, reference=r.reference, error="no")
