@@ -39,14 +39,17 @@ class Variation:
 SHORT: Final[dict[str, Any]] = {"window_s": 10.0}
 """Padding is for windows shorter than those that the decoder was trained on."""
 
+WHOLE: Final[dict[str, Any]] = {"trim_window": False}
+"""Windows are encoded to their end, as a chip encodes them."""
+
 PLANS: Final[dict[str, Variation]] = {
     "window": Variation(
         {
-            "5 s": {"window_s": 5.0},
-            "10 s": {"window_s": 10.0},
-            "30 s": {"window_s": 30.0},
-            "10 s, 8-bit decoder": {"window_s": 10.0, "quantize": "int8"},
-            "30 s, 8-bit decoder": {"window_s": 30.0, "quantize": "int8"},
+            "5 s": WHOLE | {"window_s": 5.0},
+            "10 s": WHOLE | {"window_s": 10.0},
+            "30 s": WHOLE | {"window_s": 30.0},
+            "10 s, 8-bit decoder": WHOLE | {"window_s": 10.0, "quantize": "int8"},
+            "30 s, 8-bit decoder": WHOLE | {"window_s": 30.0, "quantize": "int8"},
         },
         "encoder",
     ),

@@ -164,7 +164,8 @@ def plan_people(threads: int, emulated: Sequence[str]) -> tuple[Case, ...]:
             Case(model, "ours", "default", model, "en", threads, DEFAULTS),
         )
         for window_s in WINDOWS_S:
-            settings = DEFAULTS | {"window_s": float(window_s)}
+            # Whole windows, as the chip and other programs encode them.
+            settings = DEFAULTS | {"window_s": float(window_s), "trim_window": False}
             name = f"{model}, {window_s} s"
             cases.append(Case(name, "ours", "matched", model, "en", threads, settings))
         for directory in emulated:
@@ -183,7 +184,7 @@ def plan_people(threads: int, emulated: Sequence[str]) -> tuple[Case, ...]:
 def plan_emulated(directory: str, spec: ModelSpec, threads: int) -> Case:
     """Return a case whose encoder rounds as a chip does."""
     window_s = spec.hailo_form("encoder").window_s
-    settings = {"encoder_backend": EMULATOR}
+    settings = {"encoder_backend": EMULATOR, "quantize": spec.quantization}
     name = f"{spec.name}, {window_s:g} s{EMULATED_SUFFIX}"
     return Case(name, "ours", "matched", directory, "en", threads, settings)
 

@@ -94,11 +94,12 @@ def _about_systems(source: RunSource) -> Iterator[str]:
         if ours.case.row == "default" or not _has_defaults(source):
             yield from _about_rivals(source, ours)
     for ours in source.systems:
-        if ours.case.is_emulated:
+        if ours.case.is_emulated and ours.n_heard:
             yield from _about_emulated(source, ours)
     for system in source.systems:
         if system.case.error:
-            yield f"{system.case.name} could not run: {system.case.error}."
+            reason, _, _ = system.case.error.partition(" (")
+            yield f"{system.case.name} could not run: {reason}."
         elif system.n_failed:
             yield f"{system.case.name}: {system.n_failed} of {system.n_files} files failed."
     silent = [system for system in source.systems if system.n_silent]

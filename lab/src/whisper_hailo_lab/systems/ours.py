@@ -36,7 +36,8 @@ class Ours:
     """The pipeline with the settings of a case.
 
     Settings: `window_s`, `quantize`, `encoder_quantize`, `half`, `preset`, `pad_to`,
-    `pad_with`, `repetition_penalty`, `eot_boost`, `no_repeat_ngram`; `vad` transcribes speech only,
+    `pad_with`, `repetition_penalty`, `eot_boost`, `no_repeat_ngram`; `trim_window` as in
+    `transcribe`; `vad` transcribes speech only,
     `zero_rows` pads with as many real rows of zeros in place of the free padding; `hailo_window_s`
     and `hailo_length` also convert the fixed forms; `encoder`, `decoder`, `encoder_backend`,
     `decoder_backend` and `decoder_assets` as in `transcribe`.
@@ -69,7 +70,9 @@ class Ours:
         )
         self._zero_rows: int = settings.get("zero_rows", 0)
         # In the other rows every system has the same work, silence included.
-        self._long = LongOptions(skip_silence=case.row == "default")
+        self._long = LongOptions(
+            skip_silence=case.row == "default", trim_window=settings.get("trim_window")
+        )
         if settings.get("vad"):
             self._long = LongOptions(strategy="vad")
 
