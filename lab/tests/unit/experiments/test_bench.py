@@ -43,7 +43,7 @@ def test_plan_people_has_windows_and_rivals() -> None:
     cases = {case.name: case for case in plan_people(1, [])}
     assert {"base", "base, 5 s", "base, 30 s", "tiny.en, 10 s"} <= cases.keys()
     assert cases["base"].row == cases["faster-whisper base"].row == "default"
-    assert cases["whisper.cpp tiny.en, matched"].row == "matched"
+    assert cases["faster-whisper tiny.en, greedy"].row == "matched"
 
 
 def test_plan_emulated_is_named_after_its_window() -> None:
