@@ -24,22 +24,6 @@ from whisper_hailo.core.atomic_files import (
 from whisper_hailo.core.errors import OutputError
 
 
-def test_write_file_full_disk_keeps_old_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "folder" / "notes"
-    write_file(path, b"old")
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OutputError, match="No space"):
-        write_file(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert [entry.name for entry in path.parent.iterdir()] == ["notes"]
-
-
 def test_write_file_creates_folders(tmp_path: Path) -> None:
     target = tmp_path / "deep" / "a.txt"
     write_file(target, "ä\n")
@@ -71,14 +55,14 @@ def test_write_file_below_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_write_file_open_reader_sees_old_content(tmp_path: Path) -> None:
-    """The new one takes its place when it is whole: at no moment is there half of one."""
+    """The new file replaces the old one when it is complete, never before."""
     path = tmp_path / "a.txt"
     write_file(path, "old and whole")
     with path.open() as file:
         write_file(path, "new")
         assert file.read() == "old and whole"
     assert path.read_text() == "new"
-    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
 
 
 def test_require_writable_folder_checks_parents(
@@ -90,8 +74,8 @@ def test_require_writable_folder_checks_parents(
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("nowhere")
     for bad in ("file", "file/below", "link", "link/below"):
-        place = bad.partition("/")[0]
-        with pytest.raises(OutputError, match=f"{bad} .*{place}"):
+        obstacle = bad.partition("/")[0]
+        with pytest.raises(OutputError, match=f"{bad} .*{obstacle}"):
             require_writable_folder(Path(bad), "do this")
 
 
@@ -105,18 +89,21 @@ def test_require_writable_folder_of_others_is_refused(
 
 
 def test_wrap_os_error_leaves_other_errors(tmp_path: Path) -> None:
-    for error, said in (
+    for error, pattern in (
         (OSError(28, "No space left on device"), r"/a \(No space left on device\)"),
         (OSError("odd"), r"/a \(odd\)"),
     ):
-        with pytest.raises(OutputError, match=said), wrap_os_error(tmp_path / "a", "x"):
+        with (
+            pytest.raises(OutputError, match=pattern),
+            wrap_os_error(tmp_path / "a", "x"),
+        ):
             raise error
     with pytest.raises(KeyError), wrap_os_error(tmp_path / "a", "x"):
         raise KeyError
 
 
 def is_free(path: Path) -> bool:
-    """Whether another could lock it at once, even if only to share it."""
+    """Return whether another process could take a shared lock at once."""
     number = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -196,7 +183,7 @@ def test_exclusive_lock_file_is_readable_by_others(tmp_path: Path) -> None:
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Names of what the disk was told to hold, in order."""
+    """Names of the files and folders flushed to disk, in order."""
     names: list[str] = []
 
     def note(number: int) -> None:
@@ -271,6 +258,6 @@ def test_umask_mode_keeps_umask() -> None:
         (errno.EACCES, "go elsewhere"),
     ],
 )
-def test_advice_to_free_space_is_for_full_disks(number: int, expected: str) -> None:
+def test_add_space_advice_only_full_disk_adds_it(number: int, expected: str) -> None:
     error = OSError(number, os.strerror(number))
     assert add_space_advice(error, "go elsewhere") == expected

@@ -1,4 +1,4 @@
-"""Scratch files and directories: those of killed programs go, those of living ones stay."""
+"""Scratch files and directories: those of killed processes are removed, those in use stay."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ with scratch_file(folder) as file, scratch_directory(folder, ".out.writing.") as
 
 @pytest.fixture(autouse=True)
 def no_memory() -> None:
-    """A test is as good as a new process."""
+    """Start each test as a new process would."""
     atomic_files.sweep_once.cache_clear()
 
 
 def working(folder: Path) -> subprocess.Popen[str]:
-    """A program that is in the middle of its work."""
+    """Start a process that holds a scratch file and a scratch directory."""
     process = subprocess.Popen(
         [sys.executable, "-c", WORKER, str(folder)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -58,7 +58,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name.rpartition(".")[0] for path in folder.iterdir())
 
 
-def test_rest_of_killed_program_is_removed_and_of_living_is_not(
+def test_sweep_removes_files_of_killed_program_only(
     tmp_path: Path,
 ) -> None:
     both = [".out.writing", PREFIX.removesuffix(".")]
@@ -76,7 +76,7 @@ def test_rest_of_killed_program_is_removed_and_of_living_is_not(
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_renamed_stays_and_what_is_not_goes(tmp_path: Path) -> None:
+def test_scratch_renamed_file_stays_others_are_removed(tmp_path: Path) -> None:
     with scratch_file(tmp_path) as file:
         file.write_text("whole")
         file.rename(tmp_path / "done")
@@ -94,10 +94,10 @@ def test_what_is_renamed_stays_and_what_is_not_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("module", "step"), [(os, "open"), (fcntl, "flock")])
-def test_sweep_before_the_lock_takes_nothing_in_use(
+def test_sweep_before_lock_leaves_new_scratch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
 ) -> None:
-    """Between the making of a file and its lock nothing tells it from one that was left."""
+    """Before it is locked, a new file looks like one that a killed process left."""
     real, n_sweeps = getattr(module, step), 0
 
     def after_a_sweep(*words: Any, **more: Any) -> Any:
@@ -120,7 +120,7 @@ def test_sweep_before_the_lock_takes_nothing_in_use(
     ("module", "step"),
     [(Path, "touch"), (Path, "mkdir"), (os, "open"), (fcntl, "flock")],
 )
-def test_signal_just_after_any_step_leaves_nothing(
+def test_scratch_signal_after_any_step_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
 ) -> None:
     real, n_signals = getattr(module, step), 0
@@ -141,7 +141,7 @@ def test_signal_just_after_any_step_leaves_nothing(
     assert n_signals >= 1
 
 
-def test_folder_is_swept_once_by_a_program(tmp_path: Path) -> None:
+def test_scratch_file_same_folder_is_swept_once(tmp_path: Path) -> None:
     with scratch_file(tmp_path):
         pass
     left = tmp_path / f"{PREFIX}left"
@@ -150,7 +150,7 @@ def test_folder_is_swept_once_by_a_program(tmp_path: Path) -> None:
         assert left.exists()
 
 
-def test_links_and_pipes_and_what_is_kept_stay(tmp_path: Path) -> None:
+def test_sweep_keeps_links_pipes_and_excluded_names(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / ".x.link").symlink_to(elsewhere)
@@ -169,7 +169,7 @@ def open_files() -> list[str]:
     return sorted(os.listdir("/proc/self/fd"))
 
 
-def test_what_is_held_is_held_until_the_end_and_no_longer(tmp_path: Path) -> None:
+def test_scratch_lock_ends_with_block(tmp_path: Path) -> None:
     before = open_files()
     with (
         scratch_file(tmp_path) as file,
@@ -178,14 +178,14 @@ def test_what_is_held_is_held_until_the_end_and_no_longer(tmp_path: Path) -> Non
         for prefix in (PREFIX, ".x."):
             sweep(tmp_path, prefix)
         assert sorted(tmp_path.iterdir()) == sorted([file, directory])
-        # As one that was left: nobody holds it then.
+        # The lock ends with the block, so the renamed file counts as left behind.
         file.rename(tmp_path / f"{PREFIX}moved")
     sweep(tmp_path, PREFIX)
     assert not list(tmp_path.iterdir())
     assert open_files() == before
 
 
-def test_sweep_holding_the_lock_has_taken_what_was_made(
+def test_scratch_file_removed_by_sweep_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = fcntl.flock
@@ -202,7 +202,7 @@ def test_sweep_holding_the_lock_has_taken_what_was_made(
     assert not list(tmp_path.iterdir())
 
 
-def test_where_there_are_no_locks_things_are_made_all_the_same(
+def test_scratch_file_without_locks_is_made_and_not_swept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = tmp_path / f"{PREFIX}left"
@@ -214,10 +214,10 @@ def test_where_there_are_no_locks_things_are_made_all_the_same(
     monkeypatch.setattr(fcntl, "flock", none)
     with scratch_file(tmp_path) as file:
         assert file.exists()
-    assert list(tmp_path.iterdir()) == [left]  # it may be somebody's
+    assert list(tmp_path.iterdir()) == [left]  # another process may use it
 
 
-def test_what_is_made_is_for_its_maker_alone(tmp_path: Path) -> None:
+def test_scratch_modes_are_private(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         with (
@@ -233,7 +233,7 @@ def test_what_is_made_is_for_its_maker_alone(tmp_path: Path) -> None:
         os.umask(before)
 
 
-def test_names_are_their_own_and_16_digits_long(tmp_path: Path) -> None:
+def test_scratch_path_names_are_distinct_16_digits(tmp_path: Path) -> None:
     made = {atomic_files.scratch_path(tmp_path, ".x.").name for _ in range(20)}
     assert len(made) == 20
     assert {len(name) for name in made} == {len(".x.") + 16}

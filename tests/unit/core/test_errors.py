@@ -35,11 +35,11 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "errors.md"
         ("WhisperHailoError", 1),
     ],
 )
-def test_every_kind_of_error_has_its_code(name: str, code: int) -> None:
+def test_error_class_has_its_exit_code(name: str, code: int) -> None:
     assert getattr(errors, name)("what; do this").exit_code == code
 
 
-def test_all_kinds_are_listed_here_and_all_codes_in_the_document() -> None:
+def test_exit_codes_match_documented_table() -> None:
     kinds = {
         k
         for k, v in vars(errors).items()
@@ -61,7 +61,7 @@ def test_all_kinds_are_listed_here_and_all_codes_in_the_document() -> None:
 @pytest.mark.parametrize(
     "name", ["a.wav", "日本語 ñ.wav", "/deep/er/two blanks  .wav", "👩.wav"]
 )
-def test_plain_names_are_shown_as_they_are(name: str) -> None:
+def test_display_path_printable_name_is_unquoted(name: str) -> None:
     assert display_path(name) == name
 
 
@@ -76,5 +76,5 @@ def test_plain_names_are_shown_as_they_are(name: str) -> None:
         ("\udcff.wav", r"'\udcff.wav'"),
     ],
 )
-def test_others_are_quoted(name: str, quoted: str) -> None:
+def test_display_path_unprintable_name_is_quoted(name: str, quoted: str) -> None:
     assert display_path(name) == quoted

@@ -52,19 +52,19 @@ MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"
         ("", ""),
     ],
 )
-def test_names_and_codes(given: str, code: str) -> None:
+def test_language_code_accepts_names_and_tags(given: str, code: str) -> None:
     assert language_code(given) == code
     assert DecodingOptions(language=given).language == code
 
 
-def test_every_language_of_whisper_has_a_name() -> None:
+def test_language_code_accepts_all_codes_of_whisper() -> None:
     codes = read_special_tokens(MICRO, MICRO / "tokenizer.json").languages
     assert len(codes) == 99
     for code in codes:
         assert language_code(code.upper()) == code
 
 
-def test_every_language_has_a_name_that_only_it_has() -> None:
+def test_codes_by_name_cover_all_codes_uniquely() -> None:
     codes = read_special_tokens(MICRO, MICRO / "tokenizer.json").languages
     assert {*CODES_BY_NAME.values()} >= {*codes}
     for name, code in CODES_BY_NAME.items():
@@ -83,7 +83,7 @@ def test_every_language_has_a_name_that_only_it_has() -> None:
         ("Klingon", None),
     ],
 )
-def test_slip_is_told_what_was_meant(given: str, meant: str | None) -> None:
+def test_similar_language_typo_returns_intended(given: str, meant: str | None) -> None:
     assert similar_language(given, ("de", "pt", "en")) == meant
     assert similar_language(given, ("en",)) is None
 
@@ -92,5 +92,5 @@ def test_slip_is_told_what_was_meant(given: str, meant: str | None) -> None:
     ("code", "name"),
     [("de", "German"), ("zh", "Chinese"), ("haw", "Hawaiian"), ("xx", "Xx")],
 )
-def test_code_is_told_by_its_english_name(code: str, name: str) -> None:
+def test_language_name_is_english(code: str, name: str) -> None:
     assert language_name(code) == name

@@ -1,4 +1,4 @@
-"""Options that were given, on a command line or by name, in the place of the defaults."""
+"""Options given on a command line or as keywords, in place of the defaults."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ class Needs:
     count: int = 2
 
 
-BY_NAME = {one.name: one for one in fields(Options)}
+BY_NAME = {option.name: option for option in fields(Options)}
 
 
-def taken(**values: Any) -> Options:
+def options_from(**values: Any) -> Options:
     options: Options = from_keywords(Options, values).build()
     assert values == {}
     return options
 
 
-def test_what_is_not_given_is_as_defaults_or_base_have_it() -> None:
+def test_partial_options_missing_values_come_from_base() -> None:
     assert PartialOptions(Options).build() == Options()
     assert PartialOptions(Options, {"share": 0.25}).build() == Options(share=0.25)
     base = Options(language="de", share=0.75)
@@ -77,14 +77,14 @@ def test_what_is_not_given_is_as_defaults_or_base_have_it() -> None:
     )
 
 
-def test_what_has_no_default_is_missing_where_nothing_gives_it() -> None:
+def test_partial_options_missing_required_value_is_refused() -> None:
     with pytest.raises(OptionError, match="--name"):
         PartialOptions(Needs).build()
     assert PartialOptions(Needs, {"name": "a"}).build() == Needs("a")
     assert PartialOptions(Needs, {"count": 3}).apply_to(Needs("b")) == Needs("b", 3)
 
 
-def test_options_within_others_are_changed_where_they_are() -> None:
+def test_partial_options_nested_values_change_in_place() -> None:
     deeper = {"more": PartialOptions(Words, {"prepended": "["})}
     assert PartialOptions(Options, {}, deeper).build() == Options(more=Words("[", 2))
     base = Options(more=Words("<", 9))
@@ -100,7 +100,7 @@ def test_options_within_others_are_changed_where_they_are() -> None:
     assert given.apply_to(base) == Options(more=Words("[", 5))
 
 
-def test_switch_stands_for_defaults_and_its_options_need_it() -> None:
+def test_partial_options_nested_values_need_their_switch() -> None:
     words = {"words": PartialOptions(Words, {"prepended": "["})}
     assert PartialOptions(Options, {"words": True}, words).build() == Options(
         words=Words("[")
@@ -121,7 +121,7 @@ def test_switch_stands_for_defaults_and_its_options_need_it() -> None:
     )
 
 
-def test_defaults_and_inner_types() -> None:
+def test_default_of_and_inner_type_read_annotations() -> None:
     assert default_of(BY_NAME["language"]) == "auto"
     assert default_of(BY_NAME["more"]) == Words(depth=2)
     assert default_of(fields(Needs)[0]) is None
@@ -130,36 +130,38 @@ def test_defaults_and_inner_types() -> None:
     assert inner_type(tuple[int, ...]) == tuple[int, ...]
 
 
-def test_field_has_the_names_that_are_typed() -> None:
+def test_keywords_of_include_names_of_the_flag() -> None:
     assert keywords_of(BY_NAME["language"]) == ("language", "lang")
     assert keywords_of(BY_NAME["suppress"]) == ("suppress", "suppress_tokens")
     assert keywords_of(BY_NAME["heads"]) == ("heads",)
 
 
-def test_values_by_any_of_their_names_are_taken() -> None:
-    assert taken(
+def test_from_keywords_accepts_all_names_and_types() -> None:
+    assert options_from(
         lang="de", beam_size=3, share=1, suppress_tokens=[1, 2], place="a/b"
     ) == Options("de", 3, 1.0, (1, 2), place=Path("a/b"))
-    assert taken(suppress="3,4", heads=0.5) == Options(suppress=(3, 4), heads=(0.5,))
-    assert taken(suppress=(5,), heads=[1, 2], place=Path("c")) == Options(
+    assert options_from(suppress="3,4", heads=0.5) == Options(
+        suppress=(3, 4), heads=(0.5,)
+    )
+    assert options_from(suppress=(5,), heads=[1, 2], place=Path("c")) == Options(
         suppress=(5,), heads=(1.0, 2.0), place=Path("c")
     )
-    assert taken(suppress=6, mode="b") == Options(suppress=(6,), mode="B")
-    assert taken(beam_size=None, place=None) == Options()
-    assert taken(beam_size=np.int64(4), share=np.float32(0.25)) == Options(
+    assert options_from(suppress=6, mode="b") == Options(suppress=(6,), mode="B")
+    assert options_from(beam_size=None, place=None) == Options()
+    assert options_from(beam_size=np.int64(4), share=np.float32(0.25)) == Options(
         beam_size=4, share=0.25
     )
 
 
-def test_options_within_others_are_taken_themselves_or_by_a_word() -> None:
-    assert taken(words=True).words == Words()
-    assert taken(words=False).words is None
-    assert taken(words=Words("<")).words == Words("<")
-    assert taken(preset="b").preset == Words("b")
-    assert taken(word_timestamps=True, prepend="[").words == Words("[")
+def test_from_keywords_nested_accepts_object_or_switch() -> None:
+    assert options_from(words=True).words == Words()
+    assert options_from(words=False).words is None
+    assert options_from(words=Words("<")).words == Words("<")
+    assert options_from(preset="b").preset == Words("b")
+    assert options_from(word_timestamps=True, prepend="[").words == Words("[")
 
 
-def test_of_a_group_only_what_it_names_is_taken() -> None:
+def test_from_keywords_group_takes_only_named_fields() -> None:
     values: dict[str, Any] = {"depth": 7, "prepended": "["}
     given = from_keywords(Words, values, ("depth",))
     assert (given.values, values) == ({"depth": 7}, {"prepended": "["})
@@ -167,49 +169,49 @@ def test_of_a_group_only_what_it_names_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "pattern"),
     [
-        ({"share": "much"}, r"^share is 'much'"),
-        ({"lang": 3}, r"^lang is 3"),
-        ({"language": None}, r"^language is null"),
-        ({"beam_size": 1.5}, r"^beam_size is 1\.5"),
-        ({"suppress": "bad"}, r"^suppress is 'bad'"),
-        ({"heads": "x"}, r"^heads\[0\] is 'x'"),
-        ({"words": 3}, r"^words is 3"),
-        ({"heads": np.ones(2)}, r"^heads\[0\] is array"),
-        ({"words": "x"}, r"^words is 'x'"),
-        ({"more": "x"}, r"^more is 'x'"),
-        ({"place": 3}, r"^place is 3"),
-        ({"mode": "c"}, r"^--mode is 'c'"),
-        ({"preset": True}, r"^preset is True"),
-        ({"preset": "c"}, r"^--preset is 'c'"),
+        ({"share": "much"}, r"^share\b.*'much'"),
+        ({"lang": 3}, r"^lang \w+ 3\b"),
+        ({"language": None}, r"^language\b.*null"),
+        ({"beam_size": 1.5}, r"^beam_size\b.*1\.5"),
+        ({"suppress": "bad"}, r"^suppress\b.*'bad'"),
+        ({"heads": "x"}, r"^heads\[0\].*'x'"),
+        ({"words": 3}, r"^words \w+ 3\b"),
+        ({"heads": np.ones(2)}, r"^heads\[0\].*array"),
+        ({"words": "x"}, r"^words\b.*'x'"),
+        ({"more": "x"}, r"^more\b.*'x'"),
+        ({"place": 3}, r"^place \w+ 3\b"),
+        ({"mode": "c"}, r"^--mode\b.*'c'"),
+        ({"preset": True}, r"^preset\b.*True"),
+        ({"preset": "c"}, r"^--preset\b.*'c'"),
     ],
 )
-def test_value_of_another_type_is_refused_by_name_it_came_by(
-    values: dict[str, Any], said: str
+def test_from_keywords_wrong_type_names_keyword(
+    values: dict[str, Any], pattern: str
 ) -> None:
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(OptionError, match=pattern):
         from_keywords(Options, values)
 
 
-def test_what_nothing_took_is_refused_with_what_was_meant() -> None:
+def test_refuse_unknown_keyword_suggests_similar_name() -> None:
     refuse_unknown({}, {}, Options)
-    for name, said in (
-        ("beamsize", r"^there is no option beamsize; did you mean beam_size\?$"),
-        ("prepended_", r"did you mean prepended\?$"),  # of options within others
-        ("wholly_else", r"^there is no option wholly_else; see help\(Transcriber\)$"),
+    for name, pattern in (
+        ("beamsize", r"\bbeamsize\b.*\bbeam_size\b"),
+        ("prepended_", r"\bprepended_.*\bprepended\b"),  # a field of a nested class
+        ("wholly_else", r"\bwholly_else\b.*help\(Transcriber\)$"),
         (
             "vad_filter",
             r"^vad_filter is an option of another program; give speech_only$",
         ),
     ):
-        with pytest.raises(OptionError, match=said):
+        with pytest.raises(OptionError, match=pattern):
             refuse_unknown(
                 {name: 1}, {"vad_filter": "give speech_only"}, Options, Needs
             )
 
 
-def test_field_without_a_flag_has_its_own_name_alone() -> None:
+def test_keywords_of_plain_field_is_its_name() -> None:
     @dataclass
     class Plain:
         a_b: int = field(default=1)

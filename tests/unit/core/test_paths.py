@@ -66,15 +66,15 @@ def test_list_files_reports_unreadable_folders(
     (tmp_path / "link").symlink_to("nowhere")
     (tmp_path / "folder").symlink_to("a")
     deny(monkeypatch, "closed")
-    told: list[tuple[Path, str]] = []
-    found = list_files(tmp_path, lambda path, why: told.append((path, why)))
-    assert [str(path.relative_to(tmp_path)) for path in found] == [
+    errors: list[tuple[Path, str]] = []
+    files = list_files(tmp_path, lambda path, reason: errors.append((path, reason)))
+    assert [str(path.relative_to(tmp_path)) for path in files] == [
         "a/.hidden",
         "a/z",
         "b",
         "link",
     ]
-    assert sorted(told) == [
+    assert sorted(errors) == [
         (tmp_path / "a" / "closed", "Permission denied"),
         (tmp_path / "closed", "Permission denied"),
     ]
@@ -90,9 +90,11 @@ def test_list_files_reports_error_without_text(
         return []
 
     monkeypatch.setattr(os, "walk", walk)
-    told: list[tuple[Path, str]] = []
-    assert list_files(tmp_path, lambda path, why: told.append((path, why))) == []
-    assert told == [(tmp_path, f"[Errno None] None: {str(tmp_path)!r}")]
+    errors: list[tuple[Path, str]] = []
+    assert (
+        list_files(tmp_path, lambda path, reason: errors.append((path, reason))) == []
+    )
+    assert errors == [(tmp_path, f"[Errno None] None: {str(tmp_path)!r}")]
 
 
 def test_cache_root_follows_environment(

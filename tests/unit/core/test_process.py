@@ -1,4 +1,4 @@
-"""Which processors compute in float16, and how many cores there are."""
+"""Processors, threads, telemetry switches, the service manager, freed memory and extras."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def fresh() -> Iterator[None]:
         (("arm64", "Darwin"), PI_5, False),
     ],
 )
-def test_arm_processors_say_so_themselves(
+def test_has_float16_kernels_follows_cpuinfo(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     named: tuple[str, str],
@@ -69,7 +69,7 @@ def test_arm_processors_say_so_themselves(
     assert has_float16_kernels() is expected
 
 
-def test_cores_are_those_that_this_process_may_use(
+def test_available_cores_follow_affinity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
@@ -79,43 +79,43 @@ def test_cores_are_those_that_this_process_may_use(
 
 
 @pytest.mark.parametrize("threads", [0, 1, 256])
-def test_so_many_threads_may_be(threads: int) -> None:
+def test_check_threads_valid_count_is_returned(threads: int) -> None:
     assert check_threads(threads) == threads
 
 
 @pytest.mark.parametrize("threads", [-1, 257, 1.5, "2"])
-def test_so_many_threads_are_none(threads: Any) -> None:
+def test_check_threads_invalid_count_is_refused(threads: Any) -> None:
     with pytest.raises(OptionError, match=r"threads is .*256"):
         check_threads(threads)
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What an ONNX Runtime that was imported before us is told; nothing is set."""
-    told: list[str] = []
+    """Calls of an ONNX Runtime that was imported before this package; no switch is set."""
+    calls: list[str] = []
     runtime = ModuleType("onnxruntime")
-    runtime.disable_telemetry_events = lambda: told.append("disable")  # type: ignore[attr-defined]
+    runtime.disable_telemetry_events = lambda: calls.append("disable")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
     for switch in SWITCHES:
         monkeypatch.delenv(switch, raising=False)
-    return told
+    return calls
 
 
-@pytest.mark.parametrize("said", [None, "", "0", "1"])
-def test_user_has_the_last_word(
-    said: str | None, calls: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("setting", [None, "", "0", "1"])
+def test_keep_private_keeps_switches_of_user(
+    setting: str | None, calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for switch in SWITCHES:
-        if said is not None:
-            monkeypatch.setenv(switch, said)
+        if setting is not None:
+            monkeypatch.setenv(switch, setting)
     keep_private()
     assert {switch: os.environ[switch] for switch in SWITCHES} == {
-        switch: said or off for switch, off in SWITCHES.items()
+        switch: setting or off for switch, off in SWITCHES.items()
     }
-    assert calls == ([] if said else ["disable"])
+    assert calls == ([] if setting else ["disable"])
 
 
-def test_runtime_that_came_first_is_told_and_so_is_the_user(
+def test_keep_private_after_runtime_import_warns(
     calls: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     keep_private()
@@ -124,10 +124,10 @@ def test_runtime_that_came_first_is_told_and_so_is_the_user(
         "RAY_USAGE_STATS_ENABLED": "0",
     }  # fmt: skip
     assert calls == ["disable"]
-    assert "import whisper_hailo first, or set ORT_DISABLE_TELEMETRY=1" in caplog.text
+    assert "ORT_DISABLE_TELEMETRY=1" in caplog.text
 
 
-def test_runtime_without_that_call_is_left_alone(
+def test_keep_private_runtime_without_telemetry_is_ignored(
     calls: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", ModuleType("onnxruntime"))
@@ -139,7 +139,7 @@ def test_runtime_without_that_call_is_left_alone(
 @pytest.mark.parametrize(
     "module", ["whisper_hailo", "whisper_hailo_lab.harness.worker"]
 )
-def test_switches_are_set_before_a_library_is_there(module: str) -> None:
+def test_import_sets_switches_before_onnxruntime(module: str) -> None:
     code = f"import os, sys, {module}; print('onnxruntime' in sys.modules)"
     code += f"; print(*(os.environ[switch] for switch in {[*SWITCHES]}))"
     bare = {name: value for name, value in os.environ.items() if name not in SWITCHES}
@@ -155,7 +155,7 @@ def test_switches_are_set_before_a_library_is_there(module: str) -> None:
 
 @pytest.fixture
 def manager() -> Iterator[socket.socket]:
-    """Its address has 107 bytes at most, which a folder of pytest's may fill."""
+    """A service manager's socket; its path has at most 107 bytes, so not in pytest's folder."""
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening,
         tempfile.TemporaryDirectory() as folder,
@@ -165,7 +165,7 @@ def manager() -> Iterator[socket.socket]:
         yield listening
 
 
-def told(manager: socket.socket) -> list[str]:
+def received(manager: socket.socket) -> list[str]:
     lines = []
     while True:
         try:
@@ -174,37 +174,42 @@ def told(manager: socket.socket) -> list[str]:
             return lines
 
 
-def test_manager_is_told_when_it_is_ready_and_when_it_ends(
+def test_supervisor_sends_ready_and_stopping(
     manager: socket.socket,
 ) -> None:
     supervisor = Supervisor({"NOTIFY_SOCKET": manager.getsockname()})
     supervisor.ready("listening to\na microphone")
     supervisor.alive()  # nobody asked for it
     supervisor.stopping()
-    assert told(manager) == ["READY=1\nSTATUS=listening to a microphone", "STOPPING=1"]
+    assert received(manager) == [
+        "READY=1\nSTATUS=listening to a microphone",
+        "STOPPING=1",
+    ]
 
 
-def test_watchdog_hears_of_it_three_times_in_its_time(manager: socket.socket) -> None:
+def test_supervisor_alive_notifies_three_times_per_interval(
+    manager: socket.socket,
+) -> None:
     clock = [100.0]
     environment = {"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "3000000"}
     supervisor = Supervisor(environment, now=lambda: clock[0])
-    heard = []
+    messages = []
     for _ in range(100):
         supervisor.alive()
-        heard += told(manager)
+        messages += received(manager)
         clock[0] += 0.125
-    assert heard == ["WATCHDOG=1"] * 13
+    assert messages == ["WATCHDOG=1"] * 13
 
 
-def test_manager_that_has_no_time_holds_nothing_up(manager: socket.socket) -> None:
+def test_supervisor_full_socket_does_not_block(manager: socket.socket) -> None:
     supervisor = Supervisor({"NOTIFY_SOCKET": manager.getsockname()})
     for _ in range(10_000):  # far more than wait at a socket
         supervisor.ready("well")
-    assert told(manager)
+    assert received(manager)
 
 
 @pytest.mark.parametrize("further", [0, 1])
-def test_watchdog_of_another_process_is_left_alone(
+def test_supervisor_watchdog_of_other_process_is_ignored(
     manager: socket.socket, further: int
 ) -> None:
     address, pid = manager.getsockname(), os.getpid() + further
@@ -214,10 +219,10 @@ def test_watchdog_of_another_process_is_left_alone(
         "WATCHDOG_PID": str(pid),
     }
     Supervisor(environment).alive()
-    assert bool(told(manager)) == (further == 0)
+    assert bool(received(manager)) == (further == 0)
 
 
-def test_socket_s_name_may_have_what_others_begin_with() -> None:
+def test_supervisor_socket_path_with_at_sign_is_reached() -> None:
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening,
         tempfile.TemporaryDirectory() as folder,
@@ -225,17 +230,17 @@ def test_socket_s_name_may_have_what_others_begin_with() -> None:
         listening.bind(f"{folder}/a@b")
         listening.setblocking(False)
         Supervisor({"NOTIFY_SOCKET": f"{folder}/a@b"}).stopping()
-        assert told(listening) == ["STOPPING=1"]
+        assert received(listening) == ["STOPPING=1"]
 
 
-@pytest.mark.parametrize("of", ["", "@"])
-def test_sockets_without_a_place_in_the_file_system_are_reached(of: str) -> None:
+@pytest.mark.parametrize("infix", ["", "@"])
+def test_supervisor_abstract_socket_is_reached(infix: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        name = f"whisper-hailo-test-{of}{os.getpid()}"
+        name = f"whisper-hailo-test-{infix}{os.getpid()}"
         listening.bind("\0" + name)
         listening.setblocking(False)
         Supervisor({"NOTIFY_SOCKET": "@" + name}).stopping()
-        assert told(listening) == ["STOPPING=1"]
+        assert received(listening) == ["STOPPING=1"]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +252,7 @@ def test_sockets_without_a_place_in_the_file_system_are_reached(of: str) -> None
         {"WATCHDOG_USEC": "soon"},
     ],
 )
-def test_without_a_manager_that_listens_nothing_happens(
+def test_supervisor_without_listener_does_nothing(
     environment: dict[str, str],
 ) -> None:
     supervisor = Supervisor(environment)
@@ -265,7 +270,7 @@ def rss_mib():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096 >> 20
 
-if sys.argv[1] == "told":
+if sys.argv[1] == "trimmed":
     assert release_freed_memory()
 np.ones(2 << 20)  # 16 MiB, freed at once: glibc takes it for a sign
 begin = rss_mib()
@@ -279,19 +284,19 @@ print(rss_mib() - begin)
 @pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "mallopt"), reason="this C library has no mallopt"
 )
-def test_blocks_before_one_that_stays_are_given_back() -> None:
+def test_release_freed_memory_returns_blocks_to_system() -> None:
     kept_mib = {}
-    for how in ("told", "untold"):
+    for how in ("trimmed", "default"):
         command = [sys.executable, "-c", _PROGRAM, how]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         kept_mib[how] = int(done.stdout)
-    assert kept_mib["untold"] > 50, (
+    assert kept_mib["default"] > 50, (
         "glibc does not keep it any more: core/process.py may go"
     )
-    assert kept_mib["told"] < 10
+    assert kept_mib["trimmed"] < 10
 
 
-def test_c_library_that_cannot_be_told_is_left_alone(
+def test_release_freed_memory_without_mallopt_is_false(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: object())
@@ -299,51 +304,51 @@ def test_c_library_that_cannot_be_told_is_left_alone(
 
 
 @pytest.mark.parametrize(
-    ("taken", "told"), [((1, 1), True), ((0, 1), False), ((1, 0), False)]
+    ("results", "expected"), [((1, 1), True), ((0, 1), False), ((1, 0), False)]
 )
-def test_blocks_of_128_kib_and_free_end_are_given_back(
-    taken: tuple[int, int], told: bool, monkeypatch: pytest.MonkeyPatch
+def test_release_freed_memory_sets_both_thresholds(
+    results: tuple[int, int], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M_TRIM_THRESHOLD is -1 and M_MMAP_THRESHOLD -3 in `malloc.h`; both are 128 KiB at first."""
-    said: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
 
-    def mallopt(what: int, size: int) -> int:
-        said.append((what, size))
-        return taken[len(said) - 1]
+    def mallopt(parameter: int, size: int) -> int:
+        calls.append((parameter, size))
+        return results[len(calls) - 1]
 
     library = type("Library", (), {"mallopt": staticmethod(mallopt)})
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
-    assert process.release_freed_memory() is told
-    assert said == [(-1, 131_072), (-3, 131_072)][: len(said)]
-    assert len(said) == 2 or not told
+    assert process.release_freed_memory() is expected
+    assert calls == [(-1, 131_072), (-3, 131_072)][: len(calls)]
+    assert len(calls) == 2 or not expected
 
 
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
-def test_every_extra_that_is_advised_can_be_installed() -> None:
+def test_extras_are_declared_in_pyproject() -> None:
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     assert set(get_args(Extra)) <= set(project["optional-dependencies"])
 
 
 @pytest.mark.parametrize("extra", get_args(Extra))
-def test_what_to_type_installs_from_a_lock(extra: Extra) -> None:
+def test_install_command_names_existing_lock_file(extra: Extra) -> None:
     (lock,) = re.findall(r"^pip install -r (\S+) in the clone$", install_command(extra))
     assert (PROJECT.parent / lock).is_file()
 
 
-def test_who_has_no_clone_takes_the_extra_of_the_package(
+def test_install_command_without_clone_names_extra(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(process, "REPOSITORY_ROOT", tmp_path)
     assert install_command("server") == "pip install 'whisper-hailo[server]'"
 
 
-def test_missing_module_is_told_with_what_to_type(
+def test_require_extra_missing_module_names_install_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     process.require_extra("web", "--web", "os", "json")
-    with pytest.raises(OptionError) as told:
+    with pytest.raises(OptionError) as caught:
         process.require_extra("web", "--web", "os", "no_such_module")
-    assert "no-such-module" in str(told.value)
-    assert process.install_command("web") in str(told.value)
+    assert "no-such-module" in str(caught.value)
+    assert process.install_command("web") in str(caught.value)

@@ -7,7 +7,7 @@ import pytest
 from whisper_hailo.core.protocols import Closing, Limits, Padding
 
 
-def test_padding_adds_up_to_its_target_and_cuts_nothing() -> None:
+def test_padding_n_added_reaches_target_never_negative() -> None:
     assert [Padding(1500).n_added(n) for n in (0, 500, 1499, 1500, 1501)] == [
         1500, 1000, 1, 0, 0,
     ]  # fmt: skip
@@ -24,7 +24,7 @@ class Door(Closing):
         self.n_closed += 1
 
 
-def test_block_closes_what_it_opened_however_it_ends() -> None:
+def test_closing_block_closes_after_error() -> None:
     door = Door()
     with door as same:
         assert same is door

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.model_sizes import TINY, toy_spec
+from tests.fakes.model_sizes import toy_spec
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import (
     SPEC_VERSION,
@@ -38,16 +38,13 @@ DECODER_FORM = HailoForm(
 )
 
 
-def test_sizes_that_follow_from_the_dimensions() -> None:
-    assert (TINY.head_size, TINY.max_frames, TINY.max_window_s) == (64, 3000, 30.0)
-
-
-def test_spec_survives_its_file(tmp_path: Path) -> None:
+def test_model_spec_file_round_trip_is_equal(tmp_path: Path) -> None:
     files = {"encoder.onnx": FileRecord(10, "ab")}
     spec = replace(
         toy_spec(),
         files=files,
         hailo=(DECODER_FORM,),
+        hefs=(HEF,),
         half=True,
         int8_safe_without_vnni=True,
     )
@@ -59,9 +56,7 @@ def test_spec_survives_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("quantization", "in_codes"), [("none", False), ("int4", True)]
 )
-def test_how_audio_is_held_follows_from_the_weights(
-    quantization: str, in_codes: bool
-) -> None:
+def test_has_int8_audio_follows_quantization(quantization: str, in_codes: bool) -> None:
     assert replace(toy_spec(), quantization=quantization).has_int8_audio is in_codes
 
 
@@ -70,21 +65,19 @@ NOT_SPECS = ["", "[]", "{}", "{" + VERSION + "}", "{" + VERSION + ', "dims": 3}'
 
 
 @pytest.mark.parametrize("text", NOT_SPECS)
-def test_broken_spec_says_so(text: str) -> None:
+def test_from_json_broken_spec_names_file(text: str) -> None:
     with pytest.raises(ModelError, match=r"here/model\.json"):
         ModelSpec.from_json(text.encode(), "here/model.json")
 
 
-def test_another_format_version_says_what_to_do() -> None:
+def test_from_json_other_version_asks_for_conversion() -> None:
     for version in (1, SPEC_VERSION - 1, SPEC_VERSION + 1, 99):
         text = (
             toy_spec()
             .to_json()
             .replace(f'"version": {SPEC_VERSION}', f'"version": {version}')
         )
-        with pytest.raises(
-            ModelError, match=f"version {version}, .*convert the checkpoint"
-        ):
+        with pytest.raises(ModelError, match=rf"\b{version}\b.*\bconvert\b"):
             ModelSpec.from_json(text.encode(), "model.json")
 
 
@@ -102,39 +95,28 @@ HEF = HefRecord(
 )
 
 
-def test_hefs_survive_the_file() -> None:
-    spec = replace(toy_spec(), hefs=(HEF,))
-    assert ModelSpec.from_json(spec.to_json().encode(), "model.json") == spec
-
-
-def test_hefs_lie_in_the_model_directory() -> None:
-    for file in ("../e.hef", "/e.hef"):
-        with pytest.raises(ModelError, match="outside"):
-            replace(toy_spec(), hefs=(replace(HEF, file=file),))
-
-
-def test_broken_hailo_forms_say_so() -> None:
+def test_from_json_broken_hailo_form_is_refused() -> None:
     text = replace(toy_spec(), hailo=(DECODER_FORM,)).to_json()
     for broken in (
         text.replace('"end_nodes"', '"ends"'),
         text.replace('"part"', '"piece"'),
     ):
-        with pytest.raises(ModelError, match="description"):
+        with pytest.raises(ModelError, match=r"model\.json"):
             ModelSpec.from_json(broken.encode(), "model.json")
 
 
-def test_directory_without_spec_says_how_to_make_one(tmp_path: Path) -> None:
+def test_load_without_spec_names_convert_command(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="whisper-hailo convert"):
         ModelSpec.load(tmp_path)
 
 
-def test_model_without_languages_is_english_only() -> None:
+def test_is_multilingual_without_languages_is_false() -> None:
     spec = toy_spec()
     assert spec.is_multilingual
     assert not replace(spec, tokens=replace(spec.tokens, languages={})).is_multilingual
 
 
-def test_same_spec_is_the_same_text_which_people_can_read() -> None:
+def test_to_json_is_sorted_and_indented() -> None:
     text = toy_spec().to_json()
     assert text.startswith(
         '{\n  "alignment_heads": [\n    [\n      0,\n      0\n    ]\n  ],\n'
@@ -146,7 +128,7 @@ def test_same_spec_is_the_same_text_which_people_can_read() -> None:
     assert [*raw["dims"]] == sorted(raw["dims"])
 
 
-def test_checkpoint_may_lack_tokens_but_not_have_others() -> None:
+def test_model_spec_token_outside_vocabulary_is_refused() -> None:
     few = SpecialTokens(sot=0, eot=29)  # of 30
     assert toy_spec(few).tokens == few
     assert (few.languages, few.suppress, few.begin_suppress) == ({}, (), ())
@@ -155,7 +137,7 @@ def test_checkpoint_may_lack_tokens_but_not_have_others() -> None:
         "no_timestamps", "timestamp_begin",
     ):  # fmt: skip
         for bad in (-1, 30):
-            with pytest.raises(ModelError, match=f"id {bad}"):
+            with pytest.raises(ModelError, match=rf" {bad}\b"):
                 toy_spec(replace(few, **{name: bad}))
     for more in (
         {"languages": {"en": 30}},
@@ -166,21 +148,23 @@ def test_checkpoint_may_lack_tokens_but_not_have_others() -> None:
             toy_spec(replace(few, **more))  # type: ignore[arg-type]
 
 
-def test_alignment_heads_are_the_decoder_s() -> None:
+def test_model_spec_unknown_alignment_head_is_refused() -> None:
     dims = replace(toy_spec().dims, n_decoder_layers=3, n_decoder_heads=2)
     for good in ((0, 0), (2, 1)):
         assert replace(
             toy_spec(), dims=dims, alignment_heads=(good,)
         ).alignment_heads == (good,)
     for bad in ((3, 0), (0, 2), (-1, 0), (0, -1), (1, 2)):
-        with pytest.raises(ModelError, match=f"head {bad[0]}, {bad[1]}"):
+        with pytest.raises(ModelError, match=f"{bad[0]}, {bad[1]}"):
             replace(toy_spec(), dims=dims, alignment_heads=((0, 0), bad))
 
 
-def test_all_files_that_are_named_lie_in_the_model_directory() -> None:
+def test_model_spec_file_outside_directory_is_refused() -> None:
     form = replace(DECODER_FORM, assets={"position_rows": "../rows.npy"})
     for change in (
         {"files": {"../a": FileRecord(1, "a")}},
+        {"hefs": (replace(HEF, file="../e.hef"),)},
+        {"hefs": (replace(HEF, file="/e.hef"),)},
         {"hailo": (replace(DECODER_FORM, file="/a.onnx"),)},
         {"hailo": (form,)},
     ):
@@ -188,7 +172,7 @@ def test_all_files_that_are_named_lie_in_the_model_directory() -> None:
             replace(toy_spec(), **change)  # type: ignore[arg-type]
 
 
-def test_what_is_looked_for_is_found_or_it_is_said_how_to_get_it() -> None:
+def test_hailo_form_and_record_missing_entry_is_refused() -> None:
     encoder = replace(DECODER_FORM, part="encoder", file="hailo/e.onnx", length=None)
     spec = replace(
         toy_spec(), hailo=(DECODER_FORM, encoder), files={"a": FileRecord(1, "x")}
@@ -196,13 +180,13 @@ def test_what_is_looked_for_is_found_or_it_is_said_how_to_get_it() -> None:
     assert spec.hailo_form("encoder") is encoder
     assert spec.hailo_form("decoder") is DECODER_FORM
     assert spec.record("a") == FileRecord(1, "x")
-    with pytest.raises(ModelError, match="list b"):
+    with pytest.raises(ModelError, match=r"\bb\b"):
         spec.record("b")
     with pytest.raises(ModelError, match="--hailo"):
         toy_spec().hailo_form("encoder")
 
 
-def test_int8_safe_keeps_its_entry_of_format_9() -> None:
+def test_to_json_int8_safe_keeps_entry_of_format_9() -> None:
     entries = json.loads(replace(toy_spec(), int8_safe_without_vnni=True).to_json())
     assert entries["pairs_fit"] is True
     assert "int8_safe_without_vnni" not in entries
@@ -211,7 +195,7 @@ def test_int8_safe_keeps_its_entry_of_format_9() -> None:
     assert spec.int8_safe_without_vnni is False
 
 
-def test_what_a_conversion_does_not_know_is_nothing() -> None:
+def test_model_spec_unknown_values_default_to_empty() -> None:
     spec = toy_spec()
     assert (
         spec.files,
@@ -246,7 +230,7 @@ LARGEST = {
 }  # fmt: skip
 
 
-def test_sizes_follow_from_the_others() -> None:
+def test_dimensions_derived_sizes_follow_heads() -> None:
     assert (SMALL.head_size, SMALL.cache_head_size) == (12, 16)
     # Of heads that are 1 wide.
     assert replace(SMALL, n_decoder_heads=60).cache_head_size == 8
@@ -256,7 +240,7 @@ def test_sizes_follow_from_the_others() -> None:
 
 
 @pytest.mark.parametrize("name", LARGEST)
-def test_size_is_a_whole_number_up_to_its_largest(name: str) -> None:
+def test_dimensions_size_out_of_range_is_refused(name: str) -> None:
     for good in (1, LARGEST[name]):
         assert getattr(replace(SMALL, **{name: good}), name) == good
     for bad in (0, -1, LARGEST[name] + 1):
@@ -268,7 +252,7 @@ def test_size_is_a_whole_number_up_to_its_largest(name: str) -> None:
             decode(Dimensions, asdict(SMALL) | {name: other})
 
 
-def test_width_is_split_into_its_heads() -> None:
+def test_dimensions_width_not_divisible_by_heads_is_refused() -> None:
     assert (
         replace(
             SMALL, d_model=16_384, n_encoder_heads=256, n_decoder_heads=256
@@ -283,7 +267,7 @@ def test_width_is_split_into_its_heads() -> None:
         with pytest.raises(ModelError, match="whole number"):
             replace(SMALL, **change)
     for change in ({"n_encoder_heads": 7}, {"n_decoder_heads": 7}):
-        with pytest.raises(ModelError, match="7 heads"):
+        with pytest.raises(ModelError, match=r"\b7\b"):
             replace(SMALL, **change)
 
 
@@ -295,12 +279,12 @@ def test_width_is_split_into_its_heads() -> None:
         {"chip_inputs": ((1, -1, 1, 1),)},
     ],
 )  # fmt: skip
-def test_form_that_no_chip_takes_is_refused(change: dict[str, Any]) -> None:
+def test_hailo_form_invalid_shape_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match=r"e\.onnx"):
         replace(FORM, **change)
 
 
-def test_form_may_be_that_large_and_has_an_emulated_one() -> None:
+def test_hailo_form_largest_shape_is_accepted() -> None:
     large = replace(FORM, outputs={"out": (1, 1 << 20)}, part="decoder", length=1)
     assert large.emulated_file == "hailo/e-emulated.onnx"
     assert (FORM.assets, FORM.length) == ({}, None)

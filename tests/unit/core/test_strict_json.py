@@ -37,12 +37,12 @@ from whisper_hailo.core.strict_json import (
         b"1 2",
     ],
 )
-def test_what_is_no_json_of_a_model_is_refused(raw: bytes) -> None:
+def test_parse_json_unsafe_document_is_refused(raw: bytes) -> None:
     with pytest.raises(MismatchError, match="JSON"):
         parse_json(raw)
 
 
-def test_more_lists_than_any_model_has_are_not_even_parsed(
+def test_parse_json_too_many_containers_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(strict_json, "MOST_CONTAINERS", 100)
@@ -53,7 +53,7 @@ def test_more_lists_than_any_model_has_are_not_even_parsed(
         parse_json(b"[" + b"{}," * 99 + b"{}]")
 
 
-def test_depth_ends_where_it_says() -> None:
+def test_parse_json_deeper_than_64_levels_is_refused() -> None:
     assert [parse_json(raw) for raw in (b"3", b"true", b"null", b'"a"')] == [
         3,
         True,
@@ -69,11 +69,11 @@ def test_depth_ends_where_it_says() -> None:
             parse_json(raw)
 
 
-def test_half_characters_are_kept_since_file_names_have_them() -> None:
+def test_parse_json_lone_surrogate_is_kept() -> None:
     assert parse_json(rb'"\udcff"') == os.fsdecode(b"\xff")
 
 
-def test_files_are_plain_small_and_hold_objects(
+def test_read_json_object_bad_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "tokenizer.json"
@@ -118,7 +118,7 @@ class Made:
 GOOD = {"number": 1, "share": 2, "name": "n", "flag": True, "inner": {"pair": [1, 2]}}
 
 
-def test_values_become_what_the_annotations_say() -> None:
+def test_decode_converts_to_annotated_types() -> None:
     given = {
         "ids": [3],
         "table": {"a": 1},
@@ -133,31 +133,31 @@ def test_values_become_what_the_annotations_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "pattern"),
     [
-        ({"number": True}, "number is True"),
-        ({"number": 1.0}, r"number is 1\.0"),
-        ({"number": 2**63}, "number is a number of 64 bits"),
-        ({"number": None}, "number is null"),
-        ({"share": "much"}, "share is 'much'"),
-        ({"share": True}, "share is True"),
-        ({"name": ["x" * 999]}, "name is a list"),
-        ({"flag": 1}, "flag is 1"),
-        ({"inner": []}, "inner is a list"),
-        ({"inner": {}}, r"inner\.pair is missing"),
-        ({"inner": {"pair": [1]}}, r"inner\.pair has 1 values"),
-        ({"ids": {"0": 1}}, "ids is an object"),
-        ({"ids": [1, "2"]}, r"ids\[1\] is '2'"),
-        ({"ids": [1, 2**70]}, r"ids\[1\] is a number of 71 bits"),
-        ({"table": {"a": {}}}, r"table\.a is an object"),
-        ({"either": "x"}, "either is 'x'"),
-        ({"rows": [{"pair": [1, None]}]}, r"rows\[0\]\.pair\[1\] is null"),
+        ({"number": True}, r"number\b.*True"),
+        ({"number": 1.0}, r"number\b.*1\.0"),
+        ({"number": 2**63}, r"number\b.*a number of 64 bits"),
+        ({"number": None}, r"number\b.*null"),
+        ({"share": "much"}, r"share\b.*'much'"),
+        ({"share": True}, r"share\b.*True"),
+        ({"name": ["x" * 999]}, r"name\b.*a list"),
+        ({"flag": 1}, r"^flag \w+ 1\b"),
+        ({"inner": []}, r"inner\b.*a list"),
+        ({"inner": {}}, r"inner\.pair\b.*missing"),
+        ({"inner": {"pair": [1]}}, r"inner\.pair\b.*1 values"),
+        ({"ids": {"0": 1}}, r"ids\b.*an object"),
+        ({"ids": [1, "2"]}, r"ids\[1\].*'2'"),
+        ({"ids": [1, 2**70]}, r"ids\[1\].*a number of 71 bits"),
+        ({"table": {"a": {}}}, r"table\.a\b.*an object"),
+        ({"either": "x"}, r"either\b.*'x'"),
+        ({"rows": [{"pair": [1, None]}]}, r"rows\[0\]\.pair\[1\].*null"),
     ],
 )
-def test_other_values_are_refused_with_their_place(
-    change: dict[str, object], told: str
+def test_decode_wrong_field_names_its_path(
+    change: dict[str, object], pattern: str
 ) -> None:
-    with pytest.raises(MismatchError, match=told) as caught:
+    with pytest.raises(MismatchError, match=pattern) as caught:
         decode(Outer, GOOD | change)
     assert len(str(caught.value)) < 200
 
@@ -167,7 +167,7 @@ MOST = 9_223_372_036_854_775_807
 
 
 @pytest.mark.parametrize("number", [MOST, -MOST, 0])
-def test_whole_numbers_have_63_bits(number: int) -> None:
+def test_decode_63_bit_integer_is_accepted(number: int) -> None:
     assert decode(int, number) == number
     assert decode(tuple[int, ...], [1, number]) == (1, number)
     assert decode(dict[str, int], {"a": number, "b": -1}) == {"a": number, "b": -1}
@@ -175,7 +175,7 @@ def test_whole_numbers_have_63_bits(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [MOST + 1, -MOST - 1])
-def test_and_no_more(number: int) -> None:
+def test_decode_64_bit_integer_is_refused(number: int) -> None:
     kind: Any
     for kind, value in (
         (int, number), (float, number), (tuple[int, ...], [1, number]), (list[int], [number]),
@@ -185,7 +185,7 @@ def test_and_no_more(number: int) -> None:
             decode(kind, value, "x")
 
 
-def test_kinds_within_kinds() -> None:
+def test_decode_nested_types_are_converted() -> None:
     for kind in (tuple[int, ...], tuple[str, ...], tuple[Inner, ...]):
         assert decode(kind, []) == ()
     assert decode(list[int], []) == []
@@ -212,42 +212,42 @@ def test_kinds_within_kinds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "told"),
+    ("kind", "value", "pattern"),
     [
-        (int, "x", r"^it is 'x'"),
-        (Inner, {}, r"^pair is missing$"),
-        (tuple[int, str], ["a", 1], r"^\[0\] is 'a'"),
-        (tuple[int, int, int], [1, 2], r"has 2 values"),
-        (tuple[int, ...], [1, True], r"\[1\] is True"),
-        (tuple[str, ...], ["a", 1], r"\[1\] is 1"),
-        (tuple[int, ...], ["a", "b"], r"\[0\] is 'a'"),
-        (dict[str, int], {"a": True}, r"\.a is True"),
-        (dict[str, str], {"a": 1}, r"\.a is 1"),
-        (dict[str, Inner], {"a": {}}, r"\.a\.pair is missing$"),
-        (list[int], {}, r"is an object"),
-        (int | str, None, r"is null"),
-        (int | str, 1.5, r"is 1\.5"),
-        (str, 1, r"is 1"),
-        (bool, 0, r"is 0"),
-        (float, True, r"is True"),
+        (int, "x", r"^it\b.*'x'"),
+        (Inner, {}, r"^pair\b.*missing$"),
+        (tuple[int, str], ["a", 1], r"^\[0\].*'a'"),
+        (tuple[int, int, int], [1, 2], r"2 values"),
+        (tuple[int, ...], [1, True], r"\[1\].*True"),
+        (tuple[str, ...], ["a", 1], r"^\[1\] \w+ 1\b"),
+        (tuple[int, ...], ["a", "b"], r"\[0\].*'a'"),
+        (dict[str, int], {"a": True}, r"\.a\b.*True"),
+        (dict[str, str], {"a": 1}, r"\.a\b.*1"),
+        (dict[str, Inner], {"a": {}}, r"\.a\.pair\b.*missing$"),
+        (list[int], {}, r"an object"),
+        (int | str, None, r"null"),
+        (int | str, 1.5, r"1\.5"),
+        (str, 1, r"^\w+ \w+ 1\b"),
+        (bool, 0, r"^\w+ \w+ 0\b"),
+        (float, True, r"True"),
     ],
 )
-def test_what_is_of_another_kind_is_told_where_it_is(
-    kind: Any, value: object, told: str
+def test_decode_wrong_type_names_its_path(
+    kind: Any, value: object, pattern: str
 ) -> None:
-    with pytest.raises(MismatchError, match=told):
+    with pytest.raises(MismatchError, match=pattern):
         decode(kind, value)
 
 
-def test_place_is_named_from_where_it_was_read() -> None:
-    for change, told in (
-        ({"number": None}, r"^model\.json\.number is null"),
-        ({"inner": {}}, r"^model\.json\.inner\.pair is missing$"),
+def test_decode_error_path_begins_with_source() -> None:
+    for change, pattern in (
+        ({"number": None}, r"^model\.json\.number\b.*null"),
+        ({"inner": {}}, r"^model\.json\.inner\.pair\b.*missing$"),
     ):
-        with pytest.raises(MismatchError, match=told):
+        with pytest.raises(MismatchError, match=pattern):
             decode(Outer, GOOD | change, "model.json")
 
 
-def test_half_characters_are_written_as_json_writes_them() -> None:
+def test_escape_surrogates_round_trips() -> None:
     assert strict_json.escape_surrogates('{"ä": "\udcff"}') == r'{"ä": "\udcff"}'
     assert parse_json(strict_json.escape_surrogates('"\udcff"').encode()) == "\udcff"

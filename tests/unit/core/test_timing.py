@@ -19,7 +19,7 @@ class Now:
         return self.s
 
 
-def test_pause_is_left_out_of_the_stages_around_it(
+def test_stage_clock_pause_is_excluded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = Now()
@@ -32,7 +32,7 @@ def test_pause_is_left_out_of_the_stages_around_it(
     assert clock.timings() == Timings(decode_ms=500.0, total_ms=500.0)
 
 
-def test_times_of_stages_add_up_also_where_one_fails(
+def test_stage_clock_adds_times_of_failed_stages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = Now()
@@ -62,7 +62,7 @@ def test_times_of_stages_add_up_also_where_one_fails(
     assert StageClock().timings() == Timings(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def test_wait_doubles_up_to_half_a_minute_and_begins_anew() -> None:
+def test_backoff_doubles_to_30_s_and_resets() -> None:
     now = Now()
     wait = Backoff(now)
     assert wait.is_over
@@ -84,7 +84,7 @@ def test_wait_doubles_up_to_half_a_minute_and_begins_anew() -> None:
     assert wait.is_over
 
 
-def test_what_fails_for_ever_is_waited_for_as_long_each_time() -> None:
+def test_backoff_many_failures_stay_at_30_s() -> None:
     now = Now()
     wait = Backoff(now)
     wait.n_failures = 100_000  # 2 to the power of that is no number for a clock

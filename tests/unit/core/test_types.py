@@ -23,7 +23,7 @@ def transcript(language: str, *texts: str) -> Transcript:
     return Transcript("x", 1.0, language, "transcribe", parts, Timings(), settings)
 
 
-def test_what_was_not_measured_of_segment_or_result_is_nothing() -> None:
+def test_segment_unmeasured_fields_have_neutral_defaults() -> None:
     made = transcript("en", "a")
     assert (made.text, made.language_probs) == ("a", {})
     (one,) = made.segments
@@ -48,13 +48,11 @@ def test_what_was_not_measured_of_segment_or_result_is_nothing() -> None:
 @pytest.mark.parametrize(
     ("language", "text"), [("en", "a b"), ("ja", "ab"), ("yue", "ab"), ("de", "a b")]
 )
-def test_segments_are_joined_as_their_language_is_written(
-    language: str, text: str
-) -> None:
+def test_transcript_text_joins_as_language_is_written(language: str, text: str) -> None:
     assert transcript(language, "a", "", "b").text == text
 
 
-def test_sound_frames_and_times_are_as_whisper_has_them() -> None:
+def test_constants_match_whisper() -> None:
     assert (SAMPLE_RATE_HZ, FRAMES_PER_SECOND, SECONDS_PER_TIMESTAMP) == (
         16_000,
         100,
@@ -63,7 +61,7 @@ def test_sound_frames_and_times_are_as_whisper_has_them() -> None:
     assert transcript("en").text == ""
 
 
-def test_words_of_a_buffer_are_joined() -> None:
+def test_buffer_text_joins_words_and_tokens() -> None:
     words = (BufferWord(" Good", (1, 2)), BufferWord(" day", (3,)), BufferWord("."))
     text = BufferText(words)
     assert (text.text, text.tokens) == ("Good day.", (1, 2, 3))
