@@ -1,4 +1,4 @@
-"""All rules together: what is left to the ids that are not masked."""
+"""Logits rules: each by itself, and all of them together."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_apply_weighs_allowed_timestamps_only() -> None:
     assert left.tolist() == [4, 60]
 
 
-def test_logsumexp_of_id_on_two_lists_drops_it_once() -> None:
+def test_apply_logsumexp_drops_twice_listed_id_once() -> None:
     twice = 4
     special = replace(
         TOY_TOKENS, suppress=(twice,), begin_suppress=(twice, TOY_TOKENS.eot)
@@ -360,7 +360,7 @@ def at(step: int) -> int:
         *((0.58, 10.0, 29), (None, 0.58, 29)),  # by 0.02 they are 28.99 in binary
     ],
 )
-def test_first_id_is_timestamp_up_to_the_latest(
+def test_apply_first_id_is_timestamp_up_to_the_latest(
     latest_s: float | None, window_s: float | None, last: int
 ) -> None:
     """Steps of 0.02 s: one second is the 50th, and the 51st is refused."""
@@ -389,13 +389,13 @@ def test_first_id_is_timestamp_up_to_the_latest(
         ((at(0), 1, at(40), at(45), 2), TEXT, range(46, 501)),
     ],
 )
-def test_allowed_ids_depend_on_the_last_ids(
+def test_apply_allowed_ids_depend_on_last_ids(
     generated: Sequence[int], words: list[int], times: Sequence[int]
 ) -> None:
     assert allowed(generated, with_times()) == (words, list(times))
 
 
-def test_suppressed_ids_are_caller_s_or_checkpoint_s() -> None:
+def test_apply_suppresses_ids_of_options_or_checkpoint() -> None:
     after = (1,)
     text = sorted([7, *TEXT])
 
@@ -411,14 +411,14 @@ def test_suppressed_ids_are_caller_s_or_checkpoint_s() -> None:
 @pytest.mark.parametrize(
     ("suppress_blank", "refused"), [(True, {6, END, 7}), (False, {7})]
 )
-def test_suppress_blank_off_allows_blank_at_the_start(
+def test_apply_suppress_blank_off_allows_blank_at_start(
     suppress_blank: bool, refused: set[int]
 ) -> None:
     options = DecodingOptions(limits=TokenLimits(suppress_blank=suppress_blank))
     assert set(range(END + 1)) - set(allowed((), options)[0]) == refused
 
 
-def test_control_tokens_are_always_suppressed() -> None:
+def test_apply_always_suppresses_control_tokens() -> None:
     free = DecodingOptions(limits=TokenLimits(suppress=()))
     languages = set(TOY_TOKENS.languages.values())
     assert set(range(END + 1, FIRST_TIME)) & set(allowed((1,), free)[0]) == languages

@@ -1,4 +1,4 @@
-"""How the options of decoding are typed: their own names, and those of other programs."""
+"""Options of decoding: ranges, defaults, names, and aliases of other programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from whisper_hailo.decoding.options import (
     rising_temperatures,
 )
 from whisper_hailo.decoding.search.beam_retry import is_beam_retry_enabled
-from whisper_hailo.decoding.search.fallback import describe_search
 
 
 def test_presets_match_the_study() -> None:
@@ -51,15 +50,8 @@ def test_default_preset_is_conservative() -> None:
     assert DecodingOptions().anti_repetition is PRESETS["conservative"]
 
 
-def test_fixed_decoder_default_is_the_study_s_penalty() -> None:
+def test_fixed_anti_repetition_is_penalty_of_study() -> None:
     assert AntiRepetition(repetition_penalty=1.5) == FIXED_ANTI_REPETITION
-
-
-def test_search_options_refuse_wrong_temperatures() -> None:
-    with pytest.raises(OptionError, match=r"--temperature is 2\.1, -1"):
-        SearchOptions(temperatures=(0.0, 2.1, -1.0))
-    with pytest.raises(OptionError, match="--temperature is empty"):
-        SearchOptions(temperatures=())
 
 
 def test_preset_of_unknown_name_lists_known_ones() -> None:
@@ -67,36 +59,13 @@ def test_preset_of_unknown_name_lists_known_ones() -> None:
         preset_of("bold")
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"pad_to": -1}, "pad-to is -1"),
-        ({"repetition_penalty": 0.9}, "repetition-penalty is 0.9"),
-        ({"repetition_penalty": float("nan")}, "repetition-penalty is nan"),
-        ({"repetition_penalty": float("inf")}, "repetition-penalty is inf"),
-        (
-            {"repetition_penalty": 1e9},
-            r"repetition-penalty is 1e\+09",
-        ),
-        ({"eot_boost": 1e40}, r"eot-boost is 1e\+40"),
-        ({"eot_boost": -0.1}, "eot-boost is -0.1"),
-        ({"eot_boost": float("nan")}, "eot-boost is nan"),
-    ],
-)
-def test_anti_repetition_out_of_range_is_refused(
-    values: dict[str, float], message: str
-) -> None:
-    with pytest.raises(OptionError, match=message):
-        AntiRepetition(**values)  # type: ignore[arg-type]
-
-
-def test_padding_beyond_the_context_is_refused() -> None:
+def test_padding_beyond_context_is_refused() -> None:
     assert AntiRepetition(pad_to=0).padding(TINY).n_added(500) == 0
     with pytest.raises(OptionError, match="1500"):
         AntiRepetition(pad_to=1501).padding(TINY)
 
 
-def test_padding_shorter_than_audio_cuts_nothing() -> None:
+def test_padding_shorter_than_audio_adds_nothing() -> None:
     assert AntiRepetition(pad_to=500).padding(TINY).n_added(1500) == 0
     assert AntiRepetition(pad_to=700).padding(TINY).n_added(500) == 200
 
@@ -105,8 +74,6 @@ def test_budget_is_half_the_text_context_at_most() -> None:
     assert DecodingOptions().budget(TINY, 4) == 224
     assert DecodingOptions(max_new_tokens=28).budget(TINY, 4) == 28
     assert DecodingOptions(max_new_tokens=1000).budget(TINY, 4) == 444
-    with pytest.raises(OptionError, match="max-new-tokens is 0"):
-        DecodingOptions(max_new_tokens=0)
 
 
 ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
@@ -116,20 +83,19 @@ ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
     (SearchOptions, "patience", [0.01, 1.0, 100.0], [0.0, -1.0, 100.1, math.nan]),
     (SearchOptions, "length_penalty", [None, 0.0, 1.0], [-0.1, 1.1, math.nan]),
     (SearchOptions, "seed", [0, 1], [-1]),
-    (
-        SearchOptions,
-        "temperatures",
-        [(0.0,), (2.0,), (0.0, 1.0)],
-        [(), (-0.1,), (2.1,), (0.0, 9.0)],
-    ),
     (Thresholds, "no_speech", [None, 0.0, 1.0], [math.nan, math.inf]),
     (Thresholds, "logprob", [None, -9.0], [math.nan, -math.inf]),
     (Thresholds, "compression_ratio", [None, 2.4], [math.nan, math.inf]),
     (TokenLimits, "no_repeat_ngram", [0, 3], [-1]),
     (TokenLimits, "max_per_second", [None, 0.1, 20.0], [0.0, -1.0, math.inf, math.nan]),
     (AntiRepetition, "pad_to", [None, 0, 1500], [-1]),
-    (AntiRepetition, "repetition_penalty", [1.0, 9.0, 1000.0], [0.99, 1000.1]),
-    (AntiRepetition, "eot_boost", [0.0, 9.0, 1000.0], [-0.01, 1000.1]),
+    (
+        AntiRepetition,
+        "repetition_penalty",
+        [1.0, 9.0, 1000.0],
+        [0.99, 1000.1, math.nan, math.inf],
+    ),
+    (AntiRepetition, "eot_boost", [0.0, 9.0, 1000.0], [-0.01, 1000.1, math.nan]),
     (
         DecodingOptions,
         "max_initial_timestamp_s",
@@ -151,12 +117,31 @@ ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
 def test_numeric_options_accept_their_stated_range(
     group: type, name: str, values: list[object], fits: bool
 ) -> None:
+    (option,) = (option for option in fields(group) if option.name == name)
     for value in values:
         if fits:
             assert getattr(group(**{name: value}), name) == value
         else:
-            with pytest.raises(OptionError):
+            with pytest.raises(OptionError, match=option_name(option)):
                 group(**{name: value})
+
+
+@pytest.mark.parametrize("temperatures", [(0.0,), (2.0,), (0.0, 1.0)])
+def test_search_options_accept_temperatures_up_to_two(
+    temperatures: tuple[float, ...],
+) -> None:
+    assert SearchOptions(temperatures=temperatures).temperatures == temperatures
+
+
+@pytest.mark.parametrize(
+    ("temperatures", "value"),
+    [((), "empty"), ((-0.1,), r"-0\.1"), ((0.0, 2.1, -1.0), r"2\.1, -1")],
+)
+def test_search_options_other_temperatures_are_refused(
+    temperatures: tuple[float, ...], value: str
+) -> None:
+    with pytest.raises(OptionError, match=f"--temperature .*{value}"):
+        SearchOptions(temperatures=temperatures)
 
 
 @pytest.mark.parametrize(
@@ -179,25 +164,6 @@ def test_budget_by_default_is_20_tokens_per_second() -> None:
     assert DecodingOptions().budget(TINY, 4, 3.01) == 61
     assert DecodingOptions().budget(TINY, 4, 30.0) == 224, "half the text context"
     assert DecodingOptions(max_new_tokens=28).budget(TINY, 4, 3.0) == 28
-
-
-@pytest.mark.parametrize(
-    ("search", "name"),
-    [
-        (SearchOptions(), "greedy"),
-        (SearchOptions(beam_size=5), "beam 5"),
-        (SearchOptions(temperatures=(0.4,), best_of=3), "best of 3 at 0.4"),
-        (
-            SearchOptions(temperatures=(0.0, 0.2, 1.0)),
-            "greedy, beam 5 where unsure, then 0.2, 1",
-        ),
-        (SearchOptions((0.0, 0.2), retry_beam_size=1), "greedy, then 0.2"),
-        (SearchOptions((0.0, 0.2), beam_size=3), "beam 3, then 0.2"),
-        (SearchOptions((0.4, 0.8), best_of=3), "best of 3 at 0.4, then 0.8"),
-    ],
-)
-def test_describe_search_names_stages(search: SearchOptions, name: str) -> None:
-    assert describe_search(search) == name
 
 
 @pytest.mark.parametrize(
@@ -234,7 +200,7 @@ def test_language_name_becomes_its_code() -> None:
 
 def test_unknown_task_is_refused() -> None:
     assert DecodingOptions(task="translate").task == "translate"
-    with pytest.raises(OptionError, match="--task is 'listen'"):
+    with pytest.raises(OptionError, match=r"--task .*'listen'"):
         DecodingOptions(task="listen")
 
 
@@ -276,21 +242,23 @@ def test_default_prompts_show_no_previous_text() -> None:
 
 
 def options_of(kind: type) -> Iterator[Field[Any]]:
-    """All that have a flag, at any depth."""
-    for one in fields(kind):
-        if flag_of(one) is not None:
-            yield one
-        elif one.default_factory is not MISSING and is_dataclass(one.default_factory):
-            yield from options_of(one.default_factory)  # type: ignore[arg-type]
+    """Yield the fields that have a flag, at any depth."""
+    for option in fields(kind):
+        if flag_of(option) is not None:
+            yield option
+        elif option.default_factory is not MISSING and is_dataclass(
+            option.default_factory
+        ):
+            yield from options_of(option.default_factory)  # type: ignore[arg-type]
 
 
-def every() -> dict[str, Field[Any]]:
-    """By their names, those of made options."""
-    made = DecodingOptions(), AntiRepetition()
-    return {one.name: one for options in made for one in options_of(type(options))}
+def options_by_name() -> dict[str, Field[Any]]:
+    """Return the fields of all decoding options by name."""
+    groups = (DecodingOptions, AntiRepetition)
+    return {option.name: option for group in groups for option in options_of(group)}
 
 
-ALL = tuple(every())
+ALL = tuple(options_by_name())
 
 OTHER_NAMES = {
     "language": ("-l",),
@@ -312,46 +280,50 @@ TYPED = {
 """Where it is not the field's own name."""
 
 
-def how(name: str) -> Any:
-    return flag_of(every()[name])
+def option_flag(name: str) -> Any:
+    return flag_of(options_by_name()[name])
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_options_have_aliases_of_other_programs(name: str) -> None:
     own = TYPED.get(name, "--" + name.replace("_", "-"))
-    assert option_name(every()[name]) == own
-    short = (how(name).short,) if how(name).short else ()
-    assert (*short, *how(name).also) == OTHER_NAMES.get(name, ())
+    assert option_name(options_by_name()[name]) == own
+    short = (option_flag(name).short,) if option_flag(name).short else ()
+    assert (*short, *option_flag(name).also) == OTHER_NAMES.get(name, ())
 
 
 def test_option_names_are_unique() -> None:
     names = [
-        name for one in ALL for name in (option_name(every()[one]), *how(one).also)
+        spelling
+        for name in ALL
+        for spelling in (option_name(options_by_name()[name]), *option_flag(name).also)
     ]
     assert len(set(names)) == len(names)
     assert set(OTHER_NAMES) | set(TYPED) <= set(ALL)
 
 
 def test_choices_are_listed_and_parsed() -> None:
-    choices = {name: how(name).choices for name in ALL if how(name).choices}
+    choices = {
+        name: option_flag(name).choices for name in ALL if option_flag(name).choices
+    }
     tasks = ("transcribe", "translate")
     assert choices == {
         "task": tasks,
         "pad_with": PADDINGS,
         "anti_repetition": tuple(PRESETS),
     }
-    assert how("anti_repetition").parse("balanced") == PRESETS["balanced"]
+    assert option_flag("anti_repetition").parse("balanced") == PRESETS["balanced"]
 
 
 @pytest.mark.parametrize(
     "name", ["no_speech", "logprob", "compression_ratio", "max_initial_timestamp_s"]
 )
 def test_thresholds_parse_none_as_off(name: str) -> None:
-    assert how(name).parse("none") is None
-    assert how(name).parse("None ") is None
-    assert how(name).parse("0.5") == 0.5
+    assert option_flag(name).parse("none") is None
+    assert option_flag(name).parse("None ") is None
+    assert option_flag(name).parse("0.5") == 0.5
     with pytest.raises(ValueError, match="none"):
-        how(name).parse("off")
+        option_flag(name).parse("off")
 
 
 @pytest.mark.parametrize(
@@ -363,13 +335,13 @@ def test_suppress_parses_comma_separated_ids(
     typed: str, ids: tuple[int, ...] | None
 ) -> None:
     """-1 is the model's own list, as in OpenAI Whisper."""
-    assert how("suppress").parse(typed) == ids
+    assert option_flag("suppress").parse(typed) == ids
 
 
 @pytest.mark.parametrize("typed", ["-2", "5,-2", "a", "5;6", "1.5"])
 def test_suppress_refuses_what_is_no_id(typed: str) -> None:
-    with pytest.raises(ValueError, match="commas"):
-        how("suppress").parse(typed)
+    with pytest.raises(ValueError, match="id"):
+        option_flag("suppress").parse(typed)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +363,7 @@ def test_several_languages_become_their_codes(
 
 
 def test_auto_among_languages_is_refused() -> None:
-    with pytest.raises(OptionError, match="auto alone"):
+    with pytest.raises(OptionError, match="--language"):
         DecodingOptions(language="de,auto")
 
 

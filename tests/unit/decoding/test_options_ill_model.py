@@ -1,4 +1,4 @@
-"""The cures on a model that needs them: a variant of `micro` that short windows make ill.
+"""Padding and anti-repetition on a variant of `micro` that repeats itself in short windows.
 
 What `lab.training.make_ill` trained, in `tests/data/ill`, does not change when `micro` does.
 """
@@ -89,7 +89,7 @@ def n_tokens(heard: list[Transcript]) -> int:
     return sum(len(tokens_of(each)) for each in heard)
 
 
-def test_unpadded_model_writes_runaways(untreated: list[Transcript]) -> None:
+def test_padding_off_writes_runaways(untreated: list[Transcript]) -> None:
     assert runaways(untreated) >= 2
     assert n_tokens(untreated) > 30 * len(CLIPS)
 
@@ -104,15 +104,15 @@ def test_presets_with_zero_padding_halve_tokens(
     assert 2 * n_tokens(cured) < n_tokens(untreated)
 
 
-def test_silence_keys_reduce_runaways(ward: Ward, untreated: list[Transcript]) -> None:
+def test_padding_with_silence_keys_reduces_runaways(
+    ward: Ward, untreated: list[Transcript]
+) -> None:
     padded = ward.transcribe(PRESETS["conservative"])
     assert 4 * n_tokens(padded) < 3 * n_tokens(untreated)
     assert runaways(padded) < runaways(untreated)
 
 
-def test_made_up_text_follows_the_said_text(
-    ward: Ward, untreated: list[Transcript]
-) -> None:
+def test_padding_keeps_the_first_word(ward: Ward, untreated: list[Transcript]) -> None:
     cured = ward.transcribe(PRESETS["conservative"])
     firsts = [
         (a.text.split()[0], b.text.split()[0])
@@ -121,7 +121,7 @@ def test_made_up_text_follows_the_said_text(
     assert sum(a == b for a, b in firsts) > len(CLIPS) // 2
 
 
-def test_more_padding_gives_fewer_tokens(
+def test_padding_with_more_zeros_gives_fewer_tokens(
     ward: Ward, untreated: list[Transcript]
 ) -> None:
     anti_repetition = [
@@ -132,13 +132,13 @@ def test_more_padding_gives_fewer_tokens(
 
 
 @pytest.mark.parametrize("pad_to", [500, 600, 700, 1000, 1500])
-def test_free_padding_gives_the_text_of_real_rows(ward: Ward, pad_to: int) -> None:
+def test_padding_keys_give_the_text_of_real_rows(ward: Ward, pad_to: int) -> None:
     anti_repetition = AntiRepetition(pad_to, pad_with="zeros")
     free, real = ward.transcribe(anti_repetition), ward.hear_with_real_zeros(pad_to)
     assert [tokens_of(each) for each in free] == [tokens_of(each) for each in real]
 
 
-def test_full_context_equals_1500_positions(ward: Ward) -> None:
+def test_padding_default_equals_1500_positions(ward: Ward) -> None:
     asked, default = (
         AntiRepetition(pad_to, pad_with="zeros") for pad_to in (1500, None)
     )
@@ -163,7 +163,9 @@ def test_eot_boost_ends_text_sooner(
     assert runaways(boosted) <= runaways(without)
 
 
-def test_blocked_ngrams_end_no_runaway(ward: Ward, untreated: list[Transcript]) -> None:
+def test_no_repeat_ngram_ends_no_runaway(
+    ward: Ward, untreated: list[Transcript]
+) -> None:
     blocked = ward.transcribe(UNPADDED, ngram=3)
     for tokens in map(tokens_of, blocked):
         runs = list(zip(tokens, tokens[1:], tokens[2:], strict=False))

@@ -7,26 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes.model_sizes import TOY_TOKENS
 from tests.fakes.spoken_words import word
-from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import Segment, Word
-from whisper_hailo.decoding.word_timestamps import (
-    median_filter,
-    token_starts,
-    warp_path,
-    whole_positions,
-    words_into_segments,
-)
 from whisper_hailo.decoding.words import (
     join_punctuation,
     split_into_sentences,
     split_words,
 )
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.segments import round_times
-
-WINDOW = Window(np.zeros(480_000, np.float32), 0.0)
 
 
 def test_split_words_of_broken_characters_matches_openai(tokenizer: Tokenizer) -> None:
@@ -106,102 +94,6 @@ def test_join_punctuation_joins_both_directions() -> None:
     ]
     assert [word.tokens for word in joined if word.text] == [(0, 1, 2), (3,), (4, 5, 6)]
     assert (joined[1].start_s, joined[1].end_s) == (1, 2.0)
-
-
-def test_warp_path_matches_exhaustive_search() -> None:
-    rng = np.random.default_rng(0)
-    for n, m in ((1, 1), (1, 5), (5, 1), (4, 9), (9, 4)):
-        cost = rng.normal(size=(n, m))
-        rows, columns = warp_path(cost)
-        steps = list(zip(np.diff(rows), np.diff(columns), strict=True))
-        assert set(steps) <= {(0, 1), (1, 0), (1, 1)}
-        assert (rows[0], columns[0], rows[-1], columns[-1]) == (0, 0, n - 1, m - 1)
-        table = np.full((n + 1, m + 1), np.inf)
-        table[0, 0] = 0
-        for i in range(1, n + 1):
-            for j in range(1, m + 1):
-                table[i, j] = cost[i - 1, j - 1] + min(
-                    table[i - 1, j - 1], table[i - 1, j], table[i, j - 1]
-                )
-        assert cost[rows, columns].sum() == pytest.approx(table[n, m])
-
-
-def test_warp_path_on_a_tie_goes_across() -> None:
-    """Its rule: diagonal or down only where it is cheaper than both others."""
-    rows, columns = warp_path(np.zeros((2, 3)))
-    assert (rows.tolist(), columns.tolist()) == ([0, 1, 1, 1], [0, 0, 1, 2])
-    rows, columns = warp_path(np.array([[0.0, 0.0], [1.0, 0.0]]))
-    assert (rows.tolist(), columns.tolist()) == ([0, 1, 1], [0, 0, 1])
-    # Of the ways to the last cell the diagonal and across are even, then down and across.
-    for cost in ([[0.0, 1.0], [0.0, 0.0]], [[0.0, -1.0], [-1.0, 0.0]]):
-        rows, columns = warp_path(np.array(cost))
-        assert (rows.tolist(), columns.tolist()) == ([0, 1, 1], [0, 0, 1])
-
-
-def test_median_filter_reflects_and_leaves_short_rows() -> None:
-    values = np.array([[9.0, 1.0, 2.0, 8.0, 3.0, 4.0, 0.0, 5.0]])
-    padded = np.concatenate([values[0, 3:0:-1], values[0], values[0, -2:-5:-1]])
-    expected = [np.median(padded[i : i + 7]) for i in range(8)]
-    assert median_filter(values).tolist() == [expected]
-    assert median_filter(values[:, :3]).tolist() == values[:, :3].tolist()
-
-
-def test_token_starts_follow_attention() -> None:
-    attention = np.full((2, 4, 60), 1e-4, np.float32)
-    for token in range(4):
-        attention[:, token, token * 10 : token * 10 + 10] = 0.1
-    heard = token_starts(attention, 40, slice(0, 4))
-    assert np.abs(heard - np.array([0, 10, 20, 30])).max() <= 3
-    loud = attention.copy()
-    loud[:, :, 40:] = 5.0  # beyond the audio
-    assert token_starts(loud, 40, slice(0, 4)).tolist() == heard.tolist()
-
-
-def test_words_into_segments_moves_segment_edges() -> None:
-    segments = [
-        Segment(0.0, 2.0, "One two.", (1, 2), -0.1, 0.0),
-        Segment(2.0, 9.0, "Three.", (3,), -0.1, 0.0),
-    ]
-    words = [
-        word(" One", (1,), 0.1, 0.5, 0.9),
-        word(" two.", (2,), 0.5, 0.9, 0.8),
-        word(" Three.", (3,), 2.2, 2.6, 0.7),
-    ]
-    first, second = words_into_segments(
-        segments, words, WINDOW, eot=TOY_TOKENS.eot, last_speech_s=0.0
-    )
-    assert [word.text for word in first.words] == [" One", " two."]
-    assert (first.start_s, first.end_s, second.start_s, second.end_s) == (
-        0.1,
-        0.9,
-        2.2,
-        2.6,
-    )
-    assert second.words[0].tokens == (3,)
-
-
-def test_half_second_slack_rounds_like_openai_whisper() -> None:
-    """226.24 + 8.4 - 0.5 is more than 234.14, 234.64 - 0.5 is not: the last bit decides."""
-    window = Window(np.zeros(480_000, np.float32), 226.24)
-    said = Segment(226.24 + 8.4, 236.0, "One two three four.", (1, 2, 3, 4), -0.1, 0.0)
-    edges = [n / 50 for n in (363, 424, 438, 453, 467)]
-    words = [
-        word(f" {text}", (token,), edges[token - 1], edges[token], 0.9)
-        for token, text in enumerate(("One", "two", "three", "four."), start=1)
-    ]
-    (mended,) = words_into_segments(
-        [said], words, window, eot=TOY_TOKENS.eot, last_speech_s=220.0
-    )
-    assert mended.words[0].start_s == pytest.approx(234.43)
-    assert mended.start_s == said.start_s
-    assert round_times(mended).start_s == 234.64
-
-
-@pytest.mark.parametrize("n_positions", [1, 29, 57, 201, 479, 717, 1499, 1500])
-def test_whole_positions_counts_samples(n_positions: int) -> None:
-    assert whole_positions(n_positions * 320 / 16_000) == n_positions
-    assert whole_positions((n_positions * 320 + 319) / 16_000) == n_positions
-    assert whole_positions(0.001) == 1  # never none
 
 
 def segment_of(
@@ -300,8 +192,8 @@ def test_split_into_sentences_of_one_returns_the_segment() -> None:
     """Its times are left alone."""
     whole = segment_of(*spoken("It rains."))
     assert split_into_sentences(whole) == [whole]
-    one = segment_of(" Yes.")
-    assert split_into_sentences(one) == [one]
+    single = segment_of(" Yes.")
+    assert split_into_sentences(single) == [single]
 
 
 def test_split_into_sentences_without_words_stays_whole() -> None:
@@ -309,31 +201,31 @@ def test_split_into_sentences_without_words_stays_whole() -> None:
     assert split_into_sentences(bare) == [bare]
 
 
-def test_long_sentence_is_split_at_a_pause_near_its_middle() -> None:
+def test_split_into_sentences_splits_long_one_at_pause() -> None:
     texts = [f" w{index}" for index in range(30)]
     parts = split_into_sentences(segment_of(*texts, pauses={16: 0.8}))
     assert [len(part.words) for part in parts] == [16, 14]
 
 
-def test_long_sentence_is_split_after_a_clause() -> None:
+def test_split_into_sentences_splits_long_one_after_clause() -> None:
     texts = [f" w{index}" for index in range(30)]
     texts[13] += ","
     parts = split_into_sentences(segment_of(*texts))
     assert [len(part.words) for part in parts] == [14, 16]
 
 
-def test_sentence_of_10_s_stays_whole() -> None:
+def test_split_into_sentences_keeps_10_s_whole() -> None:
     texts = [f" w{index}" for index in range(25)]
     assert len(split_into_sentences(segment_of(*texts, word_s=0.39))) == 1
     assert len(split_into_sentences(segment_of(*texts, word_s=0.41))) == 2
 
 
-def test_single_long_word_stays_whole() -> None:
+def test_split_into_sentences_keeps_single_long_word() -> None:
     whole = segment_of(" Ooooh", word_s=25.0)
     assert split_into_sentences(whole) == [whole]
 
 
-def test_unspaced_script_is_split_at_its_marks() -> None:
+def test_split_into_sentences_splits_unspaced_script() -> None:
     assert split("今日", "は", "雨", "。", "出か", "けない", "。") == [
         "今日は雨。",
         "出かけない。",
@@ -345,7 +237,7 @@ def test_unspaced_script_is_split_at_its_marks() -> None:
     ]
 
 
-def test_long_unspaced_text_is_split_after_commas() -> None:
+def test_split_into_sentences_splits_unspaced_after_commas() -> None:
     texts = ["字"] * 30
     texts[14] = "字、"
     parts = split_into_sentences(segment_of(*texts))
@@ -424,6 +316,6 @@ def test_join_punctuation_empties_joined_marks(
     words = join_punctuation(
         [word(text, (i,)) for i, text in enumerate(texts)], "(", ".)"
     )
-    assert [one.text for one in words] == joined
-    assert [bool(one.tokens) for one in words] == [bool(text) for text in joined]
-    assert [token for one in words for token in one.tokens] == list(range(len(texts)))
+    assert [word.text for word in words] == joined
+    assert [bool(word.tokens) for word in words] == [bool(text) for text in joined]
+    assert [token for word in words for token in word.tokens] == list(range(len(texts)))

@@ -1,4 +1,4 @@
-"""What is doubtful: unlikely or repeated text that is no silence."""
+"""Doubtful text: unlikely or repeated, and no silence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from whisper_hailo.decoding.search.attempt_checks import is_doubtful
         (-0.1, 2.5, 0.1, True),
         (-0.1, 2.4, 0.1, False),
         (-1.1, 1.0, 0.7, False),  # silence
-        (-1.1, 9.0, 0.7, False),  # silence, whatever it repeats
+        (-1.1, 9.0, 0.7, False),  # silence, even if repeated
         (-0.1, 9.0, 0.7, True),  # likely text is no silence
         (-1.1, 1.0, 0.6, True),
     ],
@@ -25,9 +25,9 @@ from whisper_hailo.decoding.search.attempt_checks import is_doubtful
 def test_is_doubtful_combines_three_thresholds(
     logprob: float, ratio: float, no_speech: float, doubtful: bool
 ) -> None:
-    for runaway in (False, True):  # which is no reason to doubt
-        one = Decoded((1,), logprob, no_speech, runaway, compression_ratio=ratio)
-        assert is_doubtful(one, Thresholds()) is doubtful
+    for runaway in (False, True):  # a runaway alone is not doubtful
+        decoded = Decoded((1,), logprob, no_speech, runaway, compression_ratio=ratio)
+        assert is_doubtful(decoded, Thresholds()) is doubtful
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_is_doubtful_ignores_thresholds_that_are_off(
 
 
 def test_is_doubtful_without_logprob_retries_repeats() -> None:
-    """As OpenAI Whisper has it: silence is what is unlikely, too."""
+    """Silence needs unlikely text, as in OpenAI Whisper."""
     silent = Decoded((1,), -5.0, 0.99, runaway=False, compression_ratio=9.0)
     assert is_doubtful(silent, Thresholds(logprob=None))
     assert not is_doubtful(silent, Thresholds())

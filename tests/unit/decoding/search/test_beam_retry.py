@@ -1,4 +1,4 @@
-"""Which greedy text is searched again with a beam."""
+"""Greedy text that is searched again with a beam."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ from whisper_hailo.decoding.search.beam_retry import is_unsure
 def test_is_unsure_starts_above_the_doubtful_threshold(
     logprob: float, ratio: float, no_speech: float, unsure: bool
 ) -> None:
-    one = Decoded((1,), logprob, no_speech, runaway=False, compression_ratio=ratio)
-    assert is_unsure(one, Thresholds()) is unsure
+    decoded = Decoded((1,), logprob, no_speech, runaway=False, compression_ratio=ratio)
+    assert is_unsure(decoded, Thresholds()) is unsure

@@ -1,10 +1,9 @@
-"""Which windows are tried again, at which temperatures, and whose audio they then decode."""
+"""Fallback: windows that are decoded again, at which temperatures, and in which language."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from tests.fakes.scripted_decoder import (
     PREFIX,
     ScriptedDecoder,
     State,
-    decode,
 )
 from tests.fakes.two_token_decoder import (
     TOKENIZER,
@@ -24,13 +22,8 @@ from tests.fakes.two_token_decoder import (
     tried,
     two_token_decoder,
 )
-from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import (
     Decoded,
-    compression_ratio,
-    cut_loop,
-    ends_in_loop,
-    repeats_prompt,
 )
 from whisper_hailo.decoding.options import (
     DecodingOptions,
@@ -45,6 +38,7 @@ from whisper_hailo.decoding.search.fallback import (
     choose_attempt,
     choose_or_cut,
     decode_with_fallback,
+    describe_search,
     needs_speech,
 )
 from whisper_hailo.decoding.search.loop import (
@@ -76,7 +70,7 @@ def test_fallback_in_a_batch_gives_the_result_alone() -> None:
 
 def test_fallback_without_doubt_decodes_once() -> None:
     decoder = two_token_decoder(0.99, 0.99)
-    assert [one.temperature for one in tried(decoder)] == [0.0, 0.0]
+    assert [decoded.temperature for decoded in tried(decoder)] == [0.0, 0.0]
     assert len(decoder.fed) == 4
 
 
@@ -157,20 +151,21 @@ def runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> list[tuple[tuple[int, ...], float, int | None]]:
     """Windows, temperature and beam size of every run of the loop."""
-    noted, run = [], DecodingLoop.decode_tokens
+    calls = []
+    run = DecodingLoop.decode_tokens
 
-    def noting(
+    def recording(
         self: DecodingLoop,
         state: State,
         tasks: Sequence[DecodingTask],
         temperature: float = 0.0,
         beam_size: int | None = None,
     ) -> Steps[tuple[Decoded, ...]]:
-        noted.append((state.rows, temperature, beam_size))
+        calls.append((state.rows, temperature, beam_size))
         return run(self, state, tasks, temperature, beam_size)
 
-    monkeypatch.setattr(DecodingLoop, "decode_tokens", noting)
-    return noted
+    monkeypatch.setattr(DecodingLoop, "decode_tokens", recording)
+    return calls
 
 
 def test_fallback_searches_unsure_windows_one_by_one(runs: list[Any]) -> None:
@@ -200,7 +195,7 @@ def test_fallback_samples_after_one_beam_retry(runs: list[Any]) -> None:
         SearchOptions((0.0,), best_of=1),
     ],
 )
-def test_beam_retry_is_off_unless_first_search_is_greedy(
+def test_fallback_beam_retry_needs_greedy_first_search(
     search: SearchOptions, runs: list[Any]
 ) -> None:
     decoder, options = two_token_decoder(0.5), DecodingOptions(search=search)
@@ -303,39 +298,8 @@ def test_choose_attempt_of_hopeless_ones_is_made_up(
 
 @pytest.mark.parametrize("only", [attempt(-9.0), attempt(-0.1, ratio=LOOP)])
 def test_choose_attempt_of_one_takes_it(only: Decoded) -> None:
-    """Whoever asks for one temperature wants its text."""
+    """A caller that sets one temperature gets its text."""
     assert choose_attempt([only], Thresholds()) == only
-
-
-@dataclass
-class Louder(TwoTokenDecoder):
-    """All of its logits are higher by three, which changes no probability."""
-
-    def step(self, *fed: Any, **named: Any) -> Any:
-        output, after = super().step(*fed, **named)
-        return StepOutput(output.logits + 3.0, output.logsumexp + 3.0), after
-
-
-@pytest.mark.parametrize("make", [TwoTokenDecoder, Louder])
-@pytest.mark.parametrize(
-    ("search", "temperature"),
-    [
-        *((SearchOptions(best_of=1, seed=seed), 1.5) for seed in range(4)),
-        (SearchOptions(), 0.0),
-        (SearchOptions(beam_size=3), 0.0),
-    ],
-)
-def test_decoded_logprob_is_that_of_its_tokens(
-    make: type[TwoTokenDecoder], search: SearchOptions, temperature: float
-) -> None:
-    """The model's own, whatever the temperature; the end is certain and counts as one more."""
-    decoder = make([[0]], shares=(0.75,))
-    (decoded,) = decode(
-        decoder, DecodingOptions(search=search), temperature=temperature
-    )
-    logprobs = [np.log(0.25 if token else 0.75) for token in decoded.tokens]
-    assert decoded.avg_logprob == pytest.approx(sum(logprobs) / 4, abs=1e-5)
-    assert decoded.no_speech_prob == pytest.approx(0.0, abs=1e-6)
 
 
 def test_fallback_does_not_retry_silence() -> None:
@@ -352,47 +316,9 @@ def test_fallback_adds_the_compression_ratio() -> None:
     assert decoded.compression_ratio == pytest.approx(3 / 11)
 
 
-def test_compression_ratio_counts_each_letter_once() -> None:
-    """In UTF-8 Cyrillic has twice the bytes of the same text in Latin letters."""
-    latin, cyrillic = (
-        compression_ratio(text * 30) for text in ("abcde fgh ", "абвгд ежз ")
-    )
-    assert latin == 300 / len(zlib.compress(b"abcde fgh " * 30))
-    assert cyrillic == pytest.approx(latin, rel=0.1)
-
-
-def test_ends_in_loop_needs_many_repeats() -> None:
-    varied = list(range(60))
-    assert not ends_in_loop(varied)
-    assert not ends_in_loop([1] * 24)
-    assert ends_in_loop([1] * 25)
-    assert ends_in_loop([*varied, *[5, 6, 7] * 10])
-    assert not ends_in_loop([*[5, 6, 7] * 10, 8])
-    assert ends_in_loop((*range(12),) * 7)
-    assert not ends_in_loop((*range(13),) * 9), "longer than a phrase"
-
-
-@pytest.mark.parametrize(
-    ("logprob", "silent"), [(None, True), (-1.0, True), (-1.1, False)]
-)
-def test_is_silence_of_likely_text_is_false(
-    logprob: float | None, silent: bool
-) -> None:
-    one = Decoded((1,), -1.0, 0.7, runaway=False)
-    assert one.is_silence(Thresholds(logprob=logprob)) is silent
-
-
-def test_repeats_prompt_needs_six_tokens_in_a_row() -> None:
-    shown = (17, 5, 1, 2, 3, 4, 0)
-    assert repeats_prompt((9, 5, 1, 2, 3, 4, 0), shown)
-    assert not repeats_prompt((9, 1, 2, 3, 4, 0), shown)
-    assert not repeats_prompt((5, 1, 2, 9, 3, 4, 0), shown)
-    assert not repeats_prompt((), shown)
-
-
-@pytest.mark.parametrize("said", [(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 6)])
-def test_fallback_decodes_echo_without_its_context(said: tuple[int, ...]) -> None:
-    decoder, shown = ScriptedDecoder([[1], [*said, EOT]]), (17, 0, 1, 2, 3, 4, 5)
+@pytest.mark.parametrize("echo", [(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 6)])
+def test_fallback_decodes_echo_without_its_context(echo: tuple[int, ...]) -> None:
+    decoder, shown = ScriptedDecoder([[1], [*echo, EOT]]), (17, 0, 1, 2, 3, 4, 5)
     options = DecodingOptions(
         search=SearchOptions((0.0,)), thresholds=Thresholds(logprob=None)
     )
@@ -404,30 +330,9 @@ def test_fallback_decodes_echo_without_its_context(said: tuple[int, ...]) -> Non
             [DecodingTask(PREFIX), DecodingTask((*shown, *PREFIX))],
         )
     )
-    assert results[1].decoded.tokens == said
+    assert results[1].decoded.tokens == echo
     prompts = [fed for fed in decoder.fed if len(fed[0]) > 1]
-    assert prompts[1:] == ([[list(PREFIX)]] if said[-1] == 5 else [])
-
-
-@pytest.mark.parametrize(
-    ("tokens", "n_kept"),
-    [
-        ((1, 2, 3), 3),
-        ((5, *(1, 2) * 20), 3),
-        ((5, 2, *(1, 2) * 20), 3),
-        ((1,) * 30, 1),
-        ((*range(10), *(1,) * 23), 33),
-    ],
-)
-def test_cut_loop_keeps_the_phrase_once(tokens: tuple[int, ...], n_kept: int) -> None:
-    assert cut_loop(tokens) == n_kept
-
-
-def test_decoded_defaults_raise_no_doubt() -> None:
-    """As of one with a loop of its own: no heat, no repetition, no choice that was close."""
-    decoded = Decoded((1,), -0.1, 0.0, runaway=False)
-    assert (decoded.temperature, decoded.compression_ratio) == (0.0, 0.0)
-    assert not is_doubtful(decoded, Thresholds(compression_ratio=0.5))
+    assert prompts[1:] == ([[list(PREFIX)]] if echo[-1] == 5 else [])
 
 
 OTHER = (*PREFIX[:-1], PREFIX[-1] - 1)
@@ -435,12 +340,12 @@ OTHER = (*PREFIX[:-1], PREFIX[-1] - 1)
 
 
 def decode_own(
-    decoder: TwoTokenDecoder, own_rows: Sequence[int], asked: list[list[int]]
+    decoder: TwoTokenDecoder, own_rows: Sequence[int], requested_rows: list[list[int]]
 ) -> list[DecodedTask]:
     """Decode windows, of which some are likely in another language."""
 
     def find_own_tasks(rows: Sequence[int]) -> dict[int, DecodingTask]:
-        asked.append(list(rows))
+        requested_rows.append(list(rows))
         return {
             row: DecodingTask(OTHER, language="de") for row in rows if row in own_rows
         }
@@ -466,9 +371,11 @@ class Bilingual(TwoTokenDecoder):
 
 
 def test_fallback_takes_better_text_in_own_language() -> None:
-    asked: list[list[int]] = []
-    sure, own = decode_own(Bilingual([[0], [0]], shares=(0.5, 0.5)), [1], asked)
-    assert asked == [[0, 1]]
+    requested_rows: list[list[int]] = []
+    sure, own = decode_own(
+        Bilingual([[0], [0]], shares=(0.5, 0.5)), [1], requested_rows
+    )
+    assert requested_rows == [[0, 1]]
     assert (sure.task.language, own.task.language) == ("en", "de")
     assert own.decoded.avg_logprob == pytest.approx(3 * np.log(0.99) / 4, abs=1e-4)
 
@@ -482,19 +389,19 @@ def test_fallback_keeps_better_text_of_the_recordings_language() -> None:
 
 
 def test_fallback_asks_for_no_language_where_text_is_sure() -> None:
-    asked: list[list[int]] = []
-    decode_own(two_token_decoder(0.99, 0.99), [0, 1], asked)
-    assert not asked
+    requested_rows: list[list[int]] = []
+    decode_own(two_token_decoder(0.99, 0.99), [0, 1], requested_rows)
+    assert not requested_rows
 
 
-def hear(
-    decoder: TwoTokenDecoder, spoken: Sequence[int], asked: list[int]
+def decode_with_speech(
+    decoder: TwoTokenDecoder, speech_rows: Sequence[int], checked_rows: list[int]
 ) -> list[Decoded]:
     """Decode windows, in some of which somebody speaks."""
 
     def hears_speech(row: int) -> bool:
-        asked.append(row)
-        return row in spoken
+        checked_rows.append(row)
+        return row in speech_rows
 
     search = SearchOptions((0.0, 0.4), retry_beam_size=1, best_of=2)
     options = DecodingOptions(
@@ -510,9 +417,9 @@ def hear(
 
 def test_fallback_without_speech_makes_one_attempt() -> None:
     decoder = two_token_decoder(0.99, 0.5)
-    asked: list[int] = []
-    sure, silent = hear(decoder, [], asked)
-    assert asked == [1]
+    checked_rows: list[int] = []
+    sure, silent = decode_with_speech(decoder, [], checked_rows)
+    assert checked_rows == [1]
     assert (sure.made_up, silent.made_up) == (False, True)
     assert decoder.heard == [{0, 1}] * 4
     assert silent.is_silence(Thresholds())
@@ -520,7 +427,7 @@ def test_fallback_without_speech_makes_one_attempt() -> None:
 
 def test_fallback_with_speech_makes_more_attempts() -> None:
     decoder = two_token_decoder(0.5)
-    hear(decoder, [0], [])
+    decode_with_speech(decoder, [0], [])
     assert len(decoder.heard) > 4
 
 
@@ -560,3 +467,35 @@ def test_choose_or_cut_keeps_text_before_a_loop() -> None:
 def test_choose_or_cut_drops_loops_with_little_else(loop: Decoded) -> None:
     thresholds = Thresholds(compression_ratio=9.0)
     assert choose_or_cut([loop, attempt(-2.0)], TOKENIZER, thresholds).made_up
+
+
+@pytest.mark.parametrize(
+    ("search", "name"),
+    [
+        (SearchOptions(), "greedy"),
+        (SearchOptions(beam_size=5), "beam 5"),
+        (SearchOptions(temperatures=(0.4,), best_of=3), "best of 3 at 0.4"),
+        (
+            SearchOptions(temperatures=(0.0, 0.2, 1.0)),
+            "greedy, beam 5 where unsure, then 0.2, 1",
+        ),
+        (SearchOptions((0.0, 0.2), retry_beam_size=1), "greedy, then 0.2"),
+        (SearchOptions((0.0, 0.2), beam_size=3), "beam 3, then 0.2"),
+        (SearchOptions((0.4, 0.8), best_of=3), "best of 3 at 0.4, then 0.8"),
+    ],
+)
+def test_describe_search_names_stages(search: SearchOptions, name: str) -> None:
+    assert describe_search(search) == name
+
+
+def test_fallback_of_whole_batch_copies_no_state() -> None:
+    """Keys and values of a window are megabytes."""
+
+    class Heavy(TwoTokenDecoder):
+        def select(self, state: State, rows: np.ndarray) -> State:
+            assert rows.tolist() != list(range(len(state.rows)))
+            return super().select(state, rows)
+
+    decoder = Heavy([[0]] * 2, shares=(0.5, 0.5))
+    tried(decoder)
+    assert decoder.heard == [{0, 1}] * 12, "at three temperatures"
