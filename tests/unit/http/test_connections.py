@@ -16,11 +16,11 @@ from whisper_hailo.http.connections import MOST, Connection, ConnectionLimiter
 
 HERE = "127.0.0.1"
 PATIENCE_S = 60
-"""Ends what hangs, and decides nothing."""
+"""Ends a hanging test, and decides nothing."""
 
 
 class Transport:
-    """A socket that notes what becomes of it."""
+    """A socket that records what is done to it."""
 
     def __init__(self, peer: str) -> None:
         self._peer = peer
@@ -51,8 +51,8 @@ class Transport:
         self.reading = True
 
 
-class Inner(asyncio.Protocol):
-    """Notes what it is told."""
+class InnerProtocol(asyncio.Protocol):
+    """Records its events."""
 
     def __init__(self) -> None:
         self.received = b""
@@ -82,8 +82,9 @@ def connect(
     limiter: ConnectionLimiter, peer: str = HERE, tls: Any = None, *, busy: bool = False
 ) -> tuple[Connection, Any, Any]:
     """Return a new connection, its transport and its inner protocol."""
-    connection, transport = Connection(limiter, tls), Transport(peer)
-    connection.inner = inner = Inner()
+    connection = Connection(limiter, tls)
+    transport = Transport(peer)
+    connection.inner = inner = InnerProtocol()
     connection.connection_made(transport)  # type: ignore[arg-type]
     if busy:
         connection.set_busy()
@@ -94,28 +95,24 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(main())
 
 
-def test_full_limiter_closes_the_longest_idle(caplog: pytest.LogCaptureFixture) -> None:
+def test_limiter_full_closes_the_longest_idle(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         limiter = ConnectionLimiter(3)
-        busy, first, second = (
-            connect(limiter, busy=True),
-            connect(limiter),
-            connect(limiter),
-        )
+        busy = connect(limiter, busy=True)
+        first = connect(limiter)
+        second = connect(limiter)
         first[0].set_busy()
         first[0].set_idle()  # for a shorter time than the second
         connect(limiter)
-        assert [c[1].aborted.is_set() for c in (busy, first, second)] == [
-            False,
-            False,
-            True,
-        ]
+        assert not busy[1].aborted.is_set()
+        assert not first[1].aborted.is_set()
+        assert second[1].aborted.is_set()
 
     run(main)
     assert "idle" in caplog.text
 
 
-def test_full_limiter_of_busy_connections_refuses(
+def test_limiter_full_of_busy_connections_refuses(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
@@ -136,7 +133,7 @@ def test_full_limiter_of_busy_connections_refuses(
     assert "refused" in caplog.text
 
 
-def test_full_limiter_refuses_tls_without_an_answer() -> None:
+def test_limiter_full_refuses_tls_without_an_answer() -> None:
     async def main() -> None:
         limiter = ConnectionLimiter(1)
         connect(limiter, busy=True)
@@ -147,7 +144,7 @@ def test_full_limiter_refuses_tls_without_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "same", "other"),
+    ("first", "same_client", "other_client"),
     [
         ("192.168.1.7", "192.168.1.7", "192.168.1.8"),
         ("192.168.1.7", "::ffff:192.168.1.7", "::ffff:192.168.1.8"),
@@ -155,18 +152,20 @@ def test_full_limiter_refuses_tls_without_an_answer() -> None:
         ("fe80::1%eth0", "fe80::2%eth1", "fe80:0:0:1::1"),
     ],
 )
-def test_client_gets_half_of_all_places(one: str, same: str, other: str) -> None:
+def test_limiter_client_gets_half_of_all_places(
+    first: str, same_client: str, other_client: str
+) -> None:
     async def main() -> None:
         limiter = ConnectionLimiter(4)
         for _ in range(2):
-            assert not connect(limiter, one, busy=True)[1].closing
-        assert connect(limiter, same)[1].closing
-        assert not connect(limiter, other)[1].closing
+            assert not connect(limiter, first, busy=True)[1].closing
+        assert connect(limiter, same_client)[1].closing
+        assert not connect(limiter, other_client)[1].closing
 
     run(main)
 
 
-def test_client_with_half_loses_its_own_idle_one() -> None:
+def test_limiter_client_with_half_loses_its_idle_one() -> None:
     async def main() -> None:
         limiter = ConnectionLimiter(4)
         addresses = (8, 7, 7)
@@ -184,7 +183,7 @@ def test_client_with_half_loses_its_own_idle_one() -> None:
 @pytest.mark.parametrize(
     "peer", [HERE, "127.0.0.9", "::1", "::ffff:127.0.0.1", "10.0.0.2"]
 )
-def test_this_machine_and_proxies_may_have_all(peer: str) -> None:
+def test_limiter_this_machine_and_proxies_get_all_places(peer: str) -> None:
     async def main() -> None:
         limiter = ConnectionLimiter(4, [ipaddress.ip_network("10.0.0.0/30")])
         for _ in range(4):
@@ -217,7 +216,7 @@ def test_limiter_admits_only_listed_addresses(peer: str, is_admitted: bool) -> N
         ((1024, resource.RLIM_INFINITY), 1000, 250, [(4000, resource.RLIM_INFINITY)]),
     ],
 )
-def test_limiter_takes_as_many_as_there_are_descriptors(
+def test_limiter_size_follows_the_descriptors(
     monkeypatch: pytest.MonkeyPatch,
     limits: tuple[int, int],
     most: int | None,
@@ -231,7 +230,7 @@ def test_limiter_takes_as_many_as_there_are_descriptors(
     assert new_limits == raised
 
 
-def test_idle_connection_is_closed_and_busy_kept(
+def test_connection_idle_is_closed_and_busy_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connections, "IDLE_S", 0.01)
@@ -248,7 +247,7 @@ def test_idle_connection_is_closed_and_busy_kept(
     run(main)
 
 
-def test_unread_answer_is_aborted_and_stops_reading(
+def test_connection_with_unread_answer_is_aborted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connections, "STUCK_S", 0.01)
@@ -272,7 +271,7 @@ def test_unread_answer_is_aborted_and_stops_reading(
     run(main)
 
 
-def test_close_waits_for_the_reader_for_a_while(
+def test_connection_close_waits_for_its_reader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def main() -> None:
@@ -290,22 +289,21 @@ def test_close_waits_for_the_reader_for_a_while(
 def test_limiter_close_aborts_all_or_the_stuck(stuck_only: bool) -> None:
     async def main() -> None:
         limiter = ConnectionLimiter()
-        (_, reads, _), (stuck, waits, _) = connect(limiter), connect(limiter)
+        _, reading_transport, _ = connect(limiter)
+        stuck, stuck_transport, _ = connect(limiter)
         stuck.pause_writing()
         limiter.close(stuck_only=stuck_only)
-        assert [reads.aborted.is_set(), waits.aborted.is_set()] == [
-            not stuck_only,
-            True,
-        ]
+        assert reading_transport.aborted.is_set() is not stuck_only
+        assert stuck_transport.aborted.is_set()
 
     run(main)
 
 
-def test_inner_protocol_is_told_and_replaced() -> None:
+def test_connection_inner_protocol_can_be_replaced() -> None:
     async def main() -> None:
         connection, _, http = connect(ConnectionLimiter())
         assert connection.eof_received() is True
-        websocket = Inner()
+        websocket = InnerProtocol()
         http.transport.set_protocol(websocket)
         connection.data_received(b"frame")
         assert (http.received, websocket.received) == (b"", b"frame")
@@ -316,13 +314,15 @@ def test_inner_protocol_is_told_and_replaced() -> None:
     run(main)
 
 
-def test_data_with_the_tls_handshake_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_data_after_tls_handshake_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def main() -> None:
         secured = Transport(HERE)
         connection = Connection(
             ConnectionLimiter(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         )
-        connection.inner = inner = Inner()
+        connection.inner = inner = InnerProtocol()
 
         async def shake(*_: Any, **__: Any) -> Transport:
             connection.data_received(b"GE")
@@ -342,7 +342,7 @@ def test_data_with_the_tls_handshake_is_kept(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("error", [ConnectionResetError(), ssl.SSLError("no TLS")])
-def test_failed_tls_handshake_aborts(
+def test_connection_failed_tls_handshake_aborts(
     error: OSError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refuse(*_: Any, **__: Any) -> None:

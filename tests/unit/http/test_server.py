@@ -13,7 +13,7 @@ import pytest
 
 
 class HttpTransport:
-    """Notes what is written and whether it is closed."""
+    """Records what is written and whether it is closed."""
 
     def __init__(self) -> None:
         self.written = b""
@@ -26,20 +26,21 @@ class HttpTransport:
         self.closed = True
 
 
-def refused(cycle: Any) -> bytes:
-    """What is written when something is no request while another one is answered, or none is."""
+def answer_malformed_request(cycle: Any) -> bytes:
+    """Return the answer to a malformed request; `cycle` is the one under way, if any."""
     pytest.importorskip("uvicorn", reason="the web extra is not installed")
     from whisper_hailo.http.server import HttpProtocol
 
     protocol: Any = object.__new__(HttpProtocol)
-    protocol.cycle, protocol.transport = cycle, HttpTransport()
+    protocol.cycle = cycle
+    protocol.transport = HttpTransport()
     protocol.send_400_response("Invalid HTTP request received.")
     assert protocol.transport.closed
     written: bytes = protocol.transport.written
     return written
 
 
-def cycle(*, started: bool, complete: bool) -> Any:
+def make_cycle(*, started: bool, complete: bool) -> Any:
     return SimpleNamespace(
         response_started=started,
         response_complete=complete,
@@ -48,35 +49,37 @@ def cycle(*, started: bool, complete: bool) -> Any:
     )
 
 
-def test_what_is_no_request_is_refused_in_one_whole_answer() -> None:
-    head, body = refused(None).split(b"\r\n\r\n")
+def test_http_protocol_malformed_request_is_400() -> None:
+    head, body = answer_malformed_request(None).split(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
-    assert (b"Content-Length: 0" in head, body) == (True, b"")
+    assert b"Content-Length: 0" in head
+    assert body == b""
 
 
 @pytest.mark.parametrize(
     ("started", "complete", "is_answered"),
     [(False, False, True), (True, False, False), (True, True, True)],
 )
-def test_answer_that_has_begun_is_cut_and_whoever_makes_it_knows(
+def test_http_protocol_malformed_request_cuts_begun_answer(
     started: bool, complete: bool, is_answered: bool
 ) -> None:
-    answering = cycle(started=started, complete=complete)
-    assert bool(refused(answering)) is is_answered
+    answering = make_cycle(started=started, complete=complete)
+    assert bool(answer_malformed_request(answering)) is is_answered
     assert answering.disconnected
     assert answering.message_event.is_set(), (
-        "who waits for the rest of the request is woken"
+        "the application must not wait for the rest of the request"
     )
 
 
 pytest.importorskip("uvicorn", reason="the web extra is not installed")
 pytest.importorskip("websockets", reason="the web extra is not installed")
 
-GOING_AWAY, RESTARTS = 1001, 1012
+GOING_AWAY = 1001
+RESTARTS = 1012
 
 
 class Transport(asyncio.Transport):
-    """Notes what is written and whether it is closed; nobody hangs up."""
+    """Records what is written and whether it is closed; the client stays."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,8 +101,8 @@ class Transport(asyncio.Transport):
         return self.is_closed
 
 
-def ask(app: Any) -> tuple[Any, Any, Transport]:
-    """A server's end, its client without a socket, and what lies between."""
+def connect_websocket(app: Any) -> tuple[Any, Any, Transport]:
+    """Return a WebSocket server, its client and the transport between them."""
     from uvicorn.config import Config
     from uvicorn.server import ServerState
     from websockets.client import ClientProtocol
@@ -109,7 +112,8 @@ def ask(app: Any) -> tuple[Any, Any, Transport]:
 
     config = Config(app, lifespan="off", log_config=None, ws_ping_interval=None)
     config.load()
-    server, transport = WebSocket(config, ServerState(), {}), Transport()
+    server = WebSocket(config, ServerState(), {})
+    transport = Transport()
     server.connection_made(transport)
     client = ClientProtocol(parse_uri("ws://localhost/"))
     client.send_request(client.connect())
@@ -117,18 +121,18 @@ def ask(app: Any) -> tuple[Any, Any, Transport]:
     return server, client, transport
 
 
-async def opened() -> tuple[Any, Any, Transport]:
-    """What is accepted, and waits for what the client says."""
+async def open_websocket() -> tuple[Any, Any, Transport]:
+    """Return a WebSocket that is accepted and waits for a message."""
 
     async def app(_scope: Any, receive: Any, send: Any) -> None:
         await receive()
         await send(ACCEPT)
         await receive()
 
-    server, client, transport = ask(app)
+    server, client, transport = connect_websocket(app)
     while not server.handshake_complete:
         await asyncio.sleep(0)
-    hear(client, transport)
+    read_answer(client, transport)
     return server, client, transport
 
 
@@ -137,7 +141,11 @@ CLOSE = {"type": "websocket.close", "code": 1008}
 SAY = {"type": "websocket.send", "text": "hello"}
 REFUSE = [
     {"type": "websocket.http.response.start", "status": 421, "headers": []},
-    {"type": "websocket.http.response.body", "body": b"ask for ", "more_body": True},
+    {
+        "type": "websocket.http.response.body",
+        "body": b"ask for ",
+        "more_body": True,
+    },
     {"type": "websocket.http.response.body", "body": b"this page"},
 ]
 
@@ -154,12 +162,12 @@ REFUSE = [
     ids=[
         "an answer",
         "a refusal",
-        "said after the end",
+        "message after the end",
         "gone",
         "gone, and the page knows",
     ],
 )
-def test_what_is_in_order_is_no_error(
+def test_websocket_regular_end_logs_nothing(
     messages: list[Any],
     is_gone: bool,
     catches: bool,
@@ -173,40 +181,40 @@ def test_what_is_in_order_is_no_error(
                 await send(message)
 
     async def end() -> bytes:
-        server, _, transport = ask(app)
+        server, _, transport = connect_websocket(app)
         transport.is_closed = is_gone
         while server.tasks:
             await asyncio.sleep(0)
         return transport.written
 
-    said = asyncio.run(end()).decode("latin-1")
-    assert re.match(written, said, re.DOTALL)
-    assert bool(said) is bool(written), "nobody is there who could be told"
+    answer = asyncio.run(end()).decode("latin-1")
+    assert re.match(written, answer, re.DOTALL)
+    assert bool(answer) is bool(written), "a client that left gets no answer"
     assert caplog.messages == []
 
 
-def hear(client: Any, transport: Transport) -> None:
+def read_answer(client: Any, transport: Transport) -> None:
     client.receive_data(transport.written)
     transport.written = b""
 
 
-def test_open_one_is_told_that_the_server_ends() -> None:
+def test_websocket_open_gets_1012_at_shutdown() -> None:
     async def end() -> None:
-        server, client, transport = await opened()
+        server, client, transport = await open_websocket()
         server.shutdown()
-        hear(client, transport)
+        read_answer(client, transport)
         assert client.close_rcvd.code == RESTARTS
         assert transport.is_closed
 
     asyncio.run(end())
 
 
-def test_who_is_leaving_is_left_alone() -> None:
+def test_websocket_closing_gets_no_second_close() -> None:
     async def end() -> None:
-        server, client, transport = await opened()
+        server, client, transport = await open_websocket()
         client.send_close(GOING_AWAY)
         server.data_received(b"".join(client.data_to_send()))
-        hear(client, transport)
+        read_answer(client, transport)
         assert client.close_rcvd.code == GOING_AWAY  # it is answered
         server.shutdown()
         assert transport.written == b""
@@ -215,16 +223,17 @@ def test_who_is_leaving_is_left_alone() -> None:
     asyncio.run(end())
 
 
-def test_server_end_aborts_an_unfinished_handshake() -> None:
+def test_websocket_unfinished_handshake_is_aborted() -> None:
     async def end() -> None:
         from uvicorn.config import Config
         from uvicorn.server import ServerState
 
         from whisper_hailo.http.server import WebSocket
 
-        config = Config(ask, lifespan="off", log_config=None)
+        config = Config(connect_websocket, lifespan="off", log_config=None)
         config.load()
-        server, transport = WebSocket(config, ServerState(), {}), Transport()
+        server = WebSocket(config, ServerState(), {})
+        transport = Transport()
         server.connection_made(transport)
         server.data_received(
             b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
@@ -240,11 +249,11 @@ def test_server_end_aborts_an_unfinished_handshake() -> None:
     [(True, 25.0, False), (True, 301.0, True), (False, 25.0, True)],
     ids=["a client that is not read", "one that hangs", "one that is gone"],
 )
-def test_keepalive_closes_only_clients_that_are_gone(
+def test_websocket_keepalive_closes_only_lost_clients(
     is_acknowledged: bool, waited_s: float, is_closed: bool
 ) -> None:
     async def time_out() -> bool:
-        server, _, transport = await opened()
+        server, _, transport = await open_websocket()
         transport.has_unacknowledged_data = not is_acknowledged
         server._pong_s = 300.0
         server.ping_sent_at = server.loop.time() - waited_s
