@@ -34,7 +34,7 @@ options = st.builds(
 
 @settings(max_examples=25, deadline=None)
 @given(streams, sizes, options, st.integers(0, 999), st.booleans())
-def test_guarantees_hold_whatever_happens(
+def test_captioner_random_streams_keep_guarantees(
     stream: list[tuple[bool, int]],
     sizes: list[int],
     options: CaptionOptions,
@@ -57,22 +57,22 @@ def test_guarantees_hold_whatever_happens(
 
 @settings(max_examples=25, deadline=None)
 @given(streams, sizes, options)
-def test_no_speech_is_dropped_and_none_is_heard_twice(
+def test_captioner_transcribes_all_speech_once(
     stream: list[tuple[bool, int]], sizes: list[int], options: CaptionOptions
 ) -> None:
     parts = [np.full(n, 0.1 * on, np.float32) for on, n in stream]
     audio = np.concatenate([np.zeros(0, np.float32), *parts])
     events, _ = run(audio, Fickle(1), options, sizes)
-    heard = np.zeros(audio.size + 512, np.int64)
+    n_transcribed = np.zeros(audio.size + 512, np.int64)
     for event in completed(events):
         begin, end = (round(s * SAMPLE_RATE_HZ) for s in (event.start_s, event.end_s))
-        heard[begin:end] += 1
-    assert heard.max(initial=0) <= 1
+        n_transcribed[begin:end] += 1
+    assert n_transcribed.max(initial=0) <= 1
     least = max(1, round(options.min_speech_s * SAMPLE_RATE_HZ / 512)) * 512 + 1024
     at = 0
     for on, n in stream:
         if on and n >= least:  # shorter ones may be clicks
-            assert heard[at : at + n].all()
+            assert n_transcribed[at : at + n].all()
         at += n
 
 
@@ -85,7 +85,7 @@ def test_no_speech_is_dropped_and_none_is_heard_twice(
     options,
     st.integers(0, 999),
 )
-def test_guarantees_hold_where_the_source_goes_away(
+def test_captioner_absences_keep_guarantees(
     stream: list[tuple[bool, int, int]], options: CaptionOptions, seed: int
 ) -> None:
     captioner = Captioner(Fickle(seed), Loudness(), options)
@@ -102,7 +102,7 @@ def test_guarantees_hold_where_the_source_goes_away(
     )
     assert away == captioner.statistics.n_away_samples
     assert captioner.statistics.n_away == len(stream)
-    assert list(captioner.finish()) == []  # nothing is told while it is away
+    assert list(captioner.finish()) == []  # no event while the source is away
 
 
 @settings(max_examples=25, deadline=None)
@@ -114,7 +114,7 @@ def test_guarantees_hold_where_the_source_goes_away(
     options,
     st.integers(0, 999),
 )
-def test_guarantees_hold_where_audio_is_lost(
+def test_captioner_lost_audio_keeps_guarantees(
     stream: list[tuple[bool, int, int]], options: CaptionOptions, seed: int
 ) -> None:
     captioner = Captioner(Fickle(seed), Loudness(), options)
@@ -132,7 +132,7 @@ def test_guarantees_hold_where_audio_is_lost(
     assert lost + captioner.statistics.n_stream_samples == n_samples
     if losses:
         assert losses[-1].end_s == n_samples / SAMPLE_RATE_HZ
-    assert list(captioner.finish()) == []  # nothing runs behind a loss
+    assert list(captioner.finish()) == []  # a loss completes the segment
 
 
 @settings(max_examples=25, deadline=None)
@@ -146,7 +146,7 @@ def test_guarantees_hold_where_audio_is_lost(
     st.sampled_from([1.5, 3.0, 9.0]),
     st.sampled_from([0.0, 0.2]),
 )
-def test_no_word_is_lost_doubled_or_cut(  # noqa: PLR0917
+def test_captioner_cut_segments_keep_every_word_once(  # noqa: PLR0917
     sentences: list[tuple[int, float]],
     sizes: list[int],
     timed: bool,
@@ -155,7 +155,8 @@ def test_no_word_is_lost_doubled_or_cut(  # noqa: PLR0917
     min_partial_s: float,
 ) -> None:
     numbers = itertools.count()
-    parts, expected = [silence(0.3)], []
+    parts = [silence(0.3)]
+    expected = []
     for n_words, pause_s in sentences:
         indices = list(itertools.islice(numbers, n_words))
         expected += [f"w{index}" for index in indices]

@@ -1,4 +1,4 @@
-"""What the running segment's text expects next, and what it shows."""
+"""Committed and tentative words of the running segment, and the draft for the next pass."""
 
 from __future__ import annotations
 
@@ -20,106 +20,109 @@ from whisper_hailo.live.commit_policy import (
 )
 
 
-def heard(*ids: int, guess: tuple[int, ...] = ()) -> BufferText:
-    return BufferText(tuple(BufferWord(f" w{i}", (i,)) for i in ids), guess=guess)
+def hypothesis(*token_ids: int, guess: tuple[int, ...] = ()) -> BufferText:
+    return BufferText(tuple(BufferWord(f" w{i}", (i,)) for i in token_ids), guess=guess)
 
 
-def test_guess_is_tried_next_and_never_shown() -> None:
+def test_running_text_guess_is_drafted_and_never_shown() -> None:
     text = RunningText(1.0)
-    text.update(heard(1, 2, guess=(3, 4)), 0.5)
+    text.update(hypothesis(1, 2, guess=(3, 4)), 0.5)
     assert text.draft == Draft((1, 2, 3, 4))
     assert [word.tokens for word in text.known] == [(1,), (2,)]
-    text.update(heard(1, 2), 1.5)
+    text.update(hypothesis(1, 2), 1.5)
     assert text.draft == Draft((1, 2), 1), (
-        "one word is settled, and the guess is forgotten"
+        "one word is settled, and the guess is dropped"
     )
     assert text.n_corrected == 0
-    assert [word.tokens for word in text.finish(heard(1, 2, 5))] == [(1,), (2,), (5,)]
+    assert [word.tokens for word in text.finish(hypothesis(1, 2, 5))] == [
+        (1,),
+        (2,),
+        (5,),
+    ]
 
 
-def ids(words: list[BufferWord]) -> list[int]:
+def token_ids(words: list[BufferWord]) -> list[int]:
     return [token for word in words for token in word.tokens]
 
 
-def test_committed_words_behind_a_longer_guess_extend_the_text() -> None:
+def test_running_text_longer_guess_keeps_committed_words() -> None:
     text = RunningText(1.0)
-    text.update(heard(7, 7, 7, 7, 7, 7), 0.5)
+    text.update(hypothesis(7, 7, 7, 7, 7, 7), 0.5)
     for length_s in (1.0, 2.0):
-        text.update(heard(1, 2), length_s)
-    assert ids(text.committed) == [1]
+        text.update(hypothesis(1, 2), length_s)
+    assert token_ids(text.committed) == [1]
     assert text.grown_s == text.settled_s == 1.0
 
 
-def test_one_hypothesis_commits_nothing_however_short_settle_is() -> None:
+def test_running_text_one_hypothesis_commits_nothing() -> None:
     text = RunningText(0.0)
-    text.update(heard(1, 2, 3), 5.0)
-    assert (ids(text.committed), len(text.tentative)) == ([], 3)
-    text.update(heard(1, 2, 3), 5.0)
-    assert ids(text.committed) == [1, 2], (
-        "the last word may not have been said to its end"
-    )
+    text.update(hypothesis(1, 2, 3), 5.0)
+    assert (token_ids(text.committed), len(text.tentative)) == ([], 3)
+    text.update(hypothesis(1, 2, 3), 5.0)
+    assert token_ids(text.committed) == [1, 2], "the last word may be incomplete"
     assert [old.word.tokens for old in text.tentative] == [(3,)]
 
 
 @pytest.mark.parametrize(("later_s", "n_committed"), [(1.49, 0), (1.5, 2), (2.0, 2)])
-def test_hypotheses_have_to_lie_apart(later_s: float, n_committed: int) -> None:
+def test_running_text_commits_after_settle_s(later_s: float, n_committed: int) -> None:
     text = RunningText(1.0)
-    text.update(heard(1, 2, 3), 0.5)
-    text.update(heard(1, 2, 3), later_s)
+    text.update(hypothesis(1, 2, 3), 0.5)
+    text.update(hypothesis(1, 2, 3), later_s)
     assert len(text.committed) == n_committed
     assert text.settled_s == (0.5 if n_committed else 0.0)
 
 
-def test_changed_word_begins_again_and_holds_others_back() -> None:
+def test_running_text_changed_word_holds_back_later_words() -> None:
     text = RunningText(1.0)
-    text.update(heard(1, 2, 3, 4), 1.0)
-    text.update(heard(1, 5, 3, 4), 2.0)
-    assert ids(text.committed) == [1]
+    text.update(hypothesis(1, 2, 3, 4), 1.0)
+    text.update(hypothesis(1, 5, 3, 4), 2.0)
+    assert token_ids(text.committed) == [1]
     assert [old.n_hypotheses for old in text.tentative] == [1, 1, 1], (
-        "what follows it was heard anew"
+        "the words behind it start again"
     )
     assert text.n_corrected == 3
-    text.update(heard(1, 5, 3, 4), 2.5)
-    assert ids(text.committed) == [1]
-    text.update(heard(1, 5, 3, 4), 3.0)
-    assert ids(text.committed) == [1, 5, 3]
+    text.update(hypothesis(1, 5, 3, 4), 2.5)
+    assert token_ids(text.committed) == [1]
+    text.update(hypothesis(1, 5, 3, 4), 3.0)
+    assert token_ids(text.committed) == [1, 5, 3]
     assert text.settled_s == 2.0
 
 
 @pytest.mark.parametrize(
     "other", [BufferWord(" w9", (9,)), BufferWord(" w9", (2,)), BufferWord(" W2", (2,))]
 )
-def test_word_of_other_letters_or_other_tokens_is_another_word(
+def test_running_text_other_letters_or_tokens_are_changes(
     other: BufferWord,
 ) -> None:
     text = RunningText(0.0)
-    text.update(heard(1, 2, 3), 1.0)
-    text.update(BufferText((*heard(1).words, other, *heard(3).words)), 2.0)
-    assert ids(text.committed) == [1]
+    text.update(hypothesis(1, 2, 3), 1.0)
+    text.update(BufferText((*hypothesis(1).words, other, *hypothesis(3).words)), 2.0)
+    assert token_ids(text.committed) == [1]
     assert text.n_corrected == 2
 
 
-def test_words_that_are_taken_back_are_counted() -> None:
+def test_running_text_counts_corrected_words() -> None:
     text = RunningText(1.0)
-    text.update(heard(1, 2, 3), 1.0)
-    assert ids(list(text.finish(heard(1, 2)))) == [1, 2]
+    text.update(hypothesis(1, 2, 3), 1.0)
+    assert token_ids(list(text.finish(hypothesis(1, 2)))) == [1, 2]
     assert text.n_corrected == 1
-    text.update(heard(1), 1.5)
-    assert (ids(list(text.known)), text.n_corrected) == ([1], 3)
+    text.update(hypothesis(1), 1.5)
+    assert (token_ids(list(text.known)), text.n_corrected) == ([1], 3)
 
 
-def test_word_is_as_sure_as_it_was_heard_last() -> None:
+def test_running_text_word_has_its_last_probability() -> None:
     text = RunningText(1.0)
     for length_s, probability in ((1.0, 0.25), (2.0, 0.75), (3.0, 0.9)):
         text.update(
-            BufferText((BufferWord(" a", (1,), probability), *heard(2).words)), length_s
+            BufferText((BufferWord(" a", (1,), probability), *hypothesis(2).words)),
+            length_s,
         )
         assert text.known[0].probability == min(probability, 0.75), (
-            "what stays does not change"
+            "a committed word does not change"
         )
 
 
-def test_doubtful_word_that_becomes_sure_settles_at_once() -> None:
+def test_running_text_doubtful_word_settles_once_sure() -> None:
     text = RunningText(1.0)
     for length_s, probability, n_committed in (
         (5.0, MIN_PROBABILITY - 0.01, 0),
@@ -132,21 +135,21 @@ def test_doubtful_word_that_becomes_sure_settles_at_once() -> None:
         assert len(text.committed) == n_committed
 
 
-def test_doubtful_word_holds_others_up_for_a_while_only() -> None:
+def test_running_text_doubtful_word_settles_after_doubt_s() -> None:
     text = RunningText(1.0)
     doubtful = BufferWord(" a", (1,), 0.1)
-    words = (doubtful, *heard(2, 3).words)
+    words = (doubtful, *hypothesis(2, 3).words)
     for length_s in (5.0, 5.0 + DOUBT_S / 2, 4.99 + DOUBT_S):
         text.update(BufferText(words), length_s)
         assert text.committed == []
     text.update(BufferText(words), 5.0 + DOUBT_S)
-    assert ids(text.committed) == [1, 2]
+    assert token_ids(text.committed) == [1, 2]
 
 
-def test_word_with_another_mark_or_capital_is_as_old_as_before() -> None:
+def test_running_text_other_mark_or_case_is_no_change() -> None:
     text = RunningText(1.0)
-    text.update(BufferText((BufferWord(" see.", (1, 9)), *heard(3).words)), 1.0)
-    text.update(BufferText((BufferWord(" See", (2,)), *heard(3).words)), 2.0)
+    text.update(BufferText((BufferWord(" see.", (1, 9)), *hypothesis(3).words)), 1.0)
+    text.update(BufferText((BufferWord(" See", (2,)), *hypothesis(3).words)), 2.0)
     assert [word.text for word in text.committed] == [" See"]
     assert text.n_corrected == 0
 
@@ -160,26 +163,30 @@ def test_word_with_another_mark_or_capital_is_as_old_as_before() -> None:
         (CLAUSE_S, ",", 2),
     ],
 )
-def test_long_segment_stops_behind_the_mark_of_a_clause(
+def test_running_text_long_segment_ends_at_a_clause(
     length_s: float, mark: str, n_committed: int
 ) -> None:
     text = RunningText(1.0)
-    words = (*heard(1).words, BufferWord(f" b{mark}", (2,)), *heard(3, 4).words)
+    words = (
+        *hypothesis(1).words,
+        BufferWord(f" b{mark}", (2,)),
+        *hypothesis(3, 4).words,
+    )
     text.update(BufferText(words), length_s - 1.0)
-    assert not text.may_end_clause(length_s), "nothing is committed yet"
+    assert not text.may_end_clause(length_s), "no word is committed yet"
     text.update(BufferText(words), length_s)
     assert len(text.committed) == n_committed
     assert text.ends_clause == (n_committed == 2)
     text.update(BufferText(words), length_s)
-    assert len(text.committed) == 3, "it goes on if it was not cut there"
+    assert len(text.committed) == 3, "the text goes on if it was not cut there"
     assert not text.ends_clause
 
 
-def test_rest_behind_a_cut_is_as_old_as_it_was() -> None:
+def test_running_text_rest_after_cut_keeps_its_age() -> None:
     text = RunningText(9.0)
-    text.update(heard(1, 2, 3), 2.0)
-    text.update(heard(1, 2, 3, 4), 3.0)
-    rest = text.split_rest(heard(1, 2, 3, 4, 5).words, 3, 1.5, 3.5)
+    text.update(hypothesis(1, 2, 3), 2.0)
+    text.update(hypothesis(1, 2, 3, 4), 3.0)
+    rest = text.split_rest(hypothesis(1, 2, 3, 4, 5).words, 3, 1.5, 3.5)
     assert rest == [
         Tentative(BufferWord(" w3", (3,)), 0.5, 2),
         Tentative(BufferWord(" w4", (4,)), 1.5, 1),
@@ -187,7 +194,7 @@ def test_rest_behind_a_cut_is_as_old_as_it_was() -> None:
     ]
 
 
-def test_text_grows_when_it_is_longer_than_ever() -> None:
+def test_running_text_grown_s_is_time_of_longest_text() -> None:
     text = RunningText(9.0)
     for length_s, ids_heard, grown_s in (
         (1.0, (1, 2), 1.0),
@@ -195,25 +202,25 @@ def test_text_grows_when_it_is_longer_than_ever() -> None:
         (3.0, (1, 3), 1.0),
         (4.0, (1, 3, 4), 4.0),
     ):
-        text.update(heard(*ids_heard), length_s)
+        text.update(hypothesis(*ids_heard), length_s)
         assert text.grown_s == grown_s
 
 
-def test_draft_is_what_was_heard_and_what_is_settled_of_it() -> None:
+def test_running_text_draft_has_settled_prefix() -> None:
     text = RunningText(0.5)
-    text.update(heard(1, 2, 3), 1.0)
-    text.update(heard(1, 2, 3), 2.0)
+    text.update(hypothesis(1, 2, 3), 1.0)
+    text.update(hypothesis(1, 2, 3), 2.0)
     assert text.draft == Draft((1, 2, 3), 2)
-    assert ids(list(text.known)) == [1, 2, 3]
+    assert token_ids(list(text.known)) == [1, 2, 3]
 
 
-def spelled(*texts: str) -> BufferText:
-    """Of an recognizer that gives no tokens."""
+def untimed_hypothesis(*texts: str) -> BufferText:
+    """Return the text of a recognizer without tokens."""
     return BufferText(tuple(BufferWord(f" {text}") for text in texts))
 
 
 @pytest.mark.parametrize(
-    ("later", "behind"),
+    ("later", "rest"),
     [
         (("one", "two", "three", "four"), ("three", "four")),
         (("One,", "two.", "three"), ("three",)),  # written otherwise, but the same
@@ -224,52 +231,58 @@ def spelled(*texts: str) -> BufferText:
         ((), ()),
     ],
 )
-def test_words_of_an_engine_without_tokens_are_counted_off(
-    later: tuple[str, ...], behind: tuple[str, ...]
+def test_running_text_without_tokens_aligns_words(
+    later: tuple[str, ...], rest: tuple[str, ...]
 ) -> None:
-    """What stands for the two committed words is found by the fewest edits."""
+    """The words that stand for the two committed ones are found by the fewest edits."""
     text = RunningText(0.0)
-    text.update(spelled("one", "two", "three"), 1.0)
-    text.update(spelled("one", "two", "three"), 2.0)
+    text.update(untimed_hypothesis("one", "two", "three"), 1.0)
+    text.update(untimed_hypothesis("one", "two", "three"), 2.0)
     assert [word.text for word in text.committed] == [" one", " two"]
-    found = text.words_behind_committed(spelled(*later))
-    assert tuple(word.text.strip() for word in found) == behind
+    rest_words = text.words_behind_committed(untimed_hypothesis(*later))
+    assert tuple(word.text.strip() for word in rest_words) == rest
 
 
-def edits(left: Sequence[str], right: Sequence[str]) -> int:
-    """The fewest words that are changed, dropped and put in between."""
+def edit_distance(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return the fewest words that are substituted, deleted and inserted."""
     if not left or not right:
         return len(left) + len(right)
     return min(
-        edits(left[1:], right[1:]) + (left[0] != right[0]),
-        edits(left[1:], right) + 1,
-        edits(left, right[1:]) + 1,
+        edit_distance(left[1:], right[1:]) + (left[0] != right[0]),
+        edit_distance(left[1:], right) + 1,
+        edit_distance(left, right[1:]) + 1,
     )
 
 
-few_words = st.lists(st.sampled_from("abc"), max_size=4)
+word_lists = st.lists(st.sampled_from("abc"), max_size=4)
 
 
 @settings(max_examples=50, deadline=None)
-@given(few_words, few_words)
+@given(word_lists, word_lists)
 @example(["a", "b", "c"], ["a", "x", "b", "c", "d"])  # one put between
 @example(["a", "b", "c"], ["a", "c", "d"])  # one dropped
 @example(["a", "b", "c"], ["x", "x", "x", "x", "x", "b", "c"])  # too many put before
-def test_of_ways_to_count_off_one_with_fewest_edits_is_taken(
+def test_running_text_alignment_has_the_fewest_edits(
     before: list[str], later: list[str]
 ) -> None:
-    """Of several the one that counts off as many words as were committed, or nearly."""
-    text = RunningText(0.0, committed=list(spelled(*before).words))
-    found = text.words_behind_committed(spelled(*later))
+    """Among equals, the alignment whose length is nearest to that of the committed words."""
+    text = RunningText(0.0, committed=list(untimed_hypothesis(*before).words))
+    rest_words = text.words_behind_committed(untimed_hypothesis(*later))
     ways = range(len(later) + 1)
-    n_gone = min(ways, key=lambda n: (edits(before, later[:n]), abs(n - len(before))))
-    assert [word.text.strip() for word in found] == later[n_gone if before else 0 :]
+    n_gone = min(
+        ways, key=lambda n: (edit_distance(before, later[:n]), abs(n - len(before)))
+    )
+    assert [word.text.strip() for word in rest_words] == later[
+        n_gone if before else 0 :
+    ]
 
 
-def test_what_begins_or_ends_a_word_is_no_other_word() -> None:
-    text = RunningText(0.0, committed=list(spelled("one", "two").words))
-    found = text.words_behind_committed(spelled("(One,", "-TWO-", "…", "two"))
-    assert [word.text for word in found] == [" …", " two"]
+def test_running_text_alignment_ignores_marks_around_words() -> None:
+    text = RunningText(0.0, committed=list(untimed_hypothesis("one", "two").words))
+    rest_words = text.words_behind_committed(
+        untimed_hypothesis("(One,", "-TWO-", "…", "two")
+    )
+    assert [word.text for word in rest_words] == [" …", " two"]
 
 
 @pytest.mark.parametrize(
@@ -279,28 +292,28 @@ def test_what_begins_or_ends_a_word_is_no_other_word() -> None:
         (BufferWord(" B,", (2, 9), 0.5), ""),  # written otherwise: what was shown stays
     ],
 )
-def test_mark_that_joins_the_last_of_several_words(
+def test_running_text_mark_joining_a_committed_word_is_new(
     joined: BufferWord, rest: str
 ) -> None:
-    text = RunningText(0.0, committed=[*heard(1).words, BufferWord(" b", (2,))])
+    text = RunningText(0.0, committed=[*hypothesis(1).words, BufferWord(" b", (2,))])
     words = text.words_behind_committed(
-        BufferText((*heard(1).words, joined, *heard(3).words))
+        BufferText((*hypothesis(1).words, joined, *hypothesis(3).words))
     )
     assert [(word.text, word.tokens) for word in words] == [(rest, (9,)), (" w3", (3,))]
     assert [word.probability for word in words] == [0.5, None]
 
 
-def test_changed_committed_words_are_counted_off_by_words() -> None:
-    text = RunningText(0.0, committed=list(heard(1, 2).words))
-    assert ids(list(text.words_behind_committed(heard(2, 3)))) == [3]
-    assert ids(list(text.words_behind_committed(heard(1, 2, 3)))) == [3]
-    assert ids(list(text.finish(heard(9, 2, 3)))) == [1, 2, 3], (
-        "what was committed is shown"
+def test_running_text_committed_words_are_never_changed() -> None:
+    text = RunningText(0.0, committed=list(hypothesis(1, 2).words))
+    assert token_ids(list(text.words_behind_committed(hypothesis(2, 3)))) == [3]
+    assert token_ids(list(text.words_behind_committed(hypothesis(1, 2, 3)))) == [3]
+    assert token_ids(list(text.finish(hypothesis(9, 2, 3)))) == [1, 2, 3], (
+        "committed words are shown"
     )
 
 
-def test_committed_words_get_times_of_the_last_hypothesis() -> None:
-    """It may have them as other words; where it has other tokens, they have no times."""
+def test_running_text_committed_words_get_last_times() -> None:
+    """The hypothesis may split them into other words; other tokens have no times."""
     committed = [
         BufferWord(" a", (1,)),
         BufferWord(" bc", (2, 3)),
@@ -315,21 +328,9 @@ def test_committed_words_get_times_of_the_last_hypothesis() -> None:
     assert times[:3] == [(" a", 0.0, 0.5), (" bc", 0.5, 0.9), (" d", None, None)]
 
 
-def test_words_are_counted_that_were_heard_again() -> None:
+def test_running_text_counts_hypotheses_of_a_word() -> None:
     text = RunningText(9.0)
     for length_s, n_times in ((1.0, 1), (2.0, 2), (3.0, 3)):
-        text.update(heard(1, 2), length_s)
+        text.update(hypothesis(1, 2), length_s)
         assert [old.n_hypotheses for old in text.tentative] == [n_times] * 2
         assert [old.since_s for old in text.tentative] == [1.0, 1.0]
-
-
-def test_mark_that_joins_last_committed_word_is_all_that_is_new() -> None:
-    text = RunningText(0.0)
-    for length_s in (1.0, 2.0):
-        text.update(
-            BufferText((BufferWord(" a", (1,)), BufferWord(" b", (2,)))), length_s
-        )
-    assert ids(text.committed) == [1]
-    joined = BufferText((BufferWord(" a,", (1, 9), 0.5), BufferWord(" c", (3,))))
-    words = text.words_behind_committed(joined)
-    assert [(word.text, word.tokens) for word in words] == [(",", (9,)), (" c", (3,))]

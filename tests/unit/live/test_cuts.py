@@ -26,10 +26,10 @@ def words(*edges: tuple[float, float]) -> list[BufferWord]:
         # The gap is in the first half: anywhere.
         ([(0.1, 0.4), (0.5, 1.8)], 0.0, (0.96, 1.72)),
         ([], 0.0, (0.96, 1.72)),
-        ([(0.1, 0.9), (1.2, 1.8)], 1.1, (1.1, 1.28)),  # behind what is settled
+        ([(0.1, 0.9), (1.2, 1.8)], 1.1, (1.1, 1.28)),  # behind the settled text
     ],
 )
-def test_cut_lies_between_words_in_the_second_half(
+def test_find_cut_is_between_words_in_the_second_half(
     edges: list[tuple[float, float]], settled_s: float, between: tuple[float, float]
 ) -> None:
     """60 frames are 1.92 s, the last 0.2 s of which stay together."""
@@ -39,8 +39,8 @@ def test_cut_lies_between_words_in_the_second_half(
     assert between[0] <= place / 16_000 <= between[1] + 1e-6
 
 
-def test_gap_in_the_first_half_draws_no_cut_to_it() -> None:
-    """It is silent at 1.4 s; the only gap between words, at 0.45 s, is too early for a cut."""
+def test_find_cut_ignores_gaps_in_the_first_half() -> None:
+    """Silence is at 1.4 s; the only gap between words, at 0.45 s, is too early for a cut."""
     cutter = segmenter(Sure())
     sound = np.concatenate(frames(*[S] * 60))
     sound[21_600:23_200] = 0.0
@@ -50,14 +50,14 @@ def test_gap_in_the_first_half_draws_no_cut_to_it() -> None:
     assert 21_600 < place < 23_200
 
 
-def test_cut_leaves_a_sample_on_both_sides() -> None:
+def test_find_cut_leaves_a_sample_on_both_sides() -> None:
     cutter = segmenter()
     signals(cutter, S, S)
     assert find_cut(cutter, [], 99.0) == 2 * FRAME - 1
 
 
-class StallsOnce(Speller):
-    """A device that gives no answer when it is asked for the times of words, once."""
+class StallingOnce(Speller):
+    """A device that fails once, when word times are wanted."""
 
     stalled = False
 
@@ -70,9 +70,10 @@ class StallsOnce(Speller):
         return super().transcribe(buffer, language)
 
 
-def test_device_that_stalls_at_a_cut_costs_no_word() -> None:
+def test_captioner_device_stalling_at_a_cut_loses_no_word() -> None:
     """Without the times of words a segment that is too long is cut where it is quiet."""
-    words, recognizer = range(12), StallsOnce()
+    words = range(12)
+    recognizer = StallingOnce()
     options = CaptionOptions(max_segment_s=2.5)
     events, captioner = run(
         np.concatenate([speech(words), silence(1)]), recognizer, options

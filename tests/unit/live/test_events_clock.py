@@ -1,4 +1,4 @@
-"""When what a stream has was said: live or not."""
+"""Times of events in live and in other streams."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from whisper_hailo.live.events import StreamClock
 
 
 class Times:
-    """What both clocks say: the program's began at 50 s, the wall's is 1,000,000 s ahead of it."""
+    """Both clocks: the program's began at 50 s, the wall clock is 1,000,000 s ahead of it."""
 
     now_s = 50.0
 
@@ -15,7 +15,7 @@ class Times:
         return StreamClock(lambda: self.now_s, lambda: 1_000_000.0 + self.now_s)
 
 
-def test_audio_that_is_not_live_counts_at_its_own_speed() -> None:
+def test_stream_clock_of_a_file_runs_at_its_own_speed() -> None:
     times = Times()
     clock = times.clock()
     times.now_s = 53.5
@@ -25,7 +25,7 @@ def test_audio_that_is_not_live_counts_at_its_own_speed() -> None:
     assert clock.since(16_000) is None
 
 
-def test_what_is_live_was_said_when_it_was_captured() -> None:
+def test_stream_clock_of_live_audio_follows_its_capture() -> None:
     """The third second had been captured at 60 s; it is 61.5 s now."""
     times = Times()
     clock = times.clock()
@@ -38,7 +38,7 @@ def test_what_is_live_was_said_when_it_was_captured() -> None:
     }  # fmt: skip
 
 
-def test_wall_clock_that_jumps_changes_the_time_of_day_alone() -> None:
+def test_stream_clock_wall_clock_jump_changes_wall_s_only() -> None:
     times = Times()
     wall_s = [1_000_000.0]
     clock = StreamClock(lambda: times.now_s, lambda: wall_s[0])

@@ -19,8 +19,8 @@ TIMED = replace(
 )
 
 
-class Transcribes:
-    """Gives the segments that it is made with."""
+class ScriptedTranscriber:
+    """Yields the given segments."""
 
     def __init__(self, *segments: Segment) -> None:
         self.closed = False
@@ -28,7 +28,7 @@ class Transcribes:
         missed = UntranscribedSpeech(4.0, 5.5, "left_out", "de")
         self.transcript = SimpleNamespace(duration_s=6.0, untranscribed=(missed,))
 
-    def segments(self, *_given: Any) -> Transcribes:
+    def segments(self, *_given: Any) -> ScriptedTranscriber:
         return self
 
     def __iter__(self) -> Any:
@@ -38,8 +38,8 @@ class Transcribes:
         self.closed = True
 
 
-def captioned(*segments: Segment) -> tuple[Transcribes, FinishedRecording]:
-    transcriber: Any = Transcribes(*segments)
+def make_recording(*segments: Segment) -> tuple[ScriptedTranscriber, FinishedRecording]:
+    transcriber: Any = ScriptedTranscriber(*segments)
     recording = FinishedRecording(transcriber, "a.wav", DecodingOptions(), lambda: 0.0)
     return transcriber, recording
 
@@ -54,12 +54,12 @@ def captioned(*segments: Segment) -> tuple[Transcribes, FinishedRecording]:
 def test_finished_recording_has_the_words_of_its_transcript(
     segment: Segment, words: list[Any]
 ) -> None:
-    _, recording = captioned(segment)
+    _, recording = make_recording(segment)
     started, completed, missed = recording.events()
     assert isinstance(started, Started)
     assert isinstance(completed, Completed)
-    told = [(word.text, word.start_s, word.end_s) for word in completed.words]
-    assert told == words
+    words_of_event = [(word.text, word.start_s, word.end_s) for word in completed.words]
+    assert words_of_event == words
     assert (completed.start_s, completed.end_s, completed.language) == (0.5, 2.0, "en")
     assert isinstance(missed, Untranscribed)
     assert (missed.start_s, missed.end_s, missed.language) == (4.0, 5.5, "de")
@@ -68,12 +68,12 @@ def test_finished_recording_has_the_words_of_its_transcript(
     assert (figures["segment_s"], figures["untranscribed_s"]) == (1.5, 1.5)
 
 
-def test_finished_recording_that_is_stopped_ends_with_its_segment() -> None:
-    transcriber, recording = captioned(SPOKEN, SPOKEN)
-    told = []
+def test_finished_recording_stopped_ends_with_its_segment() -> None:
+    transcriber, recording = make_recording(SPOKEN, SPOKEN)
+    words_of_event = []
     for event in recording.events():
-        told.append(event.name)
+        words_of_event.append(event.name)
         recording.stop()
-    assert told == ["started", "completed", "untranscribed"]
+    assert words_of_event == ["started", "completed", "untranscribed"]
     assert transcriber.closed
     assert recording.statistics.as_json()["stream_s"] == 2.0

@@ -1,4 +1,4 @@
-"""Settings of captions end where they are said to."""
+"""Ranges, flags and defaults of caption options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from whisper_hailo.live.options import CaptionOptions
         ("max_segment_s", [None, 1.0, 99.0], [0.99, float("inf")]),
     ],
 )
-def test_options_end_where_they_are_said_to(
+def test_caption_options_accept_their_stated_range(
     name: str, fits: list[Any], wrong: list[Any]
 ) -> None:
     for value in fits:
@@ -35,22 +35,22 @@ def test_options_end_where_they_are_said_to(
             CaptionOptions(**{name: value})
 
 
-def test_what_is_a_time_is_typed_in_seconds() -> None:
+def test_caption_options_times_are_flags_in_seconds() -> None:
     for field in fields(CaptionOptions()):
-        how = flag_of(field)
-        assert how is not None
-        assert how.topic == "Segments"
-        typed = (how.name, how.metavar)
+        flag = flag_of(field)
+        assert flag is not None
+        assert flag.topic == "Segments"
+        typed = (flag.name, flag.metavar)
         bare = field.name.removesuffix("_s")
         is_time = bare != field.name
         shown = {
             "max_segment_s": "18, or less where the window is shorter",
         }
-        assert how.shown == shown.get(field.name, "")
+        assert flag.shown == shown.get(field.name, "")
         assert typed == ((f"--{bare.replace('_', '-')}", "S") if is_time else ("", ""))
 
 
-def test_default_options_are_those_of_the_documents() -> None:
+def test_caption_options_defaults_are_documented() -> None:
     assert asdict(CaptionOptions()) == {
         "vad_threshold": 0.35, "min_silence_s": 0.5, "min_speech_s": 0.1, "pre_roll_s": 0.4,
         "min_partial_s": 0.5, "max_segment_s": None, "settle_s": 1.5, "hold_back_s": 0.2,
@@ -59,18 +59,18 @@ def test_default_options_are_those_of_the_documents() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked_s", "longest_s"), [(None, 9.0), (5.0, 5.0), (9.0, 9.0)]
+    ("given_s", "longest_s"), [(None, 9.0), (5.0, 5.0), (9.0, 9.0)]
 )
-def test_segment_is_as_long_as_asked_for_or_as_engine_hears(
-    asked_s: float | None, longest_s: float
+def test_longest_s_is_given_or_the_window(
+    given_s: float | None, longest_s: float
 ) -> None:
-    assert CaptionOptions(max_segment_s=asked_s).longest_s(9.0) == longest_s
+    assert CaptionOptions(max_segment_s=given_s).longest_s(9.0) == longest_s
 
 
 @pytest.mark.parametrize(
     ("content_s", "longest_s"), [(30.0, 18.0), (19.0, 18.0), (9.0, 9.0)]
 )
-def test_unasked_segments_end_after_18_seconds_or_the_window(
+def test_longest_s_by_default_is_18_s_or_the_window(
     content_s: float, longest_s: float
 ) -> None:
     assert CaptionOptions().longest_s(content_s) == longest_s

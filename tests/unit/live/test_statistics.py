@@ -11,16 +11,16 @@ from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.statistics import CaptionStatistics
 
 
-def test_figures_add_up() -> None:
+def test_statistics_as_json_has_sums_and_ratios() -> None:
     figures = CaptionStatistics(
         n_calls=5, n_partials=4, n_full=1, n_heard_samples=80_000, n_segment_samples=32_000,
         n_stream_samples=48_000, compute_s=0.5, partial_passes=6, partial_decode_ms=100.0,
         n_skipped=2, words_in=Counter(en=10), n_corrected=4, n_lost_samples=8_000, n_faults=1,
         longest_backlog_s=0.7, n_engine_faults=2,
     )  # fmt: skip
-    told = figures.as_json()
-    assert told.pop("memory_mib") > 1
-    assert told == {
+    fields = figures.as_json()
+    assert fields.pop("memory_mib") > 1
+    assert fields == {
         "calls": 5, "partials": 4, "full_segments": 1, "frames": 80_000, "speech_s": 5.0,
         "compute_s": 0.5, "rtfx_recounted": 10.0, "rtfx": 4.0, "segment_s": 2.0, "stream_s": 3.0,
         "first_partial_latency_s_median": None, "first_partial_latency_s_p95": None,
@@ -33,15 +33,15 @@ def test_figures_add_up() -> None:
     }  # fmt: skip
 
 
-def test_before_anything_was_heard_there_are_no_figures() -> None:
+def test_statistics_of_no_audio_are_zero_or_none() -> None:
     figures = CaptionStatistics()
-    told = figures.as_json()
-    del told["memory_mib"]
-    assert {value for value in told.values() if value} == set()
-    assert (figures.behind_s, told["rtfx"], told["compute_s"]) == (0.0, None, 0.0)
+    fields = figures.as_json()
+    del fields["memory_mib"]
+    assert {value for value in fields.values() if value} == set()
+    assert (figures.behind_s, fields["rtfx"], fields["compute_s"]) == (0.0, None, 0.0)
 
 
-def test_segments_add_up_by_their_language() -> None:
+def test_statistics_count_words_by_language() -> None:
     figures = CaptionStatistics()
     word = CaptionWord(" a")
     for language, n_samples, n_words, n_corrected in (
@@ -63,13 +63,13 @@ def test_segments_add_up_by_their_language() -> None:
     assert figures.words_in == {"de": 7, "en": 3}
 
 
-def test_memory_is_told_in_mebibytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statistics_memory_is_in_mebibytes(monkeypatch: pytest.MonkeyPatch) -> None:
     peak = SimpleNamespace(ru_maxrss=3 * 1024)
     monkeypatch.setattr("resource.getrusage", lambda _: peak)
     assert CaptionStatistics().as_json()["memory_mib"] == 3.0
 
 
-def test_figures_have_meaningful_digits_and_latency_percentiles() -> None:
+def test_statistics_have_percentiles_and_rounded_digits() -> None:
     figures = CaptionStatistics(
         n_calls=1, n_partials=3, partial_passes=4, compute_s=0.123456, n_away=2,
         n_away_samples=24_000, n_paused_samples=40_000,
@@ -80,24 +80,30 @@ def test_figures_have_meaningful_digits_and_latency_percentiles() -> None:
     ):
         for hundredth in range(101):
             latencies.append(scale * hundredth / 100)
-    told = figures.as_json()
-    assert (told["first_partial_latency_s_median"], told["first_partial_latency_s_p95"]) == (
+    fields = figures.as_json()
+    assert (fields["first_partial_latency_s_median"], fields["first_partial_latency_s_p95"]) == (
         0.5, 0.95,
     )  # fmt: skip
-    assert (told["final_latency_s_median"], told["final_latency_s_p95"]) == (1.0, 1.9)
-    assert (told["compute_s"], told["passes_per_partial"]) == (0.1235, 1.3333)
-    assert (told["absences"], told["away_s"], told["paused_s"]) == (2, 1.5, 2.5)
-    assert (told["rtfx"], told["corrections_per_word"]) == (0.0, None)
+    assert (fields["final_latency_s_median"], fields["final_latency_s_p95"]) == (
+        1.0,
+        1.9,
+    )
+    assert (fields["compute_s"], fields["passes_per_partial"]) == (0.1235, 1.3333)
+    assert (fields["absences"], fields["away_s"], fields["paused_s"]) == (2, 1.5, 2.5)
+    assert (fields["rtfx"], fields["corrections_per_word"]) == (0.0, None)
 
 
-def test_percentiles_of_latencies() -> None:
-    told = CaptionStatistics(final_latency_s=[0.1, 0.2, 0.3, 0.4, 1.0]).as_json()
-    assert (told["final_latency_s_median"], told["final_latency_s_p95"]) == (0.3, 0.88)
+def test_statistics_p95_is_interpolated() -> None:
+    fields = CaptionStatistics(final_latency_s=[0.1, 0.2, 0.3, 0.4, 1.0]).as_json()
+    assert (fields["final_latency_s_median"], fields["final_latency_s_p95"]) == (
+        0.3,
+        0.88,
+    )
 
 
-def test_settle_times_of_words_are_told_as_percentiles() -> None:
+def test_statistics_settle_times_have_percentiles() -> None:
     figures = CaptionStatistics()
     figures.settle_s.extend([1.0, 2.0, 3.0])
-    told = figures.as_json()
-    assert told["word_settle_s_median"] == 2.0
-    assert told["word_settle_s_p95"] == pytest.approx(2.9)
+    fields = figures.as_json()
+    assert fields["word_settle_s_median"] == 2.0
+    assert fields["word_settle_s_p95"] == pytest.approx(2.9)

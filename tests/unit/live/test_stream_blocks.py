@@ -40,7 +40,7 @@ def audio() -> FloatArray:
 
 @pytest.fixture(scope="module")
 def expected(micro: Transcriber, audio: FloatArray) -> str:
-    """The text of the whole recording."""
+    """The text of the whole recording, transcribed at once."""
     return micro.transcribe(audio, OPTIONS).text
 
 
@@ -48,7 +48,7 @@ def captions(micro: Transcriber, sample_rate: int = SAMPLE_RATE_HZ) -> BlockCapt
     return BlockCaptions(micro, OPTIONS, sample_rate=sample_rate, detector=Loudness())
 
 
-def text_of(events: list[Event]) -> str:
+def join_texts(events: list[Event]) -> str:
     assert list(find_violations(events)) == []
     return " ".join(event.text for event in events if isinstance(event, Completed))
 
@@ -57,35 +57,36 @@ def blocks(audio: Samples, n_blocks: int = 17) -> Iterator[Samples]:
     return iter(np.array_split(audio, n_blocks))
 
 
-def test_blocks_of_any_length_give_the_text_of_the_recording(
+def test_stream_blocks_of_any_length_give_same_text(
     micro: Transcriber, audio: FloatArray, expected: str
 ) -> None:
     for n_blocks in (1, 100):
         assert (
-            text_of(list(stream(blocks(audio, n_blocks), captions(micro)))) == expected
+            join_texts(list(stream(blocks(audio, n_blocks), captions(micro))))
+            == expected
         )
 
 
 @pytest.mark.slow
-def test_integers_are_samples_too(
+def test_stream_blocks_of_integers_give_same_text(
     micro: Transcriber, audio: FloatArray, expected: str
 ) -> None:
     integers = np.round(audio * 32768).clip(-32768, 32767).astype(np.int16)
-    assert text_of(list(stream(blocks(integers), captions(micro)))) == expected
+    assert join_texts(list(stream(blocks(integers), captions(micro)))) == expected
 
 
 @pytest.mark.slow
-def test_rate_of_sound_card_is_that_of_model_before_it_is_heard(
+def test_stream_blocks_of_48_khz_give_same_text(
     micro: Transcriber, audio: FloatArray, expected: str
 ) -> None:
     faster = soxr.resample(audio, SAMPLE_RATE_HZ, 48_000, quality="VHQ")
     events = list(stream(blocks(faster), captions(micro, 48_000)))
-    assert text_of(events) == expected
+    assert join_texts(events) == expected
     assert events[-1].heard_s == pytest.approx(audio.size / SAMPLE_RATE_HZ, abs=0.05)
 
 
-class Heedless:
-    """A transcriber that hears nothing."""
+class SilentTranscriber:
+    """A transcriber that gives no text."""
 
     content_s = 9.0
     default_anti_repetition = PRESETS["balanced"]
@@ -94,16 +95,16 @@ class Heedless:
         assert options == caption_defaults(PRESETS["balanced"])
 
     def __init__(self) -> None:
-        self.heard: list[FloatArray] = []
+        self.buffers: list[FloatArray] = []
 
     def transcribe_running(
         self, buffer: PartialBuffer, *_: object, **__: object
     ) -> BufferText:
-        self.heard.append(buffer.audio)
+        self.buffers.append(buffer.audio)
         return BufferText(())
 
 
-def told(events: Iterable[Event]) -> list[tuple[str, float]]:
+def captions_made(events: Iterable[Event]) -> list[tuple[str, float]]:
     return [(type(event).__name__, event.heard_s) for event in events]
 
 
@@ -115,24 +116,24 @@ def told(events: Iterable[Event]) -> list[tuple[str, float]]:
         np.zeros(160, np.complex64),
     ],
 )
-def test_what_is_no_mono_sound_is_refused(block: Samples) -> None:
-    plain: Any = Heedless()
-    with pytest.raises(AudioError, match=r"expected \(n_samples,\) mono"):
-        BlockCaptions(plain, detector=Loudness()).feed(block)
+def test_block_captions_of_other_shape_or_type_raise(block: Samples) -> None:
+    transcriber: Any = SilentTranscriber()
+    with pytest.raises(AudioError, match=r"\(n_samples,\)"):
+        BlockCaptions(transcriber, detector=Loudness()).feed(block)
 
 
-def test_captions_are_as_they_were_asked_for() -> None:
-    plain: Any = Heedless()
-    with pytest.raises(OptionError, match="max-segment is 12 s"):
+def test_block_captions_too_long_segment_raises() -> None:
+    transcriber: Any = SilentTranscriber()
+    with pytest.raises(OptionError, match=r"max-segment .*12 s"):
         BlockCaptions(
-            plain, None, CaptionOptions(max_segment_s=12.0), detector=Loudness()
+            transcriber, None, CaptionOptions(max_segment_s=12.0), detector=Loudness()
         )
 
 
-def test_silero_tells_speech_unless_another_detector_is_given(
+def test_block_captions_use_silero_by_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plain: Any = Heedless()
+    transcriber: Any = SilentTranscriber()
     made: list[Loudness] = []
 
     def silero() -> Loudness:
@@ -141,30 +142,28 @@ def test_silero_tells_speech_unless_another_detector_is_given(
 
     monkeypatch.setattr("whisper_hailo.live.stream.make_detector", silero)
     said = speech(range(4))
-    assert BlockCaptions(plain, detector=Loudness()).feed(said)
+    assert BlockCaptions(transcriber, detector=Loudness()).feed(said)
     assert made == []
-    assert BlockCaptions(plain).feed(said)
+    assert BlockCaptions(transcriber).feed(said)
     assert len(made) == 1
 
 
 @pytest.mark.parametrize(("rate", "n_times"), [(16_000, 1), (48_000, 3)])
-def test_blocks_of_any_rate_are_heard_to_their_last_sample(
-    rate: int, n_times: int
-) -> None:
-    """Of 40 frames and one sample: 41 frames, whatever waits in the resampler."""
-    plain: Any = Heedless()
+def test_block_captions_keep_the_last_sample(rate: int, n_times: int) -> None:
+    """40 frames and one sample are 41 frames, also through a resampler."""
+    transcriber: Any = SilentTranscriber()
     said = np.full((40 * 512 + 1) * n_times, 0.5, np.float32)
-    told = BlockCaptions(plain, sample_rate=rate, detector=Loudness())
-    events = list(stream(blocks(said), told))
+    captions_made = BlockCaptions(transcriber, sample_rate=rate, detector=Loudness())
+    events = list(stream(blocks(said), captions_made))
     assert list(find_violations(events)) == []
     (event,) = (event for event in events if isinstance(event, Completed))
     assert (event.reason, event.end_s) == ("end", 41 * 512 / SAMPLE_RATE_HZ)
-    assert np.abs(plain.heard[-1][2_000:18_000] - 0.5).max() < 1e-3
-    assert plain.heard[0].size == SAMPLE_RATE_HZ, "it was warm before"
+    assert np.abs(transcriber.buffers[-1][2_000:18_000] - 0.5).max() < 1e-3
+    assert transcriber.buffers[0].size == SAMPLE_RATE_HZ, "a second of noise warms up"
 
 
 @pytest.mark.parametrize("kind", ["<i2", "<i4", "<f4", "<f8"])
-def test_samples_of_any_kind_are_as_loud_as_they_are(kind: str) -> None:
+def test_to_float32_scales_integers_to_one(kind: str) -> None:
     whole = np.array([0.0, 0.5, -0.25, -1.0])
     scale = 2.0 ** (8 * np.dtype(kind).itemsize - 1) if "i" in kind else 1.0
     np.testing.assert_array_equal(
@@ -172,13 +171,13 @@ def test_samples_of_any_kind_are_as_loud_as_they_are(kind: str) -> None:
     )
 
 
-def test_what_captions_cannot_honour_is_refused_at_once() -> None:
-    plain: Any = Heedless()
+def test_block_captions_unsupported_options_raise() -> None:
+    transcriber: Any = SilentTranscriber()
     with pytest.raises(OptionError, match="greedily"):
         BlockCaptions(
-            plain,
+            transcriber,
             DecodingOptions(search=SearchOptions(beam_size=3)),
             detector=Loudness(),
         )
-    with pytest.raises(OptionError, match="--rate is 5 Hz"):
-        BlockCaptions(plain, sample_rate=5, detector=Loudness())
+    with pytest.raises(OptionError, match=r"--rate .*5 Hz"):
+        BlockCaptions(transcriber, sample_rate=5, detector=Loudness())

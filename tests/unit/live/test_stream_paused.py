@@ -1,4 +1,4 @@
-"""Sources that are paused: what is missed counts, and what is away stays away."""
+"""Paused sources: missed samples count, and absences stay absences."""
 
 from __future__ import annotations
 
@@ -20,42 +20,43 @@ from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.live.stream import CaptionStream, Controls
 
 
-class Noted:
-    """A captioner that notes what it is fed."""
+class RecordingCaptioner:
+    """A captioner that records its calls."""
 
     def __init__(self) -> None:
         self.statistics = CaptionStatistics()
         self.heard_s = 0.0
-        self.told: list[tuple[int, str, int, bool]] = []
+        self.calls: list[tuple[int, str, int, bool]] = []
         self.n_fed = 0
 
     def feed(self, audio: FloatArray, *_: Any) -> Iterator[Event]:
         self.n_fed += 1
         if audio.size:
-            self.told.append((audio.size, "none", 0, False))
+            self.calls.append((audio.size, "none", 0, False))
         return iter(())
 
     def skip_lost(self, n_samples: int) -> Iterator[Event]:
-        self.told.append((0, "lost", n_samples, False))
+        self.calls.append((0, "lost", n_samples, False))
         return iter(())
 
     def suspend(self, gap: Interruption) -> Iterator[Event]:
-        self.told.append((0, gap.reason, 0, gap.paused))
+        self.calls.append((0, gap.reason, 0, gap.paused))
         return iter(())
 
     def resume(self, gap: Interruption) -> Iterator[Event]:
-        self.told.append((0, "", gap.n_samples, gap.paused))
+        self.calls.append((0, "", gap.n_samples, gap.paused))
         return iter(())
 
     def finish(self) -> Iterator[Event]:
         return iter(())
 
 
-def paused_run(
+def run_paused(
     *steps: Any, monkeypatch: pytest.MonkeyPatch | None = None, **how: Any
 ) -> list[tuple[int, str, int, bool]]:
-    """Sizes and absences of a stream that is paused (`-`) and goes on (`+`) between."""
-    controls, captioner = Controls(), Noted()
+    """Return sizes and absences of a stream that is paused (`-`) and resumed (`+`) by steps."""
+    controls = Controls()
+    captioner = RecordingCaptioner()
     if monkeypatch is not None:
         monkeypatch.setattr(time, "sleep", lambda _: controls.set_paused(False))
 
@@ -77,25 +78,27 @@ def paused_run(
     stream = CaptionStream(source, cast(Captioner, captioner), controls=controls)
     stream.recorders.append(recorded.append)
     assert list(stream.events()) == []
-    heard = sum(size for size, *_ in captioner.told)
-    assert sum(block.audio.size for block in recorded) == heard, (
+    n_fed = sum(size for size, *_ in captioner.calls)
+    assert sum(block.audio.size for block in recorded) == n_fed, (
         "a pause is not recorded"
     )
-    return captioner.told
+    return captioner.calls
 
 
-def piece(n_samples: int, **fields: Any) -> Block:
+def make_block(n_samples: int, **fields: Any) -> Block:
     return Block(np.ones(n_samples, np.float32), **fields)
 
 
-def absent(why: str = "", n_samples: int = 0) -> Block:
-    """The source went away, or is back after so many samples."""
+def make_absence(why: str = "", n_samples: int = 0) -> Block:
+    """Return the block of a source that went away, or is back after a number of samples."""
     return Block(np.empty(0, np.float32), interruption=Interruption(why, n_samples))
 
 
-def test_what_is_missed_in_a_pause_counts() -> None:
-    lost = piece(30, n_lost=5)
-    assert paused_run(piece(10), "-", piece(20), lost, "+", piece(40)) == [
+def test_stream_paused_counts_missed_samples() -> None:
+    lost = make_block(30, n_lost=5)
+    assert run_paused(
+        make_block(10), "-", make_block(20), lost, "+", make_block(40)
+    ) == [
         (10, "none", 0, False),
         (0, "paused", 0, True),
         (0, "", 55, True),
@@ -103,9 +106,12 @@ def test_what_is_missed_in_a_pause_counts() -> None:
     ]
 
 
-def test_source_that_goes_away_in_a_pause_is_away_behind_it() -> None:
-    gone, back = absent("unplugged"), absent(n_samples=7)
-    assert paused_run("-", piece(20), gone, "+", piece(0), back, piece(9)) == [
+def test_stream_absence_within_pause_follows_it() -> None:
+    gone = make_absence("unplugged")
+    back = make_absence(n_samples=7)
+    assert run_paused(
+        "-", make_block(20), gone, "+", make_block(0), back, make_block(9)
+    ) == [
         (0, "paused", 0, True),
         (0, "", 20, True),
         (0, "unplugged", 0, False),
@@ -114,9 +120,12 @@ def test_source_that_goes_away_in_a_pause_is_away_behind_it() -> None:
     ]
 
 
-def test_source_that_is_away_when_it_is_paused_is_back_first() -> None:
-    gone, back = absent("unplugged"), absent(n_samples=7)
-    assert paused_run(gone, "-", piece(0), back, piece(3), "+", piece(9)) == [
+def test_stream_pause_within_absence_ends_it_first() -> None:
+    gone = make_absence("unplugged")
+    back = make_absence(n_samples=7)
+    assert run_paused(
+        gone, "-", make_block(0), back, make_block(3), "+", make_block(9)
+    ) == [
         (0, "unplugged", 0, False),
         (0, "", 0, False),
         (0, "paused", 0, True),
@@ -125,19 +134,25 @@ def test_source_that_is_away_when_it_is_paused_is_back_first() -> None:
     ]
 
 
-def test_recording_that_can_wait_loses_nothing_in_a_pause(
+def test_stream_paused_recording_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = paused_run(
-        piece(10), "-", piece(20), piece(30), endless=False, monkeypatch=monkeypatch
+    calls = run_paused(
+        make_block(10),
+        "-",
+        make_block(20),
+        make_block(30),
+        endless=False,
+        monkeypatch=monkeypatch,
     )
-    assert sum(size for size, *_ in told) == 60
-    assert [n for _, why, n, _ in told if why == ""] == [0]
+    assert sum(size for size, *_ in calls) == 60
+    assert [n for _, why, n, _ in calls if why == ""] == [0]
 
 
-def test_pause_is_not_heard_however_late_the_captioner_is() -> None:
-    """It begins and ends while the captioner computes."""
-    controls, captioner = Controls(), Noted()
+def test_stream_paused_audio_is_dropped_by_a_slow_reader() -> None:
+    """The pause begins and ends while the captioner computes."""
+    controls = Controls()
+    captioner = RecordingCaptioner()
     is_done = threading.Event()
     feed = captioner.feed
 
@@ -147,33 +162,49 @@ def test_pause_is_not_heard_however_late_the_captioner_is() -> None:
 
     captioner.feed = feed_late  # type: ignore[method-assign]
     source = Steps(
-        piece(10), lambda: controls.set_paused(True), piece(20), lambda: controls.set_paused(False),
-        piece(30), is_done.set, endless=False, pace=Pace.BUFFERED,
-    )  # fmt: skip
-    stream = CaptionStream(source, cast(Captioner, captioner), controls=controls)
-    assert list(stream.events()) == []
-    assert sum(size for size, *_ in captioner.told) == 40
-
-
-def test_recording_played_as_live_is_missed_in_a_pause() -> None:
-    told = paused_run(
-        *(piece(10), ".", "-", piece(20), ".", "+", ".", piece(30)),
+        make_block(10),
+        lambda: controls.set_paused(True),
+        make_block(20),
+        lambda: controls.set_paused(False),
+        make_block(30),
+        is_done.set,
         endless=False,
         pace=Pace.BUFFERED,
     )
-    assert [size for size, *_ in told if size] == [10, 30]
-    assert [n for _, why, n, _ in told if why == ""] == [20]
+    stream = CaptionStream(source, cast(Captioner, captioner), controls=controls)
+    assert list(stream.events()) == []
+    assert sum(size for size, *_ in captioner.calls) == 40
 
 
-def test_ending_a_recording_in_a_pause_does_not_wait_for_it() -> None:
-    controls, alive = Controls(), count()
+def test_stream_paused_real_time_recording_is_missed() -> None:
+    calls = run_paused(
+        make_block(10),
+        ".",
+        "-",
+        make_block(20),
+        ".",
+        "+",
+        ".",
+        make_block(30),
+        endless=False,
+        pace=Pace.BUFFERED,
+    )
+    assert [size for size, *_ in calls if size] == [10, 30]
+    assert [n for _, why, n, _ in calls if why == ""] == [20]
+
+
+def test_stream_stopped_in_a_pause_ends() -> None:
+    controls = Controls()
+    alive = count()
     controls.set_paused(True)
 
-    def look() -> None:
+    def stop_at_third_call() -> None:
         if next(alive) == 3:
             stream.stop()
 
-    source = Steps(piece(10), piece(20), endless=False)
-    stream = CaptionStream(source, cast(Captioner, Noted()), look, controls)
+    source = Steps(make_block(10), make_block(20), endless=False)
+    stream = CaptionStream(
+        source, cast(Captioner, RecordingCaptioner()), stop_at_third_call, controls
+    )
     assert list(stream.events()) == []
     assert 3 < next(alive) < 9

@@ -1,4 +1,4 @@
-"""A source that is open and gives nothing: no sound arrives, which is no silence."""
+"""Stalled sources: open, but without samples, which is not silence."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ N_PATIENT = round(STALL_S / POLL_S)
 """Empty blocks that are no stall yet, and one more."""
 
 
-class Given(Closing):
-    """Gives its blocks."""
+class ScriptedSource(Closing):
+    """A source of given blocks."""
 
     name = "given"
     pace = Pace.PULL
@@ -36,7 +36,7 @@ class Given(Closing):
     def __init__(self, *blocks: Block) -> None:
         self._blocks = blocks
 
-    def open(self) -> Given:
+    def open(self) -> ScriptedSource:
         return self
 
     def close(self) -> None:
@@ -46,15 +46,15 @@ class Given(Closing):
         yield from self._blocks
 
 
-def captioned(*blocks: Block) -> tuple[list[Event], Captioner]:
+def run_stream(*blocks: Block) -> tuple[list[Event], Captioner]:
     captioner = Captioner(Speller(), Loudness(), quick())
-    stream = CaptionStream(Given(*blocks), captioner, controls=Controls())
+    stream = CaptionStream(ScriptedSource(*blocks), captioner, controls=Controls())
     events = list(stream.events())
     assert list(find_violations(events)) == []
     return events, captioner
 
 
-def gaps(events: list[Event]) -> list[tuple[str, bool]]:
+def list_gaps(events: list[Event]) -> list[tuple[str, bool]]:
     return [
         (event.name, event.stalled)
         for event in events
@@ -65,15 +65,15 @@ def gaps(events: list[Event]) -> list[tuple[str, bool]]:
 QUIET = [empty_block()] * (N_PATIENT + 3)
 
 
-def test_source_that_stalls_completes_its_segment_and_loses_no_sample() -> None:
-    """It stalls within a frame."""
+def test_stream_stalled_source_completes_its_segment() -> None:
+    """The stall comes within a frame."""
     sound = np.concatenate([speech(range(3)), silence(0.5)])
     cut = speech(range(2)).size
     assert cut % 512
-    events, captioner = captioned(
+    events, captioner = run_stream(
         Block(sound[:cut]), *QUIET, Block(sound[cut:]), empty_block()
     )
-    assert gaps(events) == [("away", True), ("back", True)]
+    assert list_gaps(events) == [("away", True), ("back", True)]
     first, *_ = completed(events)
     assert (first.text, first.reason) == ("w0 w1", "away")
     away = next(event for event in events if isinstance(event, Away))
@@ -84,26 +84,26 @@ def test_source_that_stalls_completes_its_segment_and_loses_no_sample() -> None:
     assert figures.n_stream_samples >= sound.size
 
 
-def test_pause_between_blocks_is_no_stall() -> None:
+def test_stream_short_gap_between_blocks_is_no_stall() -> None:
     block = Block(speech(range(2)))
     quiet = QUIET[: N_PATIENT - 1]
-    events, _ = captioned(block, *quiet, block, *quiet)
-    assert gaps(events) == []
+    events, _ = run_stream(block, *quiet, block, *quiet)
+    assert list_gaps(events) == []
 
 
 @pytest.mark.parametrize("paused", [True, False])
-def test_source_that_is_away_does_not_stall(paused: bool) -> None:
+def test_stream_absent_source_does_not_stall(paused: bool) -> None:
     away = empty_block(Interruption("gone", paused=paused))
     back = empty_block(Interruption("", 512, paused=paused))
-    events, _ = captioned(Block(speech([0])), away, *QUIET, back)
-    assert gaps(events) == [("away", False), ("back", False)]
+    events, _ = run_stream(Block(speech([0])), away, *QUIET, back)
+    assert list_gaps(events) == [("away", False), ("back", False)]
 
 
-def test_source_that_stalls_before_it_goes_away_is_back_in_between() -> None:
+def test_stream_stall_ends_before_an_absence() -> None:
     away = empty_block(Interruption("unplugged"))
     back = empty_block(Interruption("", 512))
-    events, _ = captioned(Block(speech([0])), *QUIET, away, back)
-    assert gaps(events) == [
+    events, _ = run_stream(Block(speech([0])), *QUIET, away, back)
+    assert list_gaps(events) == [
         ("away", True),
         ("back", True),
         ("away", False),

@@ -1,4 +1,4 @@
-"""Speech that a text leaves out: it is heard again as a segment of its own, or reported."""
+"""Speech that a text leaves out: it becomes a segment of its own, or is reported."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class OneLanguage(Speller):
         return replace(result, words=tuple(words))
 
 
-def reports(events: list[Event]) -> list[Untranscribed]:
+def list_reports(events: list[Event]) -> list[Untranscribed]:
     return [event for event in events if isinstance(event, Untranscribed)]
 
 
-def names(*numbers: int) -> list[str]:
+def word_names(*numbers: int) -> list[str]:
     return [f"w{number}" for number in numbers]
 
 
@@ -58,49 +58,49 @@ THEIRS = range(FOREIGN, FOREIGN + 30)
 
 
 @pytest.mark.parametrize("n_theirs", [5, 8, 30])
-def test_speech_in_another_language_becomes_its_own_segment(n_theirs: int) -> None:
+def test_captioner_foreign_speech_becomes_its_own_segment(n_theirs: int) -> None:
     """A long one while it is said, a short one when the segment ends."""
     theirs = THEIRS[:n_theirs]
     audio = np.concatenate([silence(0.3), speech(OURS), speech(theirs), silence(1)])
     events, captioner = run(audio, OneLanguage())
     assert list(find_violations(events)) == []
-    assert texts(events).split() == names(*OURS, *theirs)
+    assert texts(events).split() == word_names(*OURS, *theirs)
     assert completed(events)[0].reason == "no_text"
-    assert reports(events) == []
+    assert list_reports(events) == []
     assert captioner.statistics.untranscribed_s == 0.0
 
 
-def test_language_that_changes_twice_loses_no_word() -> None:
+def test_captioner_two_language_changes_lose_no_word() -> None:
     again = range(50, 70)
     parts = [speech(numbers) for numbers in (OURS, THEIRS, again)]
     events, _ = run(np.concatenate([*parts, silence(1)]), OneLanguage())
     assert list(find_violations(events)) == []
-    assert texts(events).split() == names(*OURS, *THEIRS, *again)
+    assert texts(events).split() == word_names(*OURS, *THEIRS, *again)
 
 
-def test_speech_that_gets_no_text_is_reported_and_counted() -> None:
+def test_captioner_speech_without_text_is_reported() -> None:
     theirs = speech(THEIRS)
     begin_s = 0.3 + speech(OURS).size / 16_000
     audio = np.concatenate([silence(0.3), speech(OURS), theirs, silence(1)])
     events, captioner = run(audio, OneLanguage(is_deaf=True))
     assert list(find_violations(events)) == []
-    assert texts(events).split() == names(*OURS)
-    missed = reports(events)
+    assert texts(events).split() == word_names(*OURS)
+    missed = list_reports(events)
     assert missed[0].start_s == pytest.approx(begin_s, abs=0.5)
     missed_s = sum(event.end_s - event.start_s for event in missed)
     assert missed_s == pytest.approx(theirs.size / 16_000, abs=0.7)
     assert captioner.statistics.untranscribed_s == pytest.approx(missed_s)
 
 
-def test_speech_that_a_model_takes_for_silence_is_reported() -> None:
+def test_captioner_speech_taken_for_silence_is_reported() -> None:
     audio = np.concatenate([silence(0.3), speech(THEIRS[:5]), silence(1)])
     events, _ = run(audio, OneLanguage(is_deaf=True))
-    (missed,) = reports(events)
+    (missed,) = list_reports(events)
     assert (missed.segment_id, missed.reason) == (0, "no_speech")
 
 
-def test_engine_without_word_times_reports_nothing_beside_text() -> None:
+def test_captioner_without_word_times_reports_nothing() -> None:
     audio = np.concatenate([silence(0.3), speech(OURS), speech(THEIRS[:5]), silence(1)])
     events, _ = run(audio, OneLanguage(timed=False))
-    assert texts(events).split() == names(*OURS)
-    assert reports(events) == []
+    assert texts(events).split() == word_names(*OURS)
+    assert list_reports(events) == []

@@ -1,4 +1,4 @@
-"""Files that grow: whole records or none, and a name of its own for each run and day."""
+"""Growing files have whole records only, and a name of their own for each run and day."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from whisper_hailo.text.formats import FORMATS
 
 
 class Lines(GrowingFile[bytes]):
-    """A file of records that are bytes; the clock lets each be tried at once."""
+    """A file of bytes; its clock is always past the next retry."""
 
     def __init__(self, path: Path, *, durable: bool = False, **how: Any) -> None:
         ticks = count(0, 100)
@@ -38,33 +38,31 @@ class Lines(GrowingFile[bytes]):
         return len(self._waiting)
 
 
-def names(folder: Path) -> list[str]:
+def list_names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_file_that_another_process_writes_to_is_left_alone(tmp_path: Path) -> None:
+def test_growing_file_locked_by_another_gets_a_number(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    with Lines(path) as one, Lines(path) as other:
-        one.put(b"one\n")
-        other.put(b"other\n")
-    assert (path.read_bytes(), (tmp_path / "a-2.txt").read_bytes()) == (
-        b"one\n",
-        b"other\n",
-    )
+    with Lines(path) as first, Lines(path) as second:
+        first.put(b"first\n")
+        second.put(b"second\n")
+    assert path.read_bytes() == b"first\n"
+    assert (tmp_path / "a-2.txt").read_bytes() == b"second\n"
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_disk_is_waited_for_where_a_record_may_not_be_lost(
+def test_growing_file_durable_record_is_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool
 ) -> None:
-    waited: list[int] = []
-    monkeypatch.setattr(os, "fsync", waited.append)
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
     with Lines(tmp_path / "a.txt", durable=durable) as file:
         file.put(b"one\n")
-        assert bool(waited) is durable
+        assert bool(synced) is durable
 
 
-def test_cues_of_each_file_are_counted_from_one(
+def test_caption_file_daily_counts_cues_from_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     today = play_days(monkeypatch)
@@ -93,7 +91,7 @@ def test_cues_of_each_file_are_counted_from_one(
 @pytest.mark.parametrize(
     "before", [b"", b"\n", b"a line\n", b"\n" + 5000 * b"x" + b"\n"]
 )
-def test_half_a_line_is_taken_away_however_long_it_is(
+def test_growing_file_incomplete_last_line_is_dropped(
     tmp_path: Path, before: bytes
 ) -> None:
     path = tmp_path / "a.txt"
@@ -104,7 +102,7 @@ def test_half_a_line_is_taken_away_however_long_it_is(
         assert path.read_bytes() == before + b"one\n"
 
 
-def test_disk_that_is_full_when_file_begins_has_its_head_later(
+def test_growing_file_header_is_written_after_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = Disk(monkeypatch, 3, errno.ENOSPC)
@@ -120,44 +118,44 @@ def test_disk_that_is_full_when_file_begins_has_its_head_later(
     with CaptionFile(tmp_path / "a.vtt") as file:
         file.put(said)
         disk.room = 100
-    assert names(tmp_path) == ["a.vtt"]
+    assert list_names(tmp_path) == ["a.vtt"]
     assert (tmp_path / "a.vtt").read_text().splitlines() == [
         "WEBVTT", "", "00:00:00.000 --> 00:00:00.917", "a", "",
     ]  # fmt: skip
 
 
-def test_every_file_looked_at_is_closed_and_readable_anew(
+def test_growing_file_closes_every_descriptor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[int] = []
+    descriptors: list[int] = []
 
-    def noted(*how: Any, open_it: Callable[..., int] = os.open) -> int:
-        opened.append(open_it(*how))
-        return opened[-1]
+    def record_open(*how: Any, open_file: Callable[..., int] = os.open) -> int:
+        descriptors.append(open_file(*how))
+        return descriptors[-1]
 
     for name in ("a.txt", "a-2.txt"):
         (tmp_path / name).write_bytes(b"of before\n")
-    monkeypatch.setattr(os, "open", noted)
+    monkeypatch.setattr(os, "open", record_open)
     with Lines(tmp_path / "a.txt") as file:
         assert file.name == str(tmp_path / "a-3.txt")
-    assert len(opened) == 3
-    for descriptor in set(opened):
-        with pytest.raises(OSError, match="Bad file descriptor"):
+    assert len(descriptors) == 3
+    for descriptor in set(descriptors):
+        with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
             os.fstat(descriptor)
     mask = os.umask(0)
     os.umask(mask)
     assert stat.S_IMODE((tmp_path / "a-3.txt").stat().st_mode) == 0o666 & ~mask
 
 
-def test_empty_file_is_taken(tmp_path: Path) -> None:
+def test_growing_file_empty_file_is_used(tmp_path: Path) -> None:
     (tmp_path / "a.txt").touch()
     with Lines(tmp_path / "a.txt") as file:
         file.put(b"one\n")
-    assert names(tmp_path) == ["a.txt"]
+    assert list_names(tmp_path) == ["a.txt"]
 
 
 def play_days(monkeypatch: pytest.MonkeyPatch) -> list[date]:
-    """The day that it is; it may be set."""
+    """Replace today's date by the item of the list that is returned."""
     today = [date(2026, 2, 28)]
 
     class Day(date):
@@ -169,7 +167,7 @@ def play_days(monkeypatch: pytest.MonkeyPatch) -> list[date]:
     return today
 
 
-def test_each_day_has_a_file_with_its_name(
+def test_growing_file_daily_name_has_the_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     today = play_days(monkeypatch)
@@ -179,18 +177,20 @@ def test_each_day_has_a_file_with_its_name(
     with Lines(tmp_path / "a.txt", daily=True) as file:
         today[0] = date(2026, 3, 1)
         file.put(b"after midnight\n")
-    assert names(tmp_path) == [
+    assert list_names(tmp_path) == [
         "a.2026-02-28-2.txt", "a.2026-02-28-3.txt", "a.2026-02-28.txt", "a.2026-03-01.txt",
     ]  # fmt: skip
     assert (tmp_path / "a.2026-03-01.txt").read_bytes() == b"after midnight\n"
 
 
 class Disk:
-    """`os.write` that has room for so many bytes."""
+    """An `os.write` with room for a number of bytes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int, code: int) -> None:
-        self.room, self.most = room, 4  # bytes in all, and at once
-        self._code, self._write = code, os.write
+        self.room = room  # bytes
+        self.most = 4  # bytes a call
+        self._code = code
+        self._write = os.write
         monkeypatch.setattr("whisper_hailo.live.outputs.growing_file.os.write", self)
 
     def __call__(self, descriptor: int, data: bytes) -> int:
@@ -201,10 +201,11 @@ class Disk:
         return self._write(descriptor, taken)
 
 
-def test_disk_that_becomes_full_has_no_half_record(
+def test_growing_file_full_disk_gets_no_partial_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, disk = tmp_path / "a.txt", Disk(monkeypatch, 9, errno.ENOSPC)
+    path = tmp_path / "a.txt"
+    disk = Disk(monkeypatch, 9, errno.ENOSPC)
     with Lines(path, durable=True) as file:
         file.put(b"first\n")
         for _ in range(2):
@@ -213,10 +214,10 @@ def test_disk_that_becomes_full_has_no_half_record(
         disk.room = 100
         file.put(b"third\n")
     assert path.read_bytes() == b"first\nsecond\nsecond\nthird\n"
-    assert names(tmp_path) == ["a.txt"]
+    assert list_names(tmp_path) == ["a.txt"]
 
 
-def test_disk_that_is_gone_is_looked_for_again(
+def test_growing_file_after_lost_disk_opens_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = Disk(monkeypatch, 6, errno.EIO)

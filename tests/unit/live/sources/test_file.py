@@ -1,4 +1,4 @@
-"""Files: whole and at once, or as they were spoken."""
+"""Audio files as sources: read at once, or in real time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.source import Pace
 
 
-def test_file_comes_whole_and_at_once(tmp_path: Path) -> None:
+def test_file_source_gives_all_samples_at_16_khz(tmp_path: Path) -> None:
     path = write(tmp_path / "a.wav", tone(44_100, 1.5), 44_100)
     source = FileSource(path)
     assert source.pace is Pace.PULL
@@ -25,7 +25,7 @@ def test_file_comes_whole_and_at_once(tmp_path: Path) -> None:
     assert similarity(audio, tone(SAMPLE_RATE_HZ, 1.5)) > 0.99
 
 
-def test_file_in_real_time_waits_until_each_piece_was_spoken(tmp_path: Path) -> None:
+def test_file_source_real_time_lasts_as_long_as_the_file(tmp_path: Path) -> None:
     path = write(tmp_path / "a.wav", tone(16_000, 1.0))
     clock = {"now": 5.0}
 
@@ -41,7 +41,7 @@ def test_file_in_real_time_waits_until_each_piece_was_spoken(tmp_path: Path) -> 
     assert blocks[-1].captured_s == pytest.approx(6.0)
 
 
-def test_file_is_opened_once_because_pipes_come_once(tmp_path: Path) -> None:
+def test_file_source_opens_a_pipe_once(tmp_path: Path) -> None:
     content = write(tmp_path / "a.wav", tone(16_000)).read_bytes()
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
@@ -50,13 +50,13 @@ def test_file_is_opened_once_because_pipes_come_once(tmp_path: Path) -> None:
     writer.join()
 
 
-def test_file_that_is_closed_before_it_is_read_gives_nothing(tmp_path: Path) -> None:
+def test_file_source_closed_before_reading_is_empty(tmp_path: Path) -> None:
     with FileSource(write(tmp_path / "a.wav", tone(16_000))) as source:
         source.close()
         assert not list(source.blocks())
 
 
-def test_file_comes_in_pieces_of_one_frame_with_its_name(tmp_path: Path) -> None:
+def test_file_source_gives_blocks_of_512_samples(tmp_path: Path) -> None:
     path = write(tmp_path / "a.wav", tone(16_000, 0.1))
     with FileSource(path) as source:
         assert source.name == str(path)
@@ -65,11 +65,13 @@ def test_file_comes_in_pieces_of_one_frame_with_its_name(tmp_path: Path) -> None
     assert all(block.captured_s is None for block in blocks)
 
 
-def test_file_in_real_time_gives_each_piece_when_it_was_spoken(
+def test_file_source_real_time_waits_for_each_block(
     tmp_path: Path,
 ) -> None:
-    """It waits for what is still to come, and not where its listener was slow."""
-    clock, waits, slow = [5.0], [], {2, 4}
+    """The source does not wait for blocks that a slow reader is late for."""
+    clock = [5.0]
+    waits = []
+    slow = {2, 4}
 
     def sleep(seconds: float) -> None:
         if seconds:
@@ -86,7 +88,7 @@ def test_file_in_real_time_gives_each_piece_when_it_was_spoken(
     assert waits == pytest.approx([0.032, 0.032, 0.014, 0.014, 0.032, 0.032])
 
 
-def test_file_ends_with_piece_at_which_nobody_listens_any_more(tmp_path: Path) -> None:
+def test_file_source_closed_while_reading_ends(tmp_path: Path) -> None:
     with FileSource(write(tmp_path / "a.wav", tone(16_000))) as source:
         blocks = source.blocks()
         assert next(blocks).audio.size == 512
@@ -94,9 +96,6 @@ def test_file_ends_with_piece_at_which_nobody_listens_any_more(tmp_path: Path) -
         assert list(blocks) == []
 
 
-def test_missing_file_is_told_before_anything_is_heard(tmp_path: Path) -> None:
-    with (
-        pytest.raises(AudioError, match="does not exist"),
-        FileSource(tmp_path / "no.wav"),
-    ):
+def test_file_source_missing_file_raises_at_open(tmp_path: Path) -> None:
+    with pytest.raises(AudioError, match=r"no\.wav"), FileSource(tmp_path / "no.wav"):
         pass

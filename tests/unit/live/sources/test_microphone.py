@@ -1,4 +1,4 @@
-"""Microphones with one channel or several: which is heard, and how it is recorded."""
+"""Microphones: which device is chosen, and what its channels and rate become."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from whisper_hailo.live.sources.microphone import (
 from whisper_hailo.live.sources.source import Block, Pace
 
 
-def of_channels(
+def set_channels(
     monkeypatch: pytest.MonkeyPatch,
     module: Any,
     n_channels: int,
     rate_hz: float = 16_000.0,
 ) -> None:
-    """The only device has so many."""
+    """Make a device with this number of channels the only one."""
     device = {
         "name": "Desk",
         "max_input_channels": n_channels,
@@ -37,8 +37,8 @@ def of_channels(
     monkeypatch.setattr(module, "query_devices", lambda: [device])
 
 
-def recorded(source: MicrophoneSource, *pieces: FloatArray) -> list[Block]:
-    """What is given of what the sound card gives, `(n_samples, n_channels)` each."""
+def record_pieces(source: MicrophoneSource, *pieces: FloatArray) -> list[Block]:
+    """Return the blocks made of `(n_samples, n_channels)` pieces of a sound card."""
     with source:
         assert FakeStream.last is not None
         for piece in pieces:
@@ -48,15 +48,15 @@ def recorded(source: MicrophoneSource, *pieces: FloatArray) -> list[Block]:
 
 
 @pytest.fixture
-def silent(
+def silent_streams(
     monkeypatch: pytest.MonkeyPatch, sounddevice: SimpleNamespace
 ) -> SimpleNamespace:
-    """Streams give what a test gives them."""
+    """Streams that deliver only what a test passes to their callback."""
     monkeypatch.setattr(FakeStream, "start", lambda self: None)
     return sounddevice
 
 
-def test_first_device_is_default_where_system_names_none(
+def test_choose_device_without_default_takes_the_first(
     monkeypatch: pytest.MonkeyPatch,
     sounddevice: SimpleNamespace,
 ) -> None:
@@ -66,14 +66,14 @@ def test_first_device_is_default_where_system_names_none(
     assert choose_device("").name == "USB Microphone"
 
 
-@pytest.mark.usefixtures("silent")
-def test_device_asked_for_by_name_is_found_by_it_again() -> None:
+@pytest.mark.usefixtures("silent_streams")
+def test_choose_device_prefers_the_given_name_at_reopening() -> None:
     assert choose_device("camera", "USB Camera (hw:1,0)").index == 2
     assert choose_device("camera", "USB Microphone (hw:1,0)").index == 2
     assert choose_device("2", "USB Microphone (hw:1,0)").index == 1
 
 
-def test_of_two_devices_that_are_alike_the_first_is_found_again(
+def test_choose_device_of_two_alike_takes_the_first(
     sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alike = [{**DEVICES[1], "name": f"USB Microphone (hw:{card},0)"} for card in (2, 3)]
@@ -81,29 +81,33 @@ def test_of_two_devices_that_are_alike_the_first_is_found_again(
     assert choose_device("7", "USB Microphone (hw:1,0)").index == 1
 
 
-@pytest.mark.parametrize(("n_channels", "n_heard"), [(1, 1), (2, 2), (8, 2)])
-def test_mean_of_the_first_two_channels_is_heard(
-    silent: SimpleNamespace,
+@pytest.mark.parametrize(("n_channels", "n_opened"), [(1, 1), (2, 2), (8, 2)])
+def test_microphone_gives_mean_of_first_two_channels(
+    silent_streams: SimpleNamespace,
     monkeypatch: pytest.MonkeyPatch,
     n_channels: int,
-    n_heard: int,
+    n_opened: int,
 ) -> None:
-    of_channels(monkeypatch, silent, n_channels)
-    (block,) = recorded(MicrophoneSource(), np.full((512, n_heard), 0.5, np.float32))
+    set_channels(monkeypatch, silent_streams, n_channels)
+    (block,) = record_pieces(
+        MicrophoneSource(), np.full((512, n_opened), 0.5, np.float32)
+    )
     assert FakeStream.last is not None
     settings = FakeStream.last.settings
-    assert (settings["channels"], settings["samplerate"]) == (n_heard, 16_000)
+    assert (settings["channels"], settings["samplerate"]) == (n_opened, 16_000)
     assert (settings["blocksize"], settings["dtype"]) == (512, "float32")
     np.testing.assert_array_equal(block.audio, np.full(512, 0.5))
     assert block.n_faults == 0
 
 
-@pytest.mark.usefixtures("silent")
-def test_microphone_is_closed_once_and_waited_for(
+@pytest.mark.usefixtures("silent_streams")
+def test_microphone_close_waits_and_closes_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """PortAudio takes another time for an error."""
-    closed, waited_for, join = [], threading.Event(), threading.Thread.join
+    """PortAudio reports an error when a stream is closed twice."""
+    closed = []
+    waited_for = threading.Event()
+    join = threading.Thread.join
 
     def wait(thread: threading.Thread, timeout: float | None = None) -> None:
         waited_for.set()
@@ -117,35 +121,36 @@ def test_microphone_is_closed_once_and_waited_for(
     assert (closed, caplog.messages) == ([1], [])
 
 
-@pytest.mark.usefixtures("silent")
-def test_microphone_has_name_that_was_asked_for_until_it_is_open() -> None:
+@pytest.mark.usefixtures("silent_streams")
+def test_microphone_not_open_has_the_given_name() -> None:
     assert SourceOptions(mic="usb").make_source(None).name == "microphone usb"
     assert SourceOptions(mic="default").make_source(None).name == "microphone"
     source = MicrophoneSource("camera")
     assert (source.pace, source.endless) == (Pace.PULL, True)
 
 
-@pytest.mark.usefixtures("silent")
-def test_microphone_is_gone_when_it_was_silent_for_so_long(
+@pytest.mark.usefixtures("silent_streams")
+def test_microphone_without_samples_raises_after_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A quarter of a second, looked at each eighth: it has to be more."""
+    """The time-out is 0.25 s, polled every 0.125 s; it has to be exceeded."""
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.SILENCE_TIMEOUT_S", 0.25)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.POLL_S", 0.125)
     monkeypatch.setattr("whisper_hailo.live.sources.source.POLL_S", 0.0)
     with MicrophoneSource("camera") as source:
         assert FakeStream.last is not None
-        blocks, given = source.blocks(), np.zeros((48_000, 2), np.float32)
+        blocks = source.blocks()
+        given = np.zeros((48_000, 2), np.float32)
         assert [next(blocks).audio.size for _ in range(2)] == [0, 0]
         FakeStream.last.settings["callback"](given, 48_000, None, "")
         assert next(blocks).audio.size == pytest.approx(SAMPLE_RATE_HZ, abs=400)
         assert [next(blocks).audio.size for _ in range(2)] == [0, 0]
-        with pytest.raises(DeviceError, match="was it unplugged"):
+        with pytest.raises(DeviceError):
             next(blocks)
 
 
 @pytest.mark.usefixtures("sounddevice")
-def test_only_devices_that_hear_are_listed() -> None:
+def test_list_input_devices_has_only_inputs() -> None:
     devices = list_input_devices()
     assert [device.name for device in devices] == [
         "USB Microphone",
@@ -156,20 +161,18 @@ def test_only_devices_that_hear_are_listed() -> None:
 
 
 @pytest.mark.usefixtures("sounddevice")
-def test_device_is_chosen_by_number_by_name_or_by_default() -> None:
+def test_choose_device_takes_number_name_or_default() -> None:
     assert choose_device("").name == "USB Camera"
     assert choose_device("1").name == "USB Microphone"
     assert choose_device("micro").index == 1
-    with pytest.raises(
-        OptionError, match="several devices fit; there are 1: USB Microphone"
-    ):
+    with pytest.raises(OptionError, match=r"several devices .* 1: USB Microphone"):
         choose_device("usb")
-    with pytest.raises(OptionError, match="no input device matches"):
+    with pytest.raises(OptionError, match="no input device"):
         choose_device("0")
 
 
 @pytest.mark.usefixtures("sounddevice")
-def test_microphone_of_any_rate_gives_16_khz_mono_and_overruns() -> None:
+def test_microphone_of_44100_hz_gives_16_khz_and_overruns() -> None:
     source = MicrophoneSource("micro")
     with source:
         blocks: list[Block] = []

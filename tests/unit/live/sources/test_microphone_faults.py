@@ -1,4 +1,4 @@
-"""Microphones that are busy, lost, silent or hang, and what is told of it."""
+"""Microphones that are busy, absent, silent or hang."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from whisper_hailo.live.sources.source import AudioQueue, ReopenedSource
 
 
 @pytest.mark.usefixtures("sounddevice")
-def test_microphone_that_nobody_hears_tells_what_is_lost(
+def test_microphone_not_read_counts_lost_samples(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
@@ -37,38 +37,35 @@ def test_microphone_that_nobody_hears_tells_what_is_lost(
     )
 
 
-def test_microphone_that_is_busy_absent_or_silent_is_told(
+def test_microphone_busy_absent_or_silent_raises(
     sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sounddevice, "query_devices", lambda: [*DEVICES, *DEVICES])
-    with pytest.raises(DeviceError, match="cannot be opened"), MicrophoneSource("7"):
+    with pytest.raises(DeviceError, match=DEVICES[3]["name"]), MicrophoneSource("7"):
         pass
     monkeypatch.setattr(sounddevice, "query_devices", list)
-    with pytest.raises(DeviceError, match="no microphone found"), MicrophoneSource():
+    with pytest.raises(DeviceError, match="no microphone"), MicrophoneSource():
         pass
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.SILENCE_TIMEOUT_S", 0.01)
     monkeypatch.setattr(sounddevice, "query_devices", lambda: DEVICES)
     monkeypatch.setattr(FakeStream, "start", lambda self: None)
-    with (
-        MicrophoneSource() as source,
-        pytest.raises(DeviceError, match="was it unplugged"),
-    ):
+    with MicrophoneSource() as source, pytest.raises(DeviceError, match="unplugged"):
         list(source.blocks())
 
 
-def test_unplugged_microphone_is_found_again_by_its_name(
+def test_microphone_reopened_is_found_by_its_name(
     sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = [{**DEVICES[1], "name": "USB Microphone (hw:1,0)"}, DEVICES[2]]
     monkeypatch.setattr(sounddevice, "query_devices", lambda: listed)
-    began: list[str] = []
-    monkeypatch.setattr(sounddevice, "_terminate", lambda: began.append("over"))
-    monkeypatch.setattr(sounddevice, "_initialize", lambda: began.append("again"))
+    calls: list[str] = []
+    monkeypatch.setattr(sounddevice, "_terminate", lambda: calls.append("over"))
+    monkeypatch.setattr(sounddevice, "_initialize", lambda: calls.append("again"))
     source = MicrophoneSource("0")
     with source:
-        assert (source.name, began) == ("USB Microphone (hw:1,0)", [])
+        assert (source.name, calls) == ("USB Microphone (hw:1,0)", [])
     listed[:] = [DEVICES[2]]
-    with pytest.raises(OptionError, match="no input device matches"), source:
+    with pytest.raises(OptionError), source:
         pass
     listed[:] = [
         DEVICES[2],
@@ -79,24 +76,26 @@ def test_unplugged_microphone_is_found_again_by_its_name(
         assert source.name == "USB Microphone (hw:2,0)"
         assert FakeStream.last is not None
         assert FakeStream.last.settings["device"] == 2
-    assert began == ["over", "again"] * 2, (
-        "PortAudio knows only devices that were there at first"
+    assert calls == ["over", "again"] * 2, (
+        "PortAudio lists devices only when it is initialised"
     )
 
 
 @pytest.mark.usefixtures("sounddevice")
-def test_sound_waiting_at_a_microphone_goes_when_it_is_reopened(
+def test_microphone_reopened_drops_waiting_samples(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Real streams that were closed stay for hours, in a ring with what they call."""
+    """A closed stream of sounddevice stays in memory, in a reference cycle with its callback."""
     made: list[AudioQueue] = []
 
-    class Noted(AudioQueue):
+    class RecordedQueue(AudioQueue):
         def __init__(self) -> None:
             super().__init__()
             made.append(self)
 
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone.AudioQueue", Noted)
+    monkeypatch.setattr(
+        "whisper_hailo.live.sources.microphone.AudioQueue", RecordedQueue
+    )
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.SILENCE_TIMEOUT_S", 0.01)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.POLL_S", 1.0)
     monkeypatch.setattr("whisper_hailo.live.sources.source.POLL_S", 0.0)
@@ -107,30 +106,32 @@ def test_sound_waiting_at_a_microphone_goes_when_it_is_reopened(
     assert [next(queue.blocks()).audio.size for queue in made[:-1]] == [0] * 3
 
 
-def test_microphone_whose_library_hangs_is_left_and_opened_again(
+def test_microphone_with_hanging_library_can_be_reopened(
     sounddevice: SimpleNamespace,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    let_go, ended, left_alone = threading.Event(), [], []
-    monkeypatch.setattr("atexit.unregister", left_alone.append)
+    may_abort = threading.Event()
+    ended = []
+    unregistered = []
+    monkeypatch.setattr("atexit.unregister", unregistered.append)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.CLOSE_TIMEOUT_S", 0.01)
-    monkeypatch.setattr(FakeStream, "abort", lambda _self: let_go.wait())
+    monkeypatch.setattr(FakeStream, "abort", lambda _self: may_abort.wait())
     monkeypatch.setattr(sounddevice, "_terminate", lambda: ended.append("waits for it"))
     source = MicrophoneSource("micro")
     with source:
         pass
     with source:
-        assert any(block.audio.size for block in source.blocks()), "it is heard again"
-        let_go.set()
+        assert any(block.audio.size for block in source.blocks()), "reopened"
+        may_abort.set()
     assert not ended
-    assert left_alone == [sounddevice._exit_handler], (
-        "the end of the program would wait, too"
+    assert unregistered == [sounddevice._exit_handler], (
+        "the program would hang at its end, too"
     )
-    assert "does not close its stream" in caplog.text
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
-def test_microphones_without_the_library_are_refused(
+def test_list_input_devices_without_library_raises(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "sounddevice", None)

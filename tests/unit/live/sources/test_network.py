@@ -1,7 +1,8 @@
-"""Streams from a real server on this machine: recordings, endless ones, and how they end."""
+"""Recordings and endless streams from a real server on this machine."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
@@ -39,12 +40,12 @@ def radio() -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The radio is on a machine that may do much else."""
+def long_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server may be slow on a busy machine."""
     monkeypatch.setattr("whisper_hailo.live.sources.network.TIMEOUT_S", 300.0)
 
 
-def test_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
+def test_network_source_of_recording_is_pulled(radio: str) -> None:
     with NetworkSource(f"{radio}/recording") as source:
         assert source.pace is Pace.PULL
         assert not source.endless
@@ -56,8 +57,10 @@ def test_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
 
 
 @pytest.mark.parametrize("attempt", range(5))
-def test_endless_stream_is_stopped_while_it_is_read(radio: str, attempt: int) -> None:
-    """The thread that reads is deep in FFmpeg then: to close under its feet ends the process."""
+def test_network_source_endless_can_be_stopped_while_read(
+    radio: str, attempt: int
+) -> None:
+    """FFmpeg is reading then: closing its container would crash the process."""
     with NetworkSource(f"{radio}/live") as source:
         assert source.pace is Pace.BUFFERED
         assert source.endless
@@ -71,17 +74,17 @@ def test_endless_stream_is_stopped_while_it_is_read(radio: str, attempt: int) ->
     assert isinstance(events[-1], Completed)
     for thread in threading.enumerate():
         if thread.name == "caption-source":
-            thread.join()  # it ends with the next piece that the radio sends, however late that is
+            thread.join()  # it ends with the next piece that the server sends
 
 
-def test_source_that_is_closed_before_it_is_read_gives_nothing(radio: str) -> None:
+def test_network_source_closed_before_reading_is_empty(radio: str) -> None:
     source = NetworkSource(f"{radio}/recording").open()
     source.close()
     source.close()
     assert list(source.blocks()) == []
 
 
-def test_source_that_never_connected_can_be_closed(radio: str) -> None:
+def test_network_source_never_connected_can_be_closed(radio: str) -> None:
     source = NetworkSource(f"{radio}/none")
     source.close()
     with pytest.raises(AudioError, match="404"):
@@ -90,8 +93,8 @@ def test_source_that_never_connected_can_be_closed(radio: str) -> None:
     assert list(source.blocks()) == []
 
 
-class Opened:
-    """What FFmpeg opens: with a sound, of so many microseconds, or without an end."""
+class Container:
+    """A container of FFmpeg: its duration in microseconds, `None` without an end."""
 
     def __init__(self, duration: int | None, *, has_sound: bool = True) -> None:
         self.duration = duration
@@ -112,77 +115,75 @@ class Opened:
         ("https://host/talk.mp3", 5_000_000, Pace.PULL),
     ],
 )
-def test_address_is_heard_as_its_sender_is_paced(
+def test_network_source_pace_follows_scheme_and_duration(
     address: str, duration: int | None, pace: Pace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, asked = Opened(duration), []
+    opened = Container(duration)
+    calls = []
 
-    def connect(name: str, **how: object) -> Opened:
-        asked.append((name, how))
+    def connect(name: str, **how: object) -> Container:
+        calls.append((name, how))
         return opened
 
     monkeypatch.setattr(av, "open", connect)
     with NetworkSource(address) as source:
         assert (source.pace, source.endless) == (pace, duration is None)
-    assert opened.n_closed == 1, "nobody reads, who would close it"
+    assert opened.n_closed == 1, "no reader is there to close it"
     options = {"rtsp_transport": "tcp"} if address.startswith("rtsp") else {}
-    assert asked == [(address, {"timeout": 300.0, "options": options})]
+    assert calls == [(address, {"timeout": 300.0, "options": options})]
 
 
-def test_address_without_sound_is_told_and_left(
+def test_network_source_without_audio_raises_and_closes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    opened = Opened(None, has_sound=False)
+    opened = Container(None, has_sound=False)
     monkeypatch.setattr(av, "open", lambda *_, **__: opened)
-    with (
-        pytest.raises(AudioError, match="has no audio"),
-        NetworkSource("rtsp://camera/1"),
-    ):
+    address = "rtsp://camera/1"
+    with pytest.raises(AudioError, match=address), NetworkSource(address):
         pass
     assert opened.n_closed == 1
 
 
-def test_address_that_was_not_reached_yet_may_go_on_for_ever() -> None:
+def test_network_source_not_open_is_endless_and_empty() -> None:
     source = NetworkSource("http://127.0.0.1:1/none")
     assert source.endless
-    assert list(source.blocks()) == [], "and gives nothing by then"
+    assert list(source.blocks()) == []
 
 
-def test_address_that_is_not_there_is_one_line(radio: str) -> None:
+def test_network_source_missing_address_raises(radio: str) -> None:
     with pytest.raises(AudioError, match="404"), NetworkSource(f"{radio}/none"):
         pass
 
 
-def test_address_that_does_not_answer_is_one_line(
+def test_network_source_without_answer_raises_after_timeout(
     radio: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.network.TIMEOUT_S", 0.2)
     with (
-        pytest.raises(
-            AudioError, match=r"does not answer within 0\.2 s; check the address"
-        ),
+        pytest.raises(AudioError, match=r" 0\.2 s"),
         NetworkSource(f"{radio}/never"),
     ):
         pass
 
 
 @pytest.mark.parametrize(("path", "endless"), [("dying", True), ("half", False)])
-def test_sender_that_dies_is_an_error_behind_what_it_sent(
+def test_network_source_lost_sender_raises_after_its_audio(
     radio: str, path: str, endless: bool
 ) -> None:
     heard: list[Block] = []
     with NetworkSource(f"{radio}/{path}") as source:
         assert source.endless == endless
-        with pytest.raises(AudioError, match=f"{path} (ended|broke off)"):
+        with pytest.raises(AudioError, match=path):
             heard.extend(source.blocks())  # keeps what came before the error
     assert sum(block.audio.size for block in heard) > 0.5 * SAMPLE_RATE_HZ
 
 
-def test_sender_that_died_is_listened_to_again(radio: str) -> None:
+def test_network_source_lost_sender_is_reopened(radio: str) -> None:
     with ReopenedSource(
         NetworkSource(f"{radio}/dying"), sleep=lambda _: None
     ) as source:
-        heard, n_back = 0, 0
+        heard = 0
+        n_back = 0
         for block in source.blocks():
             heard += block.audio.size
             n_back += block.interruption is not None and not block.interruption.reason
@@ -191,13 +192,13 @@ def test_sender_that_died_is_listened_to_again(radio: str) -> None:
     assert heard == pytest.approx(3 * 2.0 * SAMPLE_RATE_HZ, rel=0.1)
 
 
-def test_address_is_not_waited_for_forever_unless_asked(
+def test_make_source_of_address_without_patience_raises(
     radio: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.source.ADDRESS_PATIENCE_S", 0.0)
     with (
         SourceOptions().make_source(f"{radio}/dying") as source,
-        pytest.raises(AudioError, match=r"dying (ended|broke off)"),
+        pytest.raises(AudioError, match="dying"),
     ):
         assert all(block.interruption is None for block in source.blocks())
 
@@ -205,21 +206,21 @@ def test_address_is_not_waited_for_forever_unless_asked(
 @pytest.mark.parametrize(
     "path", [pytest.param("trickle", marks=pytest.mark.slow), "pictures"]
 )
-def test_address_that_gives_next_to_no_sound_is_given_up(
+def test_network_source_with_little_audio_raises(
     radio: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.network.MAX_WAIT_S", 0.1)
-    told: list[str] = []
+    messages: list[str] = []
 
     def listen(source: NetworkSource) -> None:
         try:
             list(source.blocks())
         except AudioError as error:
-            told.append(str(error))
+            messages.append(str(error))
 
     with NetworkSource(f"{radio}/{path}") as source:
         thread = threading.Thread(target=listen, args=(source,), daemon=True)
         thread.start()
         thread.join(60)
-    assert len(told) == 1
-    assert "delivered less than 3 s of audio within 0.1 s" in told[0]
+    assert len(messages) == 1
+    assert re.search(r" 3 s .* 0\.1 s", messages[0])

@@ -1,4 +1,4 @@
-"""What waits to be heard: one piece, never more than there is room for; losses are told."""
+"""The queue between a source and its reader: joined blocks, bounded, with losses reported."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from whisper_hailo.live.sources.source import (
 
 
 def ramp(begin: int, end: int) -> Block:
-    """Samples that say where they stand; captured at the end of it."""
+    """Return samples that are their own index, captured at the end of them."""
     return Block(np.arange(begin, end, dtype=np.float32), captured_s=float(end))
 
 
-def room_for(n_samples: int) -> AudioQueue:
+def make_queue(n_samples: int) -> AudioQueue:
     return AudioQueue(n_samples / SAMPLE_RATE_HZ)
 
 
-def test_all_that_waits_is_one_piece() -> None:
-    backlog = room_for(100)
-    backlog.put(ramp(0, 10))
-    backlog.put(Block(np.arange(10, 30, dtype=np.float32), 30.0, n_faults=2))
-    block = next(backlog.blocks())
+def test_audio_queue_joins_waiting_blocks() -> None:
+    queue = make_queue(100)
+    queue.put(ramp(0, 10))
+    queue.put(Block(np.arange(10, 30, dtype=np.float32), 30.0, n_faults=2))
+    block = next(queue.blocks())
     np.testing.assert_array_equal(block.audio, np.arange(30))
     assert (block.captured_s, block.n_faults, block.n_lost) == (30.0, 2, 0)
 
 
-def test_what_there_is_no_room_for_is_lost_behind_what_waits() -> None:
-    backlog = room_for(1000)
-    blocks = backlog.blocks()
-    assert [backlog.put(ramp(at, at + 400)) for at in range(0, 2000, 400)] == [
+def test_audio_queue_full_loses_what_comes_last() -> None:
+    queue = make_queue(1000)
+    blocks = queue.blocks()
+    assert [queue.put(ramp(at, at + 400)) for at in range(0, 2000, 400)] == [
         0,
         0,
         400,
@@ -50,47 +50,51 @@ def test_what_there_is_no_room_for_is_lost_behind_what_waits() -> None:
     block = next(blocks)
     np.testing.assert_array_equal(block.audio, np.arange(800))
     assert (block.captured_s, block.n_lost) == (800.0, 1200)
-    assert backlog.put(ramp(200, 240)) == 0
+    assert queue.put(ramp(200, 240)) == 0
     np.testing.assert_array_equal(next(blocks).audio, np.arange(200, 240))
 
 
-def test_losses_behind_an_absence_have_a_place_each() -> None:
-    backlog = room_for(1000)
-    backlog.put(ramp(0, 300))
-    backlog.put(empty_block(Interruption("unplugged")))
-    assert backlog.put(ramp(300, 1200)) == 900
-    blocks = backlog.blocks()
+def test_audio_queue_losses_after_absence_stay_apart() -> None:
+    queue = make_queue(1000)
+    queue.put(ramp(0, 300))
+    queue.put(empty_block(Interruption("unplugged")))
+    assert queue.put(ramp(300, 1200)) == 900
+    blocks = queue.blocks()
     assert next(blocks).audio.size == 300
-    assert backlog.put(ramp(1200, 1500)) == 0
-    assert backlog.put(ramp(1500, 2300)) == 800
-    got = [next(blocks) for _ in range(2)]
-    assert [(block.audio.size, block.n_lost) for block in got] == [(0, 900), (300, 800)]
+    assert queue.put(ramp(1200, 1500)) == 0
+    assert queue.put(ramp(1500, 2300)) == 800
+    blocks_read = [next(blocks) for _ in range(2)]
+    assert [(block.audio.size, block.n_lost) for block in blocks_read] == [
+        (0, 900),
+        (300, 800),
+    ]
 
 
-def test_losses_on_end_are_one_however_long_they_last() -> None:
-    backlog = room_for(1000)
-    backlog.put(ramp(0, 1000))
-    assert [backlog.put(ramp(at, at + 512)) for at in range(1000, 9192, 512)] == [
+def test_audio_queue_losses_in_a_row_are_joined() -> None:
+    queue = make_queue(1000)
+    queue.put(ramp(0, 1000))
+    assert [queue.put(ramp(at, at + 512)) for at in range(1000, 9192, 512)] == [
         512
     ] * 16
-    assert len(backlog._waiting) == 2
-    block = next(backlog.blocks())
+    assert len(queue._waiting) == 2
+    block = next(queue.blocks())
     assert (block.audio[-1], block.n_lost) == (999.0, 8192)
 
 
-def test_who_sends_single_samples_fills_the_room_too() -> None:
-    backlog = room_for(1000)
-    n_taken = sum(backlog.put(ramp(at, at + 1)) == 0 for at in range(1000))
+def test_audio_queue_single_samples_are_bounded() -> None:
+    queue = make_queue(1000)
+    n_taken = sum(queue.put(ramp(at, at + 1)) == 0 for at in range(1000))
     assert n_taken < 100
-    assert len(backlog._waiting) <= n_taken + 1
+    assert len(queue._waiting) <= n_taken + 1
 
 
-@pytest.mark.parametrize("way", [AudioQueue.put, AudioQueue.put_all])
-def test_absence_lies_behind_earlier_audio_never_in_the_middle(
-    way: Callable[[AudioQueue, Block], object],
+@pytest.mark.parametrize("put", [AudioQueue.put, AudioQueue.put_all])
+def test_audio_queue_absence_comes_after_earlier_audio(
+    put: Callable[[AudioQueue, Block], object],
 ) -> None:
-    backlog = room_for(1000)
-    gone, back = Interruption("unplugged"), Interruption("", 16_000)
+    queue = make_queue(1000)
+    gone = Interruption("unplugged")
+    back = Interruption("", 16_000)
     for block in (
         ramp(0, 30),
         empty_block(gone),
@@ -98,31 +102,31 @@ def test_absence_lies_behind_earlier_audio_never_in_the_middle(
         ramp(30, 50),
         empty_block(gone),
     ):
-        way(backlog, block)
-    backlog.end()
-    blocks = list(backlog.blocks())
+        put(queue, block)
+    queue.end()
+    blocks = list(queue.blocks())
     sounds = [block.audio.tolist() for block in blocks]
     assert sounds == [list(range(30)), [], list(range(30, 50))]
     assert [block.interruption for block in blocks] == [gone, back, gone]
     assert [block.captured_s for block in blocks] == [30.0, None, 50.0]
 
 
-def test_losses_on_both_sides_of_an_absence_keep_their_places() -> None:
-    backlog = room_for(600)
-    backlog.put(ramp(0, 500))
-    backlog.put(ramp(500, 700))
-    backlog.put(empty_block(Interruption("unplugged")))
-    backlog.put(empty_block(Interruption("", 16_000)))
-    backlog.put(ramp(700, 1000))
-    blocks = backlog.blocks()
-    got = [next(blocks) for _ in range(4)]
-    assert [(block.audio.size, block.n_lost) for block in got] == [
+def test_audio_queue_losses_around_absence_keep_places() -> None:
+    queue = make_queue(600)
+    queue.put(ramp(0, 500))
+    queue.put(ramp(500, 700))
+    queue.put(empty_block(Interruption("unplugged")))
+    queue.put(empty_block(Interruption("", 16_000)))
+    queue.put(ramp(700, 1000))
+    blocks = queue.blocks()
+    blocks_read = [next(blocks) for _ in range(4)]
+    assert [(block.audio.size, block.n_lost) for block in blocks_read] == [
         (500, 200),
         (0, 0),
         (0, 0),
         (0, 300),
     ]
-    assert [block.interruption is not None for block in got] == [
+    assert [block.interruption is not None for block in blocks_read] == [
         False,
         True,
         True,
@@ -130,17 +134,17 @@ def test_losses_on_both_sides_of_an_absence_keep_their_places() -> None:
     ]
 
 
-def test_whoever_can_wait_loses_nothing() -> None:
-    backlog = room_for(1000)
+def test_audio_queue_put_all_waits_and_loses_nothing() -> None:
+    queue = make_queue(1000)
 
-    def bring() -> None:
+    def put_blocks() -> None:
         for at in range(0, 30_000, 750):
-            backlog.put_all(ramp(at, at + 750))
-        backlog.end()
+            queue.put_all(ramp(at, at + 750))
+        queue.end()
 
-    thread = threading.Thread(target=bring)
+    thread = threading.Thread(target=put_blocks)
     thread.start()
-    blocks = list(backlog.blocks())
+    blocks = list(queue.blocks())
     thread.join()
     assert max(block.audio.size for block in blocks) <= 1000
     assert sum(block.n_lost for block in blocks) == 0
@@ -149,92 +153,98 @@ def test_whoever_can_wait_loses_nothing() -> None:
     )
 
 
-def test_whoever_waits_for_room_is_let_go_at_the_end() -> None:
-    backlog = room_for(1000)
-    backlog.put_all(ramp(0, 900))
-    thread = threading.Thread(target=backlog.put_all, args=(ramp(900, 1800),))
+def test_audio_queue_end_releases_a_waiting_put_all() -> None:
+    queue = make_queue(1000)
+    queue.put_all(ramp(0, 900))
+    thread = threading.Thread(target=queue.put_all, args=(ramp(900, 1800),))
     thread.start()
-    backlog.end()
+    queue.end()
     thread.join()
 
 
-def test_failure_comes_behind_what_waits() -> None:
-    backlog = room_for(10)
-    backlog.put(ramp(0, 5))
-    backlog.end(AudioError("it broke off"))
-    backlog.end()
-    blocks = backlog.blocks()
+def test_audio_queue_error_comes_after_waiting_audio() -> None:
+    queue = make_queue(10)
+    queue.put(ramp(0, 5))
+    error = AudioError("the sender hung up")
+    queue.end(error)
+    queue.end()
+    blocks = queue.blocks()
     assert next(blocks).audio.size == 5
-    with pytest.raises(AudioError, match="it broke off"):
+    with pytest.raises(AudioError) as raised:
         next(blocks)
+    assert raised.value is error
 
 
 @pytest.mark.parametrize(
-    "come", [ramp(0, 5), empty_block(Interruption("unplugged")), None]
+    "block_put", [ramp(0, 5), empty_block(Interruption("unplugged")), None]
 )
-def test_whatever_comes_is_given_at_once(
-    come: Block | None, monkeypatch: pytest.MonkeyPatch
+def test_audio_queue_any_block_is_given_at_once(
+    block_put: Block | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.source.POLL_S", 300.0)
-    backlog = room_for(100)
-    backlog.put(come) if come is not None else backlog.end()
-    block = next(backlog.blocks())
-    assert block.interruption == (come.interruption if come is not None else None)
+    queue = make_queue(100)
+    if block_put is None:
+        queue.end()
+    else:
+        queue.put(block_put)
+    block = next(queue.blocks())
+    assert block.interruption == getattr(block_put, "interruption", None)
     assert block.captured_s == (5.0 if block.audio.size else None)
 
 
-@pytest.mark.parametrize("way", [AudioQueue.put, AudioQueue.put_all])
-def test_who_waits_for_sound_is_woken_by_it(
-    way: Callable[[AudioQueue, Block], object], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("put", [AudioQueue.put, AudioQueue.put_all])
+def test_audio_queue_block_wakes_a_waiting_reader(
+    put: Callable[[AudioQueue, Block], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.source.POLL_S", 300.0)
-    waits, got = threading.Event(), []
+    waits = threading.Event()
+    blocks_read = []
 
-    class Noted(threading.Condition):
+    class RecordedCondition(threading.Condition):
         def wait_for(self, *given: Any) -> Any:
-            waits.set()  # whoever puts something gets its turn when this one really waits
+            waits.set()  # the lock is free for `put` only once this really waits
             return super().wait_for(*given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(threading, "Condition", Noted)
-        backlog = room_for(100)
-    thread = threading.Thread(target=lambda: got.append(next(backlog.blocks())))
+        patched.setattr(threading, "Condition", RecordedCondition)
+        queue = make_queue(100)
+    thread = threading.Thread(target=lambda: blocks_read.append(next(queue.blocks())))
     thread.start()
     waits.wait()
-    way(backlog, ramp(0, 5))
+    put(queue, ramp(0, 5))
     thread.join()
-    assert [block.audio.size for block in got] == [5]
+    assert [block.audio.size for block in blocks_read] == [5]
 
 
-def test_what_the_source_tells_last_is_not_forgotten() -> None:
-    backlog = room_for(100)
+def test_audio_queue_last_absence_is_given() -> None:
+    queue = make_queue(100)
     for block in (
         ramp(0, 5),
         empty_block(Interruption("unplugged")),
         empty_block(Interruption("", 9)),
     ):
-        backlog.put(block)
-    backlog.end()
-    absences = [block.interruption for block in backlog.blocks()]
+        queue.put(block)
+    queue.end()
+    absences = [block.interruption for block in queue.blocks()]
     assert absences == [Interruption("unplugged"), Interruption("", 9)]
 
 
-def test_of_what_was_taken_nothing_is_left_behind(
+def test_audio_queue_taken_block_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.source.POLL_S", 0.0)
-    backlog = room_for(100)
-    backlog.put(Block(np.ones(5, np.float32), 7.0, n_faults=1))
-    blocks = backlog.blocks()
+    queue = make_queue(100)
+    queue.put(Block(np.ones(5, np.float32), 7.0, n_faults=1))
+    blocks = queue.blocks()
     next(blocks)
-    nothing_more = next(blocks)
+    empty = next(blocks)
     assert (
-        nothing_more.audio.size,
-        nothing_more.captured_s,
-        nothing_more.n_faults,
+        empty.audio.size,
+        empty.captured_s,
+        empty.n_faults,
     ) == (0, None, 0)
-    assert nothing_more.interruption is None
+    assert empty.interruption is None
 
 
-def test_while_nothing_comes_whoever_waits_may_look_around() -> None:
-    assert next(room_for(10).blocks()).audio.size == 0
+def test_audio_queue_empty_gives_empty_blocks() -> None:
+    assert next(make_queue(10).blocks()).audio.size == 0
