@@ -38,9 +38,9 @@ def test_render_json_keeps_non_ascii_letters() -> None:
 
 
 def test_render_json_name_without_utf8_is_escaped() -> None:
-    """As of a file whose name is no UTF-8."""
-    said = render(replace(transcript(), audio="\udcff.wav"), "json")
-    assert json.loads(said.encode())["audio"] == "\udcff.wav"
+    """Names of files need not be UTF-8."""
+    text = render(replace(transcript(), audio="\udcff.wav"), "json")
+    assert json.loads(text.encode())["audio"] == "\udcff.wav"
 
 
 def test_render_subtitles_follow_layout() -> None:

@@ -41,7 +41,7 @@ def test_as_json_extends_verbose_json() -> None:
 @pytest.mark.parametrize(
     ("language", "blank"),
     [(code, " ") for code in ("en", "ko")]
-    # As OpenAI Whisper has it.
+    # As in OpenAI Whisper.
     + [(code, "") for code in ("zh", "ja", "th", "lo", "my", "yue")],
 )
 def test_as_json_joined_segments_are_the_text(language: str, blank: str) -> None:
@@ -54,14 +54,14 @@ def test_as_json_joined_segments_are_the_text(language: str, blank: str) -> None
 WORD = Word(1.0, 1.5, " a", 0.5)
 
 
-SAID = Segment(
+SEGMENT = Segment(
     0.5, 2.0, "a", (7, 8), -0.25, 0.125, temperature=0.4, compression_ratio=1.5, words=(WORD,),
     language="de", speaker=1, window_start_s=0.29,  # times 100 a hair less than 29
 )  # fmt: skip
 
 
 def test_as_json_segment_with_words_has_all_fields() -> None:
-    assert as_json(replace(transcript(), segments=(SAID,)))["segments"] == [{
+    assert as_json(replace(transcript(), segments=(SEGMENT,)))["segments"] == [{
         "id": 0, "seek": 29, "start": 0.5, "end": 2.0, "text": " a", "tokens": [7, 8],
         "temperature": 0.4, "avg_logprob": -0.25, "compression_ratio": 1.5, "no_speech_prob": 0.125,
         "language": "de", "runaway": False,
@@ -71,18 +71,25 @@ def test_as_json_segment_with_words_has_all_fields() -> None:
 
 def test_as_json_rounds_durations() -> None:
     timings = Timings(load_ms=1.23456, total_ms=2.0)
-    found = replace(transcript(), timings=timings, duration_s=12.34567)
-    assert as_json(found)["duration"] == 12.3457
-    told = timings_json(found)["timings_ms"]
-    assert list(told) == ["load", "mel", "encode", "cross_kv", "decode", "total"]
-    assert told["load"] == 1.235
+    rounded = replace(transcript(), timings=timings, duration_s=12.34567)
+    assert as_json(rounded)["duration"] == 12.3457
+    timings_fields = timings_json(rounded)["timings_ms"]
+    assert list(timings_fields) == [
+        "load",
+        "mel",
+        "encode",
+        "cross_kv",
+        "decode",
+        "total",
+    ]
+    assert timings_fields["load"] == 1.235
 
 
 def test_as_json_matches_schema() -> None:
     valid = Draft202012Validator(json_schema())
     valid.check_schema(json_schema())
     probs = {"de": 0.75, "en": 0.25}
-    whole = as_json(replace(transcript(), segments=(SAID,), language_probs=probs))
+    whole = as_json(replace(transcript(), segments=(SEGMENT,), language_probs=probs))
     timed = whole | timings_json(transcript())
     for instance in (
         whole,
@@ -100,10 +107,10 @@ def test_as_json_matches_schema() -> None:
 
 def test_json_schema_has_all_settings_and_timings() -> None:
     """A field that is added to the settings or timings is added to the schema, too."""
-    known = json_schema()["$defs"]["transcript"]["properties"]
-    assert set(known["settings"]["properties"]) == {
+    properties = json_schema()["$defs"]["transcript"]["properties"]
+    assert set(properties["settings"]["properties"]) == {
         one.name for one in fields(Settings)
     }
-    assert set(known["timings_ms"]["properties"]) == {
+    assert set(properties["timings_ms"]["properties"]) == {
         one.name.removesuffix("_ms") for one in fields(Timings)
     }
