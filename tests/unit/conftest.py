@@ -1,4 +1,4 @@
-"""What every unit test leaves as it found it."""
+"""Settings of all unit tests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ settings.load_profile("steady")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_waiting_for_the_disk() -> Iterator[None]:
-    """What a test writes need not outlive a power cut: thousands of waits of some milliseconds."""
+def skip_fsync() -> Iterator[None]:
+    """Files of tests need not survive a power cut, and thousands of waits take time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield

@@ -1,9 +1,9 @@
-"""What `import whisper_hailo` offers."""
+"""The public names of the package."""
 
 import whisper_hailo
 
 
-def test_all_names_of_the_interface_are_there_and_no_others() -> None:
+def test_package_dir_is_its_public_interface() -> None:
     assert dir(whisper_hailo) == sorted(whisper_hailo.__all__)
     for name in whisper_hailo.__all__:
         assert getattr(whisper_hailo, name) is not None

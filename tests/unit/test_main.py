@@ -21,9 +21,9 @@ print("whole", flush=True)
 """
 
 
-def test_signal_waits_for_the_end_of_an_import(tmp_path: Path) -> None:
+def test_main_signal_during_an_import_waits_for_its_end(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=tmp_path,
         capture_output=True,
@@ -31,5 +31,5 @@ def test_signal_waits_for_the_end_of_an_import(tmp_path: Path) -> None:
         timeout=600,
         check=False,
     )
-    assert done.stdout.splitlines()[0] == "whole"
-    assert done.returncode == 128 + signal.SIGTERM, done.stderr
+    assert process.stdout.splitlines()[0] == "whole"
+    assert process.returncode == 128 + signal.SIGTERM, process.stderr

@@ -20,14 +20,14 @@ program.main()
 
 
 @pytest.mark.parametrize("chosen", ["", "20"])
-def test_numpy_threads_rest_before_numpy_is_imported(chosen: str) -> None:
-    """The user has the last word."""
+def test_main_sets_openblas_timeout_before_numpy_import(chosen: str) -> None:
+    """The user's value precedes."""
     chosen_by_user = {"OPENBLAS_THREAD_TIMEOUT": chosen} if chosen else {}
     inherited = {
         name: value for name, value in os.environ.items() if "OPENBLAS" not in name
     }
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", CODE], env=inherited | chosen_by_user, capture_output=True,
         text=True, check=True,
     )  # fmt: skip
-    assert found.stdout.split() == ["False", chosen or OPENBLAS_PATIENCE]
+    assert process.stdout.split() == ["False", chosen or OPENBLAS_PATIENCE]

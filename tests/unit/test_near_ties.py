@@ -1,4 +1,4 @@
-"""The counter of near-ties, on decoders whose choices are close by construction."""
+"""The counter of near-ties, on decoders with close choices."""
 
 from __future__ import annotations
 
@@ -14,32 +14,34 @@ from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 
 
 @dataclass
-class Close(HashedDecoder):
+class CloseDecoder(HashedDecoder):
     """Token 1 always leads token 2 by a fixed distance; the end comes fourth."""
 
-    behind: float = 0.0
+    distance: float = 0.0
 
     def logits(self, history: tuple[int, ...]) -> np.ndarray:
         logits = np.zeros(TOY.n_vocab, np.float32)
-        logits[[1, 2]] = 5.0, 5.0 - self.behind
+        logits[[1, 2]] = 5.0, 5.0 - self.distance
         logits[EOT] = 9.0 if len(history) - len(PREFIX) >= 3 else 0.0
         return logits
 
 
 @pytest.mark.parametrize(
-    ("quantization", "behind", "n_ties"),
+    ("quantization", "distance", "n_ties"),
     [("none", 9e-4, 3), ("none", 1.1e-3, 0), ("int8", 0.49, 3), ("int4", 0.51, 0)],
 )
-def test_near_ties_are_counted(quantization: str, behind: float, n_ties: int) -> None:
-    close = Close(behind=behind)
-    close.spec = replace(toy_spec(), quantization=quantization)
+def test_counted_near_ties_follow_the_quantization(
+    quantization: str, distance: float, n_ties: int
+) -> None:
+    decoder = CloseDecoder(distance=distance)
+    decoder.spec = replace(toy_spec(), quantization=quantization)
     with counted_near_ties(quantization) as ties:
-        run(close, DecodingOptions(), [1, 1])
+        run(decoder, DecodingOptions(), [1, 1])
     assert len(ties) == n_ties
 
 
-def test_near_ties_count_the_boost_of_the_end() -> None:
+def test_counted_near_ties_include_the_eot_boost() -> None:
     boosted = DecodingOptions(anti_repetition=AntiRepetition(eot_boost=4.9995))
     with counted_near_ties("none") as ties:
-        run(Close(behind=3.0), boosted, [1, 1])
-    assert len(ties) == 2, "the end may not come first"
+        run(CloseDecoder(distance=3.0), boosted, [1, 1])
+    assert len(ties) == 2, "the end is suppressed at the first token"

@@ -1,6 +1,6 @@
-"""Graphs of the toy checkpoint, step by step, beside what Transformers computes for it.
+"""Graphs of the toy checkpoint, step by step, compared with results of Transformers.
 
-Its results are kept in `tests/references/graph.npz`, made by `tests/parity/record.py`.
+The results are in `tests/references/graph.npz`, made by `tests/parity/record.py`.
 """
 
 from __future__ import annotations
@@ -32,33 +32,38 @@ def golden() -> Golden:
         return dict(file)
 
 
-def _model(tmp_path: Path, **options: str) -> Path:
+def convert_model(tmp_path: Path, **options: str) -> Path:
     checkpoint = write_checkpoint(tmp_path / "checkpoint")
     convert_checkpoint(checkpoint, tmp_path / "model", ConvertOptions(**options))
     return tmp_path / "model"
 
 
-def _difference(got: NDArray[np.float32], expected: NDArray[np.float32]) -> float:
+def relative_difference(
+    got: NDArray[np.float32], expected: NDArray[np.float32]
+) -> float:
     return float(np.abs(got - expected).max() / max(1.0, float(np.abs(expected).max())))
 
 
-def test_encoder(tmp_path: Path, golden: Golden) -> None:
-    directory = _model(tmp_path, quantize="none")
+def test_encoder_features_equal_transformers(tmp_path: Path, golden: Golden) -> None:
+    directory = convert_model(tmp_path, quantize="none")
     with OnnxEncoder(directory, ModelSpec.load(directory), threads=1) as encoder:
-        assert _difference(encoder.encode(golden["mel"]), golden["features"]) < FEATURES
+        assert (
+            relative_difference(encoder.encode(golden["mel"]), golden["features"])
+            < FEATURES
+        )
 
 
 @pytest.mark.parametrize(
     ("quantize", "tolerance"), [("none", LOGITS), ("int8", INT8_LOGITS)]
 )
-def test_decoder_step_by_step(
+def test_decoder_logits_equal_transformers(
     tmp_path: Path, golden: Golden, quantize: str, tolerance: float
 ) -> None:
-    directory = _model(tmp_path, quantize=quantize, encoder_quantize="none")
+    directory = convert_model(tmp_path, quantize=quantize, encoder_quantize="none")
     tokens = golden["tokens"].astype(np.int64)
     with CachedDecoder(directory, ModelSpec.load(directory), threads=1) as decoder:
         for pad_to, expected in zip(golden["pads"], golden["logits"], strict=True):
             state = decoder.start(golden["features"], (Padding(int(pad_to) or None),))
             for i in range(tokens.shape[1]):
                 out, state = decoder.step(tokens[:, i : i + 1], state, np.array([0]))
-                assert _difference(out.logits[0, 0], expected[i]) < tolerance
+                assert relative_difference(out.logits[0, 0], expected[i]) < tolerance

@@ -1,8 +1,8 @@
-"""Ours beside OpenAI Whisper, faster-whisper and Transformers on the bundled model, in float32.
+"""The bundled model in float32, compared with OpenAI Whisper, faster-whisper and Transformers.
 
-What they say is kept in `tests/references`, and `tests/parity/test_goldens.py` holds that to what
-they say today. No choice of a token is a near-tie in any case here, so that texts and times are the
-same on every processor: a word's time is a whole number of frames.
+Their results are in `tests/references`; `tests/parity/test_goldens.py` compares those with what
+the programs give today. No choice of a token is a near-tie in any case here, so that texts and
+times are the same on every processor: a word's time is a whole number of frames.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ SHOWN = 5e-5
 """Half of the last digit of a probability in the files."""
 HALF_A_HUNDREDTH_S = 0.005
 
-Heard = Callable[[cases.Window | cases.Minute], Transcript]
+TranscribeCase = Callable[[cases.Window | cases.Minute], Transcript]
 
 
 @pytest.fixture(scope="module")
-def ours() -> Iterator[Transcriber]:
+def transcriber() -> Iterator[Transcriber]:
     with Transcriber.from_model(
         "micro", quantize="none", window_s=30, threads=1
     ) as transcriber:
@@ -45,15 +45,15 @@ def ours() -> Iterator[Transcriber]:
 
 
 @pytest.fixture(scope="module")
-def heard(ours: Transcriber) -> Heard:
-    """What ours makes of a case, once."""
+def transcribe_case(transcriber: Transcriber) -> TranscribeCase:
+    """Return a function that transcribes a case, once."""
 
     @cache
     def transcribe(case: cases.Window | cases.Minute) -> Transcript:
         # Seeking drops an unfinished segment at the end of a window, which decoding alone keeps.
         strategy = "seek" if isinstance(case, cases.Minute) else "consecutive"
         with counted_near_ties("none") as ties:
-            transcript = ours.transcribe(
+            transcript = transcriber.transcribe(
                 case.audio(),
                 case.options(),
                 long=replace(WHOLE_WINDOWS, strategy=strategy),
@@ -65,9 +65,11 @@ def heard(ours: Transcriber) -> Heard:
 
 
 @pytest.mark.parametrize("name", cases.WINDOWS)
-def test_window_is_decoded_as_by_openai_whisper(heard: Heard, name: str) -> None:
+def test_transcribe_window_equals_openai_whisper(
+    transcribe_case: TranscribeCase, name: str
+) -> None:
     expected = cases.golden("openai_whisper")["windows"][name]
-    segments = heard(cases.WINDOWS[name]).segments
+    segments = transcribe_case(cases.WINDOWS[name]).segments
     assert [token for segment in segments for token in segment.tokens] == expected[
         "tokens"
     ]
@@ -84,26 +86,28 @@ def test_window_is_decoded_as_by_openai_whisper(heard: Heard, name: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", cases.SIMPLE)
-def test_window_is_decoded_as_by_faster_whisper(heard: Heard, name: str) -> None:
+def test_transcribe_window_equals_faster_whisper(
+    transcribe_case: TranscribeCase, name: str
+) -> None:
     expected = cases.golden("faster_whisper")["windows"][name]
-    segments = heard(cases.WINDOWS[name]).segments
-    text = " ".join(one["text"].strip() for one in expected)
+    segments = transcribe_case(cases.WINDOWS[name]).segments
+    text = " ".join(segment_fields["text"].strip() for segment_fields in expected)
     assert " ".join(segment.text for segment in segments) == text
     if cases.WINDOWS[name].options().timestamps:
-        assert times(segments) == times_of(expected)
+        assert segment_times(segments) == expected_times(expected)
 
 
 @pytest.mark.parametrize("clip", range(len(cases.LANGUAGES)))
-def test_languages_are_as_likely_as_for_openai_whisper(
-    ours: Transcriber, clip: int
+def test_transcribe_language_probs_equal_openai_whisper(
+    transcriber: Transcriber, clip: int
 ) -> None:
     expected = cases.golden("openai_whisper")["languages"][clip]
     audio = speech.window(*cases.LANGUAGES[clip])
-    got = ours.transcribe(
+    actual = transcriber.transcribe(
         audio, DecodingOptions(language="auto", max_new_tokens=1)
     ).language_probs
-    assert next(iter(got)) == next(iter(expected))
-    assert {code: got[code] for code in expected} == pytest.approx(
+    assert next(iter(actual)) == next(iter(expected))
+    assert {code: actual[code] for code in expected} == pytest.approx(
         expected, abs=ROUNDING
     )
 
@@ -117,34 +121,38 @@ def test_languages_are_as_likely_as_for_openai_whisper(
         for name in cases.golden(reference)["minutes"]
     ],
 )
-def test_segments_and_words_of_a_minute_are_theirs(
-    heard: Heard, reference: str, name: str
+def test_transcribe_minute_equals_the_reference(
+    transcribe_case: TranscribeCase, reference: str, name: str
 ) -> None:
     expected = cases.golden(reference)["minutes"][name]
-    segments = heard(cases.MINUTES[name]).segments
+    segments = transcribe_case(cases.MINUTES[name]).segments
     assert [segment.text for segment in segments] == [
-        one["text"].strip() for one in expected
+        segment_fields["text"].strip() for segment_fields in expected
     ]
-    assert times(segments) == times_of(expected)
+    assert segment_times(segments) == expected_times(expected)
     if reference == "openai_whisper":
         starts = [segment.window_start_s for segment in segments]
-        assert starts == pytest.approx([one["window_start_s"] for one in expected])
+        assert starts == pytest.approx(
+            [segment_fields["window_start_s"] for segment_fields in expected]
+        )
     words = [word for segment in segments for word in segment.words]
-    theirs = [word for one in expected for word in one["words"]]
+    expected_words = [
+        word for segment_fields in expected for word in segment_fields["words"]
+    ]
     assert len(words) > 40
-    assert [word.text for word in words] == [text for text, *_ in theirs]
-    for index, got in enumerate(("start_s", "end_s"), start=1):
-        found = [getattr(word, got) for word in words]
+    assert [word.text for word in words] == [text for text, *_ in expected_words]
+    for index, actual in enumerate(("start_s", "end_s"), start=1):
+        found = [getattr(word, actual) for word in words]
         assert found == pytest.approx(
-            [word[index] for word in theirs], abs=HALF_A_HUNDREDTH_S
+            [word[index] for word in expected_words], abs=HALF_A_HUNDREDTH_S
         )
     probabilities = [word.probability for word in words]
     assert probabilities == pytest.approx(
-        [word[3] for word in theirs], abs=SHOWN + ROUNDING
+        [word[3] for word in expected_words], abs=SHOWN + ROUNDING
     )
 
 
-def times(segments: Any) -> Any:
+def segment_times(segments: Any) -> Any:
     """Starts and ends, compared as hundredths of a second."""
     return pytest.approx(
         np.array([(segment.start_s, segment.end_s) for segment in segments]),
@@ -152,8 +160,13 @@ def times(segments: Any) -> Any:
     )
 
 
-def times_of(expected: list[dict[str, Any]]) -> Any:
-    return np.array([(one["start_s"], one["end_s"]) for one in expected])
+def expected_times(expected: list[dict[str, Any]]) -> Any:
+    return np.array(
+        [
+            (segment_fields["start_s"], segment_fields["end_s"])
+            for segment_fields in expected
+        ]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -163,33 +176,42 @@ def transformers() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", cases.GREEDY)
-def test_features_and_logits_are_those_of_transformers(
-    ours: Transcriber, heard: Heard, transformers: dict[str, Any], name: str
+def test_features_and_logits_equal_transformers(
+    transcriber: Transcriber,
+    transcribe_case: TranscribeCase,
+    transformers: dict[str, Any],
+    name: str,
 ) -> None:
     kind = {
         key.removeprefix(f"{name}: "): array
         for key, array in transformers.items()
         if key.startswith(f"{name}: ")
     }
-    encoder, decoder = ours.encoder, ours.decoder
+    encoder, decoder = transcriber.encoder, transcriber.decoder
     assert isinstance(encoder, OnnxEncoder)
     assert isinstance(decoder, CachedDecoder)
     features = encoder.encode(log_mel(cases.WINDOWS[name].audio())[None])
-    close(features[0, :: features.shape[1] // len(kind["features"])], kind["features"])
+    assert_close(
+        features[0, :: features.shape[1] // len(kind["features"])], kind["features"]
+    )
     state = decoder.start(features, (Padding(None),))
     output, _ = decoder.step(
         kind["tokens"][None], state, np.arange(kind["tokens"].size)
     )
     logits = output.logits[0]
-    close(logits[:, kind["columns"]], kind["logits"])
-    close(logits.max(axis=-1), kind["largest"])
+    assert_close(logits[:, kind["columns"]], kind["logits"])
+    assert_close(logits.max(axis=-1), kind["largest"])
     np.testing.assert_array_equal(logits.argmax(axis=-1), kind["likeliest"])
     case = cases.WINDOWS[name]
-    prefix = ours.tokenizer.prefix(case.language, case.task, timestamps=case.timestamps)
-    text = [token for segment in heard(case).segments for token in segment.tokens]
+    prefix = transcriber.tokenizer.prefix(
+        case.language, case.task, timestamps=case.timestamps
+    )
+    text = [
+        token for segment in transcribe_case(case).segments for token in segment.tokens
+    ]
     assert kind["tokens"].tolist() == [*prefix, *text]
 
 
-def close(got: Any, expected: Any) -> None:
-    assert got.shape == expected.shape
-    assert np.abs(got - expected).max() <= ROUNDING * np.abs(expected).max()
+def assert_close(actual: Any, expected: Any) -> None:
+    assert actual.shape == expected.shape
+    assert np.abs(actual - expected).max() <= ROUNDING * np.abs(expected).max()

@@ -1,4 +1,4 @@
-"""Every kind of broken input is made, and asks for what the program has."""
+"""Targets of the fuzzer make reproducible inputs for commands and options that exist."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ COMMANDS = {*PROGRAM_GROUP.list_commands(click.Context(PROGRAM_GROUP))}
 
 
 @pytest.fixture(scope="session")
-def prepared(shared: Path) -> Path:
-    """The good inputs of all targets but the page, which prepares a server instead."""
+def inputs_folder(shared: Path) -> Path:
+    """Good inputs of all targets but the page, which prepares a server instead."""
 
     def prepare(base: Path) -> None:
         base.mkdir()
@@ -31,28 +31,39 @@ def prepared(shared: Path) -> Path:
     return made_once(shared / "fuzz", prepare)
 
 
-def target(name: str, prepared: Path) -> Target:
-    """One that is ready to make inputs."""
-    one = load(name)
+def prepare_target(name: str, inputs_folder: Path) -> Target:
+    """Return a target that is ready to make inputs."""
+    fuzz_target = load(name)
     if name != "page":
-        one.prepare(prepared)
-    return one
+        fuzz_target.prepare(inputs_folder)
+    return fuzz_target
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_inputs_are_many_and_come_again(name: str, prepared: Path) -> None:
-    one, other = target(name, prepared), target(name, prepared)
-    made = [one.make(draw(name, 1, number), prepared) for number in range(N_CASES)]
-    again = [other.make(draw(name, 1, number), prepared) for number in range(N_CASES)]
-    assert made == again
+def test_target_inputs_are_many_and_reproducible(
+    name: str, inputs_folder: Path
+) -> None:
+    fuzz_target = prepare_target(name, inputs_folder)
+    second_target = prepare_target(name, inputs_folder)
+    made = [
+        fuzz_target.make(draw(name, 1, number), inputs_folder)
+        for number in range(N_CASES)
+    ]
+    repeated = [
+        second_target.make(draw(name, 1, number), inputs_folder)
+        for number in range(N_CASES)
+    ]
+    assert made == repeated
     assert len(set(made)) > N_CASES // 2
 
 
-def test_every_command_is_asked_for_options_that_it_has() -> None:
+def test_fuzzed_options_cover_all_commands() -> None:
     fuzzed = options.Fuzzed()
     assert {*fuzzed.options, *options.LEFT_OUT} == COMMANDS
-    spelled = {spelling for found in fuzzed.options.values() for spelling, _ in found}
+    spelled = {
+        spelling for entries in fuzzed.options.values() for spelling, _ in entries
+    }
     assert {
         "--model",
         "--beam-size",
@@ -61,30 +72,35 @@ def test_every_command_is_asked_for_options_that_it_has() -> None:
         "-otxt",
     } <= spelled
     assert spelled.isdisjoint({*options.NEVER, "-t"})
-    asked = (
+    lines = (
         json.loads(fuzzed.make(draw("options", 2, n), Path())[1]) for n in range(400)
     )
-    assert COMMANDS - {*options.LEFT_OUT} <= {word for words in asked for word in words}
+    assert COMMANDS - {*options.LEFT_OUT} <= {word for words in lines for word in words}
 
 
-def test_commands_that_get_odd_names_are_there() -> None:
-    assert firsts(names.COMMANDS) <= COMMANDS
-    assert {*names.NO_SOUND} <= firsts(names.COMMANDS)
+def test_fuzzed_names_are_of_existing_commands() -> None:
+    assert first_words(names.COMMANDS) <= COMMANDS
+    assert {*names.NO_SOUND} <= first_words(names.COMMANDS)
 
 
-def firsts(lines: Iterable[tuple[str, ...]]) -> set[str]:
-    """The commands of some lines."""
+def first_words(lines: Iterable[tuple[str, ...]]) -> set[str]:
+    """Return the first words of command lines."""
     return {words[0] for words in lines}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "page"])
-def test_inputs_are_handed_to_the_program(
-    name: str, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_target_inputs_are_run_by_the_program(
+    name: str, inputs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = target(name, prepared)
+    fuzz_target = prepare_target(name, inputs_folder)
     for number in range(2):
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
-        result = judge(one, folder, prepared, one.make(draw(name, 4, number), prepared))
+        result = judge(
+            fuzz_target,
+            folder,
+            inputs_folder,
+            fuzz_target.make(draw(name, 4, number), inputs_folder),
+        )
         assert result.outcome in {OK, REFUSED}, result.said

@@ -1,4 +1,4 @@
-"""The add-on for Home Assistant: what its Supervisor takes, and what becomes of its options."""
+"""The add-on for Home Assistant: its configuration, its options, and its announcement."""
 
 from __future__ import annotations
 
@@ -70,16 +70,16 @@ CONFIG = {
         "schema": {"additionalProperties": {"type": "string", "pattern": ELEMENT}},
     },
 }
-"""What of https://developers.home-assistant.io/docs/add-ons/configuration is used here."""
+"""The keys of https://developers.home-assistant.io/docs/add-ons/configuration in use here."""
 
 
-def read(name: str) -> dict[str, Any]:
+def read_yaml(name: str) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((ADD_ON / name).read_text(encoding="utf-8"))
     return found
 
 
-def test_supervisor_takes_the_configuration() -> None:
-    config = read("config.yaml")
+def test_add_on_configuration_matches_the_supervisor_s_schema() -> None:
+    config = read_yaml("config.yaml")
     jsonschema.validate(config, CONFIG)
     assert config["version"] == __version__
     required = {
@@ -89,48 +89,51 @@ def test_supervisor_takes_the_configuration() -> None:
     assert config["ports"].keys() == config["ports_description"].keys()
 
 
-def test_image_is_that_of_same_version_for_each_architecture() -> None:
-    config, images = read("config.yaml"), read("build.yaml")["build_from"]
+def test_add_on_image_has_its_version_per_architecture() -> None:
+    config = read_yaml("config.yaml")
+    images = read_yaml("build.yaml")["build_from"]
     assert sorted(images) == sorted(config["arch"])
     assert {image.rpartition(":")[2] for image in images.values()} == {__version__}
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
-def test_every_option_and_port_is_named_in_each_language(language: str) -> None:
-    config, told = read("config.yaml"), read(f"translations/{language}.yaml")
-    assert told["configuration"].keys() == config["schema"].keys()
+def test_add_on_translations_name_options_and_ports(language: str) -> None:
+    config = read_yaml("config.yaml")
+    translation = read_yaml(f"translations/{language}.yaml")
+    assert translation["configuration"].keys() == config["schema"].keys()
     assert all(
-        one.keys() == {"name", "description"} for one in told["configuration"].values()
+        entry.keys() == {"name", "description"}
+        for entry in translation["configuration"].values()
     )
-    assert told["network"].keys() == config["ports"].keys()
+    assert translation["network"].keys() == config["ports"].keys()
 
 
-def test_its_options_are_those_of_the_server(
+def test_add_on_options_become_flags_of_serve(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    config = read("config.yaml")
+    config = read_yaml("config.yaml")
     options = (
         dict.fromkeys(config["schema"], "1") | config["options"] | {"log_text": True}
     )
     program, *words = PROGRAM["words"](options)
     assert program == "whisper-hailo"
     assert run([*words, "--config", "/no/such/file.toml"]) == 2
-    told = capsys.readouterr().err
-    assert "/no/such/file.toml" in told  # nothing was wrong with what stands before it
+    # The words before it are parsed.
+    assert "/no/such/file.toml" in capsys.readouterr().err
     assert words[-1] == "--log-text"
     assert "--hotwords" not in PROGRAM["words"]({"hotwords": "", "log_text": False})
 
 
-def test_home_assistant_is_told_once_the_server_listens(
+def test_add_on_announces_the_listening_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SUPERVISOR_TOKEN", "secret")
-    told: list[tuple[str | None, Any]] = []
+    requests: list[tuple[str | None, Any]] = []
 
     class Supervisor(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            told.append((self.headers["Authorization"], json.loads(body)))
+            requests.append((self.headers["Authorization"], json.loads(body)))
             self.send_response(200)
             self.end_headers()
 
@@ -147,4 +150,5 @@ def test_home_assistant_is_told_once_the_server_listens(
         )
         answering.join()
     uri = f"tcp://{socket.gethostname()}:{port}"
-    assert told == [("Bearer secret", {"service": "wyoming", "config": {"uri": uri}})]
+    discovery = {"service": "wyoming", "config": {"uri": uri}}
+    assert requests == [("Bearer secret", discovery)]

@@ -1,4 +1,4 @@
-"""The distributions that go with the program: their commands, and the version that they need."""
+"""Distributions beside the program: their commands, and the version that they require."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ ROOT = Path(__file__).parents[3]
 COMMANDS = {"tools": TOOLS, "lab": LABORATORY}
 
 
-def project_of(folder: str) -> dict[str, Any]:
+def read_project(folder: str) -> dict[str, Any]:
     text = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
     project: dict[str, Any] = tomllib.loads(text)["project"]
     return project
 
 
 @pytest.mark.parametrize("folder", COMMANDS)
-def test_distribution_needs_the_others_of_its_version(folder: str) -> None:
-    dependencies = set(project_of(folder)["dependencies"])
+def test_distribution_requires_the_program_of_its_version(folder: str) -> None:
+    dependencies = set(read_project(folder)["dependencies"])
     assert f"whisper-hailo=={__version__}" in dependencies
     assert dependencies <= {
         f"whisper-hailo{name}=={__version__}" for name in ("", "-tools")
@@ -32,9 +32,9 @@ def test_distribution_needs_the_others_of_its_version(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", COMMANDS)
-def test_every_command_of_a_distribution_can_be_imported(folder: str) -> None:
-    places = project_of(folder)["entry-points"][ENTRY_POINTS]
-    assert places.keys() == COMMANDS[folder]
-    for place in places.values():
-        module, _, function = place.partition(":")
+def test_distribution_entry_points_can_be_imported(folder: str) -> None:
+    entry_points = read_project(folder)["entry-points"][ENTRY_POINTS]
+    assert entry_points.keys() == COMMANDS[folder]
+    for entry_point in entry_points.values():
+        module, _, function = entry_point.partition(":")
         assert callable(getattr(import_module(module), function))

