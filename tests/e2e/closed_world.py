@@ -20,7 +20,8 @@ import threading
 from pathlib import Path
 
 ALL_PROTOCOLS = 0x0003
-IPV4, IPV6 = 0x0800, 0x86DD
+IPV4 = 0x0800
+IPV6 = 0x86DD
 TYPE_A = 1
 LIE = socket.inet_aton("198.51.100.7")  # of the addresses that documents may use
 LISTEN_S = 0.5
@@ -93,13 +94,12 @@ def destination(protocol: int, packet: bytes) -> str:
     """Where a packet goes, for the report."""
     if protocol == IPV4:
         header = (packet[0] & 15) * 4
-        where, what, ports = (
-            socket.inet_ntoa(packet[16:20]),
-            packet[9],
-            packet[header : header + 4],
-        )
+        where = socket.inet_ntoa(packet[16:20])
+        what = packet[9]
+        ports = packet[header : header + 4]
     elif protocol == IPV6:
-        where, what = socket.inet_ntop(socket.AF_INET6, packet[24:40]), packet[6]
+        where = socket.inet_ntop(socket.AF_INET6, packet[24:40])
+        what = packet[6]
         ports = packet[40:44]
     else:
         return f"protocol {protocol:#06x}"
@@ -121,15 +121,14 @@ def lie(names: list[str], server: socket.socket) -> None:
     """Note every name that is looked up; an address of it is the same as of any other."""
     while True:
         query, asker = server.recvfrom(4096)
-        labels, at = [], 12
+        labels = []
+        at = 12
         while query[at]:
             labels.append(query[at + 1 : at + 1 + query[at]].decode("ascii", "replace"))
             at += query[at] + 1
         names.append(".".join(labels))
-        question, known = (
-            query[12 : at + 5],
-            query[at + 1 : at + 3] == struct.pack(">H", TYPE_A),
-        )
+        question = query[12 : at + 5]
+        known = query[at + 1 : at + 3] == struct.pack(">H", TYPE_A)
         answer = (
             b"\xc0\x0c" + struct.pack(">HHIH", TYPE_A, 1, 60, 4) + LIE if known else b""
         )

@@ -179,7 +179,8 @@ class Talk:
         number = bytes([events[0]["data"]["runner_data"]["stt_binary_handler_id"]])
         receiver = threading.Thread(target=self._receive, args=(events,))
         receiver.start()
-        start_s, at = time.monotonic(), 0
+        start_s = time.monotonic()
+        at = 0
         while receiver.is_alive():
             chunk = sound[at : at + _CHUNK_BYTES].ljust(_CHUNK_BYTES, b"\0")
             at += _CHUNK_BYTES

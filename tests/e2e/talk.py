@@ -79,7 +79,8 @@ def saying(
 ) -> Partial:
     """What is being said."""
     start_s = EACH_S * index if start_s is None else start_s
-    settled_words, unsettled_words = words_of(settled), words_of(unsettled)
+    settled_words = words_of(settled)
+    unsettled_words = words_of(unsettled)
     end_s = start_s + 1.0
     return Partial(
         segment_id=index,

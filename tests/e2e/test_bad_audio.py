@@ -65,7 +65,8 @@ def test_silence_of_any_length_gives_no_text(
 def test_inputs_of_one_name_get_outputs_of_their_own(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
-    twin, out = tmp_path / "copies" / DEMO.name, tmp_path / "out"
+    twin = tmp_path / "copies" / DEMO.name
+    out = tmp_path / "out"
     twin.parent.mkdir()
     shutil.copy(DEMO, twin)
     result = whisper_hailo(
@@ -90,7 +91,8 @@ def long_recording(path: Path, silence_s: int) -> Path:
     samples, rate_hz = sf.read(DEMO, dtype="int16")
     content = wav(path, samples).read_bytes()
     n_silent = silence_s * rate_hz * 2
-    header, data = bytearray(content[:44]), content[44:]
+    header = bytearray(content[:44])
+    data = content[44:]
     header[4:8] = (n_silent + len(data) + 36).to_bytes(4, "little")
     header[40:44] = (n_silent + len(data)).to_bytes(4, "little")
     with path.open("wb") as file:

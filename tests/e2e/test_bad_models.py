@@ -149,7 +149,8 @@ def broken_checkpoint(tmp_path: Path, kind: str) -> Path:
 def test_broken_checkpoints(
     whisper_hailo: Command, tmp_path: Path, kind: str, said: str
 ) -> None:
-    checkpoint, out = broken_checkpoint(tmp_path, kind), tmp_path / "out"
+    checkpoint = broken_checkpoint(tmp_path, kind)
+    out = tmp_path / "out"
     for words in (
         ["convert", checkpoint, out],
         ["transcribe", "--model", checkpoint, DEMO],

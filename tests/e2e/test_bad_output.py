@@ -187,7 +187,8 @@ def test_what_standard_error_does_not_take_stops_nothing(
     environment: dict[str, str], tmp_path: Path, shape: str
 ) -> None:
     """Of two inputs the missing one is told there, and what was written of the other."""
-    missing, out = tmp_path / "missing.wav", tmp_path / "out"
+    missing = tmp_path / "missing.wav"
+    out = tmp_path / "out"
     words = f"transcribe --model micro --output-dir {out} {missing} {DEMO}"
     command = f"{sys.executable} -m whisper_hailo {words} {shape}"
     done = subprocess.run(

@@ -17,7 +17,8 @@ from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, Searc
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo_lab.clip_archives import unpack_clips
 
-SHORTEST_S, LONGEST_S = 0.01, 6.0
+SHORTEST_S = 0.01
+LONGEST_S = 6.0
 
 OPTIONS = {
     "greedy": DecodingOptions(),
@@ -52,7 +53,8 @@ def speech() -> FloatArray:
 @st.composite
 def cuts(draw: st.DrawFn) -> list[tuple[float, float]]:
     """Where recordings begin in the speech, as a share of it, and how long they are."""
-    begin, length_s = st.floats(0, 0.6), st.floats(SHORTEST_S, LONGEST_S)
+    begin = st.floats(0, 0.6)
+    length_s = st.floats(SHORTEST_S, LONGEST_S)
     return draw(st.lists(st.tuples(begin, length_s), min_size=2, max_size=4))
 
 
@@ -79,10 +81,8 @@ def test_batch_says_what_each_recording_says_alone(  # noqa: PLR0917
     batch_size: int,
     strategy: str,
 ) -> None:
-    options, long = (
-        replace(OPTIONS[name], max_new_tokens=12),
-        LongOptions(strategy=strategy),
-    )
+    options = replace(OPTIONS[name], max_new_tokens=12)
+    long = LongOptions(strategy=strategy)
     recordings = []
     for begin, length_s in layout:
         at = int(begin * speech.size)

@@ -67,7 +67,8 @@ def test_batches_in_float32_give_the_same_text(
 def test_drafts_differ_only_where_a_near_tie_is_counted(
     clips: list[FloatArray], quantize: str
 ) -> None:
-    options, n_words = DecodingOptions(), 0
+    options = DecodingOptions()
+    n_words = 0
     convert = ConvertOptions(quantize, "none")
     with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
         for audio in clips:
@@ -89,7 +90,8 @@ def test_drafts_differ_only_where_a_near_tie_is_counted(
 def test_rounding_in_a_batch_is_less_than_the_tolerance(
     transcriber: Transcriber, clips: list[FloatArray]
 ) -> None:
-    encoder, decoder = transcriber.encoder, transcriber.decoder
+    encoder = transcriber.encoder
+    decoder = transcriber.decoder
     assert encoder is not None
     assert isinstance(decoder, CachedDecoder)
     mel = np.stack([log_mel(pad_or_trim(audio, 160_000), 80) for audio in clips])
@@ -116,7 +118,8 @@ def test_sums_that_a_beam_compares_move_less_than_the_tolerance(
     """The distance of two of them, each of a clip's own text, which is as likely as a beam's."""
     convert = ConvertOptions(quantize, "none")
     with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
-        encoder, decoder = hearing.encoder, hearing.decoder
+        encoder = hearing.encoder
+        decoder = hearing.decoder
         assert encoder is not None
         assert isinstance(decoder, CachedDecoder)
         texts = [
@@ -137,12 +140,14 @@ def test_sums_that_a_beam_compares_move_less_than_the_tolerance(
         def sums(rows: list[int]) -> FloatArray:
             state = decoder.start(features[rows], (Padding(1500),) * len(rows))
             fed = np.array([prefix] * len(rows), np.int64)
-            look, found = np.array([len(prefix) - 1]), []
+            look = np.array([len(prefix) - 1])
+            found = []
             for column in forced[rows].T:
                 output, state = decoder.step(fed, state, look)
                 logits = output.logits[np.arange(len(rows)), -1, column]
                 found.append(logits - output.logsumexp[:, -1])
-                fed, look = column[:, np.newaxis], np.zeros(1, np.int64)
+                fed = column[:, np.newaxis]
+                look = np.zeros(1, np.int64)
             return np.cumsum(np.array(found) * said[:, rows], axis=0)
 
         alone = np.concatenate([sums([row]) for row in range(len(clips))], axis=1)

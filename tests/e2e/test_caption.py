@@ -31,7 +31,9 @@ def pcm() -> bytes:
 def test_file_becomes_lines_events_and_subtitles(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
-    srt, txt, jsonl = tmp_path / "a.srt", tmp_path / "a.txt", tmp_path / "a.jsonl"
+    srt = tmp_path / "a.srt"
+    txt = tmp_path / "a.txt"
+    jsonl = tmp_path / "a.jsonl"
     result = whisper_hailo(
         "caption", *QUICK, "--output", srt, "--output", txt, "--events", jsonl, DEMO
     )
@@ -128,7 +130,8 @@ def test_ctrl_c_completes_what_was_heard(
 def test_files_hold_what_was_completed_when_program_is_killed(
     environment: dict[str, str], tmp_path: Path, ending: str
 ) -> None:
-    text, jsonl = tmp_path / f"a.{ending}", tmp_path / "a.jsonl"
+    text = tmp_path / f"a.{ending}"
+    jsonl = tmp_path / "a.jsonl"
     command = [
         sys.executable,
         "-m",
@@ -173,7 +176,8 @@ def test_words_are_shown_as_others_and_masked_everywhere(
     (tmp_path / "names").write_text(
         "saturday morning => SUNDAY\nthursday => T*******\n"
     )
-    srt, words = tmp_path / "a.srt", ("--replace", tmp_path / "names")
+    srt = tmp_path / "a.srt"
+    words = ("--replace", tmp_path / "names")
     result = whisper_hailo("caption", *QUICK, *words, "--json", "--output", srt, DEMO)
     assert result.returncode == 0, result.stderr
     events = [json.loads(line) for line in result.stdout.splitlines()]
@@ -224,7 +228,8 @@ def test_recording_after_kill_has_same_captions(
 def test_run_leaves_the_captions_of_the_one_before(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
-    srt, jsonl = tmp_path / "a.srt", tmp_path / "a.jsonl"
+    srt = tmp_path / "a.srt"
+    jsonl = tmp_path / "a.jsonl"
     command = ("caption", *QUICK, "--output", srt, "--events", jsonl, DEMO)
     assert whisper_hailo(*command).returncode == 0
     before = srt.read_text(), jsonl.read_text()
@@ -243,10 +248,20 @@ def test_what_is_translated_is_shown_in_both_languages(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     phrase = unpack_clips() / "phrases" / "phrases-024.ogg"
-    vtt, jsonl = tmp_path / "a.vtt", tmp_path / "a.jsonl"
+    vtt = tmp_path / "a.vtt"
+    jsonl = tmp_path / "a.jsonl"
     result = whisper_hailo(
-        *("caption", *QUICK, "--task", "translate", "--language", "de"),
-        *("--output", vtt, "--events", jsonl, phrase),
+        "caption",
+        *QUICK,
+        "--task",
+        "translate",
+        "--language",
+        "de",
+        "--output",
+        vtt,
+        "--events",
+        jsonl,
+        phrase,
     )
     assert result.returncode == 0, result.stderr
     events = [json.loads(line) for line in jsonl.read_text().splitlines()]

@@ -83,7 +83,8 @@ def test_recording_that_is_not_there_is_one_line(whisper_hailo: Command) -> None
 def test_captions_replace_no_recording_and_need_a_source(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
-    recording, srt = tmp_path / "rec.flac", tmp_path / "t.srt"
+    recording = tmp_path / "rec.flac"
+    srt = tmp_path / "t.srt"
     recording.write_bytes(DEMO.read_bytes())
     over_itself = whisper_hailo("caption", *QUICK, "--events", recording, recording)
     assert over_itself.returncode == 2

@@ -74,7 +74,8 @@ def test_flooding_browser_takes_no_memory_and_hears_of_loss(
     short = whisper_hailo(
         "caption", *QUICK, "--json", "-", input=bytes(64_000), text=False
     )
-    speech, said = spoken(), tmp_path / "out"
+    speech = spoken()
+    said = tmp_path / "out"
     with (
         said.open(
             "wb"
@@ -146,7 +147,8 @@ def test_page_is_alive_beside_more_connections_than_descriptors(
         serving(environment, *browser, descriptors=128) as (process, address),
         ExitStack() as many,
     ):
-        events, place = address.replace("http", "ws") + "events", urlsplit(address)
+        events = address.replace("http", "ws") + "events"
+        place = urlsplit(address)
         with connect(events) as before:
             assert json.loads(before.recv())["event"] == "hello"
             for index in range(300):

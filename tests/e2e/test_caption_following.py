@@ -170,7 +170,8 @@ def test_who_scrolls_to_the_end_follows_again(chromium: Any, view: WebView) -> N
 
 def test_page_lives_through_a_restart_and_keeps_what_it_showed(chromium: Any) -> None:
     with stage() as view:
-        address, port = view.address, int(view.address.rstrip("/").rpartition(":")[2])
+        address = view.address
+        port = int(view.address.rstrip("/").rpartition(":")[2])
         view.put(said(0, SENTENCES[0]))
         page = opened(chromium, address, NOTE_WAITS)
         shows(page, 0)

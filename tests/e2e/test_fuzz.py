@@ -85,9 +85,11 @@ def test_what_a_process_grows_by_once_it_has_settled_is_told(
 
 
 def test_inputs_depend_on_their_number_alone() -> None:
-    data, value = bytes(range(256)) * 8, {"a": [1, 2, {"b": "c"}], "d": None}
+    data = bytes(range(256)) * 8
+    value = {"a": [1, 2, {"b": "c"}], "d": None}
     for name in NAMES:
-        one, other = draw(name, 3, 7), draw(name, 3, 7)
+        one = draw(name, 3, 7)
+        other = draw(name, 3, 7)
         assert mutated_bytes(one, data) == mutated_bytes(other, data)
         assert mutated_json(one, value) == mutated_json(other, value)
     nasty = json.dumps(NASTY)

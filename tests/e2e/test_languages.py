@@ -67,7 +67,9 @@ def test_german_phrases_come_out_in_english(whisper_hailo: Command) -> None:
             "de",
             "--task",
             task,
-            *("--window", "10", "--no-timestamps"),
+            "--window",
+            "10",
+            "--no-timestamps",
             *clips,
             env={
                 "WHISPER_HAILO_TRANSCRIBE_PAD_WITH": "zeros",

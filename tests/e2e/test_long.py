@@ -37,7 +37,8 @@ def texts(folder: Path) -> dict[str, str]:
 def test_batches_equal_single_windows_and_runs_resume(
     whisper_hailo: Command, tree: Path, tmp_path: Path
 ) -> None:
-    alone, together = tmp_path / "alone", tmp_path / "together"
+    alone = tmp_path / "alone"
+    together = tmp_path / "together"
     assert whisper_hailo(*MICRO, "--output-dir", alone, tree).returncode == 0
     assert (
         whisper_hailo(
@@ -72,7 +73,8 @@ def test_channels_are_speakers_on_one_timeline(
         soundfile.read(p, dtype="float32")[0] for p in sorted(SEEN.glob("*.ogg"))[:2]
     )
     both = np.zeros((first.size + second.size, 2), np.float32)
-    both[: first.size, 0], both[first.size :, 1] = first, second
+    both[: first.size, 0] = first
+    both[first.size :, 1] = second
     soundfile.write(tmp_path / "call.wav", both, 16_000)
     result = whisper_hailo(
         *MICRO, "--channels", "split", "--json", tmp_path / "call.wav"
@@ -131,5 +133,6 @@ def test_padding_grid_has_a_row_for_each_setting(whisper_hailo: Command) -> None
     rows = json.loads(result.stdout)["rows"]
     assert rows[0]["value"] == "conservative"
     by_name = {row["value"]: row for row in rows}
-    real, free = by_name["real zeros to 1500"], by_name["pad 1500, penalty 1, boost 0"]
+    real = by_name["real zeros to 1500"]
+    free = by_name["pad 1500, penalty 1, boost 0"]
     assert real["wer"] == free["wer"]

@@ -38,9 +38,14 @@ def served(own: dict[str, str]) -> subprocess.Popen[bytes]:
     """A sound server whose only microphone hears what is played; it is ready."""
     server = subprocess.Popen(
         [
-            *("pulseaudio", "--daemonize=no", "--exit-idle-time=-1", "-n"),
-            *("-L", "module-native-protocol-unix"),
-            *("-L", "module-null-sink sink_name=played"),
+            "pulseaudio",
+            "--daemonize=no",
+            "--exit-idle-time=-1",
+            "-n",
+            "-L",
+            "module-native-protocol-unix",
+            "-L",
+            "module-null-sink sink_name=played",
         ],
         env=own,
         stderr=subprocess.DEVNULL,

@@ -62,7 +62,8 @@ def closed_world() -> None:
 @pytest.fixture
 def watch(tmp_path: Path) -> Watch:
     """Run a program as a user would, at a home of its own, and tell what was seen of it."""
-    home, report = tmp_path / "home", tmp_path / "report.json"
+    home = tmp_path / "home"
+    report = tmp_path / "report.json"
     places = {
         "HOME": home,
         "TMPDIR": home / "tmp",

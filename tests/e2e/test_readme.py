@@ -92,7 +92,8 @@ def home(environment: dict[str, str]) -> Path:
         for start in range(0, samples.shape[1], 1024):
             part = np.ascontiguousarray(samples[:, start : start + 1024])
             frame = av.AudioFrame.from_ndarray(part, format="fltp", layout="mono")
-            frame.sample_rate, frame.pts = SAMPLE_RATE_HZ, start
+            frame.sample_rate = SAMPLE_RATE_HZ
+            frame.pts = start
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
     (folder / "recordings").mkdir()

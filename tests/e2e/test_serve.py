@@ -229,7 +229,8 @@ def test_it_speaks_tls(environment: dict[str, str], tmp_path: Path) -> None:
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("openssl is not installed")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert = tmp_path / "cert.pem"
+    key = tmp_path / "key.pem"
     subprocess.run(
         [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-keyout", key,
          "-out", cert, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],

@@ -22,7 +22,8 @@ pytest.importorskip("fastapi", reason="the server extra is not installed")
 
 LONG = sorted((unpack_clips() / "long").glob("*.ogg"))[0]
 KEY = "a key of this test"
-PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1366, "height": 768}
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1366, "height": 768}
 DONE = "article .files:not([hidden])"
 FORMATS = {"Text": "txt", "SubRip": "srt", "WebVTT": "vtt", "JSON": "json"}
 
@@ -112,7 +113,8 @@ def test_recording_is_seen_as_it_comes_and_kept_like_the_command(
     for label, ending in FORMATS.items():
         with page.expect_download() as download:
             page.get_by_role("button", name=label, exact=True).click()
-        kept, written = Path(download.value.path()), tmp_path / f"{LONG.stem}.{ending}"
+        kept = Path(download.value.path())
+        written = tmp_path / f"{LONG.stem}.{ending}"
         assert download.value.suggested_filename == written.name
         if ending == "json":
             texts = [

@@ -17,10 +17,8 @@ from tests.e2e.conftest import PATIENCE_S, ROOT
 from tests.e2e.served import serve
 
 SYSTEMD = ROOT / "packaging" / "systemd"
-CAPTION, SERVE = (
-    SYSTEMD / "whisper-hailo-caption.service",
-    SYSTEMD / "whisper-hailo-serve.service",
-)
+CAPTION = SYSTEMD / "whisper-hailo-caption.service"
+SERVE = SYSTEMD / "whisper-hailo-serve.service"
 
 
 def analyze(*words: object) -> str:

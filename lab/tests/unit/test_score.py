@@ -33,16 +33,18 @@ from whisper_hailo_lab.score import normalise_text, score_file, score_texts
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=8)
 
 
-def distance(expected: list[str], heard: list[str]) -> int:
-    """Levenshtein's, by the book."""
-    row = list(range(len(heard) + 1))
-    for i, left in enumerate(expected, 1):
-        previous, row[0] = row[0], i
-        for j, right in enumerate(heard, 1):
-            previous, row[j] = (
-                row[j],
-                min(row[j] + 1, row[j - 1] + 1, previous + (left != right)),
-            )
+def edit_distance(expected: list[str], recognized: list[str]) -> int:
+    """Return Levenshtein's distance, as textbooks compute it."""
+    row = list(range(len(recognized) + 1))
+    for i, expected_word in enumerate(expected, 1):
+        diagonal = row[0]
+        row[0] = i
+        for j, word in enumerate(recognized, 1):
+            deletion = row[j] + 1
+            insertion = row[j - 1] + 1
+            substitution = diagonal + (expected_word != word)
+            diagonal = row[j]
+            row[j] = min(deletion, insertion, substitution)
     return row[-1]
 
 
@@ -67,7 +69,7 @@ def test_words_agree_with_the_edit_distance(
     expected: list[str], heard: list[str]
 ) -> None:
     words = score_file(" ".join(expected), " ".join(heard), "simple").words
-    assert words.errors == distance(expected, heard)
+    assert words.errors == edit_distance(expected, heard)
     assert words.reference_count == len(expected)
     assert words.hits + words.substitutions + words.insertions == len(heard)
 
@@ -230,7 +232,8 @@ def test_counts_and_rates_are_jiwers(expected: str, heard: str) -> None:
     """On any texts, punctuation-only and numbers among them; jiwer takes no empty reference."""
     for form in ("simple", "normalised"):
         file = score_file(expected, heard, form)  # type: ignore[arg-type]
-        left, right = normalise_text(expected, form), normalise_text(heard, form)  # type: ignore[arg-type]
+        left = normalise_text(expected, form)
+        right = normalise_text(heard, form)  # type: ignore[arg-type]
         if not left:
             assert file.words == Score(insertions=len(right.split()))
             continue

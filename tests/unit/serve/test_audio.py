@@ -61,7 +61,9 @@ def test_decoders_max_s_returns_the_beginning() -> None:
 def test_decoders_cancelled_end_before_returning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    begun, let_go, ended = threading.Event(), threading.Event(), threading.Event()
+    begun = threading.Event()
+    let_go = threading.Event()
+    ended = threading.Event()
 
     class Slow(Reservation):
         def take(self, n_bytes: int) -> None:

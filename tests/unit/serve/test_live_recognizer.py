@@ -28,10 +28,8 @@ CAPTIONS = replace(OPTIONS, search=SearchOptions(), limits=LIMITS)
 def test_recognizer_partials_equal_the_transcriber_s(
     micro: MicroService, transcriber: Transcriber
 ) -> None:
-    captions, audio = (
-        micro.service.make_recognizer(Choices(), caller()),
-        load_audio(DEMO),
-    )
+    captions = micro.service.make_recognizer(Choices(), caller())
+    audio = load_audio(DEMO)
     assert captions.content_s == transcriber.content_s
     draft = Draft()
     for seconds in (2, 4, 6):

@@ -23,7 +23,8 @@ def fail(logger: logging.Logger, error: Exception) -> None:
 
 
 def test_network_log_passes_each_kind_once(caplog: pytest.LogCaptureFixture) -> None:
-    one, other = logging.getLogger("asyncio"), logging.getLogger("uvicorn.error")
+    one = logging.getLogger("asyncio")
+    other = logging.getLogger("uvicorn.error")
 
     async def log() -> None:
         with rate_limited_network_log():

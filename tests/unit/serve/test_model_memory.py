@@ -195,7 +195,8 @@ def test_queue_refused_job_is_not_tried_again(
     needed = estimate_loaded_mib(find_model("micro", None)[1])
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
         queue = two.service.find_model("other").queue
-        wait_for_more, left = queue.wait_for_more, []
+        wait_for_more = queue.wait_for_more
+        left = []
 
         def noted() -> bool:
             left.append(queue.next(n_free=1, idle=False))

@@ -78,7 +78,8 @@ class Name(str):
 
 @pytest.mark.parametrize("kind", ["hold_request", "hold_live_stream"])
 def test_quota_client_without_place_is_forgotten(kind: str) -> None:
-    quota, name = Quota(), Name("one")
+    quota = Quota()
+    name = Name("one")
     with getattr(quota, kind)(name):
         remembered = weakref.ref(name)
         del name
@@ -107,7 +108,10 @@ def wait_for(is_over: Callable[[], bool]) -> bool:
 
 @pytest.mark.parametrize(
     "fields",
-    [{f"f{n}": "x" for n in range(100)}, {"prompt": "x" * (MAX_FIELD_BYTES + 1)}],
+    [
+        {f"f{n}": "x" for n in range(100)},
+        {"prompt": "x".ljust(MAX_FIELD_BYTES + 1, "x")},
+    ],
     ids=["many", "large"],
 )
 def test_upload_too_many_or_large_fields_are_400(
@@ -145,7 +149,8 @@ def test_session_departed_client_frees_its_place() -> None:
 
 
 def test_upload_of_departed_client_is_freed_without_gc() -> None:
-    audio, sound = np.tile(load_audio(LONG[0]), 20), io.BytesIO()
+    audio = np.tile(load_audio(LONG[0]), 20)
+    sound = io.BytesIO()
     soundfile.write(sound, audio, 16_000, format="FLAC")
     head = (
         b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.flac"\r\n\r\n'

@@ -130,7 +130,8 @@ def test_model_broken_schedule_fails_jobs_then_recovers() -> None:
     class BrokenError(Exception):
         pass
 
-    micro, broken = MicroService(), []
+    micro = MicroService()
+    broken = []
     next_job = micro.model.queue.next
 
     def fall(**named: bool) -> Any:

@@ -37,7 +37,8 @@ from whisper_hailo.transcription.window import (
 )
 
 EOT = TOY_TOKENS.eot
-ENGLISH, GERMAN = TOY_TOKENS.languages["en"], TOY_TOKENS.languages["de"]
+ENGLISH = TOY_TOKENS.languages["en"]
+GERMAN = TOY_TOKENS.languages["de"]
 N_POSITIONS = 50
 
 
@@ -317,7 +318,8 @@ class Spelling(Words):
 
 
 def test_rows_of_equal_engines_keep_their_prompts() -> None:
-    decoder, tokenizer = Rows(), Tokenizer(Spelling(), TOY_TOKENS)  # type: ignore[arg-type]
+    decoder = Rows()
+    tokenizer = Tokenizer(Spelling(), TOY_TOKENS)  # type: ignore[arg-type]
     prompts = PromptOptions(initial_prompt="a bb ccc")
 
     def engine(options: DecodingOptions) -> DecoderEngine:
@@ -338,7 +340,8 @@ def test_rows_of_equal_engines_keep_their_prompts() -> None:
         run_steps(engines[0].decode_windows(Encoded(features, StageClock()), requests))
         return decoder.fed[0]
 
-    (plain,), (prompted,) = fed(engines[0]), fed(engines[1])
+    (plain,) = fed(engines[0])
+    (prompted,) = fed(engines[1])
     assert prompted == [TOY_TOKENS.sot_prev, 1, 2, 3, plain[0], GERMAN, *plain[2:]]
     together = fed(*engines)
     assert together[0][-len(plain) :] == plain
@@ -416,7 +419,8 @@ def test_live_audio_is_not_retried() -> None:
     options = replace(
         ENGLISH_WINDOW, search=SearchOptions((0.0, 0.4), retry_beam_size=1)
     )
-    whole, running = Rows(n_tokens=20), Reading(n_tokens=20)
+    whole = Rows(n_tokens=20)
+    running = Reading(n_tokens=20)
     request = WindowRequest(window(2), engine(whole, options).context())
     assert hear(engine(whole, options), request).silent, "no try brought anything else"
     heard = hear(engine(running, options), replace(request, draft=Draft((2, 2))))
@@ -457,8 +461,14 @@ def test_live_silence_has_no_words() -> None:
 @pytest.mark.parametrize(
     ("hold_back_s", "kept"),
     [
-        *((0.0, (2, 2)), (0.58, (2, 2)), (0.585, (2, 2)), (0.595, (2,)), (0.6, (2,))),
-        *((0.98, (2,)), (1.0, ()), (9.0, ())),
+        (0.0, (2, 2)),
+        (0.58, (2, 2)),
+        (0.585, (2, 2)),
+        (0.595, (2,)),
+        (0.6, (2,)),
+        (0.98, (2,)),
+        (1.0, ()),
+        (9.0, ()),
     ],
 )
 def test_hold_back_ends_text_at_attended_last_seconds(
@@ -533,7 +543,8 @@ class Mute(Words):
 
 
 def test_silent_windows_are_not_aligned() -> None:
-    decoder, timed = Asked(), replace(ENGLISH_WINDOW, word_timestamps=True)
+    decoder = Asked()
+    timed = replace(ENGLISH_WINDOW, word_timestamps=True)
     own = engine(decoder, timed, Tokenizer(Mute(), TOY_TOKENS))  # type: ignore[arg-type]
     requests = [WindowRequest(window(2), own.context()) for _ in range(2)]
     features = np.full((2, 1, 1), 2, np.float32)

@@ -23,7 +23,8 @@ from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.window import Context, WindowRequest
 
 PREFIX = (11, 12, 14)
-EOT, BEGIN = TOY_TOKENS.eot, 20
+EOT = TOY_TOKENS.eot
+BEGIN = 20
 N_VOCAB = BEGIN + 1501
 OPTIONS = DecodingOptions(language="en", timestamps=True)
 

@@ -106,7 +106,9 @@ def test_running_text_equals_transcribed_text(
 def test_held_back_end_is_the_same_with_drafts(
     micro: Transcriber, speech: FloatArray
 ) -> None:
-    draft, n_held_back, n_sure = Draft(), 0, 0
+    draft = Draft()
+    n_held_back = 0
+    n_sure = 0
     for end in range(8000, speech.size, STEP):
         whole = micro.transcribe_running(PartialBuffer(speech[:end]), OPTIONS).tokens
         with counted_near_ties("none") as ties:
@@ -139,7 +141,10 @@ def test_held_back_end_is_the_same_with_drafts(
 def test_growing_buffer_gives_same_text_with_drafts(
     micro: Transcriber, speech: FloatArray
 ) -> None:
-    draft, passes, plain_passes, n_sure = Draft(), 0, 0, 0
+    draft = Draft()
+    passes = 0
+    plain_passes = 0
+    n_sure = 0
     for end in range(8000, speech.size + STEP, STEP):
         with counted_near_ties("none") as ties:
             plain = micro.transcribe_running(PartialBuffer(speech[:end]), OPTIONS)
@@ -149,7 +154,8 @@ def test_growing_buffer_gives_same_text_with_drafts(
         assert drafted.tokens == plain.tokens or ties
         n_sure += not ties
         draft = Draft(drafted.tokens)
-        passes, plain_passes = passes + drafted.passes, plain_passes + plain.passes
+        passes = passes + drafted.passes
+        plain_passes = plain_passes + plain.passes
     assert passes < plain_passes
     assert n_sure > 3, "that no near-tie excuses"
 
@@ -157,7 +163,8 @@ def test_growing_buffer_gives_same_text_with_drafts(
 def test_random_drafts_give_the_text_without_one(
     toy: Transcriber, speech: FloatArray
 ) -> None:
-    rng, n_sure = np.random.default_rng(5), 0
+    rng = np.random.default_rng(5)
+    n_sure = 0
     for _ in range(25):
         audio = speech[: int(rng.integers(400, speech.size))]
         with counted_near_ties("none") as ties:
@@ -442,7 +449,8 @@ def test_live_words_have_times_if_asked_and_known(
     assert len(found.words) == n_words
 
 
-ENGLISH, GERMAN = TOY_TOKENS.languages["en"], TOY_TOKENS.languages["de"]
+ENGLISH = TOY_TOKENS.languages["en"]
+GERMAN = TOY_TOKENS.languages["de"]
 AUTO = DecodingOptions("auto")
 
 
@@ -566,7 +574,8 @@ class Part(Levels):
 
     def __init__(self, log: list[str], name: str) -> None:
         super().__init__()
-        self.log, self.called = log, name
+        self.log = log
+        self.called = name
 
     def open(self) -> Part:
         self.log.append(f"open {self.called}")

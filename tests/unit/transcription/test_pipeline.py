@@ -191,7 +191,8 @@ def test_trim_window_defaults_to_true_with_silence_keys(
     anti_repetition: AntiRepetition, trims: bool
 ) -> None:
     """Of the whole context: nothing else costs no words."""
-    own, options = parts(Rows()), DecodingOptions(anti_repetition=anti_repetition)
+    own = parts(Rows())
+    options = DecodingOptions(anti_repetition=anti_repetition)
     assert own.resolve_long(options, None).trim_window is trims
     assert own.settings(options, None, 1).trim_window is trims
     for asked in (True, False):

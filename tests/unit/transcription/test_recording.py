@@ -141,7 +141,8 @@ def test_words_are_dropped_unless_asked_for(
 def test_recording_is_done_with_its_last_result() -> None:
     with recording(np.zeros(24_000, np.float32)) as own:
         assert own.stream_duration_s == 1.5
-        first, second = own.next(), own.next()
+        first = own.next()
+        second = own.next()
         assert first is not None
         assert second is not None
         assert own.next() is None

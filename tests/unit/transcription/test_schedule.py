@@ -150,10 +150,8 @@ def test_asynchronous_encoder_needs_no_thread() -> None:
 def test_urgent_recording_overtakes(batch_size: int) -> None:
     encoder = Encoder()
     engine = Interpreter(encoder)
-    archive, live = (
-        recording_of(noise(9), "seek"),
-        recording_of(noise(1, 5), "seek", priority=-1),
-    )
+    archive = recording_of(noise(9), "seek")
+    live = recording_of(noise(1, 5), "seek", priority=-1)
     late = recording_of(noise(1, 6), "seek")
     source = Growing(engine, [(0, archive), (3, live), (50, late)])
     stages = Stages(encoder, engine, PLAN)  # type: ignore[arg-type]
@@ -367,7 +365,8 @@ def test_failed_recording_leaves_the_batch() -> None:
     """Its first window is not decoded for nothing."""
     engine = Noting()
     stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
-    broken, good = recording_of(noise(4), kind=Faulty), recording_of(noise(2))
+    broken = recording_of(noise(4), kind=Faulty)
+    good = recording_of(noise(2))
     broken.at = "next"
     done = list(Schedule(RecordingList([broken, good]), stages, 4).run())
     assert sorted(one is broken for one in done) == [False, True]
@@ -387,7 +386,8 @@ def test_expected_error_fails_the_whole_batch() -> None:
 def test_failed_window_of_a_batch_spares_the_other() -> None:
     encoder = Encoder()
     stages = Stages(encoder, FaultyInterpreter(encoder, 100), PLAN)  # type: ignore[arg-type]
-    silent, good = recording_of(0 * noise(1)), recording_of(noise(1))
+    silent = recording_of(0 * noise(1))
+    good = recording_of(noise(1))
     list(Schedule(RecordingList([silent, good]), stages, 2).run())
     assert isinstance(silent.failure, FloatingPointError)
     assert good.failure is None
@@ -449,7 +449,8 @@ def test_newcomer_goes_before_an_encoding_batch(strategy: str) -> None:
 
 def test_batch_has_one_priority() -> None:
     engine = Noting()
-    command, film = recording_of(noise(2)), recording_of(noise(3), priority=1)
+    command = recording_of(noise(2))
+    film = recording_of(noise(3), priority=1)
     stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
     list(Schedule(AtOnce([film, command]), stages, 8).run())
     assert engine.batches == [[0, 1], [0, 1, 2]]
@@ -493,7 +494,8 @@ def run_hard(
 
 
 def test_newcomer_interrupts_a_long_window() -> None:
-    hard, command = recording_of(noise(1)), recording_of(noise(1, 5))
+    hard = recording_of(noise(1))
+    command = recording_of(noise(1, 5))
     done, begun_at = run_hard(hard, {3: command})
     assert done == [command, hard]
     assert begun_at == [QUANTUM + 1]
@@ -501,7 +503,8 @@ def test_newcomer_interrupts_a_long_window() -> None:
 
 
 def test_urgent_recording_waits_for_one_step() -> None:
-    film, command = recording_of(noise(1), priority=1), recording_of(noise(1, 5))
+    film = recording_of(noise(1), priority=1)
+    command = recording_of(noise(1, 5))
     done, begun_at = run_hard(film, {3: command})
     assert done == [command, film]
     assert begun_at == [3]
@@ -516,7 +519,8 @@ def test_long_window_advances_between_newcomers() -> None:
 
 
 def test_newcomer_of_two_windows_keeps_their_order() -> None:
-    hard, film = recording_of(noise(1)), recording_of(noise(3, 5), "consecutive")
+    hard = recording_of(noise(1))
+    film = recording_of(noise(3, 5), "consecutive")
     done, _ = run_hard(hard, {3: film})
     assert set(done) == {hard, film}
     assert [segment.text for segment in film.segments] == ["0", "1", "2"]
@@ -537,7 +541,8 @@ def test_interrupted_batch_s_clock_is_paused() -> None:
             time.sleep(0.2)
             return super().transcribe(encoded, requests)
 
-    film, command = recording_of(noise(1), priority=1), recording_of(noise(1, 5))
+    film = recording_of(noise(1), priority=1)
+    command = recording_of(noise(1, 5))
     command.engine = Waiting(Encoder())
     done, _ = run_hard(film, {3: command})
     assert done == [command, film]
@@ -585,7 +590,8 @@ def _schedule(engine: Interpreter, source: Any, batch_size: int = 1) -> Schedule
 
 def test_urgent_recording_overtakes_an_encoded_batch() -> None:
     engine = Interpreter(Encoder())
-    archive, live = recording_of(noise(6)), recording_of(noise(1, 5), priority=-1)
+    archive = recording_of(noise(6))
+    live = recording_of(noise(1, 5), priority=-1)
     source = Growing(engine, [(0, archive), (2, live)])
     order: list[str] = []
     for recording, name in ((archive, "archive"), (live, "live")):
@@ -610,7 +616,8 @@ def test_urgent_recording_overtakes_an_encoded_batch() -> None:
 
 def test_client_with_the_least_windows_goes_first() -> None:
     engine = Noting()
-    greedy, modest = FairShare(), FairShare()
+    greedy = FairShare()
+    modest = FairShare()
     recordings = [recording_of(noise(6), "seek") for _ in range(3)]
     small = recording_of(noise(2), "seek")
     for recording in recordings:
@@ -687,7 +694,8 @@ def test_next_of_equal_priorities_is_least_served() -> None:
     turns = PriorityScheduler()
     one, other, third = (recording_of(noise(1)) for _ in range(3))
     assert turns.next_of([one, other, third]) is one
-    one.share.n_windows, other.share.n_windows = 2, 1
+    one.share.n_windows = 2
+    other.share.n_windows = 1
     assert turns.next_of([one, other]) is other
     third.priority = 1
     assert turns.next_of([third, one, other]) is other, (

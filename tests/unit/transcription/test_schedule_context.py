@@ -55,7 +55,8 @@ class Interpreter:
     ) -> list[WindowResult]:
         del encoded
         (request,) = requests
-        window, context = request.window, request.context
+        window = request.window
+        context = request.context
         index = len(self.shown)
         self.shown.append(context.previous)
         middle_s = (window.start_s + window.end_s) / 2

@@ -101,10 +101,8 @@ def test_assemble_segments_bounds_times_by_the_audio() -> None:
 def test_assemble_segments_keeps_rest_unless_sought() -> None:
     """Up to the end of the window; where they seek the next one begins with it."""
     tokens = (at(0.0), 1, at(0.5), at(0.6), 2)
-    decoded, options = (
-        Decoded(tokens, -0.3, 0.2, runaway=False),
-        DecodingOptions(timestamps=True),
-    )
+    decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
+    options = DecodingOptions(timestamps=True)
     kept = assemble_segments(window(4), decoded, "en", TOKENIZER, options)
     assert [(one.start_s, one.end_s, one.text) for one in kept.segments] == [
         (4.0, 4.5, "w1"),

@@ -26,7 +26,8 @@ def test_single_call_runs_in_the_caller_s_thread() -> None:
 
 def test_call_followed_by_another_runs_in_the_thread() -> None:
     with Prefetch(where) as ahead:
-        first, second = ahead.begin(1), ahead.begin(2)
+        first = ahead.begin(1)
+        second = ahead.begin(2)
         assert first.coming is not None
         assert second.coming is not None
         assert first.result() == second.result() != threading.current_thread().name
@@ -80,7 +81,8 @@ def test_asynchronous_call_begins_at_once() -> None:
 
 def test_close_waits_for_running_and_drops_pending_calls() -> None:
     """The first call runs until the second one is dropped."""
-    dropped, done = threading.Event(), []
+    dropped = threading.Event()
+    done = []
 
     def work(argument: int) -> int:
         assert dropped.wait(PATIENCE_S), "what had not begun was kept"
@@ -88,7 +90,8 @@ def test_close_waits_for_running_and_drops_pending_calls() -> None:
         return argument
 
     ahead = Prefetch(work)
-    first, second = ahead.begin(1), ahead.begin(2)
+    first = ahead.begin(1)
+    second = ahead.begin(2)
     assert second.coming is not None
     second.coming.add_done_callback(lambda _: dropped.set())
     ahead.close()
@@ -102,7 +105,8 @@ def test_errors_are_raised_by_result() -> None:
         raise ValueError(str(argument))
 
     with Prefetch(fail) as ahead:
-        first, second = ahead.begin(1), ahead.begin(2)
+        first = ahead.begin(1)
+        second = ahead.begin(2)
         for call, text in ((second, "2"), (first, "1")):
             with pytest.raises(ValueError, match=text):
                 call.result()

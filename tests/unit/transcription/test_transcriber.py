@@ -63,7 +63,8 @@ def long() -> FloatArray:
 def test_segments_come_one_by_one(
     micro_of_10_s: Transcriber, long: FloatArray, strategy: str
 ) -> None:
-    micro, options = micro_of_10_s, LongOptions(strategy=strategy)
+    micro = micro_of_10_s
+    options = LongOptions(strategy=strategy)
     told: list[float] = []
     at: list[float] = []
     segments = []
@@ -125,10 +126,12 @@ def test_transcribe_many_calls_progress(micro: Transcriber) -> None:
 def test_transcribe_reaches_the_graph_in_nine_frames(
     micro: Transcriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran, ways = InferenceSession.run_with_iobinding, set()
+    ran = InferenceSession.run_with_iobinding
+    ways = set()
 
     def run(self: InferenceSession, *arguments: Any) -> Any:
-        way, frame = [], sys._getframe(1)
+        way = []
+        frame = sys._getframe(1)
         while frame.f_code is not Transcriber.transcribe.__code__:
             way.append(frame.f_code.co_qualname)
             assert frame.f_back is not None
@@ -215,7 +218,8 @@ def test_transcript_has_name_language_and_task(transcriber: Transcriber) -> None
 
 def test_sample_rate_sets_the_duration(transcriber: Transcriber) -> None:
     """However they are asked about."""
-    half, english = noise(0.5), DecodingOptions("en")
+    half = noise(0.5)
+    english = DecodingOptions("en")
     segments = transcriber.segments(half, english, sample_rate=8000, long=EVERYTHING)
     assert list(segments)
     (one,) = transcriber.transcribe_many(
@@ -249,10 +253,8 @@ def test_timestamps_end_with_the_encoder_s_window(window_s: float, first: int) -
 def test_recordings_of_a_run_share_turns(
     transcriber: Transcriber,
 ) -> None:
-    run, audio = (
-        TranscriptionRun(transcriber, DecodingOptions(language="en")),
-        noise(0.5),
-    )
+    run = TranscriptionRun(transcriber, DecodingOptions(language="en"))
+    audio = noise(0.5)
     assert run.recording(audio).share is run.recording(audio).share
     assert run.recording(audio).context is not run.recording(audio).context
     assert run.recording_of(Recording, audio).priority == 0
@@ -320,7 +322,8 @@ def test_batch_time_is_shared_by_its_recordings(transcriber: Transcriber) -> Non
 
 
 def test_replace_exchanges_one_part(transcriber: Transcriber) -> None:
-    encoder, decoder = Levels(), Open()
+    encoder = Levels()
+    decoder = Open()
     changed = replace(transcriber, encoder=encoder, decoder=decoder)
     assert changed.encoder is encoder
     assert changed.decoder is decoder

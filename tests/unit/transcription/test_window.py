@@ -23,7 +23,8 @@ from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, WindowRequest
 from whisper_hailo_lab.clip_archives import unpack_clips
 
-TRIMMED, WHOLE = LongOptions(trim_window=True), LongOptions(trim_window=False)
+TRIMMED = LongOptions(trim_window=True)
+WHOLE = LongOptions(trim_window=False)
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +38,8 @@ def test_trimmed_recording_encodes_its_audio_only(
     watched = RecordingEncoder(micro.encoder)
     eared = replace(micro, encoder=watched)  # type: ignore[arg-type]
     options = DecodingOptions(language="en")
-    full, trimmed = (
-        eared.transcribe(speech, options, long=WHOLE),
-        eared.transcribe(speech, options, long=TRIMMED),
-    )
+    full = eared.transcribe(speech, options, long=WHOLE)
+    trimmed = eared.transcribe(speech, options, long=TRIMMED)
     assert watched.shapes == [(1, 80, 2000), (1, 80, 600)]
     everything = replace(TRIMMED, skip_silence=False)
     eared.transcribe(np.zeros(160, np.float32), options, long=everything)
@@ -109,7 +108,8 @@ def test_fixed_encoder_refuses_trim_window(
     micro: Transcriber, speech: FloatArray
 ) -> None:
     fixed = replace(micro, encoder=RecordingEncoder(micro.encoder, 1000))  # type: ignore[arg-type]
-    english, refusal = DecodingOptions(language="en"), "trim-window .*1000 frames"
+    english = DecodingOptions(language="en")
+    refusal = "trim-window .*1000 frames"
     with pytest.raises(OptionError, match=refusal):
         fixed.check(english, TRIMMED)  # as the command does, before it opens anything
     with pytest.raises(OptionError, match=refusal):

@@ -126,7 +126,8 @@ class Known(dict[str, CachedWindow]):
 @pytest.mark.parametrize("kind", [Encoder, Chip])
 def test_cached_windows_go_through_no_stage(kind: type[Encoder]) -> None:
     """By itself or not; of a batch all windows are known, or all are decoded together again."""
-    encoder, memory = kind(), Known()
+    encoder = kind()
+    memory = Known()
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
 
     def transcribe(*sources: FloatArray) -> list[list[str]]:
@@ -134,7 +135,8 @@ def test_cached_windows_go_through_no_stage(kind: type[Encoder]) -> None:
         done = Schedule(recordings, stages, batch_size=2, cache=memory).run()
         return texts(done)
 
-    first, second = noise(1), noise(1, seed=1)
+    first = noise(1)
+    second = noise(1, seed=1)
     heard = transcribe(first)
     assert heard == [["0"]]
     assert transcribe(first) == heard

@@ -300,7 +300,8 @@ def test_write_bundle_has_all_files_and_same_bytes(
 ) -> None:
     data = toy / "hailo" / "decoder-2s-16.onnx.data"
     data.write_bytes(b"weights beside the graph")
-    a, b = tmp_path / "a.zip", tmp_path / "b.zip"
+    a = tmp_path / "a.zip"
+    b = tmp_path / "b.zip"
     write_bundle(toy, build_options, a)
     os.utime(data, (0, 0))
     write_bundle(toy, build_options, b)

@@ -90,7 +90,8 @@ def test_check_prints_findings_by_kind(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Findings of one kind are one line, which names three nodes; sources are numbered."""
-    blocks, note = Severity.BLOCKS, Severity.NOTE
+    blocks = Severity.BLOCKS
+    note = Severity.NOTE
     many = [finding("gather", blocks, f"n{at}", "Gather", "guide") for at in range(5)]
     three = [finding("old", note, name, source="log") for name in ("i", "", "k")]
     found = report(*many, *three, finding("odd", note, "m", source="guide"))
@@ -278,7 +279,11 @@ def test_emulate_prints_the_noisiest_layers(
         r"^ +(\w+) \(\w+-out\).* ([\w.]+) dB", "\n".join(lines), re.M
     ) == [
         ("end", "inf"),
-        *[("l1", "7.0"), ("l5", "8.0"), ("l3", "9.0"), ("l0", "30.0"), ("l4", "40.0")],
+        ("l1", "7.0"),
+        ("l5", "8.0"),
+        ("l3", "9.0"),
+        ("l0", "30.0"),
+        ("l4", "40.0"),
     ]
     assert lines[-2].endswith("e.json")
     assert lines[-1].endswith("quant, x")

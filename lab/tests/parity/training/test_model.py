@@ -40,7 +40,8 @@ def test_bound_holds_for_the_worst_input() -> None:
     rows = torch.randn(50, 128)
     gain = torch.rand(128)
     bias = torch.randn(128)
-    gain[BIAS_CHANNEL], bias[BIAS_CHANNEL] = 0.0, BIAS_VALUE
+    gain[BIAS_CHANNEL] = 0.0
+    bias[BIAS_CHANNEL] = BIAS_VALUE
     worst = -(rows.mean(0) * gain)
     normed = worst / worst.norm() * math.sqrt(128)
     logits = rows @ (normed * gain + bias)

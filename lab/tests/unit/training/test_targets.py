@@ -111,10 +111,8 @@ def test_times_never_fall_and_end_at_thirty(
 def test_silence(tokenizer: Tokenizer, build: TokenRows) -> None:
     tokens, targets = build.silence(Task())
     prefix = "<|startoftranscript|><|en|><|transcribe|>"
-    (no_speech,), (eot,) = (
-        ids_of(tokenizer, "<|nospeech|>"),
-        ids_of(tokenizer, "<|endoftext|>"),
-    )
+    (no_speech,) = ids_of(tokenizer, "<|nospeech|>")
+    (eot,) = ids_of(tokenizer, "<|endoftext|>")
     assert tokens == ids_of(tokenizer, prefix + "<|notimestamps|>")
     assert targets == [no_speech, IGNORED, IGNORED, eot]
     tokens, targets = build.silence(Task(timestamps=True), forced_start_s=0.5)

@@ -36,7 +36,8 @@ def feed(*sizes: int) -> tuple[AudioBuffer, Stream]:
 def test_read_forwards_equals_a_slice(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 9, 12).tolist()
-    total, start = sum(sizes), 0
+    total = sum(sizes)
+    start = 0
     own, _ = feed(*sizes)
     while start < total + 5:
         n_samples = int(rng.integers(0, 12))

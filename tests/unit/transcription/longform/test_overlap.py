@@ -75,7 +75,8 @@ def words(*said: Said) -> list[Word]:
 def test_splice_of_random_words_keeps_each_once(
     left: list[Said], right: list[Said], kept: list[str]
 ) -> None:
-    before, after = words(*left), words(*right)
+    before = words(*left)
+    after = words(*right)
     n_left, n_right = find_splice_point(before, after, 42.0, 44.0)
     assert [word.text for word in before[:n_left] + after[n_right:]] == kept
 
@@ -321,7 +322,8 @@ def test_splice_of_equal_rows_pairs_the_nearest() -> None:
 
 @pytest.mark.parametrize(("apart_s", "n_words"), [(0.34, 1), (0.36, 2)])
 def test_splice_pairs_a_word_within_0_35_s(apart_s: float, n_words: int) -> None:
-    left, right = words_at((42.2, "tree")), words_at((42.2 + apart_s, "tree"))
+    left = words_at((42.2, "tree"))
+    right = words_at((42.2 + apart_s, "tree"))
     n_left, n_right = find_splice_point(left, right, *OVERLAP)
     assert n_left + 1 - n_right == n_words
 
@@ -330,7 +332,8 @@ def test_splice_pairs_a_word_within_0_35_s(apart_s: float, n_words: int) -> None
 def test_splice_ignores_words_1_s_behind_the_overlap(
     begins_s: float, n_words: int
 ) -> None:
-    left, right = words_at((44.8, "tree")), words_at((begins_s, "tree"))
+    left = words_at((44.8, "tree"))
+    right = words_at((begins_s, "tree"))
     n_left, n_right = find_splice_point(left, right, *OVERLAP)
     assert n_left + 1 - n_right == n_words
 

@@ -111,7 +111,8 @@ def speeches(draw: st.DrawFn) -> list[Word]:
     """Half a minute of words with pauses; words may repeat."""
     every = ["the", "a", "cat", "dog", "tree", "very", "no", "yes", "runs"]
     vocabulary = st.sampled_from(every[: draw(st.sampled_from([3, 9]))])
-    words, at = [], 0.0
+    words = []
+    at = 0.0
     for _ in range(draw(st.integers(0, 40))):
         at += draw(st.sampled_from([0.02, 0.05, 0.1, 0.4, 3.0]))
         length = draw(st.floats(0.15, 0.7))
@@ -193,7 +194,8 @@ def test_overlap_planner_joins_badly_timed_words_by_text() -> None:
 
 def test_seam_within_later_segment_keeps_its_rest() -> None:
     """The second window's first segment and the first word of its second were heard before."""
-    first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
+    first_window = Window(ramp(144_000), 0.0)
+    second_window = Window(ramp(144_000), 7.0)
     at_end = [Word(7.2, 7.4, " a", 0.9), Word(7.5, 7.7, " b", 0.9)]
     behind = [Word(9.5, 9.7, " c", 0.9), Word(10.0, 10.2, " d", 0.9)]
     plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
@@ -250,8 +252,10 @@ def test_planners_are_not_sequential_by_default() -> None:
 
 def test_seam_within_earlier_segment_keeps_its_start() -> None:
     """The first window's last segment, and the last word of the one before, were heard later."""
-    first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
-    before, middle = [Word(6.0, 6.2, " x", 0.9)], [Word(6.5, 6.7, " y", 0.9)]
+    first_window = Window(ramp(144_000), 0.0)
+    second_window = Window(ramp(144_000), 7.0)
+    before = [Word(6.0, 6.2, " x", 0.9)]
+    middle = [Word(6.5, 6.7, " y", 0.9)]
     shared = [Word(8.2, 8.4, " a", 0.9), Word(8.7, 8.9, " b", 0.9)]
     plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     parts = (segment(before), segment([*middle, shared[0]]), segment(shared[1:]))
@@ -264,7 +268,8 @@ def test_seam_within_earlier_segment_keeps_its_start() -> None:
 def test_seam_in_third_segment_drops_two_segments() -> None:
     """What it heard at its very edge, two segments, the earlier window heard better: nothing."""
     plan = OverlapPlanner(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
-    shared, behind = Word(8.2, 8.4, " c", 0.9), Word(9.5, 9.7, " d", 0.9)
+    shared = Word(8.2, 8.4, " c", 0.9)
+    behind = Word(9.5, 9.7, " d", 0.9)
     edge = [Word(7.1, 7.3, " x", 0.9), Word(7.5, 7.7, " y", 0.9)]
     assert plan.take(heard(Window(ramp(144_000), 0.0), (segment([shared]),))) == []
     parts = (segment(edge[:1]), segment(edge[1:]), segment([shared, behind]))
@@ -390,12 +395,15 @@ SILENCES: dict[str, tuple[int, Callable[[AudioBuffer], WindowPlanner]]] = {
 def test_hours_of_silence_take_little_memory(name: str) -> None:
     hours, make = SILENCES[name]
     feed = AudioBuffer(np.zeros(16_000, np.float32) for _ in range(3600 * hours))
-    plan, end_s, n_windows = make(feed), 0.0, 0
+    plan = make(feed)
+    end_s = 0.0
+    n_windows = 0
     tracemalloc.start()
     try:
         for window in plan.windows():
             assert window.start_s <= end_s
-            end_s, n_windows = window.end_s, n_windows + 1
+            end_s = window.end_s
+            n_windows = n_windows + 1
             assert plan.take(replace(heard(window), silent=True)) == []
         _, most_bytes = tracemalloc.get_traced_memory()
     finally:

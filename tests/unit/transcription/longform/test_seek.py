@@ -192,7 +192,8 @@ BEGIN = 1000
 @st.composite
 def utterances(draw: st.DrawFn) -> list[tuple[float, float]]:
     """Starts and ends on the grid of the timestamps; each fits a window that begins before it."""
-    result, at = [], 0
+    result = []
+    at = 0
     for _ in range(draw(st.integers(0, 25))):
         at += draw(st.integers(0, 250))
         end = at + draw(st.integers(5, 190))
@@ -261,9 +262,8 @@ FULL_S = 30.0
 def said(*at_s: float, probability: float = 0.9, length_s: float = 0.4) -> Segment:
     """A segment of words that begin at these times."""
     words = tuple(Word(at, at + length_s, " word", probability) for at in at_s)
-    return Segment(
-        at_s[0], words[-1].end_s, " word" * len(words), (), -0.1, 0.0, words=words
-    )
+    text = "".join(word.text for word in words)
+    return Segment(at_s[0], words[-1].end_s, text, (), -0.1, 0.0, words=words)
 
 
 def odd_word(*at_s: float) -> Segment:

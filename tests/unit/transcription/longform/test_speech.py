@@ -194,7 +194,8 @@ def test_speech_is_packed_once_and_in_order(probabilities: list[float]) -> None:
     for window in plan.windows():
         assert window.audio.size <= PLAN.content_samples
         for piece in window.pieces:
-            at, size = round(piece.at_s * 16_000), round(piece.duration_s * 16_000)
+            at = round(piece.at_s * 16_000)
+            size = round(piece.duration_s * 16_000)
             samples = window.audio[at : at + size]
             assert samples[0] == round(piece.start_s * 16_000) > last
             last = samples[-1]
@@ -237,7 +238,9 @@ def test_cut_stretches_meet_where_they_were_cut() -> None:
 def test_longest_stretch_leaves_room_for_padding() -> None:
     """144,000 samples without 3,200 on both sides: the last of 268 frames is the quietest."""
     frames = [0.9] * 400 + [0.05] * 20
-    frames[200], frames[267], frames[270] = 0.6, 0.56, 0.52
+    frames[200] = 0.6
+    frames[267] = 0.56
+    frames[270] = 0.52
     first, second = windows(frames, LongOptions())
     assert first.audio[[0, -1]].tolist() == [0, 268 * FRAME - 1]
     assert second.audio[0] == 268 * FRAME

@@ -317,7 +317,8 @@ def test_row_maker_of_decoder_has_text_and_positions(
     ):
         monkeypatch.setattr(making, name, made)
     monkeypatch.setattr(making, "DecodingLoop", Loop)
-    plan, form = WindowPlan.make(spec.dims, 2.0), spec.hailo_form("decoder")
+    plan = WindowPlan.make(spec.dims, 2.0)
+    form = spec.hailo_form("decoder")
     with open_row_maker(toy, spec, form, plan, "de") as rows:
         features, embeddings = rows(SOUND)
     np.testing.assert_array_equal(features, Engine.FEATURES)
@@ -332,14 +333,10 @@ def test_row_maker_of_decoder_has_text_and_positions(
 
 
 def test_collect_settings_cover_all_that_rows_depend_on(toy: Path) -> None:
-    spec, sources = (
-        ModelSpec.load(toy),
-        Sources(Path("speech"), ("a.wav",), 1, "0" * 64),
-    )
-    form, options = (
-        spec.hailo_form("decoder"),
-        CalibrationOptions(part="decoder", count=3),
-    )
+    spec = ModelSpec.load(toy)
+    sources = Sources(Path("speech"), ("a.wav",), 1, "0" * 64)
+    form = spec.hailo_form("decoder")
+    options = CalibrationOptions(part="decoder", count=3)
     first = collect_settings(spec, form, options, sources, 3)
     assert first == collect_settings(spec, form, options, sources, 3)
     name = next(iter(spec.files))
@@ -408,7 +405,8 @@ def test_is_usable_needs_length_and_loudness(
 
 def test_rows_file_drops_rows_behind_the_kept_ones(tmp_path: Path) -> None:
     """What was written after the manifest was saved is written again."""
-    path, whole = tmp_path / "rows", tmp_path / "whole"
+    path = tmp_path / "rows"
+    whole = tmp_path / "whole"
     with RowsFile(path, SHAPE, 0) as file:
         for row in ROWS:
             file.append(row)

@@ -125,7 +125,8 @@ def test_check_form_of_windows_by_chip_and_width(
 
 
 def test_check_form_notes_host_positions_on_10h_once() -> None:
-    dims, sizes = MODELS["tiny"], FixedSizes(10, 32)
+    dims = MODELS["tiny"]
+    sizes = FixedSizes(10, 32)
     decoder = decoder_form(dims, sizes, "tiny")
     for arch, expected in (
         ("hailo10h", ["host-positions"]),
@@ -150,7 +151,8 @@ def _saved_without_weights(model: onnx.ModelProto, path: Path) -> None:
     "name", ["tiny", "base", "small", pytest.param("turbo", marks=pytest.mark.slow)]
 )
 def test_check_file_at_true_sizes_blocks_nothing(name: str, tmp_path: Path) -> None:
-    dims, narrow = MODELS[name], name == "tiny"
+    dims = MODELS[name]
+    narrow = name == "tiny"
     sizes = FixedSizes(10, 32) if narrow else FixedSizes(5, 24)
     forms = encoder_form(dims, sizes), decoder_form(dims, sizes, name)
     graphs = hailo_encoder_graph, hailo_decoder_graph

@@ -14,7 +14,8 @@ from tools.tests.unit.check.findings import only_finding, rules_of
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo_tools.check.report import check_file
 
-F, I = TensorProto.FLOAT, TensorProto.INT64  # noqa: E741
+F = TensorProto.FLOAT
+I = TensorProto.INT64  # noqa: E741
 Shape = Sequence[int | str]
 
 

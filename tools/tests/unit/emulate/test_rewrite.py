@@ -172,7 +172,8 @@ def test_emulated_maker_continues_with_the_exact_tensor() -> None:
     rounded = {name: scale_of(*span, 8).rounded for name, span in spans.items()}
     held = rounded_weights(graphs.WEIGHT, 8, axis=1)
     linear = rounded["x"](X) @ held + graphs.BIAS
-    kept, read = rounded["kept"](np.maximum(linear, 0)), rounded["linear"](linear)
+    kept = rounded["kept"](np.maximum(linear, 0))
+    read = rounded["linear"](linear)
     expected = rounded["y"](kept + rounded["twice"](read @ held))
     np.testing.assert_allclose(graphs.run(result, X), expected, rtol=0, atol=1e-6)
     again = rounded["y"](
@@ -246,18 +247,18 @@ WIDE = LayerPrecision(16, 16)
 
 
 def network_of(size: str, part: str) -> tuple[ModelSpec, HailoForm, EmulatedNetwork]:
-    dims, sizes = MODELS[size], FixedSizes(5, 24)
+    dims = MODELS[size]
+    sizes = FixedSizes(5, 24)
     languages = {} if size.endswith(".en") else {"en": 2}
     tokens = SpecialTokens(sot=1, eot=0, languages=languages)
     spec = ModelSpec(size, dims, tokens, "none", "none", (), ModelSource(size))
     checkpoint = Weightless(dims)
     if part == "encoder":
-        form, graph = encoder_form(dims, sizes), hailo_encoder_graph(checkpoint, sizes)
+        form = encoder_form(dims, sizes)
+        graph = hailo_encoder_graph(checkpoint, sizes)
     else:
-        form, graph = (
-            decoder_form(dims, sizes, size),
-            hailo_decoder_graph(checkpoint, sizes),
-        )
+        form = decoder_form(dims, sizes, size)
+        graph = hailo_decoder_graph(checkpoint, sizes)
     model = onnx.ModelProto()
     model.CopyFrom(inferred(graph))
     return spec, form, read_network(model, form.start_nodes, form.end_nodes)

@@ -27,7 +27,8 @@ from whisper_hailo_tools.options import EmulateOptions
 
 RNG = np.random.default_rng(0)
 SIZES = FixedSizes(2, 7)
-ENCODER, DECODER = encoder_form(TOY, SIZES), decoder_form(TOY, SIZES, "toy")
+ENCODER = encoder_form(TOY, SIZES)
+DECODER = decoder_form(TOY, SIZES, "toy")
 SPEC = ModelSpec(
     "toy", TOY, SpecialTokens(sot=1, eot=0), "none", "none", (), ModelSource("toy")
 )
@@ -143,7 +144,8 @@ def test_emulate_measures_noise_on_other_windows(
     result = emulate_part(toy, options)
     assert (seen.statistics, seen.noise) == ([0, 1, 2, 3], [4, 5, 6, 7, 8, 9])
     assert (result.n_windows, result.held_out) == (4, True)
-    record, form = json.loads(result.record.read_text()), ModelSpec.load(toy).hailo[0]
+    record = json.loads(result.record.read_text())
+    form = ModelSpec.load(toy).hailo[0]
     assert record["sha256"] == sha256(result.path)
     assert record["graph_sha256"] == sha256(toy / form.file)
     assert (record["plan"], record["noise_windows"], record["held_out"]) == (
@@ -172,7 +174,8 @@ def test_emulate_uses_the_users_or_the_chips_script(
 
     # In the vendor's scripts tiny's norms are in pieces on the 10H alone, and tiny.en's encoder is
     # the one that the compiler searches for as long as it can.
-    pieces, effort = "layer_norm_decomposition", "compiler_optimization_level=max"
+    pieces = "layer_norm_decomposition"
+    effort = "compiler_optimization_level=max"
     assert (pieces in written("hailo10h"), effort in written("hailo10h")) == (
         False,
         True,
@@ -191,7 +194,8 @@ def test_emulate_uses_the_users_or_the_chips_script(
 def test_emulate_draws_windows_in_the_language(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen, asked = Emulated(monkeypatch), []
+    seen = Emulated(monkeypatch)
+    asked = []
 
     def calibrate(directory: Path, audio: Path, out: Path, options: Any) -> Any:
         asked.append((directory, audio, options))

@@ -141,7 +141,8 @@ def test_model_script_depends_on_the_chip(part: str, size: str) -> None:
 
 
 def test_model_script_widens_adds_but_the_first() -> None:
-    encoder, decoder = script_for("encoder", "tiny"), script_for("decoder", "tiny")
+    encoder = script_for("encoder", "tiny")
+    decoder = script_for("decoder", "tiny")
     assert encoder.index("{ew_add*}, precision_mode=a16_w16") < encoder.index(
         "(ew_add1,"
     )

@@ -99,7 +99,8 @@ def test_build_passes_the_whole_job_to_the_compiler(job: BuildJob) -> None:
 def test_build_repeats_stages_of_changed_inputs(
     job: BuildJob, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    everything, from_numbers = ["parse", "optimize", "compile"], ["optimize", "compile"]
+    everything = ["parse", "optimize", "compile"]
+    from_numbers = ["optimize", "compile"]
     assert _run(job) == everything
     assert _run(job) == []
     first = job.result(".hef").read_bytes()
@@ -132,7 +133,10 @@ def test_build_repeats_stages_of_damaged_results(
     _run(job)
     path = job.result(suffix)
     whole = path.read_bytes()
-    path.unlink() if damage is None else path.write_bytes(damage)
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage)
     assert _run(job) == again
     assert path.read_bytes() == whole
 
@@ -160,17 +164,14 @@ def test_write_record_reads_the_last_run_of_a_stage(job: BuildJob) -> None:
 @pytest.mark.parametrize(
     ("arch", "version", "fits"),
     [
-        *(
-            ("hailo8", "3.30.9", False),
-            ("hailo8", "3.31.0", True),
-            ("hailo8", "4.0", False),
-        ),
-        *(("hailo8l", "3.33.1", True), ("hailo8l", "5.1.0", False)),
-        *(
-            ("hailo10h", "3.33.0", False),
-            ("hailo10h", "5.0.0", True),
-            ("hailo10h", "6.0", False),
-        ),
+        ("hailo8", "3.30.9", False),
+        ("hailo8", "3.31.0", True),
+        ("hailo8", "4.0", False),
+        ("hailo8l", "3.33.1", True),
+        ("hailo8l", "5.1.0", False),
+        ("hailo10h", "3.33.0", False),
+        ("hailo10h", "5.0.0", True),
+        ("hailo10h", "6.0", False),
     ],
 )
 def test_compiler_version_by_chip(arch: str, version: str, fits: bool) -> None:

@@ -12,7 +12,8 @@ from tests.checkpoints import write_checkpoint
 from tests.shared import converted
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 
-WINDOW_S, LENGTH = 2, 9
+WINDOW_S = 2
+LENGTH = 9
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo_tools.validate.reference import DecoderTokens, ReferenceModel
 from whisper_hailo_tools.validate.validate import Windows
 
-N_TOKENS, N_VOCAB = 5, 4
+N_TOKENS = 5
+N_VOCAB = 4
 SHOWN = DecoderTokens(
     np.array([[7, 8, 3, 9, 0], [7, 8, 9, 0, 0]]), n_prefix=2, lengths=(4, 3)
 )

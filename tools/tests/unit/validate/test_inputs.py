@@ -74,7 +74,8 @@ def test_decode_greedily_gives_forced_text_end_and_zeros(
         (1, 80, 4), np.float32
     )
     found = decode_greedily(toy_model, spec, mel, 6, "en")
-    sot, eot = spec.tokens.sot, spec.tokens.eot
+    sot = spec.tokens.sot
+    eot = spec.tokens.eot
     expected = [
         [sot, 21, 22, eot, 0, 0],
         [sot, 31, 32, 33, 34, 35],
@@ -87,7 +88,9 @@ def test_decode_greedily_gives_forced_text_end_and_zeros(
 def test_graph_sources_convert_the_checkpoint_to_float(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, ours, made = ModelSpec.load(toy_model), Path("ours"), Path("made")
+    spec = ModelSpec.load(toy_model)
+    ours = Path("ours")
+    made = Path("made")
     monkeypatch.setattr(reference, "convert_checkpoint", lambda *_, **__: None)
     for decoder, encoder in (("none", "int8"), ("int8", "none"), ("none", "none")):
         kinds = replace(spec, quantization=decoder, encoder_quantization=encoder)

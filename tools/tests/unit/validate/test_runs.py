@@ -34,7 +34,8 @@ def test_encoder_runs_read_each_window(toy_model: Path) -> None:
 def test_decoder_runs_read_each_rows_features(toy_model: Path) -> None:
     tokens = RNG.integers(0, 200, (2, 9))
     features = RNG.standard_normal((2, 100, 64)).astype(np.float32)
-    bare, padded = cached_decoder(toy_model, 0), cached_decoder(toy_model)
+    bare = cached_decoder(toy_model, 0)
+    padded = cached_decoder(toy_model)
     assert (bare.pad_to, padded.pad_to, cached_decoder(toy_model, 120).pad_to) == (
         0,
         150,
@@ -53,7 +54,9 @@ def test_decoder_runs_read_each_rows_features(toy_model: Path) -> None:
 class Chip:
     """A HEF's encoder or decoder, as far as its sizes are asked for."""
 
-    n_frames, n_positions, length = 200, 100, 9
+    n_frames = 200
+    n_positions = 100
+    length = 9
 
     def __init__(self, path: Path, spec: ModelSpec, assets: Path | None = None) -> None:
         self.made_of = path, spec, assets
@@ -73,7 +76,8 @@ def test_hef_runs_of_other_sizes_are_refused(
 ) -> None:
     monkeypatch.setattr(runs, "HefEncoder", Chip)
     monkeypatch.setattr(runs, "HefRunner", Chip)
-    spec, path = ModelSpec.load(toy_model), Path("net.hef")
+    spec = ModelSpec.load(toy_model)
+    path = Path("net.hef")
     encoder = hef_encoder(path, spec, 200)
     assert not isinstance(encoder, str)
     mel = RNG.standard_normal((2, 80, 200)).astype(np.float32)

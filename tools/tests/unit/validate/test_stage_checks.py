@@ -69,7 +69,9 @@ def test_try_encoder_compares_a_decoders_tokens() -> None:
 
 def test_try_decoder_compares_rows_up_to_their_zeros() -> None:
     said = TRUE + np.float32(0.07)
-    said[0, 4:], said[1, 3:] = 1e3, 1e3  # behind what is known
+    # behind the tokens of each row
+    said[0, 4:] = 1e3
+    said[1, 3:] = 1e3
     run: Any = MadeUpRun(pad_to=7, says=said)
     reference = made_up_reference(TRUE)
     reference.logits(0)  # kept for other rungs
@@ -92,7 +94,8 @@ def test_try_encoder_and_decoder_compare_stages_by_name() -> None:
     held = {"embedded": mel + 1, "525": mel * 2 + 1}
     run: Any = MadeUpRun(held=held, names={"features": "525"})
     reference = made_up_reference(TRUE)
-    run.says, judge = FEATURES, cast("Any", MadeUpRun(says=TRUE))
+    run.says = FEATURES
+    judge = cast("Any", MadeUpRun(says=TRUE))
     first, last = try_encoder("float32", run, reference, judge, WITHIN).layers
     assert (first.name, first.snr_db) == ("embedded", math.inf)
     # Twice 0 to 5 against one too many each: 4 (0 + 1 + 4 + 9 + 16 + 25) over 6.

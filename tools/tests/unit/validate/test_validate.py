@@ -62,10 +62,8 @@ def test_validate_passes_every_form(
         assert min(layer.snr_db for layer in result.layers) > 15, (
             "in whichever order of axes"
         )
-    exact, blocks = (
-        found["hailo-form", part].difference,
-        found["quantised", part].difference,
-    )
+    exact = found["hailo-form", part].difference
+    blocks = found["quantised", part].difference
     assert exact is not None
     assert blocks is not None
     assert exact.relative < 1e-5 < blocks.relative

@@ -29,7 +29,8 @@ from whisper_hailo.serve.routes.captions.access import Access
 
 def test_event_socket_hello_has_version_and_rights() -> None:
     with run_captions() as here, connect(here.view, f"events?token={TOKEN}") as page:
-        hello, snapshot = heard(page), heard(page)
+        hello = heard(page)
+        snapshot = heard(page)
     assert (hello["event"], hello["protocol"]) == ("hello", 1)
     assert hello["may"] == ["look", "control"]  # there is no microphone of a browser
     assert snapshot["settings"]["language"] == "en"
@@ -136,7 +137,8 @@ def test_commands_reach_all_pages() -> None:
         here.source.say(np.concatenate([speech([0]), silence(0.3)]))
         assert ask(pages[0], "marker", label="Question 1")["ok"]
         assert ask(pages[0], "language", language="de")["ok"]
-        marker, settings = until(pages[1], "marker"), until(pages[1], "settings")
+        marker = until(pages[1], "marker")
+        settings = until(pages[1], "settings")
         assert marker["label"] == "Question 1"
         assert settings["settings"] == {"language": "de"}
         with connect(here.view, f"events?token={TOKEN}") as late:
@@ -183,7 +185,8 @@ def test_language_command_applies_to_next_segment() -> None:
 def letters(n: int, **message: Any) -> dict[str, Any]:
     """Return a message of `n` characters of JSON."""
     message |= {"type": "control", "action": ""}
-    return {**message, "action": "x" * (n - len(json.dumps(message)))}
+    n_letters = n - len(json.dumps(message))
+    return {**message, "action": "".ljust(n_letters, "x")}
 
 
 @pytest.mark.parametrize(
@@ -263,7 +266,8 @@ def test_controls_after_the_end_refuse_commands() -> None:
 
 
 def test_controls_33rd_command_is_refused() -> None:
-    controls, captioner = Controls(), Captioner(InAnyLanguage(), Loudness(), quick())
+    controls = Controls()
+    captioner = Captioner(InAnyLanguage(), Loudness(), quick())
     asked = [controls.submit(lambda live: live.mark("")) for _ in range(33)]
     asked[3].cancel()
     with pytest.raises(OptionError, match="32 commands are already waiting"):

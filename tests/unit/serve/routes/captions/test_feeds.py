@@ -32,7 +32,8 @@ def kinds(client: Client) -> list[str]:
 
 
 def test_client_that_keeps_up_gets_every_event() -> None:
-    broadcast, calls = Broadcast(), []
+    broadcast = Broadcast()
+    calls = []
     client = broadcast.add_client(lambda: calls.append(1))
     assert kinds(client) == ["snapshot"]
     for event in (START, FIRST, DONE, GONE):
@@ -134,10 +135,8 @@ def test_broadcast_end_comes_last() -> None:
 
 def test_broadcast_removed_client_gets_no_event() -> None:
     broadcast = Broadcast()
-    client, other = (
-        broadcast.add_client(lambda: None),
-        broadcast.add_client(lambda: None),
-    )
+    client = broadcast.add_client(lambda: None)
+    other = broadcast.add_client(lambda: None)
     assert broadcast.n_clients == 2
     broadcast.remove_client(client)
     broadcast.remove_client(client)
@@ -164,7 +163,8 @@ def test_broadcast_summary_says_if_history_was_dropped() -> None:
 
 
 def test_broadcast_run_id_differs_between_programs() -> None:
-    one, other = Broadcast(), Broadcast()
+    one = Broadcast()
+    other = Broadcast()
     assert (
         one.summary()[0]["run"] == one.summary()[0]["run"] != other.summary()[0]["run"]
     )
@@ -216,7 +216,8 @@ def test_client_newest_partial_replaces_waiting_ones() -> None:
 
 def test_client_slow_loses_and_repeats_nothing() -> None:
     broadcast = Broadcast()
-    slow, seen = broadcast.add_client(lambda: None), {}
+    slow = broadcast.add_client(lambda: None)
+    seen = {}
     for index in range(150):
         broadcast.put(partial(index, " x"))
         broadcast.put(completed(index), {"rtfx": 1.0})

@@ -25,7 +25,9 @@ from tests.fakes.page_server import (
 from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.sources.network import BrowserSource
 
-TEXT, BINARY, PING = 1, 2, 9
+TEXT = 1
+BINARY = 2
+PING = 9
 CLOSED = b"\x88"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - who may ask is what is tested
 
@@ -232,7 +234,7 @@ def test_network_log_reports_each_fault_once(
 def test_page_foreign_host_or_origin_is_refused_anywhere(host: str) -> None:
     if host == "::" and not has_ipv6():
         pytest.skip("this machine has no IPv6")
-    own = "[::1]" if host == "::" else "127.0.0.1" if host == EVERYWHERE else host
+    own = {"::": "[::1]", EVERYWHERE: "127.0.0.1"}.get(host, host)
     with serve(host=host, browser=BrowserSource()) as serving:
         port = urlsplit(serving.address).port
         view = SimpleNamespace(address=f"http://{own}:{port}/")

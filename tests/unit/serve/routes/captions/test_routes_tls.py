@@ -30,7 +30,8 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     if openssl is None:
         pytest.skip("openssl is not installed")
     folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
+    cert = folder / "cert.pem"
+    key = folder / "key.pem"
     subprocess.run(
         [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
          "-nodes", "-days", "1", "-keyout", key, "-out", cert, "-subj", "/CN=localhost",

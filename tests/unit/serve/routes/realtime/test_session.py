@@ -379,7 +379,8 @@ def test_session_failed_partial_fails_one_item(
     told: str,
 ) -> None:
     with MicroService() as micro, run_server(micro) as web, talk(web) as said:
-        look, broken = micro.model.transcribe_partial, []
+        look = micro.model.transcribe_partial
+        broken = []
 
         def fall(*given: Any) -> Any:
             if len(broken) < n_times:
@@ -516,7 +517,8 @@ def test_sample_stream_g711_equals_libsndfile(kind: str, subtype: str) -> None:
     soundfile.write(file, np.zeros(256), 8_000, subtype=subtype, format="WAV")
     raw = file.getvalue()[:-256] + codes
     expected, _ = soundfile.read(io.BytesIO(raw), dtype="float32")
-    sound, resampler = make_sample_stream(kind), Resampler(8_000)
+    sound = make_sample_stream(kind)
+    resampler = Resampler(8_000)
     heard = np.concatenate([sound.push(codes), sound.finish()])
     wanted = np.concatenate([resampler.push(expected), resampler.finish()])
     assert np.array_equal(heard, wanted)
@@ -525,7 +527,8 @@ def test_sample_stream_g711_equals_libsndfile(kind: str, subtype: str) -> None:
 
 def test_sample_stream_cut_anywhere_gives_the_same() -> None:
     raw = pcm(load_audio(DEMO)[:16_000])
-    whole, torn = make_sample_stream(PCM), make_sample_stream(PCM)
+    whole = make_sample_stream(PCM)
+    torn = make_sample_stream(PCM)
     expected = np.concatenate([whole.push(raw), whole.finish()])
     pieces = [torn.push(raw[at : at + 777]) for at in range(0, len(raw), 777)]
     assert np.allclose(np.concatenate([*pieces, torn.finish()]), expected, atol=1e-6)
@@ -542,5 +545,6 @@ def test_session_g711_sound_is_transcribed(web: RunningServer) -> None:
         said.append(file.getvalue())
         said.say(BUFFER + "commit")
         text = said.until(TRANSCRIPTION + "completed")["transcript"]
-    heard, expected = set(text.lower().split()), set(DEMO_TEXT.lower().split())
+    heard = set(text.lower().split())
+    expected = set(DEMO_TEXT.lower().split())
     assert len(heard & expected) >= len(expected) // 2

@@ -166,7 +166,8 @@ def test_detector_answered_finds_only_the_speaker(
 def test_detector_pause_is_known_before_the_end() -> None:
     """After the silence that is kept, and not any more once the command goes on."""
     audio = np.concatenate([tone(1, 0.5), noise(0.5, 0), tone(0.5, 0.5), noise(0.5, 0)])
-    clock, told = Clock(), []
+    clock = Clock()
+    told = []
     detector = EndOfSpeechDetector(0.7, Tonal(), clock)
     for begin in range(0, audio.size, CHUNK):
         clock.now_s += CHUNK / SAMPLE_RATE_HZ
@@ -295,7 +296,8 @@ def test_session_early_text_is_begun_once_in_a_pause(
     micro: MicroService, early: list[FloatArray], pause_s: float, *, stops: bool
 ) -> None:
     """It is used if the command ends there, and dropped if it goes on."""
-    silence, speech = bytes(2 * round(pause_s * SAMPLE_RATE_HZ)), pcm(PHRASES[0])
+    silence = bytes(2 * round(pause_s * SAMPLE_RATE_HZ))
+    speech = pcm(PHRASES[0])
     data = speech + silence + speech if pause_s else speech
     data += bytes(2 * SAMPLE_RATE_HZ) if stops else PAUSE
 
@@ -316,11 +318,10 @@ def test_session_early_text_is_begun_once_in_a_pause(
         )
 
     made = {"api": "wyoming", "outcome": "done"}
-    n_before, before_s = (
-        counted("requests_total", **made),
-        counted("audio_seconds_total"),
-    )
-    text, command = asyncio.run(ask()), command_in(data)
+    n_before = counted("requests_total", **made)
+    before_s = counted("audio_seconds_total")
+    text = asyncio.run(ask())
+    command = command_in(data)
     assert counted("requests_total", **made) == n_before + 1
     assert counted("audio_seconds_total") == pytest.approx(
         before_s + command.size / SAMPLE_RATE_HZ
@@ -358,7 +359,8 @@ def test_submit_early_has_batch_priority_until_wanted(micro: MicroService) -> No
     async def ask() -> tuple[bool, str, Priority, Priority]:
         audio = load_audio(PHRASES[0])
         early = micro.service.submit(audio, Choices(), caller("early"), is_early=True)
-        is_idle, before = micro.service.is_idle(), early.job.recording.priority
+        is_idle = micro.service.is_idle()
+        before = early.job.recording.priority
         text = (await early.result(Priority.INTERACTIVE)).text
         return is_idle, text, Priority(before), Priority(early.job.recording.priority)
 
