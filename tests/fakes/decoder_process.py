@@ -21,14 +21,14 @@ PATIENCE_S = 7.0
 Message = tuple[bytes, bytes]
 
 
-class Asked:
-    """What the program asks of the system, which is noted and not done.
+class RecordedSystemCalls:
+    """Calls of the program to the system, recorded and not executed.
 
     Attributes:
-        hard: most that the system gives, of anything.
-        limits: what it took, by kind.
-        signals: what happens at which.
-        timers: all that were set.
+        hard: hard limit of every resource.
+        limits: limits that were set, by resource.
+        signals: handlers that were set, by signal.
+        timers: timers that were set, in order.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ Decode = Callable[[Path], list[Message]]
 
 
 def messages(content: bytes) -> Iterator[Message]:
-    """A letter, a length in four bytes, and so many."""
+    """Yield messages: a letter, a length in four bytes, and a payload of that length."""
     file = io.BytesIO(content)
     while head := file.read(5):
         payload = file.read(int.from_bytes(head[1:], "little"))
@@ -54,33 +54,33 @@ def messages(content: bytes) -> Iterator[Message]:
         yield head[:1], payload
 
 
-def sound(said: list[Message]) -> tuple[list[int | None], NDArray[np.float32]]:
-    """Header and samples of what was decoded to its end."""
-    assert [kind for kind, _ in said] == [b"H", *[b"A"] * (len(said) - 2), b"E"]
-    assert said[-1][1] == b""
-    header = json.loads(said[0][1])
-    assert all(payload for _, payload in said[1:-1])
-    samples = np.frombuffer(b"".join(payload for _, payload in said[1:-1]), "<f4")
+def sound(reply: list[Message]) -> tuple[list[int | None], NDArray[np.float32]]:
+    """Return header and samples of a file that was decoded to its end."""
+    assert [kind for kind, _ in reply] == [b"H", *[b"A"] * (len(reply) - 2), b"E"]
+    assert reply[-1][1] == b""
+    header = json.loads(reply[0][1])
+    assert all(payload for _, payload in reply[1:-1])
+    samples = np.frombuffer(b"".join(payload for _, payload in reply[1:-1]), "<f4")
     return header, samples.reshape(-1, header[1])
 
 
-def refused(said: list[Message]) -> Any:
-    assert [kind for kind, _ in said] == [b"R"]
-    return json.loads(said[0][1])
+def refused(reply: list[Message]) -> Any:
+    assert [kind for kind, _ in reply] == [b"R"]
+    return json.loads(reply[0][1])
 
 
 class Streams(Made):
-    """Of all kinds."""
+    """Streams of all kinds."""
 
     def __len__(self) -> int:
         return sum(map(len, vars(self).values()))
 
 
-class Stand:
-    """In for PyAV: blocks of bytes, of one track of 16 kHz mono unless it is told otherwise.
+class StandInPyAv:
+    """A stand-in for PyAV: blocks of bytes, by default of one 16 kHz mono track.
 
     Attributes:
-        track: of the file; as `container` as PyAV has it.
+        track: the audio track of `container`; both have the attributes of PyAV.
     """
 
     __version__ = "18.1.0"

@@ -1,4 +1,4 @@
-"""Temporary copies: how much they may take, and what is left to others; of sizes, not of files."""
+"""Temporary copies: their size limit, and the space that they leave free."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GIB = 1 << 30
 
 
 class Long(io.BytesIO):
-    """A copy that has so many bytes already, of which none is kept; it takes three at a time."""
+    """A copy that reports `n_before` bytes already written; it takes three bytes at a time."""
 
     def __init__(self, n_before: int = 0) -> None:
         super().__init__()
@@ -49,13 +49,13 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Made:
     return made
 
 
-def test_output_is_written_whole_however_little_is_taken(disk: Made) -> None:
+def test_new_copy_partial_writes_are_completed(disk: Made) -> None:
     copy = Long()
     append(copy, iter([b"0123456789", b"ab", b"c"]))
     assert copy.getvalue() == b"0123456789abc"
 
 
-def test_recording_may_have_16_gib_and_not_a_byte_more(disk: Made) -> None:
+def test_new_copy_beyond_16_gib_is_refused(disk: Made) -> None:
     day_s, bytes_s = 24 * 3600, 44_100 * 2 * 2
     assert day_s * bytes_s < 16 * GIB, "a day as on a CD"
     copy = Long(16 * GIB - 2)
@@ -71,7 +71,7 @@ def test_recording_may_have_16_gib_and_not_a_byte_more(disk: Made) -> None:
     ("disk_bytes", "left_bytes"),
     [(100 * GIB, GIB), (20 * GIB, GIB), (10 * GIB, GIB // 2), (40960 * 100, 4096 * 50)],
 )
-def test_gib_is_left_to_others_or_a_twentieth_of_a_small_disk(
+def test_new_copy_leaves_reserve_on_disk(
     disk: Made, disk_bytes: int, left_bytes: int
 ) -> None:
     disk.f_blocks, disk.f_bavail = disk_bytes // 4096, left_bytes // 4096
@@ -81,24 +81,24 @@ def test_gib_is_left_to_others_or_a_twentieth_of_a_small_disk(
         append(Long(65 << 20), iter([b"x"]))
 
 
-def test_64_mib_may_have_the_last_of_a_disk(disk: Made) -> None:
+def test_new_copy_up_to_64_mib_ignores_reserve(disk: Made) -> None:
     disk.f_bavail = 0
     append(Long((64 << 20) - 1), iter([b"x"]))
     with pytest.raises(AudioError, match="64 MiB"):
         append(Long(64 << 20), iter([b"x"]))
 
 
-def test_where_to_free_space_is_told(
+def test_new_copy_refusal_names_temporary_folder(
     disk: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk.f_bavail = 0
-    for folder, place in (("/somewhere", "/somewhere"), (None, "the temporary folder")):
+    for folder, name in (("/somewhere", "/somewhere"), (None, "the temporary folder")):
         monkeypatch.setattr(tempfile, "tempdir", folder)
-        with pytest.raises(AudioError, match=place):
+        with pytest.raises(AudioError, match=name):
             append(Long(65 << 20), iter([b"x"]))
 
 
-def test_file_unreadable_by_another_process_is_copied_whole() -> None:
+def test_open_file_memory_file_is_copied_for_decoder() -> None:
     """All of it, at once: nothing waits in a buffer of this process."""
     file = io.BytesIO(b"whole")
     file.read(2)
@@ -109,7 +109,7 @@ def test_file_unreadable_by_another_process_is_copied_whole() -> None:
     assert not file.closed
 
 
-def test_what_another_process_can_read_is_not_copied() -> None:
+def test_open_file_readable_by_decoder_is_not_copied() -> None:
     with tempfile.TemporaryFile() as file, ExitStack() as resources:
         file.write(b"whole")
         file.flush()

@@ -1,4 +1,4 @@
-"""FLAC that somebody else writes: what is appended, what is written over, and its date."""
+"""FLAC that the caller writes: appended bytes, patches of the header, and the date."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOISE = np.random.default_rng(0).integers(-20_000, 20_000, 40_001, dtype=np.int1
 
 
 class File:
-    """What a program does with such bytes: append, and at the end write over."""
+    """A file as a caller writes it: bytes are appended, then the header is patched."""
 
     def __init__(self) -> None:
         self.content = bytearray()
@@ -37,7 +37,7 @@ class File:
 
 
 def encoded(n_piece: int, n_between: int = 1) -> bytes:
-    """All of the noise in such pieces, taken away after so many."""
+    """Return the noise encoded in pieces of `n_piece`, flushed after every `n_between` of them."""
     file = File()
     for index, at in enumerate(range(0, NOISE.size, n_piece)):
         file.flac.add(NOISE[at : at + n_piece])
@@ -49,7 +49,7 @@ def encoded(n_piece: int, n_between: int = 1) -> bytes:
 @pytest.mark.parametrize(
     ("n_piece", "n_between"), [(512, 1), (512, 7), (10_000, 1), (50_000, 2)]
 )
-def test_what_was_added_can_be_read(n_piece: int, n_between: int) -> None:
+def test_flac_bytes_decode_to_added_samples(n_piece: int, n_between: int) -> None:
     file = io.BytesIO(encoded(n_piece, n_between))
     info = soundfile.info(file)
     assert (info.format, info.subtype, info.samplerate, info.channels, info.frames) == (
@@ -60,7 +60,7 @@ def test_what_was_added_can_be_read(n_piece: int, n_between: int) -> None:
     np.testing.assert_array_equal(soundfile.read(file, dtype="int16")[0], NOISE)
 
 
-def test_when_it_is_taken_away_changes_no_byte_behind_the_date() -> None:
+def test_flac_bytes_content_is_independent_of_flushes() -> None:
     """The signature of all samples is in the header, which is written over at last."""
     often, once = encoded(512), encoded(512, 1_000)
     assert len(often) == len(once)
@@ -68,7 +68,7 @@ def test_when_it_is_taken_away_changes_no_byte_behind_the_date() -> None:
     assert often[-50_000:] == once[-50_000:]
 
 
-def test_nothing_is_fresh_once_it_is_written() -> None:
+def test_flac_bytes_fresh_is_empty_after_note_written() -> None:
     file = File()
     file.flac.add(NOISE[:8_192])
     assert file.flac.fresh[:4] == b"fLaC"
@@ -82,7 +82,7 @@ def test_nothing_is_fresh_once_it_is_written() -> None:
     assert file.flac.patches == []
 
 
-def test_it_is_a_file_for_a_library() -> None:
+def test_flac_bytes_positions_count_written_bytes() -> None:
     """Places are those of the whole file, whatever of it was taken away."""
     file = File()
     file.flac.add(NOISE[:8_192])
@@ -104,7 +104,7 @@ def test_it_is_a_file_for_a_library() -> None:
     assert file.flac.patches == [(n_header - 1, b"y")]
 
 
-def test_date_is_when_it_began_to_a_millisecond(tmp_path: Path) -> None:
+def test_flac_bytes_date_is_start_to_a_millisecond(tmp_path: Path) -> None:
     before = datetime.now(UTC).timestamp()
     content = encoded(50_000)
     after = datetime.now(UTC).timestamp()

@@ -56,7 +56,7 @@ KINDS = [
 @pytest.mark.parametrize(
     ("kind", "n_mels"), [*((kind, 80) for kind in KINDS), ("noise", 128)]
 )
-def test_equals_the_formula_in_double(kind: str, n_mels: int) -> None:
+def test_log_mel_matches_formula_in_double(kind: str, n_mels: int) -> None:
     audio = signal(kind)
     difference = np.abs(log_mel(audio, n_mels) - formula(audio, n_mels)).max()
     assert difference < FORMULA_TOLERANCE
@@ -64,7 +64,7 @@ def test_equals_the_formula_in_double(kind: str, n_mels: int) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(n_samples=st.integers(201, 2_000), seed=st.integers(0, 1_000))
-def test_any_length_equals_the_formula(n_samples: int, seed: int) -> None:
+def test_log_mel_random_length_matches_formula(n_samples: int, seed: int) -> None:
     audio = np.random.default_rng(seed).standard_normal(n_samples).astype(np.float32)
     mel = log_mel(audio)
     assert mel.shape == (80, n_samples // 160)
@@ -72,18 +72,18 @@ def test_any_length_equals_the_formula(n_samples: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("n_samples", [201, 320, 359, 360, 399, 400, 401])
-def test_end_of_short_audio_is_reflected_too(n_samples: int) -> None:
+def test_log_mel_end_of_short_audio_is_reflected(n_samples: int) -> None:
     audio = signal("noise", n_samples)
     assert np.abs(log_mel(audio) - formula(audio, 80)).max() < FORMULA_TOLERANCE
 
 
 @pytest.mark.parametrize("n_frames", [1, 127, 128, 129, 300])
-def test_blocks_of_frames_do_not_show(n_frames: int) -> None:
+def test_log_mel_is_independent_of_frame_blocks(n_frames: int) -> None:
     audio = signal("noise", n_frames * 160 + 100)
     assert np.abs(log_mel(audio) - formula(audio, 80)).max() < FORMULA_TOLERANCE
 
 
-def test_result_is_contiguous_float32_for_any_input() -> None:
+def test_log_mel_returns_contiguous_float32() -> None:
     audio = signal("noise")
     for given_audio in (audio.astype(np.float64), np.repeat(audio, 2)[::2]):
         mel = log_mel(given_audio)
@@ -92,29 +92,29 @@ def test_result_is_contiguous_float32_for_any_input() -> None:
         np.testing.assert_array_equal(mel, log_mel(audio))
 
 
-def test_input_is_left_alone() -> None:
+def test_log_mel_keeps_its_input() -> None:
     audio = signal("noise")
     before = audio.copy()
     log_mel(audio)
     np.testing.assert_array_equal(audio, before)
 
 
-def test_silence_is_the_floor_everywhere() -> None:
+def test_log_mel_of_silence_is_the_floor() -> None:
     np.testing.assert_allclose(log_mel(signal("silence")), (-10 + 4) / 4, atol=1e-6)
 
 
-def test_range_below_the_maximum_is_eight_decades() -> None:
+def test_log_mel_range_is_eight_decades() -> None:
     mel = log_mel(signal("tone then hiss"))
     assert mel.max() - mel.min() == pytest.approx(8 / 4, abs=1e-6)
 
 
 @pytest.mark.parametrize("n_samples", [0, 1, 159])
-def test_less_than_a_hop_gives_no_frame(n_samples: int) -> None:
+def test_log_mel_shorter_than_hop_is_empty(n_samples: int) -> None:
     assert log_mel(np.ones(n_samples, dtype=np.float32)).shape == (80, 0)
 
 
 @pytest.mark.parametrize("n_samples", [160, 200])
-def test_too_short_to_reflect_is_followed_by_zeros(n_samples: int) -> None:
+def test_log_mel_too_short_to_reflect_is_zero_padded(n_samples: int) -> None:
     audio = signal("noise", n_samples)
     expected = formula(np.pad(audio, (0, 400 - n_samples)), 80)[:, :1]
     mel = log_mel(audio)
@@ -123,14 +123,14 @@ def test_too_short_to_reflect_is_followed_by_zeros(n_samples: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("audio", "words"),
+    ("audio", "datum"),
     [
         (np.zeros((2, 400), dtype=np.float32), r"\(2, 400\)"),
         (np.zeros(400, dtype=np.int16), "int16"),
     ],
 )
-def test_other_arrays_are_refused(audio: FloatArray, words: str) -> None:
-    with pytest.raises(ShapeError, match=words):
+def test_log_mel_other_shape_or_dtype_is_refused(audio: FloatArray, datum: str) -> None:
+    with pytest.raises(ShapeError, match=datum):
         log_mel(audio)
 
 
@@ -150,7 +150,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize(("n_mels", "total"), [(80, 1.9990242), (128, 3.1909857)])
-def test_filters_are_the_published_ones(n_mels: int, total: float) -> None:
+def test_mel_filters_match_published_filters(n_mels: int, total: float) -> None:
     filters = mel_filters(n_mels)
     assert filters.shape == (n_mels, 201)
     assert filters.sum() == pytest.approx(total, rel=1e-6)
@@ -159,23 +159,20 @@ def test_filters_are_the_published_ones(n_mels: int, total: float) -> None:
         assert filters[row].max() == pytest.approx(largest, rel=1e-6)
 
 
-def test_filters_are_cached_and_read_only() -> None:
+def test_mel_filters_are_cached_and_read_only() -> None:
     assert mel_filters(80) is mel_filters(80)
     with pytest.raises(ValueError, match="read-only"):
         mel_filters(80)[0, 0] = 1.0
 
 
-def test_no_filters_are_refused() -> None:
-    with pytest.raises(ShapeError, match="0 mel"):
+def test_mel_filters_zero_count_is_refused() -> None:
+    with pytest.raises(ShapeError, match="0"):
         mel_filters(0)
     assert mel_filters(1).shape == (1, 201)
 
 
-def test_pad_or_trim() -> None:
+def test_pad_or_trim_shares_memory_unless_padded() -> None:
     audio = np.arange(1, 5, dtype=np.float32)
-    assert pad_or_trim(audio, 6).tolist() == [1, 2, 3, 4, 0, 0]
-    assert pad_or_trim(audio, 2).tolist() == [1, 2]
-    assert pad_or_trim(audio, 4).tolist() == [1, 2, 3, 4]
     assert pad_or_trim(audio, 6).dtype == np.float32
     assert [np.shares_memory(pad_or_trim(audio, n), audio) for n in (2, 4, 6)] == [
         True,
@@ -185,7 +182,7 @@ def test_pad_or_trim() -> None:
 
 
 @pytest.mark.parametrize("n_samples", [0, 3, 4, 5, 6, 7, 20])
-def test_audio_is_made_as_long_as_is_wanted(n_samples: int) -> None:
+def test_pad_or_trim_returns_requested_length(n_samples: int) -> None:
     audio = np.arange(1, 6, dtype=np.float32)
     expected = [*range(1, 6), *[0] * 15][:n_samples]
     assert pad_or_trim(audio, n_samples).tolist() == expected

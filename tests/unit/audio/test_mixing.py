@@ -58,7 +58,7 @@ def test_mix_of_channels_that_cancel_later_changes_within_seconds() -> None:
 
 
 @pytest.mark.parametrize("rate_hz", [16_000, 44_100])
-def test_file_with_inverted_channel_is_heard(
+def test_load_audio_inverted_channel_is_audible(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rate_hz: int
 ) -> None:
     mono: NDArray[np.float64] = noisy_speech(1.0)

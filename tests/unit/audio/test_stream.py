@@ -1,11 +1,15 @@
-"""Streams of samples: what they take of a reader, resampled, split by channel and merged again."""
+"""Streams of samples: mixed, resampled, split by channel and merged again."""
 
 from __future__ import annotations
 
 import io
 import logging
 import os
+import re
+import subprocess
+import sys
 import threading
+import wave
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -48,7 +52,7 @@ DATA = Path(__file__).parents[2] / "data"
         ("mp3", {"format": "MP3", "subtype": "MPEG_LAYER_III"}, 0.99),
     ],
 )
-def test_formats(
+def test_load_audio_format_gives_16_khz_mono(
     tmp_path: Path, suffix: str, kwargs: dict[str, str], closeness: float
 ) -> None:
     path = write(tmp_path / f"a.{suffix}", tone(16_000), **kwargs)
@@ -61,7 +65,7 @@ def test_formats(
 @pytest.mark.parametrize(
     "rate_hz", [8_000, 11_025, 22_050, 44_100, 48_000, 96_000, 192_000]
 )
-def test_rates(tmp_path: Path, rate_hz: int) -> None:
+def test_load_audio_rate_is_resampled(tmp_path: Path, rate_hz: int) -> None:
     audio = load_audio(
         write(tmp_path / "a.wav", tone(rate_hz, 0.5), rate_hz, subtype="FLOAT")
     )
@@ -70,7 +74,7 @@ def test_rates(tmp_path: Path, rate_hz: int) -> None:
     assert np.abs(audio[middle] - tone(16_000, 0.5)[middle]).max() < 1e-3
 
 
-def test_resampling_keeps_what_is_too_high_out(tmp_path: Path) -> None:
+def test_load_audio_resampling_removes_aliases(tmp_path: Path) -> None:
     audio = load_audio(
         write(tmp_path / "a.wav", tone(48_000, 0.5, hz=12_000.0), 48_000)
     )
@@ -78,14 +82,14 @@ def test_resampling_keeps_what_is_too_high_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n_channels", [1, 2, 6, 64])
-def test_channels_are_averaged(tmp_path: Path, n_channels: int) -> None:
+def test_load_audio_channels_are_averaged(tmp_path: Path, n_channels: int) -> None:
     levels = np.arange(1, n_channels + 1) / n_channels
     samples = tone(16_000, 0.1)[:, None] * levels
     audio = load_audio(write(tmp_path / "a.wav", samples, subtype="FLOAT"))
     np.testing.assert_allclose(audio, tone(16_000, 0.1) * levels.mean(), atol=1e-6)
 
 
-def test_blocks_are_full_but_for_the_last_and_their_own(tmp_path: Path) -> None:
+def test_blocks_are_full_except_the_last(tmp_path: Path) -> None:
     samples = np.random.default_rng(1).uniform(-1, 1, 20_001).astype(np.float32)
     path = write(tmp_path / "a.wav", samples, subtype="FLOAT")
     with open_audio(path) as stream:
@@ -96,12 +100,12 @@ def test_blocks_are_full_but_for_the_last_and_their_own(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.concatenate(blocks), samples)
 
 
-def test_no_empty_block_at_the_end(tmp_path: Path) -> None:
+def test_blocks_end_without_empty_block(tmp_path: Path) -> None:
     with open_audio(write(tmp_path / "a.wav", tone(16_000))) as stream:
         assert [len(block) for block in stream.blocks(8_000)] == [8_000, 8_000]
 
 
-def test_block_size_does_not_change_the_samples(tmp_path: Path) -> None:
+def test_blocks_of_other_size_give_same_samples(tmp_path: Path) -> None:
     path = write(tmp_path / "a.flac", tone(44_100, 1.3), 44_100)
     with open_audio(path) as stream:
         np.testing.assert_array_equal(
@@ -110,14 +114,14 @@ def test_block_size_does_not_change_the_samples(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["wav", "flac", "ogg", "mp3"])
-def test_streaming_loses_and_doubles_nothing(tmp_path: Path, suffix: str) -> None:
+def test_load_audio_matches_decoding_at_once(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path / f"a.{suffix}", noisy_speech(5.0))
     whole, _ = soundfile.read(path, dtype="float32")
     # Nothing is exact in MP3: decoding in pieces rounds differently.
     np.testing.assert_allclose(load_audio(path), whole, atol=1e-5)
 
 
-def test_speech_of_the_repository() -> None:
+def test_load_audio_of_jfk_has_speech_level() -> None:
     audio = load_audio(DATA / "jfk.flac")
     assert audio.shape == (176_000,)
     assert 0.05 < audio.std() < 0.2
@@ -125,7 +129,9 @@ def test_speech_of_the_repository() -> None:
 
 @pytest.mark.parametrize("rate_hz", [8_000, 16_000, 44_100, 192_000])
 @pytest.mark.parametrize("n_samples", [1, 2, 13])
-def test_shortest_files_come_back(tmp_path: Path, rate_hz: int, n_samples: int) -> None:
+def test_load_audio_shortest_file_is_read(
+    tmp_path: Path, rate_hz: int, n_samples: int
+) -> None:
     audio = load_audio(write(tmp_path / "a.wav", np.full(n_samples, 0.25), rate_hz))
     assert abs(len(audio) - max(1, n_samples * 16_000 / rate_hz)) <= 1
     assert np.isfinite(audio).all()
@@ -133,13 +139,13 @@ def test_shortest_files_come_back(tmp_path: Path, rate_hz: int, n_samples: int) 
         np.testing.assert_array_equal(audio, np.float32(0.25))
 
 
-def test_float_samples_beyond_one_are_kept(tmp_path: Path) -> None:
+def test_load_audio_float_beyond_one_is_kept(tmp_path: Path) -> None:
     loud = 5.0 * tone(16_000, 0.1)
     audio = load_audio(write(tmp_path / "a.wav", loud, subtype="FLOAT"))
     np.testing.assert_allclose(audio, loud, rtol=1e-6)
 
 
-def test_binary_files_and_samples_are_sources(tmp_path: Path) -> None:
+def test_load_audio_accepts_files_and_arrays(tmp_path: Path) -> None:
     path = write(tmp_path / "a.flac", tone(16_000))
     expected = load_audio(path)
     memory = io.BytesIO(path.read_bytes())
@@ -155,7 +161,7 @@ def test_binary_files_and_samples_are_sources(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_audio(expected), expected)
 
 
-def test_pipe_is_a_source(tmp_path: Path) -> None:
+def test_load_audio_accepts_anonymous_pipe(tmp_path: Path) -> None:
     content = write(tmp_path / "a.wav", tone(16_000, 3.0)).read_bytes()
     reading, writing = os.pipe()
 
@@ -170,22 +176,22 @@ def test_pipe_is_a_source(tmp_path: Path) -> None:
     feeder.join()
 
 
-def test_extension_is_not_believed(tmp_path: Path) -> None:
+def test_load_audio_ignores_extension(tmp_path: Path) -> None:
     for name in ("a.raw", "a.mp3", "a"):
         path = tmp_path / name
         path.write_bytes(write(tmp_path / "b.flac", tone(16_000)).read_bytes())
         assert len(load_audio(path)) == 16_000
 
 
-def test_stream_is_read_once(tmp_path: Path) -> None:
+def test_blocks_second_call_is_refused(tmp_path: Path) -> None:
     with open_audio(write(tmp_path / "a.wav", tone(16_000))) as stream:
         list(stream.blocks(16_000))
-        with pytest.raises(AudioError, match="already"):
+        with pytest.raises(AudioError, match=r"a\.wav"):
             next(stream.blocks(16_000))
 
 
 def decoded(*blocks: FloatArray, broken: str = "", **kwargs: Any) -> AudioReader:
-    """Blocks as they are, then perhaps a reason why there are no more."""
+    """Return a reader of these blocks, which breaks off for a reason if one is given."""
 
     def all_blocks() -> Iterator[FloatArray]:
         yield from blocks
@@ -200,13 +206,13 @@ def stream(*blocks: FloatArray, **kwargs: Any) -> AudioStream:
     return AudioStream(decoded(*blocks, **kwargs), "a.wav", ExitStack())
 
 
-def heard(*blocks: FloatArray, **kwargs: Any) -> FloatArray:
+def mono_of(*blocks: FloatArray, **kwargs: Any) -> FloatArray:
     return np.concatenate(list(stream(*blocks, **kwargs).blocks(1_000)))
 
 
 def refused(*blocks: FloatArray, **kwargs: Any) -> str:
     with pytest.raises(AudioError) as caught:
-        heard(*blocks, **kwargs)
+        mono_of(*blocks, **kwargs)
     return str(caught.value)
 
 
@@ -215,95 +221,100 @@ def zeros(n_frames: int, n_channels: int = 1) -> FloatArray:
 
 
 @pytest.mark.parametrize("rate_hz", [1_000, 768_000])
-def test_lowest_and_the_highest_rate(rate_hz: int) -> None:
-    assert abs(heard(zeros(rate_hz // 10), sample_rate_hz=rate_hz).size - 1_600) <= 16
+def test_blocks_lowest_and_highest_rate_are_resampled(rate_hz: int) -> None:
+    assert abs(mono_of(zeros(rate_hz // 10), sample_rate_hz=rate_hz).size - 1_600) <= 16
 
 
 @pytest.mark.parametrize("rate_hz", [-1, 0, 999, 768_001])
-def test_rates_that_no_sound_has(rate_hz: int) -> None:
-    told = refused(zeros(10), sample_rate_hz=rate_hz, n_frames=10)
-    assert told.startswith(f"a.wav has 1 channel(s) of {rate_hz} Hz")
+def test_blocks_impossible_rate_is_refused(rate_hz: int) -> None:
+    message = refused(zeros(10), sample_rate_hz=rate_hz, n_frames=10)
+    assert f"{rate_hz} Hz" in message
 
 
-def test_most_channels_and_none() -> None:
-    assert heard(zeros(10, 64), n_channels=64).size == 10
+def test_blocks_more_than_64_channels_are_refused() -> None:
+    assert mono_of(zeros(10, 64), n_channels=64).size == 10
     for n_channels in (0, 65):
-        told = refused(n_channels=n_channels)
-        assert told.startswith(f"a.wav has {n_channels} channel(s) of")
+        assert f" {n_channels} channel" in refused(n_channels=n_channels)
 
 
-def test_loudest_samples_are_32_bit_numbers() -> None:
+def test_blocks_samples_beyond_32_bits_are_refused() -> None:
     """Of programs that leave integers in float files."""
     block, louder = zeros(8, 2), np.nextafter(np.float32(2.0**31), np.float32(np.inf))
     block[3] = [2.0**31, -(2.0**31)]
     # They cancel: the first one is taken.
     expected = np.where(np.arange(8) == 3, 2.0**31, 0.0)
-    np.testing.assert_array_equal(heard(block, n_channels=2), expected)
+    np.testing.assert_array_equal(mono_of(block, n_channels=2), expected)
     for value in (louder, -louder, np.float32(np.nan)):
         block[5] = [2.0**31, value]
         block[6:] = np.inf
-        told = refused(zeros(8_000, 2), block, n_channels=2, sample_rate_hz=8_000)
-        assert f"a.wav has a sample of value {value} at 1.001 s (channel 2)" in told
+        message = refused(zeros(8_000, 2), block, n_channels=2, sample_rate_hz=8_000)
+        assert re.search(
+            rf"a\.wav .*{re.escape(f'{value}')}.*1\.001 s.*channel 2", message
+        )
 
 
 @pytest.mark.parametrize(
-    ("n_frames", "n_said", "broken", "told"),
+    ("n_frames", "n_promised", "broken", "data"),
     [
-        (8_000, 16_000, "", ""),  # half a second is an estimate's error
-        (7_999, 16_000, "", "a.wav breaks off after 0.5 s of 1.0 s (truncated);"),
+        (8_000, 16_000, "", []),  # half a second is an estimate's error
+        (7_999, 16_000, "", ["0.5 s", "1.0 s"]),
         (
             15_999,
             16_000,
             "no plane",
-            "a.wav breaks off after 1.0 s of 1.0 s (no plane);",
+            ["1.0 s", "no plane"],
         ),
         (
             16_000,
             None,
             "no plane",
-            "a.wav breaks off after 1.0 s (no plane); only the audio before that",
+            ["1.0 s", "no plane"],
         ),
-        (20_000, 16_000, "", ""),
-        (16_000, None, "", ""),
+        (20_000, 16_000, "", []),
+        (16_000, None, "", []),
     ],
 )
-def test_what_breaks_off_is_used_and_told(
+def test_blocks_broken_off_file_is_used_with_warning(
     caplog: pytest.LogCaptureFixture,
     n_frames: int,
-    n_said: int | None,
+    n_promised: int | None,
     broken: str,
-    told: str,
+    data: list[str],
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        assert heard(zeros(n_frames), n_frames=n_said, broken=broken).size == n_frames
-    assert caplog.messages == [] if not told else caplog.messages[0].startswith(told)
+        assert (
+            mono_of(zeros(n_frames), n_frames=n_promised, broken=broken).size
+            == n_frames
+        )
+    assert len(caplog.messages) == bool(data)
+    assert all(datum in caplog.text for datum in data)
 
 
-def test_single_sample_before_a_break_is_used(
+def test_blocks_single_sample_before_break_is_used(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert heard(zeros(1), broken="no plane").size == 1
-    assert "(no plane)" in caplog.text
+    assert mono_of(zeros(1), broken="no plane").size == 1
+    assert "no plane" in caplog.text
 
 
-def test_nothing_that_can_be_decoded_is_told_with_its_reason() -> None:
-    assert "a.wav cannot be decoded (no plane)" in refused(broken="no plane")
-    assert "a.wav holds no samples" in refused()
+def test_blocks_undecodable_file_is_refused_with_reason() -> None:
+    assert "no plane" in refused(broken="no plane")
+    assert "samples" in refused()
 
 
-def test_less_than_a_sample_of_ours_is_one() -> None:
+def test_blocks_shorter_than_a_sample_give_one() -> None:
     """Five at 768 kHz last a tenth of one."""
     np.testing.assert_array_equal(
-        heard(np.full((5, 1), 0.25), sample_rate_hz=768_000), [0.25]
+        mono_of(np.full((5, 1), 0.25), sample_rate_hz=768_000), [0.25]
     )
-    np.testing.assert_array_equal(heard(np.full((1, 1), 0.25)), [0.25])
+    np.testing.assert_array_equal(mono_of(np.full((1, 1), 0.25)), [0.25])
 
 
 @pytest.mark.parametrize("rate_hz", [8_000, 44_100])
-def test_nothing_is_heard_of_where_a_block_ends(rate_hz: int) -> None:
+def test_blocks_resampling_is_seamless(rate_hz: int) -> None:
     sound = tone(rate_hz, 0.5).astype(np.float32)[:, None]
-    whole = heard(sound, sample_rate_hz=rate_hz)
-    cut = heard(*np.array_split(sound, 7), sample_rate_hz=rate_hz)
+    whole = mono_of(sound, sample_rate_hz=rate_hz)
+    cut = mono_of(*np.array_split(sound, 7), sample_rate_hz=rate_hz)
     np.testing.assert_allclose(cut, whole, atol=1e-6)
     np.testing.assert_allclose(
         whole[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4
@@ -311,7 +322,7 @@ def test_nothing_is_heard_of_where_a_block_ends(rate_hz: int) -> None:
 
 
 @pytest.mark.parametrize("n_channels", [1, 2, 8])
-def test_channel_that_there_is_not(tmp_path: Path, n_channels: int) -> None:
+def test_channel_of_missing_channel_is_refused(tmp_path: Path, n_channels: int) -> None:
     samples = (
         np.random.default_rng(1)
         .uniform(-0.5, 0.5, (100, n_channels))
@@ -321,8 +332,7 @@ def test_channel_that_there_is_not(tmp_path: Path, n_channels: int) -> None:
     np.testing.assert_array_equal(
         load_audio(ChannelOf(path, n_channels - 1)), samples[:, n_channels - 1]
     )
-    told = refusal(ChannelOf(path, n_channels))
-    assert f"channel {n_channels + 1} " in told
+    assert f"channel {n_channels + 1} " in refusal(ChannelOf(path, n_channels))
 
 
 class Named(io.BytesIO):
@@ -333,7 +343,7 @@ class Named(io.BytesIO):
         self.name = name
 
 
-def test_names_of_what_is_open(tmp_path: Path) -> None:
+def test_open_audio_name_follows_source(tmp_path: Path) -> None:
     path = write(tmp_path / "a.wav", tone(16_000))
     content = path.read_bytes()
     for source, given, name in (
@@ -355,7 +365,7 @@ def test_names_of_what_is_open(tmp_path: Path) -> None:
             assert opened.name == name
 
 
-def test_samples_of_another_rate_last_as_long() -> None:
+def test_open_audio_samples_of_other_rate_are_resampled() -> None:
     with open_audio(Samples(tone(8_000, 0.5).astype(np.float32), 8_000)) as opened:
         assert opened.duration_s == 0.5
         sound = np.concatenate(list(opened.blocks(16_000)))
@@ -366,8 +376,8 @@ def test_samples_of_another_rate_last_as_long() -> None:
 
 
 @pytest.mark.parametrize("source", [None, 3, ["a.wav"], b"RIFF"])
-def test_what_is_no_source_is_told(source: Any) -> None:
-    assert f"audio is a {type(source).__name__}" in refusal(source)
+def test_open_audio_other_type_is_refused(source: Any) -> None:
+    assert f" {type(source).__name__}," in refusal(source)
 
 
 def resampled(audio: FloatArray, rate_hz: int, n_piece: int) -> FloatArray:
@@ -380,7 +390,7 @@ def resampled(audio: FloatArray, rate_hz: int, n_piece: int) -> FloatArray:
 
 @pytest.mark.parametrize("rate_hz", [8_000, 22_050, 44_100, 48_000])
 @pytest.mark.parametrize("n_piece", [1_000, 4_801])
-def test_pieces_are_heard_as_one_sound(rate_hz: int, n_piece: int) -> None:
+def test_resampler_pieces_give_one_sound(rate_hz: int, n_piece: int) -> None:
     heard = resampled(tone(rate_hz, 0.5).astype(np.float32), rate_hz, n_piece)
     assert heard.dtype == np.float32
     assert abs(heard.size - 8_000) <= 1
@@ -389,14 +399,14 @@ def test_pieces_are_heard_as_one_sound(rate_hz: int, n_piece: int) -> None:
     )
 
 
-def test_it_filters_as_well_as_soxr_can_in_its_high_quality() -> None:
+def test_resampler_matches_soxr_high_quality() -> None:
     """Beyond 16 bits, which its default does not promise in all versions."""
     noise = np.random.default_rng(1).uniform(-0.5, 0.5, 24_000).astype(np.float32)
     wanted = soxr.resample(noise, 48_000, 16_000, quality="HQ")
     np.testing.assert_allclose(resampled(noise, 48_000, 5_000), wanted, atol=1e-6)
 
 
-def test_at_16_khz_nothing_is_done() -> None:
+def test_resampler_at_16_khz_returns_its_input() -> None:
     noise = np.random.default_rng(1).uniform(-0.5, 0.5, 1_000).astype(np.float32)
     resampler = Resampler(16_000)
     assert resampler.push(noise) is noise
@@ -410,15 +420,15 @@ def test_resampler_takes_lowest_and_highest_rate(rate_hz: int) -> None:
 
 
 @pytest.mark.parametrize("rate_hz", [-1, 0, 999, 768_001])
-def test_resampler_refuses_rates_that_no_sound_has(rate_hz: int) -> None:
-    with pytest.raises(OptionError, match=f"--rate is {rate_hz}"):
+def test_resampler_impossible_rate_is_refused(rate_hz: int) -> None:
+    with pytest.raises(OptionError, match=f"--rate .*{rate_hz}"):
         Resampler(rate_hz)
 
 
 SETTINGS = Settings("toy", "none", "none", 30.0, 0.0, 0, 1.0, 0.0, "none", 1)
 
 
-def said(start_s: float, end_s: float, text: str) -> Segment:
+def segment_of(start_s: float, end_s: float, text: str) -> Segment:
     return Segment(start_s, end_s, text, (), -0.1, 0.0)
 
 
@@ -436,13 +446,18 @@ def transcript(
     )
 
 
-def test_speakers_take_turns_in_order_of_time() -> None:
-    caller = transcript(said(0.0, 1.0, "hello"), said(4.0, 5.0, "fine"), duration_s=5.0)
+def test_merge_channels_orders_segments_by_time() -> None:
+    caller = transcript(
+        segment_of(0.0, 1.0, "hello"), segment_of(4.0, 5.0, "fine"), duration_s=5.0
+    )
     callee = transcript(
-        said(2.0, 3.0, "how are you"), said(4.0, 4.5, "ah"), duration_s=9.5, ms=7.0
+        segment_of(2.0, 3.0, "how are you"),
+        segment_of(4.0, 4.5, "ah"),
+        duration_s=9.5,
+        ms=7.0,
     )
     both = merge_channels([caller, callee])
-    assert [(one.text, one.speaker) for one in both.segments] == [
+    assert [(segment.text, segment.speaker) for segment in both.segments] == [
         ("hello", 0),
         ("how are you", 1),
         ("ah", 1),  # begins with the other, ends before it
@@ -453,11 +468,13 @@ def test_speakers_take_turns_in_order_of_time() -> None:
     assert both.timings.load_ms == 100.0  # one model, loaded once
 
 
-def test_what_begins_first_comes_first_however_long_it_goes_on() -> None:
-    caller = transcript(said(1.0, 8.0, "once upon a time"), said(8.5, 9.0, "the end"))
-    callee = transcript(said(0.5, 0.7, "go on"), said(3.0, 3.2, "mhm"))
+def test_merge_channels_orders_overlaps_by_start() -> None:
+    caller = transcript(
+        segment_of(1.0, 8.0, "once upon a time"), segment_of(8.5, 9.0, "the end")
+    )
+    callee = transcript(segment_of(0.5, 0.7, "go on"), segment_of(3.0, 3.2, "mhm"))
     both = merge_channels([caller, callee])
-    assert [one.text for one in both.segments] == [
+    assert [segment.text for segment in both.segments] == [
         "go on",
         "once upon a time",
         "mhm",
@@ -465,13 +482,13 @@ def test_what_begins_first_comes_first_however_long_it_goes_on() -> None:
     ]
 
 
-def test_any_number_of_channels_is_one_recording() -> None:
+def test_merge_channels_accepts_three_channels() -> None:
     parts = [
-        transcript(said(at, at + 1.0, "a"), duration_s=at + 1, ms=at)
+        transcript(segment_of(at, at + 1.0, "a"), duration_s=at + 1, ms=at)
         for at in (1.0, 2.0, 4.0)
     ]
     whole = merge_channels(parts)
-    assert [(one.start_s, one.speaker) for one in whole.segments] == [
+    assert [(segment.start_s, segment.speaker) for segment in whole.segments] == [
         (1.0, 0),
         (2.0, 1),
         (4.0, 2),
@@ -480,8 +497,8 @@ def test_any_number_of_channels_is_one_recording() -> None:
     assert (whole.timings.decode_ms, whole.timings.total_ms) == (7.0, 14.0)
 
 
-def test_what_is_said_of_whole_file_is_said_by_its_first_channel() -> None:
-    first = transcript(said(1.0, 2.0, "ja"))
+def test_merge_channels_takes_metadata_of_first_channel() -> None:
+    first = transcript(segment_of(1.0, 2.0, "ja"))
     second = replace(first, language="de", timings=Timings(load_ms=3.0, mel_ms=1.0))
     both = merge_channels([first, second])
     assert (both.audio, both.language, both.settings) == ("call.wav", "en", SETTINGS)
@@ -492,7 +509,7 @@ def test_what_is_said_of_whole_file_is_said_by_its_first_channel() -> None:
     assert alone == replace(first, segments=(replace(first.segments[0], speaker=0),))
 
 
-def test_each_channel_is_its_own_sound() -> None:
+def test_split_channels_gives_samples_of_each_channel() -> None:
     class Named(io.BytesIO):
         name = ""
 
@@ -504,17 +521,19 @@ def test_each_channel_is_its_own_sound() -> None:
     file.seek(0)
     file.name = "<stdin>"
     with split_channels(file) as channels:
-        assert [(one.channel, one.name) for one in channels] == [
+        assert [(channel.channel, channel.name) for channel in channels] == [
             (n, "stdin") for n in range(3)
         ]
         heard = []
         for channel in channels:
             with open_audio(channel) as stream:
                 heard.append(np.concatenate(list(stream.blocks(1600))))
-    assert [sound.tolist() for sound in heard] == [own.tolist() for own in sounds]
+    assert [sound.tolist() for sound in heard] == [
+        expected.tolist() for expected in sounds
+    ]
 
 
-def test_one_channel_cannot_be_split() -> None:
+def test_split_channels_of_mono_is_refused() -> None:
     file = io.BytesIO()
     soundfile.write(file, np.zeros(1600, np.float32), 16_000, format="WAV")
     file.seek(0)
@@ -523,3 +542,45 @@ def test_one_channel_cannot_be_split() -> None:
         split_channels(file),
     ):
         pass
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e20])
+def test_load_audio_nan_or_infinite_is_refused(tmp_path: Path, value: float) -> None:
+    samples = np.stack([tone(8_000, 3.0), tone(8_000, 3.0)], axis=1)
+    samples[20_000, 1] = value
+    path = write(tmp_path / "a.wav", samples, 8_000, subtype="FLOAT")
+    message = refusal(path)
+    assert re.search(r"2\.500 s.*channel 2", message)
+
+
+def test_load_audio_double_beyond_float32_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.wav", np.array([0.0, 1e300]), subtype="DOUBLE")
+    assert "inf" in refusal(path)
+
+
+THREE_HOURS = """
+import resource, sys
+from pathlib import Path
+from whisper_hailo.audio import open_audio
+with open_audio(Path(sys.argv[1])) as stream:
+    blocks = stream.blocks(160_000)
+    next(blocks)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    n_samples = 160_000 + sum(len(block) for block in blocks)
+print(stream.duration_s, n_samples, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.slow
+def test_blocks_of_three_hours_need_constant_memory(tmp_path: Path) -> None:
+    path = tmp_path / "long.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 1, 8_000, 0, "NONE", ""))
+        for _ in range(180):
+            file.writeframesraw(bytes([128]) * 480_000)
+    command = [sys.executable, "-c", THREE_HOURS, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    duration_s, n_samples, grown_kib = done.stdout.split()
+    assert float(duration_s) == 10_800.0
+    assert int(n_samples) == 172_800_000  # 659 MiB of float32, had it been kept.
+    assert int(grown_kib) < 16 * 1024

