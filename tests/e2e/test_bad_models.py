@@ -138,7 +138,7 @@ def broken_checkpoint(tmp_path: Path, kind: str) -> Path:
         ("no checkpoint", "config.json"),
         ("truncated", "model.safetensors"),
         ("header", "model.safetensors"),
-        ("pickle", "safetensors"),
+        ("pickle", "not a PyTorch file"),
         ("no weights", "safetensors"),
         ("bad config", "config.json"),
         ("misshapen", "expected"),

@@ -55,6 +55,17 @@ def write_pt(
         archive.writestr("model/data.pkl", pickle + b"uu.")
 
 
+def write_state_dict(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Write arrays by name, as `torch.save(model.state_dict(), path)`."""
+    pickle = b"\x80\x02ccollections\nOrderedDict\n)R("
+    with ZipFile(path, "w") as archive:
+        for index, (name, array) in enumerate(arrays.items()):
+            strides = tuple(step // array.itemsize for step in array.strides)
+            pickle += _text(name) + _tensor(str(index), array, strides)
+            archive.writestr(f"archive/data/{index}", array.tobytes())
+        archive.writestr("archive/data.pkl", pickle + b"u.")
+
+
 def write_pickle(path: Path, pickle: bytes) -> None:
     """Write an archive with a pickle alone."""
     with ZipFile(path, "w") as archive:

@@ -2,8 +2,8 @@
 
 It is a directory in the format of Hugging Face or CTranslate2, or a file of OpenAI's program or of
 whisper.cpp. Arrays stay in their files until they are asked for, and large ones are read some rows
-at a time. Pickles can run code and are never executed: those of directories (`pytorch_model.bin`)
-are refused, and what plain tensors need of OpenAI's is interpreted (`torch_file`).
+at a time. Pickles can run code and are never executed: what plain tensors need of them is
+interpreted (`torch_file`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from whisper_hailo.checkpoint.config import (
     MERGE,
     PICKLES,
     SINGLE_FILE,
+    TORCH_FILE,
+    TORCH_INDEX_FILE,
     read_config,
 )
 from whisper_hailo.checkpoint.ctranslate2 import (
@@ -34,6 +36,7 @@ from whisper_hailo.checkpoint.single_file import (
     open_single_file,
     read_file_settings,
 )
+from whisper_hailo.checkpoint.torch_file import read_tensors
 from whisper_hailo.checkpoint.weights import (
     DTYPES,
     AnyArray,
@@ -130,7 +133,7 @@ class Checkpoint:
             self._arrays = {
                 name.removeprefix("model."): array
                 for path in self.files
-                for name, array in stored_arrays(path).items()
+                for name, array in _read_arrays(path).items()
             }
         self._check()
 
@@ -148,7 +151,7 @@ class Checkpoint:
                 names += f" and {len(missing) - MAX_LISTED} more"
             raise self._error(
                 f"missing array {names} of {len(needed)} that config.json asks for; "
-                "fetch the checkpoint again, all its safetensors files"
+                "fetch the checkpoint again, all its files"
             )
         # A config of fewer layers would convert, to a model that talks nonsense.
         surplus = [
@@ -244,34 +247,44 @@ def read_configs(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return read_json_object(directory / "config.json"), generation
 
 
+_SAFETENSORS: Final = ".safetensors"
+_TORCH: Final = ".bin"
+"""Suffixes of files with arrays."""
+
+
+def _read_arrays(path: Path) -> dict[str, StoredArray]:
+    """Return the arrays of one file of a checkpoint by name."""
+    return read_tensors(path) if path.suffix == _TORCH else stored_arrays(path)
+
+
 def _find_arrays(directory: Path) -> tuple[Path, ...]:
-    """Return the safetensors files of a checkpoint.
+    """Return the files that hold the arrays of a checkpoint, safetensors if there are any.
 
     Raises:
-        ModelError: there are none, some are missing, or they are pickles.
+        ModelError: there are none, some are missing, or they are of another format.
     """
-    single = directory / SINGLE_FILE
-    if single.is_file():
-        return (single,)
-    index = directory / INDEX_FILE
-    if index.is_file():
-        return _find_shards(directory, index)
+    for single, index, suffix in (
+        (SINGLE_FILE, INDEX_FILE, _SAFETENSORS),
+        (TORCH_FILE, TORCH_INDEX_FILE, _TORCH),
+    ):
+        if (directory / single).is_file():
+            return (directory / single,)
+        if (directory / index).is_file():
+            return _find_shards(directory, directory / index, suffix)
     directory_name = display_path(directory)
     for pickle in PICKLES:
         if (directory / pickle).exists():
             raise ModelError(
-                f"{directory_name} has its arrays in {pickle}, a pickle, which can run code, so "
-                f"it is not opened; expected {SINGLE_FILE}; convert it where you trust the file, "
-                "with Transformers: "
-                "WhisperForConditionalGeneration.from_pretrained(DIR).save_pretrained(NEW_DIR)"
+                f"{directory_name} has its arrays in {pickle}, expected {SINGLE_FILE} or "
+                f"{TORCH_FILE}; give the checkpoint that Transformers saved"
             )
     raise ModelError(
         f"{directory_name} has no {SINGLE_FILE} and no {INDEX_FILE}; fetch the checkpoint again"
     )
 
 
-def _find_shards(directory: Path, index: Path) -> tuple[Path, ...]:
-    """Return the files that an index names."""
+def _find_shards(directory: Path, index: Path, suffix: str) -> tuple[Path, ...]:
+    """Return the files that an index names; they have the suffix."""
     try:
         shards = decode(
             dict[str, str], read_json_object(index).get("weight_map"), "weight_map"
@@ -280,12 +293,12 @@ def _find_shards(directory: Path, index: Path) -> tuple[Path, ...]:
         if not names:
             raise MismatchError("weight_map names 'nothing'")
         for name in names:
-            if Path(name).name != name or not name.endswith(".safetensors"):
+            if Path(name).name != name or not name.endswith(suffix):
                 raise MismatchError(f"weight_map names {name!r}")
     except MismatchError as error:
         raise ModelError(
-            f"{display_path(index)}: {error}, expected safetensors files of the same "
-            "directory; fetch the checkpoint again"
+            f"{display_path(index)}: {error}, expected {suffix} files of the same directory; "
+            "fetch the checkpoint again"
         ) from error
     for name in names:
         check_file_name(name)
@@ -293,6 +306,6 @@ def _find_shards(directory: Path, index: Path) -> tuple[Path, ...]:
     if missing:
         raise ModelError(
             f"{display_path(directory)} lacks {', '.join(missing[:MAX_LISTED])} ({len(missing)} of "
-            f"{len(names)} files that {INDEX_FILE} names); fetch the checkpoint again"
+            f"{len(names)} files that {index.name} names); fetch the checkpoint again"
         )
     return tuple(directory / name for name in names)

@@ -19,12 +19,11 @@ LARGEST_FFN = 1 << 18
 ENGLISH_N_VOCAB = 51_864
 """Vocabulary size of `.en` checkpoints; used only where no config says if one is multilingual."""
 
-PICKLES = (
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-    "model.pt",
-    "model.ckpt",
-)
+TORCH_FILE = "pytorch_model.bin"
+TORCH_INDEX_FILE = "pytorch_model.bin.index.json"
+"""Counterparts of PyTorch's format, which Transformers wrote before safetensors."""
+
+PICKLES = (TORCH_FILE, TORCH_INDEX_FILE, "model.pt", "model.ckpt")
 
 _REQUIRED: Final = {
     "model_type": "whisper",

@@ -12,7 +12,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.checkpoint.config import ADAPTER, MERGE
+from whisper_hailo.checkpoint.config import (
+    ADAPTER,
+    MERGE,
+    TORCH_FILE,
+    TORCH_INDEX_FILE,
+)
 from whisper_hailo.checkpoint.package_registry import (
     PACKAGED,
     REGISTRY,
@@ -67,7 +72,10 @@ CHECKPOINT_FILES: Final = (
     "model.safetensors.index.json",
     "model-*-of-*.safetensors",
 )
-"""Files to fetch: data only, never pickles or code."""
+"""Files to fetch: data only, never code."""
+
+TORCH_FILES: Final = (TORCH_FILE, TORCH_INDEX_FILE, "pytorch_model-*-of-*.bin")
+"""Also fetched from repositories without safetensors; their pickles are never executed."""
 
 FILE_SUFFIXES: Final = (".pt", ".pth", ".bin")
 """Suffixes of checkpoints in one file: OpenAI's program, whisper.cpp."""
@@ -266,7 +274,7 @@ def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
                 snapshot = snapshot_download(
                     hub_id,
                     revision=revision,
-                    allow_patterns=list(CHECKPOINT_FILES),
+                    allow_patterns=[*CHECKPOINT_FILES, *TORCH_FILES],
                     local_files_only=True,
                 )
                 return Path(snapshot)
@@ -333,10 +341,11 @@ def _checkpoint_files(names: list[str]) -> list[str]:
     """
     if ADAPTER in names and "config.json" not in names:
         raise ValueError(f"it is an adapter (LoRA) without a model; {MERGE}")
+    patterns = CHECKPOINT_FILES
+    if not any(name.endswith(".safetensors") for name in names):
+        patterns += TORCH_FILES
     files = [
-        name
-        for name in names
-        if any(fnmatch(name, pattern) for pattern in CHECKPOINT_FILES)
+        name for name in names if any(fnmatch(name, pattern) for pattern in patterns)
     ]
     if not files:
         raise ValueError("it has no file of a checkpoint")

@@ -23,7 +23,13 @@ from whisper_hailo.checkpoint.openai_vocabulary import (
     ordinary_tokens,
     tokenizer_of_tokens,
 )
-from whisper_hailo.checkpoint.torch_file import is_torch_file, read_torch_file
+from whisper_hailo.checkpoint.torch_file import (
+    OLD_FORMAT_ADVICE,
+    is_old_torch_file,
+    is_torch_file,
+    read_torch_file,
+    select_tensors,
+)
 from whisper_hailo.checkpoint.weights import StoredArray
 from whisper_hailo.core.errors import ModelError, display_path
 
@@ -54,12 +60,7 @@ def open_single_file(path: Path) -> tuple[Config, dict[str, StoredArray]]:
         raise ModelError(
             f"{display_path(path)} holds no model_state_dict; give a model of OpenAI's program"
         )
-    stored = {
-        name: replace(array, name=name)
-        for name, array in state.items()
-        if isinstance(array, StoredArray)
-    }
-    arrays = rename_arrays(stored)
+    arrays = rename_arrays(select_tensors(state))
     config = _derive_config(path, arrays)
     return replace(config, dims=_with_heads(config, saved)), arrays
 
@@ -82,8 +83,8 @@ def _refuse_other_formats(path: Path) -> None:
         )
     elif path.suffix == ".safetensors":
         advice = "give its directory, which has config.json, too"
-    elif beginning.startswith(b"\x80"):
-        advice = "it was saved by PyTorch before 1.6; load and save it with a newer one"
+    elif is_old_torch_file(path):
+        advice = OLD_FORMAT_ADVICE
     raise ModelError(
         f"{display_path(path)} is not a model file that can be read; {advice}"
     )

@@ -1,4 +1,4 @@
-"""Arrays of PyTorch's files (`.pt`), read without running what is in them.
+"""Arrays of PyTorch's files (`.pt`, `pytorch_model.bin`), read without running what is in them.
 
 Such a file is a zip archive: `data.pkl` says which tensor is where, and one entry for each storage
 holds its bytes, uncompressed. A pickle is a program, whose instructions may call any function.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import pickletools
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -46,6 +46,50 @@ def is_torch_file(path: Path) -> bool:
         return file.read(4) == b"PK\x03\x04"
 
 
+OLD_FORMAT_ADVICE: Final = (
+    "it was saved by PyTorch before 1.6; load and save it with a newer one"
+)
+"""For a pickle without an archive around it."""
+
+
+def is_old_torch_file(path: Path) -> bool:
+    """Return whether a file begins as a bare pickle, which PyTorch before 1.6 wrote."""
+    with path.open("rb") as file:
+        return file.read(1) == b"\x80"
+
+
+def read_tensors(path: Path) -> dict[str, StoredArray]:
+    """Return the tensors of a saved `state_dict` by name.
+
+    Raises:
+        ModelError: as `read_torch_file`, or no dictionary of tensors.
+    """
+    try:
+        is_old = is_old_torch_file(path)
+    except OSError:
+        is_old = False  # reading it says more
+    if is_old:
+        raise ModelError(f"{display_path(path)} cannot be read; {OLD_FORMAT_ADVICE}")
+    saved = read_torch_file(path)
+    tensors = {}
+    if isinstance(saved, dict):
+        tensors = select_tensors(saved)
+    if not tensors:
+        raise ModelError(
+            f"{display_path(path)} holds no tensors by name; save the model's state_dict"
+        )
+    return tensors
+
+
+def select_tensors(saved: Mapping[Any, Any]) -> dict[str, StoredArray]:
+    """Return the tensors of a dictionary, each with its name."""
+    return {
+        str(name): replace(array, name=str(name))
+        for name, array in saved.items()
+        if isinstance(array, StoredArray)
+    }
+
+
 def read_torch_file(path: Path) -> Any:  # noqa: ANN401 - whatever was saved
     """Return what was saved: dictionaries, lists, numbers, text, and tensors as `StoredArray`.
 
@@ -59,7 +103,11 @@ def read_torch_file(path: Path) -> Any:  # noqa: ANN401 - whatever was saved
         raise ModelError(
             f"{display_path(path)} cannot be read ({error.strerror or error})"
         ) from error
-    except (BadZipFile, _PickleError) as error:
+    except BadZipFile as error:
+        raise ModelError(
+            f"{display_path(path)} is not a PyTorch file, or is truncated; fetch the file again"
+        ) from error
+    except _PickleError as error:
         raise ModelError(f"{display_path(path)} {error}") from error
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import TOY, Arrays, config_of, random_arrays, write_checkpoint
+from tests.unit.checkpoint.pt_file import write_pickle, write_state_dict
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.core.errors import ModelError
 
@@ -171,12 +172,62 @@ def test_checkpoint_of_truncated_safetensors_is_refused(
     assert "not a complete safetensors file" in _one_line(tmp_path)
 
 
-def test_checkpoint_of_pickle_is_refused_unread(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_shards", [1, 3])
+def test_checkpoint_of_torch_files_equals_safetensors(
+    tmp_path: Path, n_shards: int
+) -> None:
+    arrays = random_arrays()
+    expected = Checkpoint(write_checkpoint(tmp_path / "safe", arrays))
+    folder = write_checkpoint(tmp_path / "torch", arrays)
+    (folder / "model.safetensors").unlink()
+    names = ["pytorch_model.bin"]
+    if n_shards > 1:
+        names = [f"pytorch_model-{i}-of-{n_shards}.bin" for i in range(n_shards)]
+    weight_map = {}
+    for index, file in enumerate(names):
+        stored = {
+            f"model.{name}": arrays[name] for name in list(arrays)[index::n_shards]
+        }
+        write_state_dict(folder / file, stored)
+        weight_map |= dict.fromkeys(stored, file)
+    if n_shards > 1:
+        text = json.dumps({"weight_map": weight_map})
+        (folder / "pytorch_model.bin.index.json").write_text(text)
+    checkpoint = Checkpoint(folder)
+    assert [path.name for path in checkpoint.files] == names
+    for name in arrays:
+        np.testing.assert_array_equal(checkpoint.read(name), expected.read(name))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"\x80\x02}.", "before 1.6"),
+        (b"PK\x03\x04", "truncated"),
+        (b"{}", "not a PyTorch file"),
+        (b"", "not a PyTorch file"),
+    ],
+)
+def test_checkpoint_of_broken_torch_file_is_refused(
+    tmp_path: Path, content: bytes, expected: str
+) -> None:
     write_checkpoint(tmp_path)
-    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
-    message = _one_line(tmp_path)
-    assert "pytorch_model.bin, a pickle" in message
-    assert "save_pretrained" in message
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "pytorch_model.bin").write_bytes(content)
+    assert expected in _one_line(tmp_path)
+
+
+def test_checkpoint_of_torch_file_without_names_is_refused(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    write_pickle(tmp_path / "pytorch_model.bin", b"\x80\x02].")
+    assert "no tensors by name" in _one_line(tmp_path)
+
+
+def test_checkpoint_of_other_pickles_is_refused_unread(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "model.ckpt")
+    assert "model.ckpt, expected" in _one_line(tmp_path)
 
 
 def test_checkpoint_of_missing_shard_names_it(tmp_path: Path) -> None:

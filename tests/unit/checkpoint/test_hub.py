@@ -183,6 +183,16 @@ def test_locate_checkpoint_fetches_data_and_notes_commit(
     assert not [name for name in others if any(name in one for one in asked)]
 
 
+def test_locate_checkpoint_without_safetensors_fetches_torch_file(
+    at_hub: Callable[[str], None],
+) -> None:
+    data = {"config.json": b"{}", "pytorch_model.bin": bytes(200_000)}
+    with serving("org/name", {**data, "run.py": b"code"}) as (address, _):
+        at_hub(address)
+        path, _ = hub.locate_checkpoint(hub.parse_name("org/name"), "v1")
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == data
+
+
 def test_locate_checkpoint_notes_commits_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
