@@ -20,7 +20,7 @@ import numpy as np
 from whisper_hailo.audio import AUDIO_SUFFIXES
 from whisper_hailo.core.atomic_files import write_file
 from whisper_hailo.core.errors import AudioError, OptionError, OutputError, display_path
-from whisper_hailo.core.paths import list_files
+from whisper_hailo.core.paths import is_hidden, list_files
 from whisper_hailo.core.read_files import read_text, split_json_lines
 
 TRANSCRIPTS: Final = "*.trans.txt"
@@ -268,8 +268,7 @@ def _find_recording(folder: Path, stem: str) -> Path | None:
 def _visible_files(paths: Iterable[Path], folder: Path) -> Iterator[Path]:
     """Yield the files whose path below a folder has no hidden part."""
     for path in paths:
-        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if os.path.isfile(path) and not is_hidden:
+        if os.path.isfile(path) and not is_hidden(path, folder):
             yield path
 
 

@@ -23,7 +23,7 @@ from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.errors import AudioError, ModelError, display_path
-from whisper_hailo.core.paths import list_files
+from whisper_hailo.core.paths import is_hidden, list_files
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
@@ -99,8 +99,8 @@ def _audio_files(folder: Path) -> Iterator[Path]:
         logger.warning("%s cannot be read (%s); skipping its contents", path, reason)
 
     for path in list_files(folder, warn):
-        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in AUDIO_SUFFIXES and path.is_file() and not is_hidden:
+        is_audio = path.suffix.lower() in AUDIO_SUFFIXES and path.is_file()
+        if is_audio and not is_hidden(path, folder):
             yield path
 
 
