@@ -50,7 +50,10 @@ class ModelOptions:
     """The model and how it runs."""
 
     model: str = flag(
-        "tiny", "Model name, hub id or directory.", short="-m", metavar="NAME"
+        "tiny",
+        "Model name, hub id, directory, or file: .pt, ggml-*.bin.",
+        short="-m",
+        metavar="NAME",
     )
     revision: str | None = flag(
         None, "Hub commit, tag or branch.", WINDOW, metavar="NAME", shown="main"

@@ -66,7 +66,7 @@ class ListenOptions:
 
     model: tuple[str, ...] = flag(
         ("tiny",),
-        "Model name, hub id or directory; repeat for more models.",
+        "Model name, hub id, directory or file; repeat for more models.",
         short="-m",
         metavar="NAME",
         shown="tiny",
