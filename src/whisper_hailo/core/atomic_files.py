@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -67,7 +66,7 @@ def scratch_directory(folder: Path, prefix: str) -> AbstractContextManager[Path]
 
 def scratch_path(folder: Path, prefix: str) -> Path:
     """Return a unique name, with 64 random bits."""
-    return folder / f"{prefix}{secrets.token_hex(8)}"
+    return folder / f"{prefix}{os.urandom(8).hex()}"
 
 
 def sweep(

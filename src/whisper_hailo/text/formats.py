@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.overwrite import Signature
 from whisper_hailo.core.strict_json import escape_surrogates
 from whisper_hailo.core.types import Segment, Transcript
-from whisper_hailo.text.cue_setter import CueSetter
-from whisper_hailo.text.paragraphs import ParagraphWriter
 from whisper_hailo.text.subtitles import (
     Cue,
     CueWriter,
@@ -23,6 +21,10 @@ from whisper_hailo.text.subtitles import (
     speaker_label,
 )
 from whisper_hailo.text.transcript_json import as_json
+
+if TYPE_CHECKING:
+    from whisper_hailo.text.cue_setter import CueSetter
+    from whisper_hailo.text.paragraphs import ParagraphWriter
 
 JSON: Final = "json"
 ALL_FORMATS: Final = "all"
@@ -222,12 +224,16 @@ class TextWriter:
         self._format = entry
         self._is_timed = timed and entry is _TXT
         self._paragraphs: ParagraphWriter | None = None
+        # Imported here, since a line per segment needs no rules of paragraphs and subtitles.
         if paragraphs and entry is _TXT and not timed:
+            from whisper_hailo.text.paragraphs import ParagraphWriter
+
             self._paragraphs = ParagraphWriter()
         self._cues: CueWriter | CueSetter = CueWriter(layout)
-        if layout.is_readable:
-            has_labels = isinstance(entry, CueFormat) and entry.has_labels
-            self._cues = CueSetter(layout, has_labels=has_labels)
+        if layout.is_readable and isinstance(entry, CueFormat):
+            from whisper_hailo.text.cue_setter import CueSetter
+
+            self._cues = CueSetter(layout, has_labels=entry.has_labels)
         self._n_cues = 0
         self._is_empty = True
 

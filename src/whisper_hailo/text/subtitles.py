@@ -6,7 +6,6 @@ makes the default ones.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -194,6 +193,8 @@ def _escape_arrows(text: str) -> str:
 
 def _escape_markup(text: str) -> str:
     """Return a text without the marks that WebVTT gives a meaning, but with our underlines."""
+    import html  # here, since its table of entities is large
+
     escaped = html.escape(text, quote=False)
     return escaped.replace("&lt;u&gt;", "<u>").replace("&lt;/u&gt;", "</u>")
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -20,6 +18,7 @@ from whisper_hailo.core.strict_json import (
     parse_json,
     read_bounded,
 )
+from whisper_hailo.text.token_table import JoinedTokens, TokenLines
 
 TASKS = ("transcribe", "translate")
 TOKENIZER_FILE = "tokenizer.json"
@@ -73,19 +72,16 @@ class Backend(Protocol):
 class QuickBackend:
     """Decodes ids with the vocabulary of a file alone; encoding loads the library's class.
 
-    The vocabulary is one string, which takes a fifth of the memory. Most transcripts never encode
-    anything, and reading a whole `tokenizer.json` takes four times as long, and most of the memory
-    for what only encoding needs, the merges above all.
+    Most transcripts never encode anything, and reading a whole `tokenizer.json` takes many times as
+    long, and most of the memory for what only encoding needs, the merges above all.
 
     Attributes:
-        letters: those of all tokens, in the order of their ids.
-        ends: by token id, the number of letters up to its end.
+        tokens: of the text.
         added: ids by the name of added tokens, such as control tokens.
     """
 
     path: Path
-    letters: str
-    ends: array[int]
+    tokens: TokenLines | JoinedTokens
     added: dict[str, int]
 
     @classmethod
@@ -105,7 +101,6 @@ class QuickBackend:
         try:
             # An empty vocabulary, and the ends of the two objects that are open there.
             config = parse_json(raw[:start] + b"{}}}")
-            vocabulary = parse_json(raw[start:end].rstrip().rstrip(b","))
             model_type = config["model"]["type"]
             decoder_type = config["decoder"]["type"]
             if model_type != "BPE" or decoder_type != "ByteLevel":
@@ -116,14 +111,7 @@ class QuickBackend:
             added = decode(dict[str, int], content)
             if min(added.values(), default=first_added) < first_added:
                 return None
-            tokens = _sort_by_id(decode(dict[str, int], vocabulary))
-            ends = array("L", accumulate(len(token) for token in tokens))
-            return cls(
-                path=path,
-                letters="".join(tokens),
-                ends=ends,
-                added=added,
-            )
+            return cls(path, _read_tokens(raw[start:end]), added)
         except (MismatchError, TypeError, LookupError):
             return None
 
@@ -139,15 +127,25 @@ class QuickBackend:
         return self._library.encode(sequence, add_special_tokens=add_special_tokens)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids; ids beyond the vocabulary have none."""
-        content = b"".join(_token_bytes(self._letters_of(token)) for token in ids)
+        """Return the text of ids; ids beyond the vocabulary have none.
+
+        Raises:
+            TokenizerError: the text of an id is damaged.
+        """
+        content = b"".join(self._content_of(token) for token in ids)
         return content.decode(errors="replace")
 
-    def _letters_of(self, token: int) -> str:
-        if not 0 <= token < len(self.ends):
-            return ""
-        start = self.ends[token - 1] if token else 0
-        return self.letters[start : self.ends[token]]
+    def _content_of(self, token: int) -> bytes:
+        """Return the bytes of an id."""
+        if not 0 <= token < len(self.tokens):
+            return b""
+        try:
+            return _token_bytes(self.tokens.text_of(token))
+        except ValueError as error:
+            raise TokenizerError(
+                f"{display_path(self.path)} is damaged at token {token}; convert the checkpoint "
+                "again"
+            ) from error
 
 
 def _token_bytes(letters: str) -> bytes:
@@ -158,19 +156,18 @@ def _token_bytes(letters: str) -> bytes:
         return letters.encode(errors="replace")  # JSON can spell half characters
 
 
-def _sort_by_id(vocabulary: dict[str, int]) -> list[str]:
-    """Return tokens in the order of their ids; an id without a token has an empty one.
+def _read_tokens(raw: bytes) -> TokenLines | JoinedTokens:
+    """Read the vocabulary of a file, up to its next key.
 
     Raises:
-        IndexError: no ids, negative ones, or some beyond twice the size of the vocabulary.
+        MismatchError: no JSON object of texts and numbers.
+        IndexError: ids that no list has.
     """
-    if min(vocabulary.values(), default=-1) < 0:
-        raise IndexError("no id, or a negative one")
-    tokens = [""] * (2 * len(vocabulary))
-    for token, number in vocabulary.items():
-        tokens[number] = token
-    last = max(vocabulary.values())
-    return tokens[: last + 1]
+    vocabulary = raw.strip().rstrip(b",")
+    lines = TokenLines.read(vocabulary)
+    if lines is not None:
+        return lines
+    return JoinedTokens.join(decode(dict[str, int], parse_json(vocabulary)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from whisper_hailo.core.types import (
     UntranscribedSpeech,
 )
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.speakers.attribution import SpeakerAttribution
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.options import LongOptions
@@ -40,6 +39,9 @@ from whisper_hailo.transcription.longform.speech_gate import SpeechGate
 from whisper_hailo.transcription.segments import round_times, start_after
 from whisper_hailo.transcription.untranscribed import subtract_text
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+
+if TYPE_CHECKING:
+    from whisper_hailo.speakers.attribution import SpeakerAttribution
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +72,7 @@ def make_planner(
     )
 
 
-SpeakerSearch: TypeAlias = Callable[[Iterable[FloatArray]], SpeakerAttribution]
+SpeakerSearch: TypeAlias = Callable[[Iterable[FloatArray]], "SpeakerAttribution"]
 """Takes the audio in `(n_samples,)` pieces, in order."""
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import RLock
-from typing import Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Self, TypeAlias, Unpack
 
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.audio.windows import WindowPlan
@@ -21,7 +21,6 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import BufferText, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import run_steps
-from whisper_hailo.speakers.finder import SpeakerFinder
 from whisper_hailo.speakers.options import SpeakerOptions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.arguments import (
@@ -39,6 +38,9 @@ from whisper_hailo.transcription.schedule import Progress, transcribe_in_order
 from whisper_hailo.transcription.typed_arguments import ModelKwargs, TranscribeKwargs
 from whisper_hailo.transcription.window import Encoded, WindowRequest
 from whisper_hailo.transcription.window_cache import WindowCache
+
+if TYPE_CHECKING:
+    from whisper_hailo.speakers.finder import SpeakerFinder
 
 AudioInput: TypeAlias = AudioSource
 """A file, a channel of one, or `(n_samples,)` or `(n_samples, n_channels)` samples at 16 kHz."""
@@ -297,6 +299,9 @@ class Transcriber(Pipeline, Closing):
 
     def _speaker_finder(self, options: SpeakerOptions) -> SpeakerFinder:
         """Return the speaker models, loaded for the first recording that needs them."""
+        # Here, since most recordings are transcribed without a search for speakers.
+        from whisper_hailo.speakers.finder import SpeakerFinder
+
         with self._lock:
             folder = options.speaker_models
             if self._speakers is None or self._speakers.folder != folder:
