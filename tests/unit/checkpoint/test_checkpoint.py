@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import TOY, Arrays, config_of, random_arrays, write_checkpoint
-from tests.unit.checkpoint.pt_file import write_pickle, write_state_dict
+from tests.fakes.torch_file import write_pickle, write_state_dict
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.core.errors import ModelError
 
