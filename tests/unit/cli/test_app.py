@@ -19,7 +19,7 @@ from whisper_hailo.core.version import __version__
 
 
 @pytest.mark.parametrize("command", [*COMMAND_GROUPS, *sorted(LABORATORY)])
-def test_every_command_is_found_by_itself(
+def test_run_finds_each_command(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["-q", command, "--help"]) == 0
@@ -27,7 +27,7 @@ def test_every_command_is_found_by_itself(
 
 
 @pytest.mark.parametrize("words", [["--quiet", "check", "--help"], ["time", "--help"]])
-def test_only_the_command_that_is_called_is_loaded(
+def test_run_loads_only_the_called_command(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     load_command.cache_clear()
@@ -36,7 +36,7 @@ def test_only_the_command_that_is_called_is_loaded(
     assert capsys.readouterr().out
 
 
-def test_all_commands_are_listed() -> None:
+def test_list_commands_has_all_commands() -> None:
     names = PROGRAM_GROUP.list_commands(click.Context(PROGRAM_GROUP))
     assert names[: len(COMMAND_GROUPS)] == list(COMMAND_GROUPS)
     assert set(names[len(COMMAND_GROUPS) :]) == LABORATORY
@@ -55,7 +55,7 @@ def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     [(name, "tools") for name in sorted(TOOLS)]
     + [(name, "lab") for name in sorted(LABORATORY)],
 )
-def test_command_of_a_missing_package_names_the_package(
+def test_run_command_of_missing_package_names_package(
     command: str, package: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([command, "model", "--arch", "hailo8"]) == ExitCode.USAGE
@@ -65,7 +65,7 @@ def test_command_of_a_missing_package_names_the_package(
 
 
 @pytest.mark.usefixtures("no_tools")
-def test_commands_of_missing_packages_are_not_listed(
+def test_list_commands_omits_missing_packages(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     names = PROGRAM_GROUP.list_commands(click.Context(PROGRAM_GROUP))
@@ -74,7 +74,7 @@ def test_commands_of_missing_packages_are_not_listed(
     assert "  compile " not in capsys.readouterr().out
 
 
-def test_what_measures_says_before_any_work_what_it_lacks(
+def test_run_evaluate_without_jiwer_names_install_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "jiwer", None)
@@ -84,7 +84,7 @@ def test_what_measures_says_before_any_work_what_it_lacks(
     )
 
 
-def test_unknown_word_is_told_its_neighbour(
+def test_run_unknown_command_suggests_similar_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["chekc"]) == 2
@@ -96,7 +96,7 @@ def test_unknown_word_is_told_its_neighbour(
     [["inspect", "NAME"], ["convert", "NAME", "out"], ["report", "NAME", "out"],
      ["evaluate", "NAME", "--model", "micro"]],
 )  # fmt: skip
-def test_path_that_the_system_refuses_is_no_internal_error(
+def test_run_overlong_path_is_no_internal_error(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run([word.replace("NAME", "x" * 300) for word in words])
@@ -120,7 +120,7 @@ GRID = ["compare", "padding", "a.wav", "--grid"]
         (["cures", "a.wav"], "type: whisper-hailo compare padding --grid"),
     ],
 )
-def test_wrong_options_of_compare_name_the_right_ones(
+def test_run_compare_wrong_option_is_refused(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(words) == 2
@@ -161,7 +161,7 @@ ODD = "two\nlines\x1b[31m"
     ],
     ids=lambda words: words[0],
 )
-def test_odd_names_are_quoted_in_every_command(
+def test_run_odd_name_is_quoted_by_each_command(
     words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -183,7 +183,7 @@ def test_odd_names_are_quoted_in_every_command(
     ],
     ids=lambda words: words[0],
 )
-def test_result_that_could_not_be_written_is_not_computed(
+def test_run_unwritable_result_is_refused_first(
     words: list[str], computes: str, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -194,7 +194,7 @@ def test_result_that_could_not_be_written_is_not_computed(
     assert "cannot write" in capsys.readouterr().err
 
 
-def test_version_is_told_alone_and_before_a_command(
+def test_run_version_prints_version(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for words in (["--version"], ["-q", "--version"], ["--version", "check"]):
@@ -202,7 +202,7 @@ def test_version_is_told_alone_and_before_a_command(
         assert capsys.readouterr().out == f"whisper-hailo {__version__}\n"
 
 
-def test_without_words_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_without_arguments_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([]) == 0
     bare = capsys.readouterr().out
     assert run(["--help"]) == 0
@@ -228,7 +228,7 @@ def test_without_words_there_is_help(capsys: pytest.CaptureFixture[str]) -> None
         ("transcribe --threads x", "--threads is 'x', expected a whole number"),
     ],
 )
-def test_wrong_words_are_one_line_that_names_what_was_typed(
+def test_run_wrong_arguments_are_one_line(
     words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(words.split()) == ExitCode.USAGE
@@ -247,7 +247,7 @@ def test_wrong_words_are_one_line_that_names_what_was_typed(
         (HefError("it is broken"), HefError.exit_code, "whisper-hailo: it is broken\n"),
     ],
 )
-def test_errors_of_commands_are_one_line_and_a_code(
+def test_run_error_is_one_line_with_exit_code(
     error: BaseException, code: int, told: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -259,7 +259,7 @@ def test_errors_of_commands_are_one_line_and_a_code(
     assert capsys.readouterr().err == told
 
 
-def test_import_that_ctrl_c_broke_is_an_interruption(
+def test_run_import_broken_by_ctrl_c_is_interrupted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_import_that_ctrl_c_broke_is_an_interruption(
     assert capsys.readouterr().err == "whisper-hailo: interrupted\n"
 
 
-def test_what_is_logged_is_one_line_without_what_moves_a_cursor(
+def test_run_log_lines_are_escaped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def warn(_path: Path) -> dict[str, str]:
@@ -289,7 +289,7 @@ def test_what_is_logged_is_one_line_without_what_moves_a_cursor(
     assert "details\n" not in capsys.readouterr().err
 
 
-def test_commands_of_other_packages_tell_as_much_as_ours() -> None:
+def test_run_verbosity_holds_for_other_packages() -> None:
     theirs = logging.getLogger("whisper_hailo_lab")
     for words, level in (
         ("-v", logging.DEBUG),

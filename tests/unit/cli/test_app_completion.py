@@ -40,7 +40,7 @@ def asked(shell: str, line: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS)
-def test_commands_options_and_values_are_completed(shell: str) -> None:
+def test_completion_offers_commands_options_values(shell: str) -> None:
     assert "transcribe" in "".join(asked(shell, "whisper-hailo tr"))
     assert "--output-dir" in "".join(
         asked(shell, "whisper-hailo transcribe --output-d")
@@ -51,7 +51,7 @@ def test_commands_options_and_values_are_completed(shell: str) -> None:
 
 
 @pytest.mark.slow
-def test_other_programs_names_are_not_offered() -> None:
+def test_completion_omits_aliases_of_other_programs() -> None:
     assert asked("bash", "whisper-hailo transcribe --compute") == []
 
 
@@ -67,7 +67,7 @@ def script_of(shell: str, folder: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS)
-def test_script_is_what_its_shell_takes(shell: str, tmp_path: Path) -> None:
+def test_completion_script_is_valid_for_its_shell(shell: str, tmp_path: Path) -> None:
     script = script_of(shell, tmp_path)
     assert f"{COMPLETION_VARIABLE}={shell}_complete" in script.read_text()
     program = shutil.which(shell)
@@ -77,7 +77,7 @@ def test_script_is_what_its_shell_takes(shell: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_bash_completes_what_is_typed(tmp_path: Path) -> None:
+def test_completion_in_bash_completes_option(tmp_path: Path) -> None:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash is not installed")

@@ -20,7 +20,7 @@ def cue_texts(srt: str) -> list[str]:
 
 
 @pytest.mark.parametrize("words", [(), ("--window", "10")])
-def test_text_is_the_same_whatever_formats_are_asked_for(
+def test_transcribe_text_is_the_same_in_all_formats(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = [*MICRO, *words, str(DEMO)]
@@ -38,7 +38,7 @@ def test_text_is_the_same_whatever_formats_are_asked_for(
     assert " ".join(cue_texts(srt.read_text(encoding="utf-8"))) == said
 
 
-def test_json_is_the_same_with_subtitles_beside_it(tmp_path: Path) -> None:
+def test_transcribe_json_is_the_same_beside_subtitles(tmp_path: Path) -> None:
     """Subtitles need the times of words, which move those of segments."""
     alone, beside = tmp_path / "alone", tmp_path / "beside"
     command = [*MICRO, str(DEMO), "--output-dir"]
@@ -50,7 +50,7 @@ def test_json_is_the_same_with_subtitles_beside_it(tmp_path: Path) -> None:
     assert texts[0] == texts[1]
 
 
-def test_segments_are_sentences_with_times_of_speech(
+def test_transcribe_segments_are_timed_sentences(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without timestamps from the model, and without words that nobody asked for."""

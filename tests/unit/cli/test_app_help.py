@@ -115,7 +115,7 @@ def test_help_has_about_forty_options(
 
 
 @pytest.mark.parametrize("command", [*COMMAND_GROUPS])
-def test_every_command_shows_all_of_its_help(
+def test_help_all_exists_where_options_are_rare(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     has_rare = "--config" in help_of(command, capsys)
@@ -141,7 +141,7 @@ def rows_of(text: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("command", TAKES)
 @pytest.mark.usefixtures("narrow")
-def test_every_flag_is_in_the_help_once_with_its_default(
+def test_help_has_each_flag_once_with_default(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = full_help_of(command, capsys)
@@ -167,7 +167,7 @@ def test_every_flag_is_in_the_help_once_with_its_default(
                 assert "[default" not in plain
 
 
-def test_no_dataclass_with_flags_is_left_out_above() -> None:
+def test_help_table_covers_all_option_dataclasses() -> None:
     tried = {kind for kinds in TAKES.values() for kind in kinds}
     seen: set[type[Any]] = set()
     waiting: list[Any] = [*tried]
@@ -185,7 +185,7 @@ def test_no_dataclass_with_flags_is_left_out_above() -> None:
 
 
 @pytest.mark.parametrize("command", EVERYDAY_OPTIONS)
-def test_everyday_options_are_options_in_groups(
+def test_everyday_options_are_listed_in_groups(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = help_of(command, capsys)
@@ -196,7 +196,7 @@ def test_everyday_options_are_options_in_groups(
     assert "--encoder" not in rows_of(text)
 
 
-def test_everyday_options_are_all_taken_by_a_command(
+def test_everyday_options_exist_in_a_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     shown: set[str] = set()
@@ -227,14 +227,14 @@ def test_everyday_options_fit_the_first_screen(
 
 
 @pytest.mark.usefixtures("narrow")
-def test_engine_and_chip_come_last(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_engine_and_chip_last(capsys: pytest.CaptureFixture[str]) -> None:
     text = full_help_of("transcribe", capsys)
     topics = re.findall(r"^(\w[^\n]*):$", text, flags=re.MULTILINE)
     assert topics[0] == "Options"
     assert topics[-4:-1] == ["Engine", "Hailo chip", "More"]
 
 
-def test_commands_are_listed_by_group(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_commands_by_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["-h"]) == 0
     parts = capsys.readouterr().out.split("\n\n")
     topics = {part.partition(":\n")[0]: part.partition(":\n")[2] for part in parts}
@@ -246,7 +246,7 @@ def test_commands_are_listed_by_group(capsys: pytest.CaptureFixture[str]) -> Non
         assert re.search(rf"^  {name} +\w", topics[topic], flags=re.MULTILINE), name
 
 
-def test_model_s_defaults_are_those_of_python() -> None:
+def test_model_options_defaults_match_from_model() -> None:
     defaults = Transcriber.from_model.__kwdefaults__
     (model,) = Transcriber.from_model.__func__.__defaults__  # type: ignore[attr-defined]
     options = ModelOptions()
@@ -259,7 +259,7 @@ def test_model_s_defaults_are_those_of_python() -> None:
     assert options.engine == EngineOptions()
 
 
-def test_what_only_python_asks_for_is_no_option() -> None:
+def test_options_of_omit_python_only_fields() -> None:
     names = {option.name for option in options_of(EngineOptions)}
     assert "share" in names
     assert not {"priority", "open_timeout_s"} & names
@@ -267,7 +267,7 @@ def test_what_only_python_asks_for_is_no_option() -> None:
 
 @pytest.mark.parametrize("word", ["-h", "--help"])
 @pytest.mark.parametrize("command", ["transcribe", "check", "evaluate"])
-def test_short_help_works_behind_every_command(
+def test_help_short_option_works_after_command(
     command: str, word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([command, word]) == 0
@@ -278,7 +278,7 @@ def test_short_help_works_behind_every_command(
 
 @pytest.mark.parametrize("command", TAKES)
 @pytest.mark.usefixtures("narrow")
-def test_values_have_names_and_switches_have_none(
+def test_help_shows_metavars_and_switches(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`--task NAME`, `--threads N`, `--output DIR`; what can be switched off says so."""
@@ -300,7 +300,7 @@ def test_values_have_names_and_switches_have_none(
             assert f"{name} {value} " in text, f"{name} {value}"
 
 
-def test_arguments_stand_in_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_usage_names_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     for command, usage in (
         ("transcribe", "transcribe [OPTIONS] AUDIO..."),
         ("models", "models [OPTIONS] [ACTION] [NAMES]..."),
@@ -311,7 +311,7 @@ def test_arguments_stand_in_the_usage(capsys: pytest.CaptureFixture[str]) -> Non
         assert first == f"Usage: whisper-hailo {usage}"
 
 
-def test_arguments_are_described_unless_obvious(
+def test_help_describes_unobvious_arguments(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     parts = help_of("convert", capsys).split("\n\n")
@@ -324,7 +324,7 @@ def test_arguments_are_described_unless_obvious(
     assert "arguments:" not in help_of("transcribe", capsys)
 
 
-def test_what_has_to_be_given_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_marks_required_options(capsys: pytest.CaptureFixture[str]) -> None:
     rows = rows_of(help_of("compile", capsys))
     needed = {name for name, said in rows.items() if said.endswith("[required]")}
     assert needed == {"--arch", "--part", "--calibration"}
@@ -335,7 +335,7 @@ def test_what_has_to_be_given_says_so(capsys: pytest.CaptureFixture[str]) -> Non
     [("", ["transcribe", "translate"]), ("trans", ["transcribe", "translate"]),
      ("transl", ["translate"]), ("x", [])],
 )  # fmt: skip
-def test_values_that_shells_complete(typed: str, offered: list[str]) -> None:
+def test_shell_complete_offers_choices(typed: str, offered: list[str]) -> None:
     options = {one.name: one for one in options_of(DecodingOptions)}
     context = click.Context(click.Command("x"))
     assert [

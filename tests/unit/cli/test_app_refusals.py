@@ -67,7 +67,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ("--batch-size 0", "--batch-size is 0"),
     ],
 )  # fmt: skip
-def test_options_of_a_transcription(
+def test_transcribe_wrong_option_is_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, words: str, why: str
 ) -> None:
     assert why in refusal(capsys, *MICRO, *given(words, tmp_path), DEMO)
@@ -84,7 +84,7 @@ def test_options_of_a_transcription(
         ),
     ],
 )
-def test_words_that_a_decoder_cannot_be_told(
+def test_transcribe_impossible_prompt_is_one_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     option: str,
@@ -99,7 +99,7 @@ def test_words_that_a_decoder_cannot_be_told(
     assert why in line
 
 
-def test_prefix_longer_than_the_model_takes(
+def test_transcribe_long_prefix_is_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words = given(f"| prefix = '{'word ' * 200}'", tmp_path)
@@ -139,7 +139,7 @@ def test_prefix_longer_than_the_model_takes(
         ("--web DEMO | web-cert = 'a.pem'", "--web-cert and --web-key need each other"),
     ],
 )
-def test_options_of_captions(
+def test_caption_wrong_option_is_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, words: str, why: str
 ) -> None:
     typed = [DEMO if word == "DEMO" else word for word in given(words, tmp_path)]
@@ -158,7 +158,7 @@ def test_options_of_captions(
         ("", install_command("moonshine")),
     ],
 )
-def test_captions_of_another_engine(
+def test_caption_moonshine_option_is_one_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -184,7 +184,7 @@ def test_captions_of_another_engine(
         ("--language xx --model micro", "xx"),
     ],
 )
-def test_options_of_a_server(
+def test_serve_wrong_option_is_one_line(
     capsys: pytest.CaptureFixture[str], words: str, why: str
 ) -> None:
     assert why in refusal(capsys, "serve", *words.split())

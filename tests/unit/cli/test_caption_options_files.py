@@ -42,7 +42,7 @@ def recording(folder: Path) -> Path:
     return path
 
 
-def test_captions_do_not_replace_what_they_are_of(tmp_path: Path) -> None:
+def test_make_files_refuses_the_input(tmp_path: Path) -> None:
     path, other = recording(tmp_path), tmp_path / "rec.srt"
     other.hardlink_to(path)
     named = ((path, ()), (None, (other,)), (path, (tmp_path / "talk.srt",)))
@@ -54,7 +54,7 @@ def test_captions_do_not_replace_what_they_are_of(tmp_path: Path) -> None:
     assert len(files(str(path), tmp_path / "e.jsonl", (tmp_path / "talk.srt",))) == 2
 
 
-def test_captions_do_not_replace_standard_input(
+def test_make_files_refuses_file_of_standard_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = recording(tmp_path)
@@ -64,7 +64,7 @@ def test_captions_do_not_replace_standard_input(
             files("-", path, ())
 
 
-def test_two_files_of_captions_have_two_names(tmp_path: Path) -> None:
+def test_make_files_refuses_one_name_twice(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(OptionError, match=r"--events and --output name .*a\.txt twice"):
         files(None, tmp_path / "link" / "a.txt", (tmp_path / "a.txt",))
@@ -72,13 +72,13 @@ def test_two_files_of_captions_have_two_names(tmp_path: Path) -> None:
         files(None, None, (tmp_path / "a.srt", tmp_path / "a.vtt", tmp_path / "a.srt"))
 
 
-def test_what_is_said_goes_into_each_output(tmp_path: Path) -> None:
+def test_make_files_makes_each_output(tmp_path: Path) -> None:
     names = ("a.srt", "a.vtt", "b.txt")
     made = files(None, None, tuple(tmp_path / name for name in names))
     assert [file.name for file in made] == [str(tmp_path / name) for name in names]
 
 
-def test_what_is_said_of_files_holds_for_each_of_them(tmp_path: Path) -> None:
+def test_make_files_layout_and_daily_hold_for_all(tmp_path: Path) -> None:
     """A line has no room for two words."""
     names = ["e.jsonl", "a.srt", "a.VTT"]
     events, *outputs = (tmp_path / name for name in names)

@@ -90,7 +90,7 @@ def given(hotwords: str | None = None, **typed: Any) -> PartialOptions[DecodingO
     )
 
 
-def test_our_own_is_warm_and_open_until_the_end(
+def test_open_recognizer_warms_up_and_closes_at_end(
     transcriber: Transcriber,
     stack: contextlib.ExitStack,
     caplog: pytest.LogCaptureFixture,
@@ -122,7 +122,7 @@ def test_our_own_is_warm_and_open_until_the_end(
         (None, "Whisper", False, None),
     ],
 )
-def test_what_is_to_be_shown_is_expected_where_the_decoder_can(
+def test_open_recognizer_replacements_become_hotwords(
     *, transcriber: Transcriber, stack: contextlib.ExitStack, caplog: pytest.LogCaptureFixture,
     typed: str | None, shown: str, takes: bool, expected: str | None,
 ) -> None:  # fmt: skip
@@ -139,7 +139,7 @@ def test_what_is_to_be_shown_is_expected_where_the_decoder_can(
 
 
 @pytest.mark.parametrize(("longest_s", "content_s"), [(None, 9.0), (20.0, 20.0)])
-def test_moonshine(
+def test_open_recognizer_moonshine_transcribes(
     monkeypatch: pytest.MonkeyPatch, stack: contextlib.ExitStack, longest_s: float | None,
     content_s: float, tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -161,7 +161,7 @@ def test_moonshine(
     [({"language": "de"}, None, "--language"), ({"max_new_tokens": 9}, None, "--max-new-tokens"),
      ({}, "Hailo", "--hotwords")],
 )  # fmt: skip
-def test_moonshine_refuses_options_of_decoding_by_name(
+def test_refuse_whisper_options_names_the_option(
     typed: dict[str, Any], hotwords: str | None, named: str
 ) -> None:
     captions = PartialOptions(CaptionOptions, {"min_silence_s": 1.0})

@@ -24,7 +24,7 @@ from whisper_hailo.live.sources.network import NetworkSource
 from whisper_hailo.live.sources.source import Block, Interruption, Pace, ReopenedSource
 
 
-def test_nothing_is_no_file_and_not_the_current_folder() -> None:
+def test_make_source_empty_name_is_refused() -> None:
     with (
         pytest.raises(AudioError, match="'' does not exist"),
         SourceOptions().make_source(""),
@@ -32,7 +32,7 @@ def test_nothing_is_no_file_and_not_the_current_folder() -> None:
         pass
 
 
-def test_address_that_gives_sound(tmp_path: Path) -> None:
+def test_network_source_gives_resampled_audio(tmp_path: Path) -> None:
     pytest.importorskip("av", reason="the media extra is not installed")
     path = tmp_path / "a.flac"
     soundfile.write(path, tone(44_100, 2.0), 44_100)
@@ -45,7 +45,7 @@ def test_address_that_gives_sound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["rtsp://camera/stream", "http://radio/stream"])
-def test_address_without_the_library_is_one_line(
+def test_network_source_without_pyav_names_extra(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
@@ -55,7 +55,7 @@ def test_address_without_the_library_is_one_line(
         NetworkSource(address).open()
 
 
-def test_address_without_an_answer() -> None:
+def test_network_source_missing_file_is_refused() -> None:
     pytest.importorskip("av", reason="the media extra is not installed")
     with (
         pytest.raises(AudioError, match="cannot be opened"),
@@ -64,7 +64,7 @@ def test_address_without_an_answer() -> None:
         pass
 
 
-def test_command_line_names_exactly_one_source(tmp_path: Path) -> None:
+def test_make_source_needs_exactly_one_source(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="give one of"):
         SourceOptions().make_source(None)
     with pytest.raises(OptionError, match="give one of"):
@@ -94,7 +94,9 @@ class Stdin:
 
 
 @pytest.mark.parametrize("stdin", [None, Stdin(terminal=True)])
-def test_terminal_is_no_pipe(monkeypatch: pytest.MonkeyPatch, stdin: object) -> None:
+def test_make_source_terminal_as_pipe_is_refused(
+    monkeypatch: pytest.MonkeyPatch, stdin: object
+) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)
     with pytest.raises(
         OptionError, match="standard input is a terminal; pipe raw 16-bit"
@@ -102,7 +104,7 @@ def test_terminal_is_no_pipe(monkeypatch: pytest.MonkeyPatch, stdin: object) -> 
         SourceOptions().make_source("-")
 
 
-def test_pipe_goes_on_until_listener_has_enough_and_file_ends(
+def test_make_source_pipe_is_endless_file_is_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Stdin(terminal=False))
@@ -116,7 +118,7 @@ def test_pipe_goes_on_until_listener_has_enough_and_file_ends(
     assert SourceOptions(real_time=True).make_source(str(file)).pace is Pace.BUFFERED
 
 
-def test_samples_of_standard_input_have_the_rate_that_was_said(
+def test_make_source_pcm_has_given_rate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reading, writing = os.pipe()
@@ -146,7 +148,7 @@ class Gone(Closing):
 @pytest.mark.parametrize(
     ("mic", "audio"), [(None, "rtsp://camera/1"), ("default", None)]
 )
-def test_who_does_not_want_to_wait_for_a_source_does_not(
+def test_make_source_wait_0_fails_at_once(
     mic: str | None, audio: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.MicrophoneSource", Gone)

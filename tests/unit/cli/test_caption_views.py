@@ -45,7 +45,7 @@ def completed(*texts: str) -> Completed:
     )
 
 
-def test_plain_lines_where_there_is_no_terminal(
+def test_terminal_view_without_terminal_prints_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     view = TerminalView(colour=True, terminal=False)
@@ -61,7 +61,7 @@ def test_plain_lines_where_there_is_no_terminal(
 
 
 @pytest.mark.parametrize(("terminal", "lines"), [(False, 2), (True, 3)])
-def test_translation_is_shown_under_the_original(
+def test_terminal_view_translation_follows_original(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     terminal: bool,
@@ -79,7 +79,7 @@ def test_translation_is_shown_under_the_original(
 
 
 @pytest.mark.parametrize("colour", [True, False])
-def test_running_line_is_erased_and_written_again(
+def test_terminal_view_rewrites_running_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, colour: bool
 ) -> None:
     monkeypatch.setenv("COLUMNS", "20")
@@ -100,7 +100,7 @@ def test_running_line_is_erased_and_written_again(
     st.integers(5, 60),
     st.booleans(),
 )
-def test_no_line_is_ever_wider_than_the_terminal(  # noqa: PLR0917
+def test_terminal_view_line_never_exceeds_width(  # noqa: PLR0917
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     committed: list[str],
@@ -123,14 +123,14 @@ def test_no_line_is_ever_wider_than_the_terminal(  # noqa: PLR0917
         (["你好世界你好世界"], 5, ["世界"]),
     ],
 )
-def test_wide_characters_take_two_columns(
+def test_take_last_columns_counts_wide_characters(
     texts: list[str], room: int, kept: list[str]
 ) -> None:
     words = take_last_columns([CaptionWord(text) for text in texts], room)
     assert [word.text for word in words] == kept
 
 
-def test_final_lines_end_between_words(
+def test_terminal_view_final_lines_wrap_at_words(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "12")
@@ -148,7 +148,7 @@ def test_final_lines_end_between_words(
     )
 
 
-def test_segment_without_words_takes_its_running_line_away(
+def test_terminal_view_empty_segment_erases_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     view = TerminalView(terminal=True)
@@ -163,7 +163,7 @@ def test_segment_without_words_takes_its_running_line_away(
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_final_lines_move_no_cursor_and_leave_no_blank(
+def test_terminal_view_final_line_is_escaped(
     capsys: pytest.CaptureFixture[str], terminal: bool
 ) -> None:
     view = TerminalView(terminal=terminal)
@@ -172,7 +172,7 @@ def test_final_lines_move_no_cursor_and_leave_no_blank(
     assert shown == "a [2J b c\n"
 
 
-def test_tentative_words_are_dim_and_committed_are_not(
+def test_terminal_view_tentative_words_are_dim(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -191,7 +191,9 @@ def test_tentative_words_are_dim_and_committed_are_not(
         assert capsys.readouterr().out == f"\r\x1b[K{shown}"
 
 
-def test_shades_are_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminal_view_colour_is_for_terminals_only(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for terminal in (True, False):
         TerminalView(colour=True, terminal=terminal).put(completed(" one"))
         assert ("\x1b[31mone\x1b[0m" in capsys.readouterr().out) == terminal
@@ -199,7 +201,7 @@ def test_shades_are_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> No
     assert "\x1b[31m" not in capsys.readouterr().out
 
 
-def test_whether_there_is_a_terminal_is_seen(
+def test_terminal_view_detects_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for terminal in (True, False):

@@ -12,7 +12,7 @@ from whisper_hailo.cli.messages import Verbosity, set_verbosity
 from whisper_hailo.live.statistics import CaptionStatistics
 
 
-def test_three_lines_say_what_was_heard_its_cost_and_delay() -> None:
+def test_summarise_has_words_cost_and_delay() -> None:
     figures = CaptionStatistics(
         n_full=2,
         words_in=Counter(en=10),
@@ -31,7 +31,7 @@ def test_three_lines_say_what_was_heard_its_cost_and_delay() -> None:
     assert felt == "no audio was lost"
 
 
-def test_live_captions_tell_latencies_and_what_was_not_heard() -> None:
+def test_summarise_live_has_latencies_and_losses() -> None:
     figures = CaptionStatistics(n_lost_samples=16_000, n_away=1, n_away_samples=80_000)
     figures.first_latency_s.append(0.7)
     figures.final_latency_s.append(0.25)
@@ -42,7 +42,7 @@ def test_live_captions_tell_latencies_and_what_was_not_heard() -> None:
     )
 
 
-def test_summary_tells_speech_without_text_and_stalls() -> None:
+def test_summarise_has_untranscribed_and_stalls() -> None:
     figures = CaptionStatistics(untranscribed_s=4.25, n_stalls=2)
     figures.settle_s.extend([1.0, 2.0, 3.0])
     *_, felt = summarise(figures.as_json(), Counter())
@@ -52,12 +52,12 @@ def test_summary_tells_speech_without_text_and_stalls() -> None:
     )
 
 
-def test_run_without_a_word_has_its_three_lines() -> None:
+def test_summarise_without_words_has_three_lines() -> None:
     assert len(list(summarise(CaptionStatistics().as_json(), Counter()))) == 3
 
 
 @pytest.mark.parametrize(("level", "told"), [("", 3), ("verbose", 31), ("quiet", 0)])
-def test_person_gets_lines_and_details_on_request(
+def test_print_statistics_lines_follow_verbosity(
     level: str, told: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_verbosity(Verbosity(verbose=level == "verbose", quiet=level == "quiet"))
@@ -79,7 +79,7 @@ def test_person_gets_lines_and_details_on_request(
         assert lines[0].startswith("10 words (German) in 2 segments")
 
 
-def test_machines_are_told_in_json_whatever_else_is_told(
+def test_print_statistics_json_ignores_verbosity(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     statistics = CaptionStatistics(n_full=2, words_in=Counter(de=10))
@@ -93,7 +93,7 @@ def test_machines_are_told_in_json_whatever_else_is_told(
         assert {*figures} == {"event", *statistics.as_json()}
 
 
-def test_paused_is_told_and_never_shown_has_no_time() -> None:
+def test_summarise_has_pause_and_omits_missing_latency() -> None:
     figures = CaptionStatistics(n_paused_samples=24_000)
     figures.final_latency_s.append(0.5)
     *_, felt = summarise(figures.as_json(), Counter())
@@ -102,7 +102,7 @@ def test_paused_is_told_and_never_shown_has_no_time() -> None:
     )
 
 
-def test_languages_are_told_the_most_spoken_first() -> None:
+def test_summarise_orders_languages_by_words() -> None:
     figures = CaptionStatistics(words_in=Counter(de=9)).as_json()
     heard, *_ = summarise(figures, Counter({"en": 2, "de": 7, "fr": 0, "": 3}))
     assert heard.startswith("9 words (German, English) in ")

@@ -11,7 +11,9 @@ from whisper_hailo.live.events import Completed, Started
 from whisper_hailo.live.statistics import CaptionStatistics
 
 
-def test_captions_that_are_late_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_latency_warning_late_captions_warn_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     statistics = CaptionStatistics()
     warning = LatencyWarning(statistics)
     final = Completed(

@@ -71,7 +71,7 @@ def call(words: str) -> Any:
         return MADE.invoke(context)
 
 
-def test_fields_with_flags_become_options() -> None:
+def test_command_of_fields_with_flags_become_options() -> None:
     assert [param.name for param in MADE.params] == [
         "files", "deep", "colour", "extra", "marks", "start", "at", "end",
         "names", "wide", "verbose", "quiet",
@@ -79,7 +79,7 @@ def test_fields_with_flags_become_options() -> None:
     assert MADE.help == "Says what it does."
 
 
-def test_subset_may_name_fields_of_groups() -> None:
+def test_field_subset_accepts_fields_of_groups() -> None:
     def paint(outer: Annotated[Outer, FieldSubset(("colour", "extra.marks"))]) -> Outer:
         return outer
 
@@ -87,35 +87,35 @@ def test_subset_may_name_fields_of_groups() -> None:
     assert names == ["colour", "extra", "marks", "verbose", "quiet"]
 
 
-def test_what_was_not_typed_is_the_dataclasses_own() -> None:
+def test_command_of_without_options_gives_defaults() -> None:
     assert call("")[1] == Outer()
 
 
-def test_what_was_typed_comes_back_in_its_place() -> None:
+def test_command_of_typed_values_fill_their_fields() -> None:
     _, outer, _ = call("--deep 9 --colour blue --names a --names b")
     assert outer == Outer(inner=Inner(9), colour="blue", names=("a", "b"))
 
 
-def test_name_says_what_single_values_start_from() -> None:
+def test_command_of_parsed_group_accepts_single_values() -> None:
     assert call("--start 5")[1].start == Start(5, 9)
     assert call("--start 5 --end 7")[1].start == Start(5, 7)
     assert call("--end 7")[1].start == Start(1, 7)
 
 
-def test_switch_stands_for_the_defaults_of_its_options() -> None:
+def test_command_of_switch_gives_defaults_of_group() -> None:
     assert call("--extra")[1].extra == Extra()
     assert call("--extra --marks ?")[1].extra == Extra("?")
     with pytest.raises(OptionError, match="--marks needs --extra; give both"):
         call("--marks ?")
 
 
-def test_what_is_given_goes_on_whatever_the_command_starts_from() -> None:
+def test_command_of_partial_options_apply_to_any_base() -> None:
     narrow = call("--wide 5")[2]
     assert narrow.apply_to(Narrow(wide=8, high=9)) == Narrow(wide=5, high=9)
     assert call("")[2].apply_to(Narrow(wide=8)) == Narrow(wide=8)
 
 
-def test_what_stands_for_no_value_is_told_with_its_name() -> None:
+def test_command_of_wrong_value_names_option() -> None:
     with pytest.raises(
         OptionError, match="--colour is 'green', expected one of: red, blue"
     ):
@@ -124,7 +124,7 @@ def test_what_stands_for_no_value_is_told_with_its_name() -> None:
         call("--start x")
 
 
-def test_message_names_a_field_as_it_is_typed() -> None:
+def test_require_valid_names_option_as_typed() -> None:
     with pytest.raises(OptionError, match=r"--deep is 3, expected more"):
         require_valid(Inner(), "depth", False, "more")
     with pytest.raises(OptionError, match=r"hidden is 7, expected less"):
@@ -151,7 +151,7 @@ def test_message_names_a_field_as_it_is_typed() -> None:
         ),
     ],
 )
-def test_what_has_no_default_has_to_be_typed(
+def test_compile_missing_option_is_refused(
     words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compile", "no-model", *words.split()]) == 2
@@ -199,7 +199,7 @@ def test_what_has_no_default_has_to_be_typed(
         ("-q -v", "--verbose and --quiet contradict each other"),
     ],
 )
-def test_what_is_wrong_is_told_before_a_model_is_looked_for(
+def test_transcribe_wrong_option_is_refused_before_loading(
     words: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert (
@@ -224,7 +224,7 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
         ("--web-port 70000", "--web-port is 70000, expected 0 to 65535"),
     ],
 )
-def test_so_it_is_of_captions(
+def test_caption_wrong_option_is_refused_before_loading(
     words: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert (
@@ -242,7 +242,7 @@ def test_so_it_is_of_captions(
         (["--mic", "0"], "--mic needs sounddevice, which is not installed"),
     ],
 )
-def test_what_captions_lack_is_told_before_a_model_is_looked_for(
+def test_caption_missing_input_is_refused_before_loading(
     words: list[str],
     said: str,
     monkeypatch: pytest.MonkeyPatch,

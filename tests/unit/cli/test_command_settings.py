@@ -33,7 +33,7 @@ def settled(*words: str | Path, command: str = "serve") -> dict[str, Any]:
         ).params
 
 
-def test_file_gives_what_is_not_typed(config: Path) -> None:
+def test_config_file_gives_untyped_options(config: Path) -> None:
     options = settled("--config", config)
     assert options["http"] == Address("127.0.0.1", 9000)
     assert options["max_upload"] == 25
@@ -44,7 +44,7 @@ def test_file_gives_what_is_not_typed(config: Path) -> None:
     assert options["queue"] is None
 
 
-def test_typed_beats_environment_beats_file(
+def test_settings_typed_beats_environment_beats_file(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_SERVE_CONFIG", str(config))
@@ -68,7 +68,7 @@ def test_typed_beats_environment_beats_file(
 
 
 @pytest.mark.parametrize("command", ["transcribe", "caption", "batch"])
-def test_every_command_that_transcribes_takes_a_file(
+def test_config_file_works_for_transcribing_commands(
     command: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "file.toml"
@@ -81,7 +81,7 @@ def test_every_command_that_transcribes_takes_a_file(
     assert options["suppress_tokens"] == (5, 6)
 
 
-def test_one_text_is_a_list_of_one(tmp_path: Path) -> None:
+def test_config_file_single_text_becomes_list(tmp_path: Path) -> None:
     file = tmp_path / "file.toml"
     file.write_text('alias = "house"\n')
     assert settled("--config", file)["alias"] == ("house",)
@@ -99,7 +99,9 @@ def test_one_text_is_a_list_of_one(tmp_path: Path) -> None:
         ('task = "translate"', "task is not a key of serve"),
     ],
 )
-def test_wrong_file_is_refused(tmp_path: Path, content: str, said: str) -> None:
+def test_config_file_with_wrong_entry_is_refused(
+    tmp_path: Path, content: str, said: str
+) -> None:
     file = tmp_path / "serve.toml"
     file.write_text(content)
     with pytest.raises(OptionError, match=said):
@@ -111,7 +113,7 @@ def test_wrong_file_is_refused(tmp_path: Path, content: str, said: str) -> None:
 @pytest.mark.parametrize(
     "name", ["WHISPER_HAILO_SERVE_MAX_UPLAOD", "whisper_hailo_serve_max_upload"]
 )
-def test_misspelt_variable_is_warned_of(
+def test_environment_misspelt_variable_warns(
     name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv(name, "7")
@@ -120,14 +122,16 @@ def test_misspelt_variable_is_warned_of(
 
 
 @pytest.mark.parametrize("key", ["config", "help-all"])
-def test_what_a_file_cannot_set_is_refused(key: str, tmp_path: Path) -> None:
+def test_config_file_with_command_line_only_key_is_refused(
+    key: str, tmp_path: Path
+) -> None:
     file = tmp_path / "serve.toml"
     file.write_text(f"{key} = 'x'\n")
     with pytest.raises(OptionError, match=f"{key} is not a key of serve"):
         settled("--config", file)
 
 
-def test_version_in_the_environment_is_not_asked_for(
+def test_environment_version_variable_is_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_VERSION", "1.0")

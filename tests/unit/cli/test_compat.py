@@ -102,7 +102,7 @@ def listener(monkeypatch: pytest.MonkeyPatch) -> Listener:
 
 
 @pytest.mark.parametrize(("words", "path", "expected"), TAKEN)
-def test_what_we_have_is_taken_by_its_other_name(
+def test_compat_decoding_alias_sets_option(
     listener: Listener, words: str, path: str, expected: object
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
@@ -112,7 +112,7 @@ def test_what_we_have_is_taken_by_its_other_name(
 
 
 @pytest.mark.parametrize(("words", "path", "expected"), MODEL)
-def test_what_we_have_of_models_is_taken_too(
+def test_compat_model_alias_sets_option(
     asked: list[ModelOptions], words: str, path: str, expected: object
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
@@ -120,7 +120,7 @@ def test_what_we_have_of_models_is_taken_too(
 
 
 @pytest.mark.parametrize(("words", "name", "expected"), LONG)
-def test_what_is_cut_out_of_a_recording_may_be_said_as_elsewhere(
+def test_compat_vad_alias_sets_strategy(
     listener: Listener, words: str, name: str, expected: object
 ) -> None:
     assert run(["transcribe", *words.split(), "a.wav"]) == 0
@@ -128,7 +128,7 @@ def test_what_is_cut_out_of_a_recording_may_be_said_as_elsewhere(
 
 
 @pytest.mark.parametrize(("words", "expected"), BATCHES)
-def test_so_many_at_once_are_windows_in_a_batch(
+def test_compat_batching_alias_sets_batch_size(
     listener: Listener, words: str, expected: int | None
 ) -> None:
     assert run(["transcribe", *words.split(), "a.wav"]) == 0
@@ -144,7 +144,7 @@ def test_so_many_at_once_are_windows_in_a_batch(
         ("-osrt -f txt", ["a.srt", "a.txt"]),
     ],
 )
-def test_whisper_cpp_s_outputs_are_files_where_one_is(
+def test_compat_whisper_cpp_outputs_are_files(
     listener: Listener, words: str, names: list[str]
 ) -> None:
     before = set(Path().rglob("a.*"))
@@ -164,14 +164,12 @@ def test_whisper_cpp_s_outputs_are_files_where_one_is(
         "-f a.wav -f srt",
     ],
 )
-def test_f_before_a_recording_names_it_as_in_whisper_cpp(
-    listener: Listener, words: str
-) -> None:
+def test_compat_f_before_recording_names_it(listener: Listener, words: str) -> None:
     assert run(["transcribe", *words.split()]) == 0
     assert len(listener.asked) == 1
 
 
-def test_format_stays_one_beside_a_file_of_its_name(
+def test_compat_f_format_beats_file_of_that_name(
     listener: Listener, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("srt", "all"):
@@ -182,7 +180,7 @@ def test_format_stays_one_beside_a_file_of_its_name(
     assert len(listener.asked) == 2
 
 
-def test_f_before_what_is_there_names_it_without_a_suffix_too(
+def test_compat_f_accepts_file_without_suffix(
     listener: Listener,
 ) -> None:
     Path("talk").write_text("some sound")
@@ -190,7 +188,7 @@ def test_f_before_what_is_there_names_it_without_a_suffix_too(
     assert len(listener.asked) == 1
 
 
-def test_missing_recording_behind_f_is_missing(
+def test_compat_f_missing_recording_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["transcribe", "-f", "nosuch.wav"]) == 3
@@ -200,7 +198,7 @@ def test_missing_recording_behind_f_is_missing(
 
 
 @pytest.mark.usefixtures("listener")
-def test_width_of_lines_by_its_short_name(
+def test_compat_ml_sets_line_width(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["transcribe", "a.wav", "-f", "vtt", "-ml", "12"]) == 0
@@ -212,7 +210,7 @@ def test_width_of_lines_by_its_short_name(
     ]
 
 
-def test_options_that_change_nothing_are_accepted(listener: Listener) -> None:
+def test_compat_options_without_effect_are_accepted(listener: Listener) -> None:
     typed = [
         "-sow",
         "-pp",
@@ -229,7 +227,7 @@ def test_options_that_change_nothing_are_accepted(listener: Listener) -> None:
 
 
 @pytest.mark.usefixtures("listener")
-def test_named_format_of_openai_writes_into_this_folder() -> None:
+def test_compat_output_format_writes_file() -> None:
     assert run(["transcribe", "a.wav", "--output_format", "srt"]) == 0
     assert Path("a.srt").is_file()
     assert (
@@ -239,7 +237,9 @@ def test_named_format_of_openai_writes_into_this_folder() -> None:
     assert Path("out/a.vtt").is_file()
 
 
-def test_command_that_is_left_out_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_compat_missing_command_is_suggested(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["-m", "base", "-f", "a.wav"]) == 2
     assert "type: whisper-hailo transcribe -m base -f a.wav" in capsys.readouterr().err
 
@@ -265,7 +265,7 @@ def test_command_that_is_left_out_is_named(capsys: pytest.CaptureFixture[str]) -
         ),
     ],
 )
-def test_what_we_lack_is_answered_with_what_to_type(
+def test_compat_missing_option_names_replacement(
     words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", "-m", "no-model", *words.split()]) == 2
@@ -274,14 +274,14 @@ def test_what_we_lack_is_answered_with_what_to_type(
     assert error.count("\n") == 1
 
 
-def test_every_option_has_words_or_advice() -> None:
+def test_compat_options_have_alias_or_advice() -> None:
     for option in COMPAT_OPTIONS:
         has_words = option.alias is not None or "true" in option.values
         assert has_words or option.advice, option.names
 
 
 @pytest.mark.parametrize("typed", JOINED)
-def test_joined_option_of_whisper_cpp_is_refused_in_one_line(
+def test_compat_joined_option_is_refused_in_one_line(
     typed: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     before = {*Path().iterdir()}
@@ -293,14 +293,14 @@ def test_joined_option_of_whisper_cpp_is_refused_in_one_line(
     assert {*Path().iterdir()} == before
 
 
-def test_option_value_is_no_option_of_another_program(listener: Listener) -> None:
+def test_compat_option_value_is_not_parsed(listener: Listener) -> None:
     assert run(["transcribe", "a.wav", "--initial-prompt", "-tr", "-t4"]) == 0
     ((options, _, _),) = listener.asked
     assert (options.prompts.initial_prompt, options.task) == ("-tr", "transcribe")
 
 
 @pytest.mark.parametrize("command", ["transcribe", "batch"])
-def test_output_dir_named_dash_is_refused(
+def test_transcribe_output_dir_dash_is_refused(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([command, "a.wav", "-o", "-"]) == 2
@@ -308,7 +308,7 @@ def test_output_dir_named_dash_is_refused(
     assert not Path("-").exists()
 
 
-def test_recording_in_the_place_of_a_command_is_told(
+def test_compat_recording_as_command_suggests_transcribe(
     tmp_path: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([str(tmp_path), "-f", "srt"]) == 2
@@ -318,7 +318,7 @@ def test_recording_in_the_place_of_a_command_is_told(
 
 
 @pytest.mark.parametrize("name", ["-dash.flac", "-xylophone.flac"])
-def test_name_that_begins_as_options_do_goes_behind_two_hyphens(
+def test_transcribe_name_with_hyphen_needs_double_hyphen(
     name: str, listener: Listener, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path(name).write_text("some sound")
@@ -342,7 +342,7 @@ def test_name_that_begins_as_options_do_goes_behind_two_hyphens(
         ("--temperature=hot", "--temperature is 'hot', expected a number"),
     ],
 )
-def test_what_is_no_number_is_told_with_what_was_typed(
+def test_compat_wrong_number_names_typed_option(
     words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 2
@@ -352,7 +352,7 @@ def test_what_is_no_number_is_told_with_what_was_typed(
 @pytest.mark.parametrize(
     "words", [["help"], ["help", "transcribe"], ["help", "models", "list"]]
 )
-def test_help_is_a_word_too(
+def test_compat_help_is_a_command(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(words) == 0
@@ -361,7 +361,7 @@ def test_help_is_a_word_too(
     assert capsys.readouterr().out == said
 
 
-def test_recording_that_is_not_named_is_asked_for(
+def test_transcribe_without_recording_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["transcribe"]) == 2
@@ -373,13 +373,15 @@ def test_recording_that_is_not_named_is_asked_for(
     "words",
     ["-l de -l en", "--language de --language=en", "-l de,en", "--language de -l en"],
 )
-def test_repeated_languages_are_one_value(listener: Listener, words: str) -> None:
+def test_transcribe_repeated_languages_are_joined(
+    listener: Listener, words: str
+) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
     ((options, _, _),) = listener.asked
     assert options.language == "de,en"
 
 
-def test_options_without_effect_are_warned_of(
+def test_compat_options_without_effect_warn(
     listener: Listener, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["transcribe", "a.wav", "--hallucination_silence_threshold"]

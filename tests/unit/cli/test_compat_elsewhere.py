@@ -17,7 +17,7 @@ __all__ = ["listener", "recordings"]
 @pytest.mark.parametrize(
     "words", ["-osrt", "-nf", "-mc -1", "-tp 0.2", "-tpi 1", "-bs 5", "-bo 2"]
 )
-def test_commands_without_what_a_word_stands_for_do_not_take_it(
+def test_compat_caption_refuses_aliases_of_transcribe(
     words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["caption", "a.wav", "--model", "no-model", *words.split()]) == 2
@@ -27,14 +27,14 @@ def test_commands_without_what_a_word_stands_for_do_not_take_it(
     )
 
 
-def test_serve_does_not_read_a_line_width_as_a_model(
+def test_compat_serve_refuses_ml(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["serve", "-ml", "40"]) == 2
     assert "-ml is an option of another program" in capsys.readouterr().err
 
 
-def test_addresses_of_other_servers_are_told_as_ours(
+def test_compat_serve_address_option_names_replacement(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["serve", "--uri", "udp://0.0.0.0:10300"]) == 2
@@ -43,7 +43,7 @@ def test_addresses_of_other_servers_are_told_as_ours(
     assert "give --http HOST:PORT" in capsys.readouterr().err
 
 
-def test_captions_take_what_they_have_by_other_names_too(
+def test_compat_caption_accepts_its_aliases(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """`--device cuda` is answered as elsewhere; `-tr` is `--task translate`."""
@@ -58,7 +58,7 @@ def test_captions_take_what_they_have_by_other_names_too(
 @pytest.mark.parametrize(
     "words", ["--translate False", "--vad-filter False", "-nf False"]
 )
-def test_switches_of_others_can_be_off(listener: Listener, words: str) -> None:
+def test_compat_switch_false_is_off(listener: Listener, words: str) -> None:
     assert run(["transcribe", *words.split(), "a.wav"]) == 0
     options, long, _ = listener.asked[0]
     assert (options.task, long.strategy) == ("transcribe", "auto")

@@ -19,12 +19,12 @@ TYPED = [
 TALKS = ("talk.flac", "talk.ogg")
 
 
-def test_every_program_has_twenty_tasks() -> None:
+def test_first_hour_has_twenty_tasks_per_program() -> None:
     assert [len(tasks) for tasks in FIRST_HOUR.values()] == [20] * 4
 
 
 @pytest.mark.parametrize(("typed", "result"), TYPED)
-def test_what_they_type(
+def test_first_hour_command_gives_expected_result(
     typed: str, result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip

@@ -22,7 +22,7 @@ from whisper_hailo.core.errors import (
 __all__ = ["root"]
 
 
-def test_machine_without_a_hailo_is_short(
+def test_hailo_checks_without_hailo_are_few(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = NoBindingError("none")
@@ -37,7 +37,9 @@ def test_machine_without_a_hailo_is_short(
     assert "--system-site-packages" in check.advice
 
 
-def test_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hailo_checks_of_good_machine_are_ok(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chip = ChipFacts("0000:01:00.0", "hailo8", "4.23.0", 51.25)
     with_binding(monkeypatch, "4.23.0", chip)
     root.pci("0x2864", "8.0 GT/s PCIe")
@@ -66,7 +68,9 @@ def test_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "fetch it again" in found_checks()["HEF files"].advice
 
 
-def test_conflict(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hailo_checks_of_conflicting_releases_are_noted(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A 4.x binding beside a 5.x library, both drivers, a slow link, and too little power."""
     with_binding(
         monkeypatch, "4.20.0", NoDeviceError("no Hailo chip found; check the cable")
@@ -100,7 +104,7 @@ def test_conflict(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
         ("4.23.0", "hailo_pci", "4.20.0", "of one release"),
     ],
 )
-def test_drivers_of_another_release(
+def test_hailo_checks_driver_of_other_release_is_noted(
     *,
     root: Root,
     monkeypatch: pytest.MonkeyPatch,
@@ -114,7 +118,7 @@ def test_drivers_of_another_release(
     assert expected in found_checks()["Hailo driver"].advice
 
 
-def test_several_libraries_and_a_closed_node(
+def test_hailo_checks_two_libraries_or_closed_node_are_noted(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_binding(monkeypatch, "4.23.0")
@@ -128,7 +132,9 @@ def test_several_libraries_and_a_closed_node(
     assert "udev" in check.advice
 
 
-def test_binding_that_does_not_fit(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hailo_checks_binding_mismatch_has_its_advice(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     error = BindingMismatchError(
         "it does not run with this NumPy; pip install 'numpy<2'"
     )
@@ -146,7 +152,7 @@ def test_binding_that_does_not_fit(root: Root, monkeypatch: pytest.MonkeyPatch) 
     ("binding", "numpy", "status"),
     [("4.23.0", "2.2.1", NOTE), ("4.23.0", "1.26.4", OK), ("5.1.1", "2.2.1", OK)],
 )
-def test_numpy_by_versions_where_nothing_can_be_run(
+def test_hailo_checks_buffers_follow_numpy_version(
     *,
     root: Root,
     monkeypatch: pytest.MonkeyPatch,
@@ -167,7 +173,7 @@ def test_numpy_by_versions_where_nothing_can_be_run(
         assert ("pip install 'numpy<2'" in check.advice) == (status == NOTE)
 
 
-def test_buffers_that_do_not_reach_the_chip(
+def test_hailo_checks_buffers_are_tried_with_smallest_hef(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The smallest file that the chip takes is run; what it says counts, not the versions."""
@@ -196,7 +202,7 @@ def test_buffers_that_do_not_reach_the_chip(
     assert check.advice == "pip install 'numpy<2'"
 
 
-def test_firmware_is_asked_by_its_command_on_this_machine_only(
+def test_throttling_reads_vcgencmd_on_this_machine_only(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bits 0 and 18: too little voltage now, throttled since the start."""
@@ -218,7 +224,7 @@ def test_firmware_is_asked_by_its_command_on_this_machine_only(
     assert len(asked) == 1, "the kernel says it"
 
 
-def test_program_is_asked_for_its_first_line(
+def test_service_state_is_first_line_of_systemctl(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

@@ -18,7 +18,9 @@ from whisper_hailo.core.errors import NoBindingError
 __all__ = ["root"]
 
 
-def test_driver_without_a_binding(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hailo_checks_driver_without_binding_are_noted(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is a machine with a Hailo: all is looked at but what only the binding tells."""
     error = NoBindingError("none")
     monkeypatch.setattr(
@@ -47,7 +49,7 @@ def test_driver_without_a_binding(root: Root, monkeypatch: pytest.MonkeyPatch) -
     )
 
 
-def test_binding_without_anything_else(
+def test_hailo_checks_binding_alone_is_noted(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del root
@@ -81,7 +83,7 @@ def test_binding_without_anything_else(
         ("Unknown", "8.0 GT/s PCIe", OK),
     ],
 )
-def test_link_that_could_be_faster(
+def test_hailo_checks_slow_pcie_link_is_noted(
     root: Root, monkeypatch: pytest.MonkeyPatch, now: str, best: str, status: str
 ) -> None:
     with_binding(monkeypatch, "4.23.0")
@@ -101,7 +103,7 @@ def test_link_that_could_be_faster(
 
 
 @pytest.mark.parametrize("lacking", [os.R_OK, os.W_OK])
-def test_device_has_to_be_read_and_written(
+def test_hailo_checks_device_needs_read_and_write(
     root: Root, monkeypatch: pytest.MonkeyPatch, lacking: int
 ) -> None:
     root.put("dev/hailo0", "")
@@ -122,7 +124,7 @@ def test_device_has_to_be_read_and_written(
         ("0x0", "none"),
     ],
 )
-def test_what_was_too_little_power_or_too_much_heat(
+def test_check_throttling_names_power_and_heat(
     root: Root, bits: str, found: str
 ) -> None:
     place = "sys/devices/platform/soc/soc:firmware/get_throttled"
@@ -140,7 +142,7 @@ def test_what_was_too_little_power_or_too_much_heat(
         ("", NOTE, "unknown: systemctl is not available here"),
     ],
 )
-def test_service_of_those_who_share_a_chip(
+def test_check_service_inactive_is_noted(
     monkeypatch: pytest.MonkeyPatch, state: str, status: str, found: str
 ) -> None:
     monkeypatch.setattr(probe, "service_state", lambda: state)
@@ -158,7 +160,7 @@ def test_service_of_those_who_share_a_chip(
         ("4.23.0", "hailo_pci", "", OK),  # some tell no version
     ],
 )
-def test_driver_of_a_binding(
+def test_hailo_checks_driver_of_same_release_is_ok(
     *, root: Root, monkeypatch: pytest.MonkeyPatch, binding: str, driver: str, version: str,
     status: str,
 ) -> None:  # fmt: skip
@@ -169,7 +171,9 @@ def test_driver_of_a_binding(
     assert check.found == f"{driver} {version or 'unknown'}"
 
 
-def test_each_chip_has_its_line(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hailo_checks_have_a_line_per_chip(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     del root
     with_binding(monkeypatch, "5.1.1")
     found = [
@@ -187,7 +191,7 @@ def test_each_chip_has_its_line(root: Root, monkeypatch: pytest.MonkeyPatch) -> 
     ]
 
 
-def test_every_fetched_file_has_its_line(
+def test_check_hefs_has_a_line_per_file(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the order of their names, whatever the system's."""
@@ -209,7 +213,9 @@ def test_every_fetched_file_has_its_line(
     assert (bad.status, bad.found) == (NOTE, "hailo8/tiny/b.hef is broken")
 
 
-def test_library_without_a_binding(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hailo_checks_library_without_binding_is_ok(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     error = NoBindingError("none")
     monkeypatch.setattr(
         doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error)

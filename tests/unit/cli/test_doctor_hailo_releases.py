@@ -30,7 +30,7 @@ RELEASED = "4.23.0 (release,app,extended context switch buffer)"
         ("hailo10h", "hailo1x_pci", "5.3.0", "5.1.1", "h10-hailort-pcie-driver"),
     ],
 )
-def test_firmware_of_another_release_than_the_driver(
+def test_hailo_checks_other_firmware_is_noted(
     *, root: Root, monkeypatch: pytest.MonkeyPatch, arch: str, driver: str, version: str,
     firmware: str, package: str,
 ) -> None:  # fmt: skip
@@ -48,7 +48,7 @@ def test_firmware_of_another_release_than_the_driver(
 
 
 @pytest.mark.parametrize("firmware", [RELEASED, "4.23.0", "", "unknown"])
-def test_firmware_of_the_driver_s_release_needs_no_advice(
+def test_hailo_checks_matching_firmware_is_ok(
     root: Root, monkeypatch: pytest.MonkeyPatch, firmware: str
 ) -> None:
     with_binding(monkeypatch, "4.23.0", ChipFacts("0000:01:00.0", "hailo8", firmware))
@@ -64,7 +64,7 @@ def test_firmware_of_the_driver_s_release_needs_no_advice(
         ("0x45c4", "5.1.1", NOTE, "--encoder-backend onnx"),
     ],
 )
-def test_home_assistant_os_keeps_its_driver(
+def test_hailo_checks_home_assistant_os_keeps_driver(
     *, root: Root, monkeypatch: pytest.MonkeyPatch, device: str, binding: str, status: str,
     advice: str,
 ) -> None:  # fmt: skip
@@ -92,7 +92,7 @@ def test_home_assistant_os_keeps_its_driver(
         ("viewer", "/dev/h1x-0", "viewer", "--share"),
     ],
 )
-def test_another_program_on_the_chip(
+def test_hailo_checks_program_on_chip_is_named(
     *, root: Root, monkeypatch: pytest.MonkeyPatch, command: str, device: str, name: str,
     advice: str,
 ) -> None:  # fmt: skip
@@ -105,7 +105,7 @@ def test_another_program_on_the_chip(
     assert advice in check.advice
 
 
-def test_who_holds_a_busy_chip_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_device_or_busy_names_program(monkeypatch: pytest.MonkeyPatch) -> None:
     class Binding:
         class Device:
             @staticmethod
@@ -120,7 +120,7 @@ def test_who_holds_a_busy_chip_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         )
 
 
-def test_machine_without_packages_and_processes(tmp_path: Path) -> None:
+def test_probe_of_empty_machine_finds_nothing(tmp_path: Path) -> None:
     assert probe.packages(tmp_path) == {}
     assert probe.chip_users(tmp_path) == {}
     assert not probe.is_home_assistant_os(tmp_path)

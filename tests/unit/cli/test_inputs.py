@@ -18,7 +18,7 @@ def faults(inputs: list[Input]) -> list[str]:
     return [str(entry.fault) for entry in inputs if entry.fault]
 
 
-def test_files_are_taken_as_named_and_folders_are_looked_into(tmp_path: Path) -> None:
+def test_find_inputs_lists_files_and_folders(tmp_path: Path) -> None:
     for name in ("b.wav", "a/c.FLAC", "a/notes.txt", "z.mp3"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -31,7 +31,7 @@ def test_files_are_taken_as_named_and_folders_are_looked_into(tmp_path: Path) ->
     assert [entry.source() for entry in inputs] == [entry.path for entry in inputs]
 
 
-def test_home_that_no_shell_has_put_in_is_found(
+def test_find_inputs_expands_tilde(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -62,7 +62,7 @@ def come(path: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "second"), [("new.mp3", "new.wav"), ("new.wav", "new.mp3")]
 )
-def test_equal_stems_leave_the_earlier_name_alone(
+def test_find_inputs_equal_stems_keep_earlier_name(
     tmp_path: Path, first: str, second: str
 ) -> None:
     come(tmp_path / first)
@@ -73,7 +73,7 @@ def test_equal_stems_leave_the_earlier_name_alone(
     assert stems_of(tmp_path / "new.mp3", tmp_path / "new.wav") == expected
 
 
-def test_equal_names_of_two_folders_are_told_apart(tmp_path: Path) -> None:
+def test_find_inputs_equal_names_get_folder(tmp_path: Path) -> None:
     for name in ("a/x.wav", "b/x.wav", "b/x.mp3", "c/b/x.wav"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True, parents=True)
@@ -89,13 +89,13 @@ def test_equal_names_of_two_folders_are_told_apart(tmp_path: Path) -> None:
     assert stems_of(*map(Path, expected)) == expected
 
 
-def test_one_file_named_twice_has_one_name(tmp_path: Path) -> None:
+def test_find_inputs_repeated_file_has_one_stem(tmp_path: Path) -> None:
     come(tmp_path / "a.wav")
     first, second = find_inputs([str(tmp_path / "a.wav")] * 2)
     assert first.stem == second.stem == Path("a")
 
 
-def test_links_that_lead_nowhere_are_tried_and_so_named(tmp_path: Path) -> None:
+def test_find_inputs_broken_link_is_an_input(tmp_path: Path) -> None:
     (tmp_path / "a.wav").symlink_to("nowhere")
     assert [entry.name for entry in find_inputs([str(tmp_path)])] == [
         str(tmp_path / "a.wav")
@@ -103,13 +103,13 @@ def test_links_that_lead_nowhere_are_tried_and_so_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x" * 5000, "nul\0", "missing.wav"])
-def test_names_that_no_file_has_are_inputs_all_the_same(name: str) -> None:
+def test_find_inputs_impossible_name_is_an_input(name: str) -> None:
     (entry,) = find_inputs([name])
     assert entry.name == name
     assert entry.fault is entry.id is None
 
 
-def test_nothing_is_no_name_and_not_the_current_folder(
+def test_find_inputs_empty_name_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.wav").touch()
@@ -123,7 +123,7 @@ def test_nothing_is_no_name_and_not_the_current_folder(
     assert [str(entry.path) for entry in find_inputs(["."])] == ["a.wav"]
 
 
-def test_empty_folder_stands_in_nobody_s_way(tmp_path: Path) -> None:
+def test_find_inputs_empty_folder_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "a.wav").touch()
     (tmp_path / "empty").mkdir()
     empty, whole = find_inputs([str(tmp_path / "empty"), str(tmp_path / "a.wav")])
@@ -131,7 +131,7 @@ def test_empty_folder_stands_in_nobody_s_way(tmp_path: Path) -> None:
     assert whole.fault is None
 
 
-def test_hidden_recordings_of_a_folder_are_counted(
+def test_find_inputs_hidden_files_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / ".recordings"
@@ -145,7 +145,7 @@ def test_hidden_recordings_of_a_folder_are_counted(
     assert named.path == folder / "._a.wav"
 
 
-def test_folders_that_cannot_be_looked_into_are_named(
+def test_find_inputs_closed_folder_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("closed", "open"):
@@ -159,7 +159,7 @@ def test_folders_that_cannot_be_looked_into_are_named(
         assert [e.path for e in inputs if not e.fault] == [tmp_path / "open" / "a.wav"]
 
 
-def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_inputs_closed_stdin_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     assert "standard input is closed" in faults(find_inputs(["-"]))[0]
 
@@ -187,7 +187,7 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         ("whole.wav", "", None),
     ],
 )
-def test_facts_of_a_name_are_told_before_a_model_is_sought(
+def test_check_input_finds_faults(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
@@ -210,7 +210,7 @@ def test_check_input_does_not_open_a_pipe(tmp_path: Path) -> None:
     assert entry.fault is None
 
 
-def test_what_is_wrong_already_stays_what_is_told(tmp_path: Path) -> None:
+def test_check_input_keeps_earlier_fault(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for entry in find_inputs([str(tmp_path / "empty"), ""]):
         assert entry.fault is not None
@@ -218,7 +218,7 @@ def test_what_is_wrong_already_stays_what_is_told(tmp_path: Path) -> None:
         assert entry.id is None
 
 
-def test_standard_input_is_looked_at_by_nobody(
+def test_check_input_reads_no_stdin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.wav").write_text("some sound")
@@ -231,7 +231,7 @@ def test_standard_input_is_looked_at_by_nobody(
         assert entry.id == file.id is not None
 
 
-def test_one_file_is_one_whatever_it_is_called(
+def test_find_inputs_links_share_their_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.wav").write_text("some sound")
@@ -242,7 +242,7 @@ def test_one_file_is_one_whatever_it_is_called(
     assert same == link != other
 
 
-def test_address_that_is_a_file_s_name_is_that_file(
+def test_check_input_file_named_like_address_is_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

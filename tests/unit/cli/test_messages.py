@@ -20,7 +20,7 @@ from whisper_hailo.cli.messages import (
 from whisper_hailo.core.errors import AudioError, ExitCode, OptionError
 
 
-def test_what_an_import_makes_of_ctrl_c_is_ctrl_c() -> None:
+def test_was_interrupted_follows_causes() -> None:
     # As pybind11's modules do it, and as our own code names a package that is not there.
     failed = ImportError("initialization failed")
     failed.__cause__ = KeyboardInterrupt()
@@ -30,14 +30,14 @@ def test_what_an_import_makes_of_ctrl_c_is_ctrl_c() -> None:
     assert was_interrupted(absent)
 
 
-def test_other_errors_are_errors() -> None:
+def test_was_interrupted_of_other_error_is_false() -> None:
     failed = ImportError("no module of that name")
     failed.__cause__ = OSError("disk")
     assert not was_interrupted(failed)
     assert not was_interrupted(OptionError("--window is 0"))
 
 
-def test_lines_are_one_line_and_move_no_cursor() -> None:
+def test_one_line_escapes_control_characters() -> None:
     assert (
         one_line("  first\nsecond\r\n\n third\u2028fourth ")
         == "first second third fourth"
@@ -50,7 +50,7 @@ def test_lines_are_one_line_and_move_no_cursor() -> None:
     assert one_line("日本語 ñ 👩") == "日本語 ñ 👩"
 
 
-def test_no_error_line_is_longer_than_500_characters(
+def test_report_error_line_has_at_most_500_characters(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     name = "abcdefghi/" * 400 + "a.wav"
@@ -71,7 +71,7 @@ def test_no_error_line_is_longer_than_500_characters(
     assert capsys.readouterr().err.endswith("for the details and report it\n")
 
 
-def test_line_end_in_a_message_of_ours_is_that_of_a_name(
+def test_report_error_escapes_line_end_of_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     report_error(AudioError("two\nlines\x1b[31m.wav does not exist\n"))
@@ -81,7 +81,7 @@ def test_line_end_in_a_message_of_ours_is_that_of_a_name(
     assert "(ValueError: of a library, in two lines)" in theirs
 
 
-def test_log_lines_are_as_plain() -> None:
+def test_one_line_formatter_escapes_log_records() -> None:
     record = logging.makeLogRecord(
         {"msg": "%s breaks\noff", "args": ("\x1b[31m" + "x" * 600,)}
     )
@@ -91,7 +91,7 @@ def test_log_lines_are_as_plain() -> None:
     assert len(line) <= LONGEST_LINE
 
 
-def test_deleted_working_directory_is_no_internal_error(
+def test_report_error_deleted_folder_is_usage_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(FileNotFoundError) as elsewhere:
@@ -111,7 +111,7 @@ def test_deleted_working_directory_is_no_internal_error(
 
 
 @pytest.mark.parametrize("name", ["ENAMETOOLONG", "ELOOP", "EACCES", "EPERM", "EILSEQ"])
-def test_what_the_system_has_against_a_path_is_told_by_the_path(
+def test_report_error_of_path_names_path(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert (
@@ -126,7 +126,7 @@ def test_what_the_system_has_against_a_path_is_told_by_the_path(
     )
 
 
-def test_internal_error_has_details_on_request(
+def test_report_error_internal_has_traceback_if_requested(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for value, lines in (("", 1), ("1", 2)):
@@ -141,7 +141,7 @@ def test_internal_error_has_details_on_request(
     assert capsys.readouterr().err == "whisper-hailo: it is broken\n"
 
 
-def test_middle_of_what_is_too_long_is_left_out() -> None:
+def test_one_line_omits_middle_of_long_text() -> None:
     text = "a" * 300 + "b" * 300
     line = one_line(text, 105)
     assert line == "a" * 50 + " ... " + "b" * 50

@@ -13,11 +13,11 @@ from whisper_hailo.cli.workload import Workload
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (61, "1:01"), (3600, "1:00:00")]
 )
-def test_clock(seconds: float, text: str) -> None:
+def test_clock_formats_minutes_and_hours(seconds: float, text: str) -> None:
     assert clock(seconds) == text
 
 
-def test_long_work_is_reported_and_short_work_is_not(
+def test_progress_reports_long_work_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
@@ -34,7 +34,7 @@ def test_long_work_is_reported_and_short_work_is_not(
     assert not captured.out
 
 
-def test_nothing_is_reported_where_quiet_is_asked_for(
+def test_progress_quiet_reports_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
@@ -46,7 +46,7 @@ def test_nothing_is_reported_where_quiet_is_asked_for(
     assert not capsys.readouterr().err
 
 
-def test_stream_of_unknown_length(
+def test_progress_of_unknown_length_has_no_rest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
@@ -67,7 +67,7 @@ def test_stream_of_unknown_length(
         (700.0, 600.0, "a: 11:40 of 10:00, 70.0 x real time, 0:00 left\n"),
     ],
 )
-def test_from_a_minute_on_progress_is_told(
+def test_progress_reports_recordings_from_a_minute(
     done_s: float, duration_s: float | None, told: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -81,7 +81,7 @@ def test_from_a_minute_on_progress_is_told(
     assert capsys.readouterr().err == told
 
 
-def test_what_was_done_before_is_left_out_of_the_speed(
+def test_progress_speed_omits_skipped_audio(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The clock begins where it ends."""

@@ -37,7 +37,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name", ["a", "an interview of two hours in Vienna.wav", "録音" * 30]
 )
-def test_line_never_wraps_and_its_figures_stay(
+def test_status_line_fits_width_and_keeps_figures(
     name: str, now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = StatusLine()
@@ -54,7 +54,7 @@ def test_line_never_wraps_and_its_figures_stay(
 
 
 @pytest.mark.usefixtures("terminal")
-def test_line_is_taken_away_once(
+def test_status_line_close_erases_once(
     now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = StatusLine()
@@ -66,7 +66,7 @@ def test_line_is_taken_away_once(
     assert capsys.readouterr().err == f"{ERASE}1 of 2{ERASE}"
 
 
-def test_elsewhere_lines_are_whole_and_seldom(
+def test_status_line_without_terminal_is_rare_and_whole(
     now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = StatusLine()
@@ -77,7 +77,7 @@ def test_elsewhere_lines_are_whole_and_seldom(
 
 
 @pytest.mark.usefixtures("terminal")
-def test_long_name_leaves_room_for_what_is_left(
+def test_progress_long_name_keeps_figures(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
@@ -88,7 +88,7 @@ def test_long_name_leaves_room_for_what_is_left(
     assert capsys.readouterr().err == f"{ERASE}1:40 of 10:00, 5.0 x real time, 1:40 l…"
 
 
-def test_width_is_standard_error_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_width_is_that_of_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever standard output is."""
     monkeypatch.setenv("COLUMNS", "33")
     ours, theirs = os.openpty()
@@ -106,12 +106,12 @@ def test_width_is_standard_error_s(monkeypatch: pytest.MonkeyPatch) -> None:
     ("text", "room", "kept"),
     [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("abcd", 0, ""), ("日本", 3, "日…")],
 )
-def test_cropped(text: str, room: int, kept: str) -> None:
+def test_crop_text_ends_with_ellipsis(text: str, room: int, kept: str) -> None:
     assert crop_text(text, room) == kept
 
 
 @pytest.mark.usefixtures("terminal")
-def test_what_is_shown_or_taken_away_is_out_at_once(
+def test_status_line_on_terminal_is_flushed(
     now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever buffer standard error has: it says how far it is now."""
@@ -125,7 +125,7 @@ def test_what_is_shown_or_taken_away_is_out_at_once(
     assert raw.getvalue() == f"{ERASE}1 of 2{ERASE}".encode()
 
 
-def test_lines_elsewhere_are_out_at_once(
+def test_status_line_without_terminal_is_flushed(
     now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raw = io.BytesIO()
@@ -137,7 +137,7 @@ def test_lines_elsewhere_are_out_at_once(
 
 
 @pytest.mark.usefixtures("terminal")
-def test_terminal_s_line_is_due_five_times_a_second(
+def test_status_line_updates_five_times_a_second(
     now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = StatusLine()
@@ -148,7 +148,7 @@ def test_terminal_s_line_is_due_five_times_a_second(
 
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("n_letters", [20, 29, 30, 31, 90])
-def test_name_has_all_the_room_that_figures_leave(
+def test_status_line_name_fills_room_left_by_figures(
     n_letters: int, now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = StatusLine()

@@ -32,7 +32,7 @@ def laid_out(results: Sink, layout: Layout) -> Sink:
     return replace(results, output=replace(results.output, layout=layout))
 
 
-def test_every_format_has_a_file_of_its_input_s_name(
+def test_write_result_writes_a_file_per_format(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.b.wav")
@@ -49,7 +49,7 @@ def test_every_format_has_a_file_of_its_input_s_name(
     assert (tmp_path / "out" / "a.b.srt").read_text().startswith("1\n00:00:00,000 --> ")
 
 
-def test_only_inputs_whose_every_result_is_there_are_done(tmp_path: Path) -> None:
+def test_has_results_needs_all_formats(tmp_path: Path) -> None:
     """One has both of its files, one has half of them, one has none."""
     entries = inputs(tmp_path, "both.wav", "half.wav", "none.wav")
     out = tmp_path / "out"
@@ -60,19 +60,19 @@ def test_only_inputs_whose_every_result_is_there_are_done(tmp_path: Path) -> Non
     assert [results.has_results(entry) for entry in entries] == [True, False, False]
 
 
-def test_without_a_folder_nothing_is_there_already(tmp_path: Path) -> None:
+def test_has_results_without_folder_is_false(tmp_path: Path) -> None:
     (entry,) = inputs(tmp_path, "a.wav")
     assert not sink([entry], None).has_results(entry)
 
 
-def test_result_never_replaces_an_input(tmp_path: Path) -> None:
+def test_sink_refuses_to_replace_input(tmp_path: Path) -> None:
     entries = inputs(tmp_path, "a.txt")
     with pytest.raises(OptionError, match="would replace the input"):
         sink(entries, tmp_path)
     sink(entries, tmp_path, "srt")
 
 
-def test_several_results_on_standard_output_are_told_apart(
+def test_write_result_of_several_prefixes_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = inputs(tmp_path, "a.wav")
@@ -89,7 +89,7 @@ def test_several_results_on_standard_output_are_told_apart(
     assert capsys.readouterr().out.startswith(f"'{tmp_path}/two\\nlines.wav': Grüße.\n")
 
 
-def test_what_comes_whole_has_its_times_on_standard_output_too(
+def test_write_result_timed_prints_times(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     two = inputs(tmp_path, "a.wav", "b.wav")
@@ -98,7 +98,7 @@ def test_what_comes_whole_has_its_times_on_standard_output_too(
     assert capsys.readouterr().out.startswith(first)
 
 
-def test_json_is_an_object_per_input_whether_it_failed_or_not(
+def test_sink_json_is_an_object_per_input(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
@@ -116,7 +116,7 @@ def test_json_is_an_object_per_input_whether_it_failed_or_not(
     assert code == ExitCode.AUDIO
 
 
-def test_recording_without_speech_is_noted(
+def test_write_result_without_speech_warns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
@@ -124,7 +124,7 @@ def test_recording_without_speech_is_noted(
     assert "no speech in 12.5 s of audio" in capsys.readouterr().err
 
 
-def test_subtitles_are_laid_out_as_asked_for(
+def test_write_result_follows_layout(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
@@ -134,7 +134,7 @@ def test_subtitles_are_laid_out_as_asked_for(
 
 
 @pytest.mark.parametrize("name", ["a.srt", "a.part.jsonl"])
-def test_what_is_not_ours_is_not_grown_over(tmp_path: Path, name: str) -> None:
+def test_check_results_refuses_foreign_file(tmp_path: Path, name: str) -> None:
     entries = inputs(tmp_path, "a.wav")
     (tmp_path / name).write_text("a poem")
     (refused,) = sink(entries, tmp_path, "srt").check_results()
@@ -144,7 +144,7 @@ def test_what_is_not_ours_is_not_grown_over(tmp_path: Path, name: str) -> None:
     assert whole.fault is None
 
 
-def test_what_cannot_be_tried_stands_in_no_other_s_way(tmp_path: Path) -> None:
+def test_check_results_keeps_faults_of_inputs(tmp_path: Path) -> None:
     for folder in ("x/empty", "y/empty"):
         (tmp_path / folder).mkdir(parents=True)
     entries = find_inputs([str(tmp_path / "x"), str(tmp_path / "y" / "empty"), ""])
@@ -154,7 +154,7 @@ def test_what_cannot_be_tried_stands_in_no_other_s_way(tmp_path: Path) -> None:
     assert all(one.fault for one in checked)
 
 
-def test_folder_that_cannot_be_written_to_is_told_first(
+def test_check_results_unwritable_folder_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
@@ -171,7 +171,7 @@ def test_folder_that_cannot_be_written_to_is_told_first(
         sink(entries, tmp_path / "new").check_results()
 
 
-def test_format_that_does_not_come_in_parts_is_printed_whole(
+def test_sink_json_is_printed_whole(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
@@ -183,7 +183,7 @@ def test_format_that_does_not_come_in_parts_is_printed_whole(
     assert capsys.readouterr().out == ""
 
 
-def test_json_goes_to_standard_output_beside_files(
+def test_write_result_json_prints_beside_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With what it cost, which files have not: they are the same each time."""
@@ -196,7 +196,7 @@ def test_json_goes_to_standard_output_beside_files(
     assert set(facts) > set(written)
 
 
-def test_two_names_of_one_recording_and_links_replace_nothing(tmp_path: Path) -> None:
+def test_sink_refuses_to_replace_linked_input(tmp_path: Path) -> None:
     entries = inputs(tmp_path, "a.wav", "b.wav")
     (tmp_path / "a.txt").symlink_to(tmp_path / "b.wav")
     with pytest.raises(OptionError, match="would replace the input"):
@@ -204,7 +204,7 @@ def test_two_names_of_one_recording_and_links_replace_nothing(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])
-def test_paragraphs_are_for_people(
+def test_has_paragraphs_for_terminals_and_files(
     is_terminal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files and terminals have them; programs that read a pipe get a line per segment."""
@@ -215,7 +215,7 @@ def test_paragraphs_are_for_people(
     assert not OutputOptions(output_dir=tmp_path, paragraphs=False).has_paragraphs
 
 
-def test_printed_paragraphs_of_several_have_their_names(
+def test_write_result_paragraphs_of_several_have_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.wav", "b.wav")

@@ -107,7 +107,7 @@ def printed(
     return told, capsys.readouterr().out
 
 
-def test_lines_are_printed_when_they_come_and_once(
+def test_write_recording_prints_lines_as_they_come(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told, rest = printed(sink(tmp_path, "txt"), segments, capsys)
@@ -115,7 +115,7 @@ def test_lines_are_printed_when_they_come_and_once(
     assert rest == ""
 
 
-def test_lines_have_their_times_and_their_recording(
+def test_write_recording_lines_have_times_and_name(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = sink(tmp_path, "txt")
@@ -139,7 +139,7 @@ def test_lines_have_their_times_and_their_recording(
         ("tsv", ["start\tend\ttext\n0\t9000\tGrüße.\n", "9000\t12500\tAll the rest.\n"]),
     ],
 )  # fmt: skip
-def test_subtitles_are_printed_when_they_come_and_once(
+def test_write_recording_prints_cues_as_they_come(
     fmt: str, parts: list[str], tmp_path: Path, segments: Coming,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -152,7 +152,7 @@ def test_subtitles_are_printed_when_they_come_and_once(
     assert "".join(parts) == render(transcript(), fmt, by_segment)
 
 
-def test_cue_to_which_words_may_be_added_waits_for_them(
+def test_write_recording_open_cue_waits(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flowing = Layout(max_line_width=12, max_line_count=2)
@@ -165,7 +165,7 @@ def test_cue_to_which_words_may_be_added_waits_for_them(
 
 
 @pytest.mark.parametrize("fmt", ["txt", "srt", "vtt", "tsv"])
-def test_nothing_said_is_printed_as_it_is_written(
+def test_write_recording_silence_prints_empty_format(
     fmt: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     silent = replace(transcript(), segments=())
@@ -174,7 +174,7 @@ def test_nothing_said_is_printed_as_it_is_written(
 
 
 @pytest.mark.parametrize("fmt", ["srt", "vtt", "tsv"])
-def test_what_fails_before_a_segment_prints_nothing(
+def test_write_recording_early_failure_prints_nothing(
     fmt: str, tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail() -> None:
@@ -186,7 +186,7 @@ def test_what_fails_before_a_segment_prints_nothing(
     assert capsys.readouterr().out == ""
 
 
-def test_speech_without_text_is_reported_in_place_of_silence(
+def test_write_recording_reports_untranscribed_speech(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     speech = tuple(
@@ -206,7 +206,7 @@ def test_speech_without_text_is_reported_in_place_of_silence(
     )
 
 
-def test_json_waits_for_its_end(
+def test_write_recording_json_waits_for_end(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told, rest = printed(sink(tmp_path, "json"), segments, capsys)
@@ -223,7 +223,7 @@ def remembered(segments: Coming, whole: Transcript) -> CachedWindow:
     )
 
 
-def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
+def test_write_recording_partial_file_is_kept_until_done(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With or without `--skip-existing`; of runs with other settings nothing is known."""
@@ -259,7 +259,7 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
     assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
 
 
-def test_what_was_known_before_tells_nothing_of_the_speed(
+def test_write_recording_speed_omits_resumed_audio(
     tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -280,7 +280,7 @@ def test_what_was_known_before_tells_nothing_of_the_speed(
 
 
 @pytest.mark.parametrize("out", ["", "out"])
-def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
+def test_write_recording_erases_progress_before_text(
     out: str, tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -308,7 +308,7 @@ def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
     assert parts[-1] in {"", written}
 
 
-def test_language_that_was_told_or_is_only_one_is_not_told_again(
+def test_write_recording_single_language_is_not_printed(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for probs in ({}, {"de": 1.0}):
@@ -317,7 +317,7 @@ def test_language_that_was_told_or_is_only_one_is_not_told_again(
         assert capsys.readouterr().err == ""
 
 
-def test_nothing_decoded_means_nothing_to_resume(
+def test_write_recording_without_text_leaves_no_file(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_progress: Progress, _cache: WindowCache) -> None:
@@ -330,7 +330,7 @@ def test_nothing_decoded_means_nothing_to_resume(
     assert not (tmp_path / "out").exists()
 
 
-def test_interrupt_of_one_of_several_names_the_option(
+def test_write_recording_interrupt_names_skip_existing(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Or the recordings before it would be transcribed again."""
@@ -340,7 +340,7 @@ def test_interrupt_of_one_of_several_names_the_option(
     assert "the same command with --skip-existing" in capsys.readouterr().err
 
 
-def test_interrupt_on_a_terminal_without_files_names_the_folder(
+def test_write_recording_interrupt_names_output_dir(
     tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip

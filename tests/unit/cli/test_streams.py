@@ -37,7 +37,7 @@ print("done", opened, sys.stdin is None)
         ("<&- >&- 2>&-", "", ""),
     ],
 )
-def test_closed_stream_leaves_its_number_to_no_file(
+def test_prepare_streams_reserves_closed_descriptors(
     closed: str, out: str, err: str, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("whole")
@@ -47,7 +47,7 @@ def test_closed_stream_leaves_its_number_to_no_file(
     assert (done.returncode, done.stdout, done.stderr) == (0, out, err)
 
 
-def test_standard_error_drops_what_it_cannot_take() -> None:
+def test_note_stream_drops_what_it_cannot_write() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open("/dev/full", "wb") as full, open(writing, "wb") as left:
@@ -57,7 +57,7 @@ def test_standard_error_drops_what_it_cannot_take() -> None:
             notes.flush()
 
 
-def test_standard_error_waits_for_no_pipe_that_is_full() -> None:
+def test_note_stream_full_pipe_does_not_block() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with open(reading, "rb"), open(writing, "wb") as file:
@@ -68,7 +68,7 @@ def test_standard_error_waits_for_no_pipe_that_is_full() -> None:
         notes.close()
 
 
-def test_full_standard_output_is_told_once() -> None:
+def test_result_stream_full_disk_raises_once() -> None:
     with open("/dev/full", "wb") as full:
         results = streams.open_text_stream(streams.ResultStream, full.fileno(), None)
         with pytest.raises(OutputError, match="No space left on device"):
@@ -77,7 +77,7 @@ def test_full_standard_output_is_told_once() -> None:
         results.close()
 
 
-def test_reader_that_went_away_is_told_once() -> None:
+def test_result_stream_closed_pipe_raises_once() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "wb") as left:
@@ -88,7 +88,7 @@ def test_reader_that_went_away_is_told_once() -> None:
         results.close()
 
 
-def test_pipe_that_does_not_block_is_waited_for() -> None:
+def test_result_stream_waits_for_nonblocking_pipe() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     text = "a long result\n" * 50_000
@@ -119,7 +119,7 @@ with patient_results():
 """
 
 
-def test_slow_reader_holds_no_other_output_up() -> None:
+def test_patient_results_slow_reader_does_not_block() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PATIENT, "9999999"],
         stdout=subprocess.PIPE,
@@ -133,7 +133,7 @@ def test_slow_reader_holds_no_other_output_up() -> None:
     assert process.returncode == 0
 
 
-def test_output_not_taken_for_too_long_is_an_error_at_the_end() -> None:
+def test_patient_results_lost_output_is_an_error() -> None:
     command = [sys.executable, "-c", PATIENT, "1000"]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(

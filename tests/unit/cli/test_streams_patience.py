@@ -86,7 +86,7 @@ def say_all() -> None:
         emit(f"{line}\n")
 
 
-def test_nobody_waits_for_a_reader_who_gets_all_of_it_in_the_end(pipe: Pipe) -> None:
+def test_patient_results_late_reader_gets_all(pipe: Pipe) -> None:
     with pipe.patient():
         say_all()
         assert pipe.patience.waiting, "more than a pipe holds, and nobody has read"
@@ -95,7 +95,7 @@ def test_nobody_waits_for_a_reader_who_gets_all_of_it_in_the_end(pipe: Pipe) -> 
     assert pipe.end() == TEXT + b"afterwards\n"
 
 
-def test_waiting_lines_are_bounded_and_losses_told(
+def test_patient_results_buffer_is_bounded(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "MAX_WAITING_BYTES", 1000)
@@ -112,7 +112,7 @@ def test_waiting_lines_are_bounded_and_losses_told(
     assert f" {len(TEXT) - len(got)} bytes" in str(told.value)
 
 
-def test_exactly_as_much_waits_as_may(
+def test_patient_results_buffer_holds_exactly_its_limit(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pipe.patient():
@@ -126,7 +126,7 @@ def test_exactly_as_much_waits_as_may(
     assert pipe.end() == b"12345\n789\n"
 
 
-def test_without_a_reader_the_work_goes_on_elsewhere(
+def test_patient_results_closed_pipe_warns_once(
     pipe: Pipe, caplog: pytest.LogCaptureFixture
 ) -> None:
     pipe.leave()
@@ -138,7 +138,7 @@ def test_without_a_reader_the_work_goes_on_elsewhere(
     ]
 
 
-def test_full_disk_is_told_once_tried_again_and_error_in_end(
+def test_patient_results_full_disk_retries_then_raises(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with open("/dev/full", "wb") as full:
@@ -163,7 +163,7 @@ def test_full_disk_is_told_once_tried_again_and_error_in_end(
     assert "cannot write to standard output (No space left on device)" in told
 
 
-def test_disk_that_has_room_again_gets_what_waited(
+def test_patient_results_freed_disk_gets_waiting_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each time that it is full again is told."""
@@ -185,13 +185,15 @@ def test_disk_that_has_room_again_gets_what_waited(
     assert len(caplog.messages) == 2
 
 
-def test_other_streams_are_left_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_patient_results_keep_other_streams(capsys: pytest.CaptureFixture[str]) -> None:
     with patient_results():
         emit("a line\n")
     assert capsys.readouterr().out == "a line\n"
 
 
-def test_program_s_streams_are_one_and_two(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prepare_streams_uses_descriptors_1_and_2(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In the terminal's encoding; letters that it lacks are escaped, each line is out at once."""
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, Written("ascii"))
@@ -213,7 +215,7 @@ class Written:
         self.encoding = encoding
 
 
-def test_no_more_is_written_at_once_than_there_is_room_for(
+def test_patient_results_write_at_most_pipe_buf(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pipe that has room for some of it would have the captions wait for its reader."""

@@ -12,7 +12,7 @@ import pytest
 from whisper_hailo.cli.streams import emit, emit_json
 
 
-def test_results_are_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_emit_flushes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever buffer standard output has: who reads a pipe reads them when they are there."""
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(raw)))  # type: ignore[arg-type]
@@ -20,7 +20,7 @@ def test_results_are_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert raw.getvalue() == b"a line"
 
 
-def test_json_is_an_object_a_line_that_every_reader_takes(
+def test_emit_json_writes_ascii_object_per_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     emit_json({"text": "Grüße.\n\u2028"})

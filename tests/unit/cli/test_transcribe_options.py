@@ -32,13 +32,13 @@ def files(output: OutputOptions) -> list[str]:
         ),
     ],
 )
-def test_output_names_give_the_files_they_look_like(
+def test_result_files_follow_output_names(
     output: OutputOptions, expected: list[str]
 ) -> None:
     assert files(output) == expected
 
 
-def test_output_that_is_a_folder_stays_one(
+def test_result_files_folder_with_suffix_is_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -47,17 +47,19 @@ def test_output_that_is_a_folder_stays_one(
 
 
 @pytest.mark.parametrize("formats", [("vtt",), ("srt", "vtt"), ("all",)])
-def test_output_file_of_another_format_is_refused(formats: tuple[str, ...]) -> None:
+def test_output_options_suffix_of_other_format_is_refused(
+    formats: tuple[str, ...],
+) -> None:
     with pytest.raises(OptionError, match=r"--output-dir talk$"):
         OutputOptions(formats, Path("talk.srt"))
 
 
-def test_output_file_of_an_unknown_format_is_refused() -> None:
+def test_output_options_unknown_suffix_is_refused() -> None:
     with pytest.raises(OptionError, match=r"a \.ass file"):
         OutputOptions(output_dir=Path("talk.ass"))
 
 
-def test_output_file_of_several_inputs_is_refused() -> None:
+def test_sink_output_file_for_several_inputs_is_refused() -> None:
     expected = "--output-dir talk --format srt"
     for output in (
         OutputOptions(output_dir=Path("talk.srt")),
@@ -67,7 +69,7 @@ def test_output_file_of_several_inputs_is_refused() -> None:
             Sink(output, [TALK, TALK])
 
 
-def test_output_file_of_a_job_is_refused() -> None:
+def test_require_folder_output_file_is_refused() -> None:
     with pytest.raises(OptionError, match="--output-dir talk --format srt"):
         OutputOptions(output_dir=Path("talk.srt")).require_folder()
     assert OutputOptions(output_dir=Path("talk")).require_folder() == Path("talk")

@@ -19,7 +19,7 @@ def temperatures(flags: Fallback, step: float) -> tuple[float, ...]:
     return options.search.temperatures
 
 
-def test_default_step_gives_the_default_schedule() -> None:
+def test_fallback_default_step_gives_default_temperatures() -> None:
     assert temperatures(Fallback(), FALLBACK_STEP) == DEFAULT_TEMPERATURES
 
 
@@ -33,19 +33,19 @@ def test_default_step_gives_the_default_schedule() -> None:
         (0.2, 1.5, (1.5,)),
     ],
 )
-def test_step_of_ones_own(
+def test_fallback_step_sets_temperatures(
     given: float | None, temperature: float, expected: tuple[float, ...]
 ) -> None:
     flags = Fallback(fallback=given, temperature=temperature)
     assert temperatures(flags, 0.0) == expected
 
 
-def test_off_is_off_whatever_the_decoder() -> None:
+def test_fallback_0_is_off_for_all_decoders() -> None:
     assert temperatures(Fallback(fallback=0.0), FALLBACK_STEP) == (0.0,)
 
 
 @pytest.mark.parametrize("step", [-0.1, 1e-9, 1.1, float("nan")])
-def test_impossible_steps(step: float) -> None:
+def test_fallback_impossible_step_is_refused(step: float) -> None:
     with pytest.raises(
         OptionError,
         match=r"--fallback is .*, expected 0 \(off\) or a step of 0.01 to 1",
@@ -54,7 +54,7 @@ def test_impossible_steps(step: float) -> None:
 
 
 @pytest.mark.parametrize("temperature", [-1.0, 3.0, float("nan")])
-def test_impossible_temperature_is_named_alone(temperature: float) -> None:
+def test_fallback_impossible_temperature_is_refused(temperature: float) -> None:
     with pytest.raises(
         OptionError, match=rf"--temperature is {temperature:g}, expected"
     ):
@@ -62,6 +62,6 @@ def test_impossible_temperature_is_named_alone(temperature: float) -> None:
 
 
 @pytest.mark.parametrize("temperature", [math.inf, -math.inf, math.nan, 99.0])
-def test_temperature_that_is_none_is_refused(temperature: float) -> None:
+def test_fallback_infinite_temperature_is_refused(temperature: float) -> None:
     with pytest.raises(OptionError, match="temperature"):
         temperatures(Fallback(temperature=temperature), FALLBACK_STEP)

@@ -59,7 +59,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any
 
 
 @pytest.mark.parametrize(("words", "path", "expected"), GIVEN)
-def test_options_of_models(
+def test_model_option_reaches_from_model(
     asked: list[dict[str, Any]], tmp_path: Path, words: str, path: str, expected: object
 ) -> None:
     assert run(["transcribe", "a.wav", *given(words, tmp_path)]) == 0
@@ -76,7 +76,7 @@ def test_options_of_models(
     assert {*made} == {*usual, "engine"}
 
 
-def test_who_shares_a_chip_says_who_goes_first() -> None:
+def test_model_options_arguments_carry_priority() -> None:
     options = ModelOptions(engine=EngineOptions(decoder=Path("d")))
     for priority in ChipPriority:
         engine = options.arguments(priority)["engine"]
@@ -91,7 +91,9 @@ def test_who_shares_a_chip_says_who_goes_first() -> None:
         ({"window": 30.0}, True), ({"window": 30.01}, False), ({"window": float("nan")}, False),
     ],
 )  # fmt: skip
-def test_what_a_model_can_be_asked_for(values: dict[str, Any], fits: bool) -> None:
+def test_model_options_out_of_range_are_refused(
+    values: dict[str, Any], fits: bool
+) -> None:
     if fits:
         ModelOptions(**values)
         return
@@ -114,7 +116,7 @@ def test_what_a_model_can_be_asked_for(values: dict[str, Any], fits: bool) -> No
         ("tiny", "yue", "transcribe", ""),
     ],
 )  # fmt: skip
-def test_languages_of_models_by_their_names(
+def test_expect_language_en_model_refuses_other_language(
     *, model: str, language: str, task: str, told: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -129,7 +131,7 @@ def test_languages_of_models_by_their_names(
     assert str(refused.value) == told
 
 
-def test_engine_is_told_in_a_line_or_with_its_reasons(
+def test_log_engine_follows_verbosity(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     transcriber: Any = SimpleNamespace(

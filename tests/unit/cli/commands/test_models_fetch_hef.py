@@ -12,7 +12,7 @@ from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS
 from whisper_hailo.cli.app import run
 
 
-def test_published_hefs(
+def test_fetch_hef_prints_checksums_and_next_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "rows.npy"
@@ -32,7 +32,9 @@ def test_published_hefs(
     assert asked.with_ == [(base, EXAMPLES), (tiny, "https://x.y/z/")]
 
 
-def test_hefs_that_nobody_publishes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fetch_hef_unpublished_pair_lists_published(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["fetch-hef", "tiny.en", "--arch", "hailo8"]) == 2
     line = capsys.readouterr().err
     assert "tiny.en --arch hailo8;" in line

@@ -20,7 +20,7 @@ from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
 from whisper_hailo.transcription.longform.options import LongOptions
 
 
-def test_extra_that_is_missing_is_told_first(
+def test_serve_missing_extra_is_refused_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = process.find_spec
@@ -35,7 +35,7 @@ def test_extra_that_is_missing_is_told_first(
     )
 
 
-def test_model_that_is_nowhere_is_told_in_one_line(
+def test_serve_missing_model_is_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pytest.importorskip("fastapi", reason="the server extra is not installed")
@@ -104,7 +104,7 @@ def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Served:
     return Served(monkeypatch)
 
 
-def test_all_that_was_typed_gets_where_it_belongs(
+def test_serve_options_reach_their_parts(
     house: Served, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """By the command, the environment's part of which is in `test_settings.py`."""
@@ -155,7 +155,7 @@ def test_all_that_was_typed_gets_where_it_belongs(
          Address("127.0.0.1", 1)),
     ],
 )  # fmt: skip
-def test_without_any_address_there_is_http_on_this_machine(
+def test_serve_without_address_listens_on_localhost(
     house: Served, words: str, http: Address | None, wyoming: Address | None
 ) -> None:
     assert run(["serve", *words.split()]) == 0
@@ -164,7 +164,7 @@ def test_without_any_address_there_is_http_on_this_machine(
     ]
 
 
-def test_doubtful_text_is_tried_again_as_decoder_does_by_default(house: Served) -> None:
+def test_serve_fallback_defaults_to_decoder_s(house: Served) -> None:
     house.listener.default_fallback = 0.4  # type: ignore[misc]
     assert run(["serve"]) == 0
     ((((_, defaults),), *_),) = house.made
@@ -194,7 +194,7 @@ def test_doubtful_text_is_tried_again_as_decoder_does_by_default(house: Served) 
         ("--window 31", 2, "--window is 31"),
     ],
 )
-def test_what_is_wrong_is_told_before_a_model_is_looked_for(
+def test_serve_wrong_option_is_refused_before_loading(
     house: Served, words: str, code: int, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["serve", *words.split()]) == code
@@ -202,7 +202,7 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
     assert house.models == house.bound == []
 
 
-def test_what_environment_and_file_say_is_served(
+def test_serve_reads_environment_and_config(
     house: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("serve.toml").write_text(
@@ -224,7 +224,7 @@ def test_what_environment_and_file_say_is_served(
 
 
 @pytest.mark.parametrize("source", ["words", "environment", "file"])
-def test_several_models_are_served(
+def test_serve_several_models_from_any_source(
     house: Served, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     words = ["--max-memory", "500"]
@@ -245,7 +245,7 @@ def test_several_models_are_served(
     )
 
 
-def test_https_is_served_with_a_certificate(
+def test_serve_with_certificate_uses_tls(
     house: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.serve.options.make_tls_context", lambda *_: None)
@@ -253,7 +253,7 @@ def test_https_is_served_with_a_certificate(
     assert [tls for _, tls in house.bound] == [True]
 
 
-def test_memory_that_is_free_is_given_back(
+def test_serve_releases_freed_memory(
     house: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

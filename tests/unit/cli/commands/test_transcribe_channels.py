@@ -19,7 +19,7 @@ __all__ = ["many", "stereo"]
 
 @pytest.mark.parametrize("words", ["-di", "--diarize", "--channels split"])
 @pytest.mark.usefixtures("many")
-def test_channels_are_asked_for_as_elsewhere_too(
+def test_transcribe_channel_aliases_split_speakers(
     words: str, stereo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", str(stereo), *words.split(), "--json"]) == 0
@@ -28,7 +28,7 @@ def test_channels_are_asked_for_as_elsewhere_too(
 
 
 @pytest.mark.parametrize(("words", "batch_size"), [("", None), ("--batch-size 4", 4)])
-def test_channels_are_speakers_on_one_timeline(
+def test_transcribe_channels_split_merges_by_time(
     many: Many, words: str, batch_size: int | None, stereo: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -52,7 +52,7 @@ def test_channels_are_speakers_on_one_timeline(
     )
 
 
-def test_how_far_channels_are_is_told_and_taken_away(
+def test_transcribe_channels_progress_line_is_erased(
     many: Many,
     monkeypatch: pytest.MonkeyPatch,
     stereo: Path,
@@ -70,7 +70,7 @@ def test_how_far_channels_are_is_told_and_taken_away(
     assert capsys.readouterr().err.startswith(told)
 
 
-def test_channel_that_fails_is_its_recording_s_failure(
+def test_transcribe_failing_channel_fails_recording(
     many: Many, stereo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mono = tmp_path / "mono.wav"

@@ -205,7 +205,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize(("words", "path", "expected"), DECODING)
-def test_options_of_decoding(
+def test_transcribe_decoding_option_reaches_transcriber(
     listener: Listener, tmp_path: Path, words: str, path: str, expected: object
 ) -> None:
     assert run(["transcribe", "a.wav", *given(words, tmp_path)]) == 0
@@ -213,7 +213,7 @@ def test_options_of_decoding(
 
 
 @pytest.mark.parametrize(("words", "path", "expected"), LONG)
-def test_options_of_windows(
+def test_transcribe_window_option_reaches_transcriber(
     listener: Listener, tmp_path: Path, words: str, path: str, expected: object
 ) -> None:
     assert run(["transcribe", "a.wav", *given(words, tmp_path)]) == 0
@@ -223,7 +223,7 @@ def test_options_of_windows(
 
 @pytest.mark.parametrize(("words", "expected"), PRINTED)
 @pytest.mark.usefixtures("listener")
-def test_options_of_results(
+def test_transcribe_format_option_changes_output(
     capsys: pytest.CaptureFixture[str], words: str, expected: str
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
@@ -244,14 +244,14 @@ def test_options_of_results(
         ("--format srt --max-line-width 42 --word-timestamps", True),
     ],
 )
-def test_cues_and_times_of_segments_need_word_times(
+def test_transcribe_cues_request_word_timestamps(
     listener: Listener, words: str, expected: bool
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
     assert listener.asked[0][0].word_timestamps is expected
 
 
-def test_decoder_without_alignment_spreads_words(listener: Listener) -> None:
+def test_transcribe_without_alignment_omits_word_times(listener: Listener) -> None:
     listener.decoder = SimpleNamespace(limits=Limits(aligns=False))
     assert run(["transcribe", "a.wav", "--format", "srt"]) == 0
     assert not listener.asked[0][0].word_timestamps
@@ -261,7 +261,7 @@ def test_decoder_without_alignment_spreads_words(listener: Listener) -> None:
     ("words", "expected"), [("", False), ("--word-timestamps", True)]
 )
 @pytest.mark.usefixtures("listener")
-def test_json_beside_srt_has_words_if_asked(
+def test_transcribe_json_beside_srt_has_words_if_requested(
     tmp_path: Path, words: str, expected: bool
 ) -> None:
     options = ["-f", "srt,json", "-o", str(tmp_path), *words.split()]
@@ -270,7 +270,7 @@ def test_json_beside_srt_has_words_if_asked(
     assert bool(segment.get("words")) is expected
 
 
-def test_batch(listener: Listener) -> None:
+def test_transcribe_batch_size_reaches_transcriber(listener: Listener) -> None:
     assert run(["transcribe", "a.wav", "--batch-size", "4"]) == 0
     assert listener.asked[0][2] == 4
 
@@ -286,7 +286,9 @@ def test_batch(listener: Listener) -> None:
     ],
 )
 @pytest.mark.usefixtures("listener")
-def test_several_formats(tmp_path: Path, words: str, expected: set[str]) -> None:
+def test_transcribe_several_formats_write_several_files(
+    tmp_path: Path, words: str, expected: set[str]
+) -> None:
     for name in ("demo.wav", "demo.mp3"):
         (tmp_path / name).write_text("some sound")
     out = tmp_path / "out"
@@ -307,7 +309,7 @@ def test_several_formats(tmp_path: Path, words: str, expected: set[str]) -> None
     ],
 )
 @pytest.mark.usefixtures("listener")
-def test_formats_that_cannot_be(
+def test_transcribe_impossible_formats_are_refused(
     capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 2
@@ -315,7 +317,9 @@ def test_formats_that_cannot_be(
 
 
 @pytest.mark.usefixtures("listener")
-def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_transcribe_quiet_prints_no_messages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a.wav").write_text("some sound")
     words = [
         "transcribe",
@@ -332,7 +336,7 @@ def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.usefixtures("listener")
-def test_results_go_to_a_home_that_no_shell_has_put_in(
+def test_transcribe_output_dir_expands_tilde(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shells leave the `~` behind a `=`, and a folder of that name is a trap."""
@@ -342,7 +346,7 @@ def test_results_go_to_a_home_that_no_shell_has_put_in(
     assert not Path("~").exists()
 
 
-def test_quiet_and_verbose_work_behind_the_command_and_before_it(
+def test_transcribe_verbosity_works_before_and_after_command(
     listener: Listener, capsys: pytest.CaptureFixture[str]
 ) -> None:
     listener.reasons = ("encoder a: why", "decoder b: because")
@@ -358,12 +362,14 @@ def test_quiet_and_verbose_work_behind_the_command_and_before_it(
 
 
 @pytest.mark.usefixtures("listener")
-def test_what_is_no_number_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_transcribe_threshold_without_number_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["transcribe", "a.wav", "--logprob-threshold", "low"]) == 2
     assert "'low', expected a number, or none (off)" in capsys.readouterr().err
 
 
-def test_no_option_is_left_out() -> None:
+def test_transcribe_tables_cover_all_options() -> None:
     rows: list[Any] = [*DECODING, *LONG, *PRINTED]
     tried = {
         name.replace("-", "_")

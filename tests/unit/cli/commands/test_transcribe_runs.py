@@ -25,7 +25,7 @@ TEXT = "Good morning to all of you."
 
 
 @pytest.mark.parametrize("words", ["", "--batch-size 2"])
-def test_all_have_their_turn_and_first_that_failed_says_code(
+def test_transcribe_first_failure_sets_exit_code(
     many: Many, capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
     many.failing = {"b": DeviceError("no chip"), "c": AudioError("c.wav is broken")}
@@ -53,7 +53,7 @@ def test_all_have_their_turn_and_first_that_failed_says_code(
     assert run(["transcribe", "a.wav", "b.wav", *words.split()]) == 0
 
 
-def test_without_sound_no_model_is_looked_for(
+def test_transcribe_without_audio_loads_no_model(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -75,7 +75,7 @@ def test_without_sound_no_model_is_looked_for(
         assert "1 of 1 already finished" in capsys.readouterr().err
 
 
-def test_what_is_there_is_left_out_and_rest_has_its_own_codes(
+def test_transcribe_resume_skips_finished_inputs(
     many: Many, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -96,7 +96,7 @@ def test_what_is_there_is_left_out_and_rest_has_its_own_codes(
 
 
 @pytest.mark.parametrize("words", ["", "--batch-size 2", "--json", "--format json"])
-def test_result_s_reader_that_went_away_ends_the_work_quietly(
+def test_transcribe_closed_pipe_ends_quietly(
     many: Many,
     monkeypatch: pytest.MonkeyPatch,
     words: str,
@@ -112,7 +112,7 @@ def test_result_s_reader_that_went_away_ends_the_work_quietly(
 
 
 @pytest.mark.parametrize("words", ["", "--batch-size 2", "--channels split"])
-def test_ctrl_c_is_the_end_of_all(
+def test_transcribe_ctrl_c_interrupts_all_inputs(
     many: Many, words: str, stereo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     interrupted = ImportError("in the middle of something")
@@ -126,7 +126,7 @@ def test_ctrl_c_is_the_end_of_all(
     assert (told.out, told.err.splitlines()[-1]) == ("", "whisper-hailo: interrupted")
 
 
-def test_model_that_refuses_is_not_opened(
+def test_transcribe_refusal_of_model_opens_nothing(
     many: Many, capsys: pytest.CaptureFixture[str]
 ) -> None:
     many.refusal = OptionError("this model cannot")
@@ -136,7 +136,7 @@ def test_model_that_refuses_is_not_opened(
     assert (options.task, long.strategy) == ("translate", "overlap")
 
 
-def test_what_is_not_typed_is_as_the_model_has_it(many: Many, tmp_path: Path) -> None:
+def test_transcribe_defaults_are_the_model_s(many: Many, tmp_path: Path) -> None:
     many.default_options = DecodingOptions(anti_repetition=PRESETS["balanced"])  # type: ignore[misc]
     many.default_fallback = 0.0  # type: ignore[misc]
     for words in ("--best-of 3", "--fallback 0.5 | eot-boost = 0.9"):
@@ -157,7 +157,7 @@ def test_what_is_not_typed_is_as_the_model_has_it(many: Many, tmp_path: Path) ->
         ("--channels both", "--channels is 'both', expected one of: mix, split"),
     ],
 )
-def test_combined_options_are_checked_before_a_model_is_sought(
+def test_transcribe_wrong_option_is_refused_before_loading(
     many: Many, words: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 2
@@ -165,7 +165,7 @@ def test_combined_options_are_checked_before_a_model_is_sought(
     assert many.opened == []
 
 
-def test_language_ruled_out_by_name_is_told_before_search(
+def test_transcribe_language_of_en_model_is_refused_first(
     many: Many, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", "--model", "base.en", "--language", "de"]) == 2
@@ -173,7 +173,7 @@ def test_language_ruled_out_by_name_is_told_before_search(
     assert many.opened == []
 
 
-def test_only_what_is_written_to_files_can_be_gone_on_with(many: Many) -> None:
+def test_transcribe_only_file_results_are_resumable(many: Many) -> None:
     """And only by a run of the same model and options."""
     assert run(["transcribe", "a.wav"]) == 0
     assert not many.identified
@@ -189,7 +189,7 @@ def test_only_what_is_written_to_files_can_be_gone_on_with(many: Many) -> None:
     assert many.identified == [many.asked[-1]], "once for all"
 
 
-def test_unwritable_folder_is_told_before_a_model_is_sought(
+def test_transcribe_unwritable_folder_is_refused_first(
     many: Many, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", "-o", "b.wav"]) == ExitCode.OUTPUT
@@ -197,7 +197,7 @@ def test_unwritable_folder_is_told_before_a_model_is_sought(
     assert many.opened == []
 
 
-def test_several_in_a_batch_are_asked_for_as_typed(many: Many) -> None:
+def test_transcribe_batch_of_inputs_passes_options(many: Many) -> None:
     typed = ["transcribe", "a.wav", "b.wav", "--batch-size", "2", "--long", "overlap"]
     assert run([*typed, "--task", "translate"]) == 0
     ((options, long, batch_size),) = many.together
@@ -223,7 +223,7 @@ def test_several_in_a_batch_are_asked_for_as_typed(many: Many) -> None:
     ],
 )
 @pytest.mark.usefixtures("many")
-def test_lines_have_times_where_that_is_asked_for(
+def test_transcribe_timestamps_option_adds_times(
     words: str, out: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", "b.wav", *words.split()]) == 0

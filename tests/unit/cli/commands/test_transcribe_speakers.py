@@ -70,9 +70,7 @@ def test_speakers_option_refuses_other_values(words: str, stereo: Path) -> None:
 
 
 @pytest.mark.usefixtures("many")
-def test_speakers_without_models_are_refused_before_a_model_is_loaded(
-    many: Many, tmp_path: Path
-) -> None:
+def test_speakers_without_models_are_refused_first(many: Many, tmp_path: Path) -> None:
     typed = ["transcribe", "a.wav", "--speakers", "--speaker-models", str(tmp_path)]
     assert run(typed) == ExitCode.MODEL
     assert many.opened == []
