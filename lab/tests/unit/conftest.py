@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from tests.unit.conftest import no_waiting_for_the_disk  # noqa: F401 - for these, too
+from tests.unit.conftest import skip_fsync  # noqa: F401 - for these, too

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from tests.shared import converted
-from tests.unit.conftest import no_waiting_for_the_disk  # noqa: F401 - for these, too
+from tests.unit.conftest import skip_fsync  # noqa: F401 - for these, too
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 
 ROOT = Path(__file__).parents[3]
