@@ -1,7 +1,9 @@
-"""Recordings from storage that goes away and comes back."""
+"""Recordings from storage that disappears and comes back."""
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -114,11 +116,13 @@ def test_fetch_ends_after_many_faults_in_a_row(tmp_path: Path) -> None:
     for _ in range(MOST_IN_ROW - 1):
         with pytest.raises(AccessError):
             fetcher.fetch(str(path))
-    with pytest.raises(UnreachableError, match="the same command again"):
+    with pytest.raises(
+        UnreachableError,
+    ):
         fetcher.fetch(str(path))
 
 
-def test_file_that_went_away_while_it_was_read_is_no_broken_one(
+def test_fetch_file_lost_during_read_is_access_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetching, "_IN_MEMORY_BYTES", 1)
@@ -132,7 +136,7 @@ def test_file_that_went_away_while_it_was_read_is_no_broken_one(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(fetching, "open", fail, raising=False)
-    with pytest.raises(AccessError, match="Input/output error"):
+    with pytest.raises(AccessError, match=os.strerror(errno.EIO)):
         fetcher.expect_readable(str(path), file)
 
 

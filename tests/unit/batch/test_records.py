@@ -97,7 +97,7 @@ def test_record_shows_no_credentials() -> None:
 
 
 @pytest.mark.parametrize("language", ["de", None])
-def test_failure_is_a_line_of_a_manifest(language: str | None) -> None:
+def test_failure_record_is_a_manifest_line(language: str | None) -> None:
     item = replace(ITEM, id="ä", language=language)
     record: dict[str, Any] = json.loads(make_failure_line(item, BAD))
     assert record.get("language") == language
@@ -105,7 +105,7 @@ def test_failure_is_a_line_of_a_manifest(language: str | None) -> None:
     assert record["error"]["kind"] == "audio"
 
 
-def test_files_are_named_by_the_id_and_the_format() -> None:
+def test_result_files_are_named_by_id_and_format() -> None:
     layout = Layout(highlight_words=True)
     settings = replace(JOB, formats=("txt", "srt", "json"), layout=layout)
     files = dict(render_files(replace(ITEM, id="b/c"), RESULT, settings))

@@ -1,4 +1,4 @@
-"""Shards of a manifest: the same ones whoever counts them."""
+"""Shards of a manifest, and shares of them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_plan_does_not_parse_lines_of_others(tmp_path: Path) -> None:
     assert [shard.items[0].id for shard in shards] == ["a"]
 
 
-def test_shares_are_disjoint_and_complete() -> None:
+def test_parse_share_gives_disjoint_complete_shares() -> None:
     shares = [parse_share(f"{number}/3") for number in (1, 2, 3)]
     owners = [[share.has(number) for share in shares] for number in range(7)]
     assert all(sum(owner) == 1 for owner in owners)
@@ -81,5 +81,5 @@ def test_shares_are_disjoint_and_complete() -> None:
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3", ""])
 def test_parse_share_of_other_texts_is_refused(text: str) -> None:
-    with pytest.raises(OptionError, match="--shard is"):
+    with pytest.raises(OptionError, match="--shard"):
         parse_share(text)

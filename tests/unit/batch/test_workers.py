@@ -1,4 +1,4 @@
-"""Workers of this machine, with stand-ins for their processes and for who reads."""
+"""Workers of this machine, with stand-ins for their processes and for the reader."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_every_task_is_done_once(workers: list[Worker]) -> None:
+def test_run_tasks_does_each_task_once(workers: list[Worker]) -> None:
     tasks = [a_task(0), a_task(1), *(a_task(n, shard=2) for n in range(5))]
     outcomes = list(run([*tasks, a_task(0, shard=3)], 2))
     expected = [(0, 0), (0, 1), *((2, n) for n in range(5)), (3, 0)]
@@ -44,15 +44,15 @@ def test_every_task_is_done_once(workers: list[Worker]) -> None:
     assert all(worker.is_over for worker in workers)
 
 
-def test_of_no_groups_no_worker_begins(workers: list[Worker]) -> None:
+def test_run_tasks_without_tasks_starts_no_worker(workers: list[Worker]) -> None:
     assert list(run([], 2)) == []
     assert workers == []
 
 
-def test_so_many_workers_are_busy_and_a_task_is_read_ahead(
+def test_run_tasks_keeps_workers_busy_and_reads_ahead(
     workers: list[Worker],
 ) -> None:
-    """Of a reader that is quicker than its workers no more than this is ever in memory."""
+    """A reader that is faster than its workers fills no memory."""
     taken: list[int] = []
 
     def tasks() -> Iterator[Task]:
@@ -73,26 +73,26 @@ def test_so_many_workers_are_busy_and_a_task_is_read_ahead(
     assert len(workers) == 3
 
 
-def test_what_is_done_is_told_while_the_next_is_still_being_read(
+def test_run_tasks_yields_outcome_during_slow_read(
     workers: list[Worker],
 ) -> None:
-    """Of an hour's recording behind a short one, too; and reading that takes long is no end."""
-    told = threading.Event()
+    """Also while the hour after a short recording is read; slow reading is no end."""
+    is_yielded = threading.Event()
 
     def tasks() -> Iterator[Task]:
         yield a_task(0)
-        assert told.wait(60)
+        assert is_yielded.wait(60)
         yield a_task(1)
 
     seen = []
     for outcome in run(tasks(), 2):
         seen.append(index_of(outcome))
-        told.set()
+        is_yielded.set()
     assert seen == [0, 1]
     assert len(workers) == 1
 
 
-def test_what_nobody_foresaw_in_reading_ends_the_run(workers: list[Worker]) -> None:
+def test_run_tasks_unexpected_read_error_ends_run(workers: list[Worker]) -> None:
     def tasks() -> Iterator[Task]:
         yield a_task(0)
         raise ValueError("unforeseen")
@@ -102,7 +102,7 @@ def test_what_nobody_foresaw_in_reading_ends_the_run(workers: list[Worker]) -> N
     until(lambda: all(worker.is_over for worker in workers))
 
 
-def test_who_stops_taking_ends_workers_and_reading(workers: list[Worker]) -> None:
+def test_run_tasks_closed_early_stops_all(workers: list[Worker]) -> None:
     taken: list[int] = []
 
     def tasks() -> Iterator[Task]:
@@ -128,7 +128,7 @@ def test_who_stops_taking_ends_workers_and_reading(workers: list[Worker]) -> Non
     assert len(taken) < 99
 
 
-def test_worker_that_was_started_takes_first_task_and_stays(
+def test_worker_started_keeps_its_process(
     workers: list[Worker],
 ) -> None:
     worker = engine.Worker(SETUP)
@@ -141,7 +141,7 @@ def test_worker_that_was_started_takes_first_task_and_stays(
     assert not process.is_over
 
 
-def test_worker_that_failed_is_none_for_the_next_task(workers: list[Worker]) -> None:
+def test_worker_after_failure_gets_new_process(workers: list[Worker]) -> None:
     worker = engine.Worker(SETUP)
     use(dies_of([0], times=1))
     for n in range(2):
@@ -152,7 +152,7 @@ def test_worker_that_failed_is_none_for_the_next_task(workers: list[Worker]) -> 
     ]
 
 
-def test_worker_that_was_stopped_begins_no_more(workers: list[Worker]) -> None:
+def test_worker_stopped_starts_no_process(workers: list[Worker]) -> None:
     worker = engine.Worker(SETUP)
     worker.stop()
     with pytest.raises(EOFError):

@@ -1,4 +1,4 @@
-"""A process of our own, and what is known of its end; without one."""
+"""The worker process: its start, messages and end, with a stand-in for the process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from whisper_hailo.core.errors import ModelError
 
 
 class Process:
-    """In the place of one: it never begins, and is told how it ended."""
+    """A stand-in for a process, whose exit code a test sets."""
 
     made: Process
 
@@ -52,30 +52,30 @@ def _copy(number: int) -> int:
 
 
 class Context:
-    """Of `multiprocessing`."""
+    """A stand-in for a context of `multiprocessing`."""
 
     Process = Process
     Pipe = staticmethod(multiprocessing.Pipe)
 
 
 @pytest.fixture
-def one(monkeypatch: pytest.MonkeyPatch) -> Any:
-    asked: list[str] = []
+def child(monkeypatch: pytest.MonkeyPatch) -> Any:
+    methods: list[str] = []
 
     def get_context(method: str) -> type[Context]:
-        asked.append(method)
+        methods.append(method)
         return Context
 
     monkeypatch.setattr(multiprocessing, "get_context", get_context)
     yield Child(SETUP)
-    assert asked == ["spawn"]
+    assert methods == ["spawn"]
     Process.made.theirs.close()
 
 
 TASK = Task(0, ())
 
 
-def test_it_begins_as_it_is_made_and_ends_with_its_parent(one: Child) -> None:
+def test_child_starts_as_daemon_with_sigint_blocked(child: Child) -> None:
     process = Process.made
     assert process.did == ["start"]
     assert process.daemon
@@ -85,28 +85,28 @@ def test_it_begins_as_it_is_made_and_ends_with_its_parent(one: Child) -> None:
     assert process.args[1] is SETUP
     outcome = Outcome(0, ())
     process.theirs.send(outcome)
-    assert one.do(TASK) == outcome
+    assert child.do(TASK) == outcome
     assert process.theirs.recv() == TASK
 
 
-def test_what_its_target_died_of_is_raised(one: Child) -> None:
+def test_child_do_raises_error_of_process(child: Child) -> None:
     Process.made.theirs.send(ModelError("no model"))
     with pytest.raises(ModelError, match="no model"):
-        one.do(TASK)
+        child.do(TASK)
 
 
-def test_what_it_died_of_is_raised_whatever_the_task_holds(one: Child) -> None:
-    """A large task cannot be sent to a process that is gone; what it said is still there."""
+def test_child_do_on_dead_process_raises_its_error(child: Child) -> None:
+    """A large task cannot be sent to a process that is gone; its message is still there."""
     Process.made.theirs.send(ModelError("the chip is busy"))
     Process.made.theirs.close()
     piece = Piece(0, 0.0, 1, np.zeros(1 << 20, np.float32))
     with pytest.raises(ModelError, match="the chip is busy"):
-        one.do(Task(0, (piece,)))
+        child.do(Task(0, (piece,)))
 
 
 @pytest.mark.parametrize("is_read", [False, True])
-def test_one_that_died_has_nothing_to_say(one: Child, is_read: bool) -> None:
-    """No copy of its end is left in this process, so that its end is seen."""
+def test_child_do_on_killed_process_raises_eof(child: Child, is_read: bool) -> None:
+    """This process keeps no copy of the other end, so that it sees the end of the pipe."""
     if is_read:
         reads = threading.Thread(target=lambda: (Process.made.theirs.recv(),
                                                  Process.made.theirs.close()))  # fmt: skip
@@ -114,13 +114,13 @@ def test_one_that_died_has_nothing_to_say(one: Child, is_read: bool) -> None:
     else:
         Process.made.theirs.close()
     with pytest.raises(EOFError):
-        one.do(TASK)
+        child.do(TASK)
     if is_read:
         reads.join()
 
 
 @pytest.mark.parametrize(
-    ("code", "why"),
+    ("code", "reason"),
     [
         (-9, "SIGKILL"),
         (-11, "SIGSEGV"),
@@ -129,17 +129,19 @@ def test_one_that_died_has_nothing_to_say(one: Child, is_read: bool) -> None:
         (0, "exit code 0"),
     ],
 )
-def test_what_it_died_of_has_a_name(one: Child, code: int, why: str) -> None:
+def test_child_died_of_names_signal_or_exit_code(
+    child: Child, code: int, reason: str
+) -> None:
     Process.made.exitcode = code
-    assert one.died_of == why
+    assert child.died_of == reason
     # Before that the system may not know yet.
     assert Process.made.did == ["start", "join"]
 
 
-def test_one_whose_end_is_not_known_has_no_signal(one: Child) -> None:
-    assert one.died_of == "exit code 0"
+def test_child_died_of_without_exit_code_is_code_0(child: Child) -> None:
+    assert child.died_of == "exit code 0"
 
 
-def test_it_ends_at_once_and_is_gone_then(one: Child) -> None:
-    one.kill()
+def test_child_kill_ends_and_joins(child: Child) -> None:
+    child.kill()
     assert Process.made.did == ["start", "kill", "join"]

@@ -1,4 +1,4 @@
-"""Tasks to outcomes, with a stand-in for the model."""
+"""Tasks and their outcomes, with a stand-in for the model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BAD: Final = Failure("audio", "AudioError", "bad")
 
 
 class Transcriber(Closing):
-    """Hears the loudness of each recording, in hundredths; a negative one is an error."""
+    """Transcribes a recording as its loudness in hundredths; a negative one is an error."""
 
     made: Transcriber
 
@@ -109,38 +109,42 @@ def done(*pieces: Piece) -> Outcome:
     return do(Task(4, pieces))
 
 
-def test_by_default_windows_are_one_by_one_and_cut_as_usual() -> None:
+def test_setup_defaults_to_single_windows() -> None:
     assert Setup({}, DecodingOptions()) == Setup(
         {}, DecodingOptions(), LongOptions(), 1
     )
 
 
-def test_pieces_are_done_together_and_stay_in_order() -> None:
+def test_transcribe_task_transcribes_pieces_together_in_order() -> None:
     outcome = done(piece(0.1), piece(0.2, 1), piece(0.3, 2, n=4000))
     assert outcome.shard == 4
-    assert [(one.item, one.segments[0].text) for one in outcome.results] == [
+    assert [(result.item, result.segments[0].text) for result in outcome.results] == [
         (0, "10"), (1, "20"), (2, "30"),
     ]  # fmt: skip
-    assert [one.end_s for one in outcome.results] == [0.5, 0.5, 0.25]
-    assert {one.language for one in outcome.results} == {"xx"}
+    assert [result.end_s for result in outcome.results] == [0.5, 0.5, 0.25]
+    assert {result.language for result in outcome.results} == {"xx"}
     assert Transcriber.made.calls == [(SETUP.options, LONG, 5, 3)]
     assert outcome.audio_s == 1.25
 
 
-def test_times_are_those_in_the_recording() -> None:
+def test_transcribe_task_times_are_of_the_recording() -> None:
     (result,) = done(piece(0.1, start_s=300.5)).results
     assert result.end_s == 301.0
-    (one,) = result.segments
-    assert (one.start_s, one.end_s, one.words[0].start_s) == (300.5, 301.5, 300.75)
+    (spoken,) = result.segments
+    assert (spoken.start_s, spoken.end_s, spoken.words[0].start_s) == (
+        300.5,
+        301.5,
+        300.75,
+    )
 
 
-def test_each_language_has_its_own_call() -> None:
+def test_transcribe_task_calls_model_once_per_language() -> None:
     pieces = (
         piece(0.1, 0), piece(0.2, 1, language="de"), piece(0.3, 2), piece(0.4, 3, language="en"),
         piece(0.5, 4, language="de"),
     )  # fmt: skip
     results = done(*pieces).results
-    assert [(one.item, one.segments[0].text, one.language) for one in results] == [
+    assert [(result.item, result.segments[0].text, result.language) for result in results] == [
         (0, "10", "xx"), (1, "20", "de"), (2, "30", "xx"), (3, "40", "en"), (4, "50", "de"),
     ]  # fmt: skip
     calls = [
@@ -150,13 +154,13 @@ def test_each_language_has_its_own_call() -> None:
     assert calls == [("auto", 7, 2), ("de", 7, 2), ("en", 7, 1)]
 
 
-def test_warnings_of_a_piece_come_with_its_result() -> None:
+def test_transcribe_task_result_has_warnings_of_its_piece() -> None:
     warned = replace(piece(0.1), warnings=("breaks off",))
     first, second = done(warned, piece(0.2, 1)).results
     assert (first.warnings, second.warnings) == (("breaks off",), ())
 
 
-def test_what_could_not_be_read_fails_alone() -> None:
+def test_transcribe_task_unreadable_piece_fails_alone() -> None:
     outcome = done(piece(0.1), Piece(1, 12.5, 3, failure=BAD), piece(0.3, 2))
     first, second, third = outcome.results
     assert (first.segments[0].text, third.segments[0].text) == ("10", "30")
@@ -165,9 +169,9 @@ def test_what_could_not_be_read_fails_alone() -> None:
     assert [n for *_, n in Transcriber.made.calls] == [2]
 
 
-def test_of_nothing_but_failures_the_model_hears_nothing() -> None:
+def test_transcribe_task_of_failures_skips_model() -> None:
     outcome = done(Piece(1, 0.0, 1, failure=BAD))
-    assert [one.failure for one in outcome.results] == [BAD]
+    assert [result.failure for result in outcome.results] == [BAD]
     assert Transcriber.made.calls == []
 
 
@@ -181,23 +185,23 @@ def test_of_nothing_but_failures_the_model_hears_nothing() -> None:
         ),
     ],
 )
-def test_one_that_cannot_be_transcribed_fails_alone(
+def test_transcribe_task_failing_piece_fails_alone(
     error: Exception, failure: Failure
 ) -> None:
     outcome = do(Task(0, (piece(0.1), piece(-1.0, 1, 7.0), piece(0.3, 2))), error)
-    assert [one.failure for one in outcome.results] == [None, failure, None]
+    assert [result.failure for result in outcome.results] == [None, failure, None]
     assert outcome.results[1] == PieceResult(1, 7.0, 1, 7.0, failure=failure)
 
 
 @pytest.mark.parametrize(
     "error", [DeviceError("gone"), ModelError("bad"), OptionError("no")]
 )
-def test_what_is_no_recording_s_fault_is_not_noted_as_one(error: Exception) -> None:
+def test_transcribe_task_model_or_device_error_is_raised(error: Exception) -> None:
     with pytest.raises(type(error)):
         do(Task(0, (piece(0.1), piece(-1.0, 1))), error)
 
 
-def test_seconds_of_work_and_of_audio_are_told_to_millisecond(
+def test_transcribe_task_outcome_has_seconds_to_millisecond(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock()
@@ -217,7 +221,7 @@ def test_seconds_of_work_and_of_audio_are_told_to_millisecond(
 def sent_by(
     model: type[Transcriber], *tasks: Task, error: Exception | None = None
 ) -> list[Any]:
-    """What a process says to tasks, until its pipe ends or nobody listens."""
+    """Return the messages of a worker process for these tasks, until its pipe ends or breaks."""
     left, sent = list(tasks), []
 
     class Pipe:
@@ -238,9 +242,9 @@ def sent_by(
     return sent
 
 
-def test_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -> None:
+def test_run_worker_ends_with_its_pipe(model: type[Transcriber]) -> None:
     sent = sent_by(model, *(Task(n, (piece(0.1 * n),)) for n in (1, 2, 3)))
-    assert [(one.shard, one.results[0].segments[0].text) for one in sent] == [
+    assert [(outcome.shard, outcome.results[0].segments[0].text) for outcome in sent] == [
         (1, "10"), (2, "20"), (3, "30"),
     ]  # fmt: skip
     assert model.made.arguments == {"model": "micro", "threads": 1}
@@ -248,16 +252,14 @@ def test_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -> No
 
 
 @pytest.mark.parametrize("error", [DeviceError("gone"), ModelError("bad")])
-def test_process_tells_what_it_ends_of(
-    model: type[Transcriber], error: Exception
-) -> None:
-    """Also where nobody is there to be told."""
+def test_run_worker_sends_its_error(model: type[Transcriber], error: Exception) -> None:
+    """Also where the other end of the pipe is closed."""
     tasks = (Task(0, (piece(-1.0),)), Task(1, ()))
     assert sent_by(model, *tasks, error=error) == [error]
     assert model.made.did == ["open", "close"]
 
 
-def test_times_of_a_piece_become_those_of_the_recording() -> None:
+def test_shift_segment_adds_start_of_piece() -> None:
     one = shift_segment(segment("word", 2.0), 300.25)
     assert (one.start_s, one.end_s, one.window_start_s) == (302.25, 303.25, 302.25)
     (word,) = one.words
@@ -267,7 +269,7 @@ def test_times_of_a_piece_become_those_of_the_recording() -> None:
     ) == replace(segment("word", 2.0), words=())
 
 
-def test_times_are_told_to_the_millisecond() -> None:
+def test_shift_segment_rounds_to_milliseconds() -> None:
     """299.98 and a fifth are 300.18, and not 300.18000000000001 as the sum of floats is."""
     one = segment("word")
     word = replace(one.words[0], start_s=0.2, end_s=0.2)
@@ -283,6 +285,6 @@ def test_times_are_told_to_the_millisecond() -> None:
         assert (moved.words[0].start_s, moved.words[0].end_s) == (expected, expected)
 
 
-def test_piece_that_is_a_whole_recording_keeps_its_times() -> None:
+def test_shift_segment_of_first_piece_is_unchanged() -> None:
     one = replace(segment("word"), start_s=0.12345)
     assert shift_segment(one, 0.0) == one

@@ -1,4 +1,4 @@
-"""What becomes of a task whose worker dies, whose device is gone, whose model is none."""
+"""Retries of a task whose worker dies, and errors of the device and the model."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.fakes.batch_workers import (
     workers,
 )
 from whisper_hailo.batch import workers as engine
-from whisper_hailo.batch.tasks import Failure, Outcome, Piece, PieceResult, Task
+from whisper_hailo.batch.tasks import Outcome, Piece, PieceResult, Task
 from whisper_hailo.core.errors import DeviceError, ModelError
 
 __all__ = ["workers"]
 
 
-def test_worker_that_is_killed_costs_nothing(workers: list[Worker]) -> None:
+def test_retry_after_killed_worker_gives_result(workers: list[Worker]) -> None:
     use(dies_of([0], times=2))
     outcome = engine.Worker(SETUP).do(a_task(0, 2))
     assert outcome == done(a_task(0, 2))
@@ -31,15 +31,15 @@ def test_worker_that_is_killed_costs_nothing(workers: list[Worker]) -> None:
     assert [len(worker.tasks[0].pieces) for worker in workers] == [2, 2, 2]
 
 
-def test_of_a_task_that_kills_its_workers_one_piece_is_to_blame(
+def test_retry_isolates_the_piece_that_kills(
     workers: list[Worker],
 ) -> None:
     use(dies_of([1]))
     outcome = engine.Worker(SETUP).do(a_task(0, 3))
     assert outcome.shard == 0
     assert failures(outcome) == ["", "engine", ""]
-    assert [one.item for one in outcome.results] == [0, 1, 2]
-    assert [one.end_s for one in outcome.results] == [1.0, 1.0, 3.0]
+    assert [result.item for result in outcome.results] == [0, 1, 2]
+    assert [result.end_s for result in outcome.results] == [1.0, 1.0, 3.0]
     assert all(worker.is_over for worker in workers[:-1])  # one at a time
     # Three workers for all pieces, then three for the one.
     assert sum(worker.is_over for worker in workers) == 6
@@ -47,56 +47,59 @@ def test_of_a_task_that_kills_its_workers_one_piece_is_to_blame(
     assert (outcome.cpu_s, outcome.audio_s) == (1.0, 4.0)  # of the two that were done
 
 
-def test_piece_alone_has_tries_of_its_own(workers: list[Worker]) -> None:
+def test_retry_of_single_piece_counts_anew(workers: list[Worker]) -> None:
     use(dies_of([0], times=5))
     outcome = engine.Worker(SETUP).do(a_task(0, 3))
     assert failures(outcome) == ["", "", ""]
-    assert [one.item for one in outcome.results] == [0, 1, 2]
-    assert [one.end_s for one in outcome.results] == [1.0, 2.0, 3.0]
+    assert [result.item for result in outcome.results] == [0, 1, 2]
+    assert [result.end_s for result in outcome.results] == [1.0, 2.0, 3.0]
     assert (outcome.cpu_s, outcome.audio_s) == (1.5, 6.0)
     assert sum(worker.is_over for worker in workers) == 5
 
 
-def test_task_of_one_piece_is_given_up_after_three_workers(
+def test_retry_single_piece_fails_after_three_workers(
     workers: list[Worker],
 ) -> None:
     use(dies_of([0]))
     outcome = engine.Worker(SETUP).do(Task(4, (Piece(0, 1.5, 2),)))
-    expected = Failure(
-        "engine", "Crash", "3 workers crashed on it (SIGKILL); report it"
-    )
-    assert outcome == Outcome(4, (PieceResult(0, 1.5, 2, 1.5, failure=expected),))
+    (result,) = outcome.results
+    failure = result.failure
+    assert failure is not None
+    assert (failure.kind, failure.type) == ("engine", "Crash")
+    assert "SIGKILL" in failure.message
+    expected = PieceResult(0, 1.5, 2, 1.5, failure=failure)
+    assert outcome == Outcome(4, (expected,))
     assert (outcome.cpu_s, outcome.audio_s) == (0.0, 0.0)
     assert [worker.is_over for worker in workers] == [True] * 3
 
 
-def test_task_that_kills_its_workers_stops_no_other(workers: list[Worker]) -> None:
+def test_retry_failing_task_stops_no_other(workers: list[Worker]) -> None:
     use(dies_of([10, 31]))
     groups = [a_task(0), a_task(1), a_task(2), a_task(3, 2), a_task(4)]
-    outcomes = {index_of(one): one for one in run(groups, 2)}
+    outcomes = {index_of(outcome): outcome for outcome in run(groups, 2)}
     assert sorted(outcomes) == [0, 1, 2, 3, 4]
-    assert {n: failures(one) for n, one in outcomes.items()} == {
+    assert {index: failures(outcome) for index, outcome in outcomes.items()} == {
         0: [""], 1: ["engine"], 2: [""], 3: ["", "engine"], 4: [""],
     }  # fmt: skip
     assert all(worker.is_over for worker in workers)
     assert len(outcomes) == 5
 
 
-def test_last_task_of_all_is_tried_again_too(workers: list[Worker]) -> None:
+def test_retry_includes_last_task(workers: list[Worker]) -> None:
     use(dies_of([0], times=2))
     (outcome,) = run([a_task(0)], 2)
     assert failures(outcome) == [""]
     assert len(workers) == 3
 
 
-def test_device_that_is_gone_for_a_moment_costs_a_try(workers: list[Worker]) -> None:
+def test_retry_after_lost_device_gives_result(workers: list[Worker]) -> None:
     answers: list[object] = [DeviceError("busy"), DeviceError("busy")]
     use(lambda task: answers.pop() if answers else done(task))
     assert engine.Worker(SETUP).do(a_task(0)) == done(a_task(0))
     assert [worker.is_over for worker in workers] == [True, True, False]
 
 
-def test_device_that_stays_away_ends_the_run(workers: list[Worker]) -> None:
+def test_retry_device_that_stays_lost_ends_run(workers: list[Worker]) -> None:
     use(lambda _: DeviceError("gone"))
     with pytest.raises(DeviceError, match="gone"):
         list(run([a_task(0), a_task(1)], 1))
@@ -104,7 +107,7 @@ def test_device_that_stays_away_ends_the_run(workers: list[Worker]) -> None:
     assert all(worker.is_over for worker in workers)
 
 
-def test_model_that_cannot_be_had_ends_the_run_at_once(workers: list[Worker]) -> None:
+def test_retry_missing_model_ends_run_at_once(workers: list[Worker]) -> None:
     use(lambda _: ModelError("no model"))
     with pytest.raises(ModelError, match="no model"):
         list(run([a_task(0)], 1))
