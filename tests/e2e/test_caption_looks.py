@@ -161,6 +161,26 @@ def test_sentence_that_goes_on_is_one_sentence(chromium: Any, view: WebView) -> 
     page.close()
 
 
+@pytest.mark.parametrize(
+    ("probabilities", "is_shown"),
+    [((0.4, 0.6, 0.4, 0.6, 0.7), False), ((0.7, 0.9, 0.45, 0.6, 0.7), True)],
+)
+def test_segment_of_several_voices_is_unclear_as_a_whole(
+    chromium: Any,
+    view: WebView,
+    probabilities: tuple[float, ...],
+    is_shown: bool,
+) -> None:
+    spoken = zip(("now", "the", "face", "of", "you"), probabilities, strict=True)
+    words = [CaptionWord(f" {text}", probability) for text, probability in spoken]
+    view.put(said(0, "", words=words))
+    page = opened(chromium, view.address, **STILL, locale="en-GB")
+    page.wait_for_selector(".segment")
+    text = page.locator("#text").inner_text()
+    assert text == ("now the face of you" if is_shown else "[unclear]")
+    page.close()
+
+
 def test_dots_of_a_voice_that_hardly_paused_are_hidden(
     chromium: Any, view: WebView
 ) -> None:
@@ -200,13 +220,16 @@ def test_speech_without_text_and_guesses_are_marked(
         )
     )
     guesses = [CaptionWord(f" {text}", 0.2) for text in ("two", "at", "once.")]
-    view.put(said(1, "", words=[CaptionWord(" Now", 0.9), *guesses]))
+    sure = [CaptionWord(f" {text}", 0.9) for text in ("Now", "we", "hear", "all", "of", "them")]
+    view.put(said(1, "", words=[*sure, *guesses]))
     page = opened(chromium, view.address, **STILL, locale="en-GB")
     page.wait_for_selector(".segment >> nth=1")
     text = page.locator("#text").inner_text()
-    assert text == "Good evening. 3 s of speech without text Now [unclear]"
+    assert text == (
+        "Good evening. 3 s of speech without text Now we hear all of them [unclear]"
+    )
     page.evaluate("document.querySelector('[name=unclear]').click()")
-    assert page.locator("#text").inner_text().endswith("Now two at once.")
+    assert page.locator("#text").inner_text().endswith("them two at once.")
     page.close()
 
 
