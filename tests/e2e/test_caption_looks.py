@@ -220,7 +220,10 @@ def test_speech_without_text_and_guesses_are_marked(
         )
     )
     guesses = [CaptionWord(f" {text}", 0.2) for text in ("two", "at", "once.")]
-    sure = [CaptionWord(f" {text}", 0.9) for text in ("Now", "we", "hear", "all", "of", "them")]
+    sure = [
+        CaptionWord(f" {text}", 0.9)
+        for text in ("Now", "we", "hear", "all", "of", "them")
+    ]
     view.put(said(1, "", words=[*sure, *guesses]))
     page = opened(chromium, view.address, **STILL, locale="en-GB")
     page.wait_for_selector(".segment >> nth=1")

@@ -2,9 +2,9 @@
 
     python -m whisper_hailo_lab.captions PART ... [--note TEXT]
 
-PART is `policies` (the commit policy with real checkpoints on recordings of people), `continuous`
-(half an hour of those), `unbroken` (people who hardly pause) or `mixtures` (people who change their
-language). Results of other parts are kept.
+PART is `rules` (when words settle, with people who hardly pause), `programs` (the same beside
+other programs, in the folder that `WHISPER_HAILO_CAPTION_PROGRAMS` names) or `mixtures` (people who
+change their language). Results of other parts are kept.
 """
 
 from __future__ import annotations
@@ -17,11 +17,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from whisper_hailo_lab.captions.mixtures import caption_mixtures
-from whisper_hailo_lab.captions.policies import (
-    caption_continuously,
-    caption_unbroken,
-    compare_policies,
-)
+from whisper_hailo_lab.captions.programs import compare_programs
+from whisper_hailo_lab.captions.rules import compare_rules
 from whisper_hailo_lab.documents.captions import RESULT
 from whisper_hailo_lab.documents.pages import write_documents
 from whisper_hailo_lab.program import first_line, run_program
@@ -31,9 +28,8 @@ from whisper_hailo_lab.runs.results import update_result
 logger = logging.getLogger(__name__)
 
 PARTS: Final[dict[str, Callable[[], dict[str, Any]]]] = {
-    "policies": compare_policies,
-    "continuous": caption_continuously,
-    "unbroken": caption_unbroken,
+    "rules": compare_rules,
+    "programs": compare_programs,
     "mixtures": caption_mixtures,
 }
 

@@ -41,6 +41,14 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class TimedWord:
+    """A word of a transcript, and when it ends in the stream."""
+
+    text: str
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Latency:
     """Latencies of the utterances of which at least one word was recognised.
 
@@ -123,3 +131,34 @@ def _positions(utterances: Sequence[Utterance], last: list[str]) -> Iterator[lis
         end = begin + len(group)
         yield [matches[index] for index in range(begin, end) if index in matches]
         begin = end
+
+
+def measure_settling(words: Sequence[TimedWord], shown: Sequence[Shown]) -> list[float]:
+    """Return how long after its end each word of a transcript was settled, in seconds.
+
+    Words that captions have otherwise, or not at all, do not count.
+
+    Args:
+        words: in order.
+        shown: everything that was shown, in order; the last has the whole text.
+    """
+    expected = []
+    ends_s = []
+    for word in words:
+        for part in split_words(word.text):
+            expected.append(part)
+            ends_s.append(word.end_s)
+    last = split_words(shown[-1].settled)
+    n_settled = [len(split_words(each.settled)) for each in shown]
+    matcher = SequenceMatcher(None, expected, last, autojunk=False)
+    settle_s = []
+    for block in matcher.get_matching_blocks():
+        for offset in range(block.size):
+            position = block.b + offset
+            at_s = next(
+                each.at_s
+                for each, count in zip(shown, n_settled, strict=True)
+                if count > position
+            )
+            settle_s.append(at_s - ends_s[block.a + offset])
+    return settle_s

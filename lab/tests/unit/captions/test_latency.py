@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from whisper_hailo_lab.captions.latency import Shown, Utterance, measure_latency
+from whisper_hailo_lab.captions.latency import (
+    Shown,
+    TimedWord,
+    Utterance,
+    measure_latency,
+    measure_settling,
+)
 
 SAID = (Utterance("Open the window.", 1.0, 2.0), Utterance("It is late.", 4.0, 5.0))
 
@@ -38,3 +44,14 @@ def test_latency_ignores_text_from_before_the_utterance() -> None:
         Shown(4.4, "Open the window. It is late.", ""),
     ]
     assert measure_latency(SAID, shown).first_s == pytest.approx((1.0, 0.4))
+
+
+def test_measure_settling_counts_from_the_end_of_each_word() -> None:
+    words = [TimedWord(" One,", 1.0), TimedWord(" two", 2.0), TimedWord(" three", 3.0)]
+    shown = [
+        Shown(1.5, "", "one two"),
+        Shown(2.5, "One", "too"),
+        Shown(4.0, "One two.", ""),
+        Shown(5.0, "One two. Four", ""),
+    ]
+    assert measure_settling(words, shown) == [1.5, 2.0]
