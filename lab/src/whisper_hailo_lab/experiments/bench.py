@@ -185,7 +185,11 @@ def plan_people(threads: int, emulated: Sequence[str]) -> tuple[Case, ...]:
 def plan_emulated(directory: str, spec: ModelSpec, threads: int) -> Case:
     """Return a case whose encoder rounds as a chip does."""
     window_s = spec.hailo_form("encoder").window_s
-    settings = {"encoder_backend": EMULATOR, "quantize": spec.quantization}
+    settings = {
+        "encoder_backend": EMULATOR,
+        "quantize": spec.quantization,
+        "encoder_quantize": spec.encoder_quantization,
+    }
     name = f"{spec.name}, {window_s:g} s{EMULATED_SUFFIX}"
     return Case(name, "ours", "matched", directory, "en", threads, settings)
 

@@ -49,11 +49,15 @@ def test_plan_people_has_windows_and_rivals() -> None:
 def test_plan_emulated_is_named_after_its_window() -> None:
     form = SimpleNamespace(window_s=5)
     spec: Any = SimpleNamespace(
-        name="base", quantization="int8", hailo_form=lambda _part: form
+        name="base",
+        quantization="int8",
+        encoder_quantization="int8",
+        hailo_form=lambda _part: form,
     )
     case = plan_emulated("models/base", spec, threads=1)
     assert (case.name, case.model) == ("base, 5 s, emulated chip", "models/base")
-    assert case.settings == {"encoder_backend": "emulator", "quantize": "int8"}
+    assert case.settings["encoder_backend"] == "emulator"
+    assert case.settings["quantize"] == case.settings["encoder_quantize"] == "int8"
 
 
 def test_read_people_adds_silence(
