@@ -113,9 +113,13 @@ def _system_sections(
     rules = (
         f"{source.name}: {header.n_samples} recordings of {header.dataset}. Rows called matched "
         "are greedy with one temperature, no VAD, no previous text and no timestamps; those called "
-        "default are as the systems' authors ship them; those called study hear 9 s and 28 tokens. "
-        "Times are of the processor, which other programs do not lengthen."
+        "default are as the systems' authors ship them; those called study hear 9 s and 28 tokens."
     )
+    if source.was_busy:
+        rules += (
+            " Other programs ran on the machine, so the pictures show the processor's times, which "
+            "they do not lengthen."
+        )
 
     def section(
         name: str, title: str, table: Table | None, *drawn: Chart | None

@@ -1,6 +1,6 @@
 """Charts of the report, as SVG and PNG; the same records give the same bytes.
 
-Times are the processor's: unlike a clock's they do not grow with what else runs on the machine. The
+Where other programs ran, times are the processor's: the clock's grew with what they did. The
 study's bars are hatched and have charts of their own, since they come from other hardware.
 """
 
@@ -100,7 +100,7 @@ def _draw_cost(ax: Any, y: int, system: Summary) -> None:  # noqa: ANN401
 
 
 def latency_chart(source: RunSource) -> Chart | None:
-    """Draw encoder, decoder and the rest as parts of the processor's time of a file."""
+    """Draw encoder, decoder and the rest as parts of a file's time."""
     timed = _timed(source)
     if not timed:
         return None
@@ -108,20 +108,29 @@ def latency_chart(source: RunSource) -> Chart | None:
     def draw(axes: Any) -> None:  # noqa: ANN401
         ax = axes[0]
         draw_stacked_bars(
-            ax, [_measured_bar(system.case.name, times) for system, times in timed]
+            ax, [_measured_bar(source, system, times) for system, times in timed]
         )
-        ax.set_xlabel("mean processor ms per file")
+        ax.set_xlabel(f"mean {_name_time(source)}")
         draw_legend(ax, 3)
 
     title = "Time per file: encoder, decoder, the rest"
     return draw_chart("latency", title, draw, (1, 1), len(timed))
 
 
-def _measured_bar(label: str, times: Times) -> StackedBar:
-    encoder_ms = times.cpu_share_ms(times.encoder_ms)
-    decoder_ms = times.cpu_share_ms(times.decoder_ms)
-    rest_ms = max(0.0, times.cpu_ms - encoder_ms - decoder_ms)
-    return StackedBar(label, encoder_ms, decoder_ms, rest_ms)
+def _name_time(source: RunSource) -> str:
+    return "processor ms per file" if source.was_busy else "ms per file"
+
+
+def _measured_bar(source: RunSource, system: Summary, times: Times) -> StackedBar:
+    encoder_ms = times.encoder_ms or 0.0
+    decoder_ms = times.decoder_ms or 0.0
+    total_ms = times.total_ms
+    if source.was_busy:
+        encoder_ms = times.cpu_share_ms(times.encoder_ms)
+        decoder_ms = times.cpu_share_ms(times.decoder_ms)
+        total_ms = times.cpu_ms
+    rest_ms = max(0.0, total_ms - encoder_ms - decoder_ms)
+    return StackedBar(system.case.name, encoder_ms, decoder_ms, rest_ms)
 
 
 def tail_chart(source: RunSource) -> Chart | None:
@@ -133,11 +142,7 @@ def tail_chart(source: RunSource) -> Chart | None:
     def draw(axes: Any) -> None:  # noqa: ANN401
         ax = axes[0]
         for y, (system, _) in enumerate(timed):
-            files_ms = [
-                1000.0 * file.cpu_s
-                for file in source.files[system.case.name]
-                if not file.error
-            ]
+            files_ms = _file_times_ms(source, system)
             ax.plot(files_ms, [y] * len(files_ms), "|", color=GREY, markersize=9)
             # The legend takes its labels from the first case.
             median = "median" if y == 0 else None
@@ -147,10 +152,17 @@ def tail_chart(source: RunSource) -> Chart | None:
         ax.set_yticks(range(len(timed)), [system.case.name for system, _ in timed])
         ax.invert_yaxis()
         use_log_axis(ax)
-        ax.set_xlabel("processor ms per file (logarithmic); a line is one file")
+        ax.set_xlabel(f"{_name_time(source)} (logarithmic); a line is one file")
         draw_legend(ax, 2)
 
     return draw_chart("tail", "Tail latency", draw, (1, 1), len(timed))
+
+
+def _file_times_ms(source: RunSource, system: Summary) -> list[float]:
+    heard = [file for file in source.files[system.case.name] if not file.error]
+    if source.was_busy:
+        return [1000.0 * file.cpu_s for file in heard]
+    return [file.total_ms for file in heard]
 
 
 def memory_chart(source: RunSource) -> Chart | None:

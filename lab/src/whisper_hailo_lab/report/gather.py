@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+from typing import Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.runs.machine import Machine
@@ -18,6 +20,12 @@ from whisper_hailo_lab.runs.records import (
 )
 from whisper_hailo_lab.runs.run_file import read_run
 from whisper_hailo_lab.runs.summary import Summary, summarise_case
+
+CHIP: Final = "hailo"
+"""Encoder backend of cases on a chip."""
+
+BUSY_RATIO: Final = 1.25
+"""Of the clock's time to the processor's, on one thread: 1.0 to 1.1 on an idle machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,19 @@ class RunSource:
     systems: tuple[Summary, ...]
     comparisons: tuple[ComparisonRecord, ...]
     files: dict[str, tuple[FileResult, ...]]
+
+    @property
+    def was_busy(self) -> bool:
+        """Whether other programs ran: the clock's times were longer than the processor's.
+
+        A chip's rows tell nothing of it, since the processor waits for the chip.
+        """
+        ratios = []
+        for system in self.systems:
+            is_on_chip = system.case.settings.get("encoder_backend") == CHIP
+            if system.times is not None and system.times.cpu_ms and not is_on_chip:
+                ratios.append(system.times.total_ms / system.times.cpu_ms)
+        return bool(ratios) and median(ratios) > BUSY_RATIO
 
     @property
     def anchor(self) -> str:

@@ -139,8 +139,10 @@ def find_reference(source: RunSource, model: str) -> Summary | None:
 def latency_table(source: RunSource) -> Table:
     """Return times per file, and the speed-up over the reference on the same files.
 
-    The processor's time comes first, and ratios are of it; other times are of a clock.
+    The processor's time comes first; other times are of a clock. Ratios are of the clock's times,
+    unless other programs ran.
     """
+    kind = "cpu" if source.was_busy else "total"
 
     def speed_up(row: Row) -> str:
         case = row["all"].case
@@ -148,9 +150,7 @@ def latency_table(source: RunSource) -> Table:
         if base is None:
             return DASH
         base_files = source.files[base.case.name]
-        return format_number(
-            paired_ratio(base_files, source.files[case.name], "cpu"), 2
-        )
+        return format_number(paired_ratio(base_files, source.files[case.name], kind), 2)
 
     return make_table(
         _case_rows(source.systems),

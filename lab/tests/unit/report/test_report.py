@@ -220,6 +220,21 @@ def test_page_without_cases_has_comparisons() -> None:
     assert "1,024 rows of attention" in alone.findings[0].text
 
 
+@pytest.mark.parametrize(("cpu_of_clock", "was_busy"), [(0.95, False), (0.5, True)])
+def test_run_source_was_busy_if_the_clock_was_longer(
+    cpu_of_clock: float, was_busy: bool
+) -> None:
+    files = tuple(
+        replace(file, cpu_s=cpu_of_clock * file.total_ms / 1000) for file in OURS_FILES
+    )
+    (machine,) = group_by_machine([("run.jsonl", RunRecords(HEADER, (OURS,), files))])
+    (source,) = machine.sources
+    assert source.was_busy is was_busy
+    assert (
+        "processor's times" in page(RunRecords(HEADER, (OURS,), files)).markdown()
+    ) is was_busy
+
+
 def test_gather_runs_without_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="run files"):
         gather_runs([tmp_path])
