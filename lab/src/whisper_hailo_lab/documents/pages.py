@@ -23,6 +23,7 @@ from whisper_hailo_lab.documents import (
     settings,
     speakers,
     spoken_commands,
+    systems,
     untranscribed,
 )
 from whisper_hailo_lab.repository import MICRO, ROOT
@@ -59,6 +60,7 @@ def make_all_tables() -> Tables:
     """Return the tables of all kept results; a missing result has none."""
     tables = comparisons.make_tables(mark_weights(MICRO))
     tables |= settings.make_tables()
+    tables |= systems.make_tables()
     for path, make in KEPT:
         if path.is_file():
             tables |= make(read_result(path))
