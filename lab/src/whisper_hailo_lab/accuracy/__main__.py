@@ -6,6 +6,7 @@
     python -m whisper_hailo_lab.accuracy defaults --out DIR [--keep]
     python -m whisper_hailo_lab.accuracy words --model base
     python -m whisper_hailo_lab.accuracy seams --model base
+    python -m whisper_hailo_lab.accuracy retries --model base
     python -m whisper_hailo_lab.accuracy subtitles --model base [--out DIR] [--suber PROGRAM]
     python -m whisper_hailo_lab.accuracy score DIR/*.jsonl [--by kind|set|language]
 
@@ -15,8 +16,9 @@ broken. `defaults` measures the defaults alone, in minutes. `transcribe` writes 
 for each combination of model, quantisation, window and timestamps; it goes on where it was
 interrupted. `words` compares word times with where clips begin and end in the long recordings that
 are joined of them. `seams` counts the seams of windows that cut a word or a sentence in long
-recordings. `subtitles` counts which of their cues keep the limits of subtitling guides, and those
-of other programs in the folder (`lab/benchmarks/rivals/write_subtitles.py`).
+recordings. `retries` measures what doubtful windows cost. `subtitles` counts which of their cues
+keep the limits of subtitling guides, and those of other programs in the folder
+(`lab/benchmarks/rivals/write_subtitles.py`).
 `score` compares any such files, other systems' too, over the recordings that they have in common.
 Groups of recordings: `all`, `english`, `languages`, `nospeech`, `long`, `joined`, a set, a language
 code, SET/ID. WHISPER_HAILO_SPEECH names the folder of the recordings, WHISPER_HAILO_REAL_MODELS one
@@ -29,6 +31,7 @@ import argparse
 import json
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +51,7 @@ from whisper_hailo_lab.accuracy.groups import GROUPS, kind_of
 from whisper_hailo_lab.accuracy.measure import find_recordings, measure_all
 from whisper_hailo_lab.accuracy.plan import CLIPS_OF_A_SET
 from whisper_hailo_lab.accuracy.results import Row, keep_peers, make_rows
+from whisper_hailo_lab.accuracy.retry_cost import WorkCounter, compare_work
 from whisper_hailo_lab.accuracy.seams import compare_seams, count_seams
 from whisper_hailo_lab.accuracy.setups import make_setups, open_transcriber
 from whisper_hailo_lab.accuracy.subtitle_files import (
@@ -250,6 +254,21 @@ def run_seams(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def run_retries(chosen: argparse.Namespace) -> int:
+    """Show the decoder's work of each window, beside that of its first search."""
+    (setup,) = make_setups([chosen.model], ["int8"], ["default"], ["on"], ["detected"])
+    recordings = select_recordings(find_recordings(), chosen.recordings, chosen.limit)
+    with open_transcriber(setup, chosen.threads) as (transcriber, _):
+        counter = WorkCounter(transcriber.decoder)
+        counting = replace(transcriber, decoder=counter)
+        for recording in recordings:
+            if knows_language(setup.model_name, recording.language):
+                # One window after another, so that each pass belongs to one.
+                counting.transcribe(recording.load(), batch_size=1)
+    emit(compare_work({setup.name: counter.windows}).markdown())
+    return 0
+
+
 def run_words(chosen: argparse.Namespace) -> int:
     """Show how far word times are from the edges of joined clips."""
     (setup,) = make_setups(
@@ -346,6 +365,14 @@ def main() -> int:
     joining.add_argument("--model", default=BASE, help="name or folder")
     joining.add_argument("--threads", type=int, default=1, help="per operator")
     joining.set_defaults(run=run_seams)
+    retrying = commands.add_parser("retries", help="measure what retries cost")
+    retrying.add_argument("--model", default=BASE, help="name or folder")
+    retrying.add_argument(
+        "--recordings", nargs="+", default=["all", JOINED], help="groups; see above"
+    )
+    retrying.add_argument("--limit", type=int, help="recordings of each set, language")
+    retrying.add_argument("--threads", type=int, default=1, help="per operator")
+    retrying.set_defaults(run=run_retries)
     setting = commands.add_parser(
         "subtitles", help="count the cues that keep the limits of guides"
     )
