@@ -29,6 +29,7 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
 )
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
+from whisper_hailo.decoding.search.retry_bound import RetryBound
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -142,9 +143,15 @@ class CTranslate2Beam:
     """
 
     def __init__(
-        self, eot: int, eot_boost: float, beam_size: int, patience: float
+        self,
+        eot: int,
+        eot_boost: float,
+        beam_size: int,
+        patience: float,
+        bound: RetryBound | None = None,
     ) -> None:
         assert eot_boost == 0.0
+        assert bound is None, "no retry"
         self.eot, self.size = eot, beam_size
         self.wanted = max(1, round(beam_size * patience))
         self.live, self.finished = [Hypothesis()], list[Hypothesis]()

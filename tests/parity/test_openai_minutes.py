@@ -21,7 +21,7 @@ from whisper_hailo.decoding.options import (
     PromptOptions,
     SearchOptions,
 )
-from whisper_hailo.decoding.search import fallback, greedy
+from whisper_hailo.decoding.search import attempt_choice, fallback, greedy
 from whisper_hailo.decoding.search.loop import DecodingLoop
 from whisper_hailo.decoding.search.sampling import SampledChoice
 from whisper_hailo.transcription.longform.options import LongOptions
@@ -62,8 +62,11 @@ def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def their_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last temperature's text is taken as it is, and loops run to the end of their budget."""
-    monkeypatch.setattr(fallback, "choose_attempt", lambda attempts, _: attempts[-1])
+    """The last temperature's text is taken as it is, and nothing is stopped for its price."""
+    monkeypatch.setattr(
+        attempt_choice, "choose_attempt", lambda attempts, _: attempts[-1]
+    )
+    monkeypatch.setattr(fallback, "bound_retry", lambda *_: None)
     monkeypatch.setattr(greedy, "ends_in_loop", lambda _: False)
 
 

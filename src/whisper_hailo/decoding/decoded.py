@@ -113,6 +113,7 @@ class Decoded:
         ends_at_once: end-of-transcript was the likeliest first id before any rule.
         made_up: every attempt failed, and none resembles speech.
         drafted: result of the draft, if there was one.
+        abandoned: a retry without text: it got too expensive, or better text is known.
     """
 
     tokens: tuple[int, ...]
@@ -124,6 +125,7 @@ class Decoded:
     ends_at_once: bool = False
     made_up: bool = False
     drafted: Drafted | None = None
+    abandoned: bool = False
 
     def is_silence(self, thresholds: Thresholds) -> bool:
         """Return whether the window holds no speech, so that its tokens are made up.

@@ -11,6 +11,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import ends_in_loop
 from whisper_hailo.decoding.logits_rules import FilteredLogits, end_lead
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
+from whisper_hailo.decoding.search.retry_bound import RetryBound, RowBudget
 
 _BLOCK: Final = 256
 """Logits whose highest one is compared in `highest_logits`."""
@@ -21,13 +22,18 @@ class BeamChoice:
 
     Each step takes the `beam_size + 1` best continuations of every hypothesis. Those that end with
     end-of-transcript and are better than the `beam_size` kept are finished. The search ends with
-    `beam_size * patience` finished ones.
+    `beam_size * patience` finished ones. A bound narrows it as it runs.
 
     Source: OpenAI Whisper, `BeamSearchDecoder`; patience from Kasai et al. 2022.
     """
 
     def __init__(
-        self, eot: int, eot_boost: float, beam_size: int, patience: float
+        self,
+        eot: int,
+        eot_boost: float,
+        beam_size: int,
+        patience: float,
+        bound: RetryBound | None = None,
     ) -> None:
         self._eot = eot
         self._boost = eot_boost
@@ -35,6 +41,8 @@ class BeamChoice:
         self._n_wanted = max(1, round(beam_size * patience))
         self._live = [Hypothesis()]
         self._finished: list[Hypothesis] = []
+        self._bound = bound
+        self._budget = None if bound is None else RowBudget(bound)
 
     @property
     def running(self) -> Sequence[Hypothesis]:
@@ -43,18 +51,28 @@ class BeamChoice:
 
     def advance(self, ruled: Sequence[FilteredLogits]) -> list[int]:
         """Take one step; see `Choice`."""
+        width = self._beam_size
+        if self._budget is not None:
+            width = min(width, self._budget.spend(len(ruled)))
         live: list[Hypothesis] = []
         sources: list[int] = []
         for hypothesis, source in self._candidates(ruled):
-            if not hypothesis.done:
+            if len(live) == width:
+                break
+            if hypothesis.done:
+                if len(self._finished) < self._n_wanted:
+                    self._finished.append(hypothesis)
+            elif not self._is_excluded(hypothesis):
                 live.append(hypothesis)
                 sources.append(source)
-            elif len(self._finished) < self._n_wanted:
-                self._finished.append(hypothesis)
-            if len(live) == self._beam_size:
-                break
         self._live = live
         return sources if self.running else []
+
+    def _is_excluded(self, hypothesis: Hypothesis) -> bool:
+        """Return whether better text is known; without a bound the search decides."""
+        return self._bound is not None and self._bound.excludes(
+            hypothesis, self._finished
+        )
 
     def _candidates(
         self, ruled: Sequence[FilteredLogits]
@@ -90,7 +108,8 @@ class BeamChoice:
     def finish(self) -> list[Hypothesis]:
         """Return the finished hypotheses; too few are filled up with the best running ones."""
         n_missing = max(0, self._beam_size - len(self._finished))
-        return [*self._finished, *self._live[:n_missing]] or [Hypothesis()]
+        hypotheses = [*self._finished, *self._live[:n_missing]]
+        return hypotheses or [Hypothesis(abandoned=self._bound is not None)]
 
 
 def highest_logits(logits: FloatArray, count: int) -> list[int]:

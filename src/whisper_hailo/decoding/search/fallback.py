@@ -1,43 +1,34 @@
-"""Fallback: which windows are decoded again, how, and which attempt is taken.
+"""Fallback: which windows are decoded again, and how.
 
 Greedy text that is unsure is decoded in the window's own language, where that is another one, and
 searched again with a beam (`beam_retry`); text that is still doubtful (`attempt_checks`) is sampled
-at rising temperatures.
+at rising temperatures. Each of these retries has a bound (`retry_bound`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from whisper_hailo.core.protocols import DecoderState
-from whisper_hailo.decoding.decoded import (
-    Decoded,
-    compression_ratio,
-    cut_loop,
-    repeats_prompt,
-)
+from whisper_hailo.decoding.decoded import Decoded, cut_loop, repeats_prompt
 from whisper_hailo.decoding.options import SearchOptions, Thresholds
 from whisper_hailo.decoding.search.attempt_checks import (
     is_doubtful,
     repeats_itself,
     seems_silent,
 )
+from whisper_hailo.decoding.search.attempt_choice import (
+    choose_or_cut,
+    with_compression_ratio,
+)
 from whisper_hailo.decoding.search.beam_retry import is_beam_retry_enabled, is_unsure
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
+from whisper_hailo.decoding.search.retry_bound import bound_retry
 from whisper_hailo.text.tokenizer import Tokenizer
-
-_COMPARABLE_LENGTH: Final = 0.9
-"""Share of the longest attempt's tokens that another one needs to compete."""
-
-_HOPELESS: Final = 1.5
-"""Times the threshold: text this unlikely after every attempt was made up."""
-
-_LEAST_CALM: Final = 24
-"""Tokens before a loop that are a text of their own: a few syllables are made up like the loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,47 +121,104 @@ def decode_with_fallback(
         results = yield from loop.decode_tokens(state, tasks)
         calm = [_without_loop(result) for result in results]
         return tuple(DecodedTask(*pair) for pair in zip(calm, tasks, strict=True))
-    tasks = list(tasks)
-    thresholds = loop.options.thresholds
-    attempts: list[list[Decoded]] = [[] for _ in tasks]  # of each window
-    for stage in plan_stages(loop.options.search):
-        for rows in _rows_to_decode(stage, attempts, thresholds):
-            batch = (
-                state if len(rows) == len(tasks) else _select_rows(loop, state, rows)
-            )
-            results = yield from loop.decode_tokens(
-                batch, [tasks[row] for row in rows], stage.temperature, stage.beam_size
-            )
+    fallback = _Fallback(loop, tokenizer, state, tasks)
+    first, *retries = plan_stages(loop.options.search)
+    yield from fallback.run_stage(first)
+    if hears_speech is not None:
+        fallback.drop_silence(hears_speech)
+    if find_own_tasks is not None:
+        # Before a beam and samples: in a wrong language these cost most and find nothing.
+        yield from fallback.try_own_tasks(find_own_tasks)
+    for stage in retries:
+        yield from fallback.run_stage(stage)
+    return fallback.choose()
+
+
+class _Fallback:
+    """The attempts of a batch of windows."""
+
+    def __init__(
+        self,
+        loop: DecodingLoop,
+        tokenizer: Tokenizer,
+        state: DecoderState,
+        tasks: Sequence[DecodingTask],
+    ) -> None:
+        self._loop = loop
+        self._tokenizer = tokenizer
+        self._state = state
+        self._thresholds = loop.options.thresholds
+        self._tasks = list(tasks)
+        self._attempts: list[list[Decoded]] = [[] for _ in tasks]
+        """Of each window."""
+
+    def run_stage(self, stage: FallbackStage) -> Steps[None]:
+        """Decode the windows of a stage."""
+        for rows in _rows_to_decode(stage, self._attempts, self._thresholds):
+            results = yield from self._decode(rows, stage)
             for row, result in zip(rows, results, strict=True):
                 attempt = result
-                shorter = _without_repeated_context(tasks[row], result, tokenizer)
+                shorter = _without_repeated_context(
+                    self._tasks[row], result, self._tokenizer
+                )
                 if shorter is not None:
-                    tasks[row] = shorter  # later stages leave the text out, too
-                    (attempt,) = yield from loop.decode_tokens(
-                        _select_rows(loop, state, [row]),
-                        [shorter],
-                        stage.temperature,
-                        stage.beam_size,
-                    )
-                attempts[row].append(_with_compression_ratio(attempt, tokenizer))
-        if hears_speech is not None:
-            for row, of_window in enumerate(attempts):
-                first = of_window[-1]
-                if needs_speech(first, thresholds) and not hears_speech(row):
-                    of_window[-1] = replace(first, made_up=True)
-            hears_speech = None
-        if find_own_tasks is not None:
-            # Before a beam and samples: in a wrong language these cost most and find nothing.
-            rows = _find_unsure_rows(attempts, thresholds)
-            own_tasks = find_own_tasks(rows) if rows else {}
-            own_attempts = yield from _decode_rows(loop, tokenizer, state, own_tasks)
-            for row, attempt in own_attempts.items():
-                if _is_better(attempt, attempts[row][-1], thresholds):
-                    tasks[row] = own_tasks[row]
-                    attempts[row] = [attempt]
-            find_own_tasks = None
-    chosen = [choose_or_cut(of_window, tokenizer, thresholds) for of_window in attempts]
-    return tuple(DecodedTask(*pair) for pair in zip(chosen, tasks, strict=True))
+                    self._tasks[row] = shorter  # later stages leave the text out, too
+                    (attempt,) = yield from self._decode([row], stage)
+                self._attempts[row].append(
+                    with_compression_ratio(attempt, self._tokenizer)
+                )
+
+    def _decode(
+        self, rows: Sequence[int], stage: FallbackStage
+    ) -> Steps[tuple[Decoded, ...]]:
+        """Decode some windows as one batch, a retry within its bound."""
+        tasks: list[DecodingTask] = []
+        for row in rows:
+            task = self._tasks[row]
+            bound = bound_retry(self._attempts[row], task.content_s, self._thresholds)
+            tasks.append(replace(task, bound=bound))
+        results = yield from self._loop.decode_tokens(
+            self._select(rows), tasks, stage.temperature, stage.beam_size
+        )
+        return results
+
+    def _select(self, rows: Sequence[int]) -> DecoderState:
+        """Return the state of some windows; that of the whole batch is not copied."""
+        if len(rows) == len(self._tasks):
+            return self._state
+        return self._loop.decoder.select(self._state, np.array(rows, dtype=np.int64))
+
+    def drop_silence(self, hears_speech: HearsSpeech) -> None:
+        """Mark doubtful first texts of windows where nobody speaks as made up."""
+        for row, attempts in enumerate(self._attempts):
+            first = attempts[-1]
+            if needs_speech(first, self._thresholds) and not hears_speech(row):
+                attempts[-1] = replace(first, made_up=True)
+
+    def try_own_tasks(self, find_own_tasks: FindOwnTasks) -> Steps[None]:
+        """Decode unsure windows in the languages that are likely in them."""
+        rows = _find_unsure_rows(self._attempts, self._thresholds)
+        own_tasks = find_own_tasks(rows) if rows else {}
+        if not own_tasks:
+            return
+        results = yield from self._loop.decode_tokens(
+            self._select(list(own_tasks)),
+            list(own_tasks.values()),
+            self._loop.options.search.temperatures[0],
+        )
+        for (row, task), result in zip(own_tasks.items(), results, strict=True):
+            attempt = with_compression_ratio(result, self._tokenizer)
+            if _is_better(attempt, self._attempts[row][-1], self._thresholds):
+                self._tasks[row] = task
+                self._attempts[row] = [attempt]
+
+    def choose(self) -> tuple[DecodedTask, ...]:
+        """Return the attempt of each window that is taken."""
+        chosen: list[DecodedTask] = []
+        for attempts, task in zip(self._attempts, self._tasks, strict=True):
+            decoded = choose_or_cut(attempts, self._tokenizer, self._thresholds)
+            chosen.append(DecodedTask(decoded, task))
+        return tuple(chosen)
 
 
 def _find_unsure_rows(
@@ -182,26 +230,6 @@ def _find_unsure_rows(
         for row, of_window in enumerate(attempts)
         if of_window[-1].is_silence(thresholds) or is_unsure(of_window[-1], thresholds)
     ]
-
-
-def _decode_rows(
-    loop: DecodingLoop,
-    tokenizer: Tokenizer,
-    state: DecoderState,
-    tasks: Mapping[int, DecodingTask],
-) -> Steps[dict[int, Decoded]]:
-    """Decode some rows once, by other tasks."""
-    if not tasks:
-        return {}
-    results = yield from loop.decode_tokens(
-        _select_rows(loop, state, list(tasks)),
-        list(tasks.values()),
-        loop.options.search.temperatures[0],
-    )
-    return {
-        row: _with_compression_ratio(result, tokenizer)
-        for row, result in zip(tasks, results, strict=True)
-    }
 
 
 def _is_better(new: Decoded, old: Decoded, thresholds: Thresholds) -> bool:
@@ -228,15 +256,13 @@ def _rows_to_decode(
     doubtful = [
         row
         for row, of_window in enumerate(attempts)
-        if all(is_doubtful(attempt, thresholds) for attempt in of_window)
+        if not any(_passes(attempt, thresholds) for attempt in of_window)
     ]
     return [doubtful] if doubtful else []
 
 
-def _select_rows(
-    loop: DecodingLoop, state: DecoderState, rows: Sequence[int]
-) -> DecoderState:
-    return loop.decoder.select(state, np.array(rows, dtype=np.int64))
+def _passes(attempt: Decoded, thresholds: Thresholds) -> bool:
+    return not attempt.abandoned and not is_doubtful(attempt, thresholds)
 
 
 def _without_repeated_context(
@@ -251,11 +277,6 @@ def _without_repeated_context(
     return replace(task, prompt=task.prompt[n_context:])
 
 
-def _with_compression_ratio(decoded: Decoded, tokenizer: Tokenizer) -> Decoded:
-    text = tokenizer.decode(decoded.tokens).strip()
-    return replace(decoded, compression_ratio=compression_ratio(text))
-
-
 def _without_loop(decoded: Decoded) -> Decoded:
     """Return the text of live audio with a phrase that loops at its end once."""
     drafted = decoded.drafted
@@ -265,62 +286,3 @@ def _without_loop(decoded: Decoded) -> Decoded:
     n_kept = max(n_calm, drafted.n_fixed)  # settled text was shown already
     drafted = replace(drafted, probabilities=drafted.probabilities[:n_kept], guess=())
     return replace(decoded, tokens=decoded.tokens[:n_kept], drafted=drafted)
-
-
-def choose_attempt(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
-    """Return the likeliest attempt that passed, or one that does not repeat itself.
-
-    A text much shorter than another one left a clause out, which makes it likelier. Where every
-    attempt ran into a loop, or none is anywhere near likely, the text is made up. A text that
-    repeats itself and ends may be a menu or a song.
-    """
-    passed = [attempt for attempt in attempts if not is_doubtful(attempt, thresholds)]
-    calm = [attempt for attempt in attempts if not repeats_itself(attempt, thresholds)]
-    ended = [attempt for attempt in attempts if not attempt.runaway]
-    chosen = _likeliest(passed or calm or ended or attempts)
-    # A caller that gives one temperature wants its text.
-    if passed or len(attempts) == 1:
-        return chosen
-    is_loop = not calm and not ended
-    bound = thresholds.logprob
-    is_hopeless = bound is not None and chosen.avg_logprob < _HOPELESS * bound
-    return replace(chosen, made_up=is_loop or is_hopeless)
-
-
-def choose_or_cut(
-    attempts: Sequence[Decoded], tokenizer: Tokenizer, thresholds: Thresholds
-) -> Decoded:
-    """Return the attempt that is taken; where all are made up, a text that ends before its loop."""
-    chosen = choose_attempt(attempts, thresholds)
-    if not chosen.made_up or len(attempts) == 1:
-        return chosen
-    calm: list[Decoded] = []
-    for attempt in attempts:
-        shorter = _cut_at_loop(attempt, tokenizer)
-        if shorter is not None and not is_doubtful(shorter, thresholds):
-            calm.append(shorter)
-    return _likeliest(calm) if calm else chosen
-
-
-def _cut_at_loop(decoded: Decoded, tokenizer: Tokenizer) -> Decoded | None:
-    """Return a text up to the loop that it ends in; `None` if it has none, or little else.
-
-    The loop's tokens are at most certain, so what they add to the mean counts against the rest.
-    """
-    n_calm = cut_loop(decoded.tokens)
-    n_tokens = len(decoded.tokens)
-    if not decoded.runaway or n_calm == n_tokens or n_calm < _LEAST_CALM:
-        return None
-    sum_logprob = decoded.avg_logprob * (n_tokens + 1)
-    shorter = replace(
-        decoded, tokens=decoded.tokens[:n_calm], avg_logprob=sum_logprob / (n_calm + 1)
-    )
-    return _with_compression_ratio(shorter, tokenizer)
-
-
-def _likeliest(attempts: Sequence[Decoded]) -> Decoded:
-    """Return the likeliest of the attempts that leave out no words."""
-    n_longest = max(len(attempt.tokens) for attempt in attempts)
-    n_least = _COMPARABLE_LENGTH * n_longest
-    complete = [attempt for attempt in attempts if len(attempt.tokens) >= n_least]
-    return max(complete, key=lambda attempt: attempt.avg_logprob)

@@ -18,12 +18,14 @@ class Hypothesis:
         sum_logprob: of these and, once done, of end-of-transcript.
         done: end-of-transcript came.
         n_fixed: settled tokens, which are not in the sum.
+        abandoned: a retry stopped it; see `retry_bound`.
     """
 
     tokens: tuple[int, ...] = ()
     sum_logprob: float = 0.0
     done: bool = False
     n_fixed: int = 0
+    abandoned: bool = False
 
     def extended(self, token: int, logprob: float, eot: int) -> Hypothesis:
         """Return the hypothesis with one token more, which ends it if it is `eot`."""

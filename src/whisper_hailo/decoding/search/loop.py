@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import AnyDecoder, DecoderState, StepOutput
@@ -19,6 +20,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.beam_search import BeamChoice
 from whisper_hailo.decoding.search.greedy import GreedySearch
 from whisper_hailo.decoding.search.hypothesis import Search, select_best
+from whisper_hailo.decoding.search.retry_bound import RetryBound
 from whisper_hailo.decoding.search.sampling import SampledChoice
 from whisper_hailo.decoding.search.verify_draft import Draft, DraftSearch
 from whisper_hailo.decoding.search.window_search import Choice, WindowSearch
@@ -54,6 +56,7 @@ class DecodingTask:
         draft: expected start of the text; only alone and greedily.
         is_running: live audio, whose doubtful text is soon transcribed again.
         language: code of the language that the prompt asks for.
+        bound: of a retry.
     """
 
     prompt: tuple[int, ...]
@@ -62,6 +65,7 @@ class DecodingTask:
     draft: Draft | None = None
     is_running: bool = False
     language: str = ""
+    bound: RetryBound | None = None
 
 
 class DecodingLoop:
@@ -107,18 +111,45 @@ class DecodingLoop:
         Yields before each step, when others may decode. The state, with an empty self-attention
         cache, stays usable. Temperature 0 is greedy or beam search, above 0 tokens are sampled.
         """
-        decoder = self.decoder
-        special = self._special
         options = self.options
-        width = max(len(task.prompt) for task in tasks)
-        budgets = [
-            options.budget(decoder.spec.dims, width, task.content_s) for task in tasks
-        ]
         search = self._search(
-            tasks, budgets, temperature, beam_size or options.search.beam_size
+            tasks,
+            self._budgets(tasks),
+            temperature,
+            beam_size or options.search.beam_size,
         )
+        start = self._feed_prompts(search, state, tasks)
+        yield from self._extend(search, start)
+        decoded: list[Decoded] = []
+        for row, result in enumerate(search.finish()):
+            best = select_best(result.hypotheses, options.search.length_penalty)
+            decoded.append(
+                Decoded(
+                    tokens=best.tokens,
+                    avg_logprob=best.avg_logprob,
+                    no_speech_prob=float(start.no_speech_probs[row]),
+                    runaway=not best.done,
+                    temperature=temperature,
+                    ends_at_once=bool(start.ends_at_once[row]),
+                    drafted=result.drafted,
+                    abandoned=best.abandoned,
+                )
+            )
+        return tuple(decoded)
+
+    def _budgets(self, tasks: Sequence[DecodingTask]) -> list[int]:
+        """Return how many tokens each window may have behind the widest prompt."""
+        dims = self.decoder.spec.dims
+        width = max(len(task.prompt) for task in tasks)
+        return [self.options.budget(dims, width, task.content_s) for task in tasks]
+
+    def _feed_prompts(
+        self, search: Search, state: DecoderState, tasks: Sequence[DecodingTask]
+    ) -> _Start:
+        """Decode the prompts, and what they say about silence."""
+        special = self._special
         prompts = _pad_prompts(tasks, search, special)
-        output, state = decoder.step(
+        output, state = self.decoder.step(
             prompts.tokens,
             state,
             prompts.positions,
@@ -134,32 +165,25 @@ class DecodingLoop:
         ends_at_once = output.logits[:, 0].argmax(axis=1) == special.eot
         if search.n_fixed:  # settled text is no silence
             ends_at_once[:] = False
+        n_prompt = max(len(task.prompt) for task in tasks)
+        return _Start(output, state, n_prompt, no_speech_probs, ends_at_once)
+
+    def _extend(self, search: Search, start: _Start) -> Steps[None]:
+        """Let a search take tokens until it ends."""
+        decoder = self.decoder
+        output = start.output
+        state = start.state
         while (feed := search.advance(output)) is not None:
             yield
             if feed.rows != list(range(decoder.batch_size(state))):
                 state = decoder.select(state, np.array(feed.rows, dtype=np.int64))
             if feed.keep is not None:
-                state = decoder.rewind(state, width + feed.keep)
+                state = decoder.rewind(state, start.n_prompt + feed.keep)
             n_fed = feed.tokens.shape[1]
             positions = LAST if n_fed == 1 else np.arange(n_fed, dtype=np.int64)
             output, state = decoder.step(
                 feed.tokens, state, positions, alignment=search.aligns
             )
-        decoded = []
-        for row, result in enumerate(search.finish()):
-            best = select_best(result.hypotheses, options.search.length_penalty)
-            decoded.append(
-                Decoded(
-                    tokens=best.tokens,
-                    avg_logprob=best.avg_logprob,
-                    no_speech_prob=float(no_speech_probs[row]),
-                    runaway=not best.done,
-                    temperature=temperature,
-                    ends_at_once=bool(ends_at_once[row]),
-                    drafted=result.drafted,
-                )
-            )
-        return tuple(decoded)
 
     def _search(
         self,
@@ -185,11 +209,11 @@ class DecodingLoop:
         eot = self._special.eot
         eot_boost = self.options.anti_repetition.eot_boost
         if temperature == 0:
-            return BeamChoice(eot, eot_boost, beam_size, search.patience)
+            return BeamChoice(eot, eot_boost, beam_size, search.patience, task.bound)
         # NumPy seeds generators with whole numbers.
         key = (search.seed, task.key, round(temperature * 1000))
         seeds = [(*key, index) for index in range(search.best_of)]
-        return SampledChoice(eot, eot_boost, temperature, seeds)
+        return SampledChoice(eot, eot_boost, temperature, seeds, task.bound)
 
 
 class _Prompts(NamedTuple):
@@ -207,6 +231,24 @@ class _Prompts(NamedTuple):
     first: IntArray | None
     positions: IntArray
     sot: IntArray
+
+
+class _Start(NamedTuple):
+    """What follows from the prompts of a batch.
+
+    Attributes:
+        output: at the positions that the first token is chosen from.
+        state: behind the prompts.
+        n_prompt: tokens of the widest prompt.
+        no_speech_probs: `(batch,)` float32.
+        ends_at_once: `(batch,)` bool, whether end-of-transcript is likeliest.
+    """
+
+    output: StepOutput
+    state: DecoderState
+    n_prompt: int
+    no_speech_probs: FloatArray
+    ends_at_once: NDArray[np.bool_]
 
 
 def _pad_prompts(

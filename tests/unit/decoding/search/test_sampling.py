@@ -113,8 +113,9 @@ def test_sampling_draw_of_zero_takes_no_forbidden_id(
 
 
 def test_sampling_drop_loops_stops_looping_sample_only() -> None:
-    choice = SampledChoice(END, 0.0, 0.4, [(1,), (2,)])
-    choice.advance([unruled(logprobs({0: 1.0}), 0.0)])
+    choice = SampledChoice(END, 0.0, 1.0, [(3,), (4,)])
+    # Seed 3 draws 0.09 first, seed 4 0.94: one takes each id.
+    choice.advance([unruled(logprobs({0: 0.5, 1: 0.5}), 0.0)])
     for token in np.random.default_rng(0).integers(0, 5, 40).tolist():
         choice.advance(
             [unruled(logprobs({0: 1.0}), 0.0), unruled(logprobs({token: 1.0}), 0.0)]

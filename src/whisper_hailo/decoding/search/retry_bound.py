@@ -1,0 +1,97 @@
+"""What another search of a window may cost, and what its text has to beat.
+
+A retry extends several hypotheses at each step, and its text may run to the limit of tokens:
+without a bound, one doubtful window costs as much as ten others. So a retry has a number of rows to
+spend. It narrows where it spends them too fast, and is abandoned without them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from whisper_hailo.decoding.decoded import Decoded, cut_loop
+from whisper_hailo.decoding.options import Thresholds
+from whisper_hailo.decoding.search.attempt_checks import repeats_itself
+from whisper_hailo.decoding.search.attempt_choice import (
+    COMPARABLE_LENGTH,
+    hopeless_logprob,
+)
+from whisper_hailo.decoding.search.hypothesis import Hypothesis
+
+ROWS_PER_TOKEN: Final = 2.0
+"""Rows that a retry may spend for each token that its text is expected to have: twice the first
+search (docs/decoding.md)."""
+
+_TOKENS_PER_SECOND: Final = 3.0
+"""Of slow speech: a first text with fewer may lack a clause, which a retry may add."""
+
+_LEAST_TOKENS: Final = 16
+"""Expected of any window: with less to spend a beam would be no beam."""
+
+
+_BURST: Final = 2.0
+"""Times its share of the rows that a step may have: searches are wide first, and narrow later."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryBound:
+    """The bound of one more search of a window.
+
+    Attributes:
+        n_tokens: expected length of its text.
+        least_logprob: mean log-probability that its text has to reach.
+    """
+
+    n_tokens: int
+    least_logprob: float = -math.inf
+
+    def excludes(self, hypothesis: Hypothesis, finished: Sequence[Hypothesis]) -> bool:
+        """Return whether better text is known, however certain the rest of a hypothesis is.
+
+        It may become as long as the expected text, or as the longest finished one.
+        """
+        least = self.least_logprob
+        n_final = max(len(hypothesis.tokens), self.n_tokens)
+        for other in finished:
+            least = max(least, other.avg_logprob)
+            n_final = max(n_final, len(other.tokens))
+        return hypothesis.sum_logprob / (n_final + 1) < least
+
+
+def bound_retry(
+    attempts: Sequence[Decoded], content_s: float | None, thresholds: Thresholds
+) -> RetryBound | None:
+    """Return the bound of the next search of a window; `None` of the first one."""
+    if not attempts:
+        return None
+    n_spoken = math.ceil(_TOKENS_PER_SECOND * (content_s or 0.0))
+    n_tokens = max(cut_loop(attempts[0].tokens), n_spoken, _LEAST_TOKENS)
+    # A text that lacks a clause is likely, and no reason to give up a longer one.
+    n_least = COMPARABLE_LENGTH * n_tokens
+    least_logprob = hopeless_logprob(thresholds)
+    for attempt in attempts:
+        is_whole = len(attempt.tokens) >= n_least and not attempt.abandoned
+        if is_whole and not repeats_itself(attempt, thresholds):
+            least_logprob = max(least_logprob, attempt.avg_logprob)
+    return RetryBound(n_tokens, least_logprob)
+
+
+class RowBudget:
+    """Rows that one retry may still pass through the decoder."""
+
+    def __init__(self, bound: RetryBound) -> None:
+        self._n_rows = round(ROWS_PER_TOKEN * bound.n_tokens)
+        self._n_steps = bound.n_tokens
+
+    def spend(self, n_rows: int) -> int:
+        """Subtract the rows of a step; return how many the next one may have."""
+        self._n_rows -= n_rows
+        self._n_steps -= 1
+        if self._n_rows <= 0:
+            return 0
+        # Text that is longer than expected goes on with one row while there are any.
+        n_steps = max(1, self._n_steps)
+        return max(1, round(_BURST * self._n_rows / n_steps))
