@@ -8,16 +8,15 @@ from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import click
 import pytest
 
+from tests.fakes.command_help import full_help_of, help_of, rows_of
 from whisper_hailo.backends.options import ChipOptions, EngineOptions
 from whisper_hailo.cli.app import COMMAND_GROUPS, GROUPS, LABORATORY, run
 from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.commands.transcribe import BatchingOptions
 from whisper_hailo.cli.everyday_options import EVERYDAY_OPTIONS
 from whisper_hailo.cli.messages import Verbosity
-from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.flags import Flag, flag_of, option_name
@@ -90,19 +89,6 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(SCREEN_COLUMNS))
 
 
-def help_of(
-    command: str, capsys: pytest.CaptureFixture[str], word: str = "--help"
-) -> str:
-    assert run([command, word]) == 0
-    return capsys.readouterr().out
-
-
-def full_help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """The help with the rare options, where there are some."""
-    text = help_of(command, capsys)
-    return help_of(command, capsys, "--help-all") if "--help-all" in text else text
-
-
 @pytest.mark.parametrize("command", ["transcribe", "caption", "serve", "batch"])
 def test_help_has_about_forty_options(
     command: str, capsys: pytest.CaptureFixture[str]
@@ -120,23 +106,6 @@ def test_help_all_exists_where_options_are_rare(
 ) -> None:
     has_rare = "--config" in help_of(command, capsys)
     assert ("--help-all" in rows_of(help_of(command, capsys))) == has_rare
-
-
-def rows_of(text: str) -> dict[str, str]:
-    """What is said of each option, by its long name."""
-    rows: dict[str, str] = {}
-    name = ""
-    for line in text.splitlines():
-        found = re.match(r" +(?:-\w, )?((?:--)?(?:\[no-\])?[\w-]+)(.*)", line)
-        if found and re.match(r" {2}-\w, | {6}--| {2}[a-z]", line):
-            name = found[1].replace("[no-]", "")
-            assert name not in rows, f"{name} is there twice"
-            rows[name] = found[2].strip()
-        elif name and line.startswith(" " * 8):
-            rows[name] += " " + line.strip()
-        else:
-            name = ""
-    return rows
 
 
 @pytest.mark.parametrize("command", TAKES)
@@ -184,48 +153,6 @@ def test_help_table_covers_all_option_dataclasses() -> None:
     assert {kind for kind in seen if any(flags(kind))} <= tried
 
 
-@pytest.mark.parametrize("command", EVERYDAY_OPTIONS)
-def test_everyday_options_are_listed_in_groups(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = help_of(command, capsys)
-    groups = EVERYDAY_OPTIONS[command]
-    assert [*re.findall(r"^(\w[^\n]*):$", text, flags=re.MULTILINE)][-7:] == [*groups]
-    every = rows_of(full_help_of(command, capsys))
-    assert {*rows_of(text)} - {"MANIFEST"} <= {*every}
-    assert "--encoder" not in rows_of(text)
-
-
-def test_everyday_options_exist_in_a_command(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    shown: set[str] = set()
-    for command in EVERYDAY_OPTIONS:
-        shown |= {*rows_of(help_of(command, capsys))}
-    listed = {name for names in EVERYDAY_OPTIONS["batch"].values() for name in names}
-    assert listed <= shown
-
-
-@pytest.mark.parametrize("command", ["caption"])
-@pytest.mark.usefixtures("narrow")
-def test_everyday_options_fit_the_first_screen(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first = help_of(command, capsys).split("\n\n")
-    upto = next(
-        index for index, part in enumerate(first) if part.startswith("Options:")
-    )
-    screen = "\n\n".join(first[: upto + 1])
-    everyday = rows_of(first[upto])
-    assert len(screen.splitlines()) <= SCREEN_LINES
-    assert 10 < len(everyday) <= 20
-    assert {"--model", "--language", "--threads", "--verbose", "--quiet", "--help"} <= {
-        *everyday
-    }
-    assert "…" not in screen
-    assert "..." not in first[upto]
-
-
 @pytest.mark.usefixtures("narrow")
 def test_help_lists_engine_and_chip_last(capsys: pytest.CaptureFixture[str]) -> None:
     text = full_help_of("transcribe", capsys)
@@ -257,12 +184,6 @@ def test_model_options_defaults_match_from_model() -> None:
     assert options.margin_s == defaults["margin_s"]
     assert options.convert == ConvertOptions()
     assert options.engine == EngineOptions()
-
-
-def test_options_of_omit_python_only_fields() -> None:
-    names = {option.name for option in options_of(EngineOptions)}
-    assert "share" in names
-    assert not {"priority", "open_timeout_s"} & names
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])
@@ -328,17 +249,3 @@ def test_help_marks_required_options(capsys: pytest.CaptureFixture[str]) -> None
     rows = rows_of(help_of("compile", capsys))
     needed = {name for name, said in rows.items() if said.endswith("[required]")}
     assert needed == {"--arch", "--part", "--calibration"}
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [("", ["transcribe", "translate"]), ("trans", ["transcribe", "translate"]),
-     ("transl", ["translate"]), ("x", [])],
-)  # fmt: skip
-def test_shell_complete_offers_choices(typed: str, offered: list[str]) -> None:
-    options = {one.name: one for one in options_of(DecodingOptions)}
-    context = click.Context(click.Command("x"))
-    assert [
-        one.value for one in options["task"].shell_complete(context, typed)
-    ] == offered
-    assert options["language"].shell_complete(context, typed) == []

@@ -1,4 +1,4 @@
-"""Which recognizer hears captions, and with what."""
+"""The recognizer of captions, and the options that it gets."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from whisper_hailo.transcription.partials import PartialBuffer
 
 @dataclass
 class Transcriber:
-    """Stands for our own, and keeps what it was asked.
+    """A stand-in for the transcriber that records its calls.
 
     Attributes:
-        takes: whether its decoder can be told hotwords.
+        takes: whether its decoder accepts hotwords.
     """
 
     takes: bool = True
@@ -127,15 +127,12 @@ def test_open_recognizer_replacements_become_hotwords(
     typed: str | None, shown: str, takes: bool, expected: str | None,
 ) -> None:  # fmt: skip
     transcriber.takes = takes
-    asked = given(typed, language="de")
-    open_recognizer(CaptionModel(), asked, CaptionOptions(), shown, stack)
+    partial = given(typed, language="de")
+    open_recognizer(CaptionModel(), partial, CaptionOptions(), shown, stack)
     heard, _ = transcriber.heard[0]
     assert heard.prompts.hotwords == expected
     assert heard.language == "de"
-    told = (
-        "words that --replace shows cannot be hotwords: this decoder takes no hotwords"
-    )
-    assert (told in caplog.messages) is not takes
+    assert ("--replace" in caplog.text) is not takes
 
 
 @pytest.mark.parametrize(("longest_s", "content_s"), [(None, 9.0), (20.0, 20.0)])
@@ -168,7 +165,5 @@ def test_refuse_whisper_options_names_the_option(
     refuse_whisper_options(
         given(), PartialOptions(CaptionModel, {"moonshine": "tiny"}), captions
     )
-    with pytest.raises(
-        OptionError, match=f"Moonshine cannot honour {named}; leave it out"
-    ):
+    with pytest.raises(OptionError, match=named):
         refuse_whisper_options(given(hotwords, **typed), captions)

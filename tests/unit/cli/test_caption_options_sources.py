@@ -1,4 +1,4 @@
-"""Which source is opened for what the command line names: files, pipes and addresses."""
+"""Sources of captions by the command line: files, pipes and addresses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from whisper_hailo.live.sources.source import Block, Interruption, Pace, Reopene
 
 def test_make_source_empty_name_is_refused() -> None:
     with (
-        pytest.raises(AudioError, match="'' does not exist"),
+        pytest.raises(AudioError, match="''"),
         SourceOptions().make_source(""),
     ):
         pass
@@ -49,25 +49,23 @@ def test_network_source_without_pyav_names_extra(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(
-        AudioError, match="needs PyAV.*" + re.escape(install_command("media"))
-    ):
+    with pytest.raises(AudioError, match=re.escape(install_command("media"))):
         NetworkSource(address).open()
 
 
 def test_network_source_missing_file_is_refused() -> None:
     pytest.importorskip("av", reason="the media extra is not installed")
     with (
-        pytest.raises(AudioError, match="cannot be opened"),
+        pytest.raises(AudioError, match=r"such\.mp3"),
         NetworkSource("file:///no/such.mp3"),
     ):
         pass
 
 
 def test_make_source_needs_exactly_one_source(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="give one of"):
+    with pytest.raises(OptionError, match="--mic"):
         SourceOptions().make_source(None)
-    with pytest.raises(OptionError, match="give one of"):
+    with pytest.raises(OptionError, match="--mic"):
         SourceOptions(mic="default").make_source("a.wav")
     assert isinstance(SourceOptions().make_source(str(tmp_path / "a.wav")), FileSource)
     for source in (
@@ -75,7 +73,7 @@ def test_make_source_needs_exactly_one_source(tmp_path: Path) -> None:
         SourceOptions(mic="usb").make_source(None),
     ):
         assert isinstance(source, ReopenedSource)
-    with pytest.raises(OptionError, match="--rate is 5 Hz"):
+    with pytest.raises(OptionError, match=r"--rate .*5 Hz"):
         PcmSource(0, 5)
 
 
@@ -98,9 +96,7 @@ def test_make_source_terminal_as_pipe_is_refused(
     monkeypatch: pytest.MonkeyPatch, stdin: object
 ) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)
-    with pytest.raises(
-        OptionError, match="standard input is a terminal; pipe raw 16-bit"
-    ):
+    with pytest.raises(OptionError, match="terminal"):
         SourceOptions().make_source("-")
 
 

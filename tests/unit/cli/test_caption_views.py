@@ -1,4 +1,4 @@
-"""One line that is rewritten, whatever its width; plain lines where there is no terminal."""
+"""Captions on a terminal, as one line that is rewritten, and plain lines elsewhere."""
 
 from __future__ import annotations
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
-from tests.fakes.settings_file import given
+from tests.fakes.messages import missing_data
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.command import command_of
 from whisper_hailo.cli.options import Argument, FieldSubset
@@ -105,7 +104,7 @@ def test_command_of_parsed_group_accepts_single_values() -> None:
 def test_command_of_switch_gives_defaults_of_group() -> None:
     assert call("--extra")[1].extra == Extra()
     assert call("--extra --marks ?")[1].extra == Extra("?")
-    with pytest.raises(OptionError, match="--marks needs --extra; give both"):
+    with pytest.raises(OptionError, match=r"--marks .*--extra"):
         call("--marks ?")
 
 
@@ -116,138 +115,60 @@ def test_command_of_partial_options_apply_to_any_base() -> None:
 
 
 def test_command_of_wrong_value_names_option() -> None:
-    with pytest.raises(
-        OptionError, match="--colour is 'green', expected one of: red, blue"
-    ):
+    with pytest.raises(OptionError, match=r"--colour .*'green'.*red, blue"):
         call("--colour green")
-    with pytest.raises(OptionError, match="--start is 'x', expected"):
+    with pytest.raises(OptionError, match=r"--start .*'x'"):
         call("--start x")
 
 
 def test_require_valid_names_option_as_typed() -> None:
-    with pytest.raises(OptionError, match=r"--deep is 3, expected more"):
+    with pytest.raises(OptionError, match=r"--deep .*\b3\b"):
         require_valid(Inner(), "depth", False, "more")
-    with pytest.raises(OptionError, match=r"hidden is 7, expected less"):
+    with pytest.raises(OptionError, match=r"hidden .*\b7\b"):
         require_valid(Inner(), "hidden", False, "less")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "data"),
     [
-        ("--part encoder --calibration c", "--arch is missing; see --help"),
-        ("--arch hailo8 --calibration c", "--part is missing; see --help"),
+        ("--part encoder --calibration c", "--arch --help"),
+        ("--arch hailo8 --calibration c", "--part --help"),
         (
             "--arch hailo8 --part encoder",
-            "--calibration is missing: the compiler quantises with",
+            "--calibration",
         ),
         (
             "--arch hailo9 --part encoder --calibration c",
-            "--arch is 'hailo9', expected one of",
+            "--arch hailo9 hailo8",
         ),
-        ("--arch hailo8 --built out", "--part is missing; see --help"),
+        ("--arch hailo8 --built out", "--part --help"),
         (
             "--arch hailo8 --part encoder --built out --python py",
-            "leave out the options it was built with",
+            "--built",
         ),
     ],
 )
 def test_compile_missing_option_is_refused(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
+    words: str, data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compile", "no-model", *words.split()]) == 2
-    assert said in capsys.readouterr().err
+    assert not missing_data(capsys.readouterr().err, data)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "data"),
     [
-        ("--beam-size 0", "--beam-size is 0, expected 1 to 64 hypotheses"),
-        ("--temperature 3", "--temperature is 3, expected numbers from 0 to 2"),
-        ("--fallback 2", "--fallback is 2, expected 0 (off) or a step of 0.01 to 1"),
-        ("--threads 300", "--threads is 300, expected 0 to 256"),
-        ("--hotwords=", "--hotwords is blank, expected some text"),
-        ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
-        (
-            "--preset mild",
-            "--preset is 'mild', expected one of: conservative, balanced",
-        ),
-        ("--channels three", "--channels is 'three', expected one of: mix, split"),
-        ("--highlight-words", "--highlight-words needs --word-timestamps; give both"),
-        (
-            "| max-initial-timestamp = 'soon'",
-            "max-initial-timestamp is 'soon', expected a number",
-        ),
-        (
-            "-l de --detect-each-window",
-            "--detect-each-window needs --language auto; give both",
-        ),
-        ("--batch-size 0", "--batch-size is 0, expected 1 to 256"),
-        ("--window 40", "--window is 40, expected 0.02 s to 30 s"),
-        (
-            "--language klingon",
-            "--language is 'klingon', expected the name or code of a language",
-        ),
-        ("--language germn", "such as German (de)"),
-        (
-            "--language de --model tiny.en",
-            "tiny.en supports English only; give --model tiny",
-        ),
-        (
-            "--task translate --model tiny.en",
-            "tiny.en supports English only; give --model tiny",
-        ),
-        ("-q -v", "--verbose and --quiet contradict each other"),
-    ],
-)
-def test_transcribe_wrong_option_is_refused_before_loading(
-    words: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert (
-        run(
-            ["transcribe", "a.wav", "--model", "no-such-model", *given(words, tmp_path)]
-        )
-        == 2
-    )
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
-        ("--mic browser", "--mic browser needs --web"),
-        (
-            "--language klingon",
-            "--language is 'klingon', expected the name or code of a language",
-        ),
-        ("| settle = 99", "settle is 99, expected 0 to 30 s"),
-        ("--web-port 70000", "--web-port is 70000, expected 0 to 65535"),
-    ],
-)
-def test_caption_wrong_option_is_refused_before_loading(
-    words: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert (
-        run(["caption", "a.wav", "--model", "no-such-model", *given(words, tmp_path)])
-        == 2
-    )
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["nowhere.wav"], "nowhere.wav does not exist"),
-        (["-", "--web"], "--web needs starlette, which is not installed"),
-        (["--mic", "0"], "--mic needs sounddevice, which is not installed"),
+        (["nowhere.wav"], "nowhere.wav"),
+        (["-", "--web"], "--web starlette"),
+        (["--mic", "0"], "--mic sounddevice"),
     ],
 )
 def test_caption_missing_input_is_refused_before_loading(
     words: list[str],
-    said: str,
+    data: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("whisper_hailo.core.process.find_spec", lambda _: None)
     assert run(["caption", *words, "--model", "no-such-model"]) in {2, 3}
-    assert said in capsys.readouterr().err
+    assert not missing_data(capsys.readouterr().err, data)

@@ -14,7 +14,7 @@ from whisper_hailo.serve.options import Address
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A file with some of each."""
+    """A configuration file with options of each type."""
     file = tmp_path / "serve.toml"
     file.write_text(
         'http = "127.0.0.1:9000"\nmax-upload = 25\napi-key = ["one", "two"]\nmodel = "micro"\n'
@@ -88,25 +88,25 @@ def test_config_file_single_text_becomes_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "pattern"),
     [
-        ("maxupload = 3", "did you mean max-upload"),
-        ('max-upload = "many"', "--max-upload is 'many'"),
-        ("max-upload = 2.5", "--max-upload is 2.5"),
-        ("model = true", "--model is True"),
-        ('http = "here"', "--http is 'here', expected an address and a port"),
+        ("maxupload = 3", "max-upload"),
+        ('max-upload = "many"', "--max-upload .*'many'"),
+        ("max-upload = 2.5", r"--max-upload .*2\.5"),
+        ("model = true", "--model .*True"),
+        ('http = "here"', "--http .*'here'"),
         ("http = ", "cannot be read"),
-        ('task = "translate"', "task is not a key of serve"),
+        ('task = "translate"', "task .*serve"),
     ],
 )
 def test_config_file_with_wrong_entry_is_refused(
-    tmp_path: Path, content: str, said: str
+    tmp_path: Path, content: str, pattern: str
 ) -> None:
     file = tmp_path / "serve.toml"
     file.write_text(content)
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(OptionError, match=pattern):
         settled("--config", file)
-    with pytest.raises(OptionError, match="cannot be read"):
+    with pytest.raises(OptionError, match=r"nowhere\.toml"):
         settled("--config", tmp_path / "nowhere.toml")
 
 
@@ -127,7 +127,7 @@ def test_config_file_with_command_line_only_key_is_refused(
 ) -> None:
     file = tmp_path / "serve.toml"
     file.write_text(f"{key} = 'x'\n")
-    with pytest.raises(OptionError, match=f"{key} is not a key of serve"):
+    with pytest.raises(OptionError, match=f"{key} .*serve"):
         settled("--config", file)
 
 

@@ -1,4 +1,4 @@
-"""What users of other Whisper programs type by habit."""
+"""Options and commands of other Whisper programs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.messages import missing_data
 from tests.unit.cli.commands.test_transcribe_options import Listener, recordings
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.compat import COMPAT_OPTIONS
@@ -83,14 +84,14 @@ JOINED = [
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[ModelOptions]:
-    """The options of each model that was asked for."""
-    seen: list[ModelOptions] = []
+def loaded_models(monkeypatch: pytest.MonkeyPatch) -> list[ModelOptions]:
+    """Options of each model that was loaded."""
+    loaded: list[ModelOptions] = []
     listener = Listener()
     monkeypatch.setattr(
-        ModelOptions, "transcriber", lambda self: seen.append(self) or listener
+        ModelOptions, "transcriber", lambda self: loaded.append(self) or listener
     )
-    return seen
+    return loaded
 
 
 @pytest.fixture
@@ -113,10 +114,10 @@ def test_compat_decoding_alias_sets_option(
 
 @pytest.mark.parametrize(("words", "path", "expected"), MODEL)
 def test_compat_model_alias_sets_option(
-    asked: list[ModelOptions], words: str, path: str, expected: object
+    loaded_models: list[ModelOptions], words: str, path: str, expected: object
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 0
-    assert attrgetter(path)(asked[0]) == expected
+    assert attrgetter(path)(loaded_models[0]) == expected
 
 
 @pytest.mark.parametrize(("words", "name", "expected"), LONG)
@@ -192,9 +193,7 @@ def test_compat_f_missing_recording_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["transcribe", "-f", "nosuch.wav"]) == 3
-    assert (
-        "nosuch.wav does not exist, expected an audio file" in capsys.readouterr().err
-    )
+    assert "nosuch.wav" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("listener")
@@ -241,36 +240,36 @@ def test_compat_missing_command_is_suggested(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["-m", "base", "-f", "a.wav"]) == 2
-    assert "type: whisper-hailo transcribe -m base -f a.wav" in capsys.readouterr().err
+    assert "whisper-hailo transcribe -m base -f a.wav" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "data"),
     [
         (
             "--device cuda",
-            "--device cuda is an option of another program; leave it out: a Hailo chip",
+            "'--device cuda'",
         ),
         (
             "--compute_type int4",
-            "--compute-type int4 is an option of another program",
+            "'--compute-type int4'",
         ),
-        ("--model_dir /models", "set that"),
-        ("--live_transcribe True", "type whisper-hailo caption --mic default"),
-        ("-ocsv", "there are txt, srt, vtt, tsv, json"),
-        ("-f mp3", "--format is 'mp3', expected one of: txt, srt, vtt, tsv, json, all"),
+        ("--model_dir /models", "WHISPER_HAILO_CACHE"),
+        ("--live_transcribe True", "'whisper-hailo caption --mic default'"),
+        ("-ocsv", "-ocsv txt srt vtt tsv json"),
+        ("-f mp3", "--format mp3 txt srt vtt tsv json all"),
         (
             "-ot 5000",
-            "-ot 5000 is an option of another program; give --clip-timestamps START,END",
+            "'-ot 5000' --clip-timestamps",
         ),
     ],
 )
 def test_compat_missing_option_names_replacement(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
+    words: str, data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", "-m", "no-model", *words.split()]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert not missing_data(error, data)
     assert error.count("\n") == 1
 
 
@@ -304,7 +303,7 @@ def test_transcribe_output_dir_dash_is_refused(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([command, "a.wav", "-o", "-"]) == 2
-    assert "standard output" in capsys.readouterr().err
+    assert "-o" in capsys.readouterr().err
     assert not Path("-").exists()
 
 
@@ -312,9 +311,9 @@ def test_compat_recording_as_command_suggests_transcribe(
     tmp_path: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([str(tmp_path), "-f", "srt"]) == 2
-    told = capsys.readouterr().err
+    message = capsys.readouterr().err
     typed = shlex.join(["whisper-hailo", "transcribe", str(tmp_path), "-f", "srt"])
-    assert f"no command given; type: {typed}" in told
+    assert typed in message
 
 
 @pytest.mark.parametrize("name", ["-dash.flac", "-xylophone.flac"])
@@ -323,30 +322,32 @@ def test_transcribe_name_with_hyphen_needs_double_hyphen(
 ) -> None:
     Path(name).write_text("some sound")
     assert run(["transcribe", name]) == 2
-    told = capsys.readouterr().err
-    assert "; put -- before names that start with -" in told
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert not missing_data(message, "--")
+    assert message.count("\n") == 1
     assert run(["transcribe", "--", name]) == 0
     assert len(listener.asked) == 1
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "data"),
     [
-        ("--beam-size five", "--beam-size is 'five', expected a whole number"),
-        ("--beam_size five", "--beam-size is 'five', expected a whole number"),
+        ("--beam-size five", "--beam-size five"),
+        ("--beam_size five", "--beam-size five"),
         (
             "-bs 2.5",
-            "--beam-size is '2.5', expected a whole number (-bs is --beam-size here)",
+            "--beam-size 2.5 -bs",
         ),
-        ("--temperature=hot", "--temperature is 'hot', expected a number"),
+        ("--temperature=hot", "--temperature hot"),
     ],
 )
 def test_compat_wrong_number_names_typed_option(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
+    words: str, data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 2
-    assert capsys.readouterr().err == f"whisper-hailo: {said}\n"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("whisper-hailo: ")
+    assert not missing_data(line, data)
 
 
 @pytest.mark.parametrize(
@@ -356,17 +357,16 @@ def test_compat_help_is_a_command(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(words) == 0
-    said = capsys.readouterr().out
+    text = capsys.readouterr().out
     assert run([*words[1:2], "--help"]) == 0
-    assert capsys.readouterr().out == said
+    assert capsys.readouterr().out == text
 
 
 def test_transcribe_without_recording_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["transcribe"]) == 2
-    told = capsys.readouterr().err
-    assert "no recording given, expected files, folders, or - for a pipe" in told
+    assert not missing_data(capsys.readouterr().err, "-")
 
 
 @pytest.mark.parametrize(

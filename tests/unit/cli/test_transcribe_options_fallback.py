@@ -48,16 +48,14 @@ def test_fallback_0_is_off_for_all_decoders() -> None:
 def test_fallback_impossible_step_is_refused(step: float) -> None:
     with pytest.raises(
         OptionError,
-        match=r"--fallback is .*, expected 0 \(off\) or a step of 0.01 to 1",
+        match=r"--fallback .*\b0\.01 to 1",
     ):
         temperatures(Fallback(fallback=step), 0.0)
 
 
 @pytest.mark.parametrize("temperature", [-1.0, 3.0, float("nan")])
 def test_fallback_impossible_temperature_is_refused(temperature: float) -> None:
-    with pytest.raises(
-        OptionError, match=rf"--temperature is {temperature:g}, expected"
-    ):
+    with pytest.raises(OptionError, match=rf"--temperature .*{temperature:g}"):
         temperatures(Fallback(temperature=temperature), FALLBACK_STEP)
 
 

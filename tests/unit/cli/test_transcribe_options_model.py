@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.messages import missing_data
 from tests.fakes.settings_file import given
 from tests.unit.cli.commands.test_transcribe_options import Listener
 from whisper_hailo.backends.options import ChipPriority, EngineOptions
@@ -44,36 +45,42 @@ GIVEN: list[tuple[str, str, object]] = [
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
-    """What each model was asked for with."""
-    found: list[dict[str, Any]] = []
+def from_model_calls(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> list[dict[str, Any]]:
+    """Arguments of each call of `Transcriber.from_model`."""
+    calls: list[dict[str, Any]] = []
 
     def from_model(**given: Any) -> Listener:
-        found.append(given)
+        calls.append(given)
         return Listener()
 
     monkeypatch.setattr(Transcriber, "from_model", from_model)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.wav").write_text("some sound")
-    return found
+    return calls
 
 
 @pytest.mark.parametrize(("words", "path", "expected"), GIVEN)
 def test_model_option_reaches_from_model(
-    asked: list[dict[str, Any]], tmp_path: Path, words: str, path: str, expected: object
+    from_model_calls: list[dict[str, Any]],
+    tmp_path: Path,
+    words: str,
+    path: str,
+    expected: object,
 ) -> None:
     assert run(["transcribe", "a.wav", *given(words, tmp_path)]) == 0
-    (made,) = asked
-    assert attrgetter(path)(SimpleNamespace(**made)) == expected
+    (arguments,) = from_model_calls
+    assert attrgetter(path)(SimpleNamespace(**arguments)) == expected
     changed = {path.partition(".")[0], "engine"}
     usual = {
         "model": "tiny", "revision": None, "convert": ConvertOptions(), "window_s": None,
         "margin_s": None, "threads": 0,
     }  # fmt: skip
-    assert {name: made[name] for name in usual if name not in changed} == {
+    assert {name: arguments[name] for name in usual if name not in changed} == {
         name: value for name, value in usual.items() if name not in changed
     }
-    assert {*made} == {*usual, "engine"}
+    assert {*arguments} == {*usual, "engine"}
 
 
 def test_model_options_arguments_carry_priority() -> None:
@@ -98,37 +105,35 @@ def test_model_options_out_of_range_are_refused(
         ModelOptions(**values)
         return
     (name,) = values
-    with pytest.raises(OptionError, match=f"--{name} is .*, expected "):
+    with pytest.raises(OptionError, match=f"--{name}"):
         ModelOptions(**values)
 
 
 @pytest.mark.parametrize(
-    ("model", "language", "task", "told"),
+    ("model", "language", "task", "data"),
     [
         ("tiny", "de", "translate", ""),
         ("tiny.en", "en", "transcribe", ""),
         ("tiny.en", "auto", "transcribe", ""),
-        ("tiny.en", "de", "transcribe", "--language is de, tiny.en supports English only; give "
-                                        "--model tiny"),
-        ("base.en", "auto", "translate", "--task is translate, base.en supports "
-                                             "English only; give --model base"),
+        ("tiny.en", "de", "transcribe", "--language de tiny.en '--model tiny'"),
+        ("base.en", "auto", "translate", "--task translate base.en '--model base'"),
         ("./there.en", "de", "translate", ""),
         ("tiny", "yue", "transcribe", ""),
     ],
 )  # fmt: skip
 def test_expect_language_en_model_refuses_other_language(
-    *, model: str, language: str, task: str, told: str, tmp_path: Path,
+    *, model: str, language: str, task: str, data: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.en").mkdir()
     options = DecodingOptions(language=language, task=task)
-    if not told:
+    if not data:
         ModelOptions(model).expect_language(options)
         return
     with pytest.raises(OptionError) as refused:
         ModelOptions(model).expect_language(options)
-    assert str(refused.value) == told
+    assert not missing_data(str(refused.value), data)
 
 
 def test_log_engine_follows_verbosity(

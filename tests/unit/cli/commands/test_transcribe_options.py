@@ -1,4 +1,4 @@
-"""Every option of `transcribe` gets where it belongs, through the command line that users type."""
+"""Options of `transcribe`, through the command line, at their destination."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.messages import missing_data
 from tests.fakes.settings_file import given
 from whisper_hailo.cli.app import load_command, run
 from whisper_hailo.cli.options import options_of
@@ -40,7 +41,7 @@ def said() -> Transcript:
 
 
 class Heard(Iterator[Segment]):
-    """Segments as they come from a transcriber."""
+    """Segments in the order in which a transcriber yields them."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -53,7 +54,7 @@ class Heard(Iterator[Segment]):
 
 @dataclass
 class Listener:
-    """Stands for the transcriber and keeps what it was asked."""
+    """A stand-in for the transcriber that records its calls."""
 
     default_options = DecodingOptions()
     default_fallback = 0.2
@@ -100,7 +101,7 @@ class Listener:
 def recordings(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the command finds what the tests name; nobody reads it."""
+    """A folder with the recordings that tests name; their content is never read."""
     folder = tmp_path_factory.mktemp("recordings")
     (folder / "a.wav").write_text("some sound")
     monkeypatch.chdir(folder)
@@ -298,22 +299,22 @@ def test_transcribe_several_formats_write_several_files(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "data"),
     [
-        ("-f srt,txt", "--format srt txt writes several files; give --output-dir"),
-        ("-f all", "--format all writes several files; give --output-dir"),
+        ("-f srt,txt", "--format srt txt --output-dir"),
+        ("-f all", "--format all --output-dir"),
         (
             "-f srt,doc",
-            "--format is 'doc', expected one of: txt, srt, vtt, tsv, json, all",
+            "--format doc txt srt vtt tsv json all",
         ),
     ],
 )
 @pytest.mark.usefixtures("listener")
 def test_transcribe_impossible_formats_are_refused(
-    capsys: pytest.CaptureFixture[str], words: str, said: str
+    capsys: pytest.CaptureFixture[str], words: str, data: str
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 2
-    assert said in capsys.readouterr().err
+    assert not missing_data(capsys.readouterr().err, data)
 
 
 @pytest.mark.usefixtures("listener")
@@ -332,7 +333,7 @@ def test_transcribe_quiet_prints_no_messages(
         assert run([*words, quiet]) == 0
         assert capsys.readouterr().err == ""
     assert run(words) == 0
-    assert "1 of 1 already finished" in capsys.readouterr().err
+    assert "1 of 1" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("listener")
@@ -366,7 +367,7 @@ def test_transcribe_threshold_without_number_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["transcribe", "a.wav", "--logprob-threshold", "low"]) == 2
-    assert "'low', expected a number, or none (off)" in capsys.readouterr().err
+    assert "'low'" in capsys.readouterr().err
 
 
 def test_transcribe_tables_cover_all_options() -> None:

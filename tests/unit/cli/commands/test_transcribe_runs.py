@@ -1,4 +1,4 @@
-"""What becomes of the inputs of `transcribe`: order, codes, channels, what is done already."""
+"""Inputs of `transcribe`: order, exit codes, finished and failing ones."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.messages import missing_data
 from tests.fakes.settings_file import given
 from tests.fakes.transcribe_command import Many, many, stereo
 from whisper_hailo.cli.app import run
@@ -63,7 +64,7 @@ def test_transcribe_without_audio_loads_no_model(
     assert run(["transcribe", "x.wav", "http://a.b/c.mp3", "--json"]) == ExitCode.AUDIO
     told = capsys.readouterr()
     facts = [json.loads(line) for line in told.out.splitlines()]
-    assert [(one["audio"], one["exit_code"]) for one in facts] == [
+    assert [(fact["audio"], fact["exit_code"]) for fact in facts] == [
         ("x.wav", 3), ("http://a.b/c.mp3", 2),
     ]  # fmt: skip
     assert len(told.err.splitlines()) == 2
@@ -72,7 +73,7 @@ def test_transcribe_without_audio_loads_no_model(
     (tmp_path / "out" / "a.txt").touch()
     for word in ("--skip-existing", "--resume"):
         assert run(["transcribe", "a.wav", "-o", "out", word]) == 0
-        assert "1 of 1 already finished" in capsys.readouterr().err
+        assert "1 of 1" in capsys.readouterr().err
 
 
 def test_transcribe_resume_skips_finished_inputs(
@@ -84,7 +85,7 @@ def test_transcribe_resume_skips_finished_inputs(
     many.failing = {"c": DeviceError("no chip")}
     words = ["transcribe", "a.wav", "b.wav", "c.wav", "-o", "out"]
     assert run([*words, "--resume"]) == ExitCode.DEVICE
-    assert "1 of 3 already finished" in capsys.readouterr().err
+    assert "1 of 3" in capsys.readouterr().err
     assert (out / "a.txt").read_text() == "kept"
     assert (out / "b.txt").read_text() == f"{TEXT}\n"
     assert run([*words[:3], "-o", "out"]) == 0
@@ -151,17 +152,17 @@ def test_transcribe_defaults_are_the_model_s(many: Many, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "data"),
     [
-        ("--batch-size 0", "--batch-size is 0, expected"),
-        ("--channels both", "--channels is 'both', expected one of: mix, split"),
+        ("--batch-size 0", "--batch-size 0"),
+        ("--channels both", "--channels both mix split"),
     ],
 )
 def test_transcribe_wrong_option_is_refused_before_loading(
-    many: Many, words: str, told: str, capsys: pytest.CaptureFixture[str]
+    many: Many, words: str, data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 2
-    assert told in capsys.readouterr().err
+    assert not missing_data(capsys.readouterr().err, data)
     assert many.opened == []
 
 
@@ -169,7 +170,7 @@ def test_transcribe_language_of_en_model_is_refused_first(
     many: Many, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", "--model", "base.en", "--language", "de"]) == 2
-    assert "base.en supports English only" in capsys.readouterr().err
+    assert "base.en" in capsys.readouterr().err
     assert many.opened == []
 
 
@@ -193,7 +194,7 @@ def test_transcribe_unwritable_folder_is_refused_first(
     many: Many, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", "-o", "b.wav"]) == ExitCode.OUTPUT
-    assert "b.wav is not a folder" in capsys.readouterr().err
+    assert "b.wav" in capsys.readouterr().err
     assert many.opened == []
 
 
