@@ -1,4 +1,4 @@
-"""Sizes that a `config.json` may name."""
+"""Sizes and alignment heads of a checkpoint's configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tests.checkpoints import TOY, config_of
 from tests.fakes.model_sizes import TINY
 from whisper_hailo.checkpoint.checkpoint import expected_shapes
 from whisper_hailo.checkpoint.config import alignment_heads, read_config
-from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.errors import (
+    ModelError,
+)
 from whisper_hailo.core.spec import Dimensions
 
 WIDTHS = ("encoder_ffn_dim", "decoder_ffn_dim")
@@ -34,8 +36,7 @@ def test_read_config_accepts_extreme_widths(tmp_path: Path, width: int) -> None:
 def test_read_config_of_impossible_widths_is_refused(
     tmp_path: Path, name: str, width: int
 ) -> None:
-    expected = f"MLP is {width} "
-    with pytest.raises(ModelError, match=expected):
+    with pytest.raises(ModelError, match=rf"MLP .*{width}\b"):
         read_config(write(tmp_path, **{name: width}))
 
 
@@ -64,8 +65,13 @@ def test_alignment_heads_accept_first_and_last(pair: list[int]) -> None:
 
 
 @pytest.mark.parametrize("pair", [[4, 0], [0, 6], [-1, 0], [0, -1]])
-def test_alignment_heads_unknown_give_the_upper_half(pair: list[int]) -> None:
+def test_alignment_heads_unknown_give_the_upper_half(
+    pair: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert alignment_heads({}, TINY) == UPPER_HALF
+    assert not caplog.records
     assert alignment_heads({"alignment_heads": [[1, 1], pair]}, TINY) == UPPER_HALF
+    assert "alignment heads" in caplog.text
 
 
 def test_alignment_heads_repeated_count_once() -> None:
@@ -77,3 +83,9 @@ def test_alignment_heads_are_the_decoders() -> None:
     dims = replace(TINY, n_encoder_heads=12, n_decoder_layers=2)
     assert alignment_heads({}, dims) == tuple((1, head) for head in range(6))
     assert alignment_heads({"alignment_heads": [[1, 5]]}, dims) == ((1, 5),)
+
+
+def test_read_config_of_adapter_says_how_to_merge(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(ModelError, match="merge_and_unload"):
+        read_config(tmp_path)

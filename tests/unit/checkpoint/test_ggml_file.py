@@ -43,7 +43,7 @@ def write(path: Path, kind: int, shape: tuple[int, ...], data: bytes) -> None:
         (8, HALF + bytes(range(16)) + bytes([255] * 16), (COUNT, ZEROS - 1)),
     ],
 )
-def test_blocks_are_scaled_whole_numbers(
+def test_ggml_file_blocks_are_scaled_integers(
     tmp_path: Path, kind: int, block: bytes, expected: tuple[np.ndarray, np.ndarray]
 ) -> None:
     write(tmp_path / "m.bin", kind, (2, 32), block + block)
@@ -59,7 +59,9 @@ def test_blocks_are_scaled_whole_numbers(
 
 
 @pytest.mark.parametrize(("kind", "dtype"), [(0, "<f4"), (1, "<f2")])
-def test_floats_and_tokens_are_read(tmp_path: Path, kind: int, dtype: str) -> None:
+def test_ggml_file_floats_and_tokens_are_read(
+    tmp_path: Path, kind: int, dtype: str
+) -> None:
     values = np.linspace(-1, 1, 6).astype(dtype)
     write(tmp_path / "m.bin", kind, (2, 3), values.tobytes())
     file = read_ggml_file(tmp_path / "m.bin")
@@ -77,14 +79,14 @@ def test_ggml_file_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
         (tmp_path / "cut.bin").write_bytes(content[:length])
         if length == whole_without_array:
             continue
-        with pytest.raises(ModelError, match="fetch the file again"):
+        with pytest.raises(ModelError, match="cut"):
             read_ggml_file(tmp_path / "cut.bin")
 
 
 @pytest.mark.parametrize(("kind", "shape"), [(14, (2, 32)), (8, (2, 33))])
-def test_other_number_formats_are_refused(
+def test_ggml_file_other_number_format_is_refused(
     tmp_path: Path, kind: int, shape: tuple[int, ...]
 ) -> None:
     write(tmp_path / "m.bin", kind, shape, bytes(68))
-    with pytest.raises(ModelError, match="expected f32, f16, q4_0"):
+    with pytest.raises(ModelError, match="f32, f16, q4_0"):
         read_ggml_file(tmp_path / "m.bin")

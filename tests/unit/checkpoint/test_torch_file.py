@@ -1,4 +1,4 @@
-"""Files of PyTorch are read, and nothing in them is run."""
+"""Files of PyTorch, which are read without running their code."""
 
 from __future__ import annotations
 
@@ -42,9 +42,11 @@ class Evil:
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
-def test_pickle_that_calls_a_function_is_refused(tmp_path: Path, protocol: int) -> None:
+def test_torch_file_calling_a_function_is_refused(
+    tmp_path: Path, protocol: int
+) -> None:
     write_pickle(tmp_path / "m.pt", pickle.dumps(Evil(tmp_path / "made"), protocol))
-    with pytest.raises(ModelError, match="state_dict alone"):
+    with pytest.raises(ModelError, match="state_dict"):
         read_torch_file(tmp_path / "m.pt")
     assert not (tmp_path / "made").exists()
 
@@ -62,7 +64,7 @@ def test_pickle_that_calls_a_function_is_refused(tmp_path: Path, protocol: int) 
         b"\x80\x02ccollections\nOrderedDict\n(K\x01tR.",
     ],
 )
-def test_broken_pickle_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_torch_file_broken_pickle_is_refused(tmp_path: Path, content: bytes) -> None:
     write_pickle(tmp_path / "m.pt", content)
     with pytest.raises(ModelError, match=r"m\.pt "):
         read_torch_file(tmp_path / "m.pt")
@@ -77,13 +79,13 @@ def test_torch_file_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
             read_torch_file(tmp_path / "cut.pt")
 
 
-def test_transposed_tensor_is_refused(tmp_path: Path) -> None:
+def test_torch_file_transposed_tensor_is_refused(tmp_path: Path) -> None:
     write_pt(tmp_path / "m.pt", ARRAYS, {}, transposed=True)
     with pytest.raises(ModelError, match="transposed"):
         read_torch_file(tmp_path / "m.pt")
 
 
-def test_tensor_beyond_its_storage_is_refused(tmp_path: Path) -> None:
+def test_torch_file_tensor_beyond_storage_is_refused(tmp_path: Path) -> None:
     wide = np.lib.stride_tricks.as_strided(ARRAYS["a.weight"], (1 << 20, 3), (12, 4))
 
     class Short(np.ndarray[Any, Any]):
@@ -91,5 +93,5 @@ def test_tensor_beyond_its_storage_is_refused(tmp_path: Path) -> None:
             return b"\0" * 24
 
     write_pt(tmp_path / "m.pt", {"a": wide.view(Short)}, {})
-    with pytest.raises(ModelError, match="not complete"):
+    with pytest.raises(ModelError, match=r"m\.pt"):
         read_torch_file(tmp_path / "m.pt")

@@ -1,4 +1,4 @@
-"""What a conversion makes of a checkpoint, and which checkpoints it does not take."""
+"""Conversion of checkpoints: files, interruptions, and checkpoints that are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from tests.fakes.denied_folder import deny
 from tests.shared import converted
 from tests.unit.convert.conftest import FILES, PLAIN, contents
-from whisper_hailo.checkpoint.config import alignment_heads
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert import convert
 from whisper_hailo.convert.convert import convert_checkpoint
@@ -37,7 +36,7 @@ from whisper_hailo.core.spec import SPEC_VERSION, ModelSource, ModelSpec
 
 
 @pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
-def test_same_input_gives_identical_files(
+def test_convert_same_input_gives_identical_files(
     checkpoint: Path, tmp_path: Path, quantize: str
 ) -> None:
     options = ConvertOptions(quantize=quantize, encoder_quantize=quantize)
@@ -110,7 +109,7 @@ def test_convert_without_tokenizer_warns(
 ) -> None:
     with caplog.at_level(logging.WARNING):
         convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
-    assert "has no tokenizer files" in caplog.text
+    assert "tokenizer" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -168,7 +167,7 @@ def test_convert_drops_suppressed_ids_beyond_vocabulary(
     path.write_text(json.dumps({**before, "suppress_tokens": [1, 99_999_999]}))
     spec = convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     assert spec.tokens.suppress == (1,)
-    assert "ids beyond" in caplog.text
+    assert "suppress_tokens" in caplog.text
 
 
 def test_convert_of_data_broken_meanwhile_is_a_model_error(
@@ -176,12 +175,12 @@ def test_convert_of_data_broken_meanwhile_is_a_model_error(
 ) -> None:
     arrays = {name: array[..., :-1] for name, array in random_arrays().items()}
     write_checkpoint(checkpoint, arrays)
-    with pytest.raises(ModelError, match="has shape"):
+    with pytest.raises(ModelError, match="shape"):
         convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     assert not (tmp_path / "out").exists()
 
 
-def test_graphs_over_the_limit_have_data_files(
+def test_convert_graphs_over_limit_have_data_files(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(onnx_graph, "PROTOBUF_LIMIT_BYTES", 1000)
@@ -214,18 +213,6 @@ def test_convert_of_odd_width_needs_quantize_none(tmp_path: Path) -> None:
         convert_checkpoint(
             checkpoint, tmp_path / "out", ConvertOptions(quantize="int8")
         )
-
-
-def test_alignment_heads(caplog: pytest.LogCaptureFixture) -> None:
-    upper_half = ((1, 0), (1, 1))
-    assert alignment_heads({}, TOY) == upper_half
-    assert alignment_heads({"alignment_heads": [[1, 1], [0, 1]]}, TOY) == (
-        (0, 1),
-        (1, 1),
-    )
-    assert not caplog.records
-    assert alignment_heads({"alignment_heads": [[7, 0]]}, TOY) == upper_half
-    assert "does not have" in caplog.text
 
 
 def test_convert_writes_spec_with_version(checkpoint: Path, tmp_path: Path) -> None:
@@ -270,10 +257,10 @@ def test_convert_writes_half_as_described(
     convert_checkpoint(checkpoint, out, ConvertOptions("int8", "int8", half=in_half))
     spec = ModelSpec.load(out)
     assert (spec.half, spec.int8_safe_without_vnni) == (in_half, True)
-    found = {
+    operators = {
         part: _half_operators(out / f"{part}.onnx") for part in ("encoder", "decoder")
     }
-    assert {part: bool(operators) for part, operators in found.items()} == {
+    assert {part: bool(names) for part, names in operators.items()} == {
         "encoder": in_half,
         "decoder": False,
     }
@@ -337,9 +324,9 @@ def test_convert_leaves_foreign_directories_alone(
     (foreign / "chapter1.txt").write_text("dear")
     with pytest.raises(OutputError, match=r"chapter1\.txt"):
         convert_checkpoint(checkpoint, foreign, PLAIN)
-    with pytest.raises(OutputError, match="is a file"):
+    with pytest.raises(OutputError, match="chapter1"):
         convert_checkpoint(checkpoint, foreign / "chapter1.txt", PLAIN)
-    with pytest.raises(OutputError, match="cannot write"):
+    with pytest.raises(OutputError, match="chapter1"):
         convert_checkpoint(checkpoint, foreign / "chapter1.txt" / "out", PLAIN)
     assert (foreign / "chapter1.txt").read_text() == "dear"
 
@@ -408,7 +395,7 @@ def test_convert_into_unlockable_folder_is_refused(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with pytest.raises(OutputError, match="No locks"):
+    with pytest.raises(OutputError, match="lock"):
         convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     assert not (tmp_path / "out").exists()
 
@@ -568,7 +555,7 @@ def test_convert_syncs_before_the_rename(
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
-    """Lets something happen while the graphs are made."""
+    """Return a function that sets an event to happen while the graphs are made."""
     real = convert.read_special_tokens
 
     def set_up(event: Callable[[], None]) -> None:
@@ -668,7 +655,7 @@ def test_convert_refuses_too_long_names_before_work(
     place: str,
 ) -> None:
     meanwhile(lambda: pytest.fail("the conversion has begun"))
-    with pytest.raises(OutputError, match="too long"):
+    with pytest.raises(OutputError, match=os.strerror(errno.ENAMETOOLONG)):
         convert_checkpoint(
             checkpoint, tmp_path / place.replace("long", "x" * 300), PLAIN
         )

@@ -1,4 +1,4 @@
-"""The two Hailo forms: node for node what the compiler is known to accept, at true sizes."""
+"""The two Hailo forms, node by node as the compiler accepts them, at true sizes."""
 
 from __future__ import annotations
 
@@ -304,12 +304,12 @@ def test_fixed_sizes_accept_any_whole_second(window_s: float) -> None:
     "window_s", [0, -1, 0.5, 2.5, 31, 1e9, math.nan, math.inf, -math.inf]
 )
 def test_fixed_sizes_refuse_other_windows(window_s: float) -> None:
-    with pytest.raises(OptionError, match="--window is"):
+    with pytest.raises(OptionError, match="--window"):
         fixed_sizes(HailoOptions(window_s=window_s), TINY)
 
 
 def test_fixed_sizes_limit_the_window_to_the_context() -> None:
-    with pytest.raises(OptionError, match="--window is 4"):
+    with pytest.raises(OptionError, match=r"--window .*\b4\b"):
         fixed_sizes(HailoOptions(window_s=4), replace(TINY, n_audio_ctx=150))
 
 
@@ -320,7 +320,7 @@ def test_fixed_sizes_accept_any_length_in_the_context(length: int) -> None:
 
 @pytest.mark.parametrize("length", [0, -3, 449])
 def test_fixed_sizes_refuse_other_lengths(length: int) -> None:
-    with pytest.raises(OptionError, match=f"--decoder-length is {length}"):
+    with pytest.raises(OptionError, match=f"--decoder-length .*{length}"):
         fixed_sizes(HailoOptions(decoder_length=length), TINY)
 
 

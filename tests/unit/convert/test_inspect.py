@@ -1,4 +1,4 @@
-"""What `whisper-hailo inspect` tells of a model directory."""
+"""Descriptions of model directories and HEFs, as `inspect` prints them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from whisper_hailo.core.spec import SPEC_FILE, FileRecord, SpecialTokens
 
 
 def write(directory: Path, tokens: SpecialTokens = TOY_TOKENS) -> None:
-    """A description that lists three files, of which one is changed and one missing."""
+    """Write a model.json that lists three files; one is changed, one is missing."""
     record = FileRecord(bytes=5, sha256=hashlib.sha256(b"whole").hexdigest())
     spec = replace(toy_spec(tokens), files=dict.fromkeys(("c", "b", "a"), record))
     (directory / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")

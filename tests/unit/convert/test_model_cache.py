@@ -1,4 +1,4 @@
-"""Converted once, cached, converted again only when something changed."""
+"""The cache of converted models: hits, changes, damage, removal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert import model_cache
 from whisper_hailo.convert.model_cache import (
-    cache_root,
     cached_as,
     cached_models,
     describe,
@@ -43,7 +42,7 @@ from whisper_hailo.transcription.transcriber import Transcriber
 def conversions(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> list[tuple[Path, Path]]:
-    """Replaces the conversion by one that only counts; the cache is a fresh folder."""
+    """Conversions, which only write a small model here; the cache is a fresh folder."""
     import whisper_hailo.convert.convert as real
 
     done: list[tuple[Path, Path]] = []
@@ -86,13 +85,13 @@ def test_resolve_model_has_a_folder_per_processor_kind(
     conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cache may come to another machine, with its card or over the network."""
-    found = {}
+    folders = {}
     for in_half in (False, True):
         monkeypatch.setattr(
             "whisper_hailo.convert.options.has_float16_kernels",
             lambda: in_half,  # noqa: B023
         )
-        found[in_half] = [
+        folders[in_half] = [
             model_cache.resolve_model(str(checkpoint), options)
             for options in (
                 ConvertOptions("int8"),
@@ -100,9 +99,9 @@ def test_resolve_model_has_a_folder_per_processor_kind(
                 ConvertOptions("none"),
             )
         ]
-    (codes, asked, plain), (half, again, plain_there) = found[False], found[True]
+    (codes, explicit, plain), (half, again, plain_there) = folders[False], folders[True]
     assert codes != half
-    assert asked == half == again
+    assert explicit == half == again
     assert plain == plain_there
     assert len(conversions) == 3
 
@@ -127,9 +126,9 @@ def test_resolve_model_refuses_another_form_of_directory(tmp_path: Path) -> None
     (tmp_path / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
     for options in (None, ConvertOptions(), ConvertOptions("int8", "none")):
         assert model_cache.resolve_model(str(tmp_path), options) == tmp_path
-    with pytest.raises(OptionError, match="--quantize is int4"):
+    with pytest.raises(OptionError, match=r"--quantize .*int4"):
         model_cache.resolve_model(str(tmp_path), ConvertOptions("int4"))
-    with pytest.raises(OptionError, match="--encoder-quantize is int8"):
+    with pytest.raises(OptionError, match=r"--encoder-quantize .*int8"):
         model_cache.resolve_model(
             str(tmp_path), ConvertOptions(encoder_quantize="int8")
         )
@@ -220,8 +219,11 @@ def test_resolve_model_of_damaged_entry_converts_again(
     model_cache.resolve_model(str(checkpoint))
     assert file.read_bytes() == before
     assert len(conversions) == 2
-    (line,) = (one.getMessage() for one in caplog.records if one.levelname == "WARNING")
-    assert line.startswith("converting again: ")
+    (line,) = (
+        record.getMessage()
+        for record in caplog.records
+        if record.levelname == "WARNING"
+    )
     assert str(file.parent) in line
     assert name in line
     assert (line.count(";"), line.count("\n")) == (1, 0), "not what to do: that is done"
@@ -272,13 +274,14 @@ def test_resolve_model_of_strange_names_and_dangling_links(
 def test_resolve_model_in_parallel_converts_once(
     conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flock, at_the_door = fcntl.flock, threading.Barrier(4, timeout=60)
+    flock = fcntl.flock
+    barrier = threading.Barrier(4, timeout=60)
     met = set[int]()
 
     def lock(file: Any, how: int) -> None:
         if threading.get_ident() not in met:  # there are other locks behind the first
             met.add(threading.get_ident())
-            at_the_door.wait()  # none of them has seen a model of another
+            barrier.wait()  # none of them has seen a model of another
         flock(file, how)
 
     monkeypatch.setattr("fcntl.flock", lock)
@@ -331,12 +334,12 @@ def test_resolve_model_of_unwritable_cache_says_what_to_set(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(OutputError, match="set WHISPER_HAILO_CACHE"):
+    with pytest.raises(OutputError, match="WHISPER_HAILO_CACHE"):
         model_cache.resolve_model(str(checkpoint))
 
 
 def test_resolve_model_of_unknown_name_is_refused(conversions: list[object]) -> None:
-    with pytest.raises(ModelError, match="is not a model"):
+    with pytest.raises(ModelError, match="tinny"):
         model_cache.resolve_model("tinny")
 
 
@@ -427,21 +430,12 @@ def test_cached_model_remove_of_missing_folder_works(
     assert not models.exists()
 
 
-def test_cache_root_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WHISPER_HAILO_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
-    assert cache_root() == Path("/x/whisper-hailo")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/pi")
-    assert cache_root() == Path("/home/pi/.cache/whisper-hailo")
-
-
 MICRO = ASSETS / "micro"
 
 
 @pytest.fixture
 def export(tmp_path: Path) -> Path:
-    """What Optimum leaves: graphs, and the checkpoint's small files."""
+    """An export of Optimum: graphs, and the small files of the checkpoint."""
     folder = tmp_path / "export"
     with zipfile.ZipFile(GOLDENS / "optimum-onnx-0.1.0.zip") as packed:
         packed.extractall(folder)
@@ -501,7 +495,7 @@ def test_find_model_refuses_another_form_of_export(description: Path) -> None:
     """It is float32, as the graphs of other programs are."""
     for options in (None, ConvertOptions(), ConvertOptions("none", "none")):
         assert find_model(str(description), options)[0] == description
-    with pytest.raises(OptionError, match="--quantize is int8"):
+    with pytest.raises(OptionError, match=r"--quantize .*int8"):
         find_model(str(description), ConvertOptions("int8"))
 
 
@@ -518,12 +512,12 @@ def test_describe_without_generation_uses_the_upper_half(description: Path) -> N
 def test_find_model_of_others_uses_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[object, ...]] = []
+    calls: list[tuple[object, ...]] = []
 
     def resolve(
         name: str, options: object = None, *, revision: str | None = None
     ) -> Path:
-        asked.append((name, options, revision))
+        calls.append((name, options, revision))
         return tmp_path
 
     monkeypatch.setattr("whisper_hailo.convert.model_cache.resolve_model", resolve)
@@ -531,7 +525,7 @@ def test_find_model_of_others_uses_the_cache(
     options = ConvertOptions("int4")
     assert find_model("tiny", options, revision="v2") == (tmp_path, toy_spec())
     assert find_model(str(tmp_path)) == (tmp_path, toy_spec())
-    assert asked == [("tiny", options, "v2"), (str(tmp_path), None, None)]
+    assert calls == [("tiny", options, "v2"), (str(tmp_path), None, None)]
 
 
 def test_transcriber_of_half_an_export_asks_for_the_other(description: Path) -> None:

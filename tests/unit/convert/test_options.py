@@ -1,4 +1,4 @@
-"""What `auto` stands for, and which names of forms are refused."""
+"""Options of a conversion: the forms that `auto` selects, and refusals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_convert_options_defaults_and_choices(
 
 @pytest.mark.parametrize("form", ["", "int2", "INT8", "float16"])
 def test_convert_options_refuse_other_forms(form: str) -> None:
-    with pytest.raises(OptionError, match=f"--quantize is '{form}'"):
+    with pytest.raises(OptionError, match=f"--quantize .*'{form}'"):
         ConvertOptions(form)
-    with pytest.raises(OptionError, match=f"--encoder-quantize is '{form}'"):
+    with pytest.raises(OptionError, match=f"--encoder-quantize .*'{form}'"):
         ConvertOptions(encoder_quantize=form)

@@ -6,26 +6,20 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnx import helper
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
 from tests.fakes.decoder_inputs import values_of_codes
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.weights import ready_weight
-from whisper_hailo.convert.graphs.decoder import cross_kv_graph, decoder_graph
-from whisper_hailo.convert.graphs.encoder import encoder_graph
+from whisper_hailo.convert.graphs.decoder import (
+    cross_kv_graph,
+    decoder_graph,
+)
 from whisper_hailo.convert.graphs.layers import (
     Arithmetic,
-    Linear,
-    gelu,
-    linear,
-    quantize_once,
 )
 from whisper_hailo.convert.graphs.onnx_graph import (
-    FLOAT,
-    GELU_OPSET,
-    OPSET,
     Graph,
-    GraphBuilder,
     write_graph,
 )
 from whisper_hailo.core.spec import AUDIO_BLOCK, SIGNLESS_ZERO
@@ -44,119 +38,6 @@ def _session(graph: Graph, path: Path) -> onnxruntime.InferenceSession:
     write_graph(graph, path)
     onnx.checker.check_model(path, full_check="MatMulNBits" not in path.name)
     return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-
-
-def test_encoder_graph_has_the_expected_nodes(checkpoint: Checkpoint) -> None:
-    counts = Counter(node.op_type for node in encoder_graph(checkpoint).proto.node)
-    n_layers = DEEP.n_encoder_layers
-    assert counts["Conv"] == 2
-    assert counts["LayerNormalization"] == 2 * n_layers + 1
-    assert counts["MatMul"] == 6 * n_layers  # query, key, value, out, fc1, fc2
-    assert counts["Split"] == 0
-    assert counts["MultiHeadAttention"] == n_layers
-    assert counts["Erf"] == n_layers + 2
-
-
-def test_encoder_graph_int8_keeps_norms_in_float(checkpoint: Checkpoint) -> None:
-    plain = Counter(node.op_type for node in encoder_graph(checkpoint).proto.node)
-    graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8)
-    int8 = Counter(node.op_type for node in graph.proto.node)
-    n_layers = DEEP.n_encoder_layers
-    assert int8["DynamicQuantizeMatMul"] == 3 * n_layers - 1  # out, fc1, fc2
-    assert int8["MatMulIntegerToFloat"] == 3 * (n_layers - 1)  # query, key, value
-    assert int8["DynamicQuantizeLinear"] == n_layers - 1  # what these three see
-    assert int8["MatMul"] == 4  # the first attention
-    assert int8["Conv"] == 2
-    assert int8["Split"] == 0
-    for kept in ("MultiHeadAttention", "LayerNormalization", "Erf", "Mul", "Div"):
-        assert int8[kept] == plain[kept]
-    assert int8["Add"] == plain["Add"] - 5 * n_layers + 3  # the products' biases
-    codes = [item for item in graph.initializers if item.name.endswith(".codes")]
-    assert len(codes) == 6 * n_layers - 4
-    assert {item.weight.dtype for item in codes} == {"int8"}
-
-
-def test_encoder_graph_half_is_in_attention_and_gelu_only(
-    checkpoint: Checkpoint,
-) -> None:
-    graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8, half=True)
-    counts = Counter(node.op_type for node in graph.proto.node)
-    n_layers = DEEP.n_encoder_layers
-    assert counts["GroupQueryAttention"] == n_layers
-    assert counts["Gelu"] == n_layers + 2
-    assert counts["MultiHeadAttention"] == counts["Erf"] == 0
-    assert graph.opset == GELU_OPSET
-    assert encoder_graph(checkpoint).opset == OPSET
-    blocks = encoder_graph(checkpoint, Arithmetic.BLOCKS_4, half=True).proto.node
-    assert sum(node.op_type == "Gelu" for node in blocks) == n_layers + 2
-    int8 = Counter(
-        n.op_type for n in encoder_graph(checkpoint, Arithmetic.TENSOR_8).proto.node
-    )
-    for kept in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat", "LayerNormalization"):
-        assert counts[kept] == int8[kept]
-    float_graph = encoder_graph(checkpoint, half=True)
-    assert float_graph.proto == encoder_graph(checkpoint).proto, "float32 stays exact"
-
-
-@pytest.mark.parametrize("width", [32, 200])
-def test_quantize_once_gives_the_same_products(tmp_path: Path, width: int) -> None:
-    """Codes for several products, to the bit what an operator that rounds by itself gives."""
-    rng = np.random.default_rng(width)
-    parts = {
-        name: Linear(
-            ready_weight(rng.standard_normal((24, width), np.float32)),
-            ready_weight(rng.standard_normal(24, np.float32)) if name != "b" else None,
-        )
-        for name in "abc"
-    }
-    b = GraphBuilder("products")
-    b.input("x", FLOAT, (1, "n", width))
-    seen = quantize_once(b, "x", Arithmetic.TENSOR_8)
-    for name, part in parts.items():
-        linear(b, seen, name, part, Arithmetic.TENSOR_8)
-        linear(b, "x", f"{name}_alone", part, Arithmetic.TENSOR_8)
-    outputs = [*parts, *(f"{name}_alone" for name in parts)]
-    for name in outputs:
-        b.output(name, FLOAT, (1, "n", 24))
-    session = _session(b.build(), tmp_path / "products.onnx")
-    x = rng.standard_normal((1, 50, width), np.float32) + 1
-    got = session.run(outputs, {"x": x})
-    for together, alone, part in zip(got[:3], got[3:], parts.values(), strict=True):
-        assert np.array_equal(together, alone)
-        exact = x @ part.matrix.load().T + (
-            0 if part.bias is None else part.bias.load()
-        )
-        assert np.abs(together - exact).max() < 0.05 * np.abs(exact).max()
-
-
-@pytest.mark.parametrize(("n_frames", "half"), [(2, False), (8, True), (100, True)])
-def test_encoder_graph_int8_is_close_to_float(
-    checkpoint: Checkpoint, tmp_path: Path, n_frames: int, half: bool
-) -> None:
-    """Also at both edges of the window, where a convolution sees padding."""
-    mel = np.random.default_rng(1).standard_normal((2, 80, n_frames)).astype(np.float32)
-    plain = _session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
-    graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8, half=half)
-    int8 = _session(graph, tmp_path / "int8.onnx")
-    (expected,), (got,) = (session.run(None, {"mel": mel}) for session in (plain, int8))
-    assert got.shape == expected.shape == (2, n_frames // 2, 64)
-    error = got - expected
-    assert (
-        0
-        < np.sqrt(np.square(error).mean())
-        < 0.05 * np.sqrt(np.square(expected).mean())
-    )
-    assert np.abs(error).max() < 0.2
-
-
-def test_encoder_graph_accepts_any_even_length(
-    checkpoint: Checkpoint, tmp_path: Path
-) -> None:
-    session = _session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
-    for batch, n_frames in ((1, 2), (2, 100), (1, 300)):
-        mel = np.zeros((batch, 80, n_frames), np.float32)
-        (features,) = session.run(None, {"mel": mel})
-        assert features.shape == (batch, n_frames // 2, 64)
 
 
 @pytest.mark.parametrize("arithmetic", [Arithmetic.FLOAT, Arithmetic.TENSOR_8])
@@ -286,14 +167,52 @@ def test_decoder_graph_queries_follow_alignment_heads(checkpoint: Checkpoint) ->
     assert shapes["logits"].dim[2].dim_value == DEEP.n_vocab
 
 
-@pytest.mark.parametrize("value", [-8.0, -1.0, 0.0, 0.3, 8.0])
-def test_gelu_is_exact(tmp_path: Path, value: float) -> None:
-    from math import erf
-
-    b = GraphBuilder("gelu")
-    gelu(b, b.input("x", FLOAT, (1,)), "y")
-    b.output("y", FLOAT, (1,))
-    (got,) = _session(b.build(), tmp_path / "gelu.onnx").run(
-        None, {"x": np.array([value], np.float32)}
+@pytest.mark.parametrize(
+    ("n_vocab", "n_4_bits"), [(4000, 1), (200, 1 + 5 * TOY.n_decoder_layers)]
+)
+def test_decoder_graph_has_the_bits_of_its_precision(
+    tmp_path: Path, n_vocab: int, n_4_bits: int
+) -> None:
+    """One product in 4 bits under a large table, all but query, key and value under a small one."""
+    dims = replace(TOY, n_vocab=n_vocab, d_model=128)
+    arrays = random_arrays(dims, TOY_FFN)
+    path = write_checkpoint(
+        tmp_path / "checkpoint", arrays, config=config_of(dims, TOY_FFN)
     )
-    assert got[0] == pytest.approx(value * 0.5 * (1 + erf(value / 2**0.5)), abs=1e-6)
+    nodes = decoder_graph(Checkpoint(path), ((1, 0),), Arithmetic.BLOCKS_4).proto.node
+    bits = {
+        node.output[0]: helper.get_node_attr_value(node, "bits")
+        for node in nodes
+        if node.op_type in ("MatMulNBits", "GatherBlockQuantized")
+    }
+    assert sum(value == 4 for value in bits.values()) == n_4_bits
+    assert bits["logits"] == 4
+    blocks = {
+        node.output[0]: helper.get_node_attr_value(node, "block_size")
+        for node in nodes
+        if node.op_type == "MatMulNBits"
+    }
+    assert blocks["logits"] == 128
+    assert {blocks[name] for name, value in bits.items() if value == 4} <= {64, 128}
+    levels = {
+        helper.get_node_attr_value(node, "accuracy_level")
+        for node in nodes
+        if node.op_type == "MatMulNBits"
+    }
+    assert levels == {4}, "ONNX Runtime's number for products in int8"
+    assert bits["decoder.tokens"] == 8
+    assert {value for name, value in bits.items() if name.endswith(".qkv")} == {8}
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "is_corrected"),
+    [(Arithmetic.BLOCKS_8, False), (Arithmetic.BLOCKS_4, True)],
+)
+def test_decoder_graph_corrects_the_mean_of_4_bit_logits(
+    tmp_path: Path, arithmetic: Arithmetic, is_corrected: bool
+) -> None:
+    graph = decoder_graph(
+        Checkpoint(write_checkpoint(tmp_path / "x")), ((1, 0),), arithmetic
+    )
+    names = [item.name for item in graph.initializers]
+    assert ("decoder.projection.shift" in names) is is_corrected

@@ -1,4 +1,4 @@
-"""What all graphs together compute, beside a Whisper that is written out by hand."""
+"""All graphs together, compared with a Whisper written out in NumPy."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _off(got: Values, expected: Values) -> float:
     return float(np.sqrt(np.square(got - expected).mean() / np.square(expected).mean()))
 
 
-def test_encoder_equals_the_papers(model: Model) -> None:
+def test_encoder_matches_plain_whisper(model: Model) -> None:
     mel = np.random.default_rng(0).standard_normal((2, 80, 60)).astype(np.float32)
     with OnnxEncoder(model.path, model.spec, threads=1) as encoder:
         got = encoder.encode(mel)
@@ -98,7 +98,7 @@ def test_encoder_equals_the_papers(model: Model) -> None:
         assert _off(features, expected) < model.most
 
 
-def test_decoder_equals_the_papers(model: Model) -> None:
+def test_decoder_matches_plain_whisper(model: Model) -> None:
     """A prompt, and a token behind it; zero rows behind the features count."""
     features = np.random.default_rng(1).standard_normal((2, 30, 96)).astype(np.float32)
     features[1] *= 0.2

@@ -1,8 +1,11 @@
-"""Outliers of activations kept apart from 8-bit products."""
+"""The encoder graph: nodes, 8-bit products, and outliers of activations."""
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
@@ -18,7 +21,12 @@ from whisper_hailo.convert.graphs.encoder import (
     smoothing_factors,
 )
 from whisper_hailo.convert.graphs.layers import Arithmetic, Linear
-from whisper_hailo.convert.graphs.onnx_graph import write_graph
+from whisper_hailo.convert.graphs.onnx_graph import (
+    GELU_OPSET,
+    OPSET,
+    Graph,
+    write_graph,
+)
 from whisper_hailo.core.types import FloatArray
 
 MEL = np.random.default_rng(0).standard_normal((1, 80, 100)).astype(np.float32)
@@ -49,7 +57,7 @@ def _snr_db(got: FloatArray, exact: FloatArray) -> float:
     return float(10 * np.log10(np.square(exact).sum() / np.square(got - exact).sum()))
 
 
-def test_peaks_keep_outliers_out_of_int8_products(
+def test_encoder_graph_peaks_separate_int8_outliers(
     loud: Checkpoint, tmp_path: Path
 ) -> None:
     exact = _run(loud, tmp_path / "exact.onnx", Arithmetic.FLOAT)
@@ -61,7 +69,9 @@ def test_peaks_keep_outliers_out_of_int8_products(
     assert _snr_db(separated, exact) > 25
 
 
-def test_smoothing_in_float_changes_nothing(loud: Checkpoint, tmp_path: Path) -> None:
+def test_encoder_graph_smoothing_in_float_is_exact(
+    loud: Checkpoint, tmp_path: Path
+) -> None:
     exact = _run(loud, tmp_path / "exact.onnx", Arithmetic.FLOAT)
     peaks = measure_peaks(loud, tmp_path)
     smoothed = _run(loud, tmp_path / "smoothed.onnx", Arithmetic.FLOAT, peaks=peaks)
@@ -134,3 +144,100 @@ def test_select_units_splits_an_mlp_without_loss(n: int, expected: int) -> None:
     some = _apply(parts[1][0], x[:, :1] @ np.ones((1, 6), np.float32))
     whole = _apply(fc1, x[:, :1] @ np.ones((1, 6), np.float32))
     np.testing.assert_allclose(some, whole[:, loudest], atol=1e-5)
+
+
+DEEP = replace(TOY, n_encoder_layers=3)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Checkpoint:
+    arrays, config = random_arrays(DEEP), config_of(DEEP, TOY_FFN)
+    return Checkpoint(write_checkpoint(tmp_path / "checkpoint", arrays, config=config))
+
+
+def _session(graph: Graph, path: Path) -> onnxruntime.InferenceSession:
+    write_graph(graph, path)
+    onnx.checker.check_model(path, full_check="MatMulNBits" not in path.name)
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+def test_encoder_graph_has_the_expected_nodes(checkpoint: Checkpoint) -> None:
+    counts = Counter(node.op_type for node in encoder_graph(checkpoint).proto.node)
+    n_layers = DEEP.n_encoder_layers
+    assert counts["Conv"] == 2
+    assert counts["LayerNormalization"] == 2 * n_layers + 1
+    assert counts["MatMul"] == 6 * n_layers  # query, key, value, out, fc1, fc2
+    assert counts["Split"] == 0
+    assert counts["MultiHeadAttention"] == n_layers
+    assert counts["Erf"] == n_layers + 2
+
+
+def test_encoder_graph_int8_keeps_norms_in_float(checkpoint: Checkpoint) -> None:
+    plain = Counter(node.op_type for node in encoder_graph(checkpoint).proto.node)
+    graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8)
+    int8 = Counter(node.op_type for node in graph.proto.node)
+    n_layers = DEEP.n_encoder_layers
+    assert int8["DynamicQuantizeMatMul"] == 3 * n_layers - 1  # out, fc1, fc2
+    assert int8["MatMulIntegerToFloat"] == 3 * (n_layers - 1)  # query, key, value
+    assert int8["DynamicQuantizeLinear"] == n_layers - 1  # what these three see
+    assert int8["MatMul"] == 4  # the first attention
+    assert int8["Conv"] == 2
+    assert int8["Split"] == 0
+    for kept in ("MultiHeadAttention", "LayerNormalization", "Erf", "Mul", "Div"):
+        assert int8[kept] == plain[kept]
+    assert int8["Add"] == plain["Add"] - 5 * n_layers + 3  # the products' biases
+    codes = [item for item in graph.initializers if item.name.endswith(".codes")]
+    assert len(codes) == 6 * n_layers - 4
+    assert {item.weight.dtype for item in codes} == {"int8"}
+
+
+def test_encoder_graph_half_is_in_attention_and_gelu_only(
+    checkpoint: Checkpoint,
+) -> None:
+    graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8, half=True)
+    counts = Counter(node.op_type for node in graph.proto.node)
+    n_layers = DEEP.n_encoder_layers
+    assert counts["GroupQueryAttention"] == n_layers
+    assert counts["Gelu"] == n_layers + 2
+    assert counts["MultiHeadAttention"] == counts["Erf"] == 0
+    assert graph.opset == GELU_OPSET
+    assert encoder_graph(checkpoint).opset == OPSET
+    blocks = encoder_graph(checkpoint, Arithmetic.BLOCKS_4, half=True).proto.node
+    assert sum(node.op_type == "Gelu" for node in blocks) == n_layers + 2
+    int8 = Counter(
+        n.op_type for n in encoder_graph(checkpoint, Arithmetic.TENSOR_8).proto.node
+    )
+    for kept in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat", "LayerNormalization"):
+        assert counts[kept] == int8[kept]
+    float_graph = encoder_graph(checkpoint, half=True)
+    assert float_graph.proto == encoder_graph(checkpoint).proto, "float32 stays exact"
+
+
+@pytest.mark.parametrize(("n_frames", "half"), [(2, False), (8, True), (100, True)])
+def test_encoder_graph_int8_is_close_to_float(
+    checkpoint: Checkpoint, tmp_path: Path, n_frames: int, half: bool
+) -> None:
+    """Also at both edges of the window, where a convolution sees padding."""
+    mel = np.random.default_rng(1).standard_normal((2, 80, n_frames)).astype(np.float32)
+    plain = _session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
+    graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8, half=half)
+    int8 = _session(graph, tmp_path / "int8.onnx")
+    (expected,), (got,) = (session.run(None, {"mel": mel}) for session in (plain, int8))
+    assert got.shape == expected.shape == (2, n_frames // 2, 64)
+    error = got - expected
+    assert (
+        0
+        < np.sqrt(np.square(error).mean())
+        < 0.05 * np.sqrt(np.square(expected).mean())
+    )
+    assert np.abs(error).max() < 0.2
+
+
+def test_encoder_graph_accepts_any_even_length(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    session = _session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
+    for batch, n_frames in ((1, 2), (2, 100), (1, 300)):
+        mel = np.zeros((batch, 80, n_frames), np.float32)
+        (features,) = session.run(None, {"mel": mel})
+        assert features.shape == (batch, n_frames // 2, 64)

@@ -1,4 +1,4 @@
-"""Products with wider heads, and what is folded into them: arithmetic that no step may change."""
+"""Products of a layer: wider heads, joined matrices, shared codes."""
 
 from __future__ import annotations
 
@@ -6,24 +6,32 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
-from onnx import helper
 
-from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
-from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import Config
 from whisper_hailo.checkpoint.weights import (
     ready_weight,
-    stacked_weight,
-    transposed_weight,
 )
-from whisper_hailo.convert.graphs.decoder import Precision, decoder_graph
+from whisper_hailo.convert.graphs.decoder import (
+    Precision,
+)
 from whisper_hailo.convert.graphs.layers import (
     Arithmetic,
     Linear,
+    gelu,
     joined,
+    linear,
+    quantize_once,
     with_wider_inputs,
     with_wider_outputs,
+)
+from whisper_hailo.convert.graphs.onnx_graph import (
+    FLOAT,
+    Graph,
+    GraphBuilder,
+    write_graph,
 )
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.types import FloatArray
@@ -84,17 +92,6 @@ def test_joined_stacks_products_with_zero_biases() -> None:
     assert (both.matrix.shape, both.bias.shape) == ((3, 3), (3,))
 
 
-def test_weights_are_computed_when_loaded() -> None:
-    one = ready_weight(numbers(2, 3))
-    assert (
-        one.map(lambda array: array / 2).load().tolist() == (numbers(2, 3) / 2).tolist()
-    )
-    assert one.map(np.ravel, (6,)).shape == (6,)
-    assert transposed_weight(one).load().tolist() == numbers(2, 3).T.tolist()
-    assert transposed_weight(one).shape == (3, 2)
-    assert stacked_weight([one, one]).shape == (4, 3)
-
-
 SIZES = {"tiny": (384, 4), "base": (512, 6), "small": (768, 12), "turbo": (1280, 4)}
 
 
@@ -114,7 +111,7 @@ def _config(name: str) -> Config:
         ("turbo", Arithmetic.BLOCKS_4),
     ],
 )
-def test_precision_of_4_bits_is_for_what_is_read_most(
+def test_precision_uses_4_bits_for_most_read_weights(
     size: str, others: Arithmetic
 ) -> None:
     precision = Precision.of(Arithmetic.BLOCKS_4, _config(size))
@@ -130,43 +127,6 @@ def test_precision_of_others_is_the_same_everywhere(arithmetic: Arithmetic) -> N
 
 
 @pytest.mark.parametrize(
-    ("n_vocab", "n_4_bits"), [(4000, 1), (200, 1 + 5 * TOY.n_decoder_layers)]
-)
-def test_decoder_graph_has_the_bits_of_its_precision(
-    tmp_path: Path, n_vocab: int, n_4_bits: int
-) -> None:
-    """One product in 4 bits under a large table, all but query, key and value under a small one."""
-    dims = replace(TOY, n_vocab=n_vocab, d_model=128)
-    arrays = random_arrays(dims, TOY_FFN)
-    path = write_checkpoint(
-        tmp_path / "checkpoint", arrays, config=config_of(dims, TOY_FFN)
-    )
-    nodes = decoder_graph(Checkpoint(path), ((1, 0),), Arithmetic.BLOCKS_4).proto.node
-    bits = {
-        node.output[0]: helper.get_node_attr_value(node, "bits")
-        for node in nodes
-        if node.op_type in ("MatMulNBits", "GatherBlockQuantized")
-    }
-    assert sum(value == 4 for value in bits.values()) == n_4_bits
-    assert bits["logits"] == 4
-    blocks = {
-        node.output[0]: helper.get_node_attr_value(node, "block_size")
-        for node in nodes
-        if node.op_type == "MatMulNBits"
-    }
-    assert blocks["logits"] == 128
-    assert {blocks[name] for name, value in bits.items() if value == 4} <= {64, 128}
-    levels = {
-        helper.get_node_attr_value(node, "accuracy_level")
-        for node in nodes
-        if node.op_type == "MatMulNBits"
-    }
-    assert levels == {4}, "ONNX Runtime's number for products in int8"
-    assert bits["decoder.tokens"] == 8
-    assert {value for name, value in bits.items() if name.endswith(".qkv")} == {8}
-
-
-@pytest.mark.parametrize(
     ("n_vocab", "others"), [(21504, Arithmetic.BLOCKS_4), (21505, Arithmetic.BLOCKS_8)]
 )
 def test_precision_keeps_8_bits_in_shallow_decoders(
@@ -178,15 +138,51 @@ def test_precision_keeps_8_bits_in_shallow_decoders(
     assert Precision.of(Arithmetic.BLOCKS_4, config).others is others
 
 
-@pytest.mark.parametrize(
-    ("arithmetic", "is_corrected"),
-    [(Arithmetic.BLOCKS_8, False), (Arithmetic.BLOCKS_4, True)],
-)
-def test_decoder_graph_corrects_the_mean_of_4_bit_logits(
-    tmp_path: Path, arithmetic: Arithmetic, is_corrected: bool
-) -> None:
-    graph = decoder_graph(
-        Checkpoint(write_checkpoint(tmp_path / "x")), ((1, 0),), arithmetic
+def _session(graph: Graph, path: Path) -> onnxruntime.InferenceSession:
+    write_graph(graph, path)
+    onnx.checker.check_model(path, full_check="MatMulNBits" not in path.name)
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize("width", [32, 200])
+def test_quantize_once_gives_the_same_products(tmp_path: Path, width: int) -> None:
+    """Codes for several products, to the bit what an operator that rounds by itself gives."""
+    rng = np.random.default_rng(width)
+    parts = {
+        name: Linear(
+            ready_weight(rng.standard_normal((24, width), np.float32)),
+            ready_weight(rng.standard_normal(24, np.float32)) if name != "b" else None,
+        )
+        for name in "abc"
+    }
+    b = GraphBuilder("products")
+    b.input("x", FLOAT, (1, "n", width))
+    seen = quantize_once(b, "x", Arithmetic.TENSOR_8)
+    for name, part in parts.items():
+        linear(b, seen, name, part, Arithmetic.TENSOR_8)
+        linear(b, "x", f"{name}_alone", part, Arithmetic.TENSOR_8)
+    outputs = [*parts, *(f"{name}_alone" for name in parts)]
+    for name in outputs:
+        b.output(name, FLOAT, (1, "n", 24))
+    session = _session(b.build(), tmp_path / "products.onnx")
+    x = rng.standard_normal((1, 50, width), np.float32) + 1
+    got = session.run(outputs, {"x": x})
+    for together, alone, part in zip(got[:3], got[3:], parts.values(), strict=True):
+        assert np.array_equal(together, alone)
+        exact = x @ part.matrix.load().T + (
+            0 if part.bias is None else part.bias.load()
+        )
+        assert np.abs(together - exact).max() < 0.05 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("value", [-8.0, -1.0, 0.0, 0.3, 8.0])
+def test_gelu_is_exact(tmp_path: Path, value: float) -> None:
+    from math import erf
+
+    b = GraphBuilder("gelu")
+    gelu(b, b.input("x", FLOAT, (1,)), "y")
+    b.output("y", FLOAT, (1,))
+    (got,) = _session(b.build(), tmp_path / "gelu.onnx").run(
+        None, {"x": np.array([value], np.float32)}
     )
-    names = [item.name for item in graph.initializers]
-    assert ("decoder.projection.shift" in names) is is_corrected
+    assert got[0] == pytest.approx(value * 0.5 * (1 + erf(value / 2**0.5)), abs=1e-6)

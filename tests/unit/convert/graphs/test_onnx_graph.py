@@ -8,7 +8,6 @@ from onnx import defs, numpy_helper
 
 from whisper_hailo.checkpoint.weights import (
     ready_weight,
-    stacked_weight,
     transposed_weight,
 )
 from whisper_hailo.convert.graphs import onnx_graph
@@ -140,14 +139,6 @@ def test_encode_varint_equals_protobufs(value: int) -> None:
     tensor.ClearField("data_type")
     tensor.dims.append(value)
     assert tensor.SerializeToString().endswith(onnx_graph.encode_varint(value))
-
-
-def test_weights_are_composed_lazily() -> None:
-    base = ready_weight(TABLE)
-    np.testing.assert_array_equal(base.map(np.negative).load(), -TABLE)
-    both = stacked_weight([base, base])
-    assert both.shape == both.load().shape == (80, 32)
-    assert transposed_weight(base).nbytes == TABLE.nbytes
 
 
 def test_constant_of_equal_values_is_one_initializer() -> None:

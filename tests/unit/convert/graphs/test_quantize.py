@@ -120,7 +120,7 @@ def test_output_scales_of_zeros_are_one() -> None:
 
 
 def test_quantized_of_indivisible_rows_is_refused() -> None:
-    with pytest.raises(ModelError, match="blocks of 32"):
+    with pytest.raises(ModelError, match=r"\b32\b"):
         quantized(ready_weight(_matrix(4, 40)), 8)
 
 
@@ -140,9 +140,7 @@ def test_quantized_keeps_shapes_and_works_once() -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 4])
-def test_runtime_reads_codes_as_dequantize_blocks_does(
-    tmp_path: Path, bits: int
-) -> None:
+def test_dequantize_blocks_matches_the_runtime(tmp_path: Path, bits: int) -> None:
     """The product and the row look-up give what `dequantize_blocks` says."""
     matrix, bias = _matrix(), _matrix(1, 96)[0]
     b = GraphBuilder("blocks")
@@ -221,7 +219,7 @@ def test_output_scales_are_no_coarser_than_needed(name: str) -> None:
 
 @pytest.mark.parametrize("n_rows", [1, 3, 50])
 @pytest.mark.parametrize("name", MATRICES)
-def test_integer_products_are_exact_here(
+def test_output_codes_integer_products_are_exact(
     tmp_path: Path, name: str, n_rows: int
 ) -> None:
     """Also with the largest inputs; on x86-64 without VNNI other codes are added up wrongly."""
@@ -247,7 +245,9 @@ def test_integer_products_are_exact_here(
 
 @pytest.mark.parametrize("n_rows", [1, 4, 50])
 @pytest.mark.parametrize("bits", [8, 4])
-def test_block_products_are_exact_here(tmp_path: Path, bits: int, n_rows: int) -> None:
+def test_quantize_blocks_products_are_exact(
+    tmp_path: Path, bits: int, n_rows: int
+) -> None:
     """The largest codes of both signs meet inputs that rounding leaves as they are."""
     matrix = np.repeat([[1.0], [-1.0]], 256, axis=1).astype(np.float32)
     b = GraphBuilder("blocks")
