@@ -15,11 +15,13 @@ from typing import Final
 from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
 
-MIN_PROBABILITY: Final = 0.5
+MIN_PROBABILITY: Final = 0.7
 """A less likely word is doubtful."""
 
-DOUBT_S: Final = 3.0
-"""Agreement over so much audio commits a doubtful word, too: it may not hold up all that follow."""
+DOUBT_S: Final = 2.0
+"""Agreement over so much audio commits a doubtful word, too: it may not hold up all that follow.
+Of 446 words of people (base, tiny.en) 1.5 % are others than in the final text, and 95 % settle
+within 6.7 and 4.4 s; with 3 s for words below 0.5 it is 2.0 %, and 7.9 s for both."""
 
 SENTENCE_S: Final = 6.0
 CLAUSE_S: Final = 10.0

@@ -41,6 +41,10 @@ _REST_FACTOR: Final = 3.0
 """New audio before a partial, in times of what the last one took: a third of a core is for
 partials, so that a slow machine has fewer of them before its final text is late."""
 
+_END_S: Final = 0.3
+"""In a pause that ends the segment so soon, its final text is waited for: a partial would be shown
+for that long, and cost as much."""
+
 _MIN_PARTIAL_SAMPLES: Final = round(0.1 * SAMPLE_RATE_HZ)
 """Less audio than this says nothing and is no partial."""
 
@@ -123,6 +127,8 @@ class SegmentCaptions:
         """Return whether there is enough new audio, for a reader and for the machine."""
         n_samples = self._segmenter.n_samples
         if not self._partial_interval or n_samples < _MIN_PARTIAL_SAMPLES:
+            return False
+        if self._segmenter.is_silent and self._segmenter.silence_left_s <= _END_S:
             return False
         rest = round(_REST_FACTOR * self._partial_took_s * SAMPLE_RATE_HZ)
         return n_samples - running.n_transcribed >= max(self._partial_interval, rest)

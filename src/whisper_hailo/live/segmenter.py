@@ -70,6 +70,16 @@ class Segmenter:
         return max(self.start, self.n_heard - self._n_silence * FRAME_SAMPLES)
 
     @property
+    def silence_left_s(self) -> float:
+        """The seconds of silence that would end the running segment."""
+        return frames_to_seconds(self._min_silence - self._n_silence)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the last frame was silence."""
+        return self._n_silence > 0
+
+    @property
     def audio(self) -> FloatArray:
         """The audio of the running segment, `(n_samples,)` float32."""
         if not self._frames:

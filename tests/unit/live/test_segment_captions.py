@@ -158,3 +158,22 @@ def test_segment_captions_word_times_are_bounded_by_the_segment() -> None:
         (final.start_s + 0.5, final.end_s),
         (None, None),
     ]
+
+
+def test_segment_captions_in_a_last_pause_await_the_final_text() -> None:
+    options = quick(min_partial_s=0.1, min_silence_s=0.5)
+    audio = np.concatenate([speech(range(4)), silence(1.0)])
+    events, _ = run(audio, Speller(), options, sizes=(512,))
+    (final,) = completed(events)
+    partials = [event for event in events if isinstance(event, Partial)]
+    assert final.end_s - 0.45 < partials[-1].end_s < final.end_s - 0.3
+
+
+def test_segment_captions_go_on_after_a_short_pause() -> None:
+    options = quick(min_partial_s=0.1, min_silence_s=0.5)
+    audio = np.concatenate([speech(range(4)), silence(0.4), speech(range(4))])
+    events, _ = run(audio, Speller(), options, sizes=(512,))
+    assert len(completed(events)) == 1
+    ends_s = [event.end_s for event in events if isinstance(event, Partial)]
+    gaps_s = np.diff(ends_s)
+    assert 0.2 < max(gaps_s) < 0.35
