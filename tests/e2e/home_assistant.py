@@ -63,6 +63,8 @@ http:
 frontend:
 config:
 assist_pipeline:
+conversation:
+input_boolean:
 """
 
 

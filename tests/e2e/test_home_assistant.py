@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,8 @@ from tests.e2e.home_assistant import (
     home_assistant,
 )
 from whisper_hailo.audio import load_audio
+from whisper_hailo.serve.home_assistant import fetch_names
+from whisper_hailo.serve.options import HomeAssistantOptions
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 GERMAN = sorted((unpack_clips() / "german").glob("*.ogg"))[0]
@@ -144,3 +147,39 @@ def test_server_that_is_started_again_is_found_again(
         with serve(environment, "--wyoming", address) as second:
             second.wait_for(r"serving at (tcp://\S+)")
             assert home.text_of(ENGINE, pcm(DEMO), "en")["text"] == texts["en"]
+
+
+def test_server_expects_the_names_of_the_home(
+    environment: dict[str, str], home: HomeAssistant, tmp_path: Path
+) -> None:
+    with home.talk() as talk:
+        talk.ask(
+            type="config/area_registry/create",
+            name="Scullery",
+            aliases=["Back kitchen"],
+        )
+        talk.ask(type="input_boolean/create", name="Gutmann lamp")
+        talk.ask(
+            type="config/entity_registry/update",
+            entity_id="input_boolean.gutmann_lamp",
+            aliases=["Old lamp"],
+        )
+        talk.ask(
+            type="homeassistant/expose_entity",
+            assistants=["conversation"],
+            entity_ids=["input_boolean.gutmann_lamp"],
+            should_expose=True,
+        )
+        token = talk.ask(
+            type="auth/long_lived_access_token", client_name="names", lifespan=1
+        )
+    token_file = tmp_path / "token"
+    token_file.write_text(token)
+    address = f"http://{home.address}"
+    names = asyncio.run(fetch_names(HomeAssistantOptions(address, token_file)))
+    assert {"Scullery", "Back kitchen", "Gutmann lamp", "Old lamp"} <= set(names)
+    words = ("--wyoming", "tcp://127.0.0.1:0", "--home-assistant", address)
+    with serve(
+        environment, *words, "--home-assistant-token-file", token_file
+    ) as server:
+        assert int(server.wait_for(r"names of Home Assistant: (\d+)")) == len(names)

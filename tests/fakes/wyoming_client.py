@@ -15,15 +15,21 @@ from tests.fakes.micro_service import MicroService
 from whisper_hailo.audio import load_audio
 from whisper_hailo.http.addresses import Listener
 from whisper_hailo.http.connections import ConnectionLimiter
+from whisper_hailo.serve.options import HomeAssistantOptions
 from whisper_hailo.serve.routes.wyoming.server import WyomingServer
 
 
 @asynccontextmanager
 async def wyoming_server(
-    micro: MicroService, most: int = 16, *, finds_end: bool = True
+    micro: MicroService,
+    most: int = 16,
+    *,
+    finds_end: bool = True,
+    home: HomeAssistantOptions | None = None,
 ) -> AsyncIterator[int]:
     """Serve Wyoming and give the port."""
-    opened = WyomingServer(micro.service, ConnectionLimiter(most), finds_end=finds_end)
+    limiter = ConnectionLimiter(most)
+    opened = WyomingServer(micro.service, limiter, home, finds_end=finds_end)
     server = await opened.serve(Listener("127.0.0.1", 0, "tcp", "try again"))
     try:
         yield server.sockets[0].getsockname()[1]

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 from urllib.parse import urlsplit
 
 from whisper_hailo.core.errors import OptionError, display_path
@@ -113,6 +113,51 @@ class ListenOptions:
         require_valid(self, "drain_s", is_valid, f"0 to {_MAX_DRAIN_S:g} s")
         if self.zeroconf is not None and self.wyoming is None:
             raise OptionError("--zeroconf announces Wyoming; give --wyoming too")
+
+
+@dataclass(frozen=True, slots=True)
+class HomeAssistantOptions:
+    """The home whose names are expected in commands over Wyoming."""
+
+    home_assistant: str | None = flag(
+        None,
+        "Expect names of this Home Assistant in commands (Wyoming).",
+        metavar="URL",
+    )
+    home_assistant_token_file: Path | None = flag(
+        None, "File with a long-lived access token for it.", metavar="FILE"
+    )
+
+    def __post_init__(self) -> None:
+        if (self.home_assistant is None) != (self.home_assistant_token_file is None):
+            raise OptionError(
+                "--home-assistant and --home-assistant-token-file need each other; give both"
+            )
+        if self.home_assistant is not None:
+            self.websocket_url  # noqa: B018 - refuses what is no address
+
+    @property
+    def websocket_url(self) -> str:
+        """Address of its WebSocket API."""
+        url = str(self.home_assistant)
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise OptionError(
+                f"--home-assistant is {url!r}, expected an address such as "
+                "http://homeassistant.local:8123"
+            )
+        path = f"{parts.path.rstrip('/')}/api/websocket"
+        scheme = parts.scheme.replace("http", "ws")
+        return parts._replace(scheme=scheme, path=path, query="", fragment="").geturl()
+
+    def token(self) -> str:
+        """Return the token, which may be renewed in its file at any time.
+
+        Raises:
+            OptionError: the file cannot be read.
+        """
+        path = self.home_assistant_token_file
+        return _read_keys("--home-assistant-token-file", cast(Path, path))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +320,7 @@ class SafetyOptions:
         """
         keys = list(self.api_key)
         if self.api_key_file is not None:
-            keys += _read_keys(self.api_key_file)
+            keys += _read_keys("--api-key-file", self.api_key_file)
         for key in keys:
             if not key.strip() or not key.isascii():
                 raise OptionError(
@@ -298,9 +343,9 @@ def _parse_networks(option: str, addresses: Iterable[str]) -> tuple[Network, ...
         ) from error
 
 
-def _read_keys(path: Path) -> list[str]:
-    """Return the keys in a file, without comments."""
-    option = f"--api-key-file {display_path(path)}"
+def _read_keys(option: str, path: Path) -> list[str]:
+    """Return the keys in the file of an option, without comments."""
+    option = f"{option} {display_path(path)}"
     try:
         lines = read_text(path).splitlines()
     except (OSError, ValueError) as error:

@@ -18,7 +18,12 @@ from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.serve.announcement import announce_wyoming
 from whisper_hailo.serve.credentials import Credentials
 from whisper_hailo.serve.logs import rate_limited_network_log
-from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
+from whisper_hailo.serve.options import (
+    Address,
+    HomeAssistantOptions,
+    ListenOptions,
+    SafetyOptions,
+)
 from whisper_hailo.serve.service import TranscriptionService
 
 logger = logging.getLogger(__name__)
@@ -66,6 +71,7 @@ async def run_server(
     *,
     listen: ListenOptions,
     safety: SafetyOptions,
+    home: HomeAssistantOptions,
     serving: Callable[[str], None],
 ) -> None:
     """Serve until a signal, drain within the time-out, and close the service, which is open.
@@ -86,7 +92,9 @@ async def run_server(
                     "only Wyoming is served; --http HOST:PORT adds OpenAI's API"
                 )
             if listeners.wyoming is not None:
-                await _open_wyoming(service, listeners.wyoming, listen, safety, stack)
+                await _open_wyoming(
+                    service, listeners.wyoming, listen, safety, home=home, stack=stack
+                )
                 serving(listeners.wyoming.url)
                 # After it is served: Home Assistant connects as soon as it is announced.
                 if listen.zeroconf is not None:
@@ -195,6 +203,8 @@ async def _open_wyoming(
     listener: Listener,
     listen: ListenOptions,
     safety: SafetyOptions,
+    *,
+    home: HomeAssistantOptions,
     stack: AsyncExitStack,
 ) -> None:
     """Serve Wyoming until the stack is closed."""
@@ -202,7 +212,7 @@ async def _open_wyoming(
 
     n_connections = service.limits.for_wyoming().connections
     limiter = ConnectionLimiter(n_connections, allowed=safety.wyoming_clients)
-    wyoming = WyomingServer(service, limiter, finds_end=listen.endpointing)
+    wyoming = WyomingServer(service, limiter, home, finds_end=listen.endpointing)
     server = await wyoming.serve(listener)
     stack.push_async_callback(wyoming.close)
     # Closed first, so that no connection comes after the others have ended.

@@ -11,13 +11,14 @@ from typing import Annotated
 from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.options import FieldSubset
 from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, log_engine
-from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import release_freed_memory, require_extra
 from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
 from whisper_hailo.serve.options import (
     DEFAULT_HTTP,
     Address,
+    HomeAssistantOptions,
     LimitOptions,
     ListenOptions,
     SafetyOptions,
@@ -48,6 +49,7 @@ def serve(
     long: Annotated[LongOptions, FieldSubset(_LONG)],
     limits: LimitOptions,
     safety: SafetyOptions,
+    home: HomeAssistantOptions,
 ) -> int:
     """Serve OpenAI's API over HTTP, or Wyoming for Home Assistant."""
     require_extra("server", "serve", *_PACKAGES)
@@ -62,6 +64,10 @@ def serve(
     fallback.apply(decoding, DecodingOptions(), FALLBACK_STEP)
     safety.keys()
     safety.tls()
+    if home.home_assistant is not None:
+        home.token()
+        if listen.wyoming is None:
+            raise OptionError("--home-assistant is for Wyoming; give --wyoming too")
     release_freed_memory()
     with bind_addresses(listen, tls=safety.tls_cert is not None) as listeners:
         models = []
@@ -79,7 +85,12 @@ def serve(
         with service, formatted_log(as_json=listen.log_json):
             asyncio.run(
                 run_server(
-                    service, listeners, listen=listen, safety=safety, serving=serving
+                    service,
+                    listeners,
+                    listen=listen,
+                    safety=safety,
+                    home=home,
+                    serving=serving,
                 )
             )
     return ExitCode.OK

@@ -12,6 +12,8 @@ from wyoming.info import AsrModel, AsrProgram, Attribution, Info
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
 from whisper_hailo.serve.audio import AudioDecoders
+from whisper_hailo.serve.home_assistant import HomeAssistantNames
+from whisper_hailo.serve.options import HomeAssistantOptions
 from whisper_hailo.serve.routes.wyoming.event_reader import MAX_LINE_BYTES
 from whisper_hailo.serve.routes.wyoming.session import WyomingSession
 from whisper_hailo.serve.service import TranscriptionService
@@ -24,10 +26,12 @@ class WyomingServer:
         self,
         service: TranscriptionService,
         limiter: ConnectionLimiter,
+        home: HomeAssistantOptions | None = None,
         *,
         finds_end: bool = False,
     ) -> None:
         self._service = service
+        self._names = HomeAssistantNames(home or HomeAssistantOptions())
         self._finds_end = finds_end
         self._decoders = AudioDecoders(service.limits)
         self._limiter = limiter
@@ -61,6 +65,7 @@ class WyomingServer:
 
     async def serve(self, listener: socket.socket) -> asyncio.Server:
         """Return a server that answers at a socket until it is closed."""
+        self._names.refresh()
         loop = asyncio.get_running_loop()
         return await loop.create_server(
             self._make_connection, sock=listener, backlog=self._limiter.backlog
@@ -82,6 +87,7 @@ class WyomingServer:
             session = WyomingSession(
                 self._service,
                 self._decoders,
+                self._names,
                 reader,
                 writer,
                 describe=self.describe_models,
@@ -98,4 +104,5 @@ class WyomingServer:
         """End all connections, and wait until they have ended."""
         for task in self._sessions:
             task.cancel()
+        self._names.close()
         await asyncio.gather(*self._sessions, return_exceptions=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from wyoming.asr import (
@@ -33,6 +33,7 @@ from whisper_hailo.serve.errors import (
     sanitize_error,
     translate_full_storage,
 )
+from whisper_hailo.serve.home_assistant import HomeAssistantNames
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.serve.routes.state_machine import StateMachine
@@ -77,6 +78,7 @@ class WyomingSession:
     """One connection.
 
     Args:
+        names: added to the hotwords of each recording.
         describe: returns what the server answers to `describe`.
         finds_end: clients leave the end of commands to the server, also those that do not say so.
     """
@@ -85,6 +87,7 @@ class WyomingSession:
         self,
         service: TranscriptionService,
         decoders: AudioDecoders,
+        names: HomeAssistantNames,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         *,
@@ -93,6 +96,7 @@ class WyomingSession:
     ) -> None:
         self._service = service
         self._decoders = decoders
+        self._names = names
         self._reader = reader
         self._writer = writer
         self._describe = describe
@@ -197,6 +201,7 @@ class WyomingSession:
         is_new = self._machine.state is not SessionState.RECORDING
         self._change_state(SessionEvent.START)
         self._end_recording()
+        self._names.refresh()
         if is_new:
             self._request = self._next_request
             self._next_request = TranscribeRequest()
@@ -218,10 +223,16 @@ class WyomingSession:
         if bounds is None or self._early is not None or not self._service.is_idle():
             return
         audio = self._recording.cut_command(bounds)
-        ticket = self._service.submit(
-            audio, self._request.choices, self._caller, is_early=True
-        )
+        ticket = self._submit(audio, is_early=True)
         self._early = _EarlyTranscript(bounds, ticket)
+
+    def _submit(self, audio: FloatArray, *, is_early: bool = False) -> Ticket:
+        """Begin to transcribe `(n_samples,)` at 16 kHz, with the names that are expected."""
+        choices = self._request.choices
+        prompts = self._service.find_model(choices.model).defaults.options.prompts
+        hotwords = self._names.add_to(choices.hotwords, prompts.hotwords)
+        choices = replace(choices, hotwords=hotwords)
+        return self._service.submit(audio, choices, self._caller, is_early=is_early)
 
     def _drop_early(self) -> None:
         """Give up an early transcript: more was said, or the client has left."""
@@ -287,7 +298,7 @@ class WyomingSession:
 
     async def _send_deltas(self, audio: FloatArray) -> Transcript:
         """Send the text of `(n_samples,)` at 16 kHz as it is final; return it."""
-        with self._service.submit(audio, self._request.choices, self._caller) as ticket:
+        with self._submit(audio) as ticket:
             await self._write_event(
                 TranscriptStart(language=self._request.choices.language)
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.fakes.micro_service import (
     DEMO_TEXT,
     GERMAN,
     OPTIONS,
+    SHORT,
     MicroService,
 )
 from tests.fakes.wyoming_client import (
@@ -28,7 +30,11 @@ from tests.fakes.wyoming_client import (
 )
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
-from whisper_hailo.serve.request import join_hotwords
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.serve.options import HomeAssistantOptions
+from whisper_hailo.serve.request import Choices, join_hotwords
+from whisper_hailo.serve.ticket import Ticket
+from whisper_hailo_lab.experiments.invented_home import TOKEN, Home, home_assistant_api
 
 pytestmark = pytest.mark.slow
 
@@ -142,6 +148,35 @@ def test_join_hotwords_bounds_and_filters_names(micro: MicroService) -> None:
     for names, expected in ((many, ", ".join(many[:1000])), (odd, "lamp")):
         assert join_hotwords(names) == expected
     assert asyncio.run(ask(many[:3])) == asyncio.run(ask(many)) == asyncio.run(ask([]))
+
+
+def test_session_expects_the_names_of_home_assistant(
+    micro: MicroService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    token_file = tmp_path / "token"
+    token_file.write_text(TOKEN)
+    expected: list[str | None] = []
+    submit = micro.service.submit
+
+    def note(audio: FloatArray, choices: Choices, *rest: Any, **more: Any) -> Ticket:
+        expected.append(choices.hotwords)
+        return submit(audio, choices, *rest, **more)
+
+    monkeypatch.setattr(micro.service, "submit", note)
+
+    async def ask(home: HomeAssistantOptions) -> None:
+        async with (
+            wyoming_server(micro, home=home) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
+            for _ in range(100):  # until the names have come
+                await say(client, pcm(SHORT), transcript_names=["Anna"])
+                if expected[-1] != "Anna":
+                    return
+
+    with home_assistant_api(Home(areas={"Snug": ["Den"]})) as address:
+        asyncio.run(ask(HomeAssistantOptions(address, token_file)))
+    assert expected[-1] == "Anna, Snug, Den"
 
 
 def test_session_takes_several_recordings(micro: MicroService) -> None:
