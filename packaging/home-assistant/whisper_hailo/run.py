@@ -14,6 +14,8 @@ from urllib.request import Request, urlopen
 OPTIONS = Path("/data/options.json")
 WYOMING_PORT = 10300
 SUPERVISOR = "http://supervisor/discovery"
+HOME_ASSISTANT = "http://supervisor/core"
+TOKEN_FILE = Path("/run/home-assistant-token")
 PATIENCE_S = 900.0
 """Fetching and converting a model may take so long."""
 
@@ -23,6 +25,10 @@ def words(options: dict[str, Any]) -> list[str]:
     found = ["whisper-hailo", "serve", "--http", "0.0.0.0:8000"]
     # Only Home Assistant reaches the port, and it leaves the end of a command to the server.
     found += ["--wyoming", f"tcp://0.0.0.0:{WYOMING_PORT}", "--endpointing"]
+    options = dict(options)
+    if options.pop("expect_names", False):
+        found += ["--home-assistant", HOME_ASSISTANT]
+        found += ["--home-assistant-token-file", str(TOKEN_FILE)]
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
         if value is True:
@@ -56,8 +62,16 @@ def announce(port: int = WYOMING_PORT, supervisor: str = SUPERVISOR) -> None:
 
 def main() -> None:
     """Become the server; a process of its own announces it meanwhile."""
-    command = words(json.loads(OPTIONS.read_text(encoding="utf-8")))
-    if "SUPERVISOR_TOKEN" in os.environ and os.fork() == 0:
+    options = json.loads(OPTIONS.read_text(encoding="utf-8"))
+    token = os.environ.get("SUPERVISOR_TOKEN")
+    if token is None:
+        options["expect_names"] = False
+    else:
+        # A file, since everybody who can list processes sees their options.
+        TOKEN_FILE.touch(mode=0o600)
+        TOKEN_FILE.write_text(token, encoding="utf-8")
+    command = words(options)
+    if token is not None and os.fork() == 0:
         try:
             announce()
         except OSError as error:

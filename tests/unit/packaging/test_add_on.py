@@ -42,6 +42,7 @@ CONFIG = {
             "enum": ["initialize", "system", "services", "application", "once"]
         },
         "homeassistant": {"type": "string"},
+        "homeassistant_api": {"type": "boolean"},
         "discovery": {"type": "array", "items": {"type": "string"}},
         "ports": {
             "type": "object",
@@ -110,18 +111,26 @@ def test_add_on_translations_name_options_and_ports(language: str) -> None:
 
 def test_add_on_options_become_flags_of_serve(
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     config = read_yaml("config.yaml")
     options = (
         dict.fromkeys(config["schema"], "1") | config["options"] | {"log_text": True}
     )
+    token_file = tmp_path / "token"
+    token_file.write_text("secret")
+    # Globals of the program's functions.
+    monkeypatch.setitem(PROGRAM["words"].__globals__, "TOKEN_FILE", token_file)
     program, *words = PROGRAM["words"](options)
     assert program == "whisper-hailo"
     assert run([*words, "--config", "/no/such/file.toml"]) == 2
     # The words before it are parsed.
     assert "/no/such/file.toml" in capsys.readouterr().err
     assert words[-1] == "--log-text"
-    assert "--hotwords" not in PROGRAM["words"]({"hotwords": "", "log_text": False})
+    assert str(token_file) in words
+    without = {"hotwords": "", "log_text": False, "expect_names": False}
+    assert not {"--hotwords", "--home-assistant"} & set(PROGRAM["words"](without))
 
 
 def test_add_on_announces_the_listening_server(
