@@ -12,7 +12,6 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -32,7 +31,7 @@ from whisper_hailo.batch.storage import (
     redact,
 )
 from whisper_hailo.core.errors import AudioError, OptionError, display_path
-from whisper_hailo.core.paths import is_hidden, list_files
+from whisper_hailo.core.paths import candidate_names, is_hidden, list_files
 
 logger = logging.getLogger(__name__)
 
@@ -64,14 +63,12 @@ class FoundRecording:
         `owner` is the recording that has the first one, empty if nothing has.
         """
         plain = strip_suffix(self.name)
-        yield plain
-        if owner.startswith(f"{self.root}/"):
-            yield self.name
-        folder = PurePosixPath(self.root).name
-        for number in count(1):
-            prefix = folder if number == 1 else f"{folder}-{number}"
-            yield f"{prefix}/{plain}"
-            yield f"{prefix}/{self.name}"
+        return candidate_names(
+            plain,
+            self.name.removeprefix(plain),
+            PurePosixPath(self.root).name,
+            is_taken_by_neighbour=owner.startswith(f"{self.root}/"),
+        )
 
 
 def only_manifest(words: Sequence[str]) -> str | None:

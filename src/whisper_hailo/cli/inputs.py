@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
 
@@ -23,7 +22,12 @@ from whisper_hailo.core.errors import (
     display_path,
 )
 from whisper_hailo.core.overwrite import FileId, file_id
-from whisper_hailo.core.paths import expand_user, is_hidden, list_files
+from whisper_hailo.core.paths import (
+    candidate_names,
+    expand_user,
+    is_hidden,
+    list_files,
+)
 from whisper_hailo.core.process import install_command
 
 STDIN: Final = "-"
@@ -115,28 +119,16 @@ def _assign_stems(items: Sequence[_FoundInput]) -> dict[_InputKey, Path]:
 
 def _choose_stem(item: _FoundInput, owners: Mapping[Path, _InputKey]) -> Path:
     """Return the best stem that is free, or the recording's own already."""
-    candidates = _candidate_stems(item, owners)
-    return next(stem for stem in candidates if owners.get(stem, item.key) == item.key)
-
-
-def _candidate_stems(
-    item: _FoundInput, owners: Mapping[Path, _InputKey]
-) -> Iterator[Path]:
-    """Yield candidate stems of a recording, best first, without an end."""
     plain = item.entry.stem
-    suffix = "" if item.entry.path is None else item.entry.path.suffix
-    with_suffix = plain.with_name(plain.name + suffix)
-    yield plain
-    # Asked for a second stem only if another recording has this.
-    owner_root, _ = owners[plain]
-    if owner_root == item.root:
-        yield with_suffix
-    folder = item.root.absolute().name
-    yield Path(folder) / plain
-    yield Path(folder) / with_suffix
-    for number in count(2):
-        yield Path(f"{folder}-{number}") / plain
-        yield Path(f"{folder}-{number}") / with_suffix
+    owner = owners.get(plain)
+    candidates = candidate_names(
+        plain.as_posix(),
+        "" if item.entry.path is None else item.entry.path.suffix,
+        item.root.absolute().name,
+        is_taken_by_neighbour=owner is not None and owner[0] == item.root,
+    )
+    stems = map(Path, candidates)
+    return next(stem for stem in stems if owners.get(stem, item.key) == item.key)
 
 
 def _age_key(path: Path | None) -> tuple[int, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -101,3 +102,23 @@ def is_hidden(path: Path, folder: Path) -> bool:
     """
     parts = path.relative_to(folder).parts
     return any(part.startswith(".") for part in parts)
+
+
+def candidate_names(
+    plain: str, suffix: str, folder: str, *, is_taken_by_neighbour: bool
+) -> Iterator[str]:
+    """Yield names of a recording's results, best first, without an end.
+
+    Args:
+        plain: its path below the folder that was named, without the suffix.
+        suffix: of its name.
+        folder: name of that folder.
+        is_taken_by_neighbour: a recording of the same folder has the plain name.
+    """
+    yield plain
+    if is_taken_by_neighbour:
+        yield f"{plain}{suffix}"
+    for number in count(1):
+        prefix = folder if number == 1 else f"{folder}-{number}"
+        yield f"{prefix}/{plain}"
+        yield f"{prefix}/{plain}{suffix}"

@@ -2,13 +2,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.denied_folder import deny
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.paths import cache_root, expand_user, list_files, resolve_within
+from whisper_hailo.core.paths import (
+    cache_root,
+    candidate_names,
+    expand_user,
+    list_files,
+    resolve_within,
+)
 
 
 @pytest.mark.parametrize(
@@ -119,3 +126,19 @@ def test_expand_user_existing_file_named_tilde_stays(
     assert expand_user("a/~") == "a/~"
     (tmp_path / "~").symlink_to("nowhere")
     assert expand_user("~") == "~"
+
+
+@pytest.mark.parametrize(
+    ("is_taken_by_neighbour", "names"),
+    [
+        (False, ["a/demo", "more/a/demo", "more/a/demo.wav", "more-2/a/demo"]),
+        (True, ["a/demo", "a/demo.wav", "more/a/demo", "more/a/demo.wav"]),
+    ],
+)
+def test_candidate_names_put_suffix_before_folder(
+    is_taken_by_neighbour: bool, names: list[str]
+) -> None:
+    candidates = candidate_names(
+        "a/demo", ".wav", "more", is_taken_by_neighbour=is_taken_by_neighbour
+    )
+    assert list(islice(candidates, 4)) == names
