@@ -146,4 +146,4 @@ lab: $(VENV)/dev.stamp
 	@lab/scripts/lab $(NAME) $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(PARITY) .venv-homeassistant .venv-homeassistant-today .venv-cluster .venv-bucket $(DOCS) build dist mutants .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PARITY) .venv-homeassistant .venv-homeassistant-today .venv-cluster .venv-bucket .venv-clients $(DOCS) build dist mutants .mypy_cache .pytest_cache .ruff_cache
