@@ -10,10 +10,10 @@ import numpy as np
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.options import HOTWORD_BONUS
 from whisper_hailo.text.tokenizer import Tokenizer
 
 START_BONUS: Final = 1.0
-CONTINUE_BONUS: Final = 2.0
 """In logits; measured in docs/decoding.md."""
 
 MAX_PHRASES: Final = 2000
@@ -28,7 +28,10 @@ class HotwordTrie:
     Source: contextual biasing by shallow fusion with a prefix tree (Zhao et al. 2019).
     """
 
-    def __init__(self, phrases: Iterable[Sequence[int]]) -> None:
+    def __init__(
+        self, phrases: Iterable[Sequence[int]], continue_bonus: float = HOTWORD_BONUS
+    ) -> None:
+        self._continue_bonus = np.float32(continue_bonus)
         self._root: dict[int, Any] = {}
         self._longest = 0
         for phrase in phrases:
@@ -51,12 +54,14 @@ class HotwordTrie:
             continuing = list(following)
             # A token that does both gets the larger bonus alone.
             starts = np.setdiff1d(starts, continuing, assume_unique=True)
-            logits[continuing] += np.float32(CONTINUE_BONUS)
+            logits[continuing] += self._continue_bonus
         logits[starts] += np.float32(START_BONUS)
         return logits
 
 
-def build_hotword_trie(text: str, tokenizer: Tokenizer) -> HotwordTrie:
+def build_hotword_trie(
+    text: str, tokenizer: Tokenizer, continue_bonus: float = HOTWORD_BONUS
+) -> HotwordTrie:
     """Return the trie of phrases (see `split_hotwords`), each as given and capitalised.
 
     Raises:
@@ -71,9 +76,8 @@ def build_hotword_trie(text: str, tokenizer: Tokenizer) -> HotwordTrie:
     for phrase in phrases:
         spellings[phrase] = None
         spellings[phrase[:1].upper() + phrase[1:]] = None
-    return HotwordTrie(
-        [tokenizer.encode_plain("--hotwords", text) for text in spellings]
-    )
+    tokens = [tokenizer.encode_plain("--hotwords", text) for text in spellings]
+    return HotwordTrie(tokens, continue_bonus)
 
 
 def split_hotwords(text: str) -> list[str]:

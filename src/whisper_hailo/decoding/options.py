@@ -184,6 +184,13 @@ class TokenLimits:
         require_valid(self, "max_per_second", is_rate, "more than 0")
 
 
+HOTWORD_BONUS: Final = 2.0
+"""In logits; measured in docs/decoding.md."""
+
+_MOST_BONUS: Final = 20.0
+"""More would write hotwords whatever is said."""
+
+
 @dataclass(frozen=True, slots=True)
 class PromptOptions:
     """Text that is shown to the decoder; hotwords are made likelier instead."""
@@ -196,6 +203,9 @@ class PromptOptions:
     )
     hotwords: str | None = flag(
         None, "Words to expect, comma-separated.", metavar="WORDS"
+    )
+    hotword_bonus: float = setting(
+        HOTWORD_BONUS, "Logit bonus for tokens that continue a hotword.", PROMPTS
     )
     condition_on_previous_text: bool = flag(
         False, "Show each window the text before it.", PROMPTS
@@ -210,6 +220,8 @@ class PromptOptions:
             # A list is joined by `transcribe`, but not here.
             is_text = isinstance(text, str) and bool(text.strip())
             require_valid(self, name, text is None or is_text, "some text")
+        is_bonus = 0 <= self.hotword_bonus <= _MOST_BONUS
+        require_valid(self, "hotword_bonus", is_bonus, f"0 to {_MOST_BONUS:g}")
 
 
 _MOST_ANTI_REPETITION: Final = 1000.0

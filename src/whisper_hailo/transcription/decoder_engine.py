@@ -80,11 +80,16 @@ class DecoderEngine:
         )
         self._prompts = PromptMaker(tokenizer, decoder.spec.dims, options)
         hotwords = options.prompts.hotwords
+        bonus = options.prompts.hotword_bonus
         # Language and other prompts are each row's own, in its context.
         self.batch_key: Hashable = replace(
-            options, language=AUTO_LANGUAGE, prompts=PromptOptions(hotwords=hotwords)
+            options,
+            language=AUTO_LANGUAGE,
+            prompts=PromptOptions(hotwords=hotwords, hotword_bonus=bonus),
         )
-        trie = None if hotwords is None else build_hotword_trie(hotwords, tokenizer)
+        trie = None
+        if hotwords is not None:
+            trie = build_hotword_trie(hotwords, tokenizer, bonus)
         self._loop = DecodingLoop(decoder, tokenizer.special, options, window_s, trie)
 
     @cached_property

@@ -86,6 +86,7 @@ class TranscribeKwargs(TypedDict, total=False):
     prompt: str | None
     prefix: str | None
     hotwords: str | Sequence[str] | None
+    hotword_bonus: float
     condition_on_previous_text: bool
     carry_initial_prompt: bool
     word_timestamps: bool

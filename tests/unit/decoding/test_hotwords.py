@@ -10,13 +10,13 @@ import pytest
 from tests.fakes.model_sizes import TOY_TOKENS
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.hotwords import (
-    CONTINUE_BONUS,
     MAX_PHRASES,
     START_BONUS,
     HotwordTrie,
     build_hotword_trie,
     split_hotwords,
 )
+from whisper_hailo.decoding.options import HOTWORD_BONUS
 from whisper_hailo.text.tokenizer import Tokenizer
 
 
@@ -43,15 +43,20 @@ def test_add_bonus_without_match_raises_first_tokens() -> None:
 def test_add_bonus_within_phrase_raises_next_token() -> None:
     trie = HotwordTrie([(1, 2, 3), (1, 5), (4,)])
     first = {1: START_BONUS, 4: START_BONUS}
-    assert bonus(trie, 7, 1) == {**first, 2: CONTINUE_BONUS, 5: CONTINUE_BONUS}
-    assert bonus(trie, 1, 2) == {**first, 3: CONTINUE_BONUS}
+    assert bonus(trie, 7, 1) == {**first, 2: HOTWORD_BONUS, 5: HOTWORD_BONUS}
+    assert bonus(trie, 1, 2) == {**first, 3: HOTWORD_BONUS}
     assert bonus(trie, 1, 2, 3) == first
 
 
 def test_add_bonus_of_several_matches_counts_each_token_once() -> None:
     trie = HotwordTrie([(1, 1, 2), (1, 2)])
-    assert bonus(trie, 1, 1) == {1: CONTINUE_BONUS, 2: CONTINUE_BONUS}
-    assert bonus(trie, 1) == {1: CONTINUE_BONUS, 2: CONTINUE_BONUS}
+    assert bonus(trie, 1, 1) == {1: HOTWORD_BONUS, 2: HOTWORD_BONUS}
+    assert bonus(trie, 1) == {1: HOTWORD_BONUS, 2: HOTWORD_BONUS}
+
+
+def test_add_bonus_of_another_size_is_that_of_later_tokens() -> None:
+    trie = HotwordTrie([(1, 2)], 4.0)
+    assert bonus(trie, 1) == {1: START_BONUS, 2: 4.0}
 
 
 def test_add_bonus_keeps_what_is_impossible() -> None:
