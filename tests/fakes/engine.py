@@ -20,7 +20,11 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import Steps
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Schedule, transcribe_in_order
+from whisper_hailo.transcription.schedule import (
+    Schedule,
+    WindowSource,
+    transcribe_in_order,
+)
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import (
     Context,
@@ -176,7 +180,7 @@ class ChipRun:
         return self.chip.encode(self.mel)
 
 
-class Growing:
+class Growing(WindowSource):
     """Recordings that come when so many windows are transcribed; a live one does not wait."""
 
     def __init__(
@@ -200,7 +204,7 @@ class Growing:
         return True
 
 
-class AtOnce:
+class AtOnce(WindowSource):
     """Recordings of many clients, whatever room there is."""
 
     def __init__(self, coming: list[Recording]) -> None:

@@ -31,12 +31,14 @@ class ClientRecording(Recording):
 
     Args:
         on_segment: called on the model's thread with each final segment.
+        on_window: called there with the priority of each decoded window.
 
     Attributes:
         begun_s: when its first window was drawn, by `time.monotonic`; 0 before.
     """
 
     on_segment: Callable[[Segment], None] = field(kw_only=True)
+    on_window: Callable[[int], None] = field(kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,6 +50,7 @@ class ClientRecording(Recording):
         return super().next()
 
     def take(self, result: WindowResult) -> None:
+        self.on_window(self.priority)
         self._raise_if_abandoned()
         super().take(result)
         self._send_segments()
@@ -108,6 +111,7 @@ class PartialRecording(ClientRecording):
         return self.request
 
     def take(self, result: WindowResult) -> None:
+        self.on_window(self.priority)
         self._raise_if_abandoned()
         self._n_waiting = 0
         self._result = result
@@ -222,7 +226,7 @@ class JobQueue(WindowSource):
         shares = {job.caller.client: job.recording.share for job in self._unfinished}
         # One that began at 0 would go before all who have waited for long.
         least = min((share.n_windows for share in shares.values()), default=0)
-        return shares.get(client) or FairShare(least)
+        return shares.get(client) or FairShare(least, takes_turns=True)
 
     def free_place(self, job: Job) -> None:
         """Free the place of a job that is over, or whose client left."""

@@ -58,6 +58,9 @@ class Metrics:
             "untranscribed_seconds", "Speech that gave no text, by reason.", ("reason",)
         )
         self._stage = counter("stage_seconds", "Time by stage.", ("stage",))
+        self._windows = counter(
+            "windows", "Windows decoded, by priority.", ("priority",)
+        )
         self._partials = counter(
             "looks", "Partials of live streams, by outcome.", ("outcome",)
         )
@@ -116,6 +119,10 @@ class Metrics:
     def count_failure(self, error: BaseException) -> None:
         """Count a request that failed by the kind of its error."""
         self._errors.labels(outcome_of(error)).inc()
+
+    def count_window(self, priority: int) -> None:
+        """Count a decoded window."""
+        self._windows.labels(Priority(priority).name.lower()).inc()
 
     def record_job(self, job: Job, outcome: Outcome | None, now_s: float) -> None:
         """Count and time a job that is over; `outcome` is `None` if it failed."""

@@ -164,7 +164,7 @@ class HomeAssistantOptions:
 class LimitOptions:
     """How much is accepted, of all clients and of each."""
 
-    batch_size: int = flag(8, "Windows decoded together.", LIMITS)
+    batch_size: int = flag(4, "Windows decoded together.", LIMITS)
     queue: int = flag(64, "Limit of unfinished requests in total.", LIMITS)
     queue_each: int = flag(
         16, "Limit of unfinished requests per client.", LIMITS, rare=True

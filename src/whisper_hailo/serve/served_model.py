@@ -147,7 +147,9 @@ class ServedModel(Closing):
             priority = Priority.BATCH
         else:
             priority = caller.priority.for_length(audio.size / SAMPLE_RATE_HZ)
-        make_recording = partial(ClientRecording, on_segment=emit)
+        make_recording = partial(
+            ClientRecording, on_segment=emit, on_window=self._metrics.count_window
+        )
         recording = run.recording_of(make_recording, audio, priority=priority)
         job = Job(recording, caller, emit, run, time.monotonic(), is_partial=is_early)
         self.queue.put(job)
@@ -167,7 +169,10 @@ class ServedModel(Closing):
         """
         run = self._make_run(options, self.defaults.long)
         make_recording = partial(
-            PartialRecording, on_segment=emit, request=run.request(buffer)
+            PartialRecording,
+            on_segment=emit,
+            on_window=self._metrics.count_window,
+            request=run.request(buffer),
         )
         recording = run.recording_of(
             make_recording, buffer.audio, priority=Priority.LIVE

@@ -118,7 +118,7 @@ class DecoderEngine:
     def decode_windows(
         self, encoded: Encoded, requests: Sequence[WindowRequest]
     ) -> Steps[list[WindowResult]]:
-        """Decode windows as one batch; yield before each step, when others may be decoded.
+        """Decode windows as one batch; yield before steps and words, when others may be decoded.
 
         Stage times are added to `encoded.clock`.
         """
@@ -146,6 +146,7 @@ class DecoderEngine:
             for row, (request, attempt) in enumerate(
                 zip(requests, attempts, strict=True)
             ):
+                yield  # words are aligned by a pass of the decoder
                 _log_bounds(request, completed[row])
                 result = assemble_segments(
                     request.window,

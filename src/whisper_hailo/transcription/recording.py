@@ -82,9 +82,14 @@ _LONG_S: Final = 120.0
 
 @dataclass(slots=True)
 class FairShare:
-    """How many windows a client's recordings have been given."""
+    """How many windows a client's recordings have been given.
+
+    Attributes:
+        takes_turns: the recordings take turns, too; else each is transcribed before the next one.
+    """
 
     n_windows: int = 0
+    takes_turns: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +120,7 @@ class Recording(Closing):
         segments: final segments so far.
         failure: why it could not be transcribed.
         abandoned: why its text is not wanted any more; may be set from any thread.
+        n_drawn: windows that batches have been given.
     """
 
     source: AudioSource
@@ -132,7 +138,7 @@ class Recording(Closing):
         self._speakers: SpeakerAttribution | None = None
         self._n_waiting = 0
         self._exhausted = False
-        self.has_begun = False
+        self.n_drawn = 0
         self.failure: Exception | None = None
         self.abandoned: Exception | None = None
         self.segments: list[Segment] = []
@@ -196,6 +202,11 @@ class Recording(Closing):
         duration_s = None if audio is None else audio.stream.duration_s
         is_long = (duration_s or 0.0) >= _LONG_S
         return context.sequential or is_detecting or (is_first and is_long)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the audio of the next window is there; that of a file always is."""
+        return True
 
     @property
     def done(self) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.timing import StageClock
+from whisper_hailo.decoding.search.loop import Steps
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.repair import repair_windows
@@ -22,8 +24,13 @@ from whisper_hailo.transcription.window_cache import (
     window_key,
 )
 
+T = TypeVar("T")
+
 PATIENCE: Final = 8
-"""Consecutive batches after which waiting work goes before more urgent work."""
+"""Batches after which waiting work goes before more urgent work."""
+
+SLICE: Final = 16
+"""Steps of an interrupted batch until it may be interrupted again: as long as a short command."""
 
 QUANTUM: Final = 48
 """Steps of a batch before another one may go first that is as urgent: some ten seconds of speech.
@@ -35,32 +42,61 @@ Hard speech takes hundreds: text that runs on, then a beam search, then samples.
 class PriorityScheduler:
     """The lowest priority number goes first; within it, the client that had least.
 
-    Nothing starves: however much urgent work comes, one of nine batches is of waiting work.
+    Nothing starves: however much urgent work comes, one of nine batches is of waiting work. A batch
+    that was interrupted so often gets some steps, not all that it needs: somebody may wait for a
+    command.
     """
 
     def __init__(self) -> None:
         self._n_passed: dict[int, int] = {}
-        """For each priority that waits, the batches in a row that went before it."""
+        """For each priority that waits, the batches that went before it."""
+        self._n_left: dict[int, int] = {}
+        """For each priority that was due, the steps until it may be interrupted again."""
+        self._n_steps: Counter[int] = Counter()
+        """For each priority, its steps since it was interrupted."""
 
     def note(self, served: Iterable[Recording], waiting: Iterable[Recording]) -> None:
-        """Count a decoded batch."""
+        """Count a batch that is about to be decoded."""
         waiting_priorities = {recording.priority for recording in waiting}
         served_priorities = {recording.priority for recording in served}
+        for priority in served_priorities:
+            if self.is_due(priority):
+                self._n_left[priority] = SLICE
         self._n_passed = {
             priority: self._n_passed.get(priority, 0) + 1
             for priority in waiting_priorities - served_priorities
         }
 
+    def note_step(self, priority: int) -> None:
+        """Count a step of a batch; enough of them are as good as a batch."""
+        self._n_steps[priority] += 1
+        if priority in self._n_left:
+            self._n_left[priority] -= 1
+        if self._n_steps[priority] >= SLICE:
+            self._n_passed.pop(priority, None)
+            self.note_end(priority)
+
+    def note_end(self, priority: int) -> None:
+        """Note that a batch is decoded."""
+        self._n_steps.pop(priority, None)
+        self._n_left.pop(priority, None)
+
     def is_due(self, priority: int) -> bool:
         """Return whether work of this priority was passed over for long enough."""
         return self._n_passed.get(priority, 0) >= PATIENCE
 
+    def may_interrupt(self, priority: int) -> bool:
+        """Return whether a batch of this priority may be interrupted."""
+        return not self.is_due(priority) and not self._n_left.get(priority)
+
     def next_of(self, ready: Iterable[Recording]) -> Recording:
         """Return the recording whose turn it is; of equal ones, the first."""
 
-        def rank(recording: Recording) -> tuple[bool, int, int]:
+        def rank(recording: Recording) -> tuple[bool, int, int, int]:
             is_due = self.is_due(recording.priority)
-            return not is_due, recording.priority, recording.share.n_windows
+            share = recording.share
+            n_drawn = recording.n_drawn if share.takes_turns else 0
+            return not is_due, recording.priority, share.n_windows, n_drawn
 
         return min(ready, key=rank)
 
@@ -84,6 +120,9 @@ class WindowSource:
         """Wait for `coming` or for a new recording; return whether it is a recording."""
         del coming
         return False
+
+    def wait_for_audio(self, is_ready: Callable[[], bool]) -> None:
+        """Wait for a new recording, or until a recording that comes piece by piece is ready."""
 
 
 class RecordingList(WindowSource):
@@ -129,11 +168,13 @@ class _Batch:
     Attributes:
         encoded: their audio features, which may be pending; `None` for cached windows.
         cached: their results, if all of them are in the cache.
+        overtakes: others wait for it.
     """
 
     members: Members
     encoded: LazyFuture | None
     cached: Sequence[CachedWindow] = ()
+    overtakes: bool = False
 
     @property
     def recordings(self) -> list[Recording]:
@@ -176,7 +217,7 @@ class Schedule:
     def __post_init__(self) -> None:
         stages = self.stages
         self._prefetch = Prefetch(
-            stages.encode, stages.start, enabled=self.encode_ahead
+            stages.encode_windows, stages.start, enabled=self.encode_ahead
         )
         self._active: list[Recording] = []
         self._queue: list[_Batch] = []  # encoded ahead, to be decoded
@@ -206,10 +247,16 @@ class Schedule:
                         yield from self._transcribe(batch)
                     elif not self._active:
                         break
+                    else:
+                        self.source.wait_for_audio(self._has_ready)
                     yield self._remove_done()
         finally:
             for recording in self._active:
                 recording.close()
+
+    def _has_ready(self) -> bool:
+        """Return whether a window can be drawn, or an end noted, without waiting for audio."""
+        return any(recording.is_ready for recording in self._active)
 
     def _can_encode_ahead(self, batch: _Batch) -> bool:
         """Return whether the windows after a batch can be encoded while it is decoded."""
@@ -236,37 +283,36 @@ class Schedule:
         return self._queue.pop(0)
 
     def _overtake(
-        self, batch: _Batch, clock: StageClock, n_steps: int
+        self, batch: _Batch, n_steps: int
     ) -> Generator[list[Recording], None, int]:
-        """Decode what goes before the next step of a batch; its clock is paused meanwhile.
+        """Decode what goes before the next step of a batch.
 
         `n_steps` are those of the batch since another one that is as urgent went first; the new
         number is returned.
         """
         for_equals = n_steps >= QUANTUM
         self._running.append(batch)
-        with clock.paused("decode", "total"):
-            while True:
-                other = self._next_overtaking(batch.priority, for_equals)
-                if other is None:
-                    break
-                self._turns.note(other.recordings, self._active)
-                yield from self._transcribe(other)
-                # Find out which of them end with this window; keep the next windows of others.
-                for recording in other.recordings:
-                    request = recording.next_or_fail()
-                    if request is not None:
-                        self._drawn[recording] = request
-                yield self._remove_done()
-                if other.priority == batch.priority:
-                    n_steps = 0
-                    for_equals = False
+        while True:
+            other = self._next_overtaking(batch.priority, for_equals)
+            if other is None:
+                break
+            self._turns.note(other.recordings, self._active)
+            yield from self._transcribe(other)
+            # Find out which of them end with this window; keep the next windows of others.
+            for recording in other.recordings:
+                request = recording.next_or_fail()
+                if request is not None:
+                    self._drawn[recording] = request
+            yield self._remove_done()
+            if other.priority == batch.priority:
+                n_steps = 0
+                for_equals = False
         self._running.pop()
         return n_steps + 1
 
     def _next_overtaking(self, priority: int, for_equals: bool) -> _Batch | None:
         """Return what goes before a batch of this priority that is being decoded."""
-        if self._turns.is_due(priority):
+        if not self._turns.may_interrupt(priority):
             return None
         least_urgent = priority if for_equals else priority - 1
         if self._queue and self._queue[0].priority <= least_urgent:
@@ -288,7 +334,7 @@ class Schedule:
         while self._open_next(n_free=0) is not None:
             pass  # all that are urgent
         members: Members = []
-        ready = list(self._active)
+        ready = [recording for recording in self._active if recording.is_ready]
         if goes_first is not None:
             ready = [recording for recording in ready if goes_first(recording)]
         while True:
@@ -316,7 +362,7 @@ class Schedule:
         if cached is not None:
             return _Batch(members, None, cached)
         encoded = self._prefetch.begin(requests, now=len(requests) > 1, apart=apart)
-        return _Batch(members, encoded)
+        return _Batch(members, encoded, overtakes=apart)
 
     def _recall(self, requests: Sequence[WindowRequest]) -> list[CachedWindow] | None:
         """Return the cached results of windows; `None` unless all of them are known."""
@@ -368,7 +414,7 @@ class Schedule:
         if request is None:
             return False
         recording.share.n_windows += 1
-        recording.has_begun = True
+        recording.n_drawn += 1
         batch.append((recording, request))
         return True
 
@@ -396,38 +442,15 @@ class Schedule:
         recordings = batch.recordings
         requests = batch.requests
         clock = StageClock()
-        with clock.stage("total"):
+        # What overtakes others has the processor for itself.
+        pause = self._prefetch.paused() if batch.overtakes else nullcontext()
+        with pause, clock.stage("total"):
             try:
                 if batch.encoded is None:
                     pairs = zip(batch.cached, requests, strict=True)
                     results = [window.again(request) for window, request in pairs]
                 else:
-                    encoded = batch.encoded.result()
-                    engine = self._engine(recordings[0])
-                    steps = engine.decode_windows(encoded, requests)
-                    is_repairing = False
-                    n_steps = 0
-                    while True:
-                        try:
-                            next(steps)
-                        except StopIteration as end:
-                            results = end.value
-                            if is_repairing:
-                                break
-                            steps = repair_windows(
-                                engine,
-                                self.stages.encode,
-                                encoded.clock,
-                                requests,
-                                results,
-                            )
-                            is_repairing = True
-                            continue
-                        n_steps = yield from self._overtake(
-                            batch, encoded.clock, n_steps
-                        )
-                        _raise_if_abandoned(recordings)
-                    clock.add(encoded.clock)
+                    results = yield from self._decode(batch, batch.encoded, clock)
                     self._remember(requests, results)
             except Exception as error:
                 if len(requests) > 1 and not isinstance(error, WhisperHailoError):
@@ -441,6 +464,51 @@ class Schedule:
             recording.context.clock.add(clock, 1 / len(recordings))
         if self.progress is not None:
             self.progress(requests[-1].window.end_s, recordings[-1].stream_duration_s)
+
+    def _decode(
+        self, batch: _Batch, encoding: LazyFuture, clock: StageClock
+    ) -> Generator[list[Recording], None, list[WindowResult]]:
+        """Return the results of a batch; yield what others complete that go before its steps."""
+        requests = batch.requests
+        engine = self._engine(batch.recordings[0])
+        encoded = yield from self._run_interruptibly(
+            batch, encoding.steps(self._wait_for_other(batch)), clock, "total"
+        )
+        stages = ("decode", "total")
+        results = yield from self._run_interruptibly(
+            batch, engine.decode_windows(encoded, requests), encoded.clock, *stages
+        )
+        repairing = repair_windows(
+            engine, self.stages.encode, encoded.clock, requests, results
+        )
+        results = yield from self._run_interruptibly(
+            batch, repairing, encoded.clock, *stages
+        )
+        self._turns.note_end(batch.priority)
+        clock.add(encoded.clock)
+        return results
+
+    def _wait_for_other(self, batch: _Batch) -> Callable[[Future[Any]], bool]:
+        """Return what waits for a batch's encoder, or for a recording that may go before it."""
+        if self._turns.may_interrupt(batch.priority):
+            return self.source.wait
+        return lambda _: False
+
+    def _run_interruptibly(
+        self, batch: _Batch, steps: Steps[T], clock: StageClock, *stages: str
+    ) -> Generator[list[Recording], None, T]:
+        """Return the result of a batch's steps; others go before them, the stages paused."""
+        n_steps = 0
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            self._turns.note_step(batch.priority)
+            with clock.paused(*stages):
+                n_steps = yield from self._overtake(batch, n_steps)
+            _raise_if_abandoned(batch.recordings)
 
     def _transcribe_each(self, members: Members) -> Iterator[list[Recording]]:
         """Decode the windows of a batch one by one, except those of failed recordings."""
@@ -462,7 +530,7 @@ def _may_overtake(priority: int, for_equals: bool, recording: Recording) -> bool
     """Return whether a recording may go before a batch of this priority."""
     if recording.priority < priority:
         return True
-    return for_equals and recording.priority == priority and not recording.has_begun
+    return for_equals and recording.priority == priority and not recording.n_drawn
 
 
 def _raise_if_abandoned(recordings: Sequence[Recording]) -> None:

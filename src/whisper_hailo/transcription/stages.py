@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn, TypeAlias
@@ -15,8 +17,12 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.protocols import AsyncEncoder, Closing, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.search.loop import Steps, run_steps
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.window import Encoded, WindowRequest
+
+EncodeWindows: TypeAlias = Callable[[Sequence[WindowRequest]], Steps[Encoded]]
+"""Encodes windows; yields between them, when others may go first."""
 
 StartEncoding: TypeAlias = Callable[[Sequence[WindowRequest]], Callable[[], Encoded]]
 """Starts to encode windows, and returns a function that waits for the result."""
@@ -31,31 +37,35 @@ class Stages:
     plan: WindowPlan
 
     def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
-        """Encode at least one window; may run in a thread.
+        """Encode at least one window, without interruptions; may run in a thread."""
+        return run_steps(self.encode_windows(requests))
 
-        Trimmed windows are encoded one by one: none depends on the longest of its batch.
+    def encode_windows(self, requests: Sequence[WindowRequest]) -> Steps[Encoded]:
+        """Encode at least one window; yield between windows, when others may go first.
+
+        They are encoded one by one: no trimmed window depends on the longest of its batch, and
+        none has to wait for all of them.
         """
         clock = StageClock()
-        sizes = {
-            self.plan.samples_for(request.window.audio.size) for request in requests
-        }
-        if len(sizes) == 1:
-            return Encoded(self._encode(requests, clock), clock)
-        features = [self._encode([request], clock)[0] for request in requests]
+        features = [self._encode(requests[0], clock)]
+        for request in requests[1:]:
+            yield
+            features.append(self._encode(request, clock))
         n_positions = np.array([len(rows) for rows in features], dtype=np.int64)
+        if np.all(n_positions == n_positions[0]):
+            return Encoded(np.stack(features), clock)
         d_model = features[0].shape[1]
         padded = np.zeros((len(features), n_positions.max(), d_model), dtype=np.float32)
         for index, rows in enumerate(features):
             padded[index, : len(rows)] = rows
         return Encoded(padded, clock, n_positions=n_positions)
 
-    def _encode(
-        self, requests: Sequence[WindowRequest], clock: StageClock
-    ) -> FloatArray:
-        """Return `(n_requests, n_audio_ctx, d_model)` audio features."""
-        mel = self._mel(requests, clock)
+    def _encode(self, request: WindowRequest, clock: StageClock) -> FloatArray:
+        """Return `(n_audio_ctx, d_model)` audio features."""
+        mel = self._mel([request], clock)
         with clock.stage("encode"):
-            return self.encoder.encode(mel)
+            features: FloatArray = self.encoder.encode(mel)[0]
+        return features
 
     def _mel(self, requests: Sequence[WindowRequest], clock: StageClock) -> FloatArray:
         """Return `(n_requests, n_mels, n_frames)`, as long as the longest window needs."""
@@ -104,7 +114,7 @@ class Prefetch(Closing):
 
     def __init__(
         self,
-        encode: Callable[[Sequence[WindowRequest]], Encoded],
+        encode: EncodeWindows,
         start: StartEncoding | None = None,
         *,
         enabled: bool = True,
@@ -113,6 +123,8 @@ class Prefetch(Closing):
         self._start = start if enabled else None
         needs_thread = enabled and start is None
         self._thread = ThreadPoolExecutor(1, "encode") if needs_thread else None
+        self._may_run = threading.Event()
+        self._may_run.set()
         self._last: LazyFuture | None = None
 
     def begin(
@@ -128,20 +140,32 @@ class Prefetch(Closing):
         """
         if self._start is not None:
             try:
-                return LazyFuture(self._start(requests))
+                return LazyFuture(partial(_finish, self._start(requests)))
             except Exception as error:  # raised where the result is asked for
-                return LazyFuture(partial(_raise_error, error))
+                return LazyFuture(partial(_finish, partial(_raise_error, error)))
         call = LazyFuture(partial(self._encode, requests))
         if self._thread is None or apart:
             return call
         before = self._last
         self._last = call
         if before is not None and not before.asked:
-            before.run_in(self._thread)
+            before.run_in(self._thread, self._may_run)
             now = True
         if now:
-            call.run_in(self._thread)
+            call.run_in(self._thread, self._may_run)
         return call
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let the thread begin no window in the block; what goes first has the processor."""
+        was_running = self._may_run.is_set()
+        self._may_run.clear()
+        try:
+            yield
+        finally:
+            # A block within another one leaves the thread paused.
+            if was_running:
+                self._may_run.set()
 
     def close(self) -> None:
         """Cancel pending calls and wait for running ones."""
@@ -157,20 +181,51 @@ class LazyFuture:
         asked: its result was asked for.
     """
 
-    def __init__(self, function: Callable[[], Encoded]) -> None:
+    def __init__(self, function: Callable[[], Steps[Encoded]]) -> None:
         self._function = function
         self.coming: Future[Encoded] | None = None
         self.asked = False
 
-    def run_in(self, thread: ThreadPoolExecutor) -> None:
-        """Run the call in a thread, unless it does already."""
+    def run_in(self, thread: ThreadPoolExecutor, may_run: threading.Event) -> None:
+        """Run the call in a thread, unless it does already; between windows while `may_run`."""
         if self.coming is None:
-            self.coming = thread.submit(self._function)
+            self.coming = thread.submit(_run_in_turn, self._function, may_run)
+
+    def steps(self, wait: Callable[[Future[Encoded]], bool]) -> Steps[Encoded]:
+        """Return the result; yield where others may go first.
+
+        `wait` waits for the thread or for something else, and returns whether it is the latter.
+        """
+        self.asked = True
+        if self.coming is None:
+            return (yield from self._function())
+        while not self.coming.done() and wait(self.coming):
+            yield
+        return self.coming.result()
 
     def result(self) -> Encoded:
         """Return the result; wait for it, or run the call here."""
-        self.asked = True
-        return self._function() if self.coming is None else self.coming.result()
+        return run_steps(self.steps(lambda _: False))
+
+
+def _run_in_turn(
+    function: Callable[[], Steps[Encoded]], may_run: threading.Event
+) -> Encoded:
+    """Return the result of steps that only go on while they may."""
+    steps = function()
+    while True:
+        may_run.wait()
+        try:
+            next(steps)
+        except StopIteration as end:
+            encoded: Encoded = end.value
+            return encoded
+
+
+def _finish(wait: Callable[[], Encoded]) -> Steps[Encoded]:
+    """Return the result of a call that needs no steps."""
+    yield from ()
+    return wait()
 
 
 def _raise_error(error: Exception) -> NoReturn:

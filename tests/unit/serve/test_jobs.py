@@ -36,7 +36,7 @@ def make_job(run: TranscriptionRun, priority: Priority = Priority.INTERACTIVE) -
         pass
 
     recording = run.recording_of(
-        partial(ClientRecording, on_segment=ignore),
+        partial(ClientRecording, on_segment=ignore, on_window=ignore),
         np.zeros(SAMPLE_RATE_HZ // 10, np.float32),
         priority=priority,
     )
@@ -85,3 +85,10 @@ def test_metrics_waits_are_labelled_by_priority(run: TranscriptionRun) -> None:
     metrics = Metrics()
     metrics.record_job(job, None, job.asked_s + 3.0)
     assert 'wait_seconds_sum{priority="long"} 2.0' in metrics.render_page().decode()
+
+
+def test_metrics_windows_are_counted_by_priority() -> None:
+    metrics = Metrics()
+    for priority in (Priority.LONG, Priority.INTERACTIVE, Priority.LONG):
+        metrics.count_window(priority)
+    assert 'windows_total{priority="long"} 2.0' in metrics.render_page().decode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -34,9 +34,11 @@ from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.schedule import (
     PATIENCE,
     QUANTUM,
+    SLICE,
     PriorityScheduler,
     RecordingList,
     Schedule,
+    WindowSource,
     transcribe_in_order,
 )
 from whisper_hailo.transcription.stages import Stages
@@ -510,6 +512,89 @@ def test_urgent_recording_waits_for_one_step() -> None:
     assert begun_at == [3]
 
 
+def test_film_interrupted_often_advances_by_a_slice() -> None:
+    film = recording_of(noise(1), priority=1)
+    n_commands = 3 * PATIENCE
+    commands = [recording_of(noise(1, n)) for n in range(n_commands)]
+    done, begun_at = run_hard(film, dict(enumerate(commands, 1)))
+    assert done == [*commands, film]
+    waits = [begun - asked for asked, begun in enumerate(begun_at, 1)]
+    assert waits[:PATIENCE] == [0] * PATIENCE
+    assert 0 < max(waits) <= SLICE
+
+
+def test_urgent_recording_waits_for_one_window_of_the_encoder() -> None:
+    class Arrives(Encoder):
+        def encode(self, mel: FloatArray) -> FloatArray:
+            if len(self.threads) == 0:
+                source.coming.append(command)
+            return super().encode(mel)
+
+    encoder = Arrives()
+    command = recording_of(noise(1, 5))
+    source = AtOnce([recording_of(noise(3), "seek", 1) for _ in range(3)])
+    n_encoded: list[int] = []
+
+    class Noted(Interpreter):
+        def transcribe(
+            self, encoded: Encoded, requests: Sequence[WindowRequest]
+        ) -> list[WindowResult]:
+            if requests[0].context is command.context:
+                n_encoded.append(len(encoder.threads))
+            return super().transcribe(encoded, requests)
+
+    stages = Stages(encoder, Noted(encoder), PLAN)  # type: ignore[arg-type]
+    done = list(Schedule(source, stages, 3, encode_ahead=False).run())
+    assert done[0] is command
+    assert n_encoded == [2], "one window of others, and its own"
+
+
+def test_recordings_of_a_client_take_turns() -> None:
+    engine = Noting()
+    share = FairShare(takes_turns=True)
+    film, talk = recording_of(noise(6)), recording_of(noise(2))
+    for recording in (film, talk):
+        recording.share = share
+    done = list(_schedule(engine, AtOnce([film, talk])).run())
+    assert done == [talk, film]
+
+
+def test_recording_without_audio_yet_is_passed_over() -> None:
+    engine = Noting()
+    film, talk = recording_of(noise(3), kind=Coming), recording_of(noise(2))
+    source = Supplying([film, talk], film)
+    done = list(_schedule(engine, source).run())
+    assert done == [talk, film]
+    assert source.n_waits == 1
+    assert [segment.text for segment in film.segments] == ["0", "1", "2"]
+
+
+class Coming(Recording):
+    """Its audio comes later."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.has_come = False
+
+    @property
+    def is_ready(self) -> bool:
+        return self.has_come
+
+
+class Supplying(AtOnce):
+    """Its recording has audio when the schedule waits for that."""
+
+    def __init__(self, here: list[Recording], coming: Any) -> None:
+        super().__init__(here)
+        self._supplied = coming
+        self.n_waits = 0
+
+    def wait_for_audio(self, is_ready: Callable[[], bool]) -> None:
+        assert not is_ready()
+        self.n_waits += 1
+        self._supplied.has_come = True
+
+
 def test_long_window_advances_between_newcomers() -> None:
     hard, *others = (recording_of(noise(1, n)) for n in range(4))
     done, begun_at = run_hard(hard, dict(enumerate(others, 1)))
@@ -624,7 +709,7 @@ def test_client_with_the_least_windows_goes_first() -> None:
         recording.share = greedy
     small.share = modest
 
-    class All:
+    class All(WindowSource):
         def next(self, *, n_free: int, idle: bool) -> Recording | None:
             del n_free, idle
             return coming.pop(0) if coming else None
@@ -678,6 +763,30 @@ def test_priority_passed_over_eight_times_is_due() -> None:
         turns.note([urgent], [urgent, other])
     turns.note([urgent], [urgent])
     assert not turns.is_due(0), "nothing waited"
+
+
+def test_steps_of_a_batch_are_as_good_as_a_batch() -> None:
+    turns = PriorityScheduler()
+    urgent, other = (recording_of(noise(1), priority=n) for n in (-1, 0))
+    for _ in range(8):
+        turns.note([urgent], [urgent, other])
+    for _ in range(SLICE):
+        assert turns.is_due(0)
+        assert not turns.may_interrupt(0)
+        turns.note_step(0)
+    assert turns.may_interrupt(0)
+
+
+def test_batch_that_was_due_is_not_interrupted_at_once() -> None:
+    turns = PriorityScheduler()
+    urgent, other = (recording_of(noise(1), priority=n) for n in (-1, 0))
+    for _ in range(8):
+        turns.note([urgent], [urgent, other])
+    turns.note([other], [urgent, other])
+    for _ in range(SLICE):
+        assert not turns.may_interrupt(0)
+        turns.note_step(0)
+    assert turns.may_interrupt(0)
 
 
 def test_most_urgent_of_due_recordings_goes_first() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -18,14 +20,24 @@ def where(_argument: int) -> str:
     return threading.current_thread().name
 
 
+def in_one_step(function: Callable[[Any], Any]) -> Any:
+    """Return an encoder of `Prefetch` that is not interrupted."""
+
+    def encode(argument: object) -> Generator[None, None, Any]:
+        yield from ()
+        return function(argument)
+
+    return encode
+
+
 def test_single_call_runs_in_the_caller_s_thread() -> None:
-    with Prefetch(where) as ahead:
+    with Prefetch(in_one_step(where)) as ahead:
         assert ahead.begin(1).result() == threading.current_thread().name
         assert ahead.begin(2).result() == threading.current_thread().name
 
 
 def test_call_followed_by_another_runs_in_the_thread() -> None:
-    with Prefetch(where) as ahead:
+    with Prefetch(in_one_step(where)) as ahead:
         first = ahead.begin(1)
         second = ahead.begin(2)
         assert first.coming is not None
@@ -34,13 +46,13 @@ def test_call_followed_by_another_runs_in_the_thread() -> None:
 
 
 def test_call_with_now_runs_in_the_thread() -> None:
-    with Prefetch(where) as ahead:
+    with Prefetch(in_one_step(where)) as ahead:
         assert ahead.begin(1, now=True).result() != threading.current_thread().name
 
 
 def test_calls_run_once_in_order() -> None:
     ran: list[int] = []
-    with Prefetch(ran.append) as ahead:
+    with Prefetch(in_one_step(ran.append)) as ahead:
         begun = [
             ahead.begin(1, now=True),
             *(ahead.begin(n) for n in (2, 3)),
@@ -52,7 +64,7 @@ def test_calls_run_once_in_order() -> None:
 
 
 def test_call_apart_runs_in_the_caller_s_thread() -> None:
-    with Prefetch(where) as ahead:
+    with Prefetch(in_one_step(where)) as ahead:
         first = ahead.begin(1)
         apart = ahead.begin(2, apart=True)
         assert (first.coming, apart.coming) == (None, None)
@@ -61,7 +73,9 @@ def test_call_apart_runs_in_the_caller_s_thread() -> None:
 
 
 def test_disabled_prefetch_runs_in_the_caller_s_thread() -> None:
-    with Prefetch(where, lambda _: lambda: "begun", enabled=False) as ahead:
+    with Prefetch(
+        in_one_step(where), lambda _: lambda: "begun", enabled=False
+    ) as ahead:
         calls = [ahead.begin(n, now=True) for n in range(3)]
         assert {call.result() for call in calls} == {threading.current_thread().name}
 
@@ -73,7 +87,7 @@ def test_asynchronous_call_begins_at_once() -> None:
         begun.append(argument)
         return lambda: 10 * argument
 
-    with Prefetch(lambda _: -1, start) as ahead:  # type: ignore[arg-type]
+    with Prefetch(in_one_step(lambda _: -1), start) as ahead:  # type: ignore[arg-type]
         calls = [ahead.begin(n) for n in (1, 2)]
         assert begun == [1, 2]
         assert [call.result() for call in calls] == [10, 20]
@@ -89,7 +103,7 @@ def test_close_waits_for_running_and_drops_pending_calls() -> None:
         done.append(argument)
         return argument
 
-    ahead = Prefetch(work)
+    ahead = Prefetch(in_one_step(work))
     first = ahead.begin(1)
     second = ahead.begin(2)
     assert second.coming is not None
@@ -100,11 +114,36 @@ def test_close_waits_for_running_and_drops_pending_calls() -> None:
     assert second.coming.cancelled()
 
 
+def test_paused_thread_begins_no_window() -> None:
+    begun: list[int] = []
+    in_first, may_end = threading.Event(), threading.Event()
+
+    def encode(n_windows: int) -> Generator[None, None, int]:
+        for n in range(n_windows):
+            begun.append(n)
+            in_first.set()
+            assert may_end.wait(PATIENCE_S)
+            yield
+        return n_windows
+
+    with Prefetch(encode) as ahead:  # type: ignore[arg-type]
+        call = ahead.begin(2, now=True)  # type: ignore[arg-type]
+        assert in_first.wait(PATIENCE_S)
+        with ahead.paused():
+            with ahead.paused():
+                may_end.set()
+            # Nothing says that a thread does nothing; a moment shows most that does.
+            time.sleep(0.05)
+            assert begun == [0]
+        assert call.result() == 2
+    assert begun == [0, 1]
+
+
 def test_errors_are_raised_by_result() -> None:
     def fail(argument: int) -> int:
         raise ValueError(str(argument))
 
-    with Prefetch(fail) as ahead:
+    with Prefetch(in_one_step(fail)) as ahead:
         first = ahead.begin(1)
         second = ahead.begin(2)
         for call, text in ((second, "2"), (first, "1")):
@@ -113,7 +152,7 @@ def test_errors_are_raised_by_result() -> None:
 
 
 def test_results_come_in_any_order() -> None:
-    with Prefetch(lambda x: 10 // x) as ahead:
+    with Prefetch(in_one_step(lambda x: 10 // x)) as ahead:
         two, zero, five = (ahead.begin(x) for x in (2, 0, 5))
         assert five.result() == 2
         with pytest.raises(ZeroDivisionError):
@@ -125,7 +164,7 @@ def test_failed_start_is_raised_by_result() -> None:
     def start(_x: int) -> Any:
         raise DeviceError("the chip went away; try again")
 
-    with Prefetch(lambda x: x, start) as ahead:
+    with Prefetch(in_one_step(lambda x: x), start) as ahead:
         waiting = ahead.begin(1)
         with pytest.raises(DeviceError):
             waiting.result()
