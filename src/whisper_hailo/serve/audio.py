@@ -17,14 +17,20 @@ from typing import BinaryIO, Final, cast
 import numpy as np
 
 from whisper_hailo.audio import open_audio
-from whisper_hailo.audio.files import new_copy, read_pieces
-from whisper_hailo.audio.stream import MAX_RATE_HZ, MIN_RATE_HZ, Resampler
+from whisper_hailo.audio.files import IN_MEMORY_BYTES, new_copy, read_pieces
+from whisper_hailo.audio.stream import (
+    MAX_RATE_HZ,
+    MIN_RATE_HZ,
+    AudioStream,
+    Resampler,
+)
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.serve.concurrency import run_on_thread
 from whisper_hailo.serve.errors import ClientDisconnectedError, TooLargeError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Reservation
+from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 
 FULL_SCALE: Final = np.float32(32_768)
 """Of 16-bit samples."""
@@ -32,11 +38,14 @@ FULL_SCALE: Final = np.float32(32_768)
 _BLOCK_SAMPLES: Final = 30 * SAMPLE_RATE_HZ
 _IN_MEMORY_BYTES: Final = 4 << 20  # smaller uploads need no disk, which may be full
 
-_MAX_DECODING: Final = 2
-"""Recordings decoded at once, of small files and of large ones; each may need a process."""
+_MAX_OPENING: Final = 4
+"""Recordings that are opened at once; each may need a process."""
 
-_SMALL_BYTES: Final = 6 << 20
-"""30 s of uncompressed stereo sound: such a file is decoded in a second at most, whatever it is."""
+_MAX_WHOLE: Final = 2
+"""Recordings that are decoded as a whole at once."""
+
+_AHEAD_BYTES: Final = 16 << 20
+"""What a long recording takes: two blocks, some windows, a buffer, perhaps a process."""
 
 _MAX_CHANNELS: Final = 64
 
@@ -101,18 +110,19 @@ class SampleStream:
 
 
 class AudioDecoders:
-    """Decodes uploads, a few at a time, off the event loop.
+    """Opens and decodes uploads off the event loop.
 
-    Small files do not wait for large ones: an hour of mp3 takes several seconds, and a spoken
-    command would be heard after two of those.
+    Of a long recording only the beginning is decoded at first, and the rest while it is
+    transcribed. So whatever others send, a command waits for a minute of their audio at most.
     """
 
     def __init__(self, limits: LimitOptions) -> None:
         self._max_s = limits.max_audio_s
-        self._small_files = asyncio.Semaphore(_MAX_DECODING)
-        self._large_files = asyncio.Semaphore(_MAX_DECODING)
+        self._opening = asyncio.Semaphore(_MAX_OPENING)
+        self._whole_files = asyncio.Semaphore(_MAX_WHOLE)
+        self._turn = threading.Lock()
 
-    async def decode(
+    async def open_recording(
         self,
         file: BinaryIO,
         name: str | None,
@@ -120,53 +130,127 @@ class AudioDecoders:
         *,
         pcm: PcmFormat | None = None,
         max_s: float | None = None,
-    ) -> FloatArray:
-        """Decode audio of any format, as the command does; raw samples have a `pcm` format.
+    ) -> FloatArray | OpenedAudio:
+        """Decode a short recording, or the beginning of a long one, as the command does.
 
-        Many samples lie on the disk; `reservation` has room for them. Only the first `max_s`
-        seconds are returned, 30 at most; `None` returns the whole.
+        It has any format; raw samples have a `pcm` format. The long one keeps the file open by
+        itself. Only the first `max_s` seconds are returned, 30 at most; `None` returns the whole.
 
         Returns:
-            `(n_samples,)` float32 at 16 kHz mono.
+            `(n_samples,)` float32 at 16 kHz mono of a recording of up to 60 s.
 
         Raises:
             AudioError: the audio cannot be decoded.
             TooLargeError: it is longer than a recording may be.
             BusyError: the recordings of all clients leave no room for it.
         """
-        label = _name_in_messages(name, pcm)
+        is_cancelled = threading.Event()
+        opened: list[OpenedAudio] = []
+
+        def open_upload() -> FloatArray | OpenedAudio:
+            with ExitStack() as resources:
+                stream = self._open_stream(file, name, pcm, resources)
+                blocks = self._limit_duration(stream, is_cancelled)
+                first = next(blocks)
+                if max_s is not None:
+                    return first[: round(max_s * SAMPLE_RATE_HZ)]
+                second = next(blocks, None)
+                if second is None:
+                    reservation.take(first.nbytes)
+                    return first
+                reservation.take(_AHEAD_BYTES)
+                audio = OpenedAudio(
+                    stream,
+                    chain([first, second], blocks),
+                    resources.pop_all(),
+                    self._turn,
+                )
+                opened.append(audio)
+                return audio
+
+        try:
+            async with self._opening:
+                return await run_on_thread(open_upload, on_cancel=is_cancelled.set)
+        except BaseException:
+            # A client may leave when the recording is open, but before it is handed over.
+            for audio in opened:
+                audio.close()
+            raise
+
+    async def decode(
+        self, file: BinaryIO, name: str | None, reservation: Reservation
+    ) -> FloatArray:
+        """Decode a whole recording of any format; many samples lie on the disk.
+
+        Returns:
+            `(n_samples,)` float32 at 16 kHz mono.
+
+        Raises:
+            AudioError, TooLargeError, BusyError: as `open_recording`.
+        """
         is_cancelled = threading.Event()
 
-        def limit_duration(blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
-            """Yield blocks as long as the recording may go on."""
-            seconds = 0.0
+        def reserve(blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
             for block in blocks:
-                seconds += block.size / SAMPLE_RATE_HZ
-                check_duration(seconds, self._max_s)
-                if is_cancelled.is_set():
-                    raise ClientDisconnectedError
                 reservation.take(block.nbytes)
                 yield block
 
         def decode() -> FloatArray:
             with ExitStack() as resources:
-                encoded = file if pcm is None else _make_wave_file(file, pcm, resources)
-                stream = resources.enter_context(open_audio(encoded, label))
-                # The header may say at once that it is too long; it need not tell the truth.
-                check_duration(stream.duration_s or 0.0, self._max_s)
-                blocks = limit_duration(stream.blocks(_BLOCK_SAMPLES))
+                stream = self._open_stream(file, name, None, resources)
+                blocks = reserve(self._limit_duration(stream, is_cancelled))
                 first = next(blocks)
-                if max_s is not None:
-                    return first[: round(max_s * SAMPLE_RATE_HZ)]
                 if first.size < _BLOCK_SAMPLES:
                     return first
                 content = (block.tobytes() for block in chain([first], blocks))
-                return np.memmap(new_copy(content, label, resources), np.float32, "r")
+                copy = new_copy(content, _name_in_messages(name, None), resources)
+                return np.memmap(copy, np.float32, "r")
 
-        is_small = file.seek(0, os.SEEK_END) <= _SMALL_BYTES
-        file.seek(0)
-        async with self._small_files if is_small else self._large_files:
+        async with self._whole_files:
             return await run_on_thread(decode, on_cancel=is_cancelled.set)
+
+    def _open_stream(
+        self,
+        file: BinaryIO,
+        name: str | None,
+        pcm: PcmFormat | None,
+        resources: ExitStack,
+    ) -> AudioStream:
+        """Open a recording, unless its header says at once that it is too long."""
+        if pcm is None:
+            encoded = _keep_open(file, resources)
+        else:
+            encoded = _make_wave_file(file, pcm, resources)
+        label = _name_in_messages(name, pcm)
+        stream = resources.enter_context(open_audio(encoded, label))
+        check_duration(stream.duration_s or 0.0, self._max_s)
+        return stream
+
+    def _limit_duration(
+        self, stream: AudioStream, is_cancelled: threading.Event
+    ) -> Iterator[FloatArray]:
+        """Yield blocks as long as the recording may go on; headers need not tell the truth."""
+        seconds = 0.0
+        for block in stream.blocks(_BLOCK_SAMPLES):
+            seconds += block.size / SAMPLE_RATE_HZ
+            check_duration(seconds, self._max_s)
+            if is_cancelled.is_set():
+                raise ClientDisconnectedError
+            yield block
+
+
+def _keep_open(file: BinaryIO, resources: ExitStack) -> BinaryIO:
+    """Return a file that stays open when its request ends.
+
+    A small one, or one in memory, is copied when it is opened.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size <= IN_MEMORY_BYTES or isinstance(file, io.BytesIO):
+        return file
+    file.flush()
+    # An upload on the disk, read at positions of our own.
+    return resources.enter_context(io.FileIO(os.dup(file.fileno())))
 
 
 def _name_in_messages(name: str | None, pcm: PcmFormat | None) -> str:

@@ -279,6 +279,15 @@ class JobQueue(WindowSource):
             self._condition.wait_for(lambda: self._new or coming.done())
             return bool(self._new)
 
+    def wait_for_audio(self, is_ready: Callable[[], bool]) -> None:
+        with self._condition:
+            self._condition.wait_for(lambda: self._new or is_ready())
+
+    def wake(self) -> None:
+        """Let the schedule look for audio that has come. From any thread."""
+        with self._condition:
+            self._condition.notify_all()
+
     def wait_for_more(self) -> bool:
         """Wait until there is a job; return false if there will be none."""
         with self._condition:

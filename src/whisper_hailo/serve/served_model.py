@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from copy import copy
@@ -29,6 +30,7 @@ from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.model_memory import ModelMemory, estimate_loaded_mib
 from whisper_hailo.serve.request import Caller, Choices, Priority, RequestDefaults
 from whisper_hailo.transcription.longform.options import LongOptions
+from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -42,6 +44,13 @@ _TEMPERATURE: Final = "temperature_c"  # attribute of an encoder on a chip
 _CLOSE_TIMEOUT_S: Final = (
     60.0  # a decoder that hangs does not keep the program for longer
 )
+
+
+def length_s(audio: FloatArray | OpenedAudio) -> float | None:
+    """Return the length of a recording; by its header, or `None`, if it is still decoded."""
+    if isinstance(audio, OpenedAudio):
+        return audio.stream.duration_s
+    return audio.size / SAMPLE_RATE_HZ
 
 
 class ModelState(Enum):
@@ -126,14 +135,14 @@ class ServedModel(Closing):
 
     def submit(
         self,
-        audio: FloatArray,
+        audio: FloatArray | OpenedAudio,
         choices: Choices,
         caller: Caller,
         emit: EventCallback,
         *,
         is_early: bool = False,
     ) -> Job:
-        """Let `(n_samples,)` float32 at 16 kHz wait for its turn.
+        """Let `(n_samples,)` float32 at 16 kHz wait for its turn, or audio that is still decoded.
 
         An early recording, after which more may be said, goes after all others.
 
@@ -146,10 +155,12 @@ class ServedModel(Closing):
         if is_early:
             priority = Priority.BATCH
         else:
-            priority = caller.priority.for_length(audio.size / SAMPLE_RATE_HZ)
+            priority = caller.priority.for_length(length_s(audio) or math.inf)
         make_recording = partial(
             ClientRecording, on_segment=emit, on_window=self._metrics.count_window
         )
+        if isinstance(audio, OpenedAudio):
+            audio.on_change = self.queue.wake
         recording = run.recording_of(make_recording, audio, priority=priority)
         job = Job(recording, caller, emit, run, time.monotonic(), is_partial=is_early)
         self.queue.put(job)

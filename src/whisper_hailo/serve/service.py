@@ -12,9 +12,10 @@ from typing import Final, Self
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import SearchOptions
 from whisper_hailo.live.recognizer import TOKENS_PER_SECOND
+from whisper_hailo.serve.audio import AudioDecoders
 from whisper_hailo.serve.errors import UnknownModelError
 from whisper_hailo.serve.live_recognizer import LiveRecognizer
 from whisper_hailo.serve.metrics import Metrics
@@ -22,9 +23,10 @@ from whisper_hailo.serve.model_memory import ModelMemory
 from whisper_hailo.serve.options import RELEASE_AFTER_S, LimitOptions, ListenOptions
 from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.request import Caller, Choices, RequestDefaults
-from whisper_hailo.serve.served_model import ModelState, ServedModel
+from whisper_hailo.serve.served_model import ModelState, ServedModel, length_s
 from whisper_hailo.serve.ticket import EventChannel, Ticket
 from whisper_hailo.speakers.finder import SpeakerFinder
+from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 from whisper_hailo.transcription.transcriber import Transcriber
 
 WHISPER_1: Final = "whisper-1"
@@ -41,6 +43,7 @@ class TranscriptionService(Closing):
         listed: models by the names that `/v1/models` lists.
         quota: of HTTP, realtime included.
         wyoming_quota: of Wyoming, which has no keys: who has none takes nothing from who does.
+        decoders: decode what clients send.
         speaker_finder: tells speakers apart; loaded when it is first asked for.
         memory: that of the models and the speaker models.
         ending: set when the server is to end.
@@ -79,6 +82,7 @@ class TranscriptionService(Closing):
         self.limits = limits
         self.quota = Quota(limits)
         self.wyoming_quota = Quota(limits.for_wyoming())
+        self.decoders = AudioDecoders(limits)
         self.speaker_finder = SpeakerFinder(speaker_models)
         self.memory = memory or ModelMemory()
         self.ending = asyncio.Event()
@@ -166,27 +170,34 @@ class TranscriptionService(Closing):
 
     def submit(
         self,
-        audio: FloatArray,
+        audio: FloatArray | OpenedAudio,
         choices: Choices,
         caller: Caller,
         *,
         is_early: bool = False,
     ) -> Ticket:
-        """Transcribe `(n_samples,)` at 16 kHz; after all else if more may be said (`is_early`).
+        """Transcribe `(n_samples,)` at 16 kHz, or audio that is still decoded.
+
+        It goes after all else if more may be said (`is_early`).
 
         Raises:
             OptionError: the model does not support what the client chose.
             UnknownModelError: no model has the name that the client chose.
             BusyError: the server ends.
         """
-        model = self.find_model(choices.model)
         events = EventChannel()
-        job = model.submit(audio, choices, caller, events.emit, is_early=is_early)
+        try:
+            model = self.find_model(choices.model)
+            job = model.submit(audio, choices, caller, events.emit, is_early=is_early)
+        except BaseException:
+            if isinstance(audio, OpenedAudio):
+                audio.close()
+            raise
         return Ticket(
             model,
             job,
             events,
-            duration_s=audio.size / SAMPLE_RATE_HZ,
+            duration_s=length_s(audio),
             deadline_s=self.limits.deadline_s,
         )
 

@@ -42,6 +42,9 @@ class Ticket(Closing):
     """A request that was accepted: its segments as they are final, then its transcript.
 
     Closing it cancels what is not done.
+
+    Attributes:
+        duration_s: length of the recording, if it is known.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class Ticket(Closing):
         job: Job,
         events: EventChannel,
         *,
-        duration_s: float,
+        duration_s: float | None,
         deadline_s: float,
     ) -> None:
         self.job = job

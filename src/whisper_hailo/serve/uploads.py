@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.serve.access import CLIENT, RESERVATION, SUBMITTED
-from whisper_hailo.serve.audio import AudioDecoders, PcmFormat
+from whisper_hailo.serve.audio import PcmFormat
 from whisper_hailo.serve.concurrency import run_until_disconnect
 from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.forms import UploadRequest
@@ -30,6 +30,7 @@ from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.speakers import KnownSpeakers, UploadSpeakers
 from whisper_hailo.serve.ticket import Ticket
 from whisper_hailo.speakers.attribution import SpeakerAttribution
+from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 
 TEXT: Final = "text/plain"
 EVENTS: Final = "text/event-stream"
@@ -68,7 +69,7 @@ class UploadHandler:
     def __init__(self, service: TranscriptionService, api: str) -> None:
         self._service = service
         self._api = api
-        self._decoders = AudioDecoders(service.limits)
+        self._decoders = service.decoders
         self._speakers = UploadSpeakers(
             service.speaker_finder, self._decoders, service.memory
         )
@@ -92,14 +93,18 @@ class UploadHandler:
         model = self._service.find_model(choices.model)
         if choices.subtitles and model.transcriber.decoder.limits.aligns:
             choices = replace(choices, word_timestamps=True)
-        decoding = self._decoders.decode(
+        opening = self._decoders.open_recording(
             file.file, file.filename, request.scope[RESERVATION], pcm=pcm, max_s=max_s
         )
-        audio = await _run_while_connected(request, decoding)
+        audio = await _run_while_connected(request, opening)
         return self._submit_audio(request, audio, choices, priority)
 
     def _submit_audio(
-        self, request: Request, audio: FloatArray, choices: Choices, priority: Priority
+        self,
+        request: Request,
+        audio: FloatArray | OpenedAudio,
+        choices: Choices,
+        priority: Priority,
     ) -> Ticket:
         caller = Caller(request.scope[CLIENT], self._api, priority)
         ticket = self._service.submit(audio, choices, caller)

@@ -36,6 +36,10 @@ from whisper_hailo.transcription.longform.seams import SentenceJoiner
 from whisper_hailo.transcription.longform.seek import SeekPlanner
 from whisper_hailo.transcription.longform.speech import SpeechPlanner
 from whisper_hailo.transcription.longform.speech_gate import SpeechGate
+from whisper_hailo.transcription.longform.windows_ahead import (
+    OpenedAudio,
+    WindowsAhead,
+)
 from whisper_hailo.transcription.segments import round_times, start_after
 from whisper_hailo.transcription.untranscribed import subtract_text
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
@@ -70,6 +74,12 @@ def make_planner(
     return OverlapPlanner(
         buffer, long.clips, plan, overlap_s, gate=gate, sequential=sequential
     )
+
+
+def _drain_at_end(windows: Iterator[Window], buffer: AudioBuffer) -> Iterator[Window]:
+    """Yield windows, and read the rest of the audio, whose length is known then."""
+    yield from windows
+    buffer.drain()
 
 
 SpeakerSearch: TypeAlias = Callable[[Iterable[FloatArray]], "SpeakerAttribution"]
@@ -123,7 +133,7 @@ class Recording(Closing):
         n_drawn: windows that batches have been given.
     """
 
-    source: AudioSource
+    source: AudioSource | OpenedAudio
     context: Context
     plan: WindowPlan
     options: DecodingOptions
@@ -155,21 +165,37 @@ class Recording(Closing):
             AudioError: the audio cannot be read.
         """
         with self.context.clock.stage("total"), ExitStack() as opened:
-            open_source: Callable[[], AudioStream] = partial(open_audio, self.source)
-            if self.find_speakers is not None:
-                # The audio is read twice, so that segments come one by one with speakers too.
-                open_source = opened.enter_context(open_repeatedly(self.source))
-                with open_source() as stream:
-                    self._speakers = self.find_speakers(stream.blocks(SAMPLE_RATE_HZ))
-            stream = opened.enter_context(open_source())
-            buffer = AudioBuffer(stream.blocks(SAMPLE_RATE_HZ))
+            stream, blocks = self._open_source(opened)
+            buffer = AudioBuffer(blocks)
             planner = make_planner(buffer, self.plan, self.options, self.long)
+            windows = planner.windows()
+            if isinstance(self.source, OpenedAudio) and not planner.sequential:
+                opened.pop_all()  # the thread closes it
+                drained = _drain_at_end(windows, buffer)
+                windows = opened.enter_context(WindowsAhead(drained, self.source))
             files = opened.pop_all()
-            self._audio = _OpenAudio(stream, buffer, planner, planner.windows(), files)
+            self._audio = _OpenAudio(stream, buffer, planner, windows, files)
         self.context.sequential = planner.sequential
         self.context.trusts_detector = self.long.skip_silence
         self.name = stream.name
         return self
+
+    def _open_source(
+        self, opened: ExitStack
+    ) -> tuple[AudioStream, Iterator[FloatArray]]:
+        """Return the stream and its blocks, closed by `opened`."""
+        source = self.source
+        if isinstance(source, OpenedAudio):
+            opened.enter_context(source)
+            return source.stream, source.blocks
+        open_source: Callable[[], AudioStream] = partial(open_audio, source)
+        if self.find_speakers is not None:
+            # The audio is read twice, so that segments come one by one with speakers too.
+            open_source = opened.enter_context(open_repeatedly(source))
+            with open_source() as stream:
+                self._speakers = self.find_speakers(stream.blocks(SAMPLE_RATE_HZ))
+        stream = opened.enter_context(open_source())
+        return stream, stream.blocks(SAMPLE_RATE_HZ)
 
     @property
     def _open_audio(self) -> _OpenAudio:
@@ -205,8 +231,15 @@ class Recording(Closing):
 
     @property
     def is_ready(self) -> bool:
-        """Whether the audio of the next window is there; that of a file always is."""
-        return True
+        """Whether the next window is there; one that is cut when it is drawn always is."""
+        if (
+            self.failure is not None
+            or self.abandoned is not None
+            or self._audio is None
+        ):
+            return True
+        windows = self._audio.windows
+        return not isinstance(windows, WindowsAhead) or windows.is_ready
 
     @property
     def done(self) -> bool:
@@ -301,6 +334,8 @@ class Recording(Closing):
         """Close the file."""
         if self._audio is not None:
             self._audio.files.close()
+        elif isinstance(self.source, OpenedAudio):
+            self.source.close()
 
     def free_audio(self) -> None:
         """Drop the audio and all that reads it, once no further window is wanted."""

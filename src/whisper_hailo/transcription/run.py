@@ -11,6 +11,7 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import BufferText, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.options import LongOptions
+from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 from whisper_hailo.transcription.partials import PartialBuffer, partial_text
 from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.recording import FairShare, Recording, SpeakerSearch
@@ -55,7 +56,11 @@ class TranscriptionRun:
         return self.recording_of(Recording, source)
 
     def recording_of(
-        self, kind: Callable[..., RecordingT], source: AudioSource, *, priority: int = 0
+        self,
+        kind: Callable[..., RecordingT],
+        source: AudioSource | OpenedAudio,
+        *,
+        priority: int = 0,
     ) -> RecordingT:
         """Return a new recording of some class, which takes the arguments of `Recording`."""
         engine = self.stages.engine

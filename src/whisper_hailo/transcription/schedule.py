@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.timing import StageClock
@@ -23,8 +23,6 @@ from whisper_hailo.transcription.window_cache import (
     WindowCache,
     window_key,
 )
-
-T = TypeVar("T")
 
 PATIENCE: Final = 8
 """Batches after which waiting work goes before more urgent work."""
@@ -192,6 +190,23 @@ class _Batch:
         return self.members[0][0].priority
 
 
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """A part of what is done with a batch.
+
+    Attributes:
+        clock: times it.
+        stages: those that are paused while others go before a step.
+        steps: `None` where all is done.
+        results: those of the batch, where all is done.
+    """
+
+    clock: StageClock
+    stages: tuple[str, ...] = ()
+    steps: Steps[Any] | None = None
+    results: Sequence[WindowResult] = ()
+
+
 @dataclass(eq=False)
 class Schedule:
     """Runs recordings through the stages, as many windows at a time as a batch holds.
@@ -245,6 +260,8 @@ class Schedule:
                         if self._can_encode_ahead(batch):
                             self._queue_batch()
                         yield from self._transcribe(batch)
+                        if len(self._active) > 1:
+                            self._find_ends(batch)
                     elif not self._active:
                         break
                     else:
@@ -253,6 +270,18 @@ class Schedule:
         finally:
             for recording in self._active:
                 recording.close()
+
+    def _find_ends(self, batch: _Batch) -> None:
+        """Find out which recordings end with this batch; keep the next windows of others.
+
+        Else those that are done would be reported after the next batch, which is of others.
+        """
+        for recording in dict.fromkeys(batch.recordings):
+            if recording in self._drawn or not recording.is_ready:
+                continue
+            request = recording.next_or_fail()
+            if request is not None:
+                self._drawn[recording] = request
 
     def _has_ready(self) -> bool:
         """Return whether a window can be drawn, or an end noted, without waiting for audio."""
@@ -298,11 +327,7 @@ class Schedule:
                 break
             self._turns.note(other.recordings, self._active)
             yield from self._transcribe(other)
-            # Find out which of them end with this window; keep the next windows of others.
-            for recording in other.recordings:
-                request = recording.next_or_fail()
-                if request is not None:
-                    self._drawn[recording] = request
+            self._find_ends(other)
             yield self._remove_done()
             if other.priority == batch.priority:
                 n_steps = 0
@@ -349,7 +374,8 @@ class Schedule:
                 break
             recording = self._turns.next_of(ready)
             fits = not members or self._kind(recording) == self._kind(members[0][0])
-            if not fits or not self._draw(recording, members):
+            can_draw = fits and recording.is_ready
+            if not can_draw or not self._draw(recording, members):
                 ready.remove(recording)
         if not members:
             return None
@@ -435,58 +461,63 @@ class Schedule:
         return done
 
     def _transcribe(self, batch: _Batch) -> Iterator[list[Recording]]:
-        """Decode a batch and hand out the results; an expected error fails all of it.
+        """Decode a batch and hand out the results; others go before its steps.
 
-        An unexpected error may come from one window, so each is retried alone.
+        An expected error fails all of it.
         """
-        recordings = batch.recordings
-        requests = batch.requests
         clock = StageClock()
         # What overtakes others has the processor for itself.
         pause = self._prefetch.paused() if batch.overtakes else nullcontext()
         with pause, clock.stage("total"):
             try:
-                if batch.encoded is None:
-                    pairs = zip(batch.cached, requests, strict=True)
-                    results = [window.again(request) for window, request in pairs]
-                else:
-                    results = yield from self._decode(batch, batch.encoded, clock)
-                    self._remember(requests, results)
+                phases = self._phases(batch, clock)
+                phase = next(phases)
+                n_steps = 0
+                while phase.steps is not None:
+                    try:
+                        next(phase.steps)
+                    except StopIteration as end:
+                        phase = phases.send(end.value)
+                        continue
+                    self._turns.note_step(batch.priority)
+                    with phase.clock.paused(*phase.stages):
+                        n_steps = yield from self._overtake(batch, n_steps)
+                    _raise_if_abandoned(batch.recordings)
             except Exception as error:
-                if len(requests) > 1 and not isinstance(error, WhisperHailoError):
-                    yield from self._transcribe_each(batch.members)
-                else:
-                    for recording in recordings:
-                        recording.fail(error)
+                yield from self._fail(batch, error)
                 return
-            _hand_out(recordings, results)
-        for recording in recordings:
-            recording.context.clock.add(clock, 1 / len(recordings))
+            _hand_out(batch.recordings, phase.results)
+        for recording in batch.recordings:
+            recording.context.clock.add(clock, 1 / len(batch.members))
         if self.progress is not None:
-            self.progress(requests[-1].window.end_s, recordings[-1].stream_duration_s)
+            last = batch.recordings[-1]
+            self.progress(batch.requests[-1].window.end_s, last.stream_duration_s)
 
-    def _decode(
-        self, batch: _Batch, encoding: LazyFuture, clock: StageClock
-    ) -> Generator[list[Recording], None, list[WindowResult]]:
-        """Return the results of a batch; yield what others complete that go before its steps."""
+    def _phases(self, batch: _Batch, clock: StageClock) -> Generator[_Phase, Any, None]:
+        """Yield the phases of a batch, given the result of each; the last one has no steps.
+
+        They are run by `_transcribe` itself, so that a traceback is no longer than it has to be.
+        """
         requests = batch.requests
+        if batch.encoded is None:
+            pairs = zip(batch.cached, requests, strict=True)
+            results = [window.again(request) for window, request in pairs]
+            yield _Phase(clock, results=results)
+            return
         engine = self._engine(batch.recordings[0])
-        encoded = yield from self._run_interruptibly(
-            batch, encoding.steps(self._wait_for_other(batch)), clock, "total"
-        )
+        encoding = batch.encoded.steps(self._wait_for_other(batch))
+        encoded = yield _Phase(clock, ("total",), encoding)
         stages = ("decode", "total")
-        results = yield from self._run_interruptibly(
-            batch, engine.decode_windows(encoded, requests), encoded.clock, *stages
-        )
+        decoding = engine.decode_windows(encoded, requests)
+        results = yield _Phase(encoded.clock, stages, decoding)
         repairing = repair_windows(
             engine, self.stages.encode, encoded.clock, requests, results
         )
-        results = yield from self._run_interruptibly(
-            batch, repairing, encoded.clock, *stages
-        )
+        results = yield _Phase(encoded.clock, stages, repairing)
         self._turns.note_end(batch.priority)
         clock.add(encoded.clock)
-        return results
+        self._remember(requests, results)
+        yield _Phase(clock, results=results)
 
     def _wait_for_other(self, batch: _Batch) -> Callable[[Future[Any]], bool]:
         """Return what waits for a batch's encoder, or for a recording that may go before it."""
@@ -494,21 +525,16 @@ class Schedule:
             return self.source.wait
         return lambda _: False
 
-    def _run_interruptibly(
-        self, batch: _Batch, steps: Steps[T], clock: StageClock, *stages: str
-    ) -> Generator[list[Recording], None, T]:
-        """Return the result of a batch's steps; others go before them, the stages paused."""
-        n_steps = 0
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            self._turns.note_step(batch.priority)
-            with clock.paused(*stages):
-                n_steps = yield from self._overtake(batch, n_steps)
-            _raise_if_abandoned(batch.recordings)
+    def _fail(self, batch: _Batch, error: Exception) -> Iterator[list[Recording]]:
+        """Let the recordings of a batch fail.
+
+        An unexpected error may come from one window, so each is retried alone.
+        """
+        if len(batch.members) > 1 and not isinstance(error, WhisperHailoError):
+            yield from self._transcribe_each(batch.members)
+        else:
+            for recording in batch.recordings:
+                recording.fail(error)
 
     def _transcribe_each(self, members: Members) -> Iterator[list[Recording]]:
         """Decode the windows of a batch one by one, except those of failed recordings."""

@@ -17,11 +17,13 @@ import soundfile
 from tests.fakes.micro_service import DEMO
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.audio.stream import AudioStream
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve import audio
 from whisper_hailo.serve.audio import AudioDecoders, PcmFormat
-from whisper_hailo.serve.errors import BusyError
+from whisper_hailo.serve.errors import BusyError, TooLargeError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
+from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 
 
 def stored(quota: Quota | None = None) -> Reservation:
@@ -51,7 +53,7 @@ def test_decoders_long_audio_lies_on_disk() -> None:
 def test_decoders_max_s_returns_the_beginning() -> None:
     data = io.BytesIO(bytes(32_000 * 100))
     heard = asyncio.run(
-        AudioDecoders(LimitOptions()).decode(
+        AudioDecoders(LimitOptions()).open_recording(
             data, None, stored(), pcm=PcmFormat(), max_s=10.0
         )
     )
@@ -131,9 +133,78 @@ def test_decoders_beyond_reservation_raise() -> None:
     assert quota.n_bytes == 0
 
 
-def test_decoders_small_file_does_not_wait_for_large(
+def long_upload(content: bytes) -> BinaryIO:
+    """Return an upload that lies on the disk."""
+    upload = tempfile.SpooledTemporaryFile(1 << 10)  # noqa: SIM115 - closed by the test
+    upload.write(content)
+    return cast(BinaryIO, upload)
+
+
+def test_decoders_short_recording_is_decoded_whole() -> None:
+    with DEMO.open("rb") as file:
+        heard = asyncio.run(
+            AudioDecoders(LimitOptions()).open_recording(file, "demo.flac", stored())
+        )
+    assert np.array_equal(heard, load_audio(DEMO))
+
+
+def test_decoders_long_recording_outlives_its_request() -> None:
+    content = io.BytesIO()
+    soundfile.write(content, np.tile(load_audio(DEMO), 20), 16_000, format="WAV")
+    upload = long_upload(content.getvalue())
+    opened = asyncio.run(
+        AudioDecoders(LimitOptions()).open_recording(upload, "long.wav", stored())
+    )
+    upload.close()
+    assert isinstance(opened, OpenedAudio)
+    content.seek(0)
+    with opened:
+        assert np.array_equal(np.concatenate(list(opened.blocks)), load_audio(content))
+
+
+def test_decoders_long_recording_is_decoded_as_it_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    read: list[int] = []
+    blocks = AudioStream.blocks
+
+    def noted(stream: AudioStream, n_samples: int) -> Iterator[FloatArray]:
+        for block in blocks(stream, n_samples):
+            read.append(block.size)
+            yield block
+
+    content = io.BytesIO()
+    soundfile.write(content, np.tile(load_audio(DEMO), 20), 16_000, format="FLAC")
+    monkeypatch.setattr(AudioStream, "blocks", noted)
+    with Reservation(Quota()) as reservation:
+        opened = asyncio.run(
+            AudioDecoders(LimitOptions()).open_recording(content, None, reservation)
+        )
+        assert sum(read) == 60 * 16_000
+        assert reservation.n_bytes < 32 << 20
+    assert isinstance(opened, OpenedAudio)
+    opened.close()
+
+
+def test_decoders_header_that_lies_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = io.BytesIO()
+    soundfile.write(content, np.tile(load_audio(DEMO), 20), 16_000, format="WAV")
+    short = property(lambda _: 1.0, ignore)
+    monkeypatch.setattr(AudioStream, "duration_s", short, raising=False)
+    limits = LimitOptions(max_audio_s=90.0)
+    opened = asyncio.run(AudioDecoders(limits).open_recording(content, None, stored()))
+    assert isinstance(opened, OpenedAudio)
+    with opened, pytest.raises(TooLargeError):
+        list(opened.blocks)
+
+
+def ignore(_stream: object, _value: object) -> None:
+    """Set no attribute."""
+
+
+def test_decoders_command_does_not_wait_for_whole_files() -> None:
     let_go = threading.Event()
 
     class Slow(Reservation):
@@ -143,9 +214,8 @@ def test_decoders_small_file_does_not_wait_for_large(
 
     large = io.BytesIO()
     soundfile.write(large, np.zeros(16_000, np.float32), 16_000, format="WAV")
-    monkeypatch.setattr(audio, "_SMALL_BYTES", len(large.getvalue()) - 1)
 
-    async def decode_beside_others() -> int:
+    async def open_beside_others() -> int:
         decoders = AudioDecoders(LimitOptions())
         others = [
             asyncio.create_task(
@@ -156,10 +226,12 @@ def test_decoders_small_file_does_not_wait_for_large(
         await asyncio.sleep(0)
         command = io.BytesIO(bytes(2_000))
         try:
-            heard = await decoders.decode(command, None, stored(), pcm=PcmFormat())
+            heard = await decoders.open_recording(
+                command, None, stored(), pcm=PcmFormat()
+            )
         finally:
             let_go.set()
             await asyncio.gather(*others)
         return heard.size
 
-    assert asyncio.run(decode_beside_others()) == 1_000
+    assert asyncio.run(open_beside_others()) == 1_000

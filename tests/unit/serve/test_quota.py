@@ -22,6 +22,7 @@ from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.forms import MAX_FIELD_BYTES
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
+from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 
 
 def test_quota_rate_above_the_limit_is_429() -> None:
@@ -161,11 +162,8 @@ def test_upload_of_departed_client_is_freed_without_gc() -> None:
         "Content-Type: multipart/form-data; boundary=x\r\n\r\n"
     ).encode()
 
-    def is_mapped() -> bool:
-        return any(
-            type(thing) is np.memmap and thing.size == audio.size
-            for thing in gc.get_objects()
-        )
+    def is_open() -> bool:
+        return any(type(thing) is OpenedAudio for thing in gc.get_objects())
 
     with MicroService() as micro, run_server(micro) as web:
         gc.disable()
@@ -176,7 +174,7 @@ def test_upload_of_departed_client_is_freed_without_gc() -> None:
                 ) as talking:
                     talking.sendall(request + body)
                     assert wait_for(lambda: bool(micro.model.queue.n_unfinished))
-                    assert is_mapped()
-                assert wait_for(lambda: not is_mapped())
+                    assert is_open()
+                assert wait_for(lambda: not is_open())
         finally:
             gc.enable()

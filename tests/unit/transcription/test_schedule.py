@@ -449,6 +449,22 @@ def test_newcomer_goes_before_an_encoding_batch(strategy: str) -> None:
         assert [segment.text for segment in archive.segments] == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_newcomer_is_reported_before_others_are_decoded(is_late: bool) -> None:
+    encoder = Slow()
+    engine = Noted(encoder)
+    stages = Stages(encoder, engine, PLAN)  # type: ignore[arg-type]
+    films = [recording_of(noise(3, n), "consecutive", 1) for n in range(2)]
+    command = recording_of(noise(1, 5), "consecutive")
+    source = AtOnce([command, *films])
+    if is_late:
+        source = Arriving(films, command)
+    for recording in Schedule(source, stages, 2).run():
+        if recording is command:
+            assert len(engine.heard) == 1
+            encoder.overtaken.set()
+
+
 def test_batch_has_one_priority() -> None:
     engine = Noting()
     command = recording_of(noise(2))

@@ -27,6 +27,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions, TokenLimits
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.longform.options import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.recording import Recording
@@ -279,20 +280,26 @@ def test_transcribe_many_with_unreadable_file_goes_on(
         transcriber.transcribe(tmp_path / "bad.wav")
 
 
-def test_batch_size_is_at_most_256(transcriber: Transcriber) -> None:
-    encoder = transcriber.encoder
-    assert isinstance(encoder, Levels)
+def test_batch_size_is_at_most_256(
+    transcriber: Transcriber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_windows: list[int] = []
+    decode = DecoderEngine.decode_windows
+
+    def noted(self: DecoderEngine, encoded: Any, requests: Any) -> Any:
+        n_windows.append(len(requests))
+        return decode(self, encoded, requests)
+
+    monkeypatch.setattr(DecoderEngine, "decode_windows", noted)
     transcriber.transcribe(
         noise(5.0), DecodingOptions("en"), long=CONSECUTIVE, batch_size=2
     )
-    assert [shape[0] for shape in encoder.shapes] == [2, 2, 1]
-    encoder.shapes.clear()
+    assert n_windows == [2, 2, 1]
+    n_windows.clear()
     transcriber.transcribe(
         noise(5.0), DecodingOptions("auto"), long=CONSECUTIVE, batch_size=2
     )
-    assert [shape[0] for shape in encoder.shapes] == [1, 2, 2], (
-        "the first tells the language"
-    )
+    assert n_windows == [1, 2, 2], "the first tells the language"
     transcriber.transcribe(noise(0.1), long=EVERYTHING, batch_size=256)
     for wrong in (0, 257):
         with pytest.raises(OptionError, match=f"--batch-size is {wrong}"):

@@ -84,8 +84,7 @@ def test_mel_of_trimmed_window_is_that_of_it_alone(
     noise = np.random.default_rng(0).standard_normal(SAMPLE_RATE_HZ).astype(np.float32)
     batch = [noise, noise[:8_100] / 1000]
     stages.encode([WindowRequest(Window(audio, 0.0), Context("en")) for audio in batch])
-    (mel,) = ears.heard
-    for own, audio in zip(mel, batch, strict=True):
+    for (own,), audio in zip(ears.heard, batch, strict=True):
         whole = np.zeros(seconds * SAMPLE_RATE_HZ, np.float32)
         whole[: audio.size] = audio
         np.testing.assert_array_equal(own, log_mel(whole, n_mels))

@@ -28,6 +28,7 @@ from whisper_hailo.serve.routes.wyoming.end_of_speech import (
     SampleBounds,
 )
 from whisper_hailo.serve.routes.wyoming.event_reader import MalformedError
+from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 
 _IN_MEMORY_BYTES: Final = 4 << 20
 
@@ -181,8 +182,8 @@ class WyomingRecording(Closing):
         begin, end = bounds
         return np.concatenate(self._live_audio)[begin:end]
 
-    async def decode(self, decoders: AudioDecoders) -> FloatArray:
-        """Return `(n_samples,)` at 16 kHz of the whole.
+    async def open_whole(self, decoders: AudioDecoders) -> FloatArray | OpenedAudio:
+        """Return the whole: `(n_samples,)` at 16 kHz, or audio that is still decoded.
 
         Raises:
             AudioError: there is no audio, or it cannot be decoded.
@@ -192,7 +193,9 @@ class WyomingRecording(Closing):
                 "no audio between audio-start and audio-stop; send audio-chunk events"
             )
         file = cast(BinaryIO, self._file)
-        return await decoders.decode(file, None, self._reservation, pcm=self._format)
+        return await decoders.open_recording(
+            file, None, self._reservation, pcm=self._format
+        )
 
     def close(self) -> None:
         """Delete the file, and give back all room."""

@@ -53,6 +53,7 @@ from whisper_hailo.serve.routes.wyoming.transcribe_request import (
 )
 from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.ticket import Ticket
+from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 
 _IDLE_TIMEOUT_S: Final = 600.0
 """For a client to begin a recording; until then its connection makes room for newcomers."""
@@ -268,21 +269,27 @@ class WyomingSession:
         """Send the text of the recording, or of the command in it."""
         bounds = self._recording.command_bounds
         if bounds is None:
-            audio = await self._recording.decode(self._decoders)
+            self._drop_early()
+            transcript = await self._send_deltas(
+                await self._recording.open_whole(self._decoders)
+            )
         else:
-            audio = self._recording.cut_command(bounds)
+            transcript = await self._send_command(bounds)
+        await self._write_event(transcript)
+        await self._write_event(TranscriptStop())
+
+    async def _send_command(self, bounds: SampleBounds) -> Transcript:
+        """Send the text of a command in the recording; return it."""
+        audio = self._recording.cut_command(bounds)
         if not audio.size:
             await self._write_event(
                 TranscriptStart(language=self._request.choices.language)
             )
-            transcript = Transcript("", language=self._request.choices.language)
-        elif self._early is not None and self._early.bounds == bounds:
-            transcript = await self._send_early(self._early.ticket, audio)
-        else:
-            self._drop_early()
-            transcript = await self._send_deltas(audio)
-        await self._write_event(transcript)
-        await self._write_event(TranscriptStop())
+            return Transcript("", language=self._request.choices.language)
+        if self._early is not None and self._early.bounds == bounds:
+            return await self._send_early(self._early.ticket, audio)
+        self._drop_early()
+        return await self._send_deltas(audio)
 
     async def _send_early(self, ticket: Ticket, audio: FloatArray) -> Transcript:
         """Send a text that was begun early, which is a request only now; return it."""
@@ -296,7 +303,7 @@ class WyomingSession:
         await self._write_event(TranscriptChunk(result.text))
         return Transcript(result.text, language=result.language)
 
-    async def _send_deltas(self, audio: FloatArray) -> Transcript:
+    async def _send_deltas(self, audio: FloatArray | OpenedAudio) -> Transcript:
         """Send the text of `(n_samples,)` at 16 kHz as it is final; return it."""
         with self._submit(audio) as ticket:
             await self._write_event(
