@@ -21,9 +21,12 @@ from whisper_hailo.decoding.search.attempt_choice import (
 )
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
 
-ROWS_PER_TOKEN: Final = 2.0
-"""Rows that a retry may spend for each token that its text is expected to have: twice the first
-search (docs/decoding.md)."""
+ROWS_PER_TOKEN: Final = 2.5
+"""Rows that the first retry may spend for each token that its text is expected to have. A beam of 2
+or 3 finds most of what one of 5 finds; one that is wide first and narrow later finds less."""
+
+LATER_ROWS_PER_TOKEN: Final = 1.5
+"""Rows of each retry after the first: of 524 recordings one has a text that was sampled."""
 
 _TOKENS_PER_SECOND: Final = 3.0
 """Of slow speech: a first text with fewer may lack a clause, which a retry may add."""
@@ -32,20 +35,18 @@ _LEAST_TOKENS: Final = 16
 """Expected of any window: with less to spend a beam would be no beam."""
 
 
-_BURST: Final = 2.0
-"""Times its share of the rows that a step may have: searches are wide first, and narrow later."""
-
-
 @dataclass(frozen=True, slots=True)
 class RetryBound:
     """The bound of one more search of a window.
 
     Attributes:
         n_tokens: expected length of its text.
+        n_rows: rows that may pass through the decoder.
         least_logprob: mean log-probability that its text has to reach.
     """
 
     n_tokens: int
+    n_rows: int
     least_logprob: float = -math.inf
 
     def excludes(self, hypothesis: Hypothesis, finished: Sequence[Hypothesis]) -> bool:
@@ -76,14 +77,15 @@ def bound_retry(
         is_whole = len(attempt.tokens) >= n_least and not attempt.abandoned
         if is_whole and not repeats_itself(attempt, thresholds):
             least_logprob = max(least_logprob, attempt.avg_logprob)
-    return RetryBound(n_tokens, least_logprob)
+    rows_per_token = ROWS_PER_TOKEN if len(attempts) == 1 else LATER_ROWS_PER_TOKEN
+    return RetryBound(n_tokens, round(rows_per_token * n_tokens), least_logprob)
 
 
 class RowBudget:
     """Rows that one retry may still pass through the decoder."""
 
     def __init__(self, bound: RetryBound) -> None:
-        self._n_rows = round(ROWS_PER_TOKEN * bound.n_tokens)
+        self._n_rows = bound.n_rows
         self._n_steps = bound.n_tokens
 
     def spend(self, n_rows: int) -> int:
@@ -92,6 +94,5 @@ class RowBudget:
         self._n_steps -= 1
         if self._n_rows <= 0:
             return 0
-        # Text that is longer than expected goes on with one row while there are any.
-        n_steps = max(1, self._n_steps)
-        return max(1, round(_BURST * self._n_rows / n_steps))
+        # Text that is longer than expected goes on while there are rows.
+        return max(1, round(self._n_rows / max(1, self._n_steps)))

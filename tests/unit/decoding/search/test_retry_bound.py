@@ -14,6 +14,7 @@ from whisper_hailo.decoding.options import Thresholds
 from whisper_hailo.decoding.search.beam_search import BeamChoice
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
 from whisper_hailo.decoding.search.retry_bound import (
+    LATER_ROWS_PER_TOKEN,
     ROWS_PER_TOKEN,
     RetryBound,
     RowBudget,
@@ -62,7 +63,7 @@ def test_bound_retry_has_to_beat_the_best_whole_text() -> None:
         replace(attempt(40, -0.1), compression_ratio=9.0),
     ]
     bound = bound_retry([best, *others], 10.0, Thresholds())
-    assert bound == RetryBound(40, -0.6)
+    assert bound == RetryBound(40, round(40 * LATER_ROWS_PER_TOKEN), -0.6)
 
 
 @pytest.mark.parametrize(("logprob", "least"), [(-1.0, -1.5), (None, -math.inf)])
@@ -70,12 +71,12 @@ def test_bound_retry_without_whole_text_excludes_hopeless(
     logprob: float | None, least: float
 ) -> None:
     bound = bound_retry([attempt(12, -0.2)], 10.0, Thresholds(logprob=logprob))
-    assert bound == RetryBound(30, least)
+    assert bound == RetryBound(30, round(30 * ROWS_PER_TOKEN), least)
 
 
 def test_bound_excludes_what_certainty_cannot_mend() -> None:
     """Of nine more tokens and the end, each certain: the mean of 20 is half of that of 10."""
-    bound = RetryBound(19, -0.5)
+    bound = RetryBound(19, 50, -0.5)
     near = Hypothesis((1,) * 10, -9.9)
     assert not bound.excludes(near, [])
     assert bound.excludes(replace(near, sum_logprob=-10.1), [])
@@ -83,26 +84,25 @@ def test_bound_excludes_what_certainty_cannot_mend() -> None:
     assert not bound.excludes(near, [Hypothesis((1,) * 29, -12.0, done=True)])
 
 
-@pytest.mark.parametrize("n_rows", [1, 5])
-def test_row_budget_ends_at_its_rows(n_rows: int) -> None:
-    budget = RowBudget(RetryBound(20))
-    n_spent = n_rows
-    width = budget.spend(n_rows)
-    while width:
-        width = min(n_rows, width)
-        n_spent += width
-        width = budget.spend(width)
-    least = ROWS_PER_TOKEN * 20
-    assert least <= n_spent < least + n_rows
+@pytest.mark.parametrize("width", [1, 3, 5])
+def test_row_budget_ends_at_its_rows(width: int) -> None:
+    budget = RowBudget(RetryBound(20, 50))
+    n_spent = 0
+    allowed = width
+    while allowed > 0:
+        n_rows = min(width, allowed)
+        n_spent += n_rows
+        allowed = budget.spend(n_rows)
+    assert 50 <= n_spent < 50 + 5
 
 
-def test_row_budget_narrows_as_it_runs() -> None:
-    budget = RowBudget(RetryBound(20))
-    widths = [5]
-    while (width := budget.spend(widths[-1])) > 0:
-        widths.append(min(5, width))
-    assert widths == sorted(widths, reverse=True)
-    assert widths[-1] == 1
+def test_row_budget_spreads_its_rows() -> None:
+    """Two and a half rows a step, also where the first steps need fewer."""
+    budget = RowBudget(RetryBound(20, 50))
+    widths = {budget.spend(2) for _ in range(6)}
+    assert widths == {3}
+    assert RowBudget(RetryBound(20, 50)).spend(1) == 3
+    assert RowBudget(RetryBound(20, 20)).spend(5) == 1
 
 
 def run(choice: Choice, rng: np.random.Generator) -> int:
@@ -128,9 +128,9 @@ def bounded_choice(kind: str, bound: RetryBound) -> Choice:
 
 @pytest.mark.parametrize("kind", ["beam", "samples"])
 def test_retry_spends_its_rows_and_is_abandoned(kind: str) -> None:
-    choice = bounded_choice(kind, RetryBound(30))
+    choice = bounded_choice(kind, RetryBound(30, 75))
     n_rows = run(choice, np.random.default_rng(0))
-    assert ROWS_PER_TOKEN * 30 <= n_rows < ROWS_PER_TOKEN * 30 + 5
+    assert 75 <= n_rows < 75 + 5
     (result,) = choice.finish()
     assert result.abandoned
 
@@ -138,7 +138,7 @@ def test_retry_spends_its_rows_and_is_abandoned(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["beam", "samples"])
 def test_retry_that_cannot_win_stops_early(kind: str) -> None:
     """Each token has -2.3: a text of 30 with a mean of -0.5 has room for seven of them."""
-    choice = bounded_choice(kind, RetryBound(30, -0.5))
+    choice = bounded_choice(kind, RetryBound(30, 75, -0.5))
     n_rows = run(choice, np.random.default_rng(0))
     assert n_rows <= 5 * 7
     (result,) = choice.finish()
