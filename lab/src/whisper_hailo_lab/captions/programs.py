@@ -25,14 +25,18 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.captions.latency import Shown, TimedWord, measure_settling
 from whisper_hailo_lab.captions.playback import play_stream, word_error_percent
 from whisper_hailo_lab.captions.rules import DEFAULT, caption_engine
-from whisper_hailo_lab.captions.streams import SpokenStream, join_unbroken
+from whisper_hailo_lab.captions.streams import (
+    SpokenStream,
+    choose_unbroken,
+    join_recordings,
+)
 from whisper_hailo_lab.data.speech import read_speech, speech_folder
 from whisper_hailo_lab.systems.process import find_script
 
 VARIABLE: Final = "WHISPER_HAILO_CAPTION_PROGRAMS"
 MODEL: Final = "base"
 LANGUAGE: Final = "en"
-MOST_S: Final = 90.0
+MOST_S: Final = 60.0
 """Seconds of speech: the other programs need more than a core for each of them."""
 
 
@@ -71,7 +75,8 @@ def compare_programs() -> dict[str, Any]:
         OptionError: the folder of the other programs is missing.
     """
     folder = find_folder()
-    stream = join_unbroken(read_speech(speech_folder()), LANGUAGE, MOST_S)
+    recordings = choose_unbroken(read_speech(speech_folder()), LANGUAGE)
+    stream = join_recordings(recordings, MOST_S, seed=LANGUAGE)
     with caption_engine(MODEL, LANGUAGE) as (transcriber, recognizer):
         options = DecodingOptions(language=LANGUAGE, word_timestamps=True)
         segments = transcriber.transcribe(stream.audio, options).segments

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
+
+import numpy as np
 
 from whisper_hailo import Transcriber
 from whisper_hailo.live.options import CaptionOptions
@@ -15,13 +17,13 @@ from whisper_hailo.live.recognizer import (
     caption_defaults,
     warm_up,
 )
-from whisper_hailo_lab.captions.playback import (
-    figures_of,
-    play_stream,
-    word_error_percent,
+from whisper_hailo_lab.captions.playback import play_stream, word_error_percent
+from whisper_hailo_lab.captions.streams import choose_unbroken, join_recordings
+from whisper_hailo_lab.data.speech import (
+    SpeechRecording,
+    read_speech,
+    speech_folder,
 )
-from whisper_hailo_lab.captions.streams import join_unbroken
-from whisper_hailo_lab.data.speech import read_speech, speech_folder
 
 logger = logging.getLogger(__name__)
 
@@ -55,16 +57,43 @@ RULES: Final = (
     Rule("default, core four times slower", CaptionOptions(), times_slower=4.0),
 )
 
-MOST_S: Final = 150.0
-"""Seconds of speech in each language."""
-
 RUNS: Final = {
     ("base", "en"): RULES,
     ("tiny.en", "en"): RULES,
     ("base", "de"): (DEFAULT, LOCAL_AGREEMENT),
     ("base", "fr"): (DEFAULT, LOCAL_AGREEMENT),
     ("base", "es"): (DEFAULT, LOCAL_AGREEMENT),
+    ("base", "pt"): (DEFAULT, LOCAL_AGREEMENT),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionedRecording:
+    """A recording by one rule, beside its transcript.
+
+    Attributes:
+        seconds: of the recording.
+        processor_s: that captions took.
+        words: of the captions.
+        rewritten: words that were shown and then changed.
+        partials: that were made.
+        skipped_partials: that were left out.
+        settle_s: of each word, from its end until it could not change any more.
+        reference: what was said.
+        text: of the captions.
+        whole_text: of the transcript.
+    """
+
+    seconds: float
+    processor_s: float
+    words: int
+    rewritten: int
+    partials: int
+    skipped_partials: int
+    settle_s: tuple[float, ...]
+    reference: str
+    text: str
+    whole_text: str
 
 
 @contextmanager
@@ -79,24 +108,79 @@ def caption_engine(
         yield transcriber, recognizer
 
 
+def caption_recording(
+    recognizer: WhisperRecognizer,
+    recording: SpeechRecording,
+    rule: Rule,
+    whole_text: str,
+) -> CaptionedRecording:
+    """Caption one recording at the speed of speech, on a core without other work."""
+    stream = join_recordings([recording], recording.seconds, seed=recording.key)
+    run = play_stream(recognizer, stream, rule.options, rule.times_slower)
+    statistics = run.captioner.statistics
+    return CaptionedRecording(
+        seconds=stream.seconds,
+        processor_s=run.processor_s,
+        words=statistics.words_in.total(),
+        rewritten=statistics.n_corrected,
+        partials=statistics.n_partials,
+        skipped_partials=statistics.n_skipped,
+        settle_s=tuple(statistics.settle_s),
+        reference=stream.text,
+        text=" ".join(run.settled),
+        whole_text=whole_text,
+    )
+
+
+def pool_figures(
+    captions: Sequence[CaptionedRecording], language: str
+) -> dict[str, Any]:
+    """Return the figures of several recordings as of one."""
+    settle_s = [second for caption in captions for second in caption.settle_s]
+    seconds = sum(caption.seconds for caption in captions)
+    processor_s = sum(caption.processor_s for caption in captions)
+    n_words = sum(caption.words for caption in captions)
+    n_rewritten = sum(caption.rewritten for caption in captions)
+    reference = " ".join(caption.reference for caption in captions)
+    text = " ".join(caption.text for caption in captions)
+    whole_text = " ".join(caption.whole_text for caption in captions)
+    return {
+        "recordings": len(captions),
+        "seconds": round(seconds, 1),
+        "words": n_words,
+        "settle_s_median": round(float(np.median(settle_s)), 2),
+        "settle_s_p95": round(float(np.percentile(settle_s, 95)), 2),
+        "rewritten": round(n_rewritten / n_words, 3),
+        "partials": sum(caption.partials for caption in captions),
+        "skipped_partials": sum(caption.skipped_partials for caption in captions),
+        "share": round(processor_s / seconds, 3),
+        "wer": word_error_percent(reference, text, language),
+        "whole_wer": word_error_percent(reference, whole_text, language),
+    }
+
+
 def compare_rules() -> dict[str, Any]:
     """Caption people who hardly pause by several rules, beside transcripts of the recordings."""
     recordings = read_speech(speech_folder())
     rows = []
     for (model, language), rules in RUNS.items():
-        stream = join_unbroken(recordings, language, MOST_S)
+        chosen = choose_unbroken(recordings, language)
         with caption_engine(model, language) as (transcriber, recognizer):
-            whole = transcriber.transcribe(stream.audio, language=language).text
-            whole_wer = word_error_percent(stream.text, whole, language)
+            whole_texts = [
+                transcriber.transcribe(recording.load(), language=language).text
+                for recording in chosen
+            ]
             for rule in rules:
-                run = play_stream(recognizer, stream, rule.options, rule.times_slower)
+                captions = [
+                    caption_recording(recognizer, recording, rule, whole_text)
+                    for recording, whole_text in zip(chosen, whole_texts, strict=True)
+                ]
                 row = {
                     "model": model,
                     "language": language,
                     "rule": rule.label,
                     "times_slower": rule.times_slower,
-                    "whole_wer": whole_wer,
-                    **figures_of(run, stream, language),
+                    **pool_figures(captions, language),
                 }
                 rows.append(row)
                 logger.info("%s", row)

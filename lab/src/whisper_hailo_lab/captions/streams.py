@@ -34,8 +34,8 @@ UNBROKEN: Final = (
 UNBROKEN_S: Final = 9.5
 """Shorter recordings are single sentences."""
 
-PAUSE_S: Final = (0.1, 0.2)
-"""Between two recordings: people who hardly pause."""
+PAUSE_S: Final = (0.5, 1.0)
+"""Behind each recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class SpokenStream:
         return self.audio.size / SAMPLE_RATE_HZ
 
 
-def join_unbroken(
-    recordings: Sequence[SpeechRecording], language: str, most_s: float
-) -> SpokenStream:
-    """Join the long recordings of a language; see `join_recordings`."""
+def choose_unbroken(
+    recordings: Sequence[SpeechRecording], language: str
+) -> list[SpeechRecording]:
+    """Return the long recordings of people who talk in a language, by name."""
     chosen = [
         recording
         for recording in recordings
@@ -70,7 +70,7 @@ def join_unbroken(
         and recording.set in UNBROKEN
         and recording.seconds > UNBROKEN_S
     ]
-    return join_recordings(chosen, most_s, seed=language)
+    return sorted(chosen, key=lambda recording: recording.key)
 
 
 def join_recordings(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo_lab.captions.streams import join_recordings, join_unbroken
+from whisper_hailo_lab.captions.streams import choose_unbroken, join_recordings
 from whisper_hailo_lab.data.speech import SpeechRecording
 
 
@@ -38,20 +38,16 @@ def test_join_recordings_keeps_times_and_sets_levels(
     assert len(join_recordings(recordings, 2.6, seed="a").utterances) == 2
 
 
-def test_join_unbroken_takes_long_recordings_of_people(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        SpeechRecording, "load", lambda self: np.ones(16_000, np.float32)
-    )
+def test_choose_unbroken_takes_long_recordings_of_people() -> None:
     recordings = [
         SpeechRecording(set_name, text, text, language, seconds, "", (Path(text),))
         for set_name, text, language, seconds in (
             ("long_form", "long", "de", 20.0),
+            ("fleurs", "another", "de", 10.0),
             ("long_form", "short", "de", 5.0),
             ("long_form", "english", "en", 20.0),
             ("asterisk_de", "announcement", "de", 20.0),
         )
     ]
-    joined = join_unbroken(recordings, "de", 60.0)
-    assert joined.text == "long"
+    chosen = choose_unbroken(recordings, "de")
+    assert [recording.text for recording in chosen] == ["another", "long"]
