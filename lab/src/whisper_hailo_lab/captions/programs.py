@@ -123,12 +123,12 @@ def run_program(
         path = Path(scratch) / "stream.wav"
         soundfile.write(path, stream.audio, SAMPLE_RATE_HZ)
         command = [
-            folder / "venv" / "bin" / "python",
-            find_script("stream_captions.py"),
+            str(folder / "venv" / "bin" / "python"),
+            str(find_script("stream_captions.py")),
             program.name,
-            folder / program.clone,
-            folder / program.weights,
-            path,
+            str(folder / program.clone),
+            str(folder / program.weights),
+            str(path),
             LANGUAGE,
         ]
         # One thread of each library.
