@@ -45,13 +45,34 @@ def token_ids(words: list[BufferWord]) -> list[int]:
     return [token for word in words for token in word.tokens]
 
 
+def test_running_text_collapse_is_believed_the_second_time() -> None:
+    text = RunningText(9.0)
+    text.update(hypothesis(1, 2, 3, 4), 1.0)
+    text.update(hypothesis(5), 1.5)
+    assert [item.word.tokens for item in text.tentative] == [(1,), (2,), (3,), (4,)]
+    assert (text.n_corrected, text.is_collapsed) == (0, True)
+    text.update(hypothesis(5), 2.0)
+    assert [item.word.tokens for item in text.tentative] == [(5,)]
+    assert (text.n_corrected, text.is_collapsed) == (4, False)
+
+
+@pytest.mark.parametrize(
+    "later", [hypothesis(1, 2), hypothesis(5, 6, 7, 8), hypothesis(1, 6)]
+)
+def test_running_text_change_that_is_no_collapse_is_taken(later: BufferText) -> None:
+    text = RunningText(9.0)
+    text.update(hypothesis(1, 2, 3, 4), 1.0)
+    text.update(later, 1.5)
+    assert [item.word for item in text.tentative] == list(later.words)
+
+
 def test_running_text_longer_guess_keeps_committed_words() -> None:
     text = RunningText(1.0)
     text.update(hypothesis(7, 7, 7, 7, 7, 7), 0.5)
-    for length_s in (1.0, 2.0):
+    for length_s in (1.0, 1.5, 2.5):
         text.update(hypothesis(1, 2), length_s)
     assert token_ids(text.committed) == [1]
-    assert text.grown_s == text.settled_s == 1.0
+    assert text.grown_s == text.settled_s == 1.5
 
 
 def test_running_text_one_hypothesis_commits_nothing() -> None:
