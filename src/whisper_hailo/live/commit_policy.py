@@ -24,9 +24,8 @@ Of 446 words of people (base, tiny.en) 1.5 % are others than in the final text, 
 within 6.7 and 4.4 s; with 3 s for words below 0.5 it is 2.0 %, and 7.9 s for both."""
 
 _COLLAPSE: Final = 4
-"""Shown words that a shorter hypothesis takes away: it is believed when it comes twice. tiny.en
-hears "the" in half a minute of clear speech now and then, and the sentence again in the next
-partial."""
+"""A shorter hypothesis that takes so many shown words away is believed when it comes twice. Now and
+then tiny.en hears "the" in 8 s of speech, and the sentence again in the next partial."""
 
 SENTENCE_S: Final = 6.0
 CLAUSE_S: Final = 10.0
