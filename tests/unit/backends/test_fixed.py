@@ -13,7 +13,6 @@ from tests.fakes.watched_graphs import in_float16
 from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.backends.onnx_file import load_message
-from whisper_hailo.backends.step_output import logsumexp
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.protocols import Limits, Padding
 from whisper_hailo.core.spec import ModelSpec
@@ -107,35 +106,26 @@ def test_fixed_decoder_ignores_features_behind_the_window(
     np.testing.assert_allclose(got.logits, expected.logits, atol=ATOL)
 
 
-def test_fixed_decoder_refuses_what_is_beyond_its_limits(fixed: FixedDecoder) -> None:
+def test_fixed_decoder_refuses_input_beyond_its_limits(fixed: FixedDecoder) -> None:
     assert fixed.limits == Limits(n_positions=100, free_padding=False, aligns=False)
     assert (fixed.spec.dims.n_audio_ctx, fixed.spec.dims.n_text_ctx) == (100, 16)
     with pytest.raises(
         ShapeError,
-        match="decoder takes 100 positions, encoder gives 150; convert with --window 3",
+        match=r"100.*150.*--window 3\b",
     ):
         fixed.start(_features(1, 150), (FULL,))
-    with pytest.raises(ShapeError, match="encoder gives 120; convert with --window 3"):
+    with pytest.raises(ShapeError, match=r"120.*--window 3\b"):
         fixed.start(_features(1, 120), (FULL,))  # 2.4 s, and windows are whole seconds
     for paddings in (
         (Padding(150), FULL),
         (FULL, Padding(150)),
         (Padding(None), Padding(150)),
     ):
-        with pytest.raises(ShapeError, match="cannot be padded to 150"):
+        with pytest.raises(ShapeError, match=r"150.*--pad-to"):
             fixed.start(_features(2, 100), paddings)
     state = fixed.start(_features(1, 100), (FULL,))
-    with pytest.raises(
-        ShapeError, match="17 tokens, this decoder's text context holds 16"
-    ):
+    with pytest.raises(ShapeError, match=r"\b17\b.*\b16\b"):
         fixed.step(_ids(1, 17), state, np.array([0]))
-
-
-def test_logsumexp_of_large_logits() -> None:
-    logits = np.array([[[1000.0, 1000.0], [-1000.0, -np.inf]]], np.float32)
-    np.testing.assert_allclose(
-        logsumexp(logits), [[1000 + np.log(2), -1000]], rtol=1e-6
-    )
 
 
 def test_fixed_decoder_not_open_is_refused(
@@ -144,20 +134,20 @@ def test_fixed_decoder_not_open_is_refused(
     graph = hailo_directory / "hailo" / "decoder-2s-16.onnx"
     decoder = FixedDecoder(OnnxFixedRunner(graph, spec), spec)
     state = decoder.start(_features(1, 100), (FULL,))
-    with pytest.raises(ModelError, match="not loaded"):
+    with pytest.raises(ModelError, match=r"^fixed-fp32"):
         decoder.step(_ids(1, 1), state, np.array([0]))
 
 
 @pytest.mark.parametrize(
-    ("axis", "message"),
+    ("axis", "data"),
     [
-        ((0, 4096), "has 4096 text and"),
+        ((0, 4096), r"\b4096\b"),
         (
             (1, 100_000),
-            "and 100000 encoder positions, .*; decoder and --model must be from the same",
+            r"\b100000\b.*--model",
         ),
-        ((1, 0), "and 0 encoder positions"),
-        ((1, -1), r"cannot be used \(an axis of -1\)"),
+        ((1, 0), r"\b16\b.*\b0\b.*--model"),
+        ((1, -1), r"decoder\.onnx .*-1"),
     ],
 )
 def test_fixed_runner_refuses_impossible_sizes(
@@ -165,14 +155,14 @@ def test_fixed_runner_refuses_impossible_sizes(
     spec: ModelSpec,
     tmp_path: Path,
     axis: tuple[int, int],
-    message: str,
+    data: str,
 ) -> None:
-    """Whoever makes features for it would make that many."""
+    """A caller that makes features for it would make that many."""
     (graph,) = hailo_directory.glob("hailo/decoder-*.onnx")
     model, (which, size) = load_message(graph), axis
     model.graph.input[which].type.tensor_type.shape.dim[1].dim_value = size
     (tmp_path / "decoder.onnx").write_bytes(model.SerializeToString())
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ModelError, match=data):
         FixedDecoder(OnnxFixedRunner(tmp_path / "decoder.onnx", spec), spec)
 
 
@@ -197,21 +187,19 @@ def test_fixed_runner_takes_int32_ids_and_float16(
 @pytest.mark.parametrize(
     "case",
     [
-        ("input", 32, "has width 32 and 200 tokens"),
-        ("output", 199, "has width 64 and 199 tokens"),
+        ("input", 32, r"\b32 .*\b200\b.*\b64 .*\b200\b"),
+        ("output", 199, r"\b64 .*\b199\b.*\b64 .*\b200\b"),
     ],
 )
 def test_fixed_runner_of_another_model_is_refused(
     hailo_directory: Path, spec: ModelSpec, tmp_path: Path, case: tuple[str, int, str]
 ) -> None:
-    part, size, message = case
+    part, size, data = case
     model = load_message(hailo_directory / "hailo" / "decoder-2s-16.onnx")
     port = model.graph.input[1] if part == "input" else model.graph.output[0]
     port.type.tensor_type.shape.dim[2].dim_value = size
     (tmp_path / "decoder.onnx").write_bytes(model.SerializeToString())
-    with pytest.raises(
-        ModelError, match=f"{message}, .* decoder and --model must be from the same"
-    ):
+    with pytest.raises(ModelError, match=rf"decoder\.onnx.*{data}.*--model"):
         OnnxFixedRunner(tmp_path / "decoder.onnx", spec)
 
 
@@ -224,7 +212,5 @@ def test_fixed_decoder_longer_than_the_model_is_refused(
     runner: Any = SimpleNamespace(
         name="hef-hailo8", length=length, n_positions=n_positions
     )
-    with pytest.raises(
-        ShapeError, match="has 64 and 150; decoder and --model must be from the same"
-    ):
+    with pytest.raises(ShapeError, match=r"hef-hailo8\b.*\b64\b.*\b150\b.*--model"):
         FixedDecoder(runner, spec)

@@ -1,4 +1,4 @@
-"""The emulated chip as a backend: fixed sizes, the chip's layout, nothing outdated."""
+"""The emulated chip as a backend: fixed sizes, the chip's layout, outdated graphs."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def test_emulated_encoder_computes_its_graph(emulated: Path) -> None:
     with emulated_encoder(emulated, spec) as encoder:
         features = encoder.encode(mel)
         assert (encoder.name, encoder.n_frames) == ("emulated-adds16", 200)
-        one = encoder.encode(mel[1:2])
+        row = encoder.encode(mel[1:2])
     assert features.shape == (3, 100, 64)
-    np.testing.assert_array_equal(features[1:2], one)
+    np.testing.assert_array_equal(features[1:2], row)
     noise = {}
     for file in ("encoder-2s-emulated.onnx", "encoder-2s.onnx"):
         session = onnxruntime.InferenceSession(
@@ -120,7 +120,7 @@ def test_emulated_decoder_is_fixed_with_noise(emulated: Path) -> None:
 def test_find_emulated_missing_or_outdated_is_refused(
     emulated: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(ModelError, match=r"no Hailo-form .*--hailo"):
+    with pytest.raises(ModelError, match=r"encoder.*whisper-hailo convert .*--hailo"):
         emulated_encoder(model_directory, ModelSpec.load(model_directory))
     spec = ModelSpec.load(hailo_directory)
     with pytest.raises(
@@ -135,22 +135,22 @@ def test_find_emulated_missing_or_outdated_is_refused(
     record = json.loads(record_path.read_text())
     record_path.write_text(json.dumps(record | {"graph_sha256": "0" * 64}))
     with pytest.raises(
-        ModelError, match=r"was made from a different graph than hailo/encoder-2s\.onnx"
+        ModelError, match=r"encoder-2s-emulated\.onnx .*hailo/encoder-2s\.onnx"
     ):
         emulated_encoder(copy, spec)
     record_path.write_text("{")
-    with pytest.raises(ModelError, match="not readable JSON"):
+    with pytest.raises(ModelError, match=r"encoder-2s-emulated\.json.*line 1"):
         emulated_encoder(copy, spec)
     record_path.write_text(json.dumps(record))
     (copy / "hailo" / "encoder-2s-emulated.onnx").write_bytes(b"nothing")
     with pytest.raises(
         ModelError,
-        match=r"is damaged: it does not match what encoder-2s-emulated\.json says",
+        match=r"encoder-2s-emulated\.onnx.*encoder-2s-emulated\.json",
     ):
         emulated_encoder(copy, spec)
-    nothing = hashlib.sha256(b"nothing").hexdigest()
-    record_path.write_text(json.dumps(record | {"sha256": nothing}))
-    with pytest.raises(ModelError, match="not an ONNX file"):
+    content_sha256 = hashlib.sha256(b"nothing").hexdigest()
+    record_path.write_text(json.dumps(record | {"sha256": content_sha256}))
+    with pytest.raises(ModelError, match=r"encoder-2s-emulated\.onnx .*DecodeError"):
         emulated_encoder(copy, spec)
-    with pytest.raises(ModelError, match="not loaded"):
+    with pytest.raises(ModelError, match=r"^emulated-adds16"):
         emulated_encoder(emulated, spec).encode(np.zeros((1, 80, 200), np.float32))

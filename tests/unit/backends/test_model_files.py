@@ -1,8 +1,9 @@
-"""Files of a model directory: whole, in it, and what its description says."""
+"""Files of a model directory against its description: content, size, place."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -30,11 +31,11 @@ def _zeros(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_check_all_accepts_a_whole_directory(copy: Path) -> None:
+def test_check_all_accepts_undamaged_directory(copy: Path) -> None:
     spec = ModelSpec.load(copy)
     check_all(copy, spec)
     assert model_file(copy, spec, "decoder.onnx") == copy / "decoder.onnx"
-    with pytest.raises(ModelError, match=r"does not list secret\.onnx"):
+    with pytest.raises(ModelError, match=r"model\.json.*secret\.onnx"):
         model_file(copy, spec, "secret.onnx")
 
 
@@ -43,18 +44,16 @@ def test_check_all_finds_zeros_in_weights(copy: Path, name: str) -> None:
     spec = ModelSpec.load(copy)
     _zeros(copy / name)
     engine = OnnxEncoder if name == "encoder.onnx" else CachedDecoder
-    with pytest.raises(
-        ModelError, match=rf"{name} is damaged: .*copy the model directory again"
-    ):
+    with pytest.raises(ModelError, match=rf"/{name} .*model\.json \(SHA-256 "):
         engine(copy, spec).open()
-    with pytest.raises(ModelError, match="is damaged"):
+    with pytest.raises(ModelError, match=rf"/{name} .*SHA-256"):
         check_all(copy, spec)
 
 
 def test_hailo_form_checks_its_file(copy: Path) -> None:
     spec = ModelSpec.load(copy)
     _zeros(copy / spec.hailo[0].file)
-    with pytest.raises(ModelError, match="is damaged"):
+    with pytest.raises(ModelError, match=rf"{spec.hailo[0].file} .*SHA-256"):
         hailo_form(copy, spec, spec.hailo[0].part)
 
 
@@ -63,14 +62,14 @@ def test_model_spec_with_files_elsewhere_is_refused(copy: Path, tmp_path: Path) 
     for name in ("../outside.onnx", str(tmp_path / "outside.onnx"), ""):
         raw["hailo"][0]["file"] = name
         (copy / SPEC_FILE).write_text(json.dumps(raw), encoding="utf-8")
-        with pytest.raises(ModelError, match="outside the model directory"):
+        with pytest.raises(ModelError, match=rf"model\.json.*{re.escape(repr(name))}"):
             ModelSpec.load(copy)
     raw["hailo"][0] |= {
         "file": "hailo/a.onnx",
         "assets": {"position_rows": "../rows.npy"},
     }
     (copy / SPEC_FILE).write_text(json.dumps(raw), encoding="utf-8")
-    with pytest.raises(ModelError, match="outside the model directory"):
+    with pytest.raises(ModelError, match=r"model\.json.*'\.\./rows\.npy'"):
         ModelSpec.load(copy)
 
 
@@ -79,6 +78,6 @@ def test_emulate_writes_through_no_link(copy: Path, tmp_path: Path) -> None:
     shutil.move(copy / "hailo", elsewhere)
     (copy / "hailo").symlink_to(elsewhere)
     before = sorted(path.name for path in elsewhere.rglob("*"))
-    with pytest.raises(ModelError, match="outside the model directory"):
+    with pytest.raises(ModelError, match=r"elsewhere/encoder-2s-emulated\.onnx"):
         emulate_part(copy, EmulateOptions(audio=tmp_path))
     assert sorted(path.name for path in elsewhere.rglob("*")) == before

@@ -58,7 +58,7 @@ def test_decoder_step_projects_the_given_positions_only(decoder: CachedDecoder) 
 
 
 def test_decoder_step_inputs_may_be_reused(decoder: CachedDecoder) -> None:
-    """What was told of an earlier step holds only for arrays that nobody can write to."""
+    """An earlier step's binding holds only for arrays that are read-only."""
     start = decoder.start(features_of(1, 30, 64), (NONE,))
     tokens, look = ids_of([11, 5]), np.array([0], np.int64)
     whole, _ = decoder.step(tokens, start, np.arange(2))
@@ -80,7 +80,7 @@ def test_decoder_binds_read_only_arrays_once(decoder: CachedDecoder) -> None:
     tokens, written = ids_of([11, 5]), np.zeros(1, np.int64)
     fixed = [constant(np.array([column], np.int64)) for column in (0, 1)]
     view = np.broadcast_to(written, (1,))  # read-only, over memory that is written to
-    told = fresh = decoder.start(features_of(1, 30, 64), (NONE,))
+    bound = fresh = decoder.start(features_of(1, 30, 64), (NONE,))
     for look in (
         fixed[0],
         view,
@@ -93,7 +93,7 @@ def test_decoder_binds_read_only_arrays_once(decoder: CachedDecoder) -> None:
         fixed[0],
     ):
         written[0] = 1 - written[0]
-        output, told = decoder.step(tokens, told, look)
+        output, bound = decoder.step(tokens, bound, look)
         got = output.logits.copy()
         expected, fresh = decoder.step(tokens, fresh, look.copy())
         np.testing.assert_array_equal(got, expected.logits)
@@ -221,7 +221,7 @@ def test_decoder_step_of_many_tokens_takes_one_row(decoder: CachedDecoder) -> No
     state = decoder.start(features_of(2, 30, 64), (FULL, NONE))
     whole, _ = decoder.step(tokens, state, np.arange(6), alignment=True)
     _, state = decoder.step(tokens[:, :2], state, last_of(2))
-    with pytest.raises(ShapeError, match="4 tokens for each of 2 rows behind others"):
+    with pytest.raises(ShapeError, match=r"\b4 .*\b2 "):
         decoder.step(tokens[:, 2:], state, last_of(4))
     assert whole.alignment is not None
     for row in range(2):
@@ -317,10 +317,10 @@ def test_decoder_alignment_covers_the_real_positions(decoder: CachedDecoder) -> 
     state = decoder.start(features_of(1, 30, 64), (NONE,))
     plain, _ = decoder.step(ids_of([11, 5]), state, last_of(2))
     assert plain.alignment is None
-    asked, _ = decoder.step(ids_of([11, 5]), state, last_of(2), alignment=True)
-    assert asked.alignment is not None
-    assert asked.alignment.shape == (1, 2, 2, 30)
-    np.testing.assert_allclose(asked.alignment.sum(-1), 1, atol=1e-5)
+    aligned, _ = decoder.step(ids_of([11, 5]), state, last_of(2), alignment=True)
+    assert aligned.alignment is not None
+    assert aligned.alignment.shape == (1, 2, 2, 30)
+    np.testing.assert_allclose(aligned.alignment.sum(-1), 1, atol=1e-5)
     padded = decoder.start(features_of(1, 30, 64), (FULL,))
     silent, _ = decoder.step(ids_of([11, 5]), padded, last_of(2), alignment=True)
     assert silent.alignment is not None

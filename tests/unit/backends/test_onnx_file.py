@@ -1,4 +1,4 @@
-"""Files that are said to be ONNX graphs, read as messages."""
+"""ONNX files of any content, parsed as messages."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def test_load_message_of_non_text_names_is_refused(
     for name in (b"LayerNormalization", b"audio_features", b"encoder.conv1.bias"):
         assert name in whole
         path.write_bytes(whole.replace(name, b"\xff" + name[1:]))
-        with pytest.raises(ModelError, match="a name that is not text"):
+        with pytest.raises(ModelError, match=r"encoder\.onnx .*\(b'\\xff"):
             load_message(path)
     path.write_bytes(whole)
     assert load_message(path).graph.node
 
 
-def test_load_message_of_pipe_does_not_wait(tmp_path: Path) -> None:
+def test_load_message_of_pipe_is_refused(tmp_path: Path) -> None:
     for name in ("a.onnx", "a.hef"):
         os.mkfifo(tmp_path / name)
-    with pytest.raises(ModelError, match="not a regular file"):
+    with pytest.raises(ModelError, match=r"a\.onnx .*regular file"):
         load_message(tmp_path / "a.onnx")
     with pytest.raises(ModelError, match="is a pipe"):
         read_hef(tmp_path / "a.hef")
@@ -42,12 +42,10 @@ def test_load_message_of_pipe_does_not_wait(tmp_path: Path) -> None:
 def test_parse_message_of_incomplete_nodes_is_refused(
     model_directory: Path, tmp_path: Path, operator: str, opset: int
 ) -> None:
-    """Whoever reads a graph takes them for granted."""
+    """Readers of a graph rely on inputs and outputs."""
     model = load_message(model_directory / "encoder.onnx")
     product = next(node for node in model.graph.node if node.op_type == "MatMul")
     product.op_type, model.opset_import[0].version = operator, opset
     del (product.input if operator == "MatMul" else product.output)[:]
-    with pytest.raises(
-        ModelError, match=f"has a node '{operator}' with .* fewer than it needs"
-    ):
+    with pytest.raises(ModelError, match=rf"a\.onnx .*'{operator}' .*\b0 "):
         parse_message(model.SerializeToString(), "a.onnx")

@@ -26,11 +26,11 @@ LAYOUTS: dict[str, tuple[Axes, list[int], int | None]] = {
 
 
 def _write(path: Path, layout: str, n_positions: int | None = None) -> Path:
-    """Position p of the features is what the first 64 bins are in frame 2p.
+    """Position p of the features has the first 64 bins of frame 2p.
 
     Before them the graph gives all frames, as exports with hidden states do.
     """
-    axes, perm, one = LAYOUTS[layout]
+    axes, perm, unit_axis = LAYOUTS[layout]
     kind = TensorProto.FLOAT16 if layout == "half" else TensorProto.FLOAT
     constants = {
         "begin": [0, 0],
@@ -41,11 +41,11 @@ def _write(path: Path, layout: str, n_positions: int | None = None) -> Path:
     weights = [
         numpy_helper.from_array(np.array(v), name) for name, v in constants.items()
     ]
-    weights.append(numpy_helper.from_array(np.array([one or 0]), "one"))
-    squeezed = "x" if one is None else "squeezed"
+    weights.append(numpy_helper.from_array(np.array([unit_axis or 0]), "unit_axis"))
+    squeezed = "x" if unit_axis is None else "squeezed"
     nodes: list[NodeProto] = []
-    if one is not None:
-        nodes.append(helper.make_node("Squeeze", ["x", "one"], [squeezed]))
+    if unit_axis is not None:
+        nodes.append(helper.make_node("Squeeze", ["x", "unit_axis"], [squeezed]))
     nodes += [
         helper.make_node("Transpose", [squeezed], ["all"], perm=perm),
         helper.make_node(
@@ -91,7 +91,7 @@ def test_foreign_encoder_reads_every_frame_in_any_layout(
     ) as encoder:
         assert encoder.n_frames == n_frames  # where it says none, the model's whole 3 s
         features = encoder.encode(mel)
-        with pytest.raises(ShapeError, match=f"takes {n_frames}"):
+        with pytest.raises(ShapeError, match=rf"\b60 .*\b{n_frames} "):
             encoder.encode(mel[:, :, :60])
     expected = mel[:, :WIDTH, ::2].transpose(0, 2, 1)
     assert (features.dtype, features.shape) == (np.float32, (2, n_frames // 2, WIDTH))
@@ -104,14 +104,12 @@ def test_foreign_encoder_reads_every_frame_in_any_layout(
 def test_foreign_encoder_refuses_other_windows_and_outputs(
     spec: ModelSpec, tmp_path: Path
 ) -> None:
-    with pytest.raises(ModelError, match=r"expected \(batch, 100, 64\)"):
+    with pytest.raises(ModelError, match=r"short\.onnx .*\(batch, 100, 64\)"):
         ForeignEncoder(_write(tmp_path / "short.onnx", "optimum", n_positions=50), spec)
     for n_frames in (199, 302):
         path = _write(tmp_path / f"{n_frames}.onnx", "optimum")
         _resize(path, n_frames)
-        with pytest.raises(
-            ModelError, match=f"takes {n_frames} frames, .* an even number up to 300"
-        ):
+        with pytest.raises(ModelError, match=rf"\.onnx .*\b{n_frames} .*\b300;"):
             ForeignEncoder(path, spec)
 
 

@@ -1,4 +1,4 @@
-"""Inputs that do not fit the graphs, models that are not open, and directories that are broken."""
+"""Refusals of encoder and decoder: unfit inputs, unopened models, damaged directories."""
 
 import hashlib
 import shutil
@@ -15,38 +15,32 @@ from whisper_hailo.core.spec import FileRecord, ModelSpec
 
 
 @pytest.mark.parametrize(
-    ("shape", "message"),
+    ("shape", "data"),
     [
-        ((1, 80, 3000), r"mel has 3000 frames, this encoder takes 300 \(3 s window\)"),
-        ((1, 128, 100), r"this encoder takes \(batch, 80, n_frames\)"),
-        ((80, 100), r"mel has shape \(80, 100\)"),
-        ((1, 80, 99), "or less, an even number"),
-        ((1, 80, 0), "or less, an even number"),
+        ((1, 80, 3000), r"\b3000 .*\b300 \(3 s.*--window 3\b"),
+        ((1, 128, 100), r"\(1, 128, 100\).*\(batch, 80, n_frames\)"),
+        ((80, 100), r"\(80, 100\).*\(batch, 80, n_frames\)"),
+        ((1, 80, 99), r"\b99 .*\b300 "),
+        ((1, 80, 0), r"\b0 .*\b300 "),
     ],
 )
 def test_encoder_refuses_mel_that_does_not_fit(
-    encoder: OnnxEncoder, shape: tuple[int, ...], message: str
+    encoder: OnnxEncoder, shape: tuple[int, ...], data: str
 ) -> None:
-    with pytest.raises(ShapeError, match=message):
+    with pytest.raises(ShapeError, match=data):
         encoder.encode(np.zeros(shape, np.float32))
 
 
 def test_decoder_refuses_features_that_do_not_fit(decoder: CachedDecoder) -> None:
-    with pytest.raises(
-        ShapeError, match=r"this decoder takes \(batch, n_audio_ctx, 64\)"
-    ):
+    with pytest.raises(ShapeError, match=r"\(1, 30, 65\).*\(batch, n_audio_ctx, 64\)"):
         decoder.start(features_of(1, 30, 65), (NONE,))
 
 
 def test_decoder_refuses_steps_that_do_not_fit(decoder: CachedDecoder) -> None:
     state = decoder.start(features_of(1, 30, 64), (NONE,))
-    with pytest.raises(
-        ShapeError, match="65 tokens, this decoder's text context holds 64"
-    ):
+    with pytest.raises(ShapeError, match=r"\b65 .*\b64;"):
         decoder.step(np.zeros((1, 65), np.int64), state, last_of(1))
-    with pytest.raises(
-        ShapeError, match="token ids go from 3 to 200, this decoder has 200"
-    ):
+    with pytest.raises(ShapeError, match=r"\b3 .*\b200, .*\b200;"):
         decoder.step(ids_of([3, 200]), state, last_of(2))
 
 
@@ -54,7 +48,7 @@ def test_decoder_text_context_can_be_used_to_its_end(decoder: CachedDecoder) -> 
     state = decoder.start(features_of(1, 30, 64), (NONE,))
     out, state = decoder.step(np.full((1, 64), 5, np.int64), state, last_of(64))
     assert np.isfinite(out.logits).all()
-    with pytest.raises(ShapeError, match="use a shorter prompt"):
+    with pytest.raises(ShapeError, match=r"\b65 .*\b64;"):
         decoder.step(ids_of([1]), state, last_of(1))
 
 
@@ -69,17 +63,17 @@ def test_encoder_and_decoder_of_broken_directory_fail(
     data = (copy / "decoder.onnx.data").read_bytes()
     (copy / "decoder.onnx.data").write_bytes(data[:-1])
     with pytest.raises(
-        ModelError, match=r"decoder.onnx.data has \d+ bytes, model.json says"
+        ModelError, match=rf"decoder\.onnx\.data .*{len(data) - 1} .*{len(data)};"
     ):
         CachedDecoder(copy, spec).open()
     (copy / "decoder.onnx.data").unlink()
-    with pytest.raises(ModelError, match=r"lacks decoder.onnx.data; copy the model"):
+    with pytest.raises(ModelError, match=r"copy .*decoder\.onnx\.data;"):
         CachedDecoder(copy, spec).open()
     size = (copy / "encoder.onnx").stat().st_size
     (copy / "encoder.onnx").write_bytes(
         bytes(range(1, 255)) * (size // 254) + bytes(size % 254)
     )
-    with pytest.raises(ModelError, match=r"encoder.onnx is damaged: ") as caught:
+    with pytest.raises(ModelError, match=r"encoder\.onnx .*SHA-256") as caught:
         OnnxEncoder(copy, spec).open()
     assert "\n" not in str(caught.value)
     assert capfd.readouterr() == ("", "")
@@ -87,7 +81,7 @@ def test_encoder_and_decoder_of_broken_directory_fail(
     (copy / "encoder.onnx").write_bytes(cut)
     record = FileRecord(len(cut), hashlib.sha256(cut).hexdigest())
     misled = replace(spec, files={**spec.files, "encoder.onnx": record})
-    with pytest.raises(ModelError, match="cannot be loaded"):
+    with pytest.raises(ModelError, match=r"encoder\.onnx .*ONNXRuntimeError"):
         OnnxEncoder(copy, misled).open()
     assert capfd.readouterr() == ("", "")
 
@@ -98,13 +92,11 @@ def test_encoder_and_decoder_refuse_foreign_graphs(
     shutil.copy(model_directory / "cross_kv.onnx", tmp_path / "encoder.onnx")
     record = spec.files["cross_kv.onnx"]
     claimed = replace(spec, files={"encoder.onnx": record, "cross_kv.onnx": record})
-    with pytest.raises(ModelError, match="is the graph of another model or program"):
+    with pytest.raises(ModelError, match=r"encoder\.onnx .*audio_features, mel"):
         OnnxEncoder(tmp_path, claimed).open()
-    with pytest.raises(ModelError, match=r"lacks cross_kv.onnx"):
+    with pytest.raises(ModelError, match=r"cross_kv\.onnx;"):
         CachedDecoder(tmp_path, claimed).open()
-    with pytest.raises(
-        ModelError, match=r"model\.json of checkpoint does not list encoder\.onnx"
-    ):
+    with pytest.raises(ModelError, match=r"model\.json .*encoder\.onnx"):
         OnnxEncoder(tmp_path, replace(spec, files={})).open()
 
 
@@ -116,7 +108,7 @@ def test_encoder_and_decoder_names_and_reopening(
         CachedDecoder(model_directory, spec),
     )
     assert (encoder.name, decoder.name) == ("onnx-fp32", "cached-fp32")
-    with pytest.raises(ModelError, match="not loaded"):
+    with pytest.raises(ModelError, match=r"^onnx-fp32"):
         encoder.encode(np.zeros((1, 80, 100), np.float32))
     for _ in range(2):
         with encoder:
@@ -125,5 +117,5 @@ def test_encoder_and_decoder_names_and_reopening(
                 50,
                 64,
             )
-    with pytest.raises(ModelError, match="not loaded"):
+    with pytest.raises(ModelError, match=r"^cached-fp32"):
         decoder.start(features_of(1, 30, 64), (NONE,))

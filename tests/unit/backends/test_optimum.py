@@ -1,4 +1,4 @@
-"""Directories that Optimum exported, by two of its versions, load as they are."""
+"""Decoders that two versions of Optimum exported, without changes."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def test_optimum_decoder_drafts_beams_and_rewinds(
         draft, after = decoder.step(tokens[:, 4:], prefix, np.arange(5))
         np.testing.assert_allclose(draft.logits, whole.logits[:, 4:], atol=1e-4)
         assert after.n_tokens == 9
-        one, after_one = decoder.step(tokens[:, :1], state, np.array([0]))
-        np.testing.assert_allclose(one.logits, whole.logits[:, :1], atol=1e-4)
-        rest, _ = decoder.step(tokens[:, 1:4], after_one, np.array([0, 2]))
+        first, after_first = decoder.step(tokens[:, :1], state, np.array([0]))
+        np.testing.assert_allclose(first.logits, whole.logits[:, :1], atol=1e-4)
+        rest, _ = decoder.step(tokens[:, 1:4], after_first, np.array([0, 2]))
         np.testing.assert_allclose(rest.logits, whole.logits[:, [1, 3]], atol=1e-4)
         back = decoder.rewind(longest, 5)
         again, _ = decoder.step(tokens[:, 5:6], back, np.array([0]))
@@ -172,7 +172,7 @@ def test_optimum_decoder_drafts_beams_and_rewinds(
 def test_optimum_float16_gets_features_and_masks_each_step(
     exports: Path, spec: ModelSpec, tmp_path: Path
 ) -> None:
-    """As exports of 2022 want them; what goes in and comes out is of float16 besides."""
+    """As exports of 2022 need them; inputs and outputs are float16 besides."""
     for name in ("decoder_model.onnx", "decoder_with_past_model.onnx"):
         model = onnx.load(exports / EXPORTS[0] / name)
         if "past" in name:
@@ -183,17 +183,17 @@ def test_optimum_float16_gets_features_and_masks_each_step(
     sums = features.sum(axis=(1, 2))  # zero rows add nothing
     tokens, look = _ids(2, 6), np.array([0])
     with (
-        OptimumDecoder(tmp_path, spec, threads=1) as fussy,
+        OptimumDecoder(tmp_path, spec, threads=1) as watched,
         OptimumDecoder(
             exports / EXPORTS[0] / "decoder_model.onnx", spec, threads=1
         ) as plain,
     ):
-        assert (fussy.name, fussy.spec.quantization) == ("optimum-fp16", "fp16")
-        states = [decoder.start(features, (SOME, SOME)) for decoder in (fussy, plain)]
+        assert (watched.name, watched.spec.quantization) == ("optimum-fp16", "fp16")
+        states = [decoder.start(features, (SOME, SOME)) for decoder in (watched, plain)]
         for n, rows in ((0, [0, 1]), (4, [0, 1]), (5, [1, 1])):
             new = tokens[:, :4] if n == 0 else tokens[:, n : n + 1]
             outs = []
-            for k, decoder in enumerate((fussy, plain)):
+            for k, decoder in enumerate((watched, plain)):
                 states[k] = decoder.select(states[k], np.array(rows))
                 out, states[k] = decoder.step(new, states[k], look)
                 assert (out.logits.dtype, out.logsumexp.dtype) == (
@@ -202,16 +202,16 @@ def test_optimum_float16_gets_features_and_masks_each_step(
                 )
                 outs.append(out.logits.copy())
             # 40 positions with their padding, n + 1 tokens, the last of which has place n.
-            told = (
+            inputs = (
                 sums[rows] + 0.1 * 40 + 1.0 * (n + 1) + 10.0 * n if n else np.zeros(2)
             )
-            expected = np.broadcast_to(told[:, None, None], outs[1].shape)
+            expected = np.broadcast_to(inputs[:, None, None], outs[1].shape)
             # Float16 tells numbers up to 128 apart by a sixteenth; a sum has eleven bits.
             np.testing.assert_allclose(outs[0] - outs[1], expected, atol=0.2)
 
 
 @pytest.mark.parametrize("export", EXPORTS)
-def test_hailo_encoder_is_valid(
+def test_foreign_encoder_of_optimum_equals_the_encoder(
     exports: Path, golden_model: Path, spec: ModelSpec, export: str
 ) -> None:
     mel = np.random.default_rng(0).standard_normal((2, 80, 3000)).astype(np.float32)
@@ -229,11 +229,11 @@ def test_hailo_encoder_is_valid(
         np.testing.assert_allclose(theirs.encode(mel), expected, atol=1e-4)
         error = np.abs(int8.encode(mel) - expected).max() / np.abs(expected).max()
         assert 0 < error < 0.5
-        with pytest.raises(ShapeError, match="1000 frames, this encoder takes 3000"):
+        with pytest.raises(ShapeError, match=r"\b1000 .*\b3000 .*--window 30\b"):
             theirs.encode(mel[:, :, :1000])
 
 
-def test_optimum_decoder_refuses_what_it_cannot_do(
+def test_optimum_decoder_refuses_left_and_unequal_padding(
     exports: Path, spec: ModelSpec
 ) -> None:
     with OptimumDecoder(exports / EXPORTS[0], spec, threads=1) as decoder:
@@ -242,11 +242,9 @@ def test_optimum_decoder_refuses_what_it_cannot_do(
         )
         state = decoder.start(_features(2, 30), (SOME, SOME))
         tokens = _ids(2, 4)
-        with pytest.raises(ShapeError, match="must be equally long"):
+        with pytest.raises(ShapeError, match=r"optimum-merged-fp32 .*left padding"):
             decoder.step(tokens, state, np.array([3]), first=np.array([0, 1]))
-        with pytest.raises(
-            ShapeError, match=r"\[20, 30\] positions with their padding"
-        ):
+        with pytest.raises(ShapeError, match=r"\[20, 30\]"):
             decoder.start(_features(2, 30), (NONE, NONE), np.array([20, 30]))
         masked = decoder.start(_features(2, 30), (SOME, SOME), np.array([20, 30]))
         assert masked.features.shape == (2, 40, 8)
@@ -262,21 +260,17 @@ def test_optimum_graphs_of_another_model_are_refused(
 ) -> None:
     other = ModelSpec.load(model_directory)
     for graph in ("decoder_model.onnx", "decoder_model_merged.onnx"):
-        with pytest.raises(
-            ModelError, match="a width of 64; decoder and --model must be from the same"
-        ):
+        with pytest.raises(ModelError, match=rf"{graph} .*\b8\).*\b64;.*--model"):
             OptimumDecoder(exports / EXPORTS[0] / graph, other)
-    with pytest.raises(ModelError, match=r"holds no decoder_model_merged\.onnx"):
+    with pytest.raises(ModelError, match=r"decoder_model_merged\.onnx, .*--task "):
         OptimumDecoder(golden_model, spec)
-    with pytest.raises(
-        ModelError, match=r"encoder_model\.onnx has input input_features"
-    ):
+    with pytest.raises(ModelError, match=r"encoder_model\.onnx .*input_features"):
         OptimumDecoder(exports / EXPORTS[0] / "encoder_model.onnx", spec)
     lone = tmp_path / "decoder_model.onnx"
     shutil.copy(exports / EXPORTS[0] / "decoder_model.onnx", lone)
-    with pytest.raises(ModelError, match="with-past"):
+    with pytest.raises(ModelError, match=r"decoder_with_past_model.* --task "):
         OptimumDecoder(tmp_path, spec)
     lone.write_bytes(lone.read_bytes()[:3000])
     shutil.copy(lone, tmp_path / "decoder_with_past_model.onnx")
-    with pytest.raises(ModelError, match="is not an ONNX file, or is truncated"):
+    with pytest.raises(ModelError, match=r"decoder_model\.onnx .*DecodeError"):
         OptimumDecoder(lone, spec)

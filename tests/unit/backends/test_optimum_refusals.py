@@ -22,22 +22,26 @@ def spec(golden_model: Path) -> ModelSpec:
 @pytest.mark.parametrize(
     "case",
     [
-        ("decoder_model", ("logits", 2, 91), "has 90 tokens; decoder and --model"),
+        ("decoder_model", ("logits", 2, 91), r"\b91\), .*\b90 .*--model"),
         (
             "decoder_with_past_model",
             ("past_key_values.0.decoder.key", 1, 3),
-            "has 2 heads of 4",
+            r"\b3, .*\b2 .*\b4;",
         ),
         (
             "decoder_with_past_model",
             ("past_key_values.0.decoder.key", 3, 5),
-            "has 2 heads of 4",
+            r"\b5\), .*\b2 .*\b4;",
         ),
-        ("decoder_model", ("present.2.decoder.key",), r"has present\.2\.decoder\.key"),
+        (
+            "decoder_model",
+            ("present.2.decoder.key",),
+            r" present\.2\.decoder\.key, .*\b2 ",
+        ),
         (
             "decoder_with_past_model",
             ("present.1.decoder.value",),
-            "lacks present.1.decoder.value",
+            r" present\.1\.decoder\.value, .*\b2 ",
         ),
     ],
 )
@@ -48,19 +52,19 @@ def test_optimum_of_other_sizes_and_layers_is_refused(
     case: tuple[str, tuple[str, int], str],
 ) -> None:
     """Its axes are of any length, where nobody changed them; an output is there or not."""
-    graph, change, message = case
+    graph, change, data = case
     for name in ("decoder_model", "decoder_with_past_model"):
         shutil.copy(exports / EXPORTS[0] / f"{name}.onnx", tmp_path)
     model, (name, *axis) = onnx.load(tmp_path / f"{graph}.onnx"), change
     ports = [*model.graph.input, *model.graph.output]
-    found = next((port for port in ports if port.name == name), None)
-    if found is None:
+    changed = next((port for port in ports if port.name == name), None)
+    if changed is None:
         model.graph.output.add().CopyFrom(model.graph.output[1])
         model.graph.output[-1].name = name
     elif axis:
-        found.type.tensor_type.shape.dim[axis[0]].dim_value = axis[1]
+        changed.type.tensor_type.shape.dim[axis[0]].dim_value = axis[1]
     else:
-        model.graph.output.remove(found)
+        model.graph.output.remove(changed)
     onnx.save(model, tmp_path / f"{graph}.onnx")
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ModelError, match=data):
         OptimumDecoder(tmp_path, spec)

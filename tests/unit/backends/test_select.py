@@ -1,4 +1,4 @@
-"""Which engine is taken and why, and contradictions found before anything is loaded."""
+"""Choice of encoder and decoder: reasons, and contradictions found before loading."""
 
 from __future__ import annotations
 
@@ -46,15 +46,6 @@ def _select(directory: Path, **options: object) -> module.SelectedEngine:
     return select(directory, ModelSpec.load(directory), EngineOptions(**options))  # type: ignore[arg-type]
 
 
-def test_engine_options_refuse_unknown_backends() -> None:
-    with pytest.raises(
-        OptionError, match="--encoder-backend is 'gpu', expected one of: auto"
-    ):
-        EngineOptions(encoder_backend="gpu")
-    with pytest.raises(OptionError, match="--decoder-backend is ''"):
-        EngineOptions(decoder_backend="")
-
-
 @pytest.mark.usefixtures("no_npu")
 def test_select_auto_takes_the_model_on_the_cpu(model_directory: Path) -> None:
     engine = _select(model_directory)
@@ -64,7 +55,7 @@ def test_select_auto_takes_the_model_on_the_cpu(model_directory: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_npu")
-def test_decoder_backend_is_told_by_content(
+def test_decoder_backend_of_file_follows_its_content(
     hailo_directory: Path, model_directory: Path, tmp_path: Path
 ) -> None:
     with zipfile.ZipFile(GOLDENS / "optimum-onnx-0.1.0.zip") as packed:
@@ -96,9 +87,7 @@ def test_foreign_encoder_of_hailo_form_equals_the_encoder(
     with ForeignEncoder(path, spec, threads=1) as fixed:
         assert fixed.n_frames == 200
         np.testing.assert_allclose(fixed.encode(mel), encoder.encode(mel), atol=1e-4)
-        with pytest.raises(
-            ShapeError, match=r"100 frames, this encoder takes 200 .2 s window"
-        ):
+        with pytest.raises(ShapeError, match=r"\b100 .*\b200 .*--window 2\b"):
             fixed.encode(mel[:, :, :100])
 
 
@@ -106,29 +95,25 @@ def test_foreign_encoder_of_another_model_is_refused(
     wide: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        ModelError, match=r"has a width of 64: expected .batch, 50, 64."
+        ModelError, match=r"encoder-1s\.onnx .*\b128\).*\(batch, 50, 64\)"
     ):
         _select(model_directory, encoder=wide / "hailo" / "encoder-1s.onnx")
     spec = ModelSpec.load(model_directory)
     many = replace(spec, dims=replace(spec.dims, n_mels=128))
     with pytest.raises(
-        ModelError, match=r"x\.1 .1, 80, 1, 200. float32, \w+ has 128 mel bins"
+        ModelError, match=r"x\.1 \(1, 80, 1, 200\).*\(1, 128, 1, n_frames\)"
     ):
         ForeignEncoder(hailo_directory / "hailo" / "encoder-2s.onnx", many)
     short = replace(spec, dims=replace(spec.dims, n_audio_ctx=50))
-    with pytest.raises(
-        ModelError, match=r"takes 200 frames, .* an even number up to 100"
-    ):
+    with pytest.raises(ModelError, match=r"\b200 .*\b100;"):
         ForeignEncoder(hailo_directory / "hailo" / "encoder-2s.onnx", short)
-    with pytest.raises(
-        ModelError, match="an encoder has one input, a log-mel: is it a decoder"
-    ):
+    with pytest.raises(ModelError, match=r"decoder-2s-16\.onnx .*decoder_input_ids"):
         _select(
             model_directory, encoder=hailo_directory / "hailo" / "decoder-2s-16.onnx"
         )
-    with pytest.raises(ModelError, match=r"holds no encoder_model\.onnx"):
+    with pytest.raises(ModelError, match=r" encoder_model\.onnx;.*--encoder"):
         _select(model_directory, encoder=tmp_path)
-    with pytest.raises(ModelError, match="differ: d_model 128 and 64"):
+    with pytest.raises(ModelError, match=r"d_model 128 .*\b64;"):
         _select(model_directory, encoder=wide)
     other = _select(hailo_directory, encoder=model_directory).encoder
     assert isinstance(other, OnnxEncoder)
@@ -138,7 +123,7 @@ def test_foreign_encoder_of_another_model_is_refused(
     )  # fmt: skip
     assert isinstance(named.encoder, OnnxEncoder)
     assert named.reasons[1].startswith("decoder cached-fp32")
-    with pytest.raises(ModelError, match="does not exist; give an ONNX file"):
+    with pytest.raises(ModelError, match=r"^nowhere\.onnx "):
         _select(model_directory, encoder=Path("nowhere.onnx"))
 
 
@@ -146,42 +131,38 @@ def test_select_refuses_decoders_of_another_model(
     wide: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        ModelError, match="has width 128 and 200 tokens, checkpoint has 64 and 200"
+        ModelError, match=r"decoder-1s-8\.onnx .*\b128 .*\b200 .*\b64 .*\b200;"
     ):
         _select(model_directory, decoder=wide / "hailo" / "decoder-1s-8.onnx")
     spec = ModelSpec.load(model_directory)
     fewer = replace(
         spec, dims=replace(spec.dims, n_vocab=100), tokens=replace(spec.tokens)
     )
-    with pytest.raises(
-        ModelError, match="64 and 200 tokens, checkpoint has 64 and 100"
-    ):
+    with pytest.raises(ModelError, match=r"\b64 .*\b200 .*\b64 .*\b100;"):
         select(
             model_directory, fewer,
             EngineOptions(decoder=hailo_directory / "hailo" / "decoder-2s-16.onnx"),
         )  # fmt: skip
-    with pytest.raises(ModelError, match="differ: d_model 128 and 64"):
+    with pytest.raises(ModelError, match=r"d_model 128 .*\b64;"):
         _select(model_directory, decoder=wide)
     raw = json.loads((model_directory / "model.json").read_text())
     raw["tokens"]["sot"] += 1
     (tmp_path / "model.json").write_text(json.dumps(raw))
-    with pytest.raises(ModelError, match="differ: their control tokens"):
+    with pytest.raises(ModelError, match="control tokens"):
         _select(model_directory, decoder=tmp_path)
-    with pytest.raises(
-        ModelError, match="no Hailo-form decoder; convert the checkpoint again with"
-    ):
+    with pytest.raises(ModelError, match=r"decoder;.*whisper-hailo convert .*--hailo"):
         _select(model_directory, decoder_backend="fixed")
-    with pytest.raises(ModelError, match=r"one input|takes mel"):
+    with pytest.raises(ModelError, match=r"/encoder\.onnx .*\bmel .*convert --hailo"):
         _select(
             model_directory,
             decoder=model_directory / "encoder.onnx",
             decoder_backend="fixed",
         )
-    with pytest.raises(OptionError, match="needs --decoder DIR"):
+    with pytest.raises(OptionError, match=r"--decoder-backend optimum .*--decoder DIR"):
         _select(model_directory, decoder_backend="optimum")
 
 
-def test_engine_window_comes_from_the_fixed_half(
+def test_engine_window_s_is_that_of_the_fixed_graph(
     hailo_directory: Path, model_directory: Path
 ) -> None:
     spec = ModelSpec.load(model_directory)
@@ -191,16 +172,14 @@ def test_engine_window_comes_from_the_fixed_half(
     assert engine_window_s(free, spec, 1.5) == 1.5
     fixed = _select(model_directory, encoder=form)
     assert engine_window_s(fixed, spec, None) == 2
-    with pytest.raises(
-        OptionError, match="--window is 3 s, encoder onnx-2s-fp32 takes 2 s"
-    ):
+    with pytest.raises(OptionError, match=r"--window .*\b3 s.*onnx-2s-fp32.*\b2 s"):
         engine_window_s(fixed, spec, 3)
     half = _select(hailo_directory, decoder_backend="fixed")
     assert engine_window_s(half, spec, None) == 2
     assert engine_window_s(half, spec, 1) == 1
     with pytest.raises(
         ShapeError,
-        match="decoder takes 100 positions, encoder gives 150; convert with --window 3",
+        match=r"\b100 .*\b150;.*--window 3\b",
     ):
         engine_window_s(half, spec, 3)
 
@@ -209,7 +188,5 @@ def test_fixed_decoder_of_longer_text_is_refused(spec: ModelSpec) -> None:
     class _Runner:
         name, length, n_positions = "fixed", 65, 100
 
-    with pytest.raises(
-        ShapeError, match=r"65 text and 100 encoder positions, .* 64 and 150"
-    ):
+    with pytest.raises(ShapeError, match=r"^fixed .*\b65 .*\b100 .*\b64 .*\b150;"):
         FixedDecoder(_Runner(), spec)  # type: ignore[arg-type]

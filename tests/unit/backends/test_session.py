@@ -1,4 +1,4 @@
-"""What is said of graphs that the runtime does not load."""
+"""Sessions of ONNX Runtime: options, refused graphs, failed runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _graph(kind: str = "BiasGelu", ir_version: int = 8, **attributes: object) ->
         for name in [*names, "z" * 90]
     ]
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    graph = helper.make_graph([node], "one", values[:2], values[2:])
+    graph = helper.make_graph([node], "node", values[:2], values[2:])
     model = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version)
     return bytes(model.SerializeToString())
 
@@ -44,14 +44,14 @@ def _refusal(graph: bytes) -> str:
     return str(caught.value)
 
 
-def test_pyproject_asks_for_the_oldest_runtime() -> None:
+def test_oldest_runtime_is_required_by_pyproject() -> None:
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
         "project"
     ]
     assert f"onnxruntime>={OLDEST_RUNTIME}" in project["dependencies"]
 
 
-def test_reason_of_long_text_is_cut_in_the_middle() -> None:
+def test_open_graph_failure_cuts_long_reasons() -> None:
     message = _refusal(_graph(causal=0))
     assert "Unrecognized attribute: causal for operator BiasGelu" in message
     assert message.endswith("); convert the checkpoint again")
@@ -69,7 +69,7 @@ def test_open_graph_failure_names_an_old_runtime(
 
 
 def test_open_graph_sets_threads_without_spinning() -> None:
-    """What spins while it waits takes the cores from everything else in the pipeline."""
+    """A thread that spins while it waits takes a core from the rest of the pipeline."""
     for threads in (1, 2):
         options = open_graph(_graph(), "x", threads).get_session_options()
         assert options.intra_op_num_threads == threads
@@ -89,48 +89,46 @@ def test_open_graph_sets_threads_without_spinning() -> None:
 def test_open_session_with_other_ports_is_refused(
     model_directory: Path, spec: ModelSpec, inputs: set[str], outputs: set[str]
 ) -> None:
-    with pytest.raises(
-        ModelError, match=r"another model or program: (more|audio_features) differs"
-    ):
+    with pytest.raises(ModelError, match=r"cross_kv\.onnx .*: (more|audio_features) "):
         open_session(
             model_directory, spec, 1, CROSS_KV_FILE, inputs=inputs, outputs=outputs
         )
 
 
-def test_running_lets_interrupts_pass() -> None:
+def test_running_turns_errors_but_not_interrupts() -> None:
     with pytest.raises(KeyboardInterrupt), running("x"):
         raise KeyboardInterrupt
     with (
-        pytest.raises(ModelError, match=r"x failed \(no such axis\); convert"),
+        pytest.raises(ModelError, match=r"^x .*\(no such axis\)"),
         running("x"),
     ):
         raise RuntimeError("no such axis")
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 30, b"\x3a\xff\xff\xff\x7f"])
-def test_open_graph_of_other_files_fails_in_one_line(
+def test_open_graph_of_other_files_is_refused_in_one_line(
     tmp_path: Path, content: bytes
 ) -> None:
     path = tmp_path / "encoder.onnx"
     for _ in range(2):
         with pytest.raises(
-            ModelError, match=r"encoder\.onnx cannot be loaded \(.*\); conv"
-        ) as told:
+            ModelError, match=r"encoder\.onnx .*\(\[ONNXRuntimeError\].*\)"
+        ) as caught:
             open_graph(path, str(path), 1)
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(caught.value)
         path.write_bytes(content)  # it was missing before
 
 
-def test_open_graph_limits_memory_to_the_machines() -> None:
+def test_open_graph_limits_memory_to_that_of_the_machine() -> None:
     kinds = (TensorProto.FLOAT, TensorProto.INT64)
     nodes = [
         helper.make_node("Expand", ["x", "axes"], ["large"]),
         helper.make_node("ReduceMax", ["large"], ["m"], keepdims=0),
-        helper.make_node("Reshape", ["m", "one"], ["y"]),
+        helper.make_node("Reshape", ["m", "ones"], ["y"]),
     ]
     constants = [
         helper.make_tensor("axes", kinds[1], [3], [1000, 10**6, 10**3]),
-        helper.make_tensor("one", kinds[1], [1], [1]),
+        helper.make_tensor("ones", kinds[1], [1], [1]),
     ]
     value = [helper.make_tensor_value_info(name, kinds[0], [1]) for name in "xy"]
     graph = helper.make_graph(nodes, "g", value[:1], value[1:], constants)
@@ -138,5 +136,8 @@ def test_open_graph_limits_memory_to_the_machines() -> None:
         graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
     )
     session = open_graph(model.SerializeToString(), "encoder", 1)
-    with pytest.raises(ModelError, match="encoder failed"), running("encoder"):
+    with (
+        pytest.raises(ModelError, match=r"^encoder .*ONNXRuntimeError"),
+        running("encoder"),
+    ):
         session.run(None, {"x": np.ones(1, np.float32)})

@@ -47,22 +47,22 @@ def _run(model: ModelProto) -> NDArray[np.int32]:
     return result
 
 
-def test_foreign_products_are_exact_here() -> None:
-    """Whatever processor this is: on one that cuts sums off the runtime is asked not to."""
+def test_open_graph_computes_exact_8_bit_products() -> None:
+    """On any processor: where it cuts sums off, the runtime is told not to."""
     np.testing.assert_array_equal(
         _run(_model(FULL)), INPUT.astype(int) @ FULL.astype(int)
     )
 
 
 @pytest.mark.parametrize(
-    ("cuts_off", "int8_safe_without_vnni", "asked"),
+    ("cuts_off", "int8_safe_without_vnni", "is_set"),
     [(True, False, True), (True, True, False), (False, False, False)],
 )
 def test_open_graph_asks_for_exact_kernels_where_needed(
     monkeypatch: pytest.MonkeyPatch,
     cuts_off: bool,
     int8_safe_without_vnni: bool,
-    asked: bool,
+    is_set: bool,
 ) -> None:
     monkeypatch.setattr(saturation, "saturates", lambda: cuts_off)
     source = _model(FULL).SerializeToString()
@@ -74,7 +74,7 @@ def test_open_graph_asks_for_exact_kernels_where_needed(
         found = options.get_session_config_entry(name) == value
     except RuntimeError:  # never set
         found = False
-    assert found is asked
+    assert found is is_set
 
 
 def test_read_signature_sees_signed_codes_in_branches(tmp_path: Path) -> None:
@@ -103,12 +103,10 @@ def test_move_weights_makes_merged_graphs_exact(tmp_path: Path) -> None:
     for first in (True, False):
         (sums,) = session.run(None, {"codes": INPUT, "first": np.array(first)})
         np.testing.assert_array_equal(sums, INPUT.astype(int) @ FULL.astype(int))
-    assert not read_signature(
-        seen
-    ).signed_codes  # whatever this processor does, signs are gone
+    assert not read_signature(seen).signed_codes  # on any processor, signs are gone
 
 
-def test_move_weights_keeps_what_other_nodes_read(tmp_path: Path) -> None:
+def test_move_weights_keeps_weights_of_other_nodes(tmp_path: Path) -> None:
     model = _model(FULL, branches=True)
     model.graph.node.append(
         helper.make_node("Cast", ["weights"], ["seen"], to=TensorProto.FLOAT)
@@ -120,7 +118,7 @@ def test_move_weights_keeps_what_other_nodes_read(tmp_path: Path) -> None:
 
 
 def test_saturates_agrees_with_the_runtimes_products() -> None:
-    """Where it says that it does not, its fastest kernels are right, and only there."""
+    """It is false exactly where the runtime's fastest kernels are right."""
     options = onnxruntime.SessionOptions()
     model = _model(np.full((8, 16), 127, np.int8)).SerializeToString()
     session = onnxruntime.InferenceSession(

@@ -11,7 +11,6 @@ from safetensors.numpy import save_file
 
 from tests.fakes.decoder_inputs import ATOL, features_of, ids_of
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.backends.padding import pad_features
 from whisper_hailo.backends.silence import (
     CLIPS,
     N_KEYS,
@@ -22,7 +21,7 @@ from whisper_hailo.backends.silence import (
     with_silence_keys,
 )
 from whisper_hailo.backends.state import cross_bias
-from whisper_hailo.core.errors import ModelError, ShapeError
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import Padding, SilenceKeys
 from whisper_hailo.core.read_files import sha256
 from whisper_hailo.core.spec import SILENCE_FILE, FileRecord, ModelSpec
@@ -131,32 +130,6 @@ def test_decoder_batch_with_silence_equals_single_rows(decoder: CachedDecoder) -
         np.testing.assert_allclose(batch.logits[row], out.logits[0], atol=ATOL)
 
 
-def test_pad_features_repeats_silence_behind_each_row() -> None:
-    keys, features = keys_of(0.5, 0.5, width=4), features_of(2, 6, 4)
-    padded = pad_features(features, (Padding(10, keys),) * 2, np.array([6, 3]))
-    assert (padded.shape, padded.flags.c_contiguous) == ((2, 10, 4), True)
-    for row, n_positions in enumerate((6, 3)):
-        np.testing.assert_array_equal(
-            padded[row, :n_positions], features[row, :n_positions]
-        )
-        np.testing.assert_array_equal(
-            padded[row, n_positions:], keys.repeat_rows(10 - n_positions)
-        )
-
-
-def test_pad_features_without_silence_adds_zeros() -> None:
-    features = features_of(2, 6, 4)
-    padded = pad_features(features, (Padding(8),) * 2, np.array([6, 3]))
-    np.testing.assert_array_equal(padded[0, :6], features[0])
-    assert not padded[0, 6:].any()
-    assert not padded[1, 3:].any()
-
-
-def test_pad_features_of_unequal_lengths_is_refused() -> None:
-    with pytest.raises(ShapeError, match=r"\[5, 8\] positions with their padding"):
-        pad_features(features_of(2, 6, 4), (Padding(8), NONE), np.array([6, 5]))
-
-
 def test_with_silence_keys_appends_them_to_every_row() -> None:
     keys, features = keys_of(0.5, 0.5, width=4), features_of(3, 6, 4)
     longer = with_silence_keys(features, keys)
@@ -249,22 +222,21 @@ def test_load_silence_keys_needs_no_encoder(tmp_path: Path, spec: ModelSpec) -> 
 
 
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    ("arrays", "data"),
     [
         ({"features": np.zeros((2, 32), np.float32), "shares": np.ones(2, np.float32)},
-         r"shape \(2, 32\), expected \(2, 64\)"),
+         r"\(2, 32\), .*\(2, 64\)"),
         ({"features": np.zeros((3, 64), np.float32), "shares": np.ones(2, np.float32)},
-         r"shape \(3, 64\), expected \(2, 64\)"),
-        ({"features": np.zeros((2, 64), np.float32)}, "no silence keys .*shares"),
+         r"\(3, 64\), .*\(2, 64\)"),
+        ({"features": np.zeros((2, 64), np.float32)}, r"silence\.safetensors .*'shares'"),
     ],
 )  # fmt: skip
 def test_load_silence_keys_of_other_models_is_refused(
-    tmp_path: Path, spec: ModelSpec, arrays: dict[str, FloatArray], message: str
+    tmp_path: Path, spec: ModelSpec, arrays: dict[str, FloatArray], data: str
 ) -> None:
     own = saved(tmp_path, spec, arrays)
-    with pytest.raises(ModelError, match=message) as caught:
+    with pytest.raises(ModelError, match=data):
         load_silence_keys(tmp_path, own)
-    assert str(caught.value).endswith("convert the checkpoint again")
 
 
 def test_load_silence_keys_of_damaged_file_is_refused(
@@ -276,14 +248,14 @@ def test_load_silence_keys_of_damaged_file_is_refused(
     whole = path.read_bytes()
     for damaged in (b"\xff" * 9 + whole[9:], whole[:-5]):
         path.write_bytes(damaged)
-        with pytest.raises(ModelError, match=r"silence\.safetensors is damaged|bytes"):
-            load_silence_keys(tmp_path, own)
         with pytest.raises(
-            ModelError, match=r"silence\.safetensors holds no silence keys"
+            ModelError, match=r"silence\.safetensors .*(SHA-256|bytes, model\.json)"
         ):
+            load_silence_keys(tmp_path, own)
+        with pytest.raises(ModelError, match=r"silence\.safetensors .*\(Error"):
             load_silence_keys(tmp_path, recorded(path, spec))
     path.unlink()
-    with pytest.raises(ModelError, match=r"silence\.safetensors"):
+    with pytest.raises(ModelError, match=r" silence\.safetensors;"):
         load_silence_keys(tmp_path, own)
 
 
