@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Self, cast
 
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -17,7 +18,7 @@ from whisper_hailo.serve.access import error_body
 from whisper_hailo.serve.request import Choices, join_languages
 from whisper_hailo.serve.served_model import ServedModel
 from whisper_hailo.serve.service import TranscriptionService
-from whisper_hailo.serve.speakers import parse_known_speakers
+from whisper_hailo.serve.speakers import KnownSpeakers, parse_known_speakers
 from whisper_hailo.serve.ticket import Ticket
 from whisper_hailo.serve.uploads import (
     EVENTS,
@@ -39,6 +40,7 @@ from whisper_hailo.text.transcript_json import openai_json
 
 Granularity = Literal["word", "segment"]
 
+_DIARIZED: Final = "diarized_json"
 _MIN_PROBABILITY: Final = 1e-9  # 0 has no logarithm
 
 
@@ -86,50 +88,104 @@ def _add_transcriptions(router: APIRouter, uploads: UploadHandler) -> None:
         ] = None,
     ) -> Response:
         """Transcribe a recording in its own language."""
-        if timestamp_granularities and response_format != "verbose_json":
-            raise OptionError(
-                "timestamp_granularities needs response_format verbose_json"
-            )
-        granularities = timestamp_granularities or ["segment"]
-        has_logprobs = bool(include)
+        answer = _AnswerForm(
+            response_format,
+            tuple(timestamp_granularities or ()),
+            is_streamed=stream,
+            has_logprobs=bool(include),
+        )
+        known = parse_known_speakers(
+            known_speaker_names or (), known_speaker_references or ()
+        )
+        answer.check(known)
         choices = Choices(
             model=model,
             language=language or join_languages(languages or ()),
             prompt=prompt,
             hotwords=hotwords or ", ".join(keywords or ()),
             temperature=temperature,
-            word_timestamps=has_logprobs or "word" in granularities,
+            word_timestamps=answer.needs_words,
             subtitles=response_format in SUBTITLES,
             speech=_parse_chunking_strategy(chunking_strategy, await request.form()),
         )
-        known = parse_known_speakers(
-            known_speaker_names or (), known_speaker_references or ()
-        )
-        if response_format == "diarized_json":
-            if has_logprobs:
-                raise OptionError(
-                    "include[] logprobs needs response_format json; leave it out"
-                )
-            if stream:
-                ticket, speakers = await uploads.submit_with_speakers(
-                    request, file, choices, known
-                )
-                return EventStream(_stream_speakers(ticket, speakers), ticket)
-            transcript = await uploads.transcribe_with_speakers(
-                request, file, choices, known
+        if response_format == _DIARIZED:
+            return await _answer_with_speakers(
+                uploads, request, file, choices, known, is_streamed=stream
             )
-            return JSONResponse(_diarized_json(transcript))
-        if known.names:
+        return await _answer(uploads, request, file, choices, answer)
+
+
+@dataclass(frozen=True, slots=True)
+class _AnswerForm:
+    """What the answer to a transcription has."""
+
+    response_format: DiarizedFormat
+    granularities: tuple[Granularity, ...]
+    is_streamed: bool
+    has_logprobs: bool
+
+    @property
+    def needs_words(self) -> bool:
+        """Whether words are timed."""
+        return self.has_logprobs or "word" in self.granularities
+
+    def check(self, known: KnownSpeakers) -> None:
+        """Refuse what does not go together.
+
+        Raises:
+            OptionError: two fields do not.
+        """
+        is_diarized = self.response_format == _DIARIZED
+        if self.granularities and self.response_format != "verbose_json":
+            raise OptionError(
+                "timestamp_granularities needs response_format verbose_json"
+            )
+        if is_diarized and self.has_logprobs:
+            raise OptionError(
+                "include[] logprobs needs response_format json; leave it out"
+            )
+        if known.names and not is_diarized:
             raise OptionError("known_speaker_names needs response_format diarized_json")
-        if stream:
-            ticket = await uploads.submit(request, file, choices)
-            return EventStream(
-                _stream_events(ticket, has_logprobs=has_logprobs), ticket
-            )
-        transcript = await uploads.transcribe(request, file, choices)
-        return _render_answer(
-            transcript, response_format, granularities, has_logprobs=has_logprobs
+
+
+async def _answer_with_speakers(
+    uploads: UploadHandler,
+    request: Request,
+    file: UploadFile,
+    choices: Choices,
+    known: KnownSpeakers,
+    *,
+    is_streamed: bool,
+) -> Response:
+    """Transcribe a recording and tell its speakers apart."""
+    if is_streamed:
+        ticket, speakers = await uploads.submit_with_speakers(
+            request, file, choices, known
         )
+        return EventStream(_stream_speakers(ticket, speakers), ticket)
+    transcript = await uploads.transcribe_with_speakers(request, file, choices, known)
+    return JSONResponse(_diarized_json(transcript))
+
+
+async def _answer(
+    uploads: UploadHandler,
+    request: Request,
+    file: UploadFile,
+    choices: Choices,
+    answer: _AnswerForm,
+) -> Response:
+    """Transcribe a recording; answer at its end, or piece by piece."""
+    if answer.is_streamed:
+        ticket = await uploads.submit(request, file, choices)
+        events = _stream_events(ticket, has_logprobs=answer.has_logprobs)
+        return EventStream(events, ticket)
+    transcript = await uploads.transcribe(request, file, choices)
+    return _render_answer(
+        transcript,
+        cast(ResponseFormat, answer.response_format),
+        answer.granularities or ("segment",),
+        has_logprobs=answer.has_logprobs,
+    )
 
 
 def _add_translations(router: APIRouter, uploads: UploadHandler) -> None:
