@@ -10,7 +10,7 @@ import wave
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import PurePath
 from typing import BinaryIO, Final, cast
 
@@ -35,7 +35,10 @@ from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 FULL_SCALE: Final = np.float32(32_768)
 """Of 16-bit samples."""
 
-_BLOCK_SAMPLES: Final = 30 * SAMPLE_RATE_HZ
+_BLOCK_SAMPLES: Final = 10 * SAMPLE_RATE_HZ
+_N_SHORT_BLOCKS: Final = 3
+"""Blocks of a short recording; it is as long as one window."""
+
 _IN_MEMORY_BYTES: Final = 4 << 20  # smaller uploads need no disk, which may be full
 
 _MAX_OPENING: Final = 4
@@ -113,7 +116,7 @@ class AudioDecoders:
     """Opens and decodes uploads off the event loop.
 
     Of a long recording only the beginning is decoded at first, and the rest while it is
-    transcribed. So whatever others send, a command waits for a minute of their audio at most.
+    transcribed. So whatever others send, a command waits for half a minute of their audio at most.
     """
 
     def __init__(self, limits: LimitOptions) -> None:
@@ -137,7 +140,7 @@ class AudioDecoders:
         itself. Only the first `max_s` seconds are returned, 30 at most; `None` returns the whole.
 
         Returns:
-            `(n_samples,)` float32 at 16 kHz mono of a recording of up to 60 s.
+            `(n_samples,)` float32 at 16 kHz mono of a recording of up to 30 s.
 
         Raises:
             AudioError: the audio cannot be decoded.
@@ -151,30 +154,29 @@ class AudioDecoders:
             with ExitStack() as resources:
                 stream = self._open_stream(file, name, pcm, resources)
                 blocks = self._limit_duration(stream, is_cancelled)
-                first = next(blocks)
-                if max_s is not None:
-                    return first[: round(max_s * SAMPLE_RATE_HZ)]
-                second = next(blocks, None)
-                if second is None:
-                    reservation.take(first.nbytes)
-                    return first
+                beginning = list(islice(blocks, _N_SHORT_BLOCKS))
+                following = next(blocks, None)
+                if following is None or max_s is not None:
+                    audio = np.concatenate(beginning)
+                    reservation.take(audio.nbytes)
+                    return audio[: _count_samples(max_s)]
                 reservation.take(_AHEAD_BYTES)
-                audio = OpenedAudio(
+                long_audio = OpenedAudio(
                     stream,
-                    chain([first, second], blocks),
+                    chain(beginning, [following], blocks),
                     resources.pop_all(),
                     self._turn,
                 )
-                opened.append(audio)
-                return audio
+                opened.append(long_audio)
+                return long_audio
 
         try:
             async with self._opening:
                 return await run_on_thread(open_upload, on_cancel=is_cancelled.set)
         except BaseException:
             # A client may leave when the recording is open, but before it is handed over.
-            for audio in opened:
-                audio.close()
+            for long_audio in opened:
+                long_audio.close()
             raise
 
     async def decode(
@@ -237,6 +239,10 @@ class AudioDecoders:
             if is_cancelled.is_set():
                 raise ClientDisconnectedError
             yield block
+
+
+def _count_samples(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * SAMPLE_RATE_HZ)
 
 
 def _keep_open(file: BinaryIO, resources: ExitStack) -> BinaryIO:

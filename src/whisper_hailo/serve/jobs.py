@@ -8,16 +8,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Final, Self, TypeAlias, cast
 
 from whisper_hailo.core.types import BufferText, Segment, Transcript
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.quota import ENDING
-from whisper_hailo.serve.request import Caller
+from whisper_hailo.serve.request import Caller, Priority
 from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.schedule import WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
+
+_COMMAND_S: Final = 1.0
+"""Longer than a command takes on most machines."""
 
 Outcome: TypeAlias = Transcript | BufferText
 
@@ -282,6 +285,16 @@ class JobQueue(WindowSource):
     def wait_for_audio(self, is_ready: Callable[[], bool]) -> None:
         with self._condition:
             self._condition.wait_for(lambda: self._new or is_ready())
+
+    def wait_for_commands(self) -> None:
+        """Wait until no command is under way, but not for long if they keep coming."""
+        with self._condition:
+            self._condition.wait_for(lambda: not self._has_command(), _COMMAND_S)
+
+    def _has_command(self) -> bool:
+        return any(
+            job.recording.priority <= Priority.INTERACTIVE for job in self._unfinished
+        )
 
     def wake(self) -> None:
         """Let the schedule look for audio that has come. From any thread."""

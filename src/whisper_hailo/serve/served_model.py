@@ -161,6 +161,7 @@ class ServedModel(Closing):
         )
         if isinstance(audio, OpenedAudio):
             audio.on_change = self.queue.wake
+            audio.wait_for_others = self.queue.wait_for_commands
         recording = run.recording_of(make_recording, audio, priority=priority)
         job = Job(recording, caller, emit, run, time.monotonic(), is_partial=is_early)
         self.queue.put(job)

@@ -92,3 +92,17 @@ def test_metrics_windows_are_counted_by_priority() -> None:
     for priority in (Priority.LONG, Priority.INTERACTIVE, Priority.LONG):
         metrics.count_window(priority)
     assert 'windows_total{priority="long"} 2.0' in metrics.render_page().decode()
+
+
+def test_queue_wait_for_commands_ends_with_them(run: TranscriptionRun) -> None:
+    queue = JobQueue()
+    film = make_job(run, Priority.LONG)
+    command = make_job(run)
+    queue.put(film)
+    queue.wait_for_commands()
+    queue.put(command)
+    waiting = threading.Thread(target=queue.wait_for_commands, daemon=True)
+    waiting.start()
+    queue.free_place(command)
+    waiting.join(WAIT_S)
+    assert not waiting.is_alive()

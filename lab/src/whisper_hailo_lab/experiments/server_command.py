@@ -62,6 +62,7 @@ _PAUSE_S: Final = 0.5
 _WINDOWS: Final = re.compile(
     r'^whisper_hailo_windows_total\{priority="(\w+)"\} (\S+)$', re.MULTILINE
 )
+_UNFINISHED: Final = re.compile(r"^whisper_hailo_unfinished (\S+)$", re.MULTILINE)
 _COMMAND_PRIORITY: Final = "interactive"
 
 
@@ -143,14 +144,28 @@ def measure_commands(address: str, pid: int, ask: Ask, count: int) -> list[Comma
 
 def count_other_windows(address: str) -> int:
     """Return how many windows a server has decoded that are of no command."""
-    with urllib.request.urlopen(f"{address}/metrics") as answer:  # noqa: S310
-        page = answer.read().decode()
+    page = read_metrics(address)
     counts = [
         float(value)
         for priority, value in _WINDOWS.findall(page)
         if priority != _COMMAND_PRIORITY
     ]
     return round(sum(counts))
+
+
+def read_metrics(address: str) -> str:
+    """Return the metrics of a server."""
+    with urllib.request.urlopen(f"{address}/metrics") as answer:  # noqa: S310
+        return str(answer.read().decode())
+
+
+def wait_for_uploads(address: str, count: int) -> None:
+    """Wait until a server has received so many recordings: what follows is their decoding."""
+    while True:
+        match = _UNFINISHED.search(read_metrics(address))
+        if match is not None and float(match[1]) >= count:
+            return
+        time.sleep(_PAUSE_S)
 
 
 @contextmanager
@@ -243,6 +258,7 @@ def measure_model(
             others += [openai_client(address, shorter)] * _N_SHORTER
             beside = f"{n_uploads} x {hours:g} h, {_N_SHORTER} x 10 min"
             with run_others(others):
+                wait_for_uploads(address, len(others))
                 costs = measure_commands(address, pid, ask, count)
             rows.append(summarize_costs(model, beside, costs))
             emit(f"{rows[-1]}\n")

@@ -31,6 +31,7 @@ class OpenedAudio(Closing):
         resources: close the stream.
         turn: held while a window is cut, so that few are at once.
         on_change: called on any thread when there is a window to take.
+        wait_for_others: waits, before a window is cut, until nobody is in a hurry.
     """
 
     stream: AudioStream
@@ -38,6 +39,7 @@ class OpenedAudio(Closing):
     resources: ExitStack
     turn: AbstractContextManager[object]
     on_change: Callable[[], None] = lambda: None
+    wait_for_others: Callable[[], None] = lambda: None
 
     def close(self) -> None:
         self.resources.close()
@@ -91,6 +93,7 @@ class WindowsAhead(Closing, Iterator[Window]):
     def _cut_windows(self) -> None:
         try:
             while self._wait_for_room():
+                self._audio.wait_for_others()
                 with self._audio.turn:
                     window = next(self._source, None)
                 if window is None:

@@ -85,6 +85,16 @@ def test_slow_window_is_not_ready() -> None:
         assert next(ahead).start_s == 0
 
 
+def test_window_is_cut_when_others_let_it() -> None:
+    audio = Audio()
+    go_on = threading.Event()
+    audio.opened.wait_for_others = lambda: go_on.wait(PATIENCE_S)
+    with WindowsAhead(iter([window(0)]), audio.opened) as ahead:
+        assert not ahead.is_ready
+        go_on.set()
+        assert next(ahead).start_s == 0
+
+
 def test_failure_comes_behind_the_windows_before_it() -> None:
     audio = Audio()
 

@@ -227,7 +227,9 @@ class WyomingSession:
         ticket = self._submit(audio, is_early=True)
         self._early = _EarlyTranscript(bounds, ticket)
 
-    def _submit(self, audio: FloatArray, *, is_early: bool = False) -> Ticket:
+    def _submit(
+        self, audio: FloatArray | OpenedAudio, *, is_early: bool = False
+    ) -> Ticket:
         """Begin to transcribe `(n_samples,)` at 16 kHz, with the names that are expected."""
         choices = self._request.choices
         prompts = self._service.find_model(choices.model).defaults.options.prompts
