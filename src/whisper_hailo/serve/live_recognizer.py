@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import cast
 
-from whisper_hailo.core.types import BufferText, Segment
+from whisper_hailo.core.types import BufferText, FloatArray, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.recognizer import WhisperRecognizer
 from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
-from whisper_hailo.serve.jobs import Job, Outcome
-from whisper_hailo.serve.request import Caller
+from whisper_hailo.serve.jobs import EventCallback, Job, Outcome
+from whisper_hailo.serve.request import Caller, Choices
 from whisper_hailo.serve.served_model import ServedModel
 from whisper_hailo.transcription.partials import PartialBuffer
 
@@ -49,12 +50,26 @@ class LiveRecognizer(WhisperRecognizer):
     def _with_options(self, options: DecodingOptions) -> LiveRecognizer:
         return LiveRecognizer(self.model, options, self._caller, self._deadline_s)
 
+    def transcribe_item(self, audio: FloatArray, choices: Choices) -> Transcript:
+        """Return the transcript of `(n_samples,)` at 16 kHz, as if it was uploaded."""
+        outcome = self._wait_for(
+            lambda emit: self.model.transcribe_item(audio, choices, self._caller, emit)
+        )
+        return cast(Transcript, outcome)
+
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
+        outcome = self._wait_for(
+            lambda emit: self.model.transcribe_partial(
+                buffer, options, self._caller, emit
+            )
+        )
+        return cast(BufferText, outcome)
+
+    def _wait_for(self, submit: Callable[[EventCallback], Job]) -> Segment | Outcome:
+        """Return the outcome of a job, given what submits it."""
         # Not a future, which would hold the error that its caller raises, and so what was sent.
         events: SimpleQueue[Segment | Outcome | Exception] = SimpleQueue()
-        self._job = self.model.transcribe_partial(
-            buffer, options, self._caller, events.put
-        )
+        self._job = submit(events.put)
         try:
             # `cancel` may have come before there was a job to cancel.
             if self._is_cancelled:
@@ -72,4 +87,4 @@ class LiveRecognizer(WhisperRecognizer):
                 raise event
             finally:
                 del event  # the traceback holds this frame
-        return cast(BufferText, event)
+        return event

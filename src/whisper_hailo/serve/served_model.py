@@ -15,7 +15,12 @@ import numpy as np
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    FloatArray,
+    Segment,
+    Transcript,
+)
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.errors import BusyError, RejectedError
 from whisper_hailo.serve.jobs import (
@@ -164,6 +169,26 @@ class ServedModel(Closing):
             audio.wait_for_others = self.queue.wait_for_commands
         recording = run.recording_of(make_recording, audio, priority=priority)
         job = Job(recording, caller, emit, run, time.monotonic(), is_partial=is_early)
+        self.queue.put(job)
+        return job
+
+    def transcribe_item(
+        self, audio: FloatArray, choices: Choices, caller: Caller, emit: EventCallback
+    ) -> Job:
+        """Transcribe `(n_samples,)` of live audio that is over as a whole, like an upload.
+
+        Its client has watched partial texts of it, so it goes before all other requests, too.
+
+        Raises:
+            BusyError: the server ends.
+        """
+        options, long = self.defaults.with_choices(choices)
+        run = self._make_run(options, long)
+        make_recording = partial(
+            ClientRecording, on_segment=_ignore, on_window=self._metrics.count_window
+        )
+        recording = run.recording_of(make_recording, audio, priority=Priority.LIVE)
+        job = Job(recording, caller, emit, run, time.monotonic(), is_partial=True)
         self.queue.put(job)
         return job
 
@@ -338,6 +363,10 @@ class ServedModel(Closing):
             if recording.failure is None:
                 recording.fail(recording.abandoned or error)
             self._report_end(job)
+
+
+def _ignore(_segment: Segment) -> None:
+    """Take a segment of a recording whose client wants the whole text only."""
 
 
 def _detach_error(error: Exception) -> Exception:

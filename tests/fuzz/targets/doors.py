@@ -97,6 +97,7 @@ class Deaf:
 
     def __init__(self) -> None:
         from whisper_hailo.decoding.options import DecodingOptions
+        from whisper_hailo.serve.audio import AudioDecoders
         from whisper_hailo.serve.metrics import Metrics
         from whisper_hailo.serve.model_memory import ModelMemory
         from whisper_hailo.serve.options import LimitOptions
@@ -112,6 +113,7 @@ class Deaf:
         )
         self.quota = Quota(self.limits)
         self.wyoming_quota = Quota(self.limits.for_wyoming())
+        self.decoders = AudioDecoders(self.limits)
         self.memory = ModelMemory()
         self.metrics = Metrics()
         self.speaker_finder = NoSpeakers()
@@ -195,6 +197,10 @@ class DeafCaptions:
     content_s = 10.0
     language = "en"
     model = DeafWorker()
+
+    def transcribe_item(self, audio: Any, choices: Any) -> Any:
+        del audio, choices
+        return SimpleNamespace(text="Nothing.", segments=(), languages=("en",))
 
     def transcribe(self, buffer: Any, language: str | None = None) -> Any:
         from whisper_hailo.core.types import BufferText, BufferWord

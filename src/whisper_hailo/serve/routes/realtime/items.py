@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import numpy as np
+
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.core.types import UNSPACED_LANGUAGES
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    UNSPACED_LANGUAGES,
+    FloatArray,
+    Word,
+)
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
 from whisper_hailo.serve.access import error_body
 from whisper_hailo.serve.audio import check_duration
-from whisper_hailo.serve.errors import ClientDisconnectedError
+from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
+from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.serve.routes.openai import list_languages, word_logprobs
 from whisper_hailo.serve.routes.realtime.message_queue import PIECE_BYTES
@@ -38,6 +46,9 @@ from whisper_hailo.serve.routes.realtime.states import (
 from whisper_hailo.serve.routes.state_machine import StateMachine
 from whisper_hailo.serve.service import TranscriptionService
 
+_MAX_WHOLE_S: Final = 60.0
+"""Longer items keep the text of captions: they would be long in coming, and take memory."""
+
 _BUFFER: Final = "input_audio_buffer."
 _TRANSCRIPTION: Final = "conversation.item.input_audio_transcription."
 
@@ -57,7 +68,7 @@ class _Item:
     settled_text: str = ""
     sent_text: str = ""
     space: str = ""
-    words: list[CaptionWord] = field(default_factory=list)
+    words: list[CaptionWord | Word] = field(default_factory=list)
     seconds: float = 0.0
     languages: list[str] = field(default_factory=list)
 
@@ -65,11 +76,55 @@ class _Item:
         return {"type": kind, "item_id": self.item_id, **fields}
 
 
+class _WholeAudio:
+    """The sound of an item, as long as it is short enough to be transcribed again as a whole.
+
+    Attributes:
+        is_whole: all sound is kept.
+    """
+
+    def __init__(self, reservation: Reservation) -> None:
+        self._reservation = reservation
+        self._pieces: list[FloatArray] = []
+        self._n_samples = 0
+        self.is_whole = True
+
+    def add(self, samples: FloatArray) -> None:
+        """Keep `(n_samples,)` at 16 kHz, unless the item is too long already."""
+        self._n_samples += samples.size
+        if not self.is_whole:
+            return
+        if self._n_samples > _MAX_WHOLE_S * SAMPLE_RATE_HZ:
+            self._give_up()
+            return
+        try:
+            self._reservation.take(samples.nbytes)
+        except BusyError:  # captions need no more than they have
+            self._give_up()
+        else:
+            self._pieces.append(samples)
+
+    def _give_up(self) -> None:
+        self.is_whole = False
+        self.drop()
+
+    def join(self) -> FloatArray:
+        """Return `(n_samples,)` of all sound."""
+        return np.concatenate(self._pieces)
+
+    def drop(self) -> None:
+        """Forget the sound."""
+        self._pieces.clear()
+        self._reservation.close()
+
+
 class ItemTranscriber:
     """Transcribes one session; each call's events come as soon as they are known.
 
     With turns found by the server each segment of speech is an item; otherwise all sound between
-    two commits is one.
+    two commits is one. While it goes on its text is that of captions. At the end a short one is
+    transcribed as a whole, like an upload: captions stand by words before they have heard the next
+    ones.
     """
 
     def __init__(
@@ -82,6 +137,7 @@ class ItemTranscriber:
         self._previous_id: str | None = None
         self._received_s = 0.0  # length of all sound of the session
         self._begin_s = 0.0  # where the captioner began in it
+        self._whole = _WholeAudio(Reservation(service.quota))
         self._use_settings(settings)
 
     def process_message(self, message: ClientMessage) -> Iterator[ServerEvent]:
@@ -115,10 +171,13 @@ class ItemTranscriber:
             # The client knows the item before its last words are transcribed.
             self._machine.process(ItemEvent.COMMIT)
             yield from self._commit_events(item)
-        yield from self._transcribe_captions(
-            self._captioner.feed(self._samples.finish())
-        )
-        yield from self._transcribe_captions(self._captioner.finish())
+        rest = self._samples.finish()
+        if is_committed and self._whole.is_whole:
+            self._whole.add(rest)
+            yield from self._report_failure(self._transcribe_whole(item))
+        else:
+            yield from self._transcribe_captions(self._captioner.feed(rest))
+            yield from self._transcribe_captions(self._captioner.finish())
         # A failure has reset it, and the client knows.
         if is_committed and self._machine.state is ItemState.COMMITTED:
             yield self._complete_item(item)
@@ -128,6 +187,10 @@ class ItemTranscriber:
         """Give up the work under way: the client left. From any thread."""
         self._machine.process(ItemEvent.CANCEL)
         self._recognizer.cancel()
+
+    def close(self) -> None:
+        """Give back the room of what was not transcribed."""
+        self._whole.drop()
 
     def _transcribe_sound(self, sound: bytes) -> Iterator[ServerEvent]:
         for begin in range(0, len(sound), PIECE_BYTES):
@@ -141,9 +204,10 @@ class ItemTranscriber:
                 if self._item is None:
                     self._open_item()
             self._received_s = received_s
-            yield from self._transcribe_captions(
-                self._captioner.feed(self._samples.push(piece))
-            )
+            samples = self._samples.push(piece)
+            if not self.settings.detects_turns:
+                self._whole.add(samples)
+            yield from self._transcribe_captions(self._captioner.feed(samples))
 
     def _commit_item(self) -> Iterator[ServerEvent]:
         if self._item is None:
@@ -175,6 +239,8 @@ class ItemTranscriber:
         self._item = None
         self._samples = make_sample_stream(self.settings.input.format.type)
         self._captioner = self.settings.make_captioner(self._recognizer)
+        self._whole.drop()
+        self._whole = _WholeAudio(Reservation(self._service.quota))
         self._begin_s = self._received_s
 
     def _open_item(self) -> _Item:
@@ -184,9 +250,35 @@ class ItemTranscriber:
 
     def _transcribe_captions(self, captions: Iterator[Event]) -> Iterator[ServerEvent]:
         """Yield the events of captions; their failure is that of the item."""
+        yield from self._report_failure(
+            event for caption in captions for event in self._events_of(caption)
+        )
+
+    def _transcribe_whole(self, item: _Item) -> Iterator[ServerEvent]:
+        """Transcribe all sound of an item, and yield what its text has in addition."""
+        audio = self._whole.join()
+        self._whole.drop()
+        if not audio.size:
+            return
+        choices = replace(
+            self.settings.choices, word_timestamps=bool(self.settings.include)
+        )
+        transcript = self._recognizer.transcribe_item(audio, choices)
+        text = transcript.text
+        sent_text = item.sent_text
+        if text.startswith(sent_text) and text != sent_text:
+            new = text[len(sent_text) :]
+            yield item.event(_TRANSCRIPTION + "delta", content_index=0, delta=new)
+        # Where it does not, the client learns the text with the end of the item.
+        item.sent_text = text
+        item.words = [word for segment in transcript.segments for word in segment.words]
+        item.seconds = audio.size / SAMPLE_RATE_HZ
+        item.languages = list(transcript.languages) if text else []
+
+    def _report_failure(self, events: Iterator[ServerEvent]) -> Iterator[ServerEvent]:
+        """Yield events; a failure is that of the item."""
         try:
-            for caption in captions:
-                yield from self._events_of(caption)
+            yield from events
         except ClientDisconnectedError:
             raise
         except WhisperHailoError as error:

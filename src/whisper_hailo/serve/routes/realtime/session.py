@@ -105,6 +105,7 @@ class RealtimeSession:
             for task in (processing, reading, ending):
                 task.cancel()
             await asyncio.gather(processing, reading, ending, return_exceptions=True)
+            self._items.close()
             self._messages.close()
             self._model_in_use.close()
         await self._close_websocket(end)

@@ -9,6 +9,7 @@ import json
 import re
 import socket
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -379,17 +380,18 @@ def test_session_failed_partial_fails_one_item(
     told: str,
 ) -> None:
     with MicroService() as micro, run_server(micro) as web, talk(web) as said:
-        look = micro.model.transcribe_partial
         broken = []
 
-        def fall(*given: Any) -> Any:
+        def fall(transcribe: Any, *given: Any) -> Any:
             if len(broken) < n_times:
                 broken.append(given)
                 raise failure
-            return look(*given)
+            return transcribe(*given)
 
         said.update(turns)
-        monkeypatch.setattr(micro.model, "transcribe_partial", fall)
+        for name in ("transcribe_partial", "transcribe_item"):
+            failing = partial(fall, getattr(micro.model, name))
+            monkeypatch.setattr(micro.model, name, failing)
         said.append(speech(GERMAN[0]), 1 << 20)
         if turns is None:
             said.say(BUFFER + "commit")
