@@ -27,7 +27,7 @@ from whisper_hailo.decoding.search.attempt_choice import (
 )
 from whisper_hailo.decoding.search.beam_retry import is_beam_retry_enabled, is_unsure
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
-from whisper_hailo.decoding.search.retry_bound import bound_retry
+from whisper_hailo.decoding.search.retry_bound import SAMPLES_WIDTH, bound_retry
 from whisper_hailo.text.tokenizer import Tokenizer
 
 
@@ -172,10 +172,13 @@ class _Fallback:
         self, rows: Sequence[int], stage: FallbackStage
     ) -> Steps[tuple[Decoded, ...]]:
         """Decode some windows as one batch, a retry within its bound."""
+        width = stage.beam_size or SAMPLES_WIDTH
         tasks: list[DecodingTask] = []
         for row in rows:
             task = self._tasks[row]
-            bound = bound_retry(self._attempts[row], task.content_s, self._thresholds)
+            bound = bound_retry(
+                self._attempts[row], task.content_s, self._thresholds, width
+            )
             tasks.append(replace(task, bound=bound))
         results = yield from self._loop.decode_tokens(
             self._select(rows), tasks, stage.temperature, stage.beam_size

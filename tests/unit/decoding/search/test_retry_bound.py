@@ -14,8 +14,6 @@ from whisper_hailo.decoding.options import Thresholds
 from whisper_hailo.decoding.search.beam_search import BeamChoice
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
 from whisper_hailo.decoding.search.retry_bound import (
-    LATER_ROWS_PER_TOKEN,
-    ROWS_PER_TOKEN,
     RetryBound,
     RowBudget,
     bound_retry,
@@ -32,24 +30,24 @@ def attempt(n_tokens: int, logprob: float) -> Decoded:
 
 
 def test_bound_retry_of_the_first_search_is_none() -> None:
-    assert bound_retry([], 10.0, Thresholds()) is None
+    assert bound_retry([], 10.0, Thresholds(), 2) is None
 
 
 @pytest.mark.parametrize(
     ("first", "content_s", "n_tokens"),
-    [(50, 10.0, 50), (20, 10.0, 30), (2, 1.0, 16), (2, None, 16)],
+    [(50, 10.0, 50), (20, 10.0, 30), (2, 1.0, 10), (2, None, 10)],
 )
 def test_bound_retry_expects_text_of_the_audio(
     first: int, content_s: float | None, n_tokens: int
 ) -> None:
-    bound = bound_retry([attempt(first, -0.5)], content_s, Thresholds())
+    bound = bound_retry([attempt(first, -0.5)], content_s, Thresholds(), 2)
     assert bound is not None
     assert bound.n_tokens == n_tokens
 
 
 def test_bound_retry_counts_a_loop_once() -> None:
     loop = Decoded((*range(20), *(1, 2) * 60), -0.1, 0.1, runaway=True)
-    bound = bound_retry([loop], 2.0, Thresholds())
+    bound = bound_retry([loop], 2.0, Thresholds(), 2)
     assert bound is not None
     assert bound.n_tokens == 22
 
@@ -62,21 +60,21 @@ def test_bound_retry_has_to_beat_the_best_whole_text() -> None:
         replace(attempt(40, -0.3), abandoned=True),
         replace(attempt(40, -0.1), compression_ratio=9.0),
     ]
-    bound = bound_retry([best, *others], 10.0, Thresholds())
-    assert bound == RetryBound(40, round(40 * LATER_ROWS_PER_TOKEN), -0.6)
+    bound = bound_retry([best, *others], 10.0, Thresholds(), 2)
+    assert bound == RetryBound(40, 2, -0.6)
 
 
 @pytest.mark.parametrize(("logprob", "least"), [(-1.0, -1.5), (None, -math.inf)])
 def test_bound_retry_without_whole_text_excludes_hopeless(
     logprob: float | None, least: float
 ) -> None:
-    bound = bound_retry([attempt(12, -0.2)], 10.0, Thresholds(logprob=logprob))
-    assert bound == RetryBound(30, round(30 * ROWS_PER_TOKEN), least)
+    bound = bound_retry([attempt(12, -0.2)], 10.0, Thresholds(logprob=logprob), 3)
+    assert bound == RetryBound(30, 3, least)
 
 
 def test_bound_excludes_what_certainty_cannot_mend() -> None:
     """Of nine more tokens and the end, each certain: the mean of 20 is half of that of 10."""
-    bound = RetryBound(19, 50, -0.5)
+    bound = RetryBound(19, 3, -0.5)
     near = Hypothesis((1,) * 10, -9.9)
     assert not bound.excludes(near, [])
     assert bound.excludes(replace(near, sum_logprob=-10.1), [])
@@ -84,25 +82,16 @@ def test_bound_excludes_what_certainty_cannot_mend() -> None:
     assert not bound.excludes(near, [Hypothesis((1,) * 29, -12.0, done=True)])
 
 
-@pytest.mark.parametrize("width", [1, 3, 5])
+@pytest.mark.parametrize("width", [1, 2, 3])
 def test_row_budget_ends_at_its_rows(width: int) -> None:
-    budget = RowBudget(RetryBound(20, 50))
+    budget = RowBudget(RetryBound(20, width))
     n_spent = 0
-    allowed = width
+    allowed = 1  # the first step has one row, since all hypotheses are the same
     while allowed > 0:
-        n_rows = min(width, allowed)
-        n_spent += n_rows
-        allowed = budget.spend(n_rows)
-    assert 50 <= n_spent < 50 + 5
-
-
-def test_row_budget_spreads_its_rows() -> None:
-    """Two and a half rows a step, also where the first steps need fewer."""
-    budget = RowBudget(RetryBound(20, 50))
-    widths = {budget.spend(2) for _ in range(6)}
-    assert widths == {3}
-    assert RowBudget(RetryBound(20, 50)).spend(1) == 3
-    assert RowBudget(RetryBound(20, 20)).spend(5) == 1
+        n_spent += allowed
+        allowed = budget.spend(allowed)
+        assert allowed <= width
+    assert n_spent == pytest.approx(1.3 * 20 * width)
 
 
 def run(choice: Choice, rng: np.random.Generator) -> int:
@@ -128,9 +117,9 @@ def bounded_choice(kind: str, bound: RetryBound) -> Choice:
 
 @pytest.mark.parametrize("kind", ["beam", "samples"])
 def test_retry_spends_its_rows_and_is_abandoned(kind: str) -> None:
-    choice = bounded_choice(kind, RetryBound(30, 75))
+    choice = bounded_choice(kind, RetryBound(30, 3))
     n_rows = run(choice, np.random.default_rng(0))
-    assert 75 <= n_rows < 75 + 5
+    assert n_rows == pytest.approx(1.3 * 3 * 30)
     (result,) = choice.finish()
     assert result.abandoned
 
@@ -138,9 +127,9 @@ def test_retry_spends_its_rows_and_is_abandoned(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["beam", "samples"])
 def test_retry_that_cannot_win_stops_early(kind: str) -> None:
     """Each token has -2.3: a text of 30 with a mean of -0.5 has room for seven of them."""
-    choice = bounded_choice(kind, RetryBound(30, 75, -0.5))
+    choice = bounded_choice(kind, RetryBound(30, 3, -0.5))
     n_rows = run(choice, np.random.default_rng(0))
-    assert n_rows <= 5 * 7
+    assert n_rows <= 3 * 7
     (result,) = choice.finish()
     assert result.abandoned
 
