@@ -18,7 +18,8 @@ def test_output_of_logits_has_sums_and_no_alignment() -> None:
     logits = np.random.default_rng(0).standard_normal((2, 3, 5)).astype(np.float32)
     output = output_of_logits(logits)
     assert output.logits is logits
-    assert (output.logsumexp.shape, output.logsumexp.dtype) == ((2, 3), np.float32)
+    assert output.logsumexp.shape == (2, 3)
+    assert output.logsumexp.dtype == np.float32
     expected = np.log(np.exp(logits.astype(np.float64)).sum(-1))
     np.testing.assert_allclose(output.logsumexp, expected, rtol=1e-5)
     assert output.alignment is None

@@ -1,4 +1,4 @@
-"""Why the binding cannot be used, and status numbers of exceptions of any version."""
+"""Import failures of the binding, and status numbers of its exceptions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def test_load_binding_without_binding_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        NoBindingError, match=r"is not installed for .*sudo apt install hailo-all"
+        NoBindingError, match=r"hailo_platform.*sudo apt install hailo-all"
     ):
         binding.load_binding()
     (tmp_path / "python3" / "hailo_platform").mkdir(parents=True)
     monkeypatch.setattr(binding, "SYSTEM_PACKAGES", (f"{tmp_path}/python*",))
     with pytest.raises(
-        NoBindingError, match=r"invisible to this .*--system-site-packages"
+        NoBindingError, match=r"python3/hailo_platform.*--system-site-packages"
     ):
         binding.load_binding()
 
@@ -57,13 +57,13 @@ def test_why_no_binding_imports_nothing(
     [
         (
             "library",
-            r"version 4.20.0, but libhailort on this machine is 5.1.1; install",
+            r"\b4\.20\.0\b.*libhailort .*\b5\.1\.1;",
         ),
         ("numpy", r"pip install 'numpy<2'"),
-        ("python", r"was not built for Python 3\.\d+ .*--system-site-packages"),
+        ("python", r"Python 3\.\d+ .*--system-site-packages"),
         (
             "version",
-            r"cannot be imported \(_pyhailort version \(5.1.1\) does not match",
+            r"\(_pyhailort version \(5\.1\.1\).*apt install --reinstall",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What is said of a binding by its files and by how its import fails."""
+"""The installed binding's version and place, and errors of its import."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_installed_version_imports_nothing(
 @pytest.mark.parametrize(
     ("version", "number"), [("4.23.0", 4), ("10", 10), ("unknown", None), ("", None)]
 )
-def test_major_is_the_first_number(version: str, number: int | None) -> None:
+def test_major_of_version_is_its_first_number(version: str, number: int | None) -> None:
     assert binding.major(version) == number
 
 
@@ -54,15 +54,15 @@ def reversed_glob(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_library_versions_are_whole_and_sorted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for place, version in (
+    for folder, version in (
         ("a", "5.1.1"),
         ("b", "4.20.0"),
         ("b", "5.1.1"),
         ("b", "4"),
         ("a", ""),
     ):
-        (tmp_path / place).mkdir(exist_ok=True)
-        (tmp_path / place / f"libhailort.so.{version}").touch()
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / f"libhailort.so.{version}").touch()
     monkeypatch.setattr(binding, "LIBRARIES", (f"{tmp_path}/b", f"{tmp_path}/[a-z]"))
     assert binding.library_versions() == ["4.20.0", "5.1.1"]
 
@@ -89,25 +89,25 @@ def test_system_binding_is_the_first_found(
     [
         (
             "libhailort.so.4.20.0: no such file",
-            "4.20.0, but libhailort .* is none; install",
+            r"\b4\.20\.0, .*libhailort .*\bnone;.*apt install",
         ),
         (
             "A module compiled using NumPy 1.x cannot run",
-            "does not run with this environment's",
+            "'numpy<2'",
         ),
         (
             "core.multiarray failed to import",
-            "does not run with this environment's NumPy",
+            "'numpy<2'",
         ),
-        ("_ARRAY_API not found", "does not run with this environment's NumPy"),
-        ("should include a _pyhailort library", r"was not built for Python \d"),
+        ("_ARRAY_API not found", "'numpy<2'"),
+        ("should include a _pyhailort library", r"Python \d.*--system-site-packages"),
         (
             "_pyhailort version (5) does not match",
-            r"cannot be imported \(_pyhailort version",
+            r"\(_pyhailort version.*apt install --reinstall",
         ),
         (
             "any other reason",
-            r"cannot be imported \(any other reason\); install it again",
+            r"\(any other reason\);.*apt install --reinstall",
         ),
     ],
 )
@@ -123,7 +123,7 @@ def test_missing_binding_error_names_python_and_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "version_info", SimpleNamespace(major=3, minor=12))
-    assert "was not built for Python 3.12 (" in str(
+    assert "Python 3.12 (" in str(
         binding.binding_mismatch_error(ImportError("_pyhailort"))
     )
     monkeypatch.setattr(binding, "SYSTEM_PACKAGES", ())

@@ -68,7 +68,9 @@ def test_encode_reopens_a_lost_chip_once(
 ) -> None:
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         machine.set(faults={"run": {"0": "abort", "1": "abort"}})
-        with pytest.raises(DeviceLostError, match="gave up while running"):
+        with pytest.raises(
+            DeviceLostError, match=r"encoder_hailo8l\.hef \(HAILO_STREAM_ABORT\)"
+        ):
             encoder.encode(mel_of())
         assert encoder.encode(mel_of()).shape == (1, 100, 64)
 
@@ -82,7 +84,7 @@ def test_encode_of_hanging_chip_times_out(
         expected = encoder.encode(mel_of())
         machine.set(faults={"run": {"0": fault}})
         with pytest.raises(
-            DeviceTimeoutError, match=r"did not answer within 1.5 s while running"
+            DeviceTimeoutError, match=r"\b1\.5 s .*encoder_hailo8l\.hef;"
         ):
             encoder.encode(mel_of(2))
         np.testing.assert_array_equal(encoder.encode(mel_of()), expected)
@@ -95,7 +97,8 @@ def test_encode_failure_names_the_log_and_doctor(
         encoder.encode(mel_of())
         machine.set(faults={"run": {"0": "refuse"}})
         with pytest.raises(
-            DeviceError, match=r"HailoRT 4.23.0 failed while running .*hailort.log"
+            DeviceError,
+            match=r"4\.23\.0 .*HAILO_INVALID_OPERATION.*hailort\.log.*doctor",
         ):
             encoder.encode(mel_of())
 
@@ -106,7 +109,7 @@ def test_encode_failure_names_the_log_and_doctor(
         (
             "4.23.0",
             (3, 11, 2),
-            r"treats arrays of NumPy [\d.]+ as empty; pip install 'numpy<2'",
+            r"NumPy 2\.4\.6 .*pip install 'numpy<2'",
         ),
         ("4.23.0", (3, 13, 5), "HAILO_INVALID_OPERATION"),
     ],

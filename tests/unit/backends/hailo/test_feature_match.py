@@ -1,4 +1,4 @@
-"""What wrong audio features are called."""
+"""Comparison of a chip's audio features with the CPU's, and its explanations."""
 
 from __future__ import annotations
 

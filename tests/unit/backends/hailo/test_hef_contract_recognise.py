@@ -122,7 +122,7 @@ def test_recognise_positions_by_the_networks_name(
         ("hailo10h", "tiny_decoder_10s_32", HOST),
     ],
 )
-def test_find_part_says_who_adds_position_rows(
+def test_find_part_finds_the_side_of_position_rows(
     tmp_path: Path, arch: str, name: str, positions: str
 ) -> None:
     net = Net(name, DECODER.inputs, DECODER.outputs)
@@ -140,7 +140,7 @@ def test_find_part_ignores_outputs_without_text_rows(tmp_path: Path) -> None:
         read_hef(write(tmp_path / "x.hef", Wish([net], "hailo10h"))), DecoderShape
     )
     assert shape.logits(51865) == tuple(DECODER.outputs)
-    with pytest.raises(HefError, match=r"a vocabulary of 51864 needs 12966, 12966"):
+    with pytest.raises(HefError, match=r"\b51864 .*\b12966, 12966, 12966, 12966;"):
         shape.logits(51864)
 
 
@@ -154,7 +154,8 @@ def test_find_part_of_missing_half_is_refused(tmp_path: Path) -> None:
         384,
     )
     with pytest.raises(
-        HefError, match="holds no Whisper decoder but tiny-whisper-encoder-10s"
+        HefError,
+        match=r"x\.hef .*decoder .*tiny-whisper-encoder-10s;.*whisper-hailo inspect",
     ):
         find_part(hef, DecoderShape)
     image = Net(
@@ -169,12 +170,12 @@ def test_find_part_of_missing_half_is_refused(tmp_path: Path) -> None:
 
 
 def test_recognise_of_other_stream_counts_is_none(tmp_path: Path) -> None:
-    two = {
+    pair = {
         f"x/input_layer{n}": shape
         for n, shape in enumerate(ENCODER.inputs.values(), start=1)
     }
     for inputs, outputs in (
-        ({**two, "x/input_layer9": (1, 1000, 80)}, ENCODER.outputs),
+        ({**pair, "x/input_layer9": (1, 1000, 80)}, ENCODER.outputs),
         (ENCODER.inputs, {"x/a": (1, 500, 384), "x/b": (1, 500, 384)}),
         ({f"x/input_layer{n}": (1, 500, 384) for n in range(3)}, DECODER.outputs),
     ):

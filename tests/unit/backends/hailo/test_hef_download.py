@@ -1,4 +1,4 @@
-"""Fetching published HEFs from a local server, with all that can go wrong on the way."""
+"""Fetching published HEFs from a local server, and failures on the way."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_fetch_of_hef_for_another_chip_keeps_no_file(
     server: Server, known: KnownHefs, arch: str
 ) -> None:
     _publish(server, known, arch)
-    with pytest.raises(WrongChipError, match=f"is for {arch}, not for hailo8l"):
+    with pytest.raises(WrongChipError, match=rf"h8l\.hef .*\b{arch}, .*\bhailo8l$"):
         fetch(known, server.address)
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
@@ -99,18 +99,18 @@ def test_fetch_of_hef_for_another_chip_keeps_no_file(
 def test_fetch_of_broken_download_is_refused(server: Server, known: KnownHefs) -> None:
     paths = _publish(server, known)
     server.cut = {paths[0]}
-    with pytest.raises(HubError, match=r"cannot fetch|broke off"):
+    with pytest.raises(HubError, match=rf"{paths[0]} "):
         fetch(known, server.address)
     server.cut = set()
     server.files[paths[1]] = server.files[paths[0]]
-    with pytest.raises(HefError, match="holds no Whisper decoder"):
+    with pytest.raises(HefError, match="Whisper decoder"):
         fetch(known, server.address)
     server.files[paths[0]] = b"<html>not here any more</html>" * 9
     (known.folder / known.encoder).unlink()
-    with pytest.raises(HefError, match="it is not a HEF"):
+    with pytest.raises(HefError, match=r"0x3c68746d"):
         fetch(known, server.address)
     del server.files[paths[0]]
-    with pytest.raises(HubError, match=r"answers 404 .*the vendor may have moved it"):
+    with pytest.raises(HubError, match=r"http://.* 404 "):
         fetch(known, server.address)
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
@@ -120,17 +120,19 @@ def test_fetch_of_bad_arrays_and_endless_files_is_refused(
 ) -> None:
     paths = _publish(server, known)
     server.files[paths[2]] = b"\x93NUMPY and no more"
-    with pytest.raises(ModelError, match="is not an array"):
+    with pytest.raises(ModelError, match=r"^token_embedding_weight_tiny\.npy .*\("):
         fetch(known, server.address)
     content = BytesIO()
     np.save(content, np.array([{}], dtype=object), allow_pickle=True)
     server.files[paths[2]] = content.getvalue()
-    with pytest.raises(ModelError, match="is not an array"):
+    with pytest.raises(ModelError, match=r"^token_embedding_weight_tiny\.npy .*\("):
         fetch(known, server.address)
     content = BytesIO()
     np.save(content, np.zeros(384, np.float32))
     server.files[paths[2]] = content.getvalue()
-    with pytest.raises(ModelError, match=r"is float32 \(384,\), expected float32 rows"):
+    with pytest.raises(
+        ModelError, match=r"^token_embedding_weight_tiny\.npy .*float32 \(384,\), "
+    ):
         fetch(known, server.address)
 
 
@@ -148,20 +150,20 @@ def test_download_is_limited_in_size(
     for name in ("a", "c"):
         download(f"{server.address}{name}", tmp_path / name)
         assert (tmp_path / name).read_bytes() == server.files[f"/{name}"]
-    with pytest.raises(ModelError, match="has more than 200000"):
+    with pytest.raises(ModelError, match=r"/b .*\b200000 "):
         download(f"{server.address}b", tmp_path / "b")
 
 
-def test_download_that_breaks_off_or_is_missing_says_so(
+def test_download_interrupted_or_missing_is_refused(
     server: Server, tmp_path: Path
 ) -> None:
     server.files = {"/a": bytes(1000)}
     server.cut.add("/a")
-    with pytest.raises(HubError, match="broke off after 500 of 1000 bytes; try again"):
+    with pytest.raises(HubError, match=r"/a .*\b500 .*\b1000 "):
         download(f"{server.address}a", tmp_path / "a")
-    with pytest.raises(HubError, match=r"answers 404 .*the vendor may have moved it"):
+    with pytest.raises(HubError, match=r"http://.* 404 "):
         download(f"{server.address}b", tmp_path / "b")
-    with pytest.raises(HubError, match=r"cannot fetch http://127\.0\.0\.1:9/a"):
+    with pytest.raises(HubError, match=r"http://127\.0\.0\.1:9/a .*--from"):
         download("http://127.0.0.1:9/a", tmp_path / "c")
 
 
@@ -169,14 +171,14 @@ def test_fetch_without_network_address_or_folder_fails(
     known: KnownHefs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        HubError, match=r"cannot fetch .*copy it to .*hailo8l/tiny, or give a mir"
+        HubError, match=r"http://127\.0\.0\.1:9/.*hailo8l/tiny,.*--from"
     ):
         fetch(known, "http://127.0.0.1:9/")
-    with pytest.raises(OptionError, match="begins with https://"):
+    with pytest.raises(OptionError, match=r"--from .*'file:///etc/'.*https://"):
         fetch(known, "file:///etc/")
     (tmp_path / "file").touch()
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "file"))
-    with pytest.raises(OutputError, match="cannot write"):
+    with pytest.raises(OutputError, match=r"/file/hefs.*WHISPER_HAILO_CACHE"):
         fetch(known, "http://127.0.0.1:9/")
 
 
@@ -186,7 +188,7 @@ def test_fetch_from_silent_server_times_out(
     monkeypatch.setattr(hef_download, "DOWNLOAD_TIMEOUT_S", 0.1)
     with (
         silent() as address,
-        pytest.raises(HubError, match=r"cannot fetch .*timed out"),
+        pytest.raises(HubError, match=r"http://.*\(timed out\).*--from"),
     ):
         fetch(known, f"{address}/")
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
@@ -271,7 +273,7 @@ def test_fetch_of_file_with_both_halves_checks_both(
     assert path == tmp_path / "cache/hefs/hailo10h/small-5.3.0/Whisper-Small.hef"
     path.unlink()
     server.files = {"/Whisper-Small.hef": hef_bytes(Wish([ENCODER], "hailo10h"))}
-    with pytest.raises(HefError, match="holds no Whisper decoder"):
+    with pytest.raises(HefError, match="Whisper decoder"):
         fetch(known, server.address)
     assert not path.exists()
 
@@ -289,7 +291,7 @@ def test_find_known_prefers_the_installed_hailort(
     assert found.release == release
 
 
-def test_pairs_have_four_files_each() -> None:
+def test_find_known_pairs_have_four_files() -> None:
     assert {len(known.files()) for known in PAIRS} == {4}
     assert find_known("hailo15h", "tiny") is None
     assert find_known("hailo8", "tiny.en") is None

@@ -10,7 +10,6 @@ import pytest
 from tests.fakes.hef_files import ENCODER
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes, with_header
 from whisper_hailo.backends.hailo.hef_file import read_hef
-from whisper_hailo.backends.hailo.protobuf import Message
 from whisper_hailo.core.errors import HefError
 
 
@@ -23,9 +22,7 @@ def test_read_hef_of_truncated_file_fails_in_one_line(
     cuts = [*range(1, 64), *range(64, len(whole), 997)]
     for length in cuts:
         path.write_bytes(whole[:length])
-        with pytest.raises(
-            HefError, match=r"is broken or not a HEF: .*; fetch"
-        ) as caught:
+        with pytest.raises(HefError, match=r"cut\.hef ") as caught:
             read_hef(path)
         assert "\n" not in str(caught.value)
 
@@ -73,19 +70,19 @@ def _renamed(name: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("proto", "expected"),
     [
-        (b"\x0a\x02\x08\x03", "it has 0 networks"),
-        (b"\x12\x00", "which chip"),
-        (b"\x0a\x02\x08\x03\x12\x02\x42\x00", "without a context"),
-        (b"\x0a\x7f", "beyond its message's end"),
+        (b"\x0a\x02\x08\x03", r"\b0 networks\b.*\b1 to 64;"),
+        (b"\x12\x00", "chip"),
+        (b"\x0a\x02\x08\x03\x12\x02\x42\x00", "context"),
+        (b"\x0a\x7f", "beyond"),
         (b"\x08" + b"\xff" * 11, "never ends"),
-        (b"\x08\xff", "in the middle of a number"),
-        (b"\x0b", "unknown kind 3"),
+        (b"\x08\xff", "middle of a number"),
+        (b"\x0b", r"kind 3\b"),
         (b"\x02\x00", "without a number"),
-        (b"\x08\x01", "a number where a message belongs"),
-        (_nested(40), "nested endlessly"),
-        (b"\x0a\x02\x08\x03" + b"\x12\x00" * 65, "it has 65 networks"),
-        (_renamed(b"\xff\xfeab"), "a name that is not text"),
-        (_renamed(b"ab\nc"), "unprintable characters"),
+        (b"\x08\x01", "number where"),
+        (_nested(40), "nested"),
+        (b"\x0a\x02\x08\x03" + b"\x12\x00" * 65, r"\b65 networks\b.*\b1 to 64;"),
+        (_renamed(b"\xff\xfeab"), "not text"),
+        (_renamed(b"ab\nc"), "unprintable"),
     ],
 )
 def test_read_hef_of_hostile_description_is_refused(
@@ -97,21 +94,14 @@ def test_read_hef_of_hostile_description_is_refused(
         read_hef(path)
 
 
-def test_message_over_the_field_budget_is_refused() -> None:
-    many = memoryview(b"\x08\x01" * 1000)
-    with pytest.raises(HefError, match="more fields than any such file needs"):
-        Message(many, iter(range(999)))
-    assert Message(many, iter(range(1000))).count(1) == 1000
-
-
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"", "it is empty"),
-        (b"PK\x03\x04" + bytes(40), "it is not a HEF: it begins with 0x504b0304"),
+        (b"", "empty"),
+        (b"PK\x03\x04" + bytes(40), "0x504b0304"),
         (
             MAGIC.to_bytes(4, "big") + bytes([0, 0, 0, 9]) + bytes(40),
-            "format has version 9",
+            r"version 9, .*\b0 to 3;",
         ),
     ],
 )
@@ -122,7 +112,7 @@ def test_read_hef_of_other_files_is_refused(
     path.write_bytes(content)
     with pytest.raises(HefError, match=expected):
         read_hef(path)
-    with pytest.raises(HefError, match="cannot be read"):
+    with pytest.raises(HefError, match=r"missing\.hef "):
         read_hef(tmp_path / "missing.hef")
-    with pytest.raises(HefError, match="cannot be read"):
+    with pytest.raises(HefError, match=f"^{tmp_path} "):
         read_hef(tmp_path)

@@ -48,14 +48,12 @@ def test_read_header_counts_bytes_behind_the_description() -> None:
     assert header.checksum == f"{whole:016x}"
     assert check_sum(data, header)
     for wrong in (data[:-1], memoryview(bytes(data) + b"x")):
-        with pytest.raises(
-            HefError, match=f"it has {len(wrong)} bytes, its header says 406"
-        ):
+        with pytest.raises(HefError, match=rf"\b{len(wrong)} .*\b406$"):
             read_header(wrong)
 
 
 def test_check_sum_falls_back_to_the_descriptions() -> None:
-    """What lies behind it may change then."""
+    """Bytes behind the description may change then."""
     proto, rest = bytes(range(250)) * 2, bytes(40)
     own = xxh3_64_intdigest(proto)
     data = third(proto, rest, hashes=(0, own))
@@ -81,27 +79,27 @@ def test_check_sum_covers_all_behind_the_header(version: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "data"),
     [
-        (bytes(11), "it has 11 bytes, less than a HEF's header"),
+        (bytes(11), r"\b11 "),
         (
             bytes(12),
-            "it is not a HEF: it begins with 0x00000000, a HEF with 0x01484546",
+            "0x00000000.*0x01484546",
         ),
-        (struct.pack(">III", MAGIC, 4, 1), "has version 4, this program reads 0 to 3"),
+        (struct.pack(">III", MAGIC, 4, 1), r"\b4, .*\b0 to 3$"),
         (
             struct.pack(">III", MAGIC, 0, 1) + bytes(19),
-            "ends within its header, after 31 bytes",
+            r"\b31 ",
         ),
         (
             struct.pack(">III", MAGIC, 0, 1) + bytes(20),
-            "has 32 bytes, its header says 33",
+            r"\b32 .*\b33$",
         ),
-        (struct.pack(">III", MAGIC, 0, 0) + bytes(20), "it describes no network"),
+        (struct.pack(">III", MAGIC, 0, 0) + bytes(20), "network"),
     ],
 )
-def test_read_header_of_invalid_header_is_refused(content: bytes, message: str) -> None:
-    with pytest.raises(HefError, match=message):
+def test_read_header_of_invalid_header_is_refused(content: bytes, data: str) -> None:
+    with pytest.raises(HefError, match=data):
         read_header(memoryview(content))
 
 
@@ -123,7 +121,7 @@ def test_read_hef_limits_axes(tmp_path: Path) -> None:
                 (group,) = read(tmp_path, wish, resize).groups
                 assert size in next(iter(group.inputs.values()))
             else:
-                with pytest.raises(HefError, match=r"input_layer2 has the shape \("):
+                with pytest.raises(HefError, match=rf"input_layer2 .*\b{size}\b"):
                     read(tmp_path, wish, resize)
 
 
@@ -134,12 +132,12 @@ def test_read_hef_of_stream_without_name_or_shape_fails(
     def clear(hef: Any) -> None:
         hef.network_groups[0].contexts[0].metadata.edges[0].layer.ClearField(gone)
 
-    with pytest.raises(HefError, match="an input or output without a name or a shape"):
+    with pytest.raises(HefError, match="input or output"):
         read(tmp_path, Wish([DECODER], arch="hailo8"), clear)
 
 
 def test_read_hef_ignores_edges_without_layers(tmp_path: Path) -> None:
-    """Nor are parts of a shared stream that hold nothing, nor contexts that say nothing."""
+    """Empty parts of a shared stream and empty contexts are ignored, too."""
 
     def add(hef: Any) -> None:
         (group,) = hef.network_groups
@@ -172,7 +170,7 @@ def test_read_hef_limits_the_depth_of_muxes(
         (group,) = read(tmp_path, wish, nest).groups
         assert {*group.outputs} == set(DECODER.outputs)
     else:
-        with pytest.raises(HefError, match="nested endlessly"):
+        with pytest.raises(HefError, match="nested"):
             read(tmp_path, wish, nest)
 
 
@@ -213,8 +211,8 @@ def test_read_hef_takes_the_groups_order_with_operators(
 
     def mislead(hef: Any) -> None:
         core = hef.network_groups[0].ops[0].core
-        for place in [core, *(placed.inner for placed in core.placed)]:
-            place.sorted_outputs_order[:] = TURNED
+        for part in [core, *(placed.inner for placed in core.placed)]:
+            part.sorted_outputs_order[:] = TURNED
 
     (group,) = read(tmp_path, Wish([DECODER], arch=arch, ops=True), mislead).groups
     assert [*group.outputs] == list(DECODER.outputs)
@@ -288,5 +286,5 @@ def test_read_hef_limits_networks_to_64(
             net.name for net in nets
         ]
     else:
-        with pytest.raises(HefError, match="it has 65 networks, expected 1 to 64"):
+        with pytest.raises(HefError, match=r"\b65 .*\b1 to 64;"):
             read(tmp_path, wish)

@@ -1,4 +1,4 @@
-"""HEF encoder and decoder on the stand-in: numbers, contracts, sharing, every failure's message."""
+"""HEF encoder and decoder on the stand-in: numbers, contracts, sharing, failures."""
 
 from __future__ import annotations
 
@@ -159,62 +159,66 @@ def test_hef_encoder_shares_an_unknown_8l(
 @pytest.mark.parametrize(
     ("facts", "kind", "expected"),
     [
-        ({"devices": 0}, NoDeviceError, "no Hailo chip found"),
+        ({"devices": 0}, NoDeviceError, "lspci .*--encoder-backend onnx"),
         (
             {"faults": {"open": {"0": "busy"}}},
             DeviceBusyError,
-            "another program holds the Hailo",
+            "lsof /dev/hailo.*--share",
         ),
-        ({"faults": {"open": {"0": "none"}}}, NoDeviceError, "no Hailo chip found"),
+        (
+            {"faults": {"open": {"0": "none"}}},
+            NoDeviceError,
+            "lspci .*--encoder-backend onnx",
+        ),
         (
             {"chip": "hailo10h", "version": "5.1.1"},
             WrongChipError,
-            "for hailo8l, this chip is a h",
+            r"hailo8l, .*\bhailo10h;.*--arch hailo10h",
         ),
         (
             {"faults": {"configure": {"0": "wrong"}}},
             WrongChipError,
-            "this chip is a different one",
+            "hailo8l, .*--arch CHIP",
         ),
         (
             {"version": "4.20.0", "faults": {"configure": {"0": "wrong"}}},
             HefError,
-            "HailoRT 4.20.0 refuses .* for another chip or a newer HailoRT",
+            r"4\.20\.0 .*encoder_hailo8l\.hef \(HAILO_INVALID_HEF\)",
         ),
         ({"faults": {"load": {"0": "broken"}}}, HefError, "HAILO_HEF_FILE_CORRUPTED"),
         (
             {"faults": {"open": {"0": "HAILO_INVALID_DRIVER_VERSION"}}},
             DeviceError,
-            "does not fit the driver, firmware or service",
+            "HAILO_INVALID_DRIVER_VERSION",
         ),
         (
             {"faults": {"open": {"0": "HAILO_DRIVER_OPERATION_FAILED"}}},
             DeviceError,
-            "failed while opening the chip .*hailort.log",
+            r"opening the chip \(HAILO_DRIVER_OPERATION_FAILED\).*hailort\.log",
         ),
         (
             {"faults": {"scan": {"0": "HAILO_DRIVER_OPERATION_FAILED"}}},
             DeviceError,
-            r"failed while looking for the chip \(HAILO_DRIVER_OPERATION_FAILED\)",
+            r"looking for the chip \(HAILO_DRIVER_OPERATION_FAILED\)",
         ),
         (
             {"faults": {"open": {"0": "HAILO_DEVICE_NOT_CONNECTED"}}},
             DeviceLostError,
-            r"went away while opening the chip \(HAILO_DEVICE_NOT_CONNECTED\); try again",
+            r"opening the chip \(HAILO_DEVICE_NOT_CONNECTED\).*dmesg",
         ),
         (
             {"faults": {"open": {"0": "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE"}}},
             DeviceLostError,
-            "was not ready while opening the chip .*; try again",
+            r"opening the chip \(HAILO_DEVICE_TEMPORARILY_UNAVAILABLE\).*dmesg",
         ),
         (
             {"faults": {"configure": {"0": "HAILO_TIMEOUT"}}},
             DeviceTimeoutError,
-            "did not answer in time while loading",
+            r"loading .*encoder_hailo8l\.hef",
         ),
     ],
 )
-def test_hef_encoder_open_failures_say_what_to_do(
+def test_hef_encoder_open_failure_has_class_and_advice(
     *,
     machine: Any,
     hefs: Hefs,
@@ -236,7 +240,9 @@ def test_hef_encoder_shared_8l_needs_the_service(
 ) -> None:
     encoder = HefEncoder(hefs.encoder, spec, ChipOptions(share=True))
     with (
-        pytest.raises(DeviceError, match=r"systemctl enable --now hailort.service"),
+        pytest.raises(
+            DeviceError, match=r"systemctl enable --now hailort\.service.*--share"
+        ),
         encoder,
     ):
         pass
@@ -247,14 +253,14 @@ def test_hef_encoder_of_broken_file_leaves_the_chip_alone(
 ) -> None:
     cut = tmp_path / "cut.hef"
     cut.write_bytes(hefs.encoder.read_bytes()[:-1])
-    with pytest.raises(HefError, match="its header says"):
+    with pytest.raises(HefError, match=rf"cut\.hef .*\b{hefs.encoder.stat().st_size};"):
         HefEncoder(cut, spec)
     changed = bytearray(hefs.encoder.read_bytes())
     changed[-1] ^= 1
     cut.write_bytes(changed)
     machine.set(faults={"load": {"0": "broken"}})
     with (
-        pytest.raises(HefError, match="does not have the CRC-32"),
+        pytest.raises(HefError, match=r"cut\.hef .*CRC-32"),
         HefEncoder(cut, spec),
     ):
         pass
@@ -264,14 +270,14 @@ def test_hef_encoder_of_broken_file_leaves_the_chip_alone(
 def test_hef_encoder_and_runner_refuse_the_other_half(
     machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
-    with pytest.raises(HefError, match="holds no Whisper encoder"):
+    with pytest.raises(HefError, match=r"decoder_hailo8l\.hef .*Whisper encoder"):
         HefEncoder(hefs.decoder, spec)
-    with pytest.raises(HefError, match="holds no Whisper decoder"):
+    with pytest.raises(HefError, match=r"encoder_hailo8l\.hef .*Whisper decoder"):
         HefRunner(hefs.encoder, spec, hailo_directory)
     encoder = HefEncoder(hefs.encoder, spec)
-    with pytest.raises(DeviceError, match="is not open"):
+    with pytest.raises(DeviceError, match=r"open\(\)"):
         encoder.encode(mel_of())
-    with pytest.raises(ShapeError, match=r"takes 200 \(2 s window\); use --window 2"):
+    with pytest.raises(ShapeError, match=r"\b100 .*\b200 .*--window 2\b"):
         encoder.encode(mel_of()[:, :, :100])
 
 
@@ -281,16 +287,22 @@ def test_hef_runner_with_assets_of_another_model_fails(
     folder = tmp_path / "decoder_tokenization"
     folder.mkdir()
     runner = HefRunner(hefs.decoder, spec, tmp_path)
-    with pytest.raises(ModelError, match="has no token_embedding_weight_"), runner:
+    with (
+        pytest.raises(ModelError, match=r"weight_\*\.npy;.*--decoder-assets"),
+        runner,
+    ):
         pass
     np.save(folder / "token_embedding_weight_x.npy", np.zeros((200, 32), np.float32))
     with (
-        pytest.raises(ModelError, match=r"is float32 \(200, 32\), the decoder needs"),
+        pytest.raises(
+            ModelError,
+            match=r"weight_x\.npy .*\(200, 32\), .*\(200, 64\)",
+        ),
         runner,
     ):
         pass
     (folder / "token_embedding_weight_x.npy").write_bytes(b"\x93NUMPY broken")
-    with pytest.raises(ModelError, match="not a readable array"), runner:
+    with pytest.raises(ModelError, match=r"token_embedding_weight_x\.npy .*\("), runner:
         pass
     np.save(folder / "token_embedding_weight_x.npy", np.zeros((200, 64), np.float32))
     np.save(folder / "onnx_add_input_x_seq_16.npy", np.zeros((16, 64), np.float32))
@@ -306,7 +318,7 @@ def test_chip_release_failure_is_only_a_warning(
     machine.set(faults={"release": {"0": "HAILO_COMMUNICATION_CLOSED"}})
     with HefEncoder(hefs.encoder, spec) as encoder:
         assert encoder.encode(mel_of()).shape == (1, 100, 64)
-    assert "failed while releasing the chip (HAILO_COMMUNICATION_CLOSED)" in caplog.text
+    assert "(HAILO_COMMUNICATION_CLOSED)" in caplog.text
 
 
 def test_hef_encoder_with_old_binding_asks_for_upgrade(
@@ -317,7 +329,8 @@ def test_hef_encoder_with_old_binding_asks_for_upgrade(
     monkeypatch.delattr(hailo_platform.VDevice, "create_infer_model")
     with (
         pytest.raises(
-            BindingMismatchError, match=r"HailoRT 4.23.0 is too old: .* 4.20"
+            BindingMismatchError,
+            match=r"4\.23\.0 .*create_infer_model;.*\b4\.20 .*full-upgrade",
         ),
         HefEncoder(hefs.encoder, spec),
     ):

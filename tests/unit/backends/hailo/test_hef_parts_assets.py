@@ -1,4 +1,4 @@
-"""Which arrays a decoder's host takes, and which it refuses."""
+"""Arrays for a decoder's host: taken ones and refused ones."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def numbers(*shape: int) -> FloatArray:
 def embedded(
     assets: tuple[FloatArray, FloatArray | None], ids: NDArray[np.int64]
 ) -> FloatArray:
-    table, places = assets
-    return table[ids] if places is None else table[ids] + places
+    table, positions = assets
+    return table[ids] if positions is None else table[ids] + positions
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With a good embedding, and no positions."""
+    """Folder with a fitting embedding, and no positions."""
     np.save(tmp_path / f"{EMBEDDING}.npy", numbers(20, 6))
     return tmp_path
 
@@ -60,21 +60,21 @@ def test_load_assets_prefers_rows_of_the_decoders_length(
 
 
 @pytest.mark.parametrize(
-    ("suffixes", "message"),
+    ("suffixes", "data"),
     [
-        ([], "has none, expected one onnx_add_input_"),
+        ([], r"\bnone, .*onnx_add_input_\*\.npy .*\b4 "),
         (
             ["_seq_8", "_seq_5"],
-            f"has {POSITIONS}_seq_5.npy, {POSITIONS}_seq_8.npy, expected one",
+            rf"{POSITIONS}_seq_5\.npy, {POSITIONS}_seq_8\.npy, .*\b4 ",
         ),
         (
             ["", "b"],
-            f"has {POSITIONS}.npy, {POSITIONS}b.npy, expected one .* for 4 positions",
+            rf"{POSITIONS}\.npy, {POSITIONS}b\.npy, .*\b4 ",
         ),
     ],
 )
 def test_load_assets_of_ambiguous_files_names_them(
-    folder: Path, suffixes: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, suffixes: list[str], data: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for suffix in suffixes:
         np.save(folder / f"{POSITIONS}{suffix}.npy", numbers(9, 6))
@@ -82,7 +82,7 @@ def test_load_assets_of_ambiguous_files_names_them(
     monkeypatch.setattr(
         Path, "glob", lambda *a, **k: sorted(glob(*a, **k), reverse=True)
     )
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ModelError, match=data):
         load_assets(folder, SIZES, positions=True)
 
 
@@ -104,7 +104,7 @@ def test_load_assets_of_wrong_embedding_rows_is_refused(
             == numbers(20, 6)[[19, 0]].tolist()
         )
     else:
-        with pytest.raises(ModelError, match=r"the decoder needs float32 \(20, 6\)"):
+        with pytest.raises(ModelError, match=r"float32 \(20, 6\);"):
             load_assets(folder, SIZES, positions=False)
 
 
@@ -118,7 +118,7 @@ def test_load_assets_cuts_position_rows_to_the_length(
         expected = numbers(20, 6)[[5, 5, 0, 1]] + numbers(4, 6)
         assert embedded(assets, np.array([5, 5, 0, 1])).tolist() == expected.tolist()
     else:
-        with pytest.raises(ModelError, match=r"is float32 \(3, 6\), the decoder needs"):
+        with pytest.raises(ModelError, match=r"\(3, 6\), .*\(4, 6\);"):
             load_assets(folder, SIZES, positions=True)
 
 
@@ -128,12 +128,12 @@ def test_load_assets_accepts_floats_only(folder: Path) -> None:
     assets = load_assets(folder, SIZES, positions=False)
     assert isinstance(assets[0], np.memmap)
     np.save(folder / f"{EMBEDDING}.npy", numbers(20, 6).astype(np.int32))
-    with pytest.raises(ModelError, match="is int32"):
+    with pytest.raises(ModelError, match=r"int32 \(20, 6\), "):
         load_assets(folder, SIZES, positions=False)
 
 
 class Evil:
-    """What does something when it is unpickled."""
+    """An object that makes a file when it is unpickled."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -145,6 +145,6 @@ class Evil:
 def test_load_assets_refuses_pickles(folder: Path) -> None:
     path, mark = folder / f"{EMBEDDING}.npy", folder / "mark"
     path.write_bytes(pickle.dumps(Evil(mark)))
-    with pytest.raises(ModelError, match="is not a readable array"):
+    with pytest.raises(ModelError, match=r"token_embedding_weight_x\.npy .*pickle"):
         load_assets(folder, SIZES, positions=False)
     assert not mark.exists()

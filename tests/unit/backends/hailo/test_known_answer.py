@@ -1,4 +1,4 @@
-"""The run with a known answer, on a stand-in that answers rightly, and in every wrong way."""
+"""Runs with a known answer, on a stand-in that answers rightly and wrongly."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_require_known_answer_asks_each_file_once(
 def test_require_known_answer_leaves_the_chip_to_the_run(
     trial_machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
-    """A driver that hangs when it is released would end the program before its text."""
+    """A driver that hangs on release would end the program before its output."""
     _require(hefs, hailo_directory, spec)
     with HefEncoder(hefs.encoder, spec) as encoder:
         encoder.encode(mel_of())
@@ -108,7 +108,9 @@ def test_require_known_answer_recognises_another_model(
     options = ConvertOptions("none", hailo=HailoOptions(window_s=2, decoder_length=16))
     convert_checkpoint(checkpoint, tmp_path / "model", options)
     other = Hefs(*write_hefs(tmp_path / "model", tmp_path / "hefs"))
-    with pytest.raises(WrongAnswerError, match="is for another model"):
+    with pytest.raises(
+        WrongAnswerError, match=r"encoder_hailo8l\.hef: .*another model"
+    ):
         _require(other, hailo_directory, spec)
 
 
@@ -134,7 +136,7 @@ def test_ask_counts_noise_as_right(
     spec: ModelSpec,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What 8 bits cost is no fault of the contract."""
+    """Noise of 8-bit numbers is no breach of the contract."""
     rng = np.random.default_rng(0)
     exact = OnnxEncoder.encode
 

@@ -1,4 +1,4 @@
-"""The table of sizes that Whisper is known to compile with."""
+"""Table of sizes that Whisper is known to compile with."""
 
 from __future__ import annotations
 

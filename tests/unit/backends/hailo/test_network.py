@@ -1,4 +1,4 @@
-"""One network on a scripted device: what it is told, which buffers it uses, how it ends."""
+"""One network on a scripted device: calls, buffers, release."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Stream:
 
 
 class Bindings:
-    """Which arrays a run reads and writes."""
+    """Arrays that a run reads and writes."""
 
     def __init__(self) -> None:
         self.buffers: dict[str, Any] = {}
@@ -54,7 +54,7 @@ class Bindings:
 
 
 class Device:
-    """Its one network adds its inputs; runs end when `end` is called."""
+    """A device whose network adds its inputs; runs end when `end` is called."""
 
     def __init__(self, queue_size: int = 2) -> None:
         self.queue_size = queue_size
@@ -63,7 +63,7 @@ class Device:
             [Stream("o", (3, 2))],
         )
         self.names: list[dict[str, str]] = []
-        self.told: list[Any] = []
+        self.calls: list[Any] = []
         self.made: list[weakref.ref[Any]] = []
         self.ends: list[Callable[[], None]] = []
         self.fails = ""
@@ -78,7 +78,7 @@ class Device:
     def set_scheduler_priority(self, priority: int) -> None:
         if self.fails == "priority":
             raise OSError("no priority")
-        self.told.append(priority)
+        self.calls.append(priority)
 
     def get_async_queue_size(self) -> int:
         return self.queue_size
@@ -93,7 +93,7 @@ class Device:
             raise OSError("not ready")
 
     def run_async(self, bindings: list[Any], callback: Any) -> Any:
-        (buffers,) = (one.buffers for one in bindings)
+        (buffers,) = (binding.buffers for binding in bindings)
 
         def end() -> None:
             buffers["o"][...] = (buffers["a"].ravel() + buffers["b"]).reshape(3, 2)
@@ -106,10 +106,10 @@ class Device:
         self.ends.pop(0)()
 
     def shutdown(self) -> None:
-        self.told.append("shutdown")
+        self.calls.append("shutdown")
 
     def __exit__(self, *_: object) -> None:
-        self.told.append("exit")
+        self.calls.append("exit")
 
 
 def network_on(
@@ -136,7 +136,7 @@ def test_network_is_named_only_among_several() -> None:
         network_on(device, n_groups).close()
     assert device.names == [{}, {"name": "group"}]
     assert {stream.format for stream in (*device.inputs, *device.outputs)} == {"f32"}
-    assert device.told[:3] == [24, "shutdown", "exit"]
+    assert device.calls[:3] == [24, "shutdown", "exit"]
 
 
 def test_network_binds_buffers_once_per_run_in_flight() -> None:
@@ -163,7 +163,7 @@ def test_network_binds_buffers_once_per_run_in_flight() -> None:
     assert network.infer_model is None
 
 
-def test_network_run_proves_that_numpy_fits(
+def test_network_run_notes_that_numpy_fits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Faults, "has_run", False)
@@ -182,7 +182,7 @@ def test_network_allows_as_many_runs_as_the_queue(queue_size: int) -> None:
     device = Device(queue_size)
     network = network_on(device)
     runs = [network.run_async(inputs(0), ("o",)) for _ in range(max(1, queue_size))]
-    with pytest.raises(DeviceTimeoutError, match=r"accepted no more work for 0.01 s"):
+    with pytest.raises(DeviceTimeoutError, match=r"\b0\.01 s;.*doctor"):
         network.run_async(inputs(0), ("o",))
     device.end()
     runs.append(network.run_async(inputs(0), ("o",)))
@@ -198,7 +198,7 @@ def test_network_run_that_fails_frees_its_place() -> None:
     with pytest.raises(ValueError, match="reshape"):
         network.run_async({"a": np.zeros(5, np.float32)}, ("o",))
     device.fails = "ready"
-    with pytest.raises(DeviceError, match=r"failed while running x\.hef \(not ready\)"):
+    with pytest.raises(DeviceError, match=r"running x\.hef \(not ready\)"):
         network.run_async(inputs(0), ("o",))
     device.fails = ""
     run = network.run_async(inputs(1), ("o",))
@@ -210,19 +210,17 @@ def test_network_run_that_fails_frees_its_place() -> None:
 def test_network_that_fails_setup_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[object] = []
 
-    class Places(threading.Semaphore):
+    class Slots(threading.Semaphore):
         def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
             waits.append(timeout)
             return True
 
-    monkeypatch.setattr(threading, "Semaphore", Places)
+    monkeypatch.setattr(threading, "Semaphore", Slots)
     device = Device()
     device.fails = "priority"
-    with pytest.raises(
-        DeviceError, match=r"failed while setting up x\.hef \(no priority\)"
-    ):
+    with pytest.raises(DeviceError, match=r"setting up x\.hef \(no priority\)"):
         network_on(device)
-    assert device.told == ["shutdown", "exit"]
+    assert device.calls == ["shutdown", "exit"]
     assert waits == [], "no run is under way"
 
 
@@ -235,8 +233,8 @@ def test_network_drops_buffers_after_close() -> None:
     network.close()
     assert run.result()["o"][0, 0] == 1
     assert network.free_slots == []
-    assert device.told == [24, "shutdown", "exit"]
-    with pytest.raises(DeviceLostError, match=r"was abandoned while running x\.hef"):
+    assert device.calls == [24, "shutdown", "exit"]
+    with pytest.raises(DeviceLostError, match=r"running x\.hef$"):
         network.run_async(inputs(1), ("o",))
 
 
@@ -246,14 +244,14 @@ def test_hef_runner_joins_vocabulary_parts_in_order(
     runner = HefRunner(hefs.decoder, spec, hailo_directory)
     assert runner.name == "hef-hailo8l"
     tokens, features = np.zeros((2, 16), np.int64), np.ones((2, 100, 64), np.float32)
-    with pytest.raises(ModelError, match="not loaded"):
+    with pytest.raises(ModelError, match=r"^hef-hailo8l "):
         runner.run(tokens, features)
-    asked: list[Any] = []
+    calls: list[Any] = []
 
-    def run(given: dict[str, Any], wanted: tuple[str, ...]) -> dict[str, Any]:
-        asked.append({name: array.shape for name, array in given.items()})
+    def run(arrays: dict[str, Any], wanted: tuple[str, ...]) -> dict[str, Any]:
+        calls.append({name: array.shape for name, array in arrays.items()})
         return {
-            name: np.full((1, 16, 50), number + 10 * len(asked), np.float32)
+            name: np.full((1, 16, 50), number + 10 * len(calls), np.float32)
             for number, name in reversed([*enumerate(wanted)])
         }
 
@@ -266,8 +264,8 @@ def test_hef_runner_joins_vocabulary_parts_in_order(
     assert logits.shape == (2, 16, 200)
     assert logits[:, 0, ::50].tolist() == [[10, 11, 12, 13], [20, 21, 22, 23]]
     shape = runner.shape
-    assert asked[0] == {shape.features: (100, 64), shape.embeddings: (16, 64)}
-    with pytest.raises(ModelError, match="not loaded"):
+    assert calls[0] == {shape.features: (100, 64), shape.embeddings: (16, 64)}
+    with pytest.raises(ModelError, match=r"^hef-hailo8l "):
         runner.run(tokens, features)
 
 

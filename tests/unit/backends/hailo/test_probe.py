@@ -1,4 +1,4 @@
-"""What a machine's files show of chips, drivers and heat."""
+"""Chips, drivers and heat, read from a machine's files."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ ALL = ("under-voltage", "clock capped", "throttled", "soft temperature limit")
 def test_throttling_reads_firmware_bits(
     tmp_path: Path, bits: str, now: tuple[str, ...], before: tuple[str, ...]
 ) -> None:
-    """The low ones say what is, those sixteen higher what was."""
+    """The low bits are the present, those sixteen higher the past."""
     put(tmp_path, {FIRMWARE: bits})
     assert throttling(tmp_path) == Throttling(now, before, None, known=True)
 
