@@ -10,12 +10,13 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.decoding.hotwords import split_hotwords
 from whisper_hailo.serve.options import HomeAssistantOptions
-from whisper_hailo.serve.request import join_hotwords
+from whisper_hailo.serve.request import Choices, join_hotwords
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -30,6 +31,10 @@ command, so new names are known in the command that has them first."""
 
 _MESSAGE_BYTES: Final = 64 << 20
 """Of all states of a home, about a kilobyte each."""
+
+BONUS: Final = 3.0
+"""Logit bonus of a name's later tokens, more than that of other hotwords: what people say to a home
+often has a name in it (measured in docs/home-assistant.md)."""
 
 _SEPARATOR: Final = ", "
 
@@ -88,19 +93,22 @@ class HomeAssistantNames:
         self._names = names
         self._fresh_until_s = asyncio.get_running_loop().time() + _FRESH_S
 
-    def add_to(self, hotwords: str | None, defaults: str | None) -> str | None:
-        """Return the hotwords of a request with the names behind them.
+    def add_to(self, choices: Choices, defaults: str | None) -> Choices:
+        """Return the choices of a request with the names behind their hotwords.
 
         Args:
-            hotwords: those of the client, with commas between.
-            defaults: those of the server, which a client's replace.
+            choices: the client's, whose hotwords have commas between.
+            defaults: hotwords of the server, which a client's replace.
         """
         if not self._names:
-            return hotwords
+            return choices
         given = split_hotwords(defaults or "")
-        if hotwords:
-            given = hotwords.split(_SEPARATOR)
-        return join_hotwords([*given, *self._names])
+        if choices.hotwords:
+            given = choices.hotwords.split(_SEPARATOR)
+        # A model that takes a name for a common word writes it without a capital.
+        lowered = [name.lower() for name in self._names]
+        hotwords = join_hotwords(dict.fromkeys([*given, *self._names, *lowered]))
+        return replace(choices, hotwords=hotwords, hotword_bonus=BONUS)
 
 
 async def fetch_names(options: HomeAssistantOptions) -> tuple[str, ...]:

@@ -64,6 +64,7 @@ class Choices:
         language: code, name, several of these with commas between, or `auto`.
         task: `transcribe` or `translate`.
         prompt: text as if said before the recording.
+        hotword_bonus: see `PromptOptions`.
         temperature: of the first attempt; above 0, tokens are sampled.
         subtitles: the answer has cues, which are set by the times of words if the model has them.
         speech: transcribe only what a detector takes for speech; settings of `LongOptions`.
@@ -74,6 +75,7 @@ class Choices:
     task: str | None = None
     prompt: str | None = None
     hotwords: str | None = None
+    hotword_bonus: float | None = None
     temperature: float | None = None
     max_new_tokens: int | None = None
     word_timestamps: bool = False
@@ -150,6 +152,8 @@ class RequestDefaults:
                     f"{MAX_HOTWORD_CHARACTERS} at most; send fewer words"
                 )
             prompts = replace(prompts, hotwords=choices.hotwords)
+        if choices.hotword_bonus is not None:
+            prompts = replace(prompts, hotword_bonus=choices.hotword_bonus)
         return prompts
 
     def _choose_search(self, choices: Choices) -> SearchOptions:

@@ -8,11 +8,13 @@ import pytest
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.home_assistant import (
+    BONUS,
     HomeAssistantError,
     HomeAssistantNames,
     fetch_names,
 )
 from whisper_hailo.serve.options import HomeAssistantOptions
+from whisper_hailo.serve.request import Choices
 from whisper_hailo_lab.experiments.invented_home import TOKEN, Home, home_assistant_api
 
 HOME = Home(
@@ -81,7 +83,7 @@ def test_refresh_reads_again_only_what_is_old(
     with home_assistant_api(home) as address:
         names = HomeAssistantNames(HomeAssistantOptions(address, token_file))
         asyncio.run(refresh_thrice(names))
-    assert names.add_to(None, None) == "Snug, Belfry"
+    assert names.add_to(Choices(), None).hotwords == "Snug, Belfry, snug, belfry"
 
 
 def test_refresh_keeps_names_of_a_home_that_is_away(
@@ -96,18 +98,21 @@ def test_refresh_keeps_names_of_a_home_that_is_away(
     with caplog.at_level(logging.WARNING):
         asyncio.run(load(names))
         asyncio.run(load(names))
-    assert names.add_to(None, None) == ", ".join(NAMES)
+    lowered = [name.lower() for name in NAMES]
+    assert names.add_to(Choices(), None).hotwords == ", ".join([*NAMES, *lowered])
     assert len(caplog.records) == 1
     assert TOKEN not in caplog.text
 
 
 def test_add_to_puts_names_behind_what_is_given(token_file: Path) -> None:
+    choices = Choices(hotwords="Anna, Ben")
     with home_assistant_api(Home(areas={"Snug": []})) as address:
         names = HomeAssistantNames(HomeAssistantOptions(address, token_file))
-        assert names.add_to("Anna, Ben", "Carl") == "Anna, Ben"
+        assert names.add_to(choices, "Carl") == choices
         asyncio.run(load(names))
-    assert names.add_to("Anna, Ben", "Carl") == "Anna, Ben, Snug"
-    assert names.add_to("", "Carl Dora") == "Carl, Dora, Snug"
+    both = names.add_to(choices, "Carl")
+    assert (both.hotwords, both.hotword_bonus) == ("Anna, Ben, Snug, snug", BONUS)
+    assert names.add_to(Choices(), "Carl Dora").hotwords == "Carl, Dora, Snug, snug"
 
 
 def test_refresh_without_an_address_does_nothing() -> None:
@@ -118,7 +123,7 @@ def test_refresh_without_an_address_does_nothing() -> None:
 
     asyncio.run(refresh())
     names.close()
-    assert names.add_to(None, "Carl") is None
+    assert names.add_to(Choices(), "Carl") == Choices()
 
 
 @pytest.mark.parametrize("address", ["home:8123", "ftp://home", "http://"])

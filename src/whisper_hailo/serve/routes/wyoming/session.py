@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, cast
 
 from wyoming.asr import (
@@ -233,8 +233,7 @@ class WyomingSession:
         """Begin to transcribe `(n_samples,)` at 16 kHz, with the names that are expected."""
         choices = self._request.choices
         prompts = self._service.find_model(choices.model).defaults.options.prompts
-        hotwords = self._names.add_to(choices.hotwords, prompts.hotwords)
-        choices = replace(choices, hotwords=hotwords)
+        choices = self._names.add_to(choices, prompts.hotwords)
         return self._service.submit(audio, choices, self._caller, is_early=is_early)
 
     def _drop_early(self) -> None:

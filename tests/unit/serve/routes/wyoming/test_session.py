@@ -176,7 +176,7 @@ def test_session_expects_the_names_of_home_assistant(
 
     with home_assistant_api(Home(areas={"Snug": ["Den"]})) as address:
         asyncio.run(ask(HomeAssistantOptions(address, token_file)))
-    assert expected[-1] == "Anna, Snug, Den"
+    assert expected[-1] == "Anna, Snug, Den, snug, den"
 
 
 def test_session_takes_several_recordings(micro: MicroService) -> None:
