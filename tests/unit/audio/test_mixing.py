@@ -49,7 +49,7 @@ def test_mix_of_silence_is_silence() -> None:
     np.testing.assert_array_equal(mix_blocks(silence, silence), silence)
 
 
-def test_mix_of_channels_that_cancel_later_changes_within_seconds() -> None:
+def test_mix_of_channels_that_cancel_later_changes_in_seconds() -> None:
     left = np.concatenate([SPEECH, SPEECH])
     right = np.concatenate([SPEECH, np.float32(-0.9) * SPEECH])
     mixed = mix_blocks(left, right)

@@ -14,21 +14,9 @@ from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.spec import FileRecord, ModelSpec
 
 
-@pytest.mark.parametrize(
-    ("shape", "data"),
-    [
-        ((1, 80, 3000), r"\b3000 .*\b300 \(3 s.*--window 3\b"),
-        ((1, 128, 100), r"\(1, 128, 100\).*\(batch, 80, n_frames\)"),
-        ((80, 100), r"\(80, 100\).*\(batch, 80, n_frames\)"),
-        ((1, 80, 99), r"\b99 .*\b300 "),
-        ((1, 80, 0), r"\b0 .*\b300 "),
-    ],
-)
-def test_encoder_refuses_mel_that_does_not_fit(
-    encoder: OnnxEncoder, shape: tuple[int, ...], data: str
-) -> None:
-    with pytest.raises(ShapeError, match=data):
-        encoder.encode(np.zeros(shape, np.float32))
+def test_encoder_refuses_mel_that_does_not_fit(encoder: OnnxEncoder) -> None:
+    with pytest.raises(ShapeError, match=r"\b3000 .*\b300 \(3 s.*--window 3\b"):
+        encoder.encode(np.zeros((1, 80, 3000), np.float32))
 
 
 def test_decoder_refuses_features_that_do_not_fit(decoder: CachedDecoder) -> None:

@@ -176,7 +176,7 @@ def test_locate_checkpoint_fetches_data_and_notes_commit(
     assert not [name for name in others if any(name in request for request in requests)]
 
 
-def test_locate_checkpoint_without_safetensors_fetches_torch_file(
+def test_locate_checkpoint_without_safetensors_fetches_torch(
     at_hub: Callable[[str], None],
 ) -> None:
     data = {"config.json": b"{}", "pytorch_model.bin": bytes(200_000)}
