@@ -284,7 +284,7 @@ def test_open_file_caller_s_file_keeps_its_position(
 
 
 def test_open_file_memory_file_has_own_positions() -> None:
-    """As any raw file is, so that a buffer can be laid over it."""
+    """Raw samples, so that a buffer can be laid over them."""
     source = io.BytesIO(b"abcdef")
     source.read(2)
     with ExitStack() as resources:

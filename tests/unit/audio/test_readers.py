@@ -79,7 +79,7 @@ def test_open_reader_chooses_by_first_bytes(
     starts: list[bytes],
     calls: list[tuple[int, bool]],
 ) -> None:
-    """What libsndfile cannot open goes to the other process too, from its start."""
+    """A file that libsndfile cannot open goes to the other process, too, from its start."""
     for start in starts:
         soundfile_calls.clear()
         file = io.BytesIO(start.ljust(12, b"*") + b"what follows")

@@ -40,7 +40,7 @@ def children() -> set[str]:
 
 
 def strongest_hz(audio: FloatArray) -> int:
-    """Of the second second, a bin per Hz."""
+    """Spectrum of the second second, a bin per Hz."""
     return int(np.abs(np.fft.rfft(audio[16_000:32_000])).argmax())
 
 
@@ -197,7 +197,7 @@ def open(*words, **kwargs):
 """A stand-in for PyAV: two seconds of silence, then a mishap, or the mishap at once."""
 
 PATIENCE_S = 1.0
-"""Of the processor: several times what a start of Python takes, busy or slow as a machine is."""
+"""Processor time: several starts of Python, on a busy or slow machine, too."""
 
 MISHAPS = [
     ("os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),

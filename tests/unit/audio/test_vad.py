@@ -297,7 +297,7 @@ def test_frames_to_seconds_counts_32_ms_frames(frames: int, expected_s: float) -
 def test_one_thread_limits_openmp_within_block(
     monkeypatch: pytest.MonkeyPatch, before: str | None
 ) -> None:
-    """And those loaded later as they would have."""
+    """Libraries loaded afterwards keep their own limit."""
     monkeypatch.delenv("OMP_THREAD_LIMIT", raising=False)
     if before is not None:
         monkeypatch.setenv("OMP_THREAD_LIMIT", before)

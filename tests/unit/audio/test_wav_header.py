@@ -181,7 +181,7 @@ def test_complete_header_searches_first_64_kib() -> None:
 def test_complete_header_file_reads_alike_in_all_sizes(
     open_bytes: OpenBytes, n_bytes: int
 ) -> None:
-    """And all other bytes are those of the file."""
+    """All other bytes are those of the file."""
     at = WHOLE.index(b"data") + 4
     expected = WHOLE[:at] + b"\xff" * 4 + WHOLE[at + 4 :]
     file = complete_header(open_bytes(content(0))).file

@@ -216,7 +216,7 @@ def test_decoder_cache_grows_with_the_text(decoder: CachedDecoder) -> None:
 
 
 def test_decoder_step_of_many_tokens_takes_one_row(decoder: CachedDecoder) -> None:
-    """Of one row only: of several the runtime takes one token each."""
+    """For several rows the runtime takes one token each."""
     tokens = ids_of([11, 5, 7, 9, 3, 8], [11, 6, 2, 4, 1, 5])
     state = decoder.start(features_of(2, 30, 64), (FULL, NONE))
     whole, _ = decoder.step(tokens, state, np.arange(6), alignment=True)

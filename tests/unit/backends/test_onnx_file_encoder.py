@@ -22,7 +22,7 @@ LAYOUTS: dict[str, tuple[Axes, list[int], int | None]] = {
     "square": (["batch", MELS, MELS], [0, 2, 1], None),
     "half": (["batch", MELS, 200], [0, 2, 1], None),
 }
-"""Of the input: its axes, how they become frames before bins, which one of length 1 there is."""
+"""Input of each layout: axes, order of frames before bins, and axis of length 1."""
 
 
 def _write(path: Path, layout: str, n_positions: int | None = None) -> Path:

@@ -51,7 +51,7 @@ def _ids(*rows: list[int]) -> NDArray[np.int64]:
 
 
 def _values(cross: CrossKV) -> list[FloatArray]:
-    """What codes and scales stand for."""
+    """Values of the codes with their scales."""
     names = [name for name in cross.arrays if "scale" not in name]
     return [
         values_of_codes(cross.arrays[name], cross.arrays[_scale(name)])

@@ -51,7 +51,7 @@ def test_optimum_of_other_sizes_and_layers_is_refused(
     tmp_path: Path,
     case: tuple[str, tuple[str, int], str],
 ) -> None:
-    """Its axes are of any length, where nobody changed them; an output is there or not."""
+    """Unchanged axes have any length; an output is added or removed."""
     graph, change, data = case
     for name in ("decoder_model", "decoder_with_past_model"):
         shutil.copy(exports / EXPORTS[0] / f"{name}.onnx", tmp_path)

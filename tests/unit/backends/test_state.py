@@ -74,7 +74,7 @@ def _cross() -> CrossKV:
 
 
 def _weights(query: list[float]) -> FloatArray:
-    """Of one token; four zero rows follow the audio, which weigh as one with ln 4."""
+    """Weights of one token; four zero rows behind the audio weigh as one with ln 4."""
     asked = np.array([[[[5, 5], query]]], np.float32)
     bias = np.zeros((1, 1, 1, 4), np.float32)
     bias[..., -1] = np.log(4)

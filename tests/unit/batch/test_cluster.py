@@ -24,11 +24,11 @@ IDS = [f"{number:02}" for number in range(40)]
 
 
 class RayError(Exception):
-    """Of the stand-in."""
+    """Error of the stand-in."""
 
 
 class RayTaskError(RayError):
-    """Of the stand-in; its cause is that of the task."""
+    """Error of a task of the stand-in, with its cause."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))

@@ -56,7 +56,7 @@ def test_expected_shapes_follow_the_config() -> None:
 
 
 UPPER_HALF = tuple((layer, head) for layer in (2, 3) for head in range(6))
-"""Of four layers with six heads."""
+"""Alignment heads of four layers with six heads."""
 
 
 @pytest.mark.parametrize("pair", [[0, 0], [3, 5], [0, 5], [3, 0]])

@@ -337,7 +337,7 @@ def test_fetch_files_ends_at_once_on_ctrl_c(
 
 
 class TransportError(Exception):
-    """Of an HTTP library, by its name."""
+    """Error named like an HTTP library's."""
 
 
 class _AnsweredError(ConnectionError):

@@ -1,4 +1,4 @@
-"""What the shells are told, asked as they ask: by the scripts that the program prints."""
+"""Completion scripts, run as shells run them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_completion_omits_aliases_of_other_programs() -> None:
 
 
 def script_of(shell: str, folder: Path) -> Path:
-    """What the program prints for a shell."""
+    """Script that the program prints for a shell."""
     environment = {**os.environ, COMPLETION_VARIABLE: f"{shell}_source"}
     printed = subprocess.run(
         [PROGRAM], env=environment, capture_output=True, check=True, timeout=PATIENCE_S

@@ -80,7 +80,7 @@ JOINED = [
     "-on=3",
     "-oved=CPU",
 ]
-"""Of whisper.cpp, with a value where it has one."""
+"""Options of whisper.cpp, with a value where they take one."""
 
 
 @pytest.fixture

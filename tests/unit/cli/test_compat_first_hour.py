@@ -1,4 +1,4 @@
-"""What users of other Whisper programs type first does what they expect."""
+"""First commands of users of other Whisper programs."""
 
 from __future__ import annotations
 

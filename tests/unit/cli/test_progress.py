@@ -71,7 +71,7 @@ def test_progress_reports_recordings_from_a_minute(
     done_s: float, duration_s: float | None, told: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Of the recording, however little of it is done."""
+    """The total is of the recording, however little of it is done."""
     monkeypatch.setattr(progress, "LOG_INTERVAL_S", 1.0)
     now = [0.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
@@ -189,7 +189,7 @@ def test_progress_of_several_shows_which_and_the_rest_of_all(
 def test_progress_shows_the_search_for_speakers(
     now: list[float], tickers: list[HandTicker], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its time is none of the windows'."""
+    """The search for speakers has a time of its own."""
     with Progress("a") as line:
         line.find_speakers(90.0, None)
         now[0] = 20.0

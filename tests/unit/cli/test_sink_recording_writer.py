@@ -99,7 +99,7 @@ def interrupt(results: Sink, segments: Coming, identity: str = "") -> None:
 def printed(
     results: Sink, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> tuple[list[str], str]:
-    """What was printed before each segment was asked for, and afterwards."""
+    """Output before each segment is read, and after the last."""
     told: list[str] = []
     segments.before = lambda: told.append(capsys.readouterr().out)
     follow(results, segments)
@@ -194,7 +194,7 @@ def test_write_recording_json_waits_for_end(
 
 
 def remembered(segments: Coming, whole: Transcript) -> CachedWindow:
-    """What a run that was interrupted had of a recording."""
+    """Part of a recording that an interrupted run had."""
     del segments
     decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
     return CachedWindow(

@@ -58,7 +58,7 @@ class Pipe:
             self.got += part
 
     def leave(self) -> None:
-        """Nobody reads any more."""
+        """The reader is gone."""
         os.close(self._reading)
         self._reading = -1
 

@@ -13,7 +13,7 @@ from whisper_hailo.cli.streams import emit, emit_json
 
 
 def test_emit_flushes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever buffer standard output has: who reads a pipe reads them when they are there."""
+    """With any buffer of standard output: a pipe's reader reads lines as they come."""
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(raw)))  # type: ignore[arg-type]
     emit("a line")

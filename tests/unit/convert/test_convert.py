@@ -592,7 +592,7 @@ def test_convert_output_has_the_umasks_permissions(
 def test_convert_sweeps_half_models_first(
     checkpoint: Path, tmp_path: Path, meanwhile: Callable[[Callable[[], None]], None]
 ) -> None:
-    """They may fill the disk; a kill between two renames leaves a whole one under such a name."""
+    """Leftovers may fill the disk; a kill between two renames leaves a whole one."""
     folder = tmp_path / "folder"
     convert_checkpoint(checkpoint, folder / "out", PLAIN)
     whole = (folder / "out").rename(folder / ".out.writing.a")

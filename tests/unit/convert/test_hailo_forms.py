@@ -154,7 +154,7 @@ DIMS = replace(
 )
 SMALL_SIZES = FixedSizes(window_s=1, length=5)
 LARGEST_ERROR = 1e-5
-"""Of the largest value: float32 sums of some hundred terms in another order."""
+"""Share of the largest value: float32 sums of some hundred terms in another order."""
 
 
 @pytest.fixture(scope="module")

@@ -492,7 +492,7 @@ def test_find_model_prefers_the_model_directory(
 
 
 def test_find_model_refuses_another_form_of_export(description: Path) -> None:
-    """It is float32, as the graphs of other programs are."""
+    """The cached model is float32, like graphs of other programs."""
     for options in (None, ConvertOptions(), ConvertOptions("none", "none")):
         assert find_model(str(description), options)[0] == description
     with pytest.raises(OptionError, match=r"--quantize .*int8"):

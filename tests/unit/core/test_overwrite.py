@@ -1,4 +1,4 @@
-"""Which files may be overwritten, and which file a path is."""
+"""Overwriting of files, and identity of files behind paths."""
 
 from __future__ import annotations
 

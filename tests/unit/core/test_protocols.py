@@ -1,4 +1,4 @@
-"""What decoders are told and say of themselves."""
+"""Types that decoders take and return."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_decode_wrong_field_names_its_path(
 
 
 MOST = 9_223_372_036_854_775_807
-"""Of 63 bits."""
+"""Largest integer of 63 bits."""
 
 
 @pytest.mark.parametrize("number", [MOST, -MOST, 0])

@@ -46,7 +46,7 @@ N_VOCAB = 521
 def test_apply_in_place_gives_the_same_as_apply(
     options: DecodingOptions, generated: tuple[int, ...]
 ) -> None:
-    """What may come, how likely it is, and what the model itself says of what may come."""
+    """Allowed tokens, their log-probabilities, and those of the model alone."""
     rules = LogitsRules(TOY_TOKENS, TINY, options, 10.0)
     raw = np.random.default_rng(0).normal(0, 2, N_VOCAB).astype(np.float32)
     total = float(np.log(np.exp(raw.astype(np.float64)).sum()))

@@ -189,7 +189,7 @@ def test_budget_by_default_is_20_tokens_per_second() -> None:
 def test_rising_temperatures_rise_by_step_up_to_one(
     first: float, step: float, temperatures: tuple[float, ...]
 ) -> None:
-    """As OpenAI Whisper's command has it; what is no temperature is refused later, by its name."""
+    """Like OpenAI Whisper's command; a value that is no temperature is refused later."""
     assert rising_temperatures(first, step) == temperatures
 
 
@@ -212,7 +212,7 @@ def test_detect_each_window_with_language_is_refused(language: str) -> None:
 
 
 def test_defaults_match_openai_whisper() -> None:
-    """Its `DecodingOptions`, and the thresholds of its `transcribe`."""
+    """`DecodingOptions` of OpenAI Whisper, and the thresholds of its `transcribe`."""
     options = DecodingOptions()
     assert (options.language, options.task, options.max_initial_timestamp_s) == (
         "auto",
@@ -266,7 +266,7 @@ OTHER_NAMES = {
     "no_repeat_ngram": ("--no-repeat-ngram-size",),
     "initial_prompt": ("--prompt",),
 }
-"""Of OpenAI Whisper, faster-whisper and whisper.cpp."""
+"""Option names of OpenAI Whisper, faster-whisper and whisper.cpp."""
 
 TYPED = {
     "anti_repetition": "--preset",
@@ -277,7 +277,7 @@ TYPED = {
     "suppress": "--suppress-tokens",
     "max_per_second": "--max-tokens-per-second",
 }
-"""Where it is not the field's own name."""
+"""Option names that differ from the field's own."""
 
 
 def option_flag(name: str) -> Any:

@@ -44,7 +44,7 @@ class Ward:
     def transcribe(
         self, anti_repetition: AntiRepetition, ngram: int = 0
     ) -> list[Transcript]:
-        """What it writes of each clip."""
+        """Text of each clip."""
         if (anti_repetition, ngram) not in self.charts:
             limits = TokenLimits(no_repeat_ngram=ngram, max_per_second=None)
             options = DecodingOptions(

@@ -155,7 +155,7 @@ def test_align_words_of_several_tokens_spans_all(
 def test_align_words_ignores_attention_to_padding(
     tokenizer: Tokenizer,
 ) -> None:
-    """What looks beyond 1.2 s has nowhere else to be than at its end."""
+    """Attention beyond 1.2 s falls on the end."""
     words, _, _ = aligned(tokenizer, " one two three", [0, 20, 40, 90], content_s=1.2)
     assert [word.start_s for word in words] == [0, 0.4, 0.8]
     assert max(word.end_s for word in words) <= 1.2
@@ -359,7 +359,7 @@ def test_words_into_segments_shortens_second_after_mark() -> None:
 
 
 def test_words_into_segments_keeps_first_without_pause() -> None:
-    """It is as long as three others and comes after no pause, so it stays; the last is a mark."""
+    """A word as long as three others after no pause stays; the last is a mark."""
     words = [(" a", 1.0, 2.2), (" b", 2.2, 2.6), (" c", 2.6, 3.0), (".", 3.0, 3.4)]
     (segment,) = corrected(words, [(1.0, 3.4)], 0.9, appended="")
     assert times_of(segment)[0] == (1.0, 2.2)
@@ -381,7 +381,7 @@ def test_words_into_segments_shortens_word_after_mark(mark: str) -> None:
 
 @pytest.mark.parametrize("mark", [",", ":", "”"])
 def test_words_into_segments_keeps_word_after_comma(mark: str) -> None:
-    """Which the word before it has taken up meanwhile, so that nothing is left of it."""
+    """The word before has taken up its time, so that none is left."""
     words = [*STEADY, (mark, 2.2, 2.6), (" d", 2.6, 5.6)]
     (segment,) = corrected(words, [(1.0, 5.6)], 0.9)
     assert times_of(segment)[-1] == (2.6, 5.6)
@@ -394,7 +394,7 @@ def test_words_into_segments_keeps_word_of_two_medians() -> None:
 
 
 def test_words_into_segments_median_ignores_zero_lengths() -> None:
-    """Of 0.4 s and three times nothing the median is 0.4 s: twice that is left of the mark's 3."""
+    """The median of 0.4 s and three zeros is 0.4 s: twice that is left of the mark's 3."""
     words = [(" a", 1.0, 1.4), (" b", 1.4, 1.4), (" c", 1.4, 1.4), (" d", 1.4, 1.4)]
     words += [(".", 1.4, 1.8), (" e", 1.8, 4.8)]
     (segment,) = corrected(words, [(1.0, 4.8)], 0.9)
@@ -450,7 +450,7 @@ def test_words_into_segments_shortens_only_word_after_pause() -> None:
 
 
 def test_words_into_segments_keeps_first_after_four_medians() -> None:
-    """It ends 2 s, four medians, after the last word before: that is no pause yet."""
+    """Its end, 2 s or four medians after the word before, is no pause yet."""
     words = [(" a", 0.5, 2.0), (" b", 2.0, 2.5), (" c", 2.5, 3.0)]
     assert times_of(corrected(words, [(0.5, 3.0)], 0.0)[0])[0] == (0.5, 2.0)
     # A moment earlier, it is one.
@@ -539,7 +539,7 @@ def test_words_into_segments_pause_starts_at_last_segment() -> None:
 
 
 def test_words_into_segments_pause_starts_at_last_word() -> None:
-    """Nothing was said in the first segment, or no more than up to 2.2 s of it."""
+    """The first segment has no words, or words up to 2.2 s."""
     words = [(" d", 2.9, 4.4), (" e", 4.4, 4.8), (" f", 4.8, 5.2)]
     _, spoken = corrected(words, [(0.0, 3.0), (3.0, 5.2)], n_tokens=[0, 3])
     assert times_of(spoken)[0] == pytest.approx((3.6, 4.4))
@@ -662,7 +662,7 @@ def test_warp_path_matches_exhaustive_search() -> None:
 
 
 def test_warp_path_on_a_tie_goes_across() -> None:
-    """Its rule: diagonal or down only where it is cheaper than both others."""
+    """Rule of OpenAI Whisper: diagonal or down only where cheaper than both others."""
     rows, columns = warp_path(np.zeros((2, 3)))
     assert (rows.tolist(), columns.tolist()) == ([0, 1, 1, 1], [0, 0, 1, 2])
     rows, columns = warp_path(np.array([[0.0, 0.0], [1.0, 0.0]]))

@@ -59,7 +59,7 @@ def test_split_words_of_cut_character_keeps_tokens(tokenizer: Tokenizer) -> None
 def test_split_words_judges_a_piece_by_its_first_mark(
     tokenizer: Tokenizer, tokens: list[int], pieces: list[tuple[str, int]]
 ) -> None:
-    """As OpenAI Whisper's `split_tokens_on_unicode` does, which loses an unfinished last one."""
+    """Like OpenAI Whisper's `split_tokens_on_unicode`, which loses an unfinished last one."""
     words = split_words(tokenizer, tokens, "zh")
     assert [(text, len(ids)) for text, ids in words] == pieces
 
@@ -189,7 +189,7 @@ def test_split_into_sentences_divides_words_and_tokens() -> None:
 
 
 def test_split_into_sentences_of_one_returns_the_segment() -> None:
-    """Its times are left alone."""
+    """The word's times stay."""
     whole = segment_of(*spoken("It rains."))
     assert split_into_sentences(whole) == [whole]
     single = segment_of(" Yes.")

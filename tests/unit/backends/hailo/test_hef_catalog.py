@@ -32,7 +32,7 @@ def directory(hailo_directory: Path, hefs: Hefs, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def spec(directory: Path) -> ModelSpec:
-    """Its description, which lists the HEF."""
+    """Description of the directory, which lists the HEF."""
     record = HefRecord(
         part="encoder", arch="hailo8l", file="own.hef", bytes=1, sha256="x", graph_sha256="x",
         script_sha256="x", calibration_sha256="x", compiler_version="3.33.0",

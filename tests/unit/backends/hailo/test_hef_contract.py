@@ -75,7 +75,7 @@ def test_check_decoder_of_another_model_is_refused(
 
 
 def test_decoder_shape_logits_are_four_parts_in_order() -> None:
-    """Of the outputs that a 10H gives beside them, none of another size, and no fifth part."""
+    """Other outputs of a 10H are left out: those of another size, and a fifth part."""
     columns = [
         ("a", 7),
         ("b", 10),

@@ -1,4 +1,4 @@
-"""What a network is, by its names and shapes, and what is told of it."""
+"""Recognition of a network by its names and shapes, and its description."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_read_hef_of_every_version_and_form(
 
 
 def test_hef_bytes_of_8l_names_placements_only() -> None:
-    """As real ones do, none of which may be kept here."""
+    """Like real files, none of which may be kept here."""
     (group,) = description(hef_bytes(Wish([DECODER]))).network_groups
     assert [field.name for field, _ in group.ListFields()] == ["placed"]
     assert [placed.inner.metadata.name for placed in group.placed] == [DECODER.name] * 2

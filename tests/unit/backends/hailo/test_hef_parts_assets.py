@@ -123,7 +123,7 @@ def test_load_assets_cuts_position_rows_to_the_length(
 
 
 def test_load_assets_accepts_floats_only(folder: Path) -> None:
-    """Of any width; rows that are looked up are float32, the others stay in the file."""
+    """Floats of any width; rows that are looked up are float32, the others stay in the file."""
     np.save(folder / f"{EMBEDDING}.npy", numbers(20, 6).astype(np.float16))
     assets = load_assets(folder, SIZES, positions=False)
     assert isinstance(assets[0], np.memmap)

@@ -238,7 +238,7 @@ def test_encode_async_refused_run_frees_its_place(
 def test_network_shutdown_failure_still_releases_it(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
-    """It must not outlive the device."""
+    """The network must not outlive the device."""
 
     def fail() -> None:
         raise OSError("not now")

@@ -47,7 +47,7 @@ def test_bounded_call_that_ends_late_does_not_return(
     took_s: float,
     is_over: bool,
 ) -> None:
-    """It waits for the end of the program, which is near."""
+    """The late call waits for the end of the program."""
     now = iter([10.0, 10.0 + took_s])
     slept: list[float] = []
     clock = SimpleNamespace(monotonic=lambda: next(now), sleep=slept.append)

@@ -261,7 +261,7 @@ def test_batch_missing_extra_is_refused_before_loading(
 def test_batch_output_dir_expands_tilde(
     works: Works, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As `transcribe` has it: shells leave the `~` behind a `=`."""
+    """Like `transcribe`: shells leave the `~` behind a `=`."""
     monkeypatch.setenv("HOME", str(Path.cwd()))
     assert run(["batch", "talks", "--output-dir=~/job"]) == 0
     assert texts() == ["said", "said", "said"]

@@ -99,7 +99,7 @@ def test_doctor_prints_status_lines_and_exit_code(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Only what is broken is a failure."""
+    """Only a broken finding is a failure."""
     for name in ("runtime", "processor", "int8", "audio", "media", "cache"):
         monkeypatch.setattr(doctor, f"check_{name}", lambda: MADE_UP[0])
     monkeypatch.setattr(doctor, "check_python", lambda: MADE_UP[0])

@@ -175,7 +175,7 @@ def test_transcribe_language_of_en_model_is_refused_first(
 
 
 def test_transcribe_only_file_results_are_resumable(many: Many) -> None:
-    """And only by a run of the same model and options."""
+    """Only a run of the same model and options resumes them."""
     assert run(["transcribe", "a.wav"]) == 0
     assert not many.identified
     assert (

@@ -117,7 +117,7 @@ def test_cross_kv_graph_int8_is_close_at_any_level(
 def test_cross_kv_graph_int8_uses_all_steps_of_channels(
     checkpoint: Checkpoint, tmp_path: Path, n_blocks: int
 ) -> None:
-    """Of each window by itself, wherever in it the largest value lies."""
+    """Each window has its own scale, wherever its largest value lies."""
     session = _session(
         cross_kv_graph(checkpoint, Arithmetic.TENSOR_8), tmp_path / "cross_kv.onnx"
     )

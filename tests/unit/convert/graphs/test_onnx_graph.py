@@ -101,7 +101,7 @@ def test_write_graph_up_to_the_limit_is_inline(
 
 
 def test_write_graph_aligns_external_weights_to_pages(tmp_path: Path) -> None:
-    """Whatever their order and lengths; so each can be mapped by itself."""
+    """In any order and of any length, so that each can be mapped by itself."""
     b = GraphBuilder("toy")
     sizes = {"small": 1023, "a": 1024, "tiny": 1, "b": 5000, "c": 4097}
     arrays = {name: np.full(size, size % 251, np.uint8) for name, size in sizes.items()}
@@ -123,7 +123,7 @@ def test_write_graph_aligns_external_weights_to_pages(tmp_path: Path) -> None:
 
 
 def test_write_graph_needs_no_newer_ir_than_its_opset(tmp_path: Path) -> None:
-    """And say who wrote them."""
+    """Files name the program that wrote them."""
     assert defs.get_schema("LayerNormalization").since_version == OPSET
     assert defs.get_schema("Gelu").since_version == GELU_OPSET
     write_graph(_graph(), tmp_path / "toy.onnx")

@@ -177,7 +177,7 @@ def test_dequantize_blocks_matches_the_runtime(tmp_path: Path, bits: int) -> Non
 
 
 def _largest_sum_of_one_sign(codes: NDArray[np.int8]) -> int:
-    """Of two neighbours, over all outputs `(n_out, n_in)`."""
+    """Largest sum of two neighbours, over all outputs `(n_out, n_in)`."""
     wide = np.pad(codes.astype(int), ((0, 0), (0, codes.shape[1] % 2)))
     pairs = wide.reshape(codes.shape[0], -1, 2)
     return max(int(np.maximum(sign * pairs, 0).sum(axis=-1).max()) for sign in (1, -1))

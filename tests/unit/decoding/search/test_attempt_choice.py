@@ -36,7 +36,7 @@ def test_choose_attempt_without_passed_takes_calm() -> None:
 
 @pytest.mark.parametrize(("n_tokens", "chosen"), [(8, 0), (9, 1)])
 def test_choose_attempt_drops_much_shorter_attempts(n_tokens: int, chosen: int) -> None:
-    """Of less than nine tenths of the longest one's tokens."""
+    """A hypothesis of less than nine tenths of the longest one's tokens."""
     attempts = [attempt(-0.6, 10), attempt(-0.2, n_tokens), attempt(-0.9, 10)]
     assert choose_attempt(attempts, Thresholds()) == attempts[chosen]
 

@@ -125,7 +125,7 @@ def test_fallback_bounds_every_attempt_by_the_audio() -> None:
 
 
 def test_fallback_of_live_audio_decodes_once() -> None:
-    """It is soon transcribed again anyway."""
+    """A partial is soon transcribed again."""
     options = DecodingOptions(
         search=SearchOptions((0.0, 0.4)), thresholds=Thresholds(logprob=-0.3)
     )
@@ -177,7 +177,7 @@ def test_fallback_searches_unsure_windows_one_by_one(runs: list[Any]) -> None:
 
 
 def test_fallback_samples_after_one_beam_retry(runs: list[Any]) -> None:
-    """Then they are sampled."""
+    """Those windows are sampled."""
     tried(two_token_decoder(0.99, 0.6, 0.6), retry_beam_size=3)
     both = (1, 2)
     assert runs[:3] == [((0, 1, 2), 0.0, None), ((1,), 0.0, 3), ((2,), 0.0, 3)]
@@ -232,7 +232,7 @@ def test_fallback_with_better_beam_samples_nothing(runs: list[Any]) -> None:
 
 
 def test_fallback_does_not_retry_silence() -> None:
-    """Its text is as unlikely as that of the window beside it, which holds speech."""
+    """The text is as unlikely as that of the window beside it, which holds speech."""
     decoder = two_token_decoder(0.5, 0.5, no_speech={1: 0.9})
     _, silent = tried(decoder, thresholds=Thresholds(logprob=-0.3), retry_beam_size=3)
     assert [1 in windows for windows in decoder.heard] == [True] * 4 + [False] * 12

@@ -55,7 +55,7 @@ def test_select_best_on_a_tie_takes_the_first() -> None:
 
 @pytest.mark.parametrize("length_penalty", [None, 0.0, 0.6, 1.0])
 def test_select_best_matches_openai_whisper(length_penalty: float | None) -> None:
-    """Its `MaximumLikelihoodRanker`, but that an empty text counts as one token."""
+    """OpenAI's `MaximumLikelihoodRanker`, except that an empty text counts as one token."""
     rng = np.random.default_rng(0)
 
     def score(hypothesis: Hypothesis) -> float:

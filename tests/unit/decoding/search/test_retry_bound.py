@@ -1,4 +1,4 @@
-"""What a retry may spend, and which hypotheses are not worth it."""
+"""Budget of a retry, and hypotheses that end early."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_bound_retry_without_whole_text_excludes_hopeless(
 
 
 def test_bound_excludes_what_certainty_cannot_mend() -> None:
-    """Of nine more tokens and the end, each certain: the mean of 20 is half of that of 10."""
+    """Bound with nine more certain tokens and the end: the mean of 20 is half of that of 10."""
     bound = RetryBound(19, 3, -0.5)
     near = Hypothesis((1,) * 10, -9.9)
     assert not bound.excludes(near, [])

@@ -47,7 +47,7 @@ def draw(logits: np.ndarray, temperature: float, seed: int, boost: float = 0.0) 
 
 @pytest.mark.parametrize(("end", "ends"), [(39.0, False), (39.5, True)])
 def test_sampling_boost_equal_to_lead_ends_nothing(end: float, *, ends: bool) -> None:
-    """Of a beam as of a draw: the best of its tokens has 40, and the boost is 1."""
+    """For a beam and a draw: the best token has 40, and the boost is 1."""
     logits = np.array([40.0, 39.25, 0.0, 0.0, 0.0, end], np.float32)
     beam = BeamChoice(END, 1.0, 2, 1.0)
     take(beam, logits)
@@ -185,7 +185,7 @@ class Flat(ScriptedDecoder):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_sampling_at_each_temperature_differs(beam_size: int) -> None:
-    """Where all is even the temperature changes nothing: only other numbers give other texts."""
+    """With equal scores the temperature changes nothing; only other random numbers do."""
     search = SearchOptions(best_of=1, beam_size=beam_size)  # which is of temperature 0
     options = DecodingOptions(search=search, max_new_tokens=12)
     drawn = {

@@ -327,7 +327,7 @@ def test_cursor_after_two_mismatches_proposes_nothing() -> None:
 def test_cursor_resumes_at_one_of_the_next_tokens(
     surprises: tuple[int, ...], token: int, left: tuple[int, ...] | None
 ) -> None:
-    """However long the text n_mismatched: the surprise came where token 1 was expected."""
+    """For any length of the mismatch: the surprise came where token 1 was expected."""
     cursor = cursor_after(0, *surprises, token)
     if left is None:
         assert cursor.n_mismatched == len(surprises) + 1
@@ -351,7 +351,7 @@ def test_cursor_behind_the_draft_proposes_nothing() -> None:
 
 TEXT = (1, 2, 3)
 PLACES = (2, 5, 8, 11)
-"""Where the decoder looks for each of these, and for the end."""
+"""Places that the decoder attends to for each token and the end."""
 
 
 @dataclass
@@ -389,7 +389,7 @@ def test_draft_horizon_guess_keeps_rest_of_draft(
 
 @pytest.mark.parametrize("draft", [(), TEXT])
 def test_draft_horizon_never_holds_eot_back(draft: tuple[int, ...]) -> None:
-    """Where it is looked for is always the end of the audio."""
+    """The decoder always attends to the end of the audio."""
     found = run(Speaker(), DecodingOptions(), draft, horizon=PLACES[-1])
     whole = from_scratch(Speaker(), DecodingOptions())
     assert (found.tokens, found.runaway, saved(found).guess) == (TEXT, False, ())
@@ -398,7 +398,7 @@ def test_draft_horizon_never_holds_eot_back(draft: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("n_fixed", [0, 3])
 def test_draft_eot_after_fixed_text_is_no_ends_at_once(n_fixed: int) -> None:
-    """Nothing more is said then; that the window were silence would take the text away."""
+    """No speech follows; a verdict of silence would take the text away."""
     found = run(Speaker(), DecodingOptions(), TEXT, n_fixed)
     assert (found.tokens, found.ends_at_once) == (TEXT, False)
 
