@@ -30,7 +30,7 @@ from whisper_hailo.serve.concurrency import run_on_thread
 from whisper_hailo.serve.errors import ClientDisconnectedError, TooLargeError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Reservation
-from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
+from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio, Turns
 
 FULL_SCALE: Final = np.float32(32_768)
 """Of 16-bit samples."""
@@ -123,7 +123,7 @@ class AudioDecoders:
         self._max_s = limits.max_audio_s
         self._opening = asyncio.Semaphore(_MAX_OPENING)
         self._whole_files = asyncio.Semaphore(_MAX_WHOLE)
-        self._turn = threading.Lock()
+        self._turns = Turns()
 
     async def open_recording(
         self,
@@ -165,7 +165,7 @@ class AudioDecoders:
                     stream,
                     chain(beginning, [following], blocks),
                     resources.pop_all(),
-                    self._turn,
+                    self._turns,
                 )
                 opened.append(long_audio)
                 return long_audio

@@ -187,7 +187,7 @@ class Recording(Closing):
         source = self.source
         if isinstance(source, OpenedAudio):
             opened.enter_context(source)
-            return source.stream, source.blocks
+            return source.stream, source.read_blocks()
         open_source: Callable[[], AudioStream] = partial(open_audio, source)
         if self.find_speakers is not None:
             # The audio is read twice, so that segments come one by one with speakers too.

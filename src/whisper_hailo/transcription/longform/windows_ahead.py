@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 from whisper_hailo.audio.stream import AudioStream
@@ -16,6 +16,27 @@ from whisper_hailo.core.types import FloatArray
 
 MAX_AHEAD: Final = 4
 """Windows in memory: a batch of a server has no more by default."""
+
+
+class Turns:
+    """Lets one thread work at a time; who has waited for longest is next."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: deque[object] = deque()
+
+    def begin(self) -> None:
+        """Wait for a turn."""
+        ticket = object()
+        with self._changed:
+            self._waiting.append(ticket)
+            self._changed.wait_for(lambda: self._waiting[0] is ticket)
+
+    def end(self) -> None:
+        """End the turn."""
+        with self._changed:
+            self._waiting.popleft()
+            self._changed.notify_all()
 
 
 @dataclass(eq=False)
@@ -29,17 +50,49 @@ class OpenedAudio(Closing):
         stream: name and length.
         blocks: `(n,)` float32 at 16 kHz mono, all of the audio.
         resources: close the stream.
-        turn: held while a window is cut, so that few are at once.
+        turns: of those that cut windows; hours without speech take many.
         on_change: called on any thread when there is a window to take.
-        wait_for_others: waits, before a window is cut, until nobody is in a hurry.
+        wait_for_others: waits, before each turn, until nobody is in a hurry.
+        has_turn: it is being worked on.
+        is_wanted: else its blocks end early, even within hours without speech.
     """
 
     stream: AudioStream
     blocks: Iterator[FloatArray]
     resources: ExitStack
-    turn: AbstractContextManager[object]
+    turns: Turns = field(default_factory=Turns)
     on_change: Callable[[], None] = lambda: None
     wait_for_others: Callable[[], None] = lambda: None
+    has_turn: bool = field(default=False, init=False)
+    is_wanted: bool = field(default=True, init=False)
+
+    def read_blocks(self) -> Iterator[FloatArray]:
+        """Yield the blocks; between them others have their turn."""
+        for block in self.blocks:
+            if not self.is_wanted:
+                return
+            if self.has_turn:
+                self._end_turn()
+                self._begin_turn()
+            yield block
+
+    def _begin_turn(self) -> None:
+        self.wait_for_others()
+        self.turns.begin()
+        self.has_turn = True
+
+    def _end_turn(self) -> None:
+        self.has_turn = False
+        self.turns.end()
+
+    @contextmanager
+    def in_turn(self) -> Iterator[None]:
+        """Work on it in the block."""
+        self._begin_turn()
+        try:
+            yield
+        finally:
+            self._end_turn()
 
     def close(self) -> None:
         self.resources.close()
@@ -84,6 +137,7 @@ class WindowsAhead(Closing, Iterator[Window]):
 
     def close(self) -> None:
         """Let the thread end with its current window; it closes the audio."""
+        self._audio.is_wanted = False
         with self._changed:
             self._is_closed = True
             self._failure = None
@@ -93,8 +147,7 @@ class WindowsAhead(Closing, Iterator[Window]):
     def _cut_windows(self) -> None:
         try:
             while self._wait_for_room():
-                self._audio.wait_for_others()
-                with self._audio.turn:
+                with self._audio.in_turn():
                     window = next(self._source, None)
                 if window is None:
                     break

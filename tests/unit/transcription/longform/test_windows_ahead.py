@@ -12,6 +12,7 @@ import pytest
 
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.longform.windows_ahead import (
     MAX_AHEAD,
     OpenedAudio,
@@ -36,7 +37,7 @@ class Audio:
         resources.callback(self.closed.set)
         stream: Any = None
         self.opened = OpenedAudio(
-            stream, iter(()), resources, threading.Lock(), self.changed.set
+            stream, iter(()), resources, on_change=self.changed.set
         )
 
 
@@ -95,6 +96,49 @@ def test_window_is_cut_when_others_let_it() -> None:
         assert next(ahead).start_s == 0
 
 
+def test_silent_recording_lets_others_cut_between_blocks() -> None:
+    silent, spoken = Audio(), Audio()
+    spoken.opened.turns = silent.opened.turns
+    has_begun, is_cut = threading.Event(), threading.Event()
+
+    def blocks() -> Iterator[FloatArray]:
+        while not is_cut.is_set():
+            has_begun.set()
+            yield np.zeros(1, np.float32)
+
+    def search() -> Iterator[Window]:
+        for _ in silent.opened.read_blocks():
+            pass  # no speech, no window
+        yield window(0)
+
+    silent.opened.blocks = blocks()
+    with WindowsAhead(search(), silent.opened) as searching:
+        assert has_begun.wait(PATIENCE_S)
+        assert next(WindowsAhead(iter([window(1)]), spoken.opened)).start_s == 1
+        is_cut.set()
+        assert next(searching).start_s == 0
+
+
+def test_closed_search_for_speech_ends_with_its_block() -> None:
+    audio = Audio()
+    has_begun = threading.Event()
+
+    def blocks() -> Iterator[FloatArray]:
+        while True:
+            has_begun.set()
+            yield np.zeros(1, np.float32)
+
+    def search() -> Iterator[Window]:
+        for _ in audio.opened.read_blocks():
+            pass
+        yield from ()
+
+    audio.opened.blocks = blocks()
+    with WindowsAhead(search(), audio.opened):
+        assert has_begun.wait(PATIENCE_S)
+    assert audio.closed.wait(PATIENCE_S)
+
+
 def test_failure_comes_behind_the_windows_before_it() -> None:
     audio = Audio()
 
@@ -113,7 +157,7 @@ def test_failure_comes_behind_the_windows_before_it() -> None:
 
 def test_windows_of_two_recordings_are_cut_in_turns() -> None:
     first, second = Audio(), Audio()
-    second.opened.turn = first.opened.turn
+    second.opened.turns = first.opened.turns
     n_at_once, most = 0, 0
 
     def windows() -> Iterator[Window]:
