@@ -22,7 +22,10 @@ def make_tables(result: Row) -> dict[str, str]:
         "limits": load_table(result["above"], result["audio_s"]),
     }
     tables = {f"server-{name}": table.markdown() for name, table in made.items()}
-    return tables | {"server-words": _word_text(result["words"])}
+    tables["server-words"] = _word_text(result["words"])
+    if "command" in result:
+        tables["server-command"] = _command_text(result["command"])
+    return tables
 
 
 def load_table(rows: list[Row], audio_s: float) -> Table:
@@ -73,3 +76,26 @@ def _word_text(part: Row) -> str:
     )
     origin = f"{part['model']}, recordings of {mean_s:.1f} s on average; {part['machine']}.\n\n"
     return origin + table.markdown()
+
+
+def _command_text(part: Row) -> str:
+    rows = part["rows"]
+    alone = {row["model"]: row for row in rows if row["beside"] == "alone"}
+
+    def ratio(row: Row, name: str) -> str:
+        return f"{row[name] / alone[row['model']]['median_cpu_s']:.2f}"
+
+    table = make_table(
+        rows,
+        (
+            ("model", "{model}"),
+            ("beside", "{beside}"),
+            ("commands", "{n_commands}"),
+            ("median processor s", "{median_cpu_s:.2f}"),
+            ("x alone", lambda row: ratio(row, "median_cpu_s")),
+            ("largest", "{max_cpu_s:.2f}"),
+            ("x alone", lambda row: ratio(row, "max_cpu_s")),
+            ("windows of others", "{max_windows}"),
+        ),
+    )
+    return f"{part['machine']}.\n\n" + table.markdown()
