@@ -1,4 +1,4 @@
-"""The bundled model on its frozen test sets: what the data card claims is true."""
+"""The bundled model on its frozen test sets: the figures of the data card are true."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MOST_LOST = {"int8": 0.003, "int4": 0.01, "int8, float16": 0.005}
 PLAIN = DecodingOptions(language="en", anti_repetition=AntiRepetition(pad_with="zeros"))
 """Greedy, without a second attempt: how the figures of the data card were made."""
 
-Heard: TypeAlias = Callable[[str], dict[str, list[tuple[str, str]]]]
+RecognizedTexts: TypeAlias = Callable[[str], dict[str, list[tuple[str, str]]]]
 
 
 def clips(name: str) -> list[Path]:
@@ -56,8 +56,8 @@ def clips(name: str) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def heard(shared: Path) -> Heard:
-    """What was said and what was heard of each set, by weights: a minute of one core, once."""
+def recognized(shared: Path) -> RecognizedTexts:
+    """Reference and recognised text of each set, by weights: a minute of one core, once."""
     folder = made_once(shared / "heard", write)
     found = json.loads((folder / TEXTS).read_text("utf-8"))
     return lambda case: found[case]
@@ -68,36 +68,40 @@ def write(folder: Path) -> None:
         name: [load_audio(path) for path in clips(name)]
         for name in (*SPOKEN, "silence")
     }
-    known: dict[bytes, FloatArray] = {}
-    texts = {case: hear(form, audio, known) for case, form in CASES.items()}
+    encodings: dict[bytes, FloatArray] = {}
+    texts = {
+        case: recognize_sets(form, audio, encodings) for case, form in CASES.items()
+    }
     folder.mkdir()
     (folder / TEXTS).write_text(json.dumps(texts), encoding="utf-8")
 
 
-def hear(
+def recognize_sets(
     form: ConvertOptions,
     audio: dict[str, list[FloatArray]],
-    known: dict[bytes, FloatArray],
+    encodings: dict[bytes, FloatArray],
 ) -> dict[str, list[tuple[str, str]]]:
     plain = Transcriber.from_model("micro", convert=form, window_s=10.0, threads=1)
-    encoder = Remembering(plain.encoder, known)
+    encoder = CachingEncoder(plain.encoder, encodings)
     texts = {}
     with plain.encoder, replace(plain, encoder=encoder) as transcriber:
         for name, sounds in audio.items():
             results = transcriber.transcribe_many(
                 sounds, PLAIN, long=WHOLE_WINDOWS, batch_size=8
             )
-            said = [path.with_suffix(".txt").read_text("utf-8") for path in clips(name)]
-            texts[name] = list(zip(said, map(text_of, results), strict=True))
+            references = [
+                path.with_suffix(".txt").read_text("utf-8") for path in clips(name)
+            ]
+            texts[name] = list(zip(references, map(text_of, results), strict=True))
     return texts
 
 
-class Remembering(EncoderWrapper):
-    """Encodes a window that another form of weights with the same encoder had only once."""
+class CachingEncoder(EncoderWrapper):
+    """Encodes each window once for all forms of weights with the same encoder."""
 
-    def __init__(self, encoder: Encoder, known: dict[bytes, FloatArray]) -> None:
+    def __init__(self, encoder: Encoder, encodings: dict[bytes, FloatArray]) -> None:
         super().__init__(encoder)
-        self._known = known
+        self._known = encodings
         files = encoder.spec.files
         names = (ENCODER_FILE, f"{ENCODER_FILE}.data")
         self._content = "".join(files[name].sha256 for name in names if name in files)
@@ -114,49 +118,55 @@ def text_of(result: Transcript | Exception) -> str:
     return result.text
 
 
-def wer(heard: Heard, case: str) -> float:
+def wer(recognized: RecognizedTexts, case: str) -> float:
     """Word error rate over all sets."""
-    words = score_texts([pair for name in SPOKEN for pair in heard(case)[name]]).words
+    words = score_texts(
+        [pair for name in SPOKEN for pair in recognized(case)[name]]
+    ).words
     assert words.reference_count > 5000
     return words.rate
 
 
 @pytest.mark.parametrize("name", SPOKEN)
-def test_word_error_rates_are_those_of_the_data_card(heard: Heard, name: str) -> None:
+def test_model_word_error_rates_equal_the_data_card(
+    recognized: RecognizedTexts, name: str
+) -> None:
     # The figures of the data card come from another program, plain greedy decoding in torch.
     claimed = json.loads(RESULTS.read_text(encoding="utf-8"))["windows"]["10"][name]
-    words = score_texts(heard("float32")[name]).words
+    words = score_texts(recognized("float32")[name]).words
     assert words.reference_count == claimed["words"]
     assert words.rate == pytest.approx(claimed["wer"] / 100, abs=0.005)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_silence_gives_no_text(heard: Heard, case: str) -> None:
-    assert [text for _, text in heard(case)["silence"]] == [""] * 60
+def test_model_silence_gives_no_text(recognized: RecognizedTexts, case: str) -> None:
+    assert [text for _, text in recognized(case)["silence"]] == [""] * 60
 
 
 @pytest.mark.parametrize("case", MOST_LOST)
-def test_small_weights_cost_little(heard: Heard, case: str) -> None:
-    assert wer(heard, case) <= wer(heard, "float32") + MOST_LOST[case]
+def test_model_quantized_weights_lose_few_words(
+    recognized: RecognizedTexts, case: str
+) -> None:
+    assert wer(recognized, case) <= wer(recognized, "float32") + MOST_LOST[case]
 
 
-def test_float16_costs_half_a_point_at_most(heard: Heard) -> None:
-    """A clip that goes astray costs a dozen of 6,213 words, and is another in each form."""
-    assert wer(heard, "int8, float16") <= wer(heard, "int8") + 0.005
+def test_model_float16_loses_half_a_point_at_most(recognized: RecognizedTexts) -> None:
+    """One runaway clip costs a dozen of 6,213 words, and each form has another one."""
+    assert wer(recognized, "int8, float16") <= wer(recognized, "int8") + 0.005
 
 
-def test_float16_is_as_near_to_float32_as_small_weights_are() -> None:
-    """Logits over true texts, which tell forms apart where words depend on single near-ties."""
+def test_model_float16_adds_little_to_quantization_error() -> None:
+    """Logits over true texts differ where words would depend on single near-ties."""
     paths = clips("unseen")[:20]
-    exact = said_to(CASES["float32"], paths)
+    exact = force_texts(CASES["float32"], paths)
     for bits in ("int8", "int4"):
         forms = (ConvertOptions(bits, half=half) for half in (False, True))
-        lost = [rms(said_to(form, paths) - exact) for form in forms]
+        lost = [rms(force_texts(form, paths) - exact) for form in forms]
         assert 0 < lost[1] < 1.1 * lost[0] < 0.1 * rms(exact)
 
 
-def said_to(convert: ConvertOptions, paths: list[Path]) -> FloatArray:
-    """Logits of the true texts, `(tokens of all, n_vocab)`."""
+def force_texts(convert: ConvertOptions, paths: list[Path]) -> FloatArray:
+    """Return logits of the true texts, `(n_tokens, n_vocab)`."""
     directory = resolve_model("micro", convert)
     spec = ModelSpec.load(directory)
     tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)

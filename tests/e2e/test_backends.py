@@ -20,7 +20,7 @@ def model(micro_hailo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shutil.copytree(micro_hailo, tmp_path_factory.mktemp("backends") / "micro")
 
 
-def _says(whisper_hailo: Command, *words: object) -> dict[str, object]:
+def transcribe_demo(whisper_hailo: Command, *words: object) -> dict[str, object]:
     result = whisper_hailo("transcribe", "--json", "--threads", 1, *words, DEMO)
     assert result.returncode == 0, result.stderr
     printed: dict[str, object] = json.loads(result.stdout)
@@ -30,12 +30,12 @@ def _says(whisper_hailo: Command, *words: object) -> dict[str, object]:
     return printed["settings"]  # type: ignore[return-value]
 
 
-def test_fixed_graphs_give_the_words_of_the_cached_decoder(
+def test_transcribe_fixed_graphs_give_the_words(
     whisper_hailo: Command, model: Path
 ) -> None:
     encoder = model / "hailo" / "encoder-10s.onnx"
     decoder = model / "hailo" / "decoder-10s-32.onnx"
-    settings = _says(
+    settings = transcribe_demo(
         whisper_hailo, "--model", model, "--encoder", encoder, "--decoder", decoder,
     )  # fmt: skip
     assert (settings["encoder"], settings["decoder"]) == ("onnx-10s-fp32", "fixed-fp32")
@@ -45,54 +45,51 @@ def test_fixed_graphs_give_the_words_of_the_cached_decoder(
         f"decoder fixed-fp32: {decoder} is given",
     ]
     assert settings["windows"] == "consecutive"
-    settings = _says(whisper_hailo, "--model", model, "--encoder", encoder)
+    settings = transcribe_demo(whisper_hailo, "--model", model, "--encoder", encoder)
     assert (settings["decoder"], settings["pad_to"]) == ("cached-int8", 1500)
 
 
-def test_quantised_halves_of_other_model_directories(
+def test_transcribe_decoder_of_another_directory_is_used(
     whisper_hailo: Command, model: Path, tmp_path: Path
 ) -> None:
     small = tmp_path / "int8"
     made = whisper_hailo(
         "convert", MICRO, small, "--quantize", "int8", "--encoder-quantize", "none"
     )
-    assert (made.returncode, "decoder int8, encoder none," in made.stdout) == (0, True)
-    settings = _says(whisper_hailo, "--model", model, "--decoder", small)
+    assert made.returncode == 0, made.stderr
+    settings = transcribe_demo(whisper_hailo, "--model", model, "--decoder", small)
     assert (settings["decoder"], settings["quantization"]) == ("cached-int8", "int8")
 
 
-def test_description_and_two_graphs_are_enough(
+def test_transcribe_needs_description_and_two_graphs(
     whisper_hailo: Command, model: Path, tmp_path: Path
 ) -> None:
     for file in MICRO.glob("*.json"):
         shutil.copy(file, tmp_path)
     graphs = model / "hailo"
-    _says(
+    transcribe_demo(
         whisper_hailo, "--model", tmp_path, "--encoder", graphs / "encoder-10s.onnx",
         "--decoder", graphs / "decoder-10s-32.onnx",
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "line"),
+    ("words", "code", "datum"),
     [
-        (["--decoder-backend", "fixed", "--window", "30"], 4,
-         "decoder takes 500 positions, encoder gives 1500; convert with --window 30"),
-        (["--encoder", "{model}/hailo/encoder-10s.onnx", "--window", "30"], 2,
-         "--window is 30 s, encoder onnx-10s-fp32 takes 10 s; leave --window out"),
-        (["--decoder-backend", "fixed", "--config", "{model}/pad.toml"], 2,
-         "pad-to is 1500, decoder fixed-fp32 has 500 positions and cannot be padded further"),
-        (["--decoder", "{model}/encoder.onnx"], 4, "not a Whisper decoder"),
-        (["--tokenizer", "{model}/model.json"], 4, "is not a tokenizer"),
+        (["--decoder-backend", "fixed", "--window", "30"], 4, "--window 30"),
+        (["--encoder", "{model}/hailo/encoder-10s.onnx", "--window", "30"], 2, "--window is 30 s"),
+        (["--decoder-backend", "fixed", "--config", "{model}/pad.toml"], 2, "pad-to is 1500"),
+        (["--decoder", "{model}/encoder.onnx"], 4, "encoder.onnx"),
+        (["--tokenizer", "{model}/model.json"], 4, "model.json"),
     ],
 )  # fmt: skip
-def test_contradictions_are_one_line_before_any_audio(  # noqa: PLR0917
+def test_transcribe_contradictory_options_are_one_line(  # noqa: PLR0917
     whisper_hailo: Command,
     model: Path,
     tmp_path: Path,
     words: list[str],
     code: int,
-    line: str,
+    datum: str,
 ) -> None:
     words = [word.format(model=model) for word in words]
     (model / "pad.toml").write_text("pad-to = 1500\n")
@@ -101,14 +98,14 @@ def test_contradictions_are_one_line_before_any_audio(  # noqa: PLR0917
         "transcribe", "--model", model, *words, tmp_path / "nothing.wav"
     )
     assert result.returncode == code, result.stderr
-    assert line in one_line(result)
+    assert datum in one_line(result)
     assert not result.stdout
 
 
-def test_ctranslate2_directory_as_decoder_is_refused(
+def test_transcribe_ctranslate2_decoder_is_refused(
     whisper_hailo: Command, model: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "model.bin").touch()
     result = whisper_hailo("transcribe", "--model", model, "--decoder", tmp_path, DEMO)
     assert result.returncode == 4
-    assert "holds no decoder_model_merged.onnx" in one_line(result)
+    assert "decoder_model_merged.onnx" in one_line(result)

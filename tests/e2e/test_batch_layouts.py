@@ -1,4 +1,4 @@
-"""Whatever recordings are decoded together, each says what it says alone."""
+"""Recordings that are decoded together have the segments that each has alone."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def speech() -> FloatArray:
 
 @st.composite
 def cuts(draw: st.DrawFn) -> list[tuple[float, float]]:
-    """Where recordings begin in the speech, as a share of it, and how long they are."""
+    """Draw where recordings begin in the speech, as a share of it, and their length."""
     begin = st.floats(0, 0.6)
     length_s = st.floats(SHORTEST_S, LONGEST_S)
     return draw(st.lists(st.tuples(begin, length_s), min_size=2, max_size=4))
 
 
-def exactly(transcript: Transcript) -> list[Segment]:
-    """Segments without what another order of sums rounds differently."""
+def exact_segments(transcript: Transcript) -> list[Segment]:
+    """Return segments without the fields that another order of sums rounds differently."""
     return [
         replace(s, avg_logprob=0.0, no_speech_prob=0.0) for s in transcript.segments
     ]
@@ -73,7 +73,7 @@ def exactly(transcript: Transcript) -> list[Segment]:
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_batch_says_what_each_recording_says_alone(  # noqa: PLR0917
+def test_transcribe_many_segments_equal_single_runs(  # noqa: PLR0917
     micro: Transcriber,
     speech: FloatArray,
     name: str,
@@ -87,10 +87,10 @@ def test_batch_says_what_each_recording_says_alone(  # noqa: PLR0917
     for begin, length_s in layout:
         at = int(begin * speech.size)
         recordings.append(speech[at : at + int(length_s * 16_000)])
-    together = micro.transcribe_many(
+    batched_transcripts = micro.transcribe_many(
         recordings, options, long=long, batch_size=batch_size
     )
-    for recording, batched in zip(recordings, together, strict=True):
+    for recording, batched in zip(recordings, batched_transcripts, strict=True):
         assert isinstance(batched, Transcript)
         alone = micro.transcribe(recording, options, long=long)
-        assert exactly(batched) == exactly(alone)
+        assert exact_segments(batched) == exact_segments(alone)

@@ -1,4 +1,4 @@
-"""Windows decoded together say what they say one by one, and what may differ is counted."""
+"""Windows decoded together have the text that each has alone; near-ties are counted."""
 
 from __future__ import annotations
 
@@ -49,45 +49,49 @@ def clips() -> list[FloatArray]:
     ],
     ids=["greedy", "beam", "sampled"],
 )
-def test_batches_in_float32_give_the_same_text(
+def test_transcribe_many_in_float32_gives_the_same_text(
     transcriber: Transcriber, clips: list[FloatArray], search: SearchOptions
 ) -> None:
     options = DecodingOptions(search=search)
-    together = list(transcriber.transcribe_many(clips, options, batch_size=5))
-    for audio, batched in zip(clips, together, strict=True):
+    transcripts = list(transcriber.transcribe_many(clips, options, batch_size=5))
+    for audio, batched in zip(clips, transcripts, strict=True):
         assert isinstance(batched, Transcript)
         assert batched.text == transcriber.transcribe(audio, options).text
     assert (
-        sum(len(each.text.split()) for each in together if isinstance(each, Transcript))
+        sum(
+            len(transcript.text.split())
+            for transcript in transcripts
+            if isinstance(transcript, Transcript)
+        )
         > 40
     )
 
 
 @pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
-def test_drafts_differ_only_where_a_near_tie_is_counted(
+def test_transcribe_running_drafts_differ_only_at_near_ties(
     clips: list[FloatArray], quantize: str
 ) -> None:
     options = DecodingOptions()
     n_words = 0
     convert = ConvertOptions(quantize, "none")
-    with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
+    with Transcriber.from_model("micro", threads=1, convert=convert) as transcriber:
         for audio in clips:
             with counted_near_ties(quantize) as ties:
-                plain = hearing.transcribe_running(
+                plain = transcriber.transcribe_running(
                     PartialBuffer(audio[:144_000]), options
                 )
-                # Right, but for a token that was lost.
+                # The right draft without one of its tokens.
                 draft = plain.tokens[:3] + plain.tokens[4:]
-                drafted = hearing.transcribe_running(
+                drafted = transcriber.transcribe_running(
                     PartialBuffer(audio[:144_000], Draft(draft)), options
                 )
             assert drafted.tokens == plain.tokens or ties
             assert drafted.passes < plain.passes
             n_words += 0 if ties else len(plain.text.split())
-    assert n_words > 40, "of texts that no near-tie excuses"
+    assert n_words > 40, "of texts without a near-tie"
 
 
-def test_rounding_in_a_batch_is_less_than_the_tolerance(
+def test_decoder_batch_rounding_is_below_the_tolerance(
     transcriber: Transcriber, clips: list[FloatArray]
 ) -> None:
     encoder = transcriber.encoder
@@ -97,13 +101,13 @@ def test_rounding_in_a_batch_is_less_than_the_tolerance(
     mel = np.stack([log_mel(pad_or_trim(audio, 160_000), 80) for audio in clips])
     prefix = transcriber.tokenizer.prefix("en", "transcribe")
     tokens = np.array([[*prefix, 264, 257, 13]] * len(clips), dtype=np.int64)
-    looks = np.arange(len(prefix) - 1, tokens.shape[1], dtype=np.int64)
+    positions = np.arange(len(prefix) - 1, tokens.shape[1], dtype=np.int64)
 
     def logits(rows: slice) -> FloatArray:
         features = encoder.encode(mel[rows])
         state = decoder.start(features, (Padding(1500),) * len(features))
-        found: FloatArray = decoder.step(tokens[rows], state, looks)[0].logits
-        return found
+        logprobs: FloatArray = decoder.step(tokens[rows], state, positions)[0].logits
+        return logprobs
 
     batch = logits(slice(None))
     alone = np.concatenate([logits(slice(row, row + 1)) for row in range(len(clips))])
@@ -112,45 +116,47 @@ def test_rounding_in_a_batch_is_less_than_the_tolerance(
 
 
 @pytest.mark.parametrize("quantize", ["int8", "int4"])
-def test_sums_that_a_beam_compares_move_less_than_the_tolerance(
+def test_decoder_sums_of_a_beam_move_below_the_tolerance(
     clips: list[FloatArray], quantize: str
 ) -> None:
-    """The distance of two of them, each of a clip's own text, which is as likely as a beam's."""
+    """The distance of two sums, each of the likely text of a clip."""
     convert = ConvertOptions(quantize, "none")
-    with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
-        encoder = hearing.encoder
-        decoder = hearing.decoder
+    with Transcriber.from_model("micro", threads=1, convert=convert) as transcriber:
+        encoder = transcriber.encoder
+        decoder = transcriber.decoder
         assert encoder is not None
         assert isinstance(decoder, CachedDecoder)
         texts = [
-            hearing.transcribe_running(
+            transcriber.transcribe_running(
                 PartialBuffer(audio[:144_000]), DecodingOptions()
             ).tokens
             for audio in clips
         ]
-        said = np.array(
+        is_text = np.array(
             [[row < len(text) for text in texts] for row in range(max(map(len, texts)))]
         )
-        forced = np.zeros(said.T.shape, np.int64)
-        forced[said.T] = np.concatenate(texts)
+        forced = np.zeros(is_text.T.shape, np.int64)
+        forced[is_text.T] = np.concatenate(texts)
         mel = np.stack([log_mel(pad_or_trim(audio, 160_000), 80) for audio in clips])
-        features = np.concatenate([encoder.encode(one[np.newaxis]) for one in mel])
-        prefix = hearing.tokenizer.prefix("en", "transcribe")
+        features = np.concatenate(
+            [encoder.encode(window_mel[np.newaxis]) for window_mel in mel]
+        )
+        prefix = transcriber.tokenizer.prefix("en", "transcribe")
 
         def sums(rows: list[int]) -> FloatArray:
             state = decoder.start(features[rows], (Padding(1500),) * len(rows))
-            fed = np.array([prefix] * len(rows), np.int64)
-            look = np.array([len(prefix) - 1])
-            found = []
+            tokens = np.array([prefix] * len(rows), np.int64)
+            positions = np.array([len(prefix) - 1])
+            logprobs = []
             for column in forced[rows].T:
-                output, state = decoder.step(fed, state, look)
+                output, state = decoder.step(tokens, state, positions)
                 logits = output.logits[np.arange(len(rows)), -1, column]
-                found.append(logits - output.logsumexp[:, -1])
-                fed = column[:, np.newaxis]
-                look = np.zeros(1, np.int64)
-            return np.cumsum(np.array(found) * said[:, rows], axis=0)
+                logprobs.append(logits - output.logsumexp[:, -1])
+                tokens = column[:, np.newaxis]
+                positions = np.zeros(1, np.int64)
+            return np.cumsum(np.array(logprobs) * is_text[:, rows], axis=0)
 
         alone = np.concatenate([sums([row]) for row in range(len(clips))], axis=1)
         moved = sums([*range(len(clips))]) - alone
-    assert said.sum() > 100
+    assert is_text.sum() > 100
     assert np.ptp(moved, axis=1).max() < NEAR_TIE[quantize]

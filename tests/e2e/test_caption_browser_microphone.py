@@ -1,4 +1,4 @@
-"""The microphone of a browser, captioned: heard where it is let in, and nowhere else."""
+"""The microphone of a browser: captioned where it is accepted, not sent elsewhere."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ COUNT_PIECES = """
   };
 })()
 """
-"""Counts pieces of sound: made, made before the page was first heard, sent, and kept for later."""
+"""Counts pieces of audio: made, made before the page was accepted, sent, and kept for later."""
 
 ALLOW_LATER = """
 (() => {
@@ -69,24 +69,27 @@ ALLOW_LATER = """
   };
 })()
 """
-"""The browser asks whether the microphone may be used, and `allow()` is the answer."""
+"""The browser asks for permission to use the microphone; `allow()` grants it."""
 
 
 @contextmanager
-def captions(environment: dict[str, str], *words: object) -> Iterator[str]:
-    """Address of the page of a running `caption` command."""
+def serve_captions(environment: dict[str, str], *words: object) -> Iterator[str]:
+    """Yield the address of the page of a running `caption` command."""
     with serving(environment, *words) as (_, address):
         yield address
 
 
-def test_microphone_of_the_browser_is_captioned(
+def test_browser_microphone_is_captioned(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     samples, rate_hz = soundfile.read(DEMO)
     soundfile.write(tmp_path / "said.wav", samples, rate_hz)
-    flags = (*FAKE, f"--use-file-for-fake-audio-capture={tmp_path / 'said.wav'}")
+    flags = (
+        *FAKE,
+        f"--use-file-for-fake-audio-capture={tmp_path / 'said.wav'}",
+    )
     with (
-        captions(environment, "--mic", "browser") as address,
+        serve_captions(environment, "--mic", "browser") as address,
         browser(*flags) as chromium,
     ):
         page = opened(chromium, address)
@@ -96,26 +99,28 @@ def test_microphone_of_the_browser_is_captioned(
         page.wait_for_selector(".segment >> nth=2")
         assert button.get_attribute("aria-pressed") == "true"
         assert page.get_by_role("status").inner_text().startswith("Listening")
-        heard = set(re.findall(r"\w+", page.locator("#log").inner_text().lower()))
-        said = set(re.findall(r"\w+", DEMO_TEXT.lower()))
-        assert len(heard & said) >= len(said) // 3
+        recognized_words = set(
+            re.findall(r"\w+", page.locator("#log").inner_text().lower())
+        )
+        spoken_words = set(re.findall(r"\w+", DEMO_TEXT.lower()))
+        assert len(recognized_words & spoken_words) >= len(spoken_words) // 3
         page.keyboard.press("m")
         page.wait_for_selector("#state[data-text=silent]")
         assert button.get_attribute("aria-pressed") == "false"
 
 
-def test_what_was_said_to_a_page_that_was_refused_is_never_sent(
+def test_browser_microphone_refused_page_sends_nothing(
     environment: dict[str, str],
 ) -> None:
     with (
-        captions(environment, "--mic", "browser") as address,
+        serve_captions(environment, "--mic", "browser") as address,
         browser(*FAKE) as chromium,
     ):
         first, second = (opened(chromium, address, COUNT_PIECES) for _ in range(2))
         first.get_by_role("button", name="Microphone").click()
         first.wait_for_selector("html.sent-1")
         second.get_by_role("button", name="Microphone").click()
-        second.wait_for_selector("html.made-60")  # two seconds that nobody is to hear
+        second.wait_for_selector("html.made-60")  # two seconds
         assert second.evaluate("[pieces.sent, pieces.kept]") == [0, 0]
         status = second.get_by_role("status").inner_text()
         assert status == "Another page is using its microphone; this page sends nothing"
@@ -130,25 +135,25 @@ def test_what_was_said_to_a_page_that_was_refused_is_never_sent(
     assert sent <= made - before
 
 
-@pytest.mark.parametrize("another_is_heard", [True, False])
-def test_speech_while_away_is_sent_unless_another_was_heard(
-    environment: dict[str, str], another_is_heard: bool
+@pytest.mark.parametrize("is_another_captioned", [True, False])
+def test_browser_microphone_offline_speech_is_sent_later(
+    environment: dict[str, str], is_another_captioned: bool
 ) -> None:
     sockets: list[Any] = []
     away = False
 
-    def through(route: Any) -> None:
+    def route_socket(route: Any) -> None:
         if away:
             route.close()
         else:
             sockets.append((route, route.connect_to_server()))
 
     with (
-        captions(environment, "--mic", "browser") as address,
+        serve_captions(environment, "--mic", "browser") as address,
         browser(*FAKE) as chromium,
     ):
         context = chromium.new_context()
-        context.route_web_socket(re.compile("/audio"), through)
+        context.route_web_socket(re.compile("/audio"), route_socket)
         first = opened(context, address, COUNT_PIECES)
         second = opened(chromium, address)
         first.get_by_role("button", name="Microphone").click()
@@ -156,7 +161,7 @@ def test_speech_while_away_is_sent_unless_another_was_heard(
         away = True
         for side in sockets[0]:
             side.close()
-        if another_is_heard:
+        if is_another_captioned:
             second.get_by_role("button", name="Microphone").click()
             second.wait_for_selector("#state[data-kind=on]")
             second.get_by_role("button", name="Microphone").click()
@@ -165,20 +170,20 @@ def test_speech_while_away_is_sent_unless_another_was_heard(
         away = False
         first.wait_for_function("(sent) => pieces.sent > sent + 30", arg=sent)
         made_since, sent_since = first.evaluate("[pieces.made, pieces.sent]")
-        if another_is_heard:
+        if is_another_captioned:
             assert sent_since - sent <= made_since - made
         else:
             assert sent_since - sent >= kept
 
 
-def test_microphone_that_is_allowed_after_the_end_is_let_go(
+def test_browser_microphone_allowed_after_end_is_released(
     environment: dict[str, str],
 ) -> None:
     with browser(*FAKE) as chromium:
         page = chromium.new_page()
         page.set_default_timeout(WAIT_MS)
         page.add_init_script(ALLOW_LATER)
-        with captions(environment, "--mic", "browser") as address:
+        with serve_captions(environment, "--mic", "browser") as address:
             page.goto(address)
             page.get_by_role("button", name="Microphone").click()
             page.wait_for_selector("html.asked")

@@ -1,4 +1,4 @@
-"""The real command controlled over its socket, and what of the token can be seen."""
+"""The real command controlled over its socket; its token is not logged."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ for module in ("starlette", "uvicorn", "websockets"):
 TOKEN = "sesame-open-now"  # noqa: S105 - of this test
 
 
-def until(socket: Any, event: str) -> dict[str, Any]:
+def receive_until(socket: Any, event: str) -> dict[str, Any]:
     while True:
         message: dict[str, Any] = json.loads(socket.recv(PATIENCE_S))
         if message["event"] == event:
             return message
 
 
-def test_token_holder_pauses_and_marks_and_token_is_secret(
+def test_event_socket_token_controls_and_is_not_logged(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     from websockets.sync.client import connect
@@ -65,33 +65,33 @@ def test_token_holder_pauses_and_marks_and_token_is_secret(
     ) as process:
         os.close(reading)
         assert process.stderr is not None
-        told = ""
-        while (found := re.search(r"captions at (http\S+)", told)) is None:
+        log = ""
+        while (match := re.search(r"captions at (http\S+)", log)) is None:
             line = process.stderr.readline()
-            assert line, told
-            told += line
+            assert line, log
+            log += line
         rest: list[str] = []
-        listening = threading.Thread(target=lambda: rest.extend(process.stderr or ()))
-        listening.start()
-        address = found[1]
-        there = f"{address.replace('http', 'ws')}events?token={TOKEN}"
-        with connect(there, open_timeout=PATIENCE_S) as page:
-            assert until(page, "hello")["may"] == ["look", "control"]
-            for asked in (
+        log_reader = threading.Thread(target=lambda: rest.extend(process.stderr or ()))
+        log_reader.start()
+        address = match[1]
+        url = f"{address.replace('http', 'ws')}events?token={TOKEN}"
+        with connect(url, open_timeout=PATIENCE_S) as page:
+            assert receive_until(page, "hello")["may"] == ["look", "control"]
+            for command in (
                 {"action": "marker", "label": "Question 1"},
                 {"action": "pause"},
                 {"action": "language", "language": "German"},
             ):
-                page.send(json.dumps({"type": "control", **asked}))
-                assert until(page, "answer")["ok"], asked
+                page.send(json.dumps({"type": "control", **command}))
+                assert receive_until(page, "answer")["ok"], command
             process.send_signal(signal.SIGINT)
-            until(page, "end")
+            receive_until(page, "end")
         out, _ = process.communicate(timeout=PATIENCE_S)
         os.close(writing)
-        listening.join(PATIENCE_S)
-    told += "".join(rest)
-    assert process.returncode == 0, told
-    assert TOKEN not in told
+        log_reader.join(PATIENCE_S)
+    log += "".join(rest)
+    assert process.returncode == 0, log
+    assert TOKEN not in log
     assert TOKEN not in out
     events = {
         event["event"]: event

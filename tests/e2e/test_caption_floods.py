@@ -1,9 +1,10 @@
-"""Captions of the real command when more comes than anybody can hear, see or serve."""
+"""Captions of the real command with more audio and connections than it can serve."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import re
 import resource
 import signal
 import socket
@@ -28,26 +29,26 @@ QUICK = ("--model", "micro", "--threads", "1", "--min-partial", "0.5")
 HOUR_S = 3600
 BACKLOG_MIB = QUEUE_S * SAMPLE_RATE_HZ * 4 / 2**20
 MOST_MIB = 3 * BACKLOG_MIB + 16
-"""The backlog, what was taken of it to be heard, and that joined to what was left of before; and
-what else a run may differ by."""
+"""The backlog, the part of it that is being transcribed, and a copy joined to the rest of before;
+and 16 MiB by which runs may differ."""
 
 
-def status(address: str, asked_for: str) -> int:
+def request_status(address: str, host: str) -> int:
     connection = http.client.HTTPConnection(
         urlsplit(address).netloc, timeout=PATIENCE_S
     )
     with closing(connection):
-        connection.request("GET", "/", headers={"Host": asked_for})
+        connection.request("GET", "/", headers={"Host": host})
         return connection.getresponse().status
 
 
-def figures(out: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(out.splitlines()[-1])
-    assert told["event"] == "statistics"
-    return told
+def read_statistics(out: str) -> dict[str, Any]:
+    statistics: dict[str, Any] = json.loads(out.splitlines()[-1])
+    assert statistics["event"] == "statistics"
+    return statistics
 
 
-def test_pipe_waits_and_takes_no_more_memory_than_the_backlog(
+def test_caption_pipe_takes_bounded_memory(
     whisper_hailo: Command,
 ) -> None:
     n_bytes = 5 * round(QUEUE_S) * SAMPLE_RATE_HZ * 2
@@ -59,14 +60,17 @@ def test_pipe_waits_and_takes_no_more_memory_than_the_backlog(
     ) as zero:
         long = whisper_hailo("caption", *QUICK, "--json", "-", stdin=zero.stdout)
     assert long.returncode == 0, long.stderr
-    told = figures(long.stdout)
-    assert told["lost_s"] == 0
-    assert told["stream_s"] == pytest.approx(5 * QUEUE_S, abs=0.1)
-    assert told["longest_backlog_s"] <= QUEUE_S
-    assert told["memory_mib"] <= figures(short.stdout)["memory_mib"] + MOST_MIB
+    statistics = read_statistics(long.stdout)
+    assert statistics["lost_s"] == 0
+    assert statistics["stream_s"] == pytest.approx(5 * QUEUE_S, abs=0.1)
+    assert statistics["longest_backlog_s"] <= QUEUE_S
+    assert (
+        statistics["memory_mib"]
+        <= read_statistics(short.stdout)["memory_mib"] + MOST_MIB
+    )
 
 
-def test_flooding_browser_takes_no_memory_and_hears_of_loss(
+def test_caption_flooding_browser_loses_audio_not_memory(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:
     from websockets.sync.client import connect
@@ -74,10 +78,10 @@ def test_flooding_browser_takes_no_memory_and_hears_of_loss(
     short = whisper_hailo(
         "caption", *QUICK, "--json", "-", input=bytes(64_000), text=False
     )
-    speech = spoken()
-    said = tmp_path / "out"
+    speech = read_demo_pcm()
+    output = tmp_path / "out"
     with (
-        said.open(
+        output.open(
             "wb"
         ) as file,  # a pipe that nobody reads would be full, and captions wait for it
         serving(environment, "--json", "--mic", "browser", stdout=file.fileno()) as (
@@ -87,7 +91,7 @@ def test_flooding_browser_takes_no_memory_and_hears_of_loss(
         connect(
             _socket(address, "events"), max_size=None, ping_interval=None
         ) as events,
-        # Whoever floods waits for nothing else, pongs among it.
+        # A flooding client does not wait for pongs.
         connect(
             _socket(address, "audio"), compression=None, ping_interval=None
         ) as microphone,
@@ -97,7 +101,7 @@ def test_flooding_browser_takes_no_memory_and_hears_of_loss(
         for _ in range(HOUR_S * SAMPLE_RATE_HZ * 2 // len(speech)):
             for begin in range(0, len(speech), 1 << 16):
                 microphone.send(speech[begin : begin + (1 << 16)])
-            while not lost and (message := ready(events)):
+            while not lost and (message := receive_waiting(events)):
                 lost = message if message["event"] == "lost" else {}
             if lost:
                 break
@@ -107,26 +111,29 @@ def test_flooding_browser_takes_no_memory_and_hears_of_loss(
         assert lost["end_s"] > lost["start_s"] >= QUEUE_S
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE_S)
-    out = said.read_text()
-    told = figures(out)
+    out = output.read_text()
+    statistics = read_statistics(out)
     in_events = [json.loads(line) for line in out.splitlines()]
     assert lost in in_events
-    assert told["lost_s"] > 0
-    assert told["memory_mib"] <= figures(short.stdout)["memory_mib"] + MOST_MIB + 16
-    assert err.count("of audio were lost") == 1
+    assert statistics["lost_s"] > 0
+    assert (
+        statistics["memory_mib"]
+        <= read_statistics(short.stdout)["memory_mib"] + MOST_MIB + 16
+    )
+    assert len(re.findall(r"[\d.]+ s of audio", err)) == 1
 
 
 def _socket(address: str, name: str) -> str:
     return address.replace("http", "ws") + name
 
 
-def spoken() -> bytes:
-    """The bundled recording as a browser sends it: 16-bit samples at 16 kHz."""
+def read_demo_pcm() -> bytes:
+    """Return the bundled recording as a browser sends it: 16-bit samples at 16 kHz."""
     return (load_audio(DEMO) * 32767).astype("<i2").tobytes()
 
 
-def ready(socket: Any) -> dict[str, Any] | None:
-    """The next message, if there is one already."""
+def receive_waiting(socket: Any) -> dict[str, Any] | None:
+    """Return the next message, if one is there."""
     try:
         message: dict[str, Any] = json.loads(socket.recv(timeout=0))
     except TimeoutError:
@@ -134,7 +141,7 @@ def ready(socket: Any) -> dict[str, Any] | None:
     return message
 
 
-def test_page_is_alive_beside_more_connections_than_descriptors(
+def test_page_answers_beside_too_many_connections(
     environment: dict[str, str],
 ) -> None:
     from websockets.sync.client import connect
@@ -145,7 +152,7 @@ def test_page_is_alive_beside_more_connections_than_descriptors(
     browser = ("--mic", "browser")
     with (
         serving(environment, *browser, descriptors=128) as (process, address),
-        ExitStack() as many,
+        ExitStack() as connections,
     ):
         events = address.replace("http", "ws") + "events"
         place = urlsplit(address)
@@ -155,10 +162,10 @@ def test_page_is_alive_beside_more_connections_than_descriptors(
                 client = socket.create_connection(
                     (place.hostname, place.port), PATIENCE_S
                 )
-                many.enter_context(client)
+                connections.enter_context(client)
                 client.sendall(b"GET / HTTP/1.1\r\n" if index % 2 else b"")
                 if index % 50 == 49:
-                    assert status(address, place.netloc) == 200
+                    assert request_status(address, place.netloc) == 200
             assert before.ping().wait(PATIENCE_S)
             with connect(events) as after:
                 assert json.loads(after.recv())["event"] == "hello"
@@ -170,17 +177,17 @@ def test_page_is_alive_beside_more_connections_than_descriptors(
     assert len(set(of_page)) == len(of_page)
 
 
-def test_empty_host_is_refused_before_a_model_is_loaded(
+def test_caption_empty_web_host_is_refused_at_once(
     whisper_hailo: Command,
 ) -> None:
     result = whisper_hailo(
         "caption", "--model", "nowhere", "--mic", "browser", "--web", "--web-host", ""
     )
     assert result.returncode == 2
-    assert "--web-host is empty" in one_line(result)
+    assert "--web-host" in one_line(result)
 
 
-def test_names_by_which_the_page_may_be_asked_for_are_listed(
+def test_page_answers_to_allowed_hosts_only(
     environment: dict[str, str],
 ) -> None:
     names = ("--web-allow-host", "captions.example", "--web-allow-host", "10.0.0.7")
@@ -191,7 +198,7 @@ def test_names_by_which_the_page_may_be_asked_for_are_listed(
             "10.0.0.7",
             "localhost",
         ):
-            assert status(address, name) == 200
-        assert status(address, "evil.example") == 421
+            assert request_status(address, name) == 200
+        assert request_status(address, "evil.example") == 421
         # An address cannot be rebound to another machine, as a name can.
-        assert status(address, "10.0.0.8") == 200
+        assert request_status(address, "10.0.0.8") == 200

@@ -1,4 +1,4 @@
-"""A page of captions follows what is said, whoever comes late, scrolls, or begins anew."""
+"""A page of captions follows the newest text: late pages, scrolled pages, restarted servers."""
 
 from __future__ import annotations
 
@@ -58,23 +58,21 @@ window.setTimeout = (then, ms, ...rest) => {
 """
 
 
-def shows(page: Any, index: int) -> None:
+def wait_for_segment(page: Any, index: int) -> None:
     page.wait_for_selector(f".segment[data-segment='{index}']")
 
 
-def texts(page: Any) -> list[str]:
-    """Paragraph by paragraph, without the time of day."""
-    found = page.evaluate(
+def read_paragraphs(page: Any) -> list[str]:
+    """Return the text of each paragraph, without the time of day."""
+    paragraphs = page.evaluate(
         "[...document.querySelectorAll('#text p')].map((paragraph) => [...paragraph.childNodes]"
         ".filter((node) => node.nodeName !== 'TIME').map((node) => node.textContent).join(''))"
     )
-    return [" ".join(text.split()) for text in found]
+    return [" ".join(text.split()) for text in paragraphs]
 
 
-def test_pages_that_scroll_smoothly_and_come_late_follow(
-    chromium: Any, view: WebView
-) -> None:
-    """Smooth scrolling tells of every place between as if a reader had gone there."""
+def test_page_with_smooth_scrolling_follows(chromium: Any, view: WebView) -> None:
+    """Smooth scrolling fires events as if a reader had scrolled."""
     first = opened(chromium, view.address, NOTE_SCROLLS, **SMOOTH)
     first.wait_for_selector("#state[data-kind=on]")
     begin = give(view, 3 * SENTENCES)
@@ -82,17 +80,17 @@ def test_pages_that_scroll_smoothly_and_come_late_follow(
     for index, text in enumerate(2 * SENTENCES, begin):
         view.put(saying(index, "", text))
         view.put(said(index, text))
-        shows(late, index)
+        wait_for_segment(late, index)
     for page in (first, late):
-        shows(page, begin + len(2 * SENTENCES) - 1)
+        wait_for_segment(page, begin + len(2 * SENTENCES) - 1)
         page.wait_for_function(IS_AT_END)
         assert page.locator("#newest").is_hidden()
         assert "smooth" in page.evaluate("[...behaviours]")
-        assert " ".join(texts(page)) == " ".join(5 * SENTENCES)
+        assert " ".join(read_paragraphs(page)) == " ".join(5 * SENTENCES)
         page.close()
 
 
-def test_scroll_that_no_reader_made_ends_nothing(chromium: Any, view: WebView) -> None:
+def test_page_follows_after_a_scripted_scroll(chromium: Any, view: WebView) -> None:
     index = give(view, 3 * SENTENCES)
     page = opened(chromium, view.address, reduced_motion="reduce", viewport=WIDE)
     page.wait_for_function(IS_AT_END)
@@ -106,7 +104,7 @@ def test_scroll_that_no_reader_made_ends_nothing(chromium: Any, view: WebView) -
 
 
 @pytest.mark.parametrize("by", ["wheel", "key", "finger"])
-def test_who_scrolls_back_reads_in_peace_and_returns(
+def test_page_scrolled_back_stays_until_newest_is_pressed(
     chromium: Any, view: WebView, by: str
 ) -> None:
     index = give(view, 6 * SENTENCES)
@@ -118,12 +116,12 @@ def test_who_scrolls_back_reads_in_peace_and_returns(
     page = opened(chromium, view.address, **options)
     page.wait_for_function(IS_AT_END)
     page.evaluate(NOTE_REST)
-    _go_back(page, by)
+    scroll_back(page, by)
     page.wait_for_selector("#newest:visible")
-    page.wait_for_selector("html.rests")  # what a finger has thrown rolls on
+    page.wait_for_selector("html.rests")  # a flick scrolls on by itself
     page.wait_for_function(IS_AT_A_LINE)
     view.put(said(index, SENTENCES[0]))
-    shows(page, index)
+    wait_for_segment(page, index)
     assert page.locator("#newest").is_visible()
     assert not page.evaluate(IS_AT_END)
     page.get_by_role("button", name="Newest").click()
@@ -131,12 +129,12 @@ def test_who_scrolls_back_reads_in_peace_and_returns(
     assert page.locator("#newest").is_hidden()
     assert page.evaluate("document.activeElement.id") == "log", "keys go on there"
     give(view, begin=index + 1)
-    shows(page, index + len(SENTENCES))
+    wait_for_segment(page, index + len(SENTENCES))
     page.wait_for_function(IS_AT_END)
     page.close()
 
 
-def _go_back(page: Any, by: str) -> None:
+def scroll_back(page: Any, by: str) -> None:
     if by == "wheel":
         page.mouse.move(900, 500)
         page.mouse.wheel(0, -400)
@@ -154,32 +152,32 @@ def _go_back(page: Any, by: str) -> None:
         )
 
 
-def test_who_scrolls_to_the_end_follows_again(chromium: Any, view: WebView) -> None:
+def test_page_scrolled_to_the_end_follows_again(chromium: Any, view: WebView) -> None:
     index = give(view, 6 * SENTENCES)
     page = opened(chromium, view.address, **SMOOTH)
     page.wait_for_function(IS_AT_END)
-    _go_back(page, "wheel")
+    scroll_back(page, "wheel")
     page.wait_for_selector("#newest:visible")
     page.mouse.wheel(0, 4000)
     page.wait_for_selector("#newest", state="hidden")
     give(view, begin=index)
-    shows(page, index + len(SENTENCES) - 1)
+    wait_for_segment(page, index + len(SENTENCES) - 1)
     page.wait_for_function(IS_AT_END)
     page.close()
 
 
-def test_page_lives_through_a_restart_and_keeps_what_it_showed(chromium: Any) -> None:
+def test_page_reconnects_after_a_restart_and_keeps_text(chromium: Any) -> None:
     with stage() as view:
         address = view.address
         port = int(view.address.rstrip("/").rpartition(":")[2])
         view.put(said(0, SENTENCES[0]))
         page = opened(chromium, address, NOTE_WAITS)
-        shows(page, 0)
+        wait_for_segment(page, 0)
         view.put(saying(1, "Tonight"))
         page.wait_for_selector("#running")
     page.wait_for_selector("#state[data-kind=ended]")
     assert page.locator("#running").count() == 0
-    assert texts(page) == [SENTENCES[0], "The captions have ended"]
+    assert read_paragraphs(page) == [SENTENCES[0], "The captions have ended"]
     page.wait_for_function("() => waits.length >= 4")
     waits = page.evaluate("waits")
     assert all(after > 1.2 * before for before, after in pairwise(waits[:4]))
@@ -188,7 +186,7 @@ def test_page_lives_through_a_restart_and_keeps_what_it_showed(chromium: Any) ->
         view.put(said(0, SENTENCES[2]))
         page.wait_for_selector("#state[data-kind=on]")
         page.wait_for_selector(".note + p .segment")
-        assert texts(page) == [
+        assert read_paragraphs(page) == [
             SENTENCES[0],
             "The captions were restarted",
             SENTENCES[2],
@@ -196,17 +194,17 @@ def test_page_lives_through_a_restart_and_keeps_what_it_showed(chromium: Any) ->
     page.close()
 
 
-def test_what_was_said_while_a_page_was_away_comes_once(
+def test_page_reconnected_gets_missed_captions_once(
     chromium: Any, view: WebView
 ) -> None:
     sockets: list[Any] = []
 
-    def through(route: Any) -> None:
+    def route_socket(route: Any) -> None:
         route.connect_to_server()
         sockets.append(route)
 
     page = chromium.new_page()
-    page.route_web_socket(re.compile("/events"), through)
+    page.route_web_socket(re.compile("/events"), route_socket)
     page.goto(view.address)
     index = give(view, SENTENCES[:3])
     view.put(Lost(start_s=12.0, end_s=14.5, heard_s=14.5, at_s=14.5))
@@ -218,9 +216,9 @@ def test_what_was_said_while_a_page_was_away_comes_once(
     sockets[-1].close()
     page.wait_for_selector("html.away")
     view.put(said(index, SENTENCES[3], 14.5))
-    shows(page, index)
+    wait_for_segment(page, index)
     page.wait_for_selector("#state[data-kind=on]")
-    assert texts(page) == [
+    assert read_paragraphs(page) == [
         " ".join(SENTENCES[:3]),
         "2.5 s of audio were lost",
         SENTENCES[3],
@@ -229,72 +227,72 @@ def test_what_was_said_while_a_page_was_away_comes_once(
     page.close()
 
 
-def test_page_that_is_open_for_long_keeps_newest_and_its_place(
+def test_page_open_for_long_keeps_the_newest_segments(
     chromium: Any, view: WebView
 ) -> None:
     page = opened(chromium, view.address, viewport=WIDE, reduced_motion="reduce")
     page.wait_for_selector("#state[data-kind=on]")
     for begin in range(0, 1200, 60):  # no more than may wait for a page
         give(view, ["Some words."] * 60, begin)
-        shows(page, begin + 59)
+        wait_for_segment(page, begin + 59)
     assert 900 < page.locator(".segment").count() <= 1000 + 60
     page.wait_for_function(IS_AT_END)
     last = page.locator(".segment").last.bounding_box()
     log = page.locator("#log").bounding_box()
     assert last["y"] + 2 * last["height"] > log["y"] + log["height"], (
-        "nothing is below it"
+        "no segment is below it"
     )
     page.close()
 
 
-def test_mark_leaves_what_is_being_said(chromium: Any, view: WebView) -> None:
+def test_page_marker_keeps_the_running_text(chromium: Any, view: WebView) -> None:
     page = opened(chromium, view.address, locale="en-GB")
     view.put(said(0, SENTENCES[0]))
     view.put(saying(1, "Tonight we"))
     page.wait_for_selector("#running")
     view.put(Marker(start_s=4.0, label="Question 3", heard_s=4.0, at_s=4.0))
     page.wait_for_selector(".note")
-    assert texts(page) == [SENTENCES[0], "Marked Question 3", "Tonight we"]
+    assert read_paragraphs(page) == [SENTENCES[0], "Marked Question 3", "Tonight we"]
     view.put(said(1, SENTENCES[1]))
-    shows(page, 1)
-    assert texts(page) == [SENTENCES[0], "Marked Question 3", SENTENCES[1]]
+    wait_for_segment(page, 1)
+    assert read_paragraphs(page) == [SENTENCES[0], "Marked Question 3", SENTENCES[1]]
     page.close()
 
 
-def test_what_a_page_cannot_have_any_more_is_told(chromium: Any, view: WebView) -> None:
+def test_page_reports_captions_that_are_missing(chromium: Any, view: WebView) -> None:
     sockets: list[Any] = []
 
-    def held(route: Any) -> None:
+    def route_second_nowhere(route: Any) -> None:
         sockets.append(route)
         if len(sockets) != 2:
             route.connect_to_server()
 
     page = chromium.new_page()
-    page.route_web_socket(re.compile("/events"), held)
+    page.route_web_socket(re.compile("/events"), route_second_nowhere)
     page.goto(view.address)
     view.put(said(0, SENTENCES[0]))
-    shows(page, 0)
+    wait_for_segment(page, 0)
     sockets[0].close()
     while len(sockets) < 2:
         page.wait_for_timeout(20)
     give(view, ["Words."] * (HISTORY + 1), begin=1)
     sockets[1].close()
-    shows(page, HISTORY + 1)
-    assert texts(page)[:2] == [SENTENCES[0], "Captions are missing here"]
+    wait_for_segment(page, HISTORY + 1)
+    assert read_paragraphs(page)[:2] == [SENTENCES[0], "Captions are missing here"]
     page.close()
 
 
-def test_connection_that_is_dead_is_made_anew(chromium: Any, view: WebView) -> None:
+def test_page_replaces_a_dead_connection(chromium: Any, view: WebView) -> None:
     sockets: list[Any] = []
 
-    def silent(route: Any) -> None:
+    def route_first_nowhere(route: Any) -> None:
         sockets.append(route)
         if len(sockets) > 1:
             route.connect_to_server()
 
     page = chromium.new_page()
     page.clock.install()
-    page.route_web_socket(re.compile("/events"), silent)
+    page.route_web_socket(re.compile("/events"), route_first_nowhere)
     page.goto(view.address)
     while not sockets:
         page.wait_for_timeout(20)
@@ -302,18 +300,18 @@ def test_connection_that_is_dead_is_made_anew(chromium: Any, view: WebView) -> N
     assert len(sockets) == 1
     view.put(said(0, SENTENCES[0]))
     page.clock.run_for(3_000)
-    shows(page, 0)
+    wait_for_segment(page, 0)
     page.close()
 
 
 def test_page_ignores_messages_of_unknown_kinds(chromium: Any, view: WebView) -> None:
-    def more(route: Any) -> None:
+    def send_unknown_first(route: Any) -> None:
         route.send(json.dumps({"event": "something new"}))
         route.connect_to_server()
 
     page = chromium.new_page()
-    page.route_web_socket(re.compile("/events"), more)
+    page.route_web_socket(re.compile("/events"), send_unknown_first)
     page.goto(view.address)
     view.put(said(0, SENTENCES[0]))
-    shows(page, 0)
+    wait_for_segment(page, 0)
     page.close()

@@ -1,4 +1,4 @@
-"""How captions look in a real browser, from the size of a phone to that of a wall."""
+"""Layout of captions in a real browser, from the size of a phone to that of a wall."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LINES = """
   };
 }
 """
-"""Where lines of text stand, as multiples of their height from the first that is seen."""
+"""Positions of lines of text, as multiples of their height from the first visible one."""
 
 BOXES = """
 (selector) => [...document.querySelectorAll(selector)].flatMap((element) => {
@@ -46,7 +46,7 @@ BOXES = """
     .map((box) => [box.left, box.top, box.right, box.bottom].map(Math.round));
 })
 """
-"""Of the pieces of text in an element."""
+"""Boxes of the pieces of text in an element."""
 
 STYLE = "([selector, name]) => getComputedStyle(document.querySelector(selector))[name]"
 
@@ -58,16 +58,16 @@ def name_of(size: tuple[int, int]) -> str:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=name_of)
-def test_only_whole_lines_are_seen_and_the_newest_is_the_last(
+def test_page_shows_whole_lines_with_the_newest_last(
     chromium: Any, size: tuple[int, int]
 ) -> None:
     with stage(browser=BrowserSource()) as view:
         view.put(saying(give(view, 3 * SENTENCES), "And now the joke", "that nobody"))
-        _has_whole_lines(chromium, view.address_to_control, size)
+        check_whole_lines(chromium, view.address_to_control, size)
 
 
-def _has_whole_lines(chromium: Any, address: str, size: tuple[int, int]) -> None:
-    """With all controls that there may be."""
+def check_whole_lines(chromium: Any, address: str, size: tuple[int, int]) -> None:
+    """Check the lines of a page with all of its controls."""
     width, height = size
     page = opened(
         chromium, address, viewport={"width": width, "height": height}, **STILL
@@ -79,26 +79,24 @@ def _has_whole_lines(chromium: Any, address: str, size: tuple[int, int]) -> None
     for key in ("", "+", "t", "s"):
         if key:
             page.keyboard.press(key)
-        found = page.evaluate(LINES)
-        n_lines = found["room"] / found["line"]
-        assert found["page"] == [width, height], (
-            "there is nothing to scroll the page to"
-        )
-        assert found["top"] >= found["header"]
+        measures = page.evaluate(LINES)
+        n_lines = measures["room"] / measures["line"]
+        assert measures["page"] == [width, height], "the page itself does not scroll"
+        assert measures["top"] >= measures["header"]
         assert n_lines == pytest.approx(round(n_lines), abs=0.01)
         assert n_lines >= 4
-        above = found["scrolled"] / found["line"]
+        above = measures["scrolled"] / measures["line"]
         assert above == pytest.approx(round(above), abs=0.01), (
             "the line at the top is whole"
         )
-        assert max(found["middles"]) > n_lines - 1
+        assert max(measures["middles"]) > n_lines - 1
         if not key:
-            assert len({round(middle % 1, 2) for middle in found["middles"]}) == 1
+            assert len({round(middle % 1, 2) for middle in measures["middles"]}) == 1
     page.close()
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_settled_and_unsettled_text_are_told_apart_quietly(
+def test_page_tentative_text_is_underlined(
     chromium: Any, view: WebView, scheme: str
 ) -> None:
     view.put(saying(give(view), "And now the joke", "that nobody"))
@@ -116,12 +114,12 @@ def test_settled_and_unsettled_text_are_told_apart_quietly(
         page.evaluate(STYLE, [selector, "textDecorationLine"])
         for selector in (".segment span", "#running .tentative")
     ]
-    assert lines == ["none", "underline"], "what is read now is not faint"
+    assert lines == ["none", "underline"], "the newest text is not faint"
     assert page.evaluate(STYLE, ["#running .tentative", "fontStyle"]) == "normal"
     page.close()
 
 
-def test_only_the_last_words_that_may_change_are_marked(
+def test_page_marks_at_most_the_last_tentative_words(
     chromium: Any, view: WebView
 ) -> None:
     view.put(saying(0, "And now", "the joke that everybody has been waiting for"))
@@ -132,9 +130,7 @@ def test_only_the_last_words_that_may_change_are_marked(
     page.close()
 
 
-def test_text_grows_from_the_bottom_from_its_first_word(
-    chromium: Any, view: WebView
-) -> None:
+def test_page_text_grows_from_the_bottom(chromium: Any, view: WebView) -> None:
     page = opened(chromium, view.address, **STILL)
     bottoms = []
     for index, words in enumerate(("Good", "Good evening.")):
@@ -151,8 +147,10 @@ def test_text_grows_from_the_bottom_from_its_first_word(
     page.close()
 
 
-def test_sentence_that_goes_on_is_one_sentence(chromium: Any, view: WebView) -> None:
-    """Its first full stop was a guess; stubs are no paragraphs."""
+def test_page_joins_a_sentence_of_several_segments(
+    chromium: Any, view: WebView
+) -> None:
+    """A full stop before a lower-case word is dropped."""
     for index, words in enumerate(("We are...", "gathered here.", "today.")):
         view.put(said(index, words))
     page = opened(chromium, view.address, **STILL)
@@ -165,7 +163,7 @@ def test_sentence_that_goes_on_is_one_sentence(chromium: Any, view: WebView) -> 
     ("probabilities", "is_shown"),
     [((0.4, 0.6, 0.4, 0.6, 0.7), False), ((0.7, 0.9, 0.45, 0.6, 0.7), True)],
 )
-def test_segment_of_several_voices_is_unclear_as_a_whole(
+def test_page_shows_segment_of_several_voices_as_unclear(
     chromium: Any,
     view: WebView,
     probabilities: tuple[float, ...],
@@ -181,9 +179,7 @@ def test_segment_of_several_voices_is_unclear_as_a_whole(
     page.close()
 
 
-def test_dots_of_a_voice_that_hardly_paused_are_hidden(
-    chromium: Any, view: WebView
-) -> None:
+def test_page_hides_dots_without_a_pause(chromium: Any, view: WebView) -> None:
     view.put(said(0, "We are gathered to...", start_s=0.0))
     view.put(said(1, "Review it...", start_s=4.0))
     view.put(said(2, "Later.", start_s=60.0))
@@ -195,7 +191,7 @@ def test_dots_of_a_voice_that_hardly_paused_are_hidden(
     page.close()
 
 
-def test_unsettled_words_have_one_line_under_them(chromium: Any, view: WebView) -> None:
+def test_page_tentative_words_share_one_underline(chromium: Any, view: WebView) -> None:
     partial = saying(0, "And now")
     words = (CaptionWord(" the", 0.9), CaptionWord(" joke", 0.3))
     view.put(replace(partial, tentative=words))
@@ -205,9 +201,7 @@ def test_unsettled_words_have_one_line_under_them(chromium: Any, view: WebView) 
     page.close()
 
 
-def test_speech_without_text_and_guesses_are_marked(
-    chromium: Any, view: WebView
-) -> None:
+def test_page_marks_missing_and_unclear_speech(chromium: Any, view: WebView) -> None:
     view.put(said(0, "Good evening."))
     view.put(
         Untranscribed(
@@ -236,7 +230,7 @@ def test_speech_without_text_and_guesses_are_marked(
     page.close()
 
 
-def test_end_of_captions_stands_in_the_text(chromium: Any, view: WebView) -> None:
+def test_page_text_ends_with_a_note(chromium: Any, view: WebView) -> None:
     view.put(said(0, "Good evening."))
     page = opened(chromium, view.address, **STILL)
     page.wait_for_selector(".segment")
@@ -245,7 +239,7 @@ def test_end_of_captions_stands_in_the_text(chromium: Any, view: WebView) -> Non
     page.close()
 
 
-def test_status_and_buttons_are_one_row_on_a_phone(chromium: Any) -> None:
+def test_page_header_is_one_row_on_a_phone(chromium: Any) -> None:
     with stage(browser=BrowserSource()) as view:
         page = opened(
             chromium, view.address_to_control, viewport={"width": 390, "height": 844}
@@ -257,7 +251,7 @@ def test_status_and_buttons_are_one_row_on_a_phone(chromium: Any) -> None:
         page.close()
 
 
-def test_nothing_moves_when_a_text_is_settled(chromium: Any, view: WebView) -> None:
+def test_page_text_stays_in_place_when_settled(chromium: Any, view: WebView) -> None:
     index = give(view)
     view.put(
         saying(
@@ -278,9 +272,7 @@ def test_nothing_moves_when_a_text_is_settled(chromium: Any, view: WebView) -> N
     page.close()
 
 
-def test_lines_do_not_come_and_go_with_unsettled_words(
-    chromium: Any, view: WebView
-) -> None:
+def test_page_keeps_room_for_withdrawn_words(chromium: Any, view: WebView) -> None:
     index = give(view)
     page = opened(chromium, view.address, **STILL)
     tops = []
@@ -295,7 +287,7 @@ def test_lines_do_not_come_and_go_with_unsettled_words(
     page.close()
 
 
-def test_marks_of_doubt_are_on_request(chromium: Any, view: WebView) -> None:
+def test_page_marks_doubtful_words_on_request(chromium: Any, view: WebView) -> None:
     chances = (0.95, 0.7, 0.3)
     view.put(
         said(0, "", words=[CaptionWord(f" {chance}", chance) for chance in chances])
@@ -309,7 +301,7 @@ def test_marks_of_doubt_are_on_request(chromium: Any, view: WebView) -> None:
         for name in MARKED
     ]
     assert styles == ["dotted", "dashed"], (
-        "not by colour alone, and not as a checker of spelling"
+        "not by colour alone, and not like a spelling checker"
     )
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
@@ -320,7 +312,7 @@ def test_marks_of_doubt_are_on_request(chromium: Any, view: WebView) -> None:
 MARKED = ("unsure", "doubtful")
 
 
-def test_translations_have_lines_of_their_own(chromium: Any, view: WebView) -> None:
+def test_page_translations_have_their_own_lines(chromium: Any, view: WebView) -> None:
     view.put(said(0, "Guten Abend.", language="de", translation="Good evening."))
     view.put(said(1, "Willkommen.", language="de", translation="Welcome."))
     view.put(said(2, "Danke!", language="de", translation="Thanks!"))
@@ -344,7 +336,7 @@ def test_translations_have_lines_of_their_own(chromium: Any, view: WebView) -> N
     "state",
     ["first", "microphone", "talk", "options", "control", "away", "overlay", "ended"],
 )
-def test_axe_finds_nothing(chromium: Any, state: str, scheme: str) -> None:
+def test_page_has_no_axe_violations(chromium: Any, state: str, scheme: str) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="requirements/e2e.txt"
     )
@@ -377,15 +369,13 @@ def test_axe_finds_nothing(chromium: Any, state: str, scheme: str) -> None:
             page.mouse.move(300, 300)
             page.mouse.wheel(0, -500)
             page.wait_for_selector("#newest:visible")
-        found = axe.Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
-        assert len(found.response["violations"]) == 0
+        measures = axe.Axe().run(page)
+        assert measures.violations_count == 0, measures.generate_report()
+        assert len(measures.response["violations"]) == 0
         page.close()
 
 
-def test_what_is_told_by_colours_is_seen_without_them(
-    chromium: Any, view: WebView
-) -> None:
+def test_page_in_forced_colours_keeps_its_marks(chromium: Any, view: WebView) -> None:
     view.put(saying(give(view), "And now the joke", "that nobody"))
     page = opened(chromium, view.address, forced_colors="active")
     page.wait_for_selector("#running .tentative")

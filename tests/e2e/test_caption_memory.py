@@ -1,4 +1,4 @@
-"""What captions free goes back to the system."""
+"""Memory that captions free goes back to the system."""
 
 from __future__ import annotations
 
@@ -35,16 +35,18 @@ assert run(["caption", "--model", "micro", "--threads", "1", {str(DEMO)!r}]) == 
 """
 
 
-def given_back_mib(before: str = "") -> int:
-    """How much of 64 MiB that it freed a process has no more."""
+def measure_returned_mib(before: str = "") -> int:
+    """Return how much of 64 MiB of freed memory a process returned."""
     command = [sys.executable, "-c", before + PIECES]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    return int(told.stdout.splitlines()[-1])
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(process.stdout.splitlines()[-1])
 
 
 @pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="only glibc keeps what is freed"
 )
-def test_process_that_captions_gives_back_what_it_frees() -> None:
-    assert given_back_mib() < 16, "glibc keeps nothing any more: core/process.py can go"
-    assert given_back_mib(CAPTIONS) > 48
+def test_caption_freed_memory_returns_to_the_system() -> None:
+    assert measure_returned_mib() < 16, (
+        "glibc returns it by itself: core/process.py can go"
+    )
+    assert measure_returned_mib(CAPTIONS) > 48

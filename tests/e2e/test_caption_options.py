@@ -1,4 +1,4 @@
-"""What a reader can set, take away and press on a page of captions, and who may frame it."""
+"""Settings, files, keys and frames of a page of captions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ navigator.wakeLock.request = async (kind) => {
 EVIL = '$& <img src="x" onerror="document.title=1"><script>document.title = 2</script>'
 
 
-def test_first_screen_says_what_to_press_until_somebody_speaks(chromium: Any) -> None:
+def test_page_first_screen_explains_until_speech_starts(chromium: Any) -> None:
     for source, first in (
         (None, "Captions appear here as soon as somebody speaks."),
         (BrowserSource(), "Press Microphone and speak"),
@@ -55,27 +55,27 @@ def test_first_screen_says_what_to_press_until_somebody_speaks(chromium: Any) ->
             page.close()
 
 
-def test_size_colours_and_language_are_remembered(chromium: Any, view: WebView) -> None:
+def test_page_remembers_size_colours_and_language(chromium: Any, view: WebView) -> None:
     give(view)
     context = chromium.new_context(locale="en-GB", color_scheme="light")
     page = opened(context, view.address)
     page.wait_for_selector(".segment")
-    usual = page.evaluate(SIZE)
+    default_size = page.evaluate(SIZE)
     page.get_by_role("button", name="Larger").click()
     page.get_by_role("button", name="Options").click()
     page.get_by_label("Colours").select_option("dark")
     page.get_by_label("Show the time at each paragraph").check()
     page.get_by_label("Page language").select_option("de")
     page.get_by_role("button", name="Schließen").click()
-    _is_as_it_was_set(page, usual)
+    check_settings(page, default_size)
     page.reload()
     page.wait_for_selector(".segment")
-    _is_as_it_was_set(page, usual)
+    check_settings(page, default_size)
     context.close()
 
 
-def _is_as_it_was_set(page: Any, usual: float) -> None:
-    assert page.evaluate(SIZE) > usual
+def check_settings(page: Any, default_size: float) -> None:
+    assert page.evaluate(SIZE) > default_size
     ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     assert ground == "rgb(0, 0, 0)"
     assert page.locator("time").first.inner_text() == "20:00"
@@ -85,7 +85,7 @@ def _is_as_it_was_set(page: Any, usual: float) -> None:
     assert page.get_by_role("log", name="Untertitel").is_visible()
 
 
-def test_wrong_memory_of_a_browser_does_no_harm(chromium: Any, view: WebView) -> None:
+def test_page_ignores_invalid_stored_settings(chromium: Any, view: WebView) -> None:
     give(view)
     for script in (
         'localStorage.setItem(\'whisper-hailo captions\', \'{"scale": "x", "times": true}\')',
@@ -100,9 +100,7 @@ def test_wrong_memory_of_a_browser_does_no_harm(chromium: Any, view: WebView) ->
         page.close()
 
 
-def test_page_says_everything_in_each_of_its_languages(
-    chromium: Any, view: WebView
-) -> None:
+def test_page_texts_exist_in_every_language(chromium: Any, view: WebView) -> None:
     page = opened(chromium, view.address)
     texts = page.evaluate("async () => (await import('/texts.js')).TEXTS")
     assert len(texts) == 10
@@ -118,7 +116,7 @@ def test_page_says_everything_in_each_of_its_languages(
     page.close()
 
 
-def test_text_is_in_the_language_that_was_spoken(chromium: Any, view: WebView) -> None:
+def test_page_text_has_the_spoken_language(chromium: Any, view: WebView) -> None:
     view.put(said(0, "Guten Abend und willkommen.", language="de"))
     view.put(saying(1, "Good evening"))
     page = opened(chromium, view.address, locale="de-AT")
@@ -129,7 +127,7 @@ def test_text_is_in_the_language_that_was_spoken(chromium: Any, view: WebView) -
     page.close()
 
 
-def test_captions_are_text_and_nothing_else(chromium: Any, view: WebView) -> None:
+def test_page_shows_markup_in_captions_as_text(chromium: Any, view: WebView) -> None:
     page = opened(chromium, view.address)
     view.put(said(0, EVIL, language='en"><script>'))
     view.put(saying(1, EVIL, EVIL))
@@ -143,7 +141,7 @@ def test_captions_are_text_and_nothing_else(chromium: Any, view: WebView) -> Non
     page.close()
 
 
-def test_what_was_said_is_saved_as_text_and_subtitles(
+def test_page_saves_text_and_subtitles(
     chromium: Any, view: WebView, tmp_path: Path
 ) -> None:
     view.put(said(0, SENTENCES[0]))
@@ -153,7 +151,7 @@ def test_what_was_said_is_saved_as_text_and_subtitles(
     page = opened(chromium, view.address, timezone_id="UTC")
     page.wait_for_selector(".segment >> nth=1")
     page.keyboard.press("o")
-    saved = {kind: _saved(page, kind, tmp_path) for kind in ("txt", "srt", "vtt")}
+    saved = {kind: save_file(page, kind, tmp_path) for kind in ("txt", "srt", "vtt")}
     assert saved["txt"] == f"{SENTENCES[0]}\nIs 1 < 2 & 3?\n"
     cues = saved["srt"].strip().split("\n\n")
     assert [cue.split("\n")[0] for cue in cues] == ["1", "2", "3"]
@@ -175,10 +173,10 @@ def test_what_was_said_is_saved_as_text_and_subtitles(
 EQUATION = ("Is", "1", "<", "2", "&", "3?")
 
 
-def _saved(page: Any, kind: str, folder: Path) -> str:
-    with page.expect_download() as told:
+def save_file(page: Any, kind: str, folder: Path) -> str:
+    with page.expect_download() as event:
         page.get_by_role("button", name=kind).click()
-    download = told.value
+    download = event.value
     assert re.fullmatch(
         rf"captions-\d{{4}}-\d\d-\d\d-\d{{4}}\.{kind}", download.suggested_filename
     )
@@ -187,7 +185,9 @@ def _saved(page: Any, kind: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("clipboard", ["the browser's", "that of what is marked"])
-def test_what_was_said_is_copied(chromium: Any, view: WebView, clipboard: str) -> None:
+def test_page_copies_text_with_times(
+    chromium: Any, view: WebView, clipboard: str
+) -> None:
     give(view, SENTENCES[:2])
     context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
     taken = "Object.defineProperty(navigator, 'clipboard', { value: undefined });"
@@ -206,7 +206,7 @@ def test_what_was_said_is_copied(chromium: Any, view: WebView, clipboard: str) -
     context.close()
 
 
-def test_keyboard_shortcuts_can_be_turned_off(chromium: Any, view: WebView) -> None:
+def test_page_keyboard_shortcuts_can_be_disabled(chromium: Any, view: WebView) -> None:
     page = opened(chromium, view.address)
     page.keyboard.press("o")
     page.keyboard.press("+")
@@ -219,7 +219,7 @@ def test_keyboard_shortcuts_can_be_turned_off(chromium: Any, view: WebView) -> N
     page.close()
 
 
-def test_on_the_whole_screen_controls_come_and_go(chromium: Any, view: WebView) -> None:
+def test_page_full_screen_hides_controls_at_rest(chromium: Any, view: WebView) -> None:
     give(view)
     page = chromium.new_page()
     page.clock.install()
@@ -243,7 +243,7 @@ def test_on_the_whole_screen_controls_come_and_go(chromium: Any, view: WebView) 
     page.close()
 
 
-def test_screen_is_kept_on_and_asked_for_again(chromium: Any, view: WebView) -> None:
+def test_page_requests_the_wake_lock_again(chromium: Any, view: WebView) -> None:
     page = opened(chromium, view.address, NOTE_LOCKS)
     page.wait_for_function("() => locks.length === 1")
     page.evaluate("() => locks[0].release()")
@@ -256,8 +256,8 @@ def test_screen_is_kept_on_and_asked_for_again(chromium: Any, view: WebView) -> 
 
 
 @contextmanager
-def framing(page_of_captions: str, folder: Path) -> Iterator[str]:
-    """Origin of another server, whose page shows that of captions in a frame."""
+def serve_frame(page_of_captions: str, folder: Path) -> Iterator[str]:
+    """Yield the origin of another server, whose page shows that of captions in a frame."""
     text = f'<!doctype html><title>Dashboard</title><iframe src="{page_of_captions}"></iframe>'
     (folder / "index.html").write_text(text, encoding="utf-8")
     handler = functools.partial(
@@ -274,24 +274,24 @@ def framing(page_of_captions: str, folder: Path) -> Iterator[str]:
         server.server_close()
 
 
-@pytest.mark.parametrize("may", [True, False])
-def test_page_is_framed_by_those_who_may(
-    chromium: Any, tmp_path: Path, may: bool
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_page_frames_only_by_allowed_origins(
+    chromium: Any, tmp_path: Path, is_allowed: bool
 ) -> None:
     with stage() as first:
         port = int(first.address.rstrip("/").rpartition(":")[2])
-    with framing(f"http://127.0.0.1:{port}/", tmp_path) as origin:
-        allowed = origin if may else "http://homeassistant.local:8123"
+    with serve_frame(f"http://127.0.0.1:{port}/", tmp_path) as origin:
+        allowed = origin if is_allowed else "http://homeassistant.local:8123"
         with stage(port=port, framed_by=(allowed,)) as view:
             view.put(said(0, SENTENCES[0]))
             page = chromium.new_page()
             page.set_default_timeout(WAIT_MS)
-            if may:
+            if is_allowed:
                 page.goto(origin)
                 page.frame_locator("iframe").locator(".segment").wait_for()
             else:
                 refused = f"frame-ancestors {allowed}"
-                with page.expect_console_message(lambda told: refused in told.text):
+                with page.expect_console_message(lambda event: refused in event.text):
                     page.goto(origin)
                 assert page.frame_locator("iframe").locator("#log").count() == 0
             page.close()

@@ -1,4 +1,4 @@
-"""The page over a picture, as a browser source of OBS: the last two lines and nothing else."""
+"""The page over a picture, as a browser source of OBS: the last two lines only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BARS = """
   return { left: words.left - bar.left, top: bar.top, bottom: bar.bottom, height: bar.height };
 })
 """
-"""Of each paragraph: its bar, and how far the words in it are from its side."""
+"""Of each paragraph: its bar, and the distance of its words from the side."""
 
 OBS = {
     "a node of text": "(css) => { const style = document.createElement('style');"
@@ -36,7 +36,7 @@ OBS = {
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
-def test_over_a_picture_are_two_lines_and_nothing_else(
+def test_overlay_shows_two_lines_only(
     chromium: Any, view: WebView, size: tuple[int, int]
 ) -> None:
     view.put(saying(give(view), "And now the joke", "that nobody"))
@@ -49,22 +49,22 @@ def test_over_a_picture_are_two_lines_and_nothing_else(
     lines = page.locator("#log").bounding_box()
     assert lines["height"] == pytest.approx(2 * line, abs=0.5)
     assert line >= min(size) / 16
-    seen = pixels(page)
-    assert not seen[: int(lines["y"])].any(), "the picture shows through"
-    assert seen[int(lines["y"]) :, :, 3].max() == 255
+    shown_pixels = read_pixels(page)
+    assert not shown_pixels[: int(lines["y"])].any(), "the picture shows through"
+    assert shown_pixels[int(lines["y"]) :, :, 3].max() == 255
     for name in ("#heard", "#controls", "#newest", "#first", "footer"):
         assert not page.locator(name).is_visible()
     page.close()
 
 
-def pixels(page: Any) -> Any:
-    """`(height, width, 4)` of what is seen; where it is transparent, zeros."""
+def read_pixels(page: Any) -> Any:
+    """Return the `(height, width, 4)` pixels of the page; transparent ones are zeros."""
     pictures = pytest.importorskip("PIL.Image", reason="pillow is not installed")
     raw = page.screenshot(omit_background=True)
     return np.asarray(pictures.open(io.BytesIO(raw)).convert("RGBA"))
 
 
-def test_text_goes_when_nobody_speaks(chromium: Any, view: WebView) -> None:
+def test_overlay_text_fades_in_silence(chromium: Any, view: WebView) -> None:
     page = chromium.new_page(**STILL)
     page.clock.install()
     page.goto(view.address + "?overlay=1")
@@ -77,7 +77,7 @@ def test_text_goes_when_nobody_speaks(chromium: Any, view: WebView) -> None:
     page.close()
 
 
-def test_paragraphs_begin_at_one_side_and_their_bars_meet(
+def test_overlay_paragraphs_are_aligned_and_adjacent(
     chromium: Any, view: WebView
 ) -> None:
     view.put(said(0, "Good evening.", 0.0))
@@ -90,7 +90,7 @@ def test_paragraphs_begin_at_one_side_and_their_bars_meet(
     page.close()
 
 
-def test_there_is_no_bar_before_there_is_a_word(chromium: Any, view: WebView) -> None:
+def test_overlay_bar_appears_with_the_first_word(chromium: Any, view: WebView) -> None:
     view.put(said(0, "Good evening.", 0.0))
     view.put(saying(1, "", start_s=10.0))
     page = opened(chromium, view.address + "?overlay=1", **STILL)
@@ -102,12 +102,14 @@ def test_there_is_no_bar_before_there_is_a_word(chromium: Any, view: WebView) ->
     page.close()
 
 
-@pytest.mark.parametrize("how", OBS)
-def test_its_style_is_set_in_obs(chromium: Any, view: WebView, how: str) -> None:
+@pytest.mark.parametrize("method", OBS)
+def test_overlay_style_can_be_set_in_obs(
+    chromium: Any, view: WebView, method: str
+) -> None:
     give(view)
     page = opened(chromium, view.address + "?overlay=1", **STILL)
     page.wait_for_selector(".segment")
-    page.evaluate(OBS[how], ":root { --lines: 3; --size: 40px; }")
+    page.evaluate(OBS[method], ":root { --lines: 3; --size: 40px; }")
     style = page.evaluate(
         "(() => { const style = getComputedStyle(document.getElementById('log'));"
         " return [style.fontSize, style.height]; })()"
@@ -116,7 +118,7 @@ def test_its_style_is_set_in_obs(chromium: Any, view: WebView, how: str) -> None
     page.close()
 
 
-def test_without_the_token_it_says_why_nothing_is_shown(chromium: Any) -> None:
+def test_overlay_without_token_asks_for_it(chromium: Any) -> None:
     with stage(token="a-token-for-this-test") as view:  # noqa: S106 - of no server but this
         page = opened(chromium, view.address + "?overlay=1", locale="en-GB", **STILL)
         page.wait_for_selector("#state[data-text=token]")

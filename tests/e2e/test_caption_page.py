@@ -1,4 +1,4 @@
-"""The page of `caption --web` in a real browser: what is seen, heard by a reader, and typed."""
+"""The page of `caption --web` in a real browser: text, screen readers, keys, reconnection."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ SHOWN = """
 """
 
 
-def finals(events: Path) -> dict[int, str]:
-    """Final texts, of all segments that have one."""
+def read_final_texts(events: Path) -> dict[int, str]:
+    """Return the final texts of all segments that have one."""
     lines = events.read_text(encoding="utf-8").splitlines(keepends=True)
-    # The last is being written.
-    told = [json.loads(line) for line in lines if line.endswith("\n")]
+    # The last line may be incomplete.
+    final_texts = [json.loads(line) for line in lines if line.endswith("\n")]
     return {
         event["segment_id"]: event["text"]
-        for event in told
+        for event in final_texts
         if event["event"] == "completed" and event["text"]
     }
 
 
-def test_captions_are_seen_read_out_and_survive_lost_connection(
+def test_page_of_running_captions_works(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     events = tmp_path / "events.jsonl"
     sockets: list[Any] = []
 
-    def through(route: Any) -> None:
+    def route_socket(route: Any) -> None:
         route.connect_to_server()
         sockets.append(route)
 
@@ -60,14 +60,14 @@ def test_captions_are_seen_read_out_and_survive_lost_connection(
         context = chromium.new_context(
             viewport={"width": 1280, "height": 720}, locale="en-GB"
         )
-        context.route_web_socket(re.compile("/events"), through)
+        context.route_web_socket(re.compile("/events"), route_socket)
         page = opened(context, address)
         page.wait_for_selector(".segment")
         page.wait_for_selector("#running .tentative")
-        _is_read_out_once_it_is_settled(page)
-        _answers_the_keyboard(page)
-        _has_graphs(page)
-        _is_as_loud_as_what_is_heard(page)
+        check_live_regions(page)
+        check_keyboard(page)
+        check_graphs(page)
+        check_level(page)
         page.evaluate(NOTE_RETURN)
         sockets[-1].close()
         page.wait_for_selector("html.back")
@@ -76,15 +76,19 @@ def test_captions_are_seen_read_out_and_survive_lost_connection(
         assert page.get_by_role("status").inner_text().startswith("Listening")
         assert len(sockets) >= 2
         shown = page.evaluate(SHOWN)
-        told = finals(events)
+        final_texts = read_final_texts(events)
         assert len(dict(shown)) == len(shown), "a segment is there twice"
-        begun = [index for index, _ in shown]
-        assert begun == sorted(begun)
-        expected = {index: text for index, text in told.items() if index <= begun[-1]}
+        segment_ids = [index for index, _ in shown]
+        assert segment_ids == sorted(segment_ids)
+        expected = {
+            index: text
+            for index, text in final_texts.items()
+            if index <= segment_ids[-1]
+        }
         assert {index: " ".join(text.split()) for index, text in shown} == expected
 
 
-def _is_read_out_once_it_is_settled(page: Any) -> None:
+def check_live_regions(page: Any) -> None:
     log = page.get_by_role("log", name="Captions")
     assert log.get_attribute("aria-live") == "polite"
     assert page.locator("#running").get_attribute("aria-live") == "off"
@@ -92,13 +96,13 @@ def _is_read_out_once_it_is_settled(page: Any) -> None:
     assert page.get_by_role("status").inner_text().startswith("Listening")
 
 
-def _answers_the_keyboard(page: Any) -> None:
+def check_keyboard(page: Any) -> None:
     def size() -> float:
-        found = page.evaluate(
+        pixels = page.evaluate(
             "() => parseFloat(getComputedStyle(document.getElementById('log')).fontSize)"
         )
-        assert isinstance(found, float | int)
-        return found
+        assert isinstance(pixels, float | int)
+        return pixels
 
     before = size()
     page.keyboard.press("+")
@@ -122,7 +126,7 @@ def _answers_the_keyboard(page: Any) -> None:
     assert page.evaluate("() => document.activeElement.id") == "log"
 
 
-def _has_graphs(page: Any) -> None:
+def check_graphs(page: Any) -> None:
     assert page.locator("footer").is_hidden()
     page.keyboard.press("s")
     for name, begins in (("latency", "Latency: "), ("rtfx", "Speed: ")):
@@ -130,7 +134,7 @@ def _has_graphs(page: Any) -> None:
         assert re.match(rf"{begins}\d", page.locator(f"#{name}-text").inner_text())
 
 
-def _is_as_loud_as_what_is_heard(page: Any) -> None:
+def check_level(page: Any) -> None:
     level = "parseFloat(document.querySelector('#level span').style.transform.slice(7))"
     page.wait_for_function(f"() => {level} > 0.3")
     page.wait_for_function(f"() => {level} < 0.3")  # a pause

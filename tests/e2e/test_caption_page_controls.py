@@ -1,4 +1,4 @@
-"""Who opens the page with the token controls the captions, and everybody sees what they did."""
+"""Pages opened with the token control the captions of all pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from whisper_hailo.live.statistics import CaptionStatistics
 TOKEN = "a-token-for-this-test"  # noqa: S105 - of no server but these
 
 
-def test_captions_are_paused_marked_and_cleared_for_everybody(
+def test_page_controls_apply_to_every_page(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     words = ("--real-time", "--web-token", TOKEN, write_long_talk(tmp_path))
@@ -43,10 +43,10 @@ def test_captions_are_paused_marked_and_cleared_for_everybody(
         listener.wait_for_selector("#state[data-kind=on]")
         listener.wait_for_selector(".note[data-text=paused_for]")
         assert pause.get_attribute("aria-pressed") == "false"
-        _marks_changes_and_clears(speaker, listener)
+        check_markers_language_and_clearing(speaker, listener)
 
 
-def _marks_changes_and_clears(speaker: Any, listener: Any) -> None:
+def check_markers_language_and_clearing(speaker: Any, listener: Any) -> None:
     speaker.keyboard.press("o")
     assert speaker.get_by_label("Spoken language").input_value() == "auto"
     speaker.get_by_label("Name of the mark").fill("Question 3")
@@ -73,7 +73,7 @@ def _marks_changes_and_clears(speaker: Any, listener: Any) -> None:
     speaker.wait_for_selector("#refused:empty", state="attached")
 
 
-def test_page_without_token_controls_nothing_and_says_so() -> None:
+def test_page_without_token_has_no_controls() -> None:
     with stage() as view, browser() as chromium:
         give(view)
         page = opened(chromium, view.address)
@@ -90,17 +90,17 @@ def test_page_without_token_controls_nothing_and_says_so() -> None:
             assert page.locator(".segment").count() == 0
 
 
-def test_captions_cleared_while_page_was_away_stay_cleared() -> None:
+def test_page_reconnected_keeps_captions_cleared() -> None:
     with stage() as view, browser() as chromium:
         sockets: list[Any] = []
 
-        def through(route: Any) -> None:
+        def route_second_nowhere(route: Any) -> None:
             if len(sockets) != 1:
                 route.connect_to_server()
             sockets.append(route)
 
         page = chromium.new_page()
-        page.route_web_socket("**/events", through)
+        page.route_web_socket("**/events", route_second_nowhere)
         page.goto(view.address)
         give(view)
         page.wait_for_selector(".segment >> nth=5")
@@ -114,7 +114,7 @@ def test_captions_cleared_while_page_was_away_stay_cleared() -> None:
         assert page.locator(".segment").count() == 1
 
 
-def test_page_says_how_far_captions_are_behind() -> None:
+def test_page_status_shows_seconds_behind() -> None:
     statistics = CaptionStatistics()
     with stage(statistics=lambda: statistics) as view, browser() as chromium:
         page = opened(chromium, view.address, locale="en-GB")

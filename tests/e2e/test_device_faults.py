@@ -12,18 +12,20 @@ from tests.e2e.conftest import PATIENCE_S, ROOT
 
 
 @pytest.mark.parametrize("streams", [1, 3])
-def test_faults_at_random_points(environment: dict[str, str], streams: int) -> None:
+def test_device_faults_at_random_points_give_no_wrong_text(
+    environment: dict[str, str], streams: int
+) -> None:
     command = [
         sys.executable,
         "-m",
         "tests.device_faults",
         "--json",
     ]
-    # So many that some recording of each stream has its turn between them.
+    # Enough for recordings of each stream to run between them.
     n_faults = 12 * streams
     command += ["--faults", str(n_faults), "--seed", "7", "--streams", str(streams)]
     env = {**environment, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=ROOT,
         env=env,
@@ -32,8 +34,8 @@ def test_faults_at_random_points(environment: dict[str, str], streams: int) -> N
         timeout=PATIENCE_S,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    facts = json.loads(done.stdout)
+    assert process.returncode == 0, process.stdout + process.stderr
+    facts = json.loads(process.stdout)
     assert facts["faults"] >= n_faults
     assert facts["right_text"] > 0
     assert facts["wrong_text"] == 0

@@ -51,7 +51,7 @@ def m4a(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def likeness(text: str) -> float:
+def text_similarity(text: str) -> float:
     """Return how much of the bundled recording's text this is, in [0, 1]."""
     return difflib.SequenceMatcher(None, " ".join(text.split()), DEMO_TEXT).ratio()
 
@@ -59,7 +59,7 @@ def likeness(text: str) -> float:
 def test_transcribe_m4a_prints_text(whisper_hailo: Command, m4a: Path) -> None:
     result = whisper_hailo("transcribe", m4a, *MODEL)
     assert result.returncode == 0, result.stderr
-    assert likeness(result.stdout) > ALIKE
+    assert text_similarity(result.stdout) > ALIKE
 
 
 def test_caption_file_writes_subtitles(whisper_hailo: Command, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_caption_file_writes_subtitles(whisper_hailo: Command, tmp_path: Path) -
     spoken = [
         line for line in lines if line and "-->" not in line and not line.isdigit()
     ]
-    assert likeness(" ".join(spoken)) > ALIKE
+    assert text_similarity(" ".join(spoken)) > ALIKE
 
 
 def test_convert_makes_a_model_that_transcribes(

@@ -1,4 +1,4 @@
-"""Every task of `tests/first_hour.py` on real recordings: what is typed does it."""
+"""Every task of `tests/first_hour.py` on real recordings, typed as in other programs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from whisper_hailo.cli.app import run
 from whisper_hailo_lab.clip_archives import unpack_clips
 
 GERMAN = unpack_clips() / "phrases" / "phrases-018.ogg"
-HEARD = {"talk.flac": "Thursday", "talk.ogg": "Wien"}
+WORDS = {"talk.flac": "Thursday", "talk.ogg": "Wien"}
 
 
 @pytest.fixture
 def talks(
     tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, str]:
-    """The recordings that are typed, where they are typed; gives the environment."""
+    """Environment of commands, with the recordings in the working directory."""
     shutil.copy(DEMO, tmp_path / "talk.flac")
     shutil.copy(GERMAN, tmp_path / "talk.ogg")
     monkeypatch.chdir(tmp_path)
@@ -33,32 +33,32 @@ def talks(
     return environment
 
 
-def expected(typed: str) -> list[str]:
-    """Words that are heard, of each recording."""
+def expected_words(typed: str) -> list[str]:
+    """Return a word of each recording."""
     if "-tr" in typed or "translate" in typed:
         return ["Vienna"]
-    return [word for name, word in HEARD.items() if name in typed]
+    return [word for name, word in WORDS.items() if name in typed]
 
 
 @pytest.mark.parametrize("program", COMMANDS)
 @pytest.mark.usefixtures("talks")
-def test_what_is_typed_in_the_first_hour_is_done(
+def test_command_first_hour_options_give_the_text(
     program: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for _, typed, _ in FIRST_HOUR[program]:
         before = set(Path().rglob("*"))
         code = run(["transcribe", "--model", "micro", *shlex.split(typed)])
-        told = capsys.readouterr()
-        assert code == 0, f"{typed}: {told.err}"
+        captured = capsys.readouterr()
+        assert code == 0, f"{typed}: {captured.err}"
         written = sorted(set(Path().rglob("talk*.*")) - before)
-        texts = [told.out, *(path.read_text(encoding="utf-8") for path in written)]
-        for word in expected(typed):
+        texts = [captured.out, *(path.read_text(encoding="utf-8") for path in written)]
+        for word in expected_words(typed):
             assert any(word in text for text in texts), f"{typed}: {texts}"
         for path in written:
             path.unlink()
 
 
-def test_what_is_typed_in_python_in_the_first_hour_is_done(
+def test_transcriber_first_hour_calls_give_the_text(
     talks: dict[str, str],
 ) -> None:
     rows = FIRST_HOUR["faster-whisper"]
@@ -77,8 +77,8 @@ def test_what_is_typed_in_python_in_the_first_hour_is_done(
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     for task, typed, _ in rows:
-        heard = " ".join(
+        output = " ".join(
             line for line in result.stdout.splitlines() if line.startswith(task)
         )
-        for word in expected(typed):
-            assert word in heard, f"{typed}: {heard}"
+        for word in expected_words(typed):
+            assert word in output, f"{typed}: {output}"

@@ -1,4 +1,4 @@
-"""The fuzz lane finds what is planted, tells how to see it again, and goes on behind it."""
+"""The fuzz lane finds planted faults, prints how to repeat them, and continues."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from tests.fuzz.targets import planted
 N_CASES = len(planted.KINDS)
 
 
-def _kinds(seed: int) -> list[str]:
+def draw_kinds(seed: int) -> list[str]:
     made = (
         load("planted").make(draw("planted", seed, n), Path()) for n in range(N_CASES)
     )
     return [content.decode() for _, content in made]
 
 
-SEED = next(seed for seed in count() if set(_kinds(seed)) == set(planted.KINDS))
-"""One that draws each fault once."""
+SEED = next(seed for seed in count() if set(draw_kinds(seed)) == set(planted.KINDS))
+"""The first seed that draws each fault once."""
 
 
-def test_every_planted_fault_is_found_and_can_be_seen_again(
+def test_fuzz_lane_finds_and_repeats_planted_faults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pool, "SLOWEST_S", 2.0)  # of processor time
-    kinds = _kinds(SEED)
+    kinds = draw_kinds(SEED)
     words = ["--target", "planted", "--folder", str(tmp_path), "--seed", str(SEED)]
     assert lane.main([*words, "--cases", str(N_CASES), "--jobs", "2"]) == 1
     lines = (tmp_path / "failures.jsonl").read_text(encoding="utf-8").splitlines()
-    found = {one["end"]: one["outcome"] for one in map(json.loads, lines)}
-    assert found == {
+    outcomes = {first["end"]: first["outcome"] for first in map(json.loads, lines)}
+    assert outcomes == {
         n: kind for n, kind in enumerate(kinds) if kind not in ("ok", "refused")
     }
     case = f"planted:{SEED}:{kinds.index('internal')}"
@@ -53,12 +53,12 @@ def test_every_planted_fault_is_found_and_can_be_seen_again(
     assert lane.main(["--case", case, "--folder", str(tmp_path)]) == 0
 
 
-def test_what_failed_is_kept_and_runs_first(
+def test_fuzz_lane_kept_failure_runs_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lane, "CORPUS", tmp_path / "corpus.zip")
     monkeypatch.setattr(lane, "ROOT", tmp_path)
-    case = f"planted:{SEED}:{_kinds(SEED).index('crash')}"
+    case = f"planted:{SEED}:{draw_kinds(SEED).index('crash')}"
     folder = ["--folder", str(tmp_path / "build")]
     assert lane.main(["--case", case, "--keep", *folder]) == 1
     with zipfile.ZipFile(tmp_path / "corpus.zip") as file:
@@ -67,7 +67,7 @@ def test_what_failed_is_kept_and_runs_first(
     assert lane.main(["--target", "planted", "--cases", "0", *folder]) == 1
 
 
-def test_what_a_process_grows_by_once_it_has_settled_is_told(
+def test_fuzz_pool_reports_growing_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pool, "SETTLED", 2)
@@ -76,22 +76,22 @@ def test_what_a_process_grows_by_once_it_has_settled_is_told(
         path = tmp_path / f"{number}-fault.z"
         path.write_bytes(zlib.compress(kind.encode()))
         paths.append(str(path))
-    seen = pool.run_inputs(tmp_path, "planted", paths)
-    assert (seen.counts, seen.grown_descriptors) == ({"ok": 6}, 3)
-    seen += pool.Seen("planted", grown_descriptors=2)
-    assert seen.grown_descriptors == 3
+    result = pool.run_inputs(tmp_path, "planted", paths)
+    assert (result.counts, result.grown_descriptors) == ({"ok": 6}, 3)
+    result += pool.Seen("planted", grown_descriptors=2)
+    assert result.grown_descriptors == 3
     lane.main(["--target", "planted", "--folder", str(tmp_path), "--input", *paths])
     assert "and 3 descriptors" in capsys.readouterr().out
 
 
-def test_inputs_depend_on_their_number_alone() -> None:
+def test_fuzz_inputs_depend_only_on_their_number() -> None:
     data = bytes(range(256)) * 8
     value = {"a": [1, 2, {"b": "c"}], "d": None}
     for name in NAMES:
-        one = draw(name, 3, 7)
-        other = draw(name, 3, 7)
-        assert mutated_bytes(one, data) == mutated_bytes(other, data)
-        assert mutated_json(one, value) == mutated_json(other, value)
+        first = draw(name, 3, 7)
+        second = draw(name, 3, 7)
+        assert mutated_bytes(first, data) == mutated_bytes(second, data)
+        assert mutated_json(first, value) == mutated_json(second, value)
     nasty = json.dumps(NASTY)
     drawn = [mutated_json(Random(number), value) for number in range(2000)]
     assert len(set(drawn)) > 500

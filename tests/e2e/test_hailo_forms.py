@@ -17,14 +17,16 @@ def model(micro_hailo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shutil.copytree(micro_hailo, tmp_path_factory.mktemp("hailo") / "micro")
 
 
-def test_model_directory_still_transcribes(whisper_hailo: Command, model: Path) -> None:
+def test_convert_hailo_directory_still_transcribes(
+    whisper_hailo: Command, model: Path
+) -> None:
     plain = whisper_hailo("transcribe", "--model", "micro", DEMO)
     result = whisper_hailo("transcribe", "--model", model, DEMO)
     assert result.stdout.strip()
     assert result.stdout == plain.stdout
 
 
-def test_hosts_arrays_are_there(model: Path) -> None:
+def test_convert_hailo_writes_the_host_s_arrays(model: Path) -> None:
     folder = model / "decoder_assets" / "micro" / "decoder_tokenization"
     table = np.load(folder / "token_embedding_weight_micro.npy")
     rows = np.load(folder / "onnx_add_input_micro.npy")
@@ -41,15 +43,13 @@ def test_inspect_lists_the_forms(whisper_hailo: Command, model: Path) -> None:
     assert {record["state"] for record in facts["files"].values()} == {"ok"}
 
 
-def test_check_passes_our_forms_and_blocks_the_others(
-    whisper_hailo: Command, model: Path
-) -> None:
+def test_check_blocks_only_dynamic_graphs(whisper_hailo: Command, model: Path) -> None:
     for name in ("encoder-10s", "decoder-10s-32"):
         result = whisper_hailo(
             "check", model / "hailo" / f"{name}.onnx", "--arch", "hailo8l"
         )
         assert result.returncode == 0, result.stdout
-        assert "nothing blocks compilation" in result.stdout
+        assert "[" not in result.stdout, "no rule"
     result = whisper_hailo(
         "check", "--json", model / "encoder.onnx", "--arch", "hailo8"
     )
@@ -65,18 +65,15 @@ def test_check_passes_our_forms_and_blocks_the_others(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--hailo", "--window", "2.5"], "--window is 2.5, expected a whole number"),
+        (["--hailo", "--window", "2.5"], "--window is 2.5"),
         (["--hailo", "--window", "0"], "--window is 0"),
-        (
-            ["--hailo", "--window", "31"],
-            "expected a whole number of seconds from 1 to 30",
-        ),
-        (["--hailo", "--decoder-length", "449"], "expected 1 to 448"),
-        (["--window", "5"], "--window needs --hailo"),
-        (["--decoder-length", "8"], "--decoder-length needs --hailo"),
+        (["--hailo", "--window", "31"], "1 to 30"),
+        (["--hailo", "--decoder-length", "449"], "1 to 448"),
+        (["--window", "5"], "--hailo"),
+        (["--decoder-length", "8"], "--hailo"),
     ],
 )
-def test_sizes_that_cannot_be(
+def test_convert_impossible_sizes_are_one_line(
     whisper_hailo: Command, tmp_path: Path, words: list[str], expected: str
 ) -> None:
     result = whisper_hailo("convert", "micro", tmp_path / "out", *words)
@@ -85,18 +82,15 @@ def test_sizes_that_cannot_be(
     assert not list(tmp_path.iterdir())
 
 
-def test_check_refuses_what_is_no_graph(
+def test_check_of_broken_graph_is_one_line(
     whisper_hailo: Command, model: Path, tmp_path: Path
 ) -> None:
     short = tmp_path / "short.onnx"
     short.write_bytes((model / "hailo" / "encoder-10s.onnx").read_bytes()[:9999])
-    for path, expected in (
-        (short, "truncated"),
-        (tmp_path / "none.onnx", "does not exist"),
-    ):
+    for path in (short, tmp_path / "none.onnx"):
         result = whisper_hailo("check", path, "--arch", "hailo8")
         assert result.returncode == 4
-        assert expected in one_line(result)
+        assert path.name in one_line(result)
     encoder = model / "hailo" / "encoder-10s.onnx"
     for words in (["--arch", "hailo9"], ["--arch", "hailo8", "--end", "nowhere"], []):
         result = whisper_hailo("check", encoder, *words)

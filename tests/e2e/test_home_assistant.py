@@ -1,4 +1,4 @@
-"""Home Assistant's own Assist, with our server as its speech-to-text."""
+"""Home Assistant's Assist, with our server as its speech-to-text."""
 
 from __future__ import annotations
 
@@ -31,23 +31,27 @@ PHRASE = sorted((unpack_clips() / "phrases").glob("*.ogg"))[0]
 ENGINE = "stt.whisper_hailo"
 
 
-def pcm(path: Path) -> bytes:
-    """Samples as satellites send them."""
+def read_pcm(path: Path) -> bytes:
+    """Return the samples of a recording as satellites send them."""
     return (load_audio(path) * 32767).round().astype("<i2").tobytes()
 
 
-@pytest.fixture(scope="module", params=INSTALLATIONS, ids=lambda one: one.lane)
+@pytest.fixture(
+    scope="module", params=INSTALLATIONS, ids=lambda run_pipeline: run_pipeline.lane
+)
 def installed(request: pytest.FixtureRequest) -> Installation:
-    """Home Assistant of then and of today, as far as they are installed."""
-    found: Installation = request.param
-    if not found.is_there:
-        pytest.skip(f"Home Assistant is not installed: make lab NAME={found.lane}")
-    return found
+    """An older and today's Home Assistant, as far as they are installed."""
+    installation: Installation = request.param
+    if not installation.is_there:
+        pytest.skip(
+            f"Home Assistant is not installed: make lab NAME={installation.lane}"
+        )
+    return installation
 
 
 @pytest.fixture(scope="module")
 def port(environment: dict[str, str]) -> Iterator[int]:
-    """Where our server speaks Wyoming."""
+    """Port of our Wyoming server."""
     address = ("--wyoming", "tcp://127.0.0.1:0", "--endpointing")
     with serve(environment, *address) as served:
         yield int(served.wait_for(r"serving at tcp://\S+:(\d+)"))
@@ -55,7 +59,7 @@ def port(environment: dict[str, str]) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def home(port: int, installed: Installation) -> Iterator[HomeAssistant]:
-    """Home Assistant, to which our server was added."""
+    """Home Assistant with our server added."""
     with home_assistant(installed) as opened:
         added = opened.add_wyoming("127.0.0.1", port)
         assert added["type"] == "create_entry", added
@@ -64,7 +68,7 @@ def home(port: int, installed: Installation) -> Iterator[HomeAssistant]:
 
 @pytest.fixture(scope="module")
 def texts(whisper_hailo: Command) -> dict[str, str]:
-    """What the command hears, which prints a line for each window."""
+    """Texts of the command, which prints a line for each window."""
     command = ("transcribe", "--model", "micro", "--threads", "1", "-l")
     return {
         language: " ".join(whisper_hailo(*command, language, path).stdout.split())
@@ -72,28 +76,28 @@ def texts(whisper_hailo: Command) -> dict[str, str]:
     }
 
 
-def test_it_lists_our_engine_with_its_languages(home: HomeAssistant) -> None:
+def test_home_assistant_lists_engine_and_languages(home: HomeAssistant) -> None:
     engine = home.ask(f"/api/stt/{ENGINE}")
     assert {"en", "de"} <= set(engine["languages"])
     with home.talk() as talk:
         listed = talk.ask(type="stt/engine/list")["providers"]
-    assert [one["engine_id"] for one in listed] == [ENGINE]
+    assert [run_pipeline["engine_id"] for run_pipeline in listed] == [ENGINE]
 
 
 @pytest.mark.parametrize(("language", "path"), [("en", DEMO), ("de", GERMAN)])
-def test_its_api_gives_the_text_of_the_command(
+def test_home_assistant_api_gives_the_command_s_text(
     home: HomeAssistant, texts: dict[str, str], language: str, path: Path
 ) -> None:
-    heard = home.text_of(ENGINE, pcm(path), language)
-    assert heard == {"text": texts[language], "result": "success"}
+    answer = home.text_of(ENGINE, read_pcm(path), language)
+    assert answer == {"text": texts[language], "result": "success"}
 
 
 @pytest.mark.parametrize(("language", "path"), [("en", DEMO), ("de", GERMAN)])
-def test_assist_pipeline_hears_it(
+def test_home_assistant_pipeline_gives_the_command_s_text(
     home: HomeAssistant, texts: dict[str, str], language: str, path: Path
 ) -> None:
     with home.talk() as talk:
-        events = talk.run(talk.pipeline(ENGINE, language), pcm(path))
+        events = talk.run(talk.pipeline(ENGINE, language), read_pcm(path))
     assert [event["type"] for event in events] == [
         "run-start",
         "stt-start",
@@ -103,11 +107,11 @@ def test_assist_pipeline_hears_it(
     assert events[2]["data"]["stt_output"]["text"] == texts[language]
 
 
-def test_spoken_command_ends_by_itself(
+def test_home_assistant_spoken_command_ends_by_itself(
     home: HomeAssistant, installed: Installation
 ) -> None:
     with home.talk() as talk:
-        events = talk.speak(talk.pipeline(ENGINE, "en"), pcm(PHRASE))
+        events = talk.speak(talk.pipeline(ENGINE, "en"), read_pcm(PHRASE))
     kinds = [event["type"] for event in events]
     assert kinds[-2:] == ["stt-end", "run-end"]
     assert events[-2]["data"]["stt_output"]["text"]
@@ -116,24 +120,26 @@ def test_spoken_command_ends_by_itself(
         assert not events[1]["data"]["audio_processing"]["requires_external_vad"]
 
 
-def test_ten_at_once_are_heard(home: HomeAssistant, texts: dict[str, str]) -> None:
+def test_home_assistant_ten_pipelines_at_once_get_their_text(
+    home: HomeAssistant, texts: dict[str, str]
+) -> None:
     with home.talk() as talk:
         pipelines = {
             language: talk.pipeline(ENGINE, language) for language in ("en", "de")
         }
 
-    def one(number: int) -> str:
+    def run_pipeline(number: int) -> str:
         language, path = (("en", DEMO), ("de", GERMAN))[number % 2]
         with home.talk() as talk:
-            events = talk.run(pipelines[language], pcm(path))
+            events = talk.run(pipelines[language], read_pcm(path))
         return str(events[2]["data"]["stt_output"]["text"])
 
     with ThreadPoolExecutor(10) as clients:
-        heard = list(clients.map(one, range(10)))
-    assert heard == [texts["en"], texts["de"]] * 5
+        answer = list(clients.map(run_pipeline, range(10)))
+    assert answer == [texts["en"], texts["de"]] * 5
 
 
-def test_server_that_is_started_again_is_found_again(
+def test_home_assistant_reconnects_to_a_restarted_server(
     environment: dict[str, str], installed: Installation, texts: dict[str, str]
 ) -> None:
     with home_assistant(installed) as home:
@@ -141,12 +147,12 @@ def test_server_that_is_started_again_is_found_again(
         with serve(environment, "--wyoming", address) as first:
             address = first.wait_for(r"serving at (tcp://\S+)")
             home.add_wyoming("127.0.0.1", int(address.rpartition(":")[2]))
-            assert home.text_of(ENGINE, pcm(DEMO), "en")["text"] == texts["en"]
-        gone = home.text_of(ENGINE, pcm(DEMO), "en")
+            assert home.text_of(ENGINE, read_pcm(DEMO), "en")["text"] == texts["en"]
+        gone = home.text_of(ENGINE, read_pcm(DEMO), "en")
         assert gone["result"] == "error"
         with serve(environment, "--wyoming", address) as second:
             second.wait_for(r"serving at (tcp://\S+)")
-            assert home.text_of(ENGINE, pcm(DEMO), "en")["text"] == texts["en"]
+            assert home.text_of(ENGINE, read_pcm(DEMO), "en")["text"] == texts["en"]
 
 
 def test_server_expects_the_names_of_the_home(

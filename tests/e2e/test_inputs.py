@@ -1,4 +1,4 @@
-"""Inputs that are odd, closed, broken or none: each is one line, and the others have their turn."""
+"""Inputs that are odd, closed, broken or missing: each is one line, the others are transcribed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def surround(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def as_nobody_special(*command: object) -> list[str]:
-    """A command without the superuser's right to look everywhere."""
+def without_root_rights(*command: object) -> list[str]:
+    """Return a command that runs without root's right to read everything."""
     if os.geteuid() != 0:
         return [*map(str, command)]
     if shutil.which("setpriv") is None:
@@ -47,7 +47,7 @@ def as_nobody_special(*command: object) -> list[str]:
 
 @pytest.fixture
 def closed(tmp_path: Path) -> Iterator[Path]:
-    """A folder that nobody may look into."""
+    """A folder without read permission."""
     folder = tmp_path / "many" / "closed"
     folder.mkdir(parents=True)
     shutil.copy(DEMO, folder.parent)
@@ -58,7 +58,7 @@ def closed(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])
-def test_every_input_is_tried(
+def test_transcribe_broken_inputs_leave_the_others(
     whisper_hailo: Command, tmp_path: Path, surround: Path, batch_size: int
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -78,28 +78,28 @@ def test_every_input_is_tried(
     assert [line["audio"] for line in printed] == [str(word) for word in words]
     assert [line.get("exit_code") for line in printed] == [3] * 6 + [None] * 2
     assert printed[-1]["text"] == DEMO_TEXT
-    told = [
+    errors = [
         line
         for line in result.stderr.splitlines()
         if line.startswith("whisper-hailo: ")
     ]
-    assert len(told) == 6
-    assert max(map(len, told)) <= 500
-    assert "File name too long" in told[0]
-    assert "'' is not a valid file name" in told[1]
-    assert r"'\x1b[31mred\n.wav' does not exist" in told[2]
-    assert "holds no audio files" in told[3]
-    assert "noise.m4a is not readable audio" in told[4]
-    assert "a pipe that received no data for 10 s" in told[5]
+    assert len(errors) == 6
+    assert max(map(len, errors)) <= 500
+    assert "File name too long" in errors[0]
+    assert "'' is not a valid file name" in errors[1]
+    assert r"'\x1b[31mred\n.wav' does not exist" in errors[2]
+    assert "holds no audio files" in errors[3]
+    assert "noise.m4a is not readable audio" in errors[4]
+    assert "a pipe that received no data for 10 s" in errors[5]
 
 
-def test_closed_folder_is_named_and_the_rest_is_heard(
+def test_transcribe_closed_folder_is_named(
     environment: dict[str, str], closed: Path
 ) -> None:
     for folder in (closed, closed.parent):
         command = (sys.executable, "-m", "whisper_hailo", *MICRO, folder, DEMO)
         result = subprocess.run(
-            as_nobody_special(*command), env=environment, capture_output=True, text=True,
+            without_root_rights(*command), env=environment, capture_output=True, text=True,
             timeout=PATIENCE_S, check=False,
         )  # fmt: skip
         assert result.returncode == 3, result.stderr
@@ -110,7 +110,7 @@ def test_closed_folder_is_named_and_the_rest_is_heard(
         )
 
 
-def test_channels_of_a_stream_that_changes_them(
+def test_transcribe_split_accepts_changing_channels(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     parts = [
@@ -123,7 +123,7 @@ def test_channels_of_a_stream_that_changes_them(
     assert result.returncode == 0, result.stderr
 
 
-def test_channels_from_standard_input_do_not_disturb_each_other(
+def test_transcribe_split_of_standard_input_equals_the_file(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     """Two readers of one file, in turns, as times of segments and a batch make them."""
@@ -141,7 +141,7 @@ def test_channels_from_standard_input_do_not_disturb_each_other(
     assert "breaks off" not in redirected.stderr
 
 
-def test_recording_is_not_replaced_by_its_text(
+def test_transcribe_foreign_output_file_is_refused(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     """Nor is anything else that only has the name of a result."""
@@ -165,7 +165,7 @@ def test_recording_is_not_replaced_by_its_text(
     assert (tmp_path / "out" / "other.json").read_text() == other
 
 
-def test_killed_run_leaves_nothing_after_the_next(
+def test_convert_after_a_killed_run_leaves_nothing(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:
     command = [

@@ -20,7 +20,7 @@ FIRST = ("transcribe", "--threads", 1, "--json", "--model")
 
 @pytest.fixture(scope="module")
 def english_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bundled checkpoint as if it were a `.en` one."""
+    """The bundled checkpoint, declared as English-only."""
     checkpoint = tmp_path_factory.mktemp("checkpoints") / "micro.en"
     shutil.copytree(ASSETS / "micro", checkpoint)
     generation = checkpoint / "generation_config.json"
@@ -31,7 +31,7 @@ def english_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return checkpoint
 
 
-def test_detection_tells_all_probabilities(whisper_hailo: Command) -> None:
+def test_transcribe_auto_gives_all_language_probs(whisper_hailo: Command) -> None:
     printed = json.loads(
         whisper_hailo(*FIRST, "micro", "--language", "auto", DEMO).stdout
     )
@@ -43,7 +43,7 @@ def test_detection_tells_all_probabilities(whisper_hailo: Command) -> None:
     assert printed["text"] == DEMO_TEXT
 
 
-def test_language_has_a_name_and_a_code(whisper_hailo: Command) -> None:
+def test_transcribe_language_accepts_name_and_code(whisper_hailo: Command) -> None:
     runs = [
         whisper_hailo(*FIRST, "micro", "--language", n, GERMAN)
         for n in ("de", "German")
@@ -53,7 +53,7 @@ def test_language_has_a_name_and_a_code(whisper_hailo: Command) -> None:
     assert code["text"] == name["text"]
 
 
-def test_german_phrases_come_out_in_english(whisper_hailo: Command) -> None:
+def test_transcribe_and_translate_match_the_data_card(whisper_hailo: Command) -> None:
     entries = [entry for entry in read_manifest() if entry["set"] == "phrases"]
     clips = [CLIPS / "phrases" / f"{entry['id']}.ogg" for entry in entries]
     texts = {}
@@ -80,11 +80,11 @@ def test_german_phrases_come_out_in_english(whisper_hailo: Command) -> None:
         printed = [json.loads(line) for line in result.stdout.splitlines()]
         texts[task] = [entry["text"] for entry in printed]
     claimed = json.loads(RESULTS.read_text(encoding="utf-8"))["windows"]["10"]
-    for task, wanted, language, figures in (
+    for task, field, language, figures in (
         ("transcribe", "text", "de", claimed["phrases"]),
         ("translate", "translation", "en", claimed["translation"]),
     ):
-        pairs = zip((entry[wanted] for entry in entries), texts[task], strict=True)
+        pairs = zip((entry[field] for entry in entries), texts[task], strict=True)
         words = score_texts(pairs, language=language).words
         assert words.reference_count == figures["words"]
         # Those figures come from another program, plain greedy decoding in torch.
@@ -95,16 +95,15 @@ def test_german_phrases_come_out_in_english(whisper_hailo: Command) -> None:
 @pytest.mark.parametrize(
     "words", [("--language", "German"), ("--language", "xx"), ("--task", "translate")]
 )
-def test_english_only_models_refuse_what_they_cannot(
+def test_transcribe_english_model_refuses_other_languages(
     whisper_hailo: Command, english_only: Path, words: tuple[str, ...]
 ) -> None:
     result = whisper_hailo(*FIRST, english_only, *words, DEMO)
     assert result.returncode == 2
-    assert "this model only transcribes English, got language" in one_line(result)
-    assert "use a multilingual model" in one_line(result)
+    assert "English" in one_line(result)
 
 
-def test_english_only_models_have_nothing_to_detect(
+def test_transcribe_english_model_detects_english(
     whisper_hailo: Command, english_only: Path
 ) -> None:
     result = whisper_hailo(*FIRST, english_only, "--language", "auto", DEMO)

@@ -14,7 +14,9 @@ from tests.standin import FOLDER
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_make_sees_a_binding_of_the_system(tmp_path: Path, installed: bool) -> None:
+def test_make_with_system_binding_shares_site_packages(
+    tmp_path: Path, installed: bool
+) -> None:
     python = tmp_path / "venv" / "bin" / "python"
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(FOLDER) if installed else ""}
     words = [
@@ -24,17 +26,17 @@ def test_make_sees_a_binding_of_the_system(tmp_path: Path, installed: bool) -> N
         f"PYTHON={sys.executable}",
         str(python),
     ]
-    done = subprocess.run(
+    process = subprocess.run(
         words, cwd=ROOT, env=env, capture_output=True, text=True, check=True
     )
-    assert ("--system-site-packages" in done.stdout) == installed
-    assert f" {tmp_path}/venv" in done.stdout
+    assert ("--system-site-packages" in process.stdout) == installed
+    assert f" {tmp_path}/venv" in process.stdout
 
 
 @pytest.mark.parametrize(
     ("version", "older"), [("4.23.0", True), ("5.2.0", False), ("", False)]
 )
-def test_make_takes_the_numpy_that_a_binding_of_the_system_knows(
+def test_make_takes_the_numpy_of_the_system_binding(
     tmp_path: Path, version: str, older: bool
 ) -> None:
     package = tmp_path / "hailo_platform"
@@ -44,13 +46,13 @@ def test_make_takes_the_numpy_that_a_binding_of_the_system_knows(
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
     goal = f"{tmp_path}/venv/dev.stamp"
     words = ["make", "-n", f"VENV={tmp_path}/venv", f"PYTHON={sys.executable}", goal]
-    done = subprocess.run(
+    process = subprocess.run(
         words, cwd=ROOT, env=env, capture_output=True, text=True, check=True
     )
-    lines = done.stdout.splitlines()
-    wanted = older and sys.version_info < (3, 13)
-    assert sum("requirements/numpy1.txt" in line for line in lines) == 2 * wanted
-    after_dev = lines[-2] if wanted else lines[-1]
-    assert ("numpy1.txt" in after_dev) == wanted, (
+    lines = process.stdout.splitlines()
+    needs_numpy1 = older and sys.version_info < (3, 13)
+    assert sum("requirements/numpy1.txt" in line for line in lines) == 2 * needs_numpy1
+    after_dev = lines[-2] if needs_numpy1 else lines[-1]
+    assert ("numpy1.txt" in after_dev) == needs_numpy1, (
         "the last word, after every other requirement"
     )

@@ -1,4 +1,4 @@
-"""The server keeps what its description says: schemathesis makes the requests."""
+"""The server's answers match its description; schemathesis makes the requests."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ N_EXAMPLES = 15
 """Of each operation, beside those that try every field; `--max-examples 1000` by hand."""
 
 
-def test_every_answer_is_one_that_is_described(environment: dict[str, str]) -> None:
+def test_openapi_describes_every_answer(environment: dict[str, str]) -> None:
     with serve(environment, "--http", "127.0.0.1:0") as served:
         address = served.wait_for(r"serving at (http\S+)")
-        tried = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json",
              "--max-examples", str(N_EXAMPLES), "--seed", "1", "--no-color",
-             # No schema says what a recording is: what is none is refused, and `null` in a form
+             # No schema describes a recording: other files are refused, and `null` in a form
              # is four bytes, which may be samples.
              "--exclude-checks", "positive_data_acceptance,negative_data_rejection"],
             env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert tried.returncode == 0, tried.stdout[-4000:]
+        assert process.returncode == 0, process.stdout[-4000:]
         assert served.end() == 0
     assert "Traceback" not in served.said

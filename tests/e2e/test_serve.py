@@ -1,4 +1,4 @@
-"""`serve` as a process: OpenAI's own client, curl, and what the command itself says."""
+"""`serve` as a process, with OpenAI's client and curl."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ KEY = "a key of this test"
 
 @pytest.fixture(scope="module")
 def server(environment: dict[str, str]) -> Iterator[str]:
-    """Where HTTP is served."""
+    """Address of the server."""
     with serve(environment, "--http", "127.0.0.1:0", "--api-key", KEY) as served:
         yield served.wait_for(r"serving at (http\S+)")
 
 
 @pytest.fixture(scope="module")
 def client(server: str) -> Iterator[openai.OpenAI]:
-    """OpenAI's own, which knows nothing of us but the address."""
+    """OpenAI's client, which only has the address."""
     with openai.OpenAI(base_url=f"{server}/v1", api_key=KEY, max_retries=0) as opened:
         yield opened
 
@@ -55,7 +55,7 @@ def client(server: str) -> Iterator[openai.OpenAI]:
     ("layout", "words"),
     [("text", ("-f", "txt")), ("srt", ("-f", "srt")), ("vtt", ("-f", "vtt"))],
 )
-def test_official_client_gets_what_the_command_prints(
+def test_openai_client_formats_equal_the_command_s(
     client: openai.OpenAI, whisper_hailo: Command, layout: str, words: tuple[str, ...]
 ) -> None:
     printed = whisper_hailo(
@@ -70,7 +70,7 @@ def test_official_client_gets_what_the_command_prints(
     assert answer == printed
 
 
-def test_json_and_verbose_json_are_read_by_it(client: openai.OpenAI) -> None:
+def test_openai_client_parses_json_and_verbose_json(client: openai.OpenAI) -> None:
     short = client.audio.transcriptions.create(
         file=DEMO, model="micro", include=["logprobs"]
     )
@@ -98,7 +98,7 @@ def test_json_and_verbose_json_are_read_by_it(client: openai.OpenAI) -> None:
 @pytest.mark.parametrize(
     "model", ["gpt-transcribe", "gpt-4o-transcribe-diarize", "openai/whisper-micro"]
 )
-def test_client_model_names_and_lists_are_accepted(
+def test_openai_client_model_names_and_lists_are_accepted(
     client: openai.OpenAI, model: str
 ) -> None:
     with DEMO.open("rb") as file:
@@ -114,7 +114,7 @@ def test_client_model_names_and_lists_are_accepted(
     assert [language.code for language in answer.languages] == ["en"]
 
 
-def test_stream_is_read_as_it_comes(client: openai.OpenAI) -> None:
+def test_openai_client_stream_has_deltas_and_text(client: openai.OpenAI) -> None:
     whole = client.audio.transcriptions.create(file=LONG, model="whisper-1")
     events = list(
         client.audio.transcriptions.create(file=LONG, model="whisper-1", stream=True)
@@ -124,18 +124,18 @@ def test_stream_is_read_as_it_comes(client: openai.OpenAI) -> None:
     assert events[-1].text == whole.text
 
 
-def test_several_at_once_get_their_own(server: str) -> None:
+def test_openai_clients_at_once_get_their_own_text(server: str) -> None:
     async def ask() -> list[str]:
         async with openai.AsyncOpenAI(base_url=f"{server}/v1", api_key=KEY) as client:
             files = [DEMO, GERMAN, LONG] * 3
-            asked = (
+            requests = (
                 client.audio.transcriptions.create(file=file, model="whisper-1")
                 for file in files
             )
             streamed = await client.audio.transcriptions.create(
                 file=DEMO, model="whisper-1", stream=True
             )
-            texts = [answer.text for answer in await asyncio.gather(*asked)]
+            texts = [answer.text for answer in await asyncio.gather(*requests)]
             *_, done = [event async for event in streamed]
             assert done.text == DEMO_TEXT
             return texts
@@ -146,10 +146,12 @@ def test_several_at_once_get_their_own(server: str) -> None:
     assert len(set(texts)) == 3
 
 
-def test_errors_are_the_clients_own_classes(client: openai.OpenAI, server: str) -> None:
-    with pytest.raises(openai.NotFoundError, match="not served"):
+def test_openai_client_errors_have_their_classes(
+    client: openai.OpenAI, server: str
+) -> None:
+    with pytest.raises(openai.NotFoundError, match="another"):
         client.audio.transcriptions.create(file=DEMO, model="another")
-    with pytest.raises(openai.BadRequestError, match="not readable audio"):
+    with pytest.raises(openai.BadRequestError, match=r"a\.wav"):
         client.audio.transcriptions.create(
             file=("a.wav", b"no sound at all"), model="micro"
         )
@@ -162,7 +164,7 @@ def test_errors_are_the_clients_own_classes(client: openai.OpenAI, server: str) 
         stranger.audio.transcriptions.create(file=DEMO, model="micro")
 
 
-def test_curl_asks_as_in_the_documents(server: str) -> None:
+def test_curl_request_of_the_documents_works(server: str) -> None:
     curl = shutil.which("curl")
     if curl is None:
         pytest.skip("curl is not installed")
@@ -174,7 +176,9 @@ def test_curl_asks_as_in_the_documents(server: str) -> None:
     assert json.loads(answer.stdout)["text"] == DEMO_TEXT
 
 
-def test_told_to_end_it_finishes_what_is_under_way(environment: dict[str, str]) -> None:
+def test_serve_terminated_completes_running_requests(
+    environment: dict[str, str],
+) -> None:
     with serve(environment, "--http", "127.0.0.1:0", "--log-text") as served:
         address = served.wait_for(r"serving at (http\S+)")
         with openai.OpenAI(
@@ -192,7 +196,7 @@ def test_told_to_end_it_finishes_what_is_under_way(environment: dict[str, str]) 
         assert f'text="{rest[-1].text}"' in served.said
 
 
-def test_sighup_ends_cleanly(environment: dict[str, str]) -> None:
+def test_serve_sighup_ends_cleanly(environment: dict[str, str]) -> None:
     with serve(environment, "--wyoming", "tcp://127.0.0.1:0") as served:
         served.wait_for("(only Wyoming)")
         served.wait_for(r"serving at (tcp\S+)")
@@ -201,7 +205,7 @@ def test_sighup_ends_cleanly(environment: dict[str, str]) -> None:
         assert served.end(told=True) == 0
 
 
-def test_what_was_said_is_not_logged(environment: dict[str, str]) -> None:
+def test_serve_log_has_no_text(environment: dict[str, str]) -> None:
     with serve(environment, "--http", "127.0.0.1:0") as served:
         address = served.wait_for(r"serving at (http\S+)")
         with openai.OpenAI(base_url=f"{address}/v1", api_key="none") as client:
@@ -213,19 +217,17 @@ def test_what_was_said_is_not_logged(environment: dict[str, str]) -> None:
     assert "Oliver" not in served.said
 
 
-def test_address_that_is_taken_is_told_in_one_line(whisper_hailo: Command) -> None:
+def test_serve_used_address_is_one_line(whisper_hailo: Command) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         result = whisper_hailo("serve", "--model", "no-such-model", "--http", address)
     assert result.returncode == 2
-    assert f"cannot listen at http://{address}" in one_line(result), (
-        "before a model is looked for"
-    )
+    assert f"http://{address}" in one_line(result), "before the model is loaded"
 
 
-def test_it_speaks_tls(environment: dict[str, str], tmp_path: Path) -> None:
+def test_serve_answers_over_tls(environment: dict[str, str], tmp_path: Path) -> None:
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("openssl is not installed")
@@ -261,7 +263,7 @@ def test_it_speaks_tls(environment: dict[str, str], tmp_path: Path) -> None:
         assert served.end() == 0
 
 
-def test_certificate_that_is_none_is_told_in_one_line(
+def test_serve_invalid_certificate_is_one_line(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     wrong = tmp_path / "cert.pem"
@@ -278,10 +280,10 @@ def test_certificate_that_is_none_is_told_in_one_line(
         wrong,
     )
     assert result.returncode == 2
-    assert "--tls-cert and --tls-key cannot be used" in one_line(result)
+    assert "--tls-cert" in one_line(result)
 
 
-def test_three_apis_of_one_process_say_what_the_command_prints(
+def test_serve_three_apis_give_the_same_text(
     environment: dict[str, str],
 ) -> None:
     with serve(
@@ -298,19 +300,19 @@ def test_three_apis_of_one_process_say_what_the_command_prints(
         assert served.end() == 0
 
 
-def test_options_come_from_the_environment(
+def test_serve_options_come_from_the_environment(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     config = tmp_path / "serve.toml"
     config.write_text('wyoming = "tcp://127.0.0.1:0"\nalias = ["house"]\n')
-    given = {
+    variables = {
         "WHISPER_HAILO_SERVE_CONFIG": str(config),
         "WHISPER_HAILO_SERVE_HTTP": "127.0.0.1:0",
     }
-    with serve({**environment, **given}) as served:
+    with serve({**environment, **variables}) as served:
         address = urlsplit(served.wait_for(r"serving at (http\S+)"))
         served.wait_for(r"serving at (tcp\S+)")
         with closing(HTTPConnection(address.netloc)) as connection:
             connection.request("GET", "/v1/models")
-            listed = json.load(connection.getresponse())["data"]
-    assert [model["id"] for model in listed] == ["micro", "whisper-1", "house"]
+            models = json.load(connection.getresponse())["data"]
+    assert [model["id"] for model in models] == ["micro", "whisper-1", "house"]

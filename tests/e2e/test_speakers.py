@@ -82,7 +82,7 @@ def test_transcribe_speakers_are_voices_in_subtitles(
     assert "\nAnna: " in (tmp_path / "talk.srt").read_text()
 
 
-def test_transcribe_speakers_offline_without_models_says_what_to_do(
+def test_transcribe_speakers_offline_names_the_option(
     whisper_hailo: Command, talk: Path
 ) -> None:
     result = whisper_hailo(
