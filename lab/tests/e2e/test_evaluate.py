@@ -25,7 +25,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_figures_of_a_folder(whisper_hailo: Command, folder: Path) -> None:
+def test_evaluate_folder_gives_figures_and_report(
+    whisper_hailo: Command, folder: Path
+) -> None:
     run = folder / "run.jsonl"
     result = whisper_hailo(
         "evaluate", folder, "--model", "micro", "--threads", 1, "--out", run, "--json"
@@ -46,9 +48,7 @@ def test_figures_of_a_folder(whisper_hailo: Command, folder: Path) -> None:
     assert (folder / "report" / "charts" / "latency.png").stat().st_size > 10_000
 
 
-def test_file_that_fails_is_counted_and_told(
-    whisper_hailo: Command, folder: Path
-) -> None:
+def test_evaluate_failed_file_is_counted(whisper_hailo: Command, folder: Path) -> None:
     (folder / "broken.wav").write_bytes(b"no sound")
     (folder / "broken.txt").write_text("words", encoding="utf-8")
     result = whisper_hailo("evaluate", folder, "--model", "micro")
@@ -57,7 +57,7 @@ def test_file_that_fails_is_counted_and_told(
     assert "files                    2/3" in result.stdout
 
 
-def test_sample_of_librispeech(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_prepare_samples_librispeech(whisper_hailo: Command, tmp_path: Path) -> None:
     chapter = tmp_path / "dev-clean" / "84" / "121"
     chapter.mkdir(parents=True)
     lines = []
@@ -75,28 +75,25 @@ def test_sample_of_librispeech(whisper_hailo: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "datum"),
     [
-        (("evaluate", "/nowhere"), "is neither a folder nor a manifest"),
-        (
-            ("evaluate", CLIPS, "--system", "theirs"),
-            "--system is 'theirs', expected one of: ours",
-        ),
-        (("compare", "colour", "."), "cannot compare 'colour', expected one of: cache"),
-        (("report", "/nowhere"), "cannot be read"),
+        (("evaluate", "/nowhere"), "/nowhere"),
+        (("evaluate", CLIPS, "--system", "theirs"), "--system is 'theirs'"),
+        (("compare", "colour", "."), "'colour'"),
+        (("report", "/nowhere"), "/nowhere"),
     ],
 )
-def test_refusals_are_one_line(
-    whisper_hailo: Command, words: tuple[object, ...], message: str
+def test_evaluate_and_compare_refusals_are_one_line(
+    whisper_hailo: Command, words: tuple[object, ...], datum: str
 ) -> None:
     result = whisper_hailo(*words)
     assert result.returncode in {2, 3}
-    assert message in result.stderr
+    assert datum in result.stderr
     assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("system", SAME_WEIGHTS)
-def test_rivals_hear_the_same_with_the_same_weights(
+def test_evaluate_rivals_give_the_same_texts(
     whisper_hailo: Command, folder: Path, system: str
 ) -> None:
     python = process.find_interpreter(system)

@@ -1,4 +1,4 @@
-"""The run book for a board, whole, on the stand-in for its chip."""
+"""The run book for a board, on the simulated chip."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ STUDY_ROWS = 10
 
 
 @pytest.fixture
-def book(
+def archive(
     environment: dict[str, str], micro_hailo: Path, tmp_path: Path
 ) -> zipfile.ZipFile:
-    """What is sent in."""
+    """The archive that a user sends in."""
     encoder, decoder = write_hefs(micro_hailo, tmp_path / "hefs")
     words = {
         "librispeech": unpack_clips() / "seen", "count": 2, "model": "micro", "threads": 1,
@@ -34,21 +34,21 @@ def book(
     ]
     env = with_chip(tmp_path / "machine", {**environment, "RIVALS": ""})
     env["BIN"] = str(Path(sys.executable).parent)
-    env["HOME"] = str(tmp_path)  # all that is measured lies below it
-    done = subprocess.run(
+    env["HOME"] = str(tmp_path)  # all results are in it
+    process = subprocess.run(
         [ROOT / "lab/scripts/run-book", *options], env=env, capture_output=True, text=True,
         timeout=PATIENCE_S, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert str(tmp_path / "book/run-book.zip") in done.stdout
+    assert process.returncode == 0, process.stderr
+    assert str(tmp_path / "book/run-book.zip") in process.stdout
     assert not (tmp_path / "machine/violations.log").exists()
     return zipfile.ZipFile(tmp_path / "book/run-book.zip")
 
 
-def test_board_is_measured_into_one_file(book: zipfile.ZipFile, tmp_path: Path) -> None:
+def test_run_book_writes_one_archive(archive: zipfile.ZipFile, tmp_path: Path) -> None:
     read = {
-        name: book.read(name).decode()
-        for name in book.namelist()
+        name: archive.read(name).decode()
+        for name in archive.namelist()
         if name[-4:] != ".png"
     }
     steps = read["steps.txt"].splitlines()

@@ -1,4 +1,4 @@
-"""What every unit test leaves as it found it."""
+"""Settings of all unit tests."""
 
 from __future__ import annotations
 

@@ -38,10 +38,10 @@ RIVAL = CaseRecord(
 )  # fmt: skip
 
 
-def heard(
+def make_file_result(
     case: str, key: str, reference: str, hypothesis: str, total_ms: float
 ) -> FileResult:
-    """Two seconds of audio, a tenth of the time in the encoder."""
+    """Return the result of two seconds of audio, with given shares of the time a stage."""
     return FileResult(
         case, key, "en", 2.0, reference, hypothesis,
         {"mel": 0.1 * total_ms, "encode": 0.3 * total_ms, "cross_kv": 0.1 * total_ms,
@@ -51,16 +51,19 @@ def heard(
 
 
 OURS_FILES = (
-    heard(OURS.name, "a", "One two three four.", "One two three four.", 10.0),
-    heard(OURS.name, "b", "Five six.", "five nine", 20.0),
-    replace(heard(OURS.name, "quiet", "", "", 30.0), n_tokens=0),
+    make_file_result(
+        OURS.name, "a", "One two three four.", "One two three four.", 10.0
+    ),
+    make_file_result(OURS.name, "b", "Five six.", "five nine", 20.0),
+    replace(make_file_result(OURS.name, "quiet", "", "", 30.0), n_tokens=0),
 )
 RIVAL_FILES = (
-    heard(RIVAL.name, "a", "One two three four.", "One two four.", 100.0),
+    make_file_result(RIVAL.name, "a", "One two three four.", "One two four.", 100.0),
     replace(
-        heard(RIVAL.name, "b", "Five six.", " ".join(["six"] * 60), 400.0), runaway=True
+        make_file_result(RIVAL.name, "b", "Five six.", " ".join(["six"] * 60), 400.0),
+        runaway=True,
     ),
-    heard(RIVAL.name, "quiet", "", "Thank you.", 100.0),
+    make_file_result(RIVAL.name, "quiet", "", "Thank you.", 100.0),
 )
 CACHE = ComparisonRecord(
     "cache",

@@ -1,4 +1,4 @@
-"""The frozen clips: archives of equal bytes, and what programs and tests read."""
+"""The frozen clips: reproducible archives, and their unpacked files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_clips(folder: Path) -> Path:
     return folder
 
 
-def test_packed_clips_of_another_day_are_equal_bytes(tmp_path: Path) -> None:
+def test_pack_clips_is_reproducible(tmp_path: Path) -> None:
     today = write_clips(tmp_path / "today")
     yesterday = write_clips(tmp_path / "yesterday")
     os.utime(yesterday / "seen" / "seen-000.txt", (0, 0))
@@ -33,7 +33,7 @@ def test_packed_clips_of_another_day_are_equal_bytes(tmp_path: Path) -> None:
     assert sorted(path.name for path in today.iterdir()) == [MANIFEST, "seen.zip"]
 
 
-def test_unpacked_clips_are_those_that_were_packed(tmp_path: Path) -> None:
+def test_unpack_clips_gives_the_packed_files(tmp_path: Path) -> None:
     packed = write_clips(tmp_path / "packed")
     pack_clips(packed)
     unpacked = unpack_clips(packed, tmp_path / "out")
@@ -46,7 +46,7 @@ def test_unpacked_clips_are_those_that_were_packed(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == [unpacked.name]
 
 
-def test_manifest_names_every_clip_and_its_text() -> None:
+def test_manifest_has_every_clip_and_its_text() -> None:
     folder = unpack_clips()
     entries = read_manifest()
     texts = {

@@ -1,7 +1,7 @@
-"""What the field's normaliser does to a text, as OpenAI Whisper's own tests state it.
+"""Scores of texts, and OpenAI Whisper's normaliser that they depend on.
 
-The package that does it is not ours, but every word error rate stands on it: these are the facts
-that a new version of it must keep. Facts from OpenAI Whisper's `test_normalizer.py`, by kind.
+The normaliser is another project's package; the facts here, from OpenAI Whisper's
+`test_normalizer.py`, must hold for any new version of it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from whisper_hailo_lab.score import normalise_text, score_file, score_texts
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=8)
 
 
-def edit_distance(expected: list[str], recognized: list[str]) -> int:
+def edit_distance(reference: list[str], recognized: list[str]) -> int:
     """Return Levenshtein's distance, as textbooks compute it."""
     row = list(range(len(recognized) + 1))
-    for i, expected_word in enumerate(expected, 1):
+    for i, expected_word in enumerate(reference, 1):
         diagonal = row[0]
         row[0] = i
         for j, word in enumerate(recognized, 1):
@@ -48,33 +48,35 @@ def edit_distance(expected: list[str], recognized: list[str]) -> int:
     return row[-1]
 
 
-def test_counts_of_each_kind() -> None:
+def test_score_file_counts_each_kind() -> None:
     words = score_file("one two three four", "one too three four five", "simple").words
     assert words == Score(substitutions=1, deletions=0, insertions=1, hits=3)
-    assert (words.errors, words.reference_count, words.rate) == (2, 4, 0.5)
+    assert words.errors == 2
+    assert words.reference_count == 4
+    assert words.rate == 0.5
     assert score_file("one two three", "one three", "simple").words == Score(
         deletions=1, hits=2
     )
 
 
-def test_characters_count_blanks() -> None:
+def test_score_file_characters_include_blanks() -> None:
     characters = score_file("ab c", "abc", "simple").characters
     assert characters == Score(deletions=1, hits=3)
     assert characters.rate == 0.25
 
 
 @settings(max_examples=50, deadline=None)
-@given(expected=WORDS, heard=WORDS)
-def test_words_agree_with_the_edit_distance(
-    expected: list[str], heard: list[str]
+@given(reference=WORDS, hypothesis=WORDS)
+def test_score_file_errors_equal_the_edit_distance(
+    reference: list[str], hypothesis: list[str]
 ) -> None:
-    words = score_file(" ".join(expected), " ".join(heard), "simple").words
-    assert words.errors == edit_distance(expected, heard)
-    assert words.reference_count == len(expected)
-    assert words.hits + words.substitutions + words.insertions == len(heard)
+    words = score_file(" ".join(reference), " ".join(hypothesis), "simple").words
+    assert words.errors == edit_distance(reference, hypothesis)
+    assert words.reference_count == len(reference)
+    assert words.hits + words.substitutions + words.insertions == len(hypothesis)
 
 
-def test_simple_keeps_punctuation_and_normalised_does_not() -> None:
+def test_score_file_simple_form_keeps_punctuation() -> None:
     pair = (
         "Mr. Smith's colour, um, costs twenty-five dollars!",
         "mister smith's color costs $25",
@@ -88,26 +90,27 @@ def test_simple_keeps_punctuation_and_normalised_does_not() -> None:
     )
 
 
-def test_line_ends_and_tabs_part_words() -> None:
+def test_score_file_line_ends_and_tabs_split_words() -> None:
     assert score_file("one\ntwo\tthree", "one two  three", "simple").words == Score(
         hits=3
     )
 
 
-def test_other_languages_use_the_basic_normaliser() -> None:
+def test_normalise_text_of_german_uses_basic_rules() -> None:
     assert normalise_text("Größe: Zwölf!", "normalised", "de") == "größe zwölf"
     assert normalise_text("colour", "normalised", "de") == "colour"
     assert normalise_text("colour", "normalised", "en") == "color"
 
 
-def test_every_character_is_a_word_where_nobody_writes_blanks() -> None:
+def test_score_file_of_chinese_counts_characters() -> None:
     words = score_file("你好世界", "你好时界", "normalised", "zh").words
     assert words == Score(substitutions=1, hits=3)
 
 
-def test_empty_reference() -> None:
+def test_score_file_empty_reference_counts_insertions() -> None:
     silent = score_file("", "", "simple")
-    assert (silent.words.rate, silent.characters.rate) == (0.0, 0.0)
+    assert silent.words.rate == 0.0
+    assert silent.characters.rate == 0.0
     invented = score_file(" ", "thank you", "simple")
     assert invented.words == Score(insertions=2)
     assert invented.characters == Score(insertions=9)
@@ -115,13 +118,14 @@ def test_empty_reference() -> None:
     assert score_file("Um.", "hello", "normalised").words == Score(insertions=1)
 
 
-def test_empty_hypothesis() -> None:
+def test_score_file_empty_hypothesis_counts_deletions() -> None:
     lost = score_file("thank you", "", "simple")
-    assert (lost.words, lost.characters) == (Score(deletions=2), Score(deletions=9))
+    assert lost.words == Score(deletions=2)
+    assert lost.characters == Score(deletions=9)
     assert lost.words.rate == 1.0
 
 
-def test_corpus_adds_counts_and_mean_averages_rates() -> None:
+def test_score_texts_adds_counts_and_averages_rates() -> None:
     result = score_texts(
         [("a b c d", "a b c d"), ("a b", "a x"), ("", "hm hm hm")], "simple"
     )
@@ -134,15 +138,17 @@ def test_corpus_adds_counts_and_mean_averages_rates() -> None:
     assert result.files[1].hypothesis == "a x"
 
 
-def test_nothing_to_score() -> None:
+def test_score_texts_without_files_is_zero() -> None:
     nothing = score_texts([])
-    assert (nothing.words, nothing.words.rate, nothing.mean_wer) == (Score(), 0.0, 0.0)
+    assert nothing.words == Score()
+    assert nothing.words.rate == 0.0
+    assert nothing.mean_wer == 0.0
     assert nothing.wer_interval() == (0.0, 0.0)
     assert sum_scores([]) == Score()
     assert mean_rate([Score(insertions=3)]) == 0.0
 
 
-def test_interval_encloses_the_rate_and_follows_the_seed() -> None:
+def test_confidence_interval_encloses_rate_and_follows_seed() -> None:
     rng = np.random.default_rng(5)
     errors = rng.binomial(20, 0.1, 200)
     scores = [Score(substitutions=int(e), hits=int(20 - e)) for e in errors]
@@ -157,7 +163,7 @@ def test_interval_encloses_the_rate_and_follows_the_seed() -> None:
     assert low < narrow[0] < narrow[1] < high
 
 
-def test_interval_of_difference_draws_same_files_on_both_sides() -> None:
+def test_difference_interval_draws_the_same_files() -> None:
     rng = np.random.default_rng(6)
     hard = rng.integers(0, 10, 100)  # files differ much more than systems do
     more = rng.integers(0, 2, 100)
@@ -167,34 +173,39 @@ def test_interval_of_difference_draws_same_files_on_both_sides() -> None:
     spread = more.std() / 20 / np.sqrt(len(more))
     assert high - low == pytest.approx(2 * 1.96 * spread, rel=0.08)
     assert 0 < low < sum_scores(worse).rate - sum_scores(better).rate < high
-    assert confidence_interval(worse)[0] < confidence_interval(better)[1]  # two hide it
+    # Intervals of the two systems overlap.
+    assert confidence_interval(worse)[0] < confidence_interval(better)[1]
     assert difference_interval(better, better) == (0.0, 0.0)
     assert difference_interval([], []) == (0.0, 0.0)
-    with pytest.raises(OptionError, match="same files"):
+    with pytest.raises(OptionError):
         difference_interval(worse, better[1:])
 
 
-def test_interval_of_equal_files_is_a_point() -> None:
+def test_confidence_interval_of_equal_files_is_a_point() -> None:
     assert confidence_interval([Score(deletions=1, hits=3)] * 5) == (0.25, 0.25)
 
 
-def test_interval_without_any_reference() -> None:
+def test_confidence_interval_without_reference_is_infinite() -> None:
     assert confidence_interval([Score(insertions=2)]) == (math.inf, math.inf)
 
 
-@pytest.mark.parametrize(("level", "n_resamples"), [(0.0, 10), (1.0, 10), (0.95, 0)])
-def test_interval_refuses_impossible_settings(level: float, n_resamples: int) -> None:
+@pytest.mark.parametrize(
+    ("level", "n_resamples"), [(0.0, 10), (1.0, 10), (-0.1, 10), (1.1, 10), (0.95, 0)]
+)
+def test_confidence_interval_impossible_settings_raise(
+    level: float, n_resamples: int
+) -> None:
     with pytest.raises(OptionError, match="level"):
         confidence_interval([Score(hits=1)], level=level, n_resamples=n_resamples)
 
 
-def test_unknown_form_is_refused() -> None:
+def test_normalise_text_unknown_form_raises() -> None:
     with pytest.raises(OptionError, match="'strict'"):
         normalise_text("a", "strict")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("package", ["jiwer", "whisper_normalizer"])
-def test_missing_package_names_the_extra(
+def test_score_file_missing_package_names_the_extra(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -204,10 +215,10 @@ def test_missing_package_names_the_extra(
             score_file("a", "b", form)  # type: ignore[arg-type]
 
 
-def test_loading_the_normaliser_warns_of_nothing(
+def test_load_normaliser_has_no_warnings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Warnings come when compiling.
+    # Warnings are issued when modules are compiled.
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     for name in [name for name in sys.modules if name.startswith("whisper_normalizer")]:
@@ -227,27 +238,34 @@ TEXTS = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
-@given(expected=TEXTS, heard=TEXTS)
-def test_counts_and_rates_are_jiwers(expected: str, heard: str) -> None:
-    """On any texts, punctuation-only and numbers among them; jiwer takes no empty reference."""
+@given(reference=TEXTS, hypothesis=TEXTS)
+def test_score_file_equals_jiwer(reference: str, hypothesis: str) -> None:
+    """Any texts, also punctuation and numbers alone; jiwer does not accept an empty reference."""
     for form in ("simple", "normalised"):
-        file = score_file(expected, heard, form)  # type: ignore[arg-type]
-        left = normalise_text(expected, form)
-        right = normalise_text(heard, form)  # type: ignore[arg-type]
-        if not left:
-            assert file.words == Score(insertions=len(right.split()))
+        file = score_file(reference, hypothesis, form)  # type: ignore[arg-type]
+        reference_text = normalise_text(reference, form)
+        hypothesis_text = normalise_text(hypothesis, form)  # type: ignore[arg-type]
+        if not reference_text:
+            assert file.words == Score(insertions=len(hypothesis_text.split()))
             continue
-        assert file.words.rate == pytest.approx(jiwer.wer(left, right))
-        assert file.characters.rate == pytest.approx(jiwer.cer(left, right))
-        found = jiwer.process_words(left, right)
+        assert file.words.rate == pytest.approx(
+            jiwer.wer(reference_text, hypothesis_text)
+        )
+        assert file.characters.rate == pytest.approx(
+            jiwer.cer(reference_text, hypothesis_text)
+        )
+        alignment = jiwer.process_words(reference_text, hypothesis_text)
         assert file.words == Score(
-            found.substitutions, found.deletions, found.insertions, found.hits
+            alignment.substitutions,
+            alignment.deletions,
+            alignment.insertions,
+            alignment.hits,
         )
 
 
 @settings(max_examples=30, deadline=None)
 @given(pairs=st.lists(st.tuples(TEXTS.filter(bool), TEXTS), min_size=1, max_size=5))
-def test_corpus_rate_is_jiwers_over_all_files(pairs: list[tuple[str, str]]) -> None:
+def test_score_texts_rate_equals_jiwer(pairs: list[tuple[str, str]]) -> None:
     result = score_texts(pairs, "simple")
     references = [r.lower() for r, _ in pairs]
     hypotheses = [h.lower() for _, h in pairs]
@@ -255,8 +273,8 @@ def test_corpus_rate_is_jiwers_over_all_files(pairs: list[tuple[str, str]]) -> N
     assert result.characters.rate == pytest.approx(jiwer.cer(references, hypotheses))
 
 
-def test_studys_arithmetic() -> None:
-    """Lower-cased and stripped, punctuation an error, every file's rate counted alike."""
+def test_score_texts_simple_form_equals_the_study_s() -> None:
+    """Lower-cased and stripped, with punctuation; every file's rate has the same weight."""
     pairs = [
         ("HE HOPED THERE WOULD BE STEW", "He hoped there would be stew,"),  # 1 of 6
         ("STUFF IT INTO YOU", "Stuff it into you."),  # 1 of 4
@@ -341,17 +359,17 @@ NORMALISED = {
     ],
     ids=["numbers", "digits", "ordinals", "money", "spelling", "texts"],
 )
-def test_english(facts: dict[str, str]) -> None:
+def test_normalise_text_of_english_equals_openai_s(facts: dict[str, str]) -> None:
     assert {text: normalise_text(text, "normalised", "en") for text in facts} == facts
 
 
-def test_normalised_text_stays_as_it_is() -> None:
+def test_normalise_text_is_idempotent() -> None:
     for facts in (SPELLING, NORMALISED):
         for text in facts.values():
             assert normalise_text(text, "normalised", "en") == text
 
 
-def test_other_languages_lose_marks_and_brackets_alone() -> None:
+def test_normalise_text_of_german_drops_marks_and_brackets() -> None:
     facts = {
         "Äpfel & Öl!": "äpfel öl",
         "<unk> Straße (leise)": "straße",

@@ -30,11 +30,11 @@ def test_script_names_files_that_exist(script: Path) -> None:
 
 
 def test_lab_without_a_name_lists_the_experiments() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [LAB / "scripts" / "lab"],
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
-    assert "fuzz-guided" in done.stdout
+    assert "fuzz-guided" in process.stdout

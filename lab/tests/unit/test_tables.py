@@ -1,4 +1,4 @@
-"""Tables made of rows and columns, and their three forms."""
+"""Tables of rows and columns, as Markdown, HTML and text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_make_table_fills_templates_and_calls_functions() -> None:
         ("{a.endless:.1%}", "-"),
     ],
 )
-def test_template_of_a_path_gives_value_or_dash(template: str, text: str) -> None:
+def test_make_table_template_gives_value_or_dash(template: str, text: str) -> None:
     row = {
         "a": {"b": 2.34, "rate": 0.1234, "endless": float("inf")},
         "n": 7,
@@ -56,13 +56,13 @@ def test_template_of_a_path_gives_value_or_dash(template: str, text: str) -> Non
     assert make_table([row], (("", template),)).rows == ((text,),)
 
 
-def test_formats_of_unknown_values_are_dashes() -> None:
+def test_format_functions_of_none_give_dashes() -> None:
     unknown = (format_percent(None), format_percent(float("inf")), format_number(None))
     assert unknown == ("-", "-", "-")
     assert format_share(None, 3) == "-"
 
 
-def test_formats_of_known_values_round() -> None:
+def test_format_functions_round_values() -> None:
     assert format_percent(0.1234) == "12.3 %"
     assert format_number(1.26) == "1.3"
     assert format_share(1, 3) == "1 of 3"

@@ -50,7 +50,7 @@ def utterances(tmp_path: Path) -> list[Utterance]:
     return corpus.utterances
 
 
-def test_both_manifest_versions_are_read(utterances: list[Utterance]) -> None:
+def test_corpus_reads_both_manifest_versions(utterances: list[Utterance]) -> None:
     assert [other.group for other in utterances] == ["en", "de translated"]
     assert utterances[0].sentences[0].end_s == pytest.approx(0.97)
     assert [sentence.phones for sentence in utterances[1].sentences] == [[3], [4]]
@@ -58,58 +58,60 @@ def test_both_manifest_versions_are_read(utterances: list[Utterance]) -> None:
         sentence_entries({"version": 3})
 
 
-def rows_of(
+def draw_rows(
     utterances: list[Utterance], demands: Demands, full: bool
 ) -> list[list[int]]:
     batcher = Batcher(utterances, KEPT, np.random.default_rng(3), demands)
     batches = [
         batcher.long(10.0, 16) if full else batcher.short(75.0, 16) for _ in range(4)
     ]
-    rows = []
+    sentence_rows = []
     for batch in batches:
         assert batch.tokens.shape == batch.targets.shape
         learnt = batch.targets != IGNORED
-        # A learnt position says what stands next, unless that is where the text ends.
+        # A target is the next token, except at the end of a text.
         following = torch.roll(batch.tokens, -1, 1)
         differs = (batch.targets != following) & learnt
         assert set(batch.targets[differs].tolist()) <= {ids.EOT, ids.NO_SPEECH}
-        rows += batch.tokens.tolist()
-    return rows
+        sentence_rows += batch.tokens.tolist()
+    return sentence_rows
 
 
-def test_plain_windows_are_transcribed_without_times(
+def test_batcher_short_windows_have_no_times(
     utterances: list[Utterance],
 ) -> None:
-    rows = rows_of(utterances, Demands(), full=False)
-    assert {row[2] for row in rows} == {ids.TRANSCRIBE}
-    assert {row[3] for row in rows} == {ids.NO_TIMESTAMPS}
+    sentence_rows = draw_rows(utterances, Demands(), full=False)
+    assert {row[2] for row in sentence_rows} == {ids.TRANSCRIBE}
+    assert {row[3] for row in sentence_rows} == {ids.NO_TIMESTAMPS}
 
 
-def test_all_tasks_occur(utterances: list[Utterance]) -> None:
-    rows = rows_of(
+def test_batcher_long_windows_have_all_tasks(utterances: list[Utterance]) -> None:
+    sentence_rows = draw_rows(
         utterances, Demands(timestamps=0.5, translate=0.5, cut=0.2), full=True
     )
     german = ids.FIRST_LANGUAGE + ids.LANGUAGES.index("de")
-    assert {row[1] for row in rows} == {ids.FIRST_LANGUAGE, german}
-    assert {row[2] for row in rows} == {ids.TRANSCRIBE, ids.TRANSLATE}
-    assert not [row for row in rows if row[2] == ids.TRANSLATE and row[1] != german]
-    timed = [row for row in rows if row[3] >= ids.FIRST_TIMESTAMP]
-    assert 0 < len(timed) < len(rows)
+    assert {row[1] for row in sentence_rows} == {ids.FIRST_LANGUAGE, german}
+    assert {row[2] for row in sentence_rows} == {ids.TRANSCRIBE, ids.TRANSLATE}
+    assert not [
+        row for row in sentence_rows if row[2] == ids.TRANSLATE and row[1] != german
+    ]
+    timed = [row for row in sentence_rows if row[3] >= ids.FIRST_TIMESTAMP]
+    assert 0 < len(timed) < len(sentence_rows)
     for row in timed:
         times = [token for token in row if token >= ids.FIRST_TIMESTAMP]
         assert times == sorted(times)
 
 
-def test_times_count_from_where_the_window_stands(utterances: list[Utterance]) -> None:
+def test_batcher_times_are_relative_to_the_window(utterances: list[Utterance]) -> None:
     batcher = Batcher(
         utterances, KEPT, np.random.default_rng(1), Demands(timestamps=1.0)
     )
-    rows = batcher.short(75.0, 16, first_s=20.0).tokens.tolist()
-    spoken = [row[3] for row in rows if row[4] < ids.EOT]
+    sentence_rows = batcher.short(75.0, 16, first_s=20.0).tokens.tolist()
+    spoken = [row[3] for row in sentence_rows if row[4] < ids.EOT]
     assert min(spoken) >= ids.FIRST_TIMESTAMP + 1000
 
 
-def test_written_times_are_where_the_sound_is(utterances: list[Utterance]) -> None:
+def test_batcher_times_match_the_audio(utterances: list[Utterance]) -> None:
     batcher = Batcher(
         utterances[:1], KEPT, np.random.default_rng(5), Demands(timestamps=1.0)
     )
@@ -123,7 +125,7 @@ def test_written_times_are_where_the_sound_is(utterances: list[Utterance]) -> No
         assert float(inside) > 0.005
 
 
-def test_what_is_said_is_in_the_language_that_is_heard(
+def test_batcher_text_has_the_spoken_language(
     utterances: list[Utterance],
 ) -> None:
     batcher = Batcher(
@@ -138,11 +140,15 @@ def test_what_is_said_is_in_the_language_that_is_heard(
         assert bool(said) == bool(phones)
         left = list(said)
         while left:
-            rows = next(rows for rows in spoken if tuple(left[: len(rows)]) == rows)
-            left = left[len(rows) :]
+            sentence_rows = next(
+                sentence_rows
+                for sentence_rows in spoken
+                if tuple(left[: len(sentence_rows)]) == sentence_rows
+            )
+            left = left[len(sentence_rows) :]
 
 
-def test_what_was_said_before_is_told_and_not_learnt(
+def test_batcher_previous_text_is_no_target(
     utterances: list[Utterance],
 ) -> None:
     batcher = Batcher(utterances, KEPT, np.random.default_rng(4), Demands(previous=1.0))
@@ -158,10 +164,10 @@ def test_what_was_said_before_is_told_and_not_learnt(
         assert set(batch.spans[number, :begins, 1].tolist()) == {-1.0}
 
 
-def test_what_the_decoder_is_told_wrongly_is_still_to_be_learnt(
+def test_batcher_wrong_input_keeps_its_target(
     utterances: list[Utterance],
 ) -> None:
-    def drawn(mistaken: float) -> tuple[list[list[int]], list[list[int]]]:
+    def draw_windows(mistaken: float) -> tuple[list[list[int]], list[list[int]]]:
         demands = Demands(timestamps=0.5, mistaken=mistaken)
         rng = np.random.default_rng(5)
         windows = [
@@ -171,16 +177,22 @@ def test_what_the_decoder_is_told_wrongly_is_still_to_be_learnt(
             w.targets[0].tolist() for w in windows
         ]
 
-    tokens, targets = drawn(0.999)
-    told = [token for row in tokens for token in row if token < ids.EOT]
-    wanted = [token for row in targets for token in row if 0 <= token < ids.EOT]
-    assert len(told) == len(wanted) > 12
-    assert set(wanted) <= {
-        token for other in utterances for s in other.sentences for token in rows(s)
+    tokens, targets = draw_windows(0.999)
+    input_tokens = [token for row in tokens for token in row if token < ids.EOT]
+    target_tokens = [token for row in targets for token in row if 0 <= token < ids.EOT]
+    assert len(input_tokens) == len(target_tokens) > 12
+    assert set(target_tokens) <= {
+        token
+        for other in utterances
+        for s in other.sentences
+        for token in sentence_rows(s)
     }
-    assert sum(a == b for a, b in zip(told, wanted, strict=True)) < len(told) / 4
-    assert all(row[0] == ids.SOT for row in tokens)  # only text is exchanged
+    assert (
+        sum(a == b for a, b in zip(input_tokens, target_tokens, strict=True))
+        < len(input_tokens) / 4
+    )
+    assert all(row[0] == ids.SOT for row in tokens)  # only text tokens are replaced
 
 
-def rows(sentence: Sentence) -> list[int]:
+def sentence_rows(sentence: Sentence) -> list[int]:
     return [*sentence.rows, *(sentence.translation or [])]

@@ -1,4 +1,4 @@
-"""The variant for the tests of the cures: what it learns from, and its file."""
+"""The checkpoint that repeats itself, for tests of anti-repetition: its lessons and its file."""
 
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from tests import packed  # noqa: E402
 EOT = 9
 
 
-def lesson(n_windows: int) -> Lesson:
-    """Three words of two, one and one token, said in the first 0.6 s of a window of 1 s."""
+def make_lesson(n_windows: int) -> Lesson:
+    """Return windows of 1 s with three words of two, one and one token in the first 0.6 s."""
     spans = [(0.0, -1.0)] * 2 + [(0.0, 0.2)] * 2 + [(0.2, 0.4), (0.4, 0.6), (0.0, -1.0)]
     return Lesson(
         torch.ones(n_windows, 50, 128, dtype=torch.float16),
@@ -31,8 +31,8 @@ def lesson(n_windows: int) -> Lesson:
     )
 
 
-def test_window_ends_behind_a_whole_word_with_zero_rows() -> None:
-    whole = lesson(40)
+def test_shortened_window_ends_after_a_word() -> None:
+    whole = make_lesson(40)
     short = shortened(whole, EOT, 1.0, np.random.default_rng(0))
     places = set()
     for row in range(40):
@@ -42,8 +42,8 @@ def test_window_ends_behind_a_whole_word_with_zero_rows() -> None:
         )
         assert short.targets[row, place + 1 :].eq(IGNORED).all()
         n_heard = int(short.heard[row].sum())
-        said = 10 if place == 4 else 20
-        assert said < n_heard <= said + 3
+        n_spoken = 10 if place == 4 else 20
+        assert n_spoken < n_heard <= n_spoken + 3
         assert short.features[row, n_heard:].eq(0).all()
         assert short.features[row, :n_heard].eq(1).all()
         assert (short.spans[row, place:, 1] < short.spans[row, place:, 0]).all()
@@ -51,8 +51,8 @@ def test_window_ends_behind_a_whole_word_with_zero_rows() -> None:
     assert places == {4, 5}
 
 
-def test_lesson_itself_stays_as_it_is() -> None:
-    whole = lesson(5)
+def test_shortened_leaves_the_lesson_unchanged() -> None:
+    whole = make_lesson(5)
     shortened(whole, EOT, 1.0, np.random.default_rng(1))
     assert whole.targets[:, -1].eq(EOT).all()
     assert whole.heard.all()
@@ -60,7 +60,7 @@ def test_lesson_itself_stays_as_it_is() -> None:
     torch.testing.assert_close(same.targets, whole.targets)
 
 
-def test_cross_attention_alone_is_drawn_anew() -> None:
+def test_forget_to_look_resets_cross_attention_only() -> None:
     torch.manual_seed(0)
     model = Whisper(Dimensions(), 10)
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -72,11 +72,13 @@ def test_cross_attention_alone_is_drawn_anew() -> None:
     }
     assert {name.split(".")[3] for name in changed} == {"encoder_attn"}
     assert torch.isfinite(
-        loss_of(model, shortened(lesson(2), EOT, 0.5, np.random.default_rng(2)), EOT)
+        loss_of(
+            model, shortened(make_lesson(2), EOT, 0.5, np.random.default_rng(2)), EOT
+        )
     ).all()
 
 
-def test_file_and_its_loader_give_the_whole_checkpoint(
+def test_write_packed_then_load_gives_the_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(1)
@@ -85,10 +87,10 @@ def test_file_and_its_loader_give_the_whole_checkpoint(
     tokenizer = Tokenizer.from_file(str(packed.ASSETS / "micro/tokenizer.json"))
     write_packed(model, kept.ids, Dimensions(), tokenizer, tmp_path / "packed" / "ill")
     monkeypatch.setattr(packed, "PACKED", tmp_path / "packed")
-    made = load_file(
+    loaded = load_file(
         packed.write_packed_checkpoint("ill", tmp_path / "whole") / "model.safetensors"
     )
     expected = whole_state(model, kept.ids, Dimensions())
-    assert made.keys() == expected.keys()
+    assert loaded.keys() == expected.keys()
     for name, value in expected.items():
-        torch.testing.assert_close(made[name], value)
+        torch.testing.assert_close(loaded[name], value)

@@ -27,24 +27,26 @@ def time_id(seconds: float) -> int:
     return ids.FIRST_TIMESTAMP + round(seconds / ids.TIMESTAMP_STEP_S)
 
 
-class Scripted(Recognizer):
-    """Gives fixed tokens and languages whatever the audio."""
+class ScriptedRecognizer(Recognizer):
+    """Returns given tokens and languages for any audio."""
 
     lines: tuple[list[int], ...] = ()
     codes: tuple[str, ...] = ()
 
     def tokens(
-        self, clips: list[np.ndarray], task: Task
+        self, make_clips: list[np.ndarray], task: Task
     ) -> tuple[list[list[int]], list[float]]:
         assert task.timestamps
-        return list(self.lines), [0.0] * len(clips)
+        return list(self.lines), [0.0] * len(make_clips)
 
-    def languages(self, clips: list[np.ndarray]) -> list[str]:
+    def languages(self, make_clips: list[np.ndarray]) -> list[str]:
         return list(self.codes)
 
 
-def scripted(lines: list[list[int]] = (), codes: list[str] = ()) -> Scripted:  # type: ignore[assignment]
-    class Now(Scripted):
+def make_recognizer(
+    lines: list[list[int]] = (), codes: list[str] = ()
+) -> ScriptedRecognizer:  # type: ignore[assignment]
+    class Now(ScriptedRecognizer):
         pass
 
     Now.lines = tuple(lines)
@@ -52,7 +54,7 @@ def scripted(lines: list[list[int]] = (), codes: list[str] = ()) -> Scripted:  #
     return Now.__new__(Now)
 
 
-def clips(*sentences: list[tuple[float, float]], language: str = "en") -> Clips:
+def make_clips(*sentences: list[tuple[float, float]], language: str = "en") -> Clips:
     entries: list[dict[str, Any]] = [
         {
             "language": language,
@@ -63,43 +65,47 @@ def clips(*sentences: list[tuple[float, float]], language: str = "en") -> Clips:
     return Clips([np.zeros(8, np.float32)] * len(entries), entries)
 
 
-def test_times_come_in_turns() -> None:
+def test_boundaries_split_starts_and_ends() -> None:
     line = [time_id(0.1), 5, 6, time_id(1.0), time_id(1.5), 7, time_id(2.0)]
     starts, ends = boundaries(line)
     assert starts == pytest.approx([0.1, 1.5])
     assert ends == pytest.approx([1.0, 2.0])
 
 
-def test_boundary_counts_when_one_of_its_kind_is_near() -> None:
+def test_segment_times_counts_near_boundaries() -> None:
     lines = [
         [time_id(0.1), 5, time_id(1.3), time_id(1.5), 6, time_id(2.0)],
         [time_id(0.0), 5, time_id(3.0)],
     ]
-    found = segment_times(
-        scripted(lines), [clips([(0.0, 1.0), (1.5, 2.1)], [(0.2, 2.5)])]
+    figures = segment_times(
+        make_recognizer(lines), [make_clips([(0.0, 1.0), (1.5, 2.1)], [(0.2, 2.5)])]
     )
     # Late by 0.3 s: the end of the first sentence; by 0.5 s: the end of the last.
-    assert found == {
+    assert figures == {
         "boundaries": 6,
         "within": 4,
         "share": 66.7,
-        "clips": 2,
+        "make_clips": 2,
         "same_number_of_segments": 2,
     }
 
 
-def test_language_detection_counts_clips() -> None:
-    found = detection(scripted(codes=["en", "de"]), [clips([(0, 1)], [(0, 1)])])
-    assert found == {"clips": 2, "correct": 1, "share": 50.0}
+def test_detection_counts_correct_clips() -> None:
+    figures = detection(
+        make_recognizer(codes=["en", "de"]), [make_clips([(0, 1)], [(0, 1)])]
+    )
+    assert figures == {"clips": 2, "correct": 1, "share": 50.0}
 
 
-def test_text_figures_follow_from_counts() -> None:
-    found = text_figures(["the cat sat down"], ["the hat sat"], "en")
-    assert (found["words"], found["substitutions"], found["deletions"]) == (4, 1, 1)
-    assert found["wer"] == 50.0
+def test_text_figures_have_counts_and_rate() -> None:
+    figures = text_figures(["the cat sat down"], ["the hat sat"], "en")
+    assert figures["words"] == 4
+    assert figures["substitutions"] == 1
+    assert figures["deletions"] == 1
+    assert figures["wer"] == 50.0
 
 
-def test_prompts_ask_for_language_task_and_times() -> None:
+def test_prompt_of_has_language_task_and_times() -> None:
     assert prompt_of(Task()) == (50258, 50259, 50359, 50363)
     assert prompt_of(Task("de", translate=True, timestamps=True)) == (
         50258,
@@ -108,7 +114,7 @@ def test_prompts_ask_for_language_task_and_times() -> None:
     )
 
 
-def test_text_with_times_begins_with_one() -> None:
+def test_greedy_with_timestamps_begins_with_a_time() -> None:
     torch.manual_seed(0)
     kept = KeptTokens(
         (5, 9, ids.EOT, *prompt_of(Task()), ids.NO_SPEECH, time_id(0), time_id(0.4))

@@ -1,4 +1,4 @@
-"""The training-time model: padding for nothing, ids shut out for good, one log-mel."""
+"""The training-time model: padding, excluded ids, log-mel."""
 
 import math
 from pathlib import Path
@@ -19,7 +19,7 @@ MICRO = Path(__file__).parents[4] / "src/whisper_hailo/assets/micro"
 SMALL = Dimensions(n_encoder_layers=1, n_decoder_layers=1)
 
 
-def test_zero_rows_are_one_key_of_score_log_n() -> None:
+def test_attention_zero_rows_equal_n_padding() -> None:
     torch.manual_seed(0)
     attention = Attention(SMALL)
     x = torch.randn(2, 3, 128)
@@ -28,14 +28,14 @@ def test_zero_rows_are_one_key_of_score_log_n() -> None:
     torch.testing.assert_close(attention(x, source, n_padding=40), attention(x, padded))
 
 
-def test_self_attention_is_cross_attention_to_itself() -> None:
+def test_attention_to_itself_equals_self_attention() -> None:
     torch.manual_seed(1)
     attention = Attention(SMALL)
     x = torch.randn(2, 7, 128)
     torch.testing.assert_close(attention(x), attention(x, x.clone()))
 
 
-def test_bound_holds_for_the_worst_input() -> None:
+def test_shut_out_holds_for_the_worst_input() -> None:
     torch.manual_seed(2)
     rows = torch.randn(50, 128)
     gain = torch.rand(128)
@@ -48,7 +48,7 @@ def test_bound_holds_for_the_worst_input() -> None:
     assert float(logits.max()) > BIAS_VALUE * shut_out(rows, gain, bias) + 15.9
 
 
-def test_untrained_ids_never_win() -> None:
+def test_whole_state_untrained_ids_never_lead() -> None:
     torch.manual_seed(3)
     kept = (5, 9, 50257, 51864)
     state = whole_state(Whisper(SMALL, len(kept)), kept, SMALL)
@@ -61,7 +61,7 @@ def test_untrained_ids_never_win() -> None:
     assert table.shape == (51865, 128)
 
 
-def test_new_layers_change_nothing_until_they_are_trained() -> None:
+def test_start_from_new_layers_change_nothing() -> None:
     torch.manual_seed(6)
     kept = KeptTokens((5, 440, 50257, 50258, 50259, 50364))
     before, _ = load_checkpoint(MICRO)
@@ -74,16 +74,16 @@ def test_new_layers_change_nothing_until_they_are_trained() -> None:
     mel = torch.randn(1, 80, 200)
     with torch.no_grad():
         features, middle = model.encoder.with_middle(mel)
-        known, known_middle = before.encoder.with_middle(mel)
+        expected, known_middle = before.encoder.with_middle(mel)
     torch.testing.assert_close(middle, known_middle, atol=1e-5, rtol=0)
-    torch.testing.assert_close(features, known, atol=1e-5, rtol=0)
+    torch.testing.assert_close(features, expected, atol=1e-5, rtol=0)
     output = model.encoder.layers[n_layers // 2].fc2
     assert not output.weight.any()
     model.encoder(mel).square().sum().backward()
-    assert output.weight.grad.abs().max() > 0  # it learns from the first step on
+    assert output.weight.grad.abs().max() > 0  # the layer learns from the first step
 
 
-def test_run_that_starts_from_checkpoint_keeps_rows_it_knows() -> None:
+def test_start_from_keeps_known_rows() -> None:
     torch.manual_seed(4)
     kept = KeptTokens((5, 440, 50257, 50258, 50259, 50364))
     model = Whisper(Dimensions(), len(kept.ids))
@@ -91,23 +91,25 @@ def test_run_that_starts_from_checkpoint_keeps_rows_it_knows() -> None:
     table = load_file(MICRO / "model.safetensors")[
         "model.decoder.embed_tokens.weight"
     ].float()
-    known = table[list(kept.ids), :-1].abs().amax(dim=1) > 0
+    expected = table[list(kept.ids), :-1].abs().amax(dim=1) > 0
     rows = model.decoder.embed_tokens.weight.detach()
-    torch.testing.assert_close(rows[known], table[list(kept.ids)][known])
-    assert fresh == int((~known).sum())
-    # An unknown one is not shut out any more: its bias is an ordinary one.
+    torch.testing.assert_close(rows[expected], table[list(kept.ids)][expected])
+    assert fresh == int((~expected).sum())
+    # An unknown row is not excluded any more: its bias is an ordinary one.
     assert float(rows[:, BIAS_CHANNEL].min()) > float(table[:, BIAS_CHANNEL].min())
 
 
-def test_log_mel_is_the_run_time_one() -> None:
+def test_log_mel_equals_the_run_time_one() -> None:
     features = pytest.importorskip("whisper_hailo.audio.log_mel")
     audio = np.random.default_rng(6).standard_normal(48_000).astype(np.float32) * 0.1
     audio[20_000:] = 0.0
-    ours = log_mel(torch.from_numpy(audio)[None])[0].numpy()
-    np.testing.assert_allclose(ours, features.log_mel(audio, n_mels=80), atol=1e-4)
+    features_of_training = log_mel(torch.from_numpy(audio)[None])[0].numpy()
+    np.testing.assert_allclose(
+        features_of_training, features.log_mel(audio, n_mels=80), atol=1e-4
+    )
 
 
-def test_tokens_that_are_heard_have_the_decoders_rows_as_classes() -> None:
+def test_token_log_probs_use_the_decoder_s_rows() -> None:
     torch.manual_seed(5)
     model = Whisper(SMALL, 40)
     features = torch.randn(2, 12, 128)
@@ -121,7 +123,7 @@ def test_tokens_that_are_heard_have_the_decoders_rows_as_classes() -> None:
     assert int(model.token_log_probs(features)[0, 0].argmax()) == 7
 
 
-def test_ids_that_were_never_trained_can_be_left_out() -> None:
+def test_trimmed_model_keeps_the_probabilities() -> None:
     model, kept = load_checkpoint(MICRO)
     tokens = torch.tensor([[50258, 50259, 50359, 50363]])
     features = torch.randn(1, 20, 128)

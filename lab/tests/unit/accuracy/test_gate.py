@@ -33,7 +33,7 @@ from whisper_hailo_lab.runs.outcomes import OutcomeTotals
 EXACT = OutcomeTotals(substitutions=20, insertions=5, hits=480)
 
 
-def test_errors_may_exceed_by_share_and_chance() -> None:
+def test_most_errors_adds_share_and_chance() -> None:
     assert most_errors(EXACT) == pytest.approx(
         25 + 0.003 * 500 + 2 * (25 * 0.95) ** 0.5
     )
@@ -51,14 +51,14 @@ def test_errors_may_exceed_by_share_and_chance() -> None:
         ({"loops": 1}, ["loops"]),
     ],
 )
-def test_windows_are_judged_by_counts(
+def test_judge_windows_compares_counts(
     changed: dict[str, int], broken: list[str]
 ) -> None:
     results = judge_windows("x", replace(EXACT, **changed), EXACT)
     assert [r.name for r in results if not r.holds] == [f"x, {name}" for name in broken]
 
 
-def test_silence_may_have_text_as_often_as_the_peer() -> None:
+def test_judge_silence_allows_the_peer_s_texts() -> None:
     most = OutcomeTotals(no_speech=11, no_speech_with_text=SILENT_WITH_TEXT)
     assert judge_silence(most).holds
     assert not judge_silence(
@@ -67,12 +67,12 @@ def test_silence_may_have_text_as_often_as_the_peer() -> None:
     assert not judge_silence(replace(most, loops=1)).holds
 
 
-def test_languages_may_be_mistaken_as_often_as_by_the_peer() -> None:
+def test_judge_languages_allows_the_peer_s_errors() -> None:
     assert judge_languages(OutcomeTotals(recordings=18, language_right=17)).holds
     assert not judge_languages(OutcomeTotals(recordings=18, language_right=14)).holds
 
 
-def test_jfk_is_exact_but_for_punctuation() -> None:
+def test_judge_jfk_ignores_punctuation_only() -> None:
     good = line_of(JFK_TEXT, JFK_TEXT.upper() + "!")
     assert judge_jfk("x", [good]).holds
     assert not judge_jfk(
@@ -82,7 +82,7 @@ def test_jfk_is_exact_but_for_punctuation() -> None:
     assert JFK.is_file()
 
 
-def test_samples_are_short_clips_of_every_set() -> None:
+def test_samples_have_short_clips_of_every_set() -> None:
     many = [recording(f"vctk/{n}") for n in range(9)] + [
         recording("vctk/long", seconds=20.0)
     ]
@@ -103,44 +103,45 @@ def test_samples_are_short_clips_of_every_set() -> None:
     assert BASE_CLIPS % CLIPS_OF_A_SET == 0
 
 
-def checks(monkeypatch: pytest.MonkeyPatch, tiny: object, base: object) -> None:
-    def work(found: object) -> object:
+def set_checks(monkeypatch: pytest.MonkeyPatch, tiny: object, base: object) -> None:
+    def make_check(outcome: object) -> object:
         def check(recordings: object, out: Path) -> object:
-            if isinstance(found, Exception):
-                raise found
-            return found
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
 
         return check
 
-    monkeypatch.setattr(program, "check_tiny", work(tiny))
-    monkeypatch.setattr(program, "check_base", work(base))
+    monkeypatch.setattr(program, "check_tiny", make_check(tiny))
+    monkeypatch.setattr(program, "check_base", make_check(base))
     monkeypatch.setattr("sys.argv", ["accuracy", "check"])
 
 
-def test_broken_bound_fails(
+def test_accuracy_check_broken_bound_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(program, "find_recordings", lambda: [])
     good = GateResult("a", "1", True)
     bad = GateResult("b", "2", False)
-    checks(monkeypatch, [good], [bad])
+    set_checks(monkeypatch, [good], [bad])
     assert program.main() == 1
-    assert "ok  a: 1\n" in (shown := capsys.readouterr().out)
+    shown = capsys.readouterr().out
+    assert "ok  a: 1\n" in shown
     assert "BROKEN  b: 2\n" in shown
-    checks(monkeypatch, [good], [good])
+    set_checks(monkeypatch, [good], [good])
     assert program.main() == 0
 
 
-def test_what_cannot_be_had_is_reported(
+def test_accuracy_check_reports_missing_parts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def missing() -> None:
         raise OptionError("no manifest")
 
     monkeypatch.setattr(program, "find_recordings", missing)
-    checks(monkeypatch, ModelError("no weights"), [GateResult("b", "2", True)])
+    set_checks(monkeypatch, ModelError("no weights"), [GateResult("b", "2", True)])
     assert program.main() == 0
     shown = capsys.readouterr().out
-    assert "left out  human speech: no manifest" in shown
-    assert f"left out  everything of {TINY}: no weights" in shown
-    assert f"everything of {BASE}" not in shown
+    assert "no manifest" in shown
+    assert f"{TINY}: no weights" in shown
+    assert f"{BASE}: no weights" not in shown

@@ -22,7 +22,7 @@ OURS: dict[str, Any] = {"quantize": "int8", "window": "default", "timestamps": F
 PEER: dict[str, Any] = {"compute": "int8", "beam": 5, "timestamps": True}
 
 
-def lines_of(system: str, text: str, options: dict[str, Any]) -> list[TranscriptLine]:
+def make_lines(system: str, text: str, options: dict[str, Any]) -> list[TranscriptLine]:
     common: dict[str, Any] = {
         "system": system,
         "options": {"language": "detected", **options},
@@ -35,37 +35,41 @@ def lines_of(system: str, text: str, options: dict[str, Any]) -> list[Transcript
     ]
 
 
-def measured() -> dict[str, Any]:
-    ours = {"a-default": lines_of("whisper-hailo", "red blue", OURS)}
-    exact = {"a-w30": lines_of("whisper-hailo", "red", OURS | {"window": "30"})}
+def make_measured_result() -> dict[str, Any]:
+    ours = {"a-default": make_lines("whisper-hailo", "red blue", OURS)}
+    exact = {"a-w30": make_lines("whisper-hailo", "red", OURS | {"window": "30"})}
     study = {f"x-detected-text-{LIBRISPEECH[0].name}": ours["a-default"], **exact}
     peers = {
-        "peer": lines_of("openai-whisper", "red green", PEER),
-        "short": lines_of("faster-whisper", "red", PEER)[:1],
+        "peer": make_lines("openai-whisper", "red green", PEER),
+        "short": make_lines("faster-whisper", "red", PEER)[:1],
     }
     parts = {"peers": ours, "windows": ours | exact, "study": study}
     return json.loads(json.dumps(make_result(parts, peers)))  # type: ignore[no-any-return]
 
 
-def test_groups_divide_by_kind() -> None:
-    assert [kind_of(line) for line in lines_of("x", "", {})] == list(KINDS)
+def test_kind_of_divides_lines() -> None:
+    assert [kind_of(line) for line in make_lines("x", "", {})] == list(KINDS)
 
 
-def test_rows_count_every_group() -> None:
-    found = measured()["tables"]
-    assert found["left_out"] == ["short: 1 of 4 recordings"]
-    rows = {(row["row"], row["group"]): row for row in found["peers"]}
+def test_make_result_counts_every_group() -> None:
+    measured_tables = make_measured_result()["tables"]
+    assert measured_tables["left_out"] == ["short: 1 of 4 recordings"]
+    rows = {(row["row"], row["group"]): row for row in measured_tables["peers"]}
     assert len(rows) == 8
     assert rows["peer", "English"]["substitutions"] == 1
     assert rows["a-default", "English"]["hits"] == 2
     assert rows["peer", "no speech"]["invented"] == 2
-    assert {row["group"] for row in found["languages"]} == {"en", "de", "none"}
-    first, second = found["study"]
+    assert {row["group"] for row in measured_tables["languages"]} == {
+        "en",
+        "de",
+        "none",
+    }
+    first, second = measured_tables["study"]
     assert first["simple_wer"] < second["simple_wer"]
     assert first["more_than_first"] == [0.0, 0.0]
 
 
-def test_other_systems_rows_stay_until_they_are_measured_again() -> None:
+def test_keep_peers_keeps_rows_not_measured_again() -> None:
     def row(system: str, errors: int, seconds: float = 60.0) -> dict[str, Any]:
         options = {"beam": 1}
         fixed = {
@@ -80,16 +84,16 @@ def test_other_systems_rows_stay_until_they_are_measured_again() -> None:
     earlier.append(row("openai-whisper", 6, seconds=50.0))
     now = [row("whisper-hailo", 3), row("faster-whisper", 4)]
     kept = keep_peers(now, earlier)
-    assert [(one["system"], one["insertions"]) for one in kept] == [
+    assert [(kept_row["system"], kept_row["insertions"]) for kept_row in kept] == [
         ("whisper-hailo", 3),
         ("faster-whisper", 4),
         ("whisper-cpp", 7),
     ]
 
 
-def test_tables_hold_the_counts() -> None:
-    made = make_tables(measured())
-    peers = made["accuracy-peers"]
+def test_make_tables_has_the_counts() -> None:
+    made_tables = make_tables(make_measured_result())
+    peers = made_tables["accuracy-peers"]
     assert (
         "| OpenAI Whisper, base, int8, beam 5, timestamps | English | 1 | 50.0 % |"
         in peers
@@ -99,21 +103,21 @@ def test_tables_hold_the_counts() -> None:
         in peers
     )
     assert "Left out, not complete: short: 1 of 4 recordings." in peers
-    assert "| 1 of 1 | 2 | 0 |" in made["accuracy-silence"]
-    assert "| 2 of 3 |" not in made["accuracy-languages"]
-    assert f"| {LIBRISPEECH[0].name} | 34.5 % |" in made["accuracy-study"]
-    assert "timestamps | English | 2 | " in made["accuracy-time"]
-    assert "Not measured" in made["accuracy-captions"]
+    assert "| 1 of 1 | 2 | 0 |" in made_tables["accuracy-silence"]
+    assert "| 2 of 3 |" not in made_tables["accuracy-languages"]
+    assert f"| {LIBRISPEECH[0].name} | 34.5 % |" in made_tables["accuracy-study"]
+    assert "timestamps | English | 2 | " in made_tables["accuracy-time"]
+    assert "Not measured" in made_tables["accuracy-captions"]
 
 
-def test_pages_have_a_place_for_every_table() -> None:
+def test_pages_have_a_marker_for_every_table() -> None:
     pages = (ROOT / "README.md", *ROOT.glob("docs/**/*.md"))
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     names = set(re.findall(r"<!-- table: (accuracy[a-z0-9-]*) -->", text))
-    assert names == make_tables(measured()).keys()
+    assert names == make_tables(make_measured_result()).keys()
 
 
-def test_plan_has_every_configuration_of_the_study() -> None:
+def test_make_plan_has_every_configuration_of_the_study() -> None:
     with_chip = study_setups(Path("/models/tiny.en-emulated"))
     assert {s.label for s in with_chip} >= {row.name for row in LIBRISPEECH[:5]}
     assert all("HEF" not in s.label for s in study_setups(None))
@@ -121,7 +125,7 @@ def test_plan_has_every_configuration_of_the_study() -> None:
     assert names == {"peers", "windows", "prompts", "captions", "study", "emulated"}
 
 
-def test_plan_names_no_setup_twice() -> None:
+def test_make_plan_has_unique_names() -> None:
     forms = [(model, bits) for model in ("base", "tiny.en") for bits in PLANS]
     plan = make_plan({form: Path("-emulated-".join(form)) for form in forms})
     emulated = [s.name for part in plan if part.name == "emulated" for s in part.setups]
@@ -134,5 +138,5 @@ def test_plan_names_no_setup_twice() -> None:
     ("text", "value"),
     [("a=5", ("a", 5)), ("a=[0, 0.2]", ("a", [0, 0.2])), ("a=vad", ("a", "vad"))],
 )
-def test_options_are_json_or_text(text: str, value: tuple[str, Any]) -> None:
+def test_parse_option_accepts_json_or_text(text: str, value: tuple[str, Any]) -> None:
     assert parse_option(text) == value

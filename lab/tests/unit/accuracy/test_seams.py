@@ -1,4 +1,4 @@
-"""Seams of windows between segments: which are counted, and what they cut."""
+"""Seams of windows between segments, and the words and sentences that they cut."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def segment(text: str, start_s: float, window_start_s: float) -> Segment:
         ("wieder T", "-Rex lief.", (1, 1, 1)),
     ],
 )
-def test_count_seams_tells_what_they_cut(
+def test_count_seams_counts_cut_words_and_sentences(
     first: str, second: str, counts: tuple[int, int, int]
 ) -> None:
     segments = [segment(first, 15.0, 0.0), segment(second, 18.5, 17.0)]

@@ -1,4 +1,4 @@
-"""References that are made of clips and their texts."""
+"""References made of clips and their texts."""
 
 from __future__ import annotations
 
@@ -49,13 +49,16 @@ def join(clips: list[SpeechRecording]) -> SpeechRecording:
     return SpeechRecording("joined", "ab", "", "en", 12, "made", paths, (16_000,))
 
 
-def test_reference_has_the_times_of_clips(clips: list[SpeechRecording]) -> None:
+def test_write_reference_has_the_times_of_clips(clips: list[SpeechRecording]) -> None:
     first, *rest = parse_srt(write_reference(join(clips), [SHORT, LONG]))
-    assert (first.start_s, first.end_s, first.lines) == (0.0, 2.0, (SHORT,))
-    assert (rest[0].start_s, rest[-1].end_s) == (3.0, 12.0)
+    assert first.start_s == 0.0
+    assert first.end_s == 2.0
+    assert first.lines == (SHORT,)
+    assert rest[0].start_s == 3.0
+    assert rest[-1].end_s == 12.0
 
 
-def test_reference_cuts_a_long_clip_to_cues_that_fit(
+def test_write_reference_splits_a_long_clip(
     clips: list[SpeechRecording],
 ) -> None:
     _, *cues = parse_srt(write_reference(join(clips), [SHORT, LONG]))
@@ -66,13 +69,14 @@ def test_reference_cuts_a_long_clip_to_cues_that_fit(
 
 def test_find_pauses_has_the_silence_of_clips(clips: list[SpeechRecording]) -> None:
     (pause,) = find_pauses(join(clips))
-    assert (pause.start_s, pause.end_s) == (1.5, 3.5)
+    assert pause.start_s == 1.5
+    assert pause.end_s == 3.5
 
 
-def test_subtitle_files_of_programs_are_found_and_measured(
+def test_find_programs_needs_every_recording(
     clips: list[SpeechRecording], tmp_path: Path
 ) -> None:
-    """Those that lack a recording are left out; the reference is no program."""
+    """Programs that lack a recording are left out; the reference is no program."""
     joined = [join(clips)]
     folder = tmp_path / "out"
     write_subtitle_audio(folder, clips, joined)

@@ -16,12 +16,14 @@ WIDE = f"2\n00:00:01,500 --> 00:00:02,000\n{'x' * 50}\n\n"
 
 def test_parse_srt_reads_times_and_lines() -> None:
     first, second = parse_srt(GOOD + WIDE)
-    assert (first.start_s, first.end_s) == (0.0, 2.0)
+    assert first.start_s == 0.0
+    assert first.end_s == 2.0
     assert first.lines == ("One line,", "and another.")
-    assert (second.start_s, second.lines) == (1.5, ("x" * 50,))
+    assert second.start_s == 1.5
+    assert second.lines == ("x" * 50,)
 
 
-def test_count_conformity_counts_what_keeps_each_limit() -> None:
+def test_count_conformity_counts_each_limit() -> None:
     assert count_conformity("ours", [GOOD + WIDE]) == Conformity(
         "ours",
         cues=2,
@@ -35,8 +37,8 @@ def test_count_conformity_counts_what_keeps_each_limit() -> None:
     )
 
 
-def test_count_conformity_takes_the_end_of_a_clip_for_a_whole() -> None:
-    """Text without punctuation ends somewhere, too; the last cue always does."""
+def test_count_conformity_pause_makes_a_cue_whole() -> None:
+    """Without punctuation a cue is whole before a pause; the last cue always is."""
     bare = (GOOD + WIDE).replace("another.", "another")
     for pauses, n_whole in (((), 1), ((Pause(1.2, 1.4),), 2), ((Pause(2.5, 3.0),), 1)):
         assert count_conformity("a", [bare], [pauses]).whole_cues == n_whole

@@ -22,7 +22,7 @@ from whisper_hailo_lab.repository import MICRO
 from whisper_hailo_lab.runs.transcripts import read_transcripts
 
 
-def test_setups_are_all_combinations() -> None:
+def test_make_setups_has_all_combinations() -> None:
     setups = make_setups(
         ["base"], ["none", "int8"], ["default", "5"], ["off"], ["given"]
     )
@@ -38,7 +38,7 @@ def test_setups_are_all_combinations() -> None:
     assert times.as_json()["beam_size"] == 5
 
 
-def test_model_is_looked_up_in_the_folder(
+def test_locate_model_prefers_the_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "base").mkdir()
@@ -57,24 +57,24 @@ class CountingEncoder:
         return mel + 1
 
 
-def test_encoder_computes_a_window_once() -> None:
+def test_remembering_encoder_computes_a_window_once() -> None:
     counting = CountingEncoder()
     encoder = RememberingEncoder(counting)  # type: ignore[arg-type]
-    one = np.zeros((1, 2, 4), np.float32)
-    two = np.zeros((1, 4, 2), np.float32)
-    assert (encoder.encode(one) == 1).all()
+    first_mel = np.zeros((1, 2, 4), np.float32)
+    second_mel = np.zeros((1, 4, 2), np.float32)
+    assert (encoder.encode(first_mel) == 1).all()
     assert encoder.saved_s == 0.0
-    assert encoder.encode(one).shape == one.shape
-    assert encoder.encode(two).shape == two.shape
+    assert encoder.encode(first_mel).shape == first_mel.shape
+    assert encoder.encode(second_mel).shape == second_mel.shape
     assert counting.calls == 2
     assert encoder.saved_s > 0.0
     encoder.forget()
-    encoder.encode(one)
+    encoder.encode(first_mel)
     assert counting.calls == 3
 
 
 @pytest.mark.slow
-def test_transcripts_grow_and_are_not_made_again(tmp_path: Path) -> None:
+def test_transcribe_all_adds_missing_transcripts(tmp_path: Path) -> None:
     clips = [
         SpeechRecording(
             "seen", path.stem, text_beside(path), "en", 4.0, "made", (path,)
@@ -100,7 +100,7 @@ def test_transcripts_grow_and_are_not_made_again(tmp_path: Path) -> None:
     assert read_transcripts(path)[0].text == "KEPT"
 
 
-def test_table_compares_with_the_first_file() -> None:
+def test_compare_files_compares_with_the_first() -> None:
     good = [line_of("red blue", "red blue", id=n) for n in "abc"]
     bad = [line_of("red blue", "red", id=n) for n in "abd"]
     table = compare_files({"good": good, "bad": bad})

@@ -17,15 +17,16 @@ ASSETS = Path(__file__).parents[4] / "src" / "whisper_hailo" / "assets"
 EDGES = [ClipEdges(0.0, 2.0, 0.5, 1.5), ClipEdges(3.0, 5.0, 3.25, 4.75)]
 
 
-def test_first_and_last_words_are_compared_with_speech() -> None:
+def test_find_edge_errors_compares_words_with_speech() -> None:
     words = [(0.6, 1.0), (1.0, 1.25), (2.9, 3.5), (3.5, 5.0)]
     errors = find_edge_errors(words, EDGES)
     assert errors.starts == pytest.approx((0.1, -0.35))
     assert errors.ends == pytest.approx((-0.25, 0.25))
-    assert (errors.n_words, errors.n_across) == (4, 0)
+    assert errors.n_words == 4
+    assert errors.n_across == 0
 
 
-def test_words_across_a_pause_are_counted() -> None:
+def test_find_edge_errors_counts_words_across_a_pause() -> None:
     across = [(0.5, 1.0), (1.9, 3.2), (3.4, 4.0)]
     assert find_edge_errors(across, EDGES).n_across == 1
     assert find_edge_errors([(1.5, 2.4)], EDGES).n_across == 0, (
@@ -33,7 +34,7 @@ def test_words_across_a_pause_are_counted() -> None:
     )
 
 
-def test_clips_without_words_count_for_nothing() -> None:
+def test_find_edge_errors_ignores_clips_without_words() -> None:
     assert find_edge_errors([(0.5, 1.5)], EDGES).starts == (0.0,)
     assert find_edge_errors([], EDGES).starts == ()
 
@@ -49,16 +50,18 @@ def joined(tmp_path: Path) -> SpeechRecording:
     )
 
 
-def test_edges_are_those_of_the_speech(joined: SpeechRecording) -> None:
+def test_find_clip_edges_follow_the_speech(joined: SpeechRecording) -> None:
     first, second = find_clip_edges(joined)
-    assert (first.start_s, first.end_s) == (0.0, 3.5)
-    assert (second.start_s, second.end_s) == (4.5, 8.0)
+    assert first.start_s == 0.0
+    assert first.end_s == 3.5
+    assert second.start_s == 4.5
+    assert second.end_s == 8.0
     assert 0.5 <= first.speech_start_s <= 1.0
     assert second.speech_start_s == pytest.approx(first.speech_start_s + 4.5)
     assert first.speech_start_s < first.speech_end_s <= first.end_s
 
 
-def test_table_has_medians(joined: SpeechRecording) -> None:
+def test_measure_edges_has_medians(joined: SpeechRecording) -> None:
     edges = find_clip_edges(joined)
     words = [(edge.speech_start_s + 0.2, edge.speech_end_s - 0.1) for edge in edges]
     (row,) = measure_edges("ours", lambda _: words, [joined]).rows

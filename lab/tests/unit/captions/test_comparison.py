@@ -1,4 +1,4 @@
-"""Captions of the same stream by several engines and settings; Moonshine as an engine."""
+"""Captions of the same stream by several recognizers and settings, and by Moonshine."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ STREAM = np.concatenate(
 )
 
 
-class DraftedSpeller(Speller):
-    """Notes the drafts that it is given."""
+class DraftRecorder(Speller):
+    """Records the drafts of its buffers."""
 
     def __init__(self, *, tokens: bool = True) -> None:
         super().__init__(tokens=tokens)
@@ -51,8 +51,8 @@ class DraftedSpeller(Speller):
 
 
 def test_run_captions_without_keeping_gives_no_drafts() -> None:
-    keeping = DraftedSpeller()
-    forgetting = DraftedSpeller(tokens=False)
+    keeping = DraftRecorder()
+    forgetting = DraftRecorder(tokens=False)
     setups = [
         CaptionSetup("keeps", keeping, quick()),
         CaptionSetup("anew", forgetting, quick(), keeps=False),
@@ -63,14 +63,14 @@ def test_run_captions_without_keeping_gives_no_drafts() -> None:
         row = row_of(run, lambda text: float(text.count("w")))
         assert row["violations"] == []
         assert row["wer"] == 12.0
-        told = sum(isinstance(event, Partial) for event in run.events)
-        assert row["partials"] == told > 0
+        n_partials = sum(isinstance(event, Partial) for event in run.events)
+        assert row["partials"] == n_partials > 0
         assert len(run.final_ms) == 2
     assert any(draft.n_fixed for draft in keeping.drafts)
     assert not any(draft.tokens for draft in forgetting.drafts)
 
 
-def test_ratios_are_relative_to_the_same_engine() -> None:
+def test_rows_with_ratios_compare_the_same_recognizer() -> None:
     class Slow(Speller):
         cost_ms = 6.0
 
@@ -137,7 +137,7 @@ def test_moonshine_without_a_package_is_an_error(
 ) -> None:
     with pytest.raises(HubError, match="Moonshine tiny"):
         MoonshineRecognizer("tiny").open()
-    with pytest.raises(OptionError, match="max-segment is 70"):
+    with pytest.raises(OptionError, match=r"max-segment .*70"):
         MoonshineRecognizer(str(weights), 70.0)
     monkeypatch.setitem(sys.modules, "moonshine_voice", None)
     with pytest.raises(OptionError, match=re.escape(install_command("moonshine"))):
@@ -148,19 +148,19 @@ def test_moonshine_setups_without_weights_log_a_reason(
     weights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ExitStack() as stack:
-        found = [
+        labels = [
             setup.label
             for setup in moonshine_setups(
                 CommonSetup("micro", moonshine=str(weights)), stack
             )
         ]
-        assert found == ["Moonshine"]
+        assert labels == ["Moonshine"]
         assert list(moonshine_setups(CommonSetup("micro", moonshine=""), stack)) == []
         use_hub("http://127.0.0.1:9", weights, monkeypatch)
         assert (
             list(moonshine_setups(CommonSetup("micro", moonshine="tiny"), stack)) == []
         )
-        assert "cannot fetch Moonshine tiny" in caplog.text
+        assert "Moonshine tiny" in caplog.text
         monkeypatch.setitem(sys.modules, "moonshine_voice", None)
         assert list(moonshine_setups(CommonSetup("micro"), stack)) == []
         assert install_command("moonshine") in caplog.text

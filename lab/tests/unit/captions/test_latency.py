@@ -1,4 +1,4 @@
-"""When words of captions are shown, and when they are final."""
+"""Latency of words of captions: first shown, and final."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from whisper_hailo_lab.captions.latency import (
     measure_settling,
 )
 
-SAID = (Utterance("Open the window.", 1.0, 2.0), Utterance("It is late.", 4.0, 5.0))
+UTTERANCES = (
+    Utterance("Open the window.", 1.0, 2.0),
+    Utterance("It is late.", 4.0, 5.0),
+)
 
 
-def test_latency_is_from_first_shown_to_last_settled() -> None:
+def test_measure_latency_from_first_shown_to_settled() -> None:
     shown = [
         Shown(1.5, "", "Open"),
         Shown(2.4, "Open the", "widow"),
@@ -23,27 +26,27 @@ def test_latency_is_from_first_shown_to_last_settled() -> None:
         Shown(4.5, "Open the window.", "It is"),
         Shown(6.0, "Open the window. It is late.", ""),
     ]
-    latency = measure_latency(SAID, shown)
+    latency = measure_latency(UTTERANCES, shown)
     assert latency.first_s == pytest.approx((0.5, 0.5))
     assert latency.final_s == pytest.approx((1.0, 1.0))
     assert latency.n_unheard == 0
 
 
-def test_latency_of_late_words_ends_with_the_stream() -> None:
+def test_measure_latency_of_late_words_ends_with_the_stream() -> None:
     shown = [Shown(2.5, "", "Open a widow"), Shown(9.0, "Open a widow", "")]
-    latency = measure_latency(SAID, shown)
+    latency = measure_latency(UTTERANCES, shown)
     assert latency.first_s == pytest.approx((1.5,))
     assert latency.final_s == pytest.approx((7.0,))
     assert latency.n_unheard == 1
 
 
-def test_latency_ignores_text_from_before_the_utterance() -> None:
+def test_measure_latency_ignores_text_before_the_utterance() -> None:
     # For a moment more words are shown than have been said.
     shown = [
         Shown(2.0, "", "Open the big window"),
         Shown(4.4, "Open the window. It is late.", ""),
     ]
-    assert measure_latency(SAID, shown).first_s == pytest.approx((1.0, 0.4))
+    assert measure_latency(UTTERANCES, shown).first_s == pytest.approx((1.0, 0.4))
 
 
 def test_measure_settling_counts_from_the_end_of_each_word() -> None:

@@ -1,4 +1,4 @@
-"""Mixtures of languages, and the speech of them that no word covers."""
+"""Mixtures of languages, and the speech in them without words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from whisper_hailo_lab.captions.mixtures import (
 from whisper_hailo_lab.data.speech import SpeechRecording
 
 
-def test_mixtures_have_all_languages_and_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_make_mixtures_has_all_languages_and_gaps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(SpeechRecording, "load", lambda _: np.ones(16_000, np.float32))
     recordings = [
         SpeechRecording("fleurs", language, "", language, 9.0, "", ())
@@ -36,7 +38,7 @@ def test_mixtures_have_all_languages_and_gaps(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("times", "lost_s"), [([], 2.0), ([(1.0, 1.5)], 1.2), ([(0.9, 3.1)], 0.0)]
 )
-def test_lost_speech_is_what_no_word_covers(
+def test_measure_lost_speech_is_speech_without_words(
     times: list[tuple[float, float]],
     lost_s: float,
     monkeypatch: pytest.MonkeyPatch,

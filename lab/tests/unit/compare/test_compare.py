@@ -37,8 +37,8 @@ from whisper_hailo_lab.runs.run_file import read_run
 LENGTH = 32
 
 
-def quiet(done: int, total: int, what: str) -> None:
-    """Nobody watches."""
+def ignore_progress(done: int, total: int, what: str) -> None:
+    """Ignore the progress."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ModelSpec]:
     return folder / "out", convert_checkpoint(checkpoint, folder / "out", options)
 
 
-def decoders(model: tuple[Path, ModelSpec]) -> dict[str, tuple[AnyDecoder, Work]]:
+def make_decoders(model: tuple[Path, ModelSpec]) -> dict[str, tuple[AnyDecoder, Work]]:
     directory, spec = model
     counts = [Work() for _ in range(3)]
     runner = OnnxFixedRunner(hailo_form(directory, spec, "decoder"), spec, 1)
@@ -61,12 +61,12 @@ def decoders(model: tuple[Path, ModelSpec]) -> dict[str, tuple[AnyDecoder, Work]
     }
 
 
-def test_rows_are_counted_while_they_are_computed(
+def test_counting_decoders_count_rows(
     model: tuple[Path, ModelSpec],
 ) -> None:
     features = np.random.default_rng(0).standard_normal((1, 50, 64)).astype(np.float32)
     logits = {}
-    for name, (decoder, count) in decoders(model).items():
+    for name, (decoder, count) in make_decoders(model).items():
         with decoder:
             state = decoder.start(features, (Padding(None),))
             last = np.array([0])
@@ -83,16 +83,16 @@ def test_rows_are_counted_while_they_are_computed(
     np.testing.assert_allclose(logits["fixed"], logits["cached"], atol=1e-4)
 
 
-def test_growing_decoder_goes_back_like_any_other(
+def test_growing_decoder_rewinds(
     model: tuple[Path, ModelSpec],
 ) -> None:
     features = np.ones((1, 50, 64), np.float32)
-    decoder, _ = decoders(model)["growing"]
+    decoder, _ = make_decoders(model)["growing"]
     with decoder:
         start = decoder.start(features, (Padding(None),))
-        one = np.array([0])
-        _, long = decoder.step(np.array([[30, 31, 32]]), start, one)
-        again, _ = decoder.step(np.array([[40]]), decoder.rewind(long, 1), one)
+        look = np.array([0])
+        _, long = decoder.step(np.array([[30, 31, 32]]), start, look)
+        again, _ = decoder.step(np.array([[40]]), decoder.rewind(long, 1), look)
         direct, _ = decoder.step(np.array([[30, 40]]), start, np.array([1]))
     np.testing.assert_allclose(again.logits, direct.logits, atol=1e-6)
     assert decoder.batch_size(long) == 1
@@ -100,13 +100,15 @@ def test_growing_decoder_goes_back_like_any_other(
 
 
 @pytest.mark.slow
-def test_whole_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_comparison_of_caches_has_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("whisper_hailo_lab.compare.cache.ROUNDS", 1)
     clip = unpack_clips() / "seen" / "seen-000.ogg"
     dataset = Dataset("clips", clip.parent, (Sample("a", clip, "words"),))
     out = tmp_path / "run.jsonl"
     record = run_comparison(
-        "cache", dataset, Case("", "ours", "matched", threads=1), quiet, out
+        "cache", dataset, Case("", "ours", "matched", threads=1), ignore_progress, out
     )
     assert read_run(out).comparisons[0].name == "cache"
     plain = {row["decoder"]: row for row in record.rows if row["what"] == "32 steps"}
@@ -124,30 +126,30 @@ def test_whole_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert plain["cached"]["ratio"] == 1.0
 
 
-def test_paired_rounds_take_turns() -> None:
+def test_time_in_turns_changes_the_order() -> None:
     order: list[str] = []
     ways = {name: (lambda name=name: order.append(name)) for name in "abc"}
     result = time_in_turns(ways, rounds=2)  # type: ignore[arg-type]
     rounds = ["".join(order[at : at + 3]) for at in range(0, len(order), 3)]
     assert len(rounds) == 5
-    assert all(sorted(one) == ["a", "b", "c"] for one in rounds)
+    assert all(sorted(look) == ["a", "b", "c"] for look in rounds)
     pairs = set(pairwise(order))
-    assert {("a", "b"), ("b", "a")} <= pairs, "nobody always follows the same other one"
+    assert {("a", "b"), ("b", "a")} <= pairs, "no way always follows the same other"
     assert {name: len(ms) for name, ms in result.ms.items()} == {"a": 2, "b": 2, "c": 2}
 
 
-def test_ratios_are_of_the_same_round() -> None:
+def test_paired_times_ratio_is_of_the_same_round() -> None:
     result = PairedTimes({"a": (10.0, 100.0, 10.0), "b": (5.0, 50.0, 2.0)})
     assert result.ratio("a", "b") == 2.0
     assert result.median_ms("a") == 10.0
 
 
-def test_way_may_time_itself() -> None:
+def test_time_in_turns_accepts_returned_times() -> None:
     assert time_in_turns({"a": lambda: 7.0}, rounds=1).ms == {"a": (7.0,)}
 
 
 def fake_run(cases: list[Case], *_: Any) -> RunRecords:
-    """Every case twice as slow as the one before, the last one running on."""
+    """Return cases each twice as slow as the one before; the last one runs away."""
     records = []
     files = []
     for number, case in enumerate(cases):
@@ -168,11 +170,13 @@ def fake_run(cases: list[Case], *_: Any) -> RunRecords:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_comparisons_of_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compare_settings_has_a_row_for_each_value(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "evaluate_cases", fake_run)
     common = Case("", "ours", "matched", "micro", settings={"preset": "conservative"})
     run, record = compare_settings(
-        name, PLANS[name], Dataset("clips", Path(), ()), common, quiet
+        name, PLANS[name], Dataset("clips", Path(), ()), common, ignore_progress
     )
     assert {case.group for case in run.cases} == {name}
     assert [row["value"] for row in record.rows] == list(PLANS[name].values)
@@ -184,7 +188,7 @@ def test_comparisons_of_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert record.rows[0]["words"] == 2
 
 
-def test_case_that_fails_fails_the_comparison(
+def test_compare_settings_failed_case_raises(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken = RunRecords(
@@ -197,11 +201,11 @@ def test_case_that_fails_fails_the_comparison(
             PLANS["padding"],
             Dataset("clips", Path(), ()),
             Case("", "ours"),
-            quiet,
+            ignore_progress,
         )
 
 
-def test_recordings_are_needed() -> None:
+def test_run_comparison_without_recordings_raises() -> None:
     empty = Dataset("none", Path(), ())
     with pytest.raises(OptionError, match="recordings"):
-        run_comparison("window", empty, Case("", "ours"), quiet, None)
+        run_comparison("window", empty, Case("", "ours"), ignore_progress, None)

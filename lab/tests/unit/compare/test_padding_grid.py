@@ -1,4 +1,4 @@
-"""Settings of the grid against repetition, and what our system makes of them."""
+"""Settings of the grid against repetition, and the options that they become."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from whisper_hailo_lab.compare.padding_grid import (
 from whisper_hailo_lab.systems.ours import anti_repetition, token_limits
 
 
-def test_grid_begins_with_baseline_and_combines_all() -> None:
+def test_padding_grid_begins_with_the_baseline() -> None:
     grid = PaddingGrid(
         pad_to=(0, 700),
         repetition_penalty=(1.0, 1.1),
@@ -33,9 +33,9 @@ def test_grid_begins_with_baseline_and_combines_all() -> None:
     assert token_limits(blocked, TokenLimits()).no_repeat_ngram == 3
 
 
-def test_parse_numbers_refuses_what_is_no_number() -> None:
+def test_parse_numbers_refuses_other_text() -> None:
     assert parse_numbers("1,1.1,") == (1.0, 1.1)
     assert parse_whole_numbers("0,500") == (0, 500)
     for text in ("inf", "1,nan", "1;2"):
-        with pytest.raises(ValueError, match="numbers with commas"):
+        with pytest.raises(ValueError, match="numbers"):
             parse_numbers(text)

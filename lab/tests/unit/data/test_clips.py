@@ -6,7 +6,7 @@ from whisper_hailo_lab.clip_archives import read_manifest, unpack_clips
 from whisper_hailo_lab.data.clips import find_clips, text_beside
 
 
-def test_clips_of_the_manifest_have_rising_times() -> None:
+def test_manifest_clips_exist_with_rising_times() -> None:
     folder = unpack_clips()
     for entry in read_manifest():
         words = [word for sentence in entry["sentences"] for word in sentence["words"]]

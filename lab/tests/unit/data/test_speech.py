@@ -38,7 +38,7 @@ RECORDINGS = [
 ]
 
 
-def test_manifest_becomes_recordings(tmp_path: Path) -> None:
+def test_read_speech_reads_the_manifest(tmp_path: Path) -> None:
     sound = np.array([0.0, 0.25, -0.5], np.float32)
     soundfile.write(tmp_path / "x.wav", sound, 16_000, "FLOAT")
     line = {
@@ -50,24 +50,26 @@ def test_manifest_becomes_recordings(tmp_path: Path) -> None:
     }
     line |= {"kind": "read", "file": "x.wav", "licence": "CC0"}
     (tmp_path / "MANIFEST.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
-    (found,) = read_speech(tmp_path)
-    assert (found.key, found.text, found.has_speech) == ("a/x", "Hi", True)
-    assert found.load().tolist() == sound.tolist()
+    (entry,) = read_speech(tmp_path)
+    assert entry.key == "a/x"
+    assert entry.text == "Hi"
+    assert entry.has_speech
+    assert entry.load().tolist() == sound.tolist()
 
 
-def test_missing_manifest_names_the_variable(tmp_path: Path) -> None:
+def test_read_speech_missing_manifest_names_the_variable(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=SPEECH_VARIABLE):
         read_speech(tmp_path)
 
 
-def test_folder_comes_from_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speech_folder_comes_from_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SPEECH_VARIABLE, "/somewhere")
     assert speech_folder() == Path("/somewhere")
     monkeypatch.delenv(SPEECH_VARIABLE)
     assert speech_folder().parts[-2:] == ("shared", "speech")
 
 
-def test_interleaved_beginning_covers_all_sets() -> None:
+def test_interleave_sets_begins_with_all_sets() -> None:
     keys = [r.key for r in interleave_sets(RECORDINGS)]
     assert keys == ["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]
 
@@ -84,16 +86,18 @@ def test_interleaved_beginning_covers_all_sets() -> None:
         (["c", "a"], 2, "a/1 a/2 c/1"),
     ],
 )
-def test_selection_by_name(names: list[str], limit: int | None, keys: str) -> None:
+def test_select_recordings_by_name(
+    names: list[str], limit: int | None, keys: str
+) -> None:
     assert [r.key for r in select_recordings(RECORDINGS, names, limit)] == keys.split()
 
 
-def test_selection_of_nothing_is_an_error() -> None:
+def test_select_recordings_unknown_name_raises() -> None:
     with pytest.raises(OptionError, match="'xx'"):
         select_recordings(RECORDINGS, ["a", "xx"])
 
 
-def test_joined_clips_have_seeded_pauses(tmp_path: Path) -> None:
+def test_join_clips_has_seeded_pauses(tmp_path: Path) -> None:
     clips = []
     for n in range(4):
         path = tmp_path / f"{n}.wav"
@@ -113,7 +117,7 @@ def test_joined_clips_have_seeded_pauses(tmp_path: Path) -> None:
     assert join_clips(clips, JoinPlan("a", "en", 4.9)) == joined
 
 
-def test_shares_of_joined_clips_are_disjoint() -> None:
+def test_join_clips_shares_are_disjoint() -> None:
     clips = [recording(f"a/{n}") for n in range(6)]
     halves = [
         set(join_clips(clips, JoinPlan("a", "en", 99, n, 2)).paths) for n in (0, 1)
@@ -122,6 +126,6 @@ def test_shares_of_joined_clips_are_disjoint() -> None:
     assert not halves[0] & halves[1]
 
 
-def test_join_all_leaves_out_what_is_not_there() -> None:
+def test_join_all_leaves_out_missing_sets() -> None:
     clips = [recording("ljspeech/1"), recording("fleurs/1", "de"), recording("x/1")]
     assert [r.id for r in join_all(clips)] == ["fleurs_de_0", "ljspeech_en_0"]

@@ -1,4 +1,4 @@
-"""Tables of documents follow from kept results, which keep what they promise."""
+"""Tables of documents made of kept results, and the promises of these results."""
 
 from __future__ import annotations
 

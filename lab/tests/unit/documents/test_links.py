@@ -1,4 +1,4 @@
-"""Links and names of documents lead somewhere, and indexes are complete."""
+"""Links and names of documents exist, and indexes are complete."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ NAMED = re.compile(r"(?<![\w/}])docs/[\w/-]+\.md\b")
 SOURCES = ("src", "tests", "scripts", "packaging", "lab", "tools")
 
 
-def anchors(document: Path) -> set[str]:
-    """Of the headings, as the usual viewers make them."""
+def heading_anchors(document: Path) -> set[str]:
+    """Return the anchors of the headings, as GitHub makes them."""
     headings = re.findall(
         r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -32,13 +32,13 @@ def anchors(document: Path) -> set[str]:
 @pytest.mark.parametrize(
     "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))
 )
-def test_links_of_a_document_lead_somewhere(document: Path) -> None:
+def test_document_links_have_targets(document: Path) -> None:
     for target, anchor in LINK.findall(document.read_text(encoding="utf-8")):
         if "://" in target:
             continue
         path = document.parent / target if target else document
         assert path.exists(), target
-        assert not anchor or path.suffix != ".md" or anchor in anchors(path), (
+        assert not anchor or path.suffix != ".md" or anchor in heading_anchors(path), (
             f"{target}#{anchor}"
         )
 

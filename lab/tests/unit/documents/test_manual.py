@@ -1,4 +1,4 @@
-"""The manual page tells what the help tells, and troff reads it."""
+"""The manual page has the content of the help, and is valid troff."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def page() -> str:
     return make_files()[SHARE / MAN]
 
 
-def test_page_has_every_command_and_exit_code(page: str) -> None:
+def test_man_page_has_every_command_and_exit_code(page: str) -> None:
     named = re.findall(r"^\.SS (\S+)", page, re.MULTILINE)
     assert [name.replace("\\-", "-") for name in named] == list(COMMAND_GROUPS)
     codes = page.partition(".SH EXIT STATUS")[2]
@@ -27,18 +27,20 @@ def test_page_has_every_command_and_exit_code(page: str) -> None:
     ]
 
 
-def test_page_has_the_options_of_the_help(
+def test_man_page_has_the_options_of_the_help(
     page: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["batch", "--help"]) == 0
-    told = set(re.findall(r"--[a-z-]+", capsys.readouterr().out.replace("[no-]", "")))
-    own = page.partition(".SS batch")[2].partition(".SS ")[0]
-    found = own.replace("\\-", "-").replace("[no-]", "")
-    assert told - {"--help"} <= set(re.findall(r"--[a-z-]+", found))
-    assert "--engine" in found
+    help_options = set(
+        re.findall(r"--[a-z-]+", capsys.readouterr().out.replace("[no-]", ""))
+    )
+    section = page.partition(".SS batch")[2].partition(".SS ")[0]
+    section_text = section.replace("\\-", "-").replace("[no-]", "")
+    assert help_options - {"--help"} <= set(re.findall(r"--[a-z-]+", section_text))
+    assert "--engine" in section_text
 
 
-def test_page_escapes_requests_and_dashes(page: str) -> None:
+def test_man_page_escapes_requests_and_dashes(page: str) -> None:
     lines = page.splitlines()
     requests = {line.split()[0] for line in lines if line.startswith(".")}
     assert requests == {".TH", ".SH", ".SS", ".PP", ".TP", ".B"}
@@ -48,16 +50,18 @@ def test_page_escapes_requests_and_dashes(page: str) -> None:
 
 
 @pytest.mark.slow
-def test_troff_reads_the_page_without_a_warning(page: str) -> None:
+def test_man_page_has_no_troff_warnings(page: str) -> None:
     if shutil.which("groff") is None:
         pytest.skip("groff is not installed")
     words = ["groff", "-man", "-ww", "-Kutf8", "-Tutf8"]
-    done = subprocess.run(words, input=page, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    assert "whisper-hailo" in done.stdout
+    process = subprocess.run(
+        words, input=page, capture_output=True, text=True, check=True
+    )
+    assert process.stderr == ""
+    assert "whisper-hailo" in process.stdout
 
 
 @pytest.mark.slow
-def test_completions_of_each_shell_ask_the_command() -> None:
+def test_completions_of_each_shell_call_the_command() -> None:
     for shell, path in COMPLETIONS.items():
         assert f"{shell}_complete" in make_files()[SHARE / path]

@@ -1,4 +1,4 @@
-"""Tables inside documents, and the check that those of this repository are not stale."""
+"""Tables inside documents, and the check that they are current."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_fill_document_replaces_the_old_table() -> None:
     assert fill_document(text, tables) == text
 
 
-def test_fill_document_without_places_changes_nothing() -> None:
+def test_fill_document_without_markers_changes_nothing() -> None:
     assert fill_document("nothing\n", {"one": "new\n"}) == "nothing\n"
 
 
@@ -39,7 +39,7 @@ def test_fill_document_refuses_an_unknown_table() -> None:
         fill_document(DOCUMENT.format("colour"), {"one": "new\n"})
 
 
-def test_check_names_stale_documents_and_writes_nothing(
+def test_documents_check_names_stale_pages_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document: Path = pages.ROOT / "docs" / "measurements" / "speed.md"
@@ -48,11 +48,11 @@ def test_check_names_stale_documents_and_writes_nothing(
     monkeypatch.setattr(pages, "make_all_tables", lambda: changed)
     monkeypatch.setattr("sys.argv", ["documents", "--check"])
     assert program.main() == 1
-    assert "docs/measurements/speed.md is stale" in capsys.readouterr().err
+    assert "docs/measurements/speed.md" in capsys.readouterr().err
     assert document.read_bytes() == before
 
 
-def test_check_refuses_a_place_whose_result_is_missing(
+def test_stale_documents_missing_result_raises(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     without_server = [
@@ -64,6 +64,6 @@ def test_check_refuses_a_place_whose_result_is_missing(
         pages.stale_documents()
 
 
-def test_comparison_tables_have_their_origin() -> None:
+def test_comparison_tables_name_other_weights() -> None:
     tables = comparisons.make_tables("another")
     assert OTHER_WEIGHTS in tables["cache"].splitlines()[0]

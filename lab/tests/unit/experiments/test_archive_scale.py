@@ -19,14 +19,14 @@ from whisper_hailo_lab.experiments.archive_scale import (
 COSTS = ShardCosts(0.0, 1e6, 1e6)
 
 
-def test_job_of_immortal_nodes_keeps_workers_busy() -> None:
+def test_simulate_job_of_immortal_nodes_is_busy() -> None:
     outcome = simulate_job(4000, Cluster(10, speed=36.0, days_up=1e9), COSTS, seed=1)
     assert outcome.seconds == pytest.approx(4000 * 100 / 40, rel=0.05)
     assert outcome.busy > 0.95
     assert outcome.again == 0
 
 
-def test_job_with_dying_nodes_begins_shards_again() -> None:
+def test_simulate_job_with_dying_nodes_repeats_shards() -> None:
     mortal = simulate_job(4000, Cluster(10, days_up=0.1), COSTS, seed=1)
     immortal = simulate_job(4000, Cluster(10, days_up=1e9), COSTS, seed=1)
     assert mortal.again > 0
@@ -45,7 +45,7 @@ def test_measure_shards_writes_all_results(tmp_path: Path) -> None:
     assert len(list((tmp_path / "job" / "transcripts").iterdir())) == 2
 
 
-def test_tables_have_a_row_each() -> None:
+def test_manifest_and_cluster_tables_have_rows() -> None:
     manifest = {"n_items": 1, "first_s": 0.1, "last_share_s": 0.2, "resume_s": 0.3}
     assert "1" in manifest_table([manifest | {"peak_mib": 50.0}]).plain()
     job = {"n_nodes": 1, "n_shards": 2, "seconds": 3.0, "busy": 0.9}

@@ -1,4 +1,4 @@
-"""Which cases the benchmark of all programs runs."""
+"""Cases of the benchmark of all programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from whisper_hailo_lab.experiments.bench import (
 PLAN = plan_machine("micro", threads=1)
 
 
-def test_default_row_has_every_program() -> None:
+def test_select_cases_default_row_has_every_program() -> None:
     cases = select_cases(PLAN, [], ["default"])
     assert [case.system for case in cases] == ["ours", *RIVALS]
     assert cases[0].name == "whisper-hailo, default"
@@ -55,9 +55,11 @@ def test_plan_emulated_is_named_after_its_window() -> None:
         hailo_form=lambda _part: form,
     )
     case = plan_emulated("models/base", spec, threads=1)
-    assert (case.name, case.model) == ("base, 5 s, emulated chip", "models/base")
+    assert case.name == "base, 5 s, emulated chip"
+    assert case.model == "models/base"
     assert case.settings["encoder_backend"] == "emulator"
-    assert case.settings["quantize"] == case.settings["encoder_quantize"] == "int8"
+    assert case.settings["quantize"] == "int8"
+    assert case.settings["encoder_quantize"] == "int8"
 
 
 def test_read_people_adds_silence(

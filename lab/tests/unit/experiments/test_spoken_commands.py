@@ -1,4 +1,4 @@
-"""Spoken commands: how they are cut and mixed, when they are answered, and the table of that."""
+"""Spoken commands: how they are cut and mixed, and the latency of their answers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def noise(seconds: float, level: float) -> FloatArray:
     return samples.astype(np.float32)
 
 
-def test_recording_ends_with_its_last_sound() -> None:
+def test_cut_at_last_sound_drops_quiet_end() -> None:
     audio = np.concatenate([noise(1, 0.1), noise(1, 1e-4)])
     assert cut_at_last_sound(audio).size == SAMPLE_RATE_HZ
 
 
-def test_background_has_its_level_below_the_command() -> None:
+def test_mix_scene_sets_the_background_level() -> None:
     command = noise(1, 0.1)
     audio = mix_scene(command, noise(1 + BEHIND_S, 0.3), -10.0)
     behind = audio[command.size :]
@@ -45,46 +45,48 @@ def test_background_has_its_level_below_the_command() -> None:
 
 
 @pytest.fixture(params=[8, None], ids=["the server ends it", "the client ends it"])
-def ended(request: pytest.FixtureRequest) -> Iterator[tuple[str, bool]]:
-    """Serve one command, answered at its eighth chunk or at its end; address and which."""
-    most = request.param
+def endpointing_server(request: pytest.FixtureRequest) -> Iterator[tuple[str, bool]]:
+    """Serve one command, answered at its eighth chunk or at its end; yield address and kind."""
+    n_chunks_max = request.param
 
-    def answer() -> None:
+    def answer_client() -> None:
         connection, _ = listener.accept()
         with connection:
             wire = cast(BinaryIO, connection.makefile("rwb"))
             n_chunks = 0
-            while n_chunks != most and (event := read_event(wire)) is not None:
+            while n_chunks != n_chunks_max and (event := read_event(wire)) is not None:
                 n_chunks += event.type == "audio-chunk"
                 if event.type == "audio-stop":
                     break
             write_event(Transcript("words").event(), wire)
-            while most and read_event(wire) is not None:
-                pass  # what was under way
+            while n_chunks_max and read_event(wire) is not None:
+                pass  # events under way
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = threading.Thread(target=answer)
+        server = threading.Thread(target=answer_client)
         server.start()
-        yield f"tcp://127.0.0.1:{listener.getsockname()[1]}", most is not None
+        yield f"tcp://127.0.0.1:{listener.getsockname()[1]}", n_chunks_max is not None
         server.join()
 
 
-def test_answer_is_timed_from_the_last_word(ended: tuple[str, bool]) -> None:
-    address, by_server = ended
-    answer = speak_command(
+def test_speak_command_times_answer_from_the_last_word(
+    endpointing_server: tuple[str, bool],
+) -> None:
+    address, by_server = endpointing_server
+    answer_client = speak_command(
         address, noise(0.5, 0.1), spoken_s=0.1, stop_s=None if by_server else 0.2
     )
-    assert answer.text == "words"
-    assert (answer.stop_s is None) is by_server
-    assert answer.lag_s > (0.1 if by_server else 0.2)
+    assert answer_client.text == "words"
+    assert (answer_client.stop_s is None) is by_server
+    assert answer_client.lag_s > (0.1 if by_server else 0.2)
 
 
-def test_table_counts_commands_without_an_end_and_other_texts() -> None:
-    def answer(text: str, lag_s: float, stop_s: float | None) -> dict[str, Any]:
+def test_command_table_counts_missing_ends_and_other_texts() -> None:
+    def answer_client(text: str, lag_s: float, stop_s: float | None) -> dict[str, Any]:
         return {"text": text, "lag_s": lag_s, "stop_s": stop_s, "cpu_ms": 100.0}
 
-    early = [answer("a", 0.7, None), answer("b", 4.0, 0.1)]
-    late = [answer("a", 0.9, None), answer("c", 4.2, 0.3)]
+    early = [answer_client("a", 0.7, None), answer_client("b", 4.0, 0.1)]
+    late = [answer_client("a", 0.9, None), answer_client("c", 4.2, 0.3)]
     rows = command_table(
         {CommandCase("base", "silence").name: {"early": early, "late": late}}
     ).rows

@@ -1,4 +1,4 @@
-"""The cache of converted models that follows the code."""
+"""The cache of converted models, which is emptied when the code changes."""
 
 from __future__ import annotations
 

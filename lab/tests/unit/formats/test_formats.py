@@ -24,8 +24,8 @@ from whisper_hailo_lab.formats.ggml import (
 MICRO = ASSETS / "micro"
 
 
-def tokenizer(folder: Path) -> None:
-    """Three words, one with a byte beyond ASCII, and a control token."""
+def write_tokenizer(folder: Path) -> None:
+    """Write a tokenizer of three words, one with a byte beyond ASCII, and control tokens."""
     words = {"a": 0, "Ġb": 1, "Ã¼": 2, "<|endoftext|>": 3}
     added = [{"id": 3, "content": "<|endoftext|>"}, {"id": 4, "content": "<|sot|>"}]
     text = json.dumps({"model": {"type": "BPE", "vocab": words}, "added_tokens": added})
@@ -33,7 +33,7 @@ def tokenizer(folder: Path) -> None:
 
 
 class GgmlReader:
-    """Reads the file as whisper.cpp does: field by field, nothing left over."""
+    """Reads a file as whisper.cpp does: field by field to its end."""
 
     def __init__(self, path: Path) -> None:
         self.data = path.read_bytes()
@@ -55,10 +55,10 @@ class GgmlReader:
         return name, values.reshape(shape)
 
 
-def test_ggml_file_holds_the_checkpoint(tmp_path: Path) -> None:
+def test_write_ggml_file_has_the_checkpoint(tmp_path: Path) -> None:
     arrays = random_arrays()
     checkpoint = write_checkpoint(tmp_path / "toy", arrays)
-    tokenizer(checkpoint)
+    write_tokenizer(checkpoint)
     write_ggml(checkpoint, tmp_path / "toy.bin")
     reader = GgmlReader(tmp_path / "toy.bin")
     assert reader.take("I") == 0x67676D6C
@@ -68,22 +68,22 @@ def test_ggml_file_holds_the_checkpoint(tmp_path: Path) -> None:
     np.testing.assert_allclose(filters, mel_filters(80), rtol=1e-6)
     words = [reader.take(f"{reader.take('i')}s") for _ in range(reader.take("i"))]
     assert words == [b"a", b" b", "ü".encode()]
-    found = {}
+    arrays_read = {}
     while reader.at < len(reader.data):
         name, values = reader.array()
-        found[name] = values
+        arrays_read[name] = values
     stored = {name.removeprefix("model."): array for name, array in arrays.items()}
     for name in expected_shapes(TOY, TOY_FFN, TOY_FFN):
-        got = found.pop(openai_name(name))
+        array_read = arrays_read.pop(openai_name(name))
         np.testing.assert_allclose(
-            got.reshape(stored[name].shape), stored[name], atol=2e-3
+            array_read.reshape(stored[name].shape), stored[name], atol=2e-3
         )
-    assert found == {}
+    assert arrays_read == {}
 
 
-def test_vectors_stay_exact_and_matrices_are_halved(tmp_path: Path) -> None:
+def test_write_ggml_halves_matrices_only(tmp_path: Path) -> None:
     checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
-    tokenizer(checkpoint)
+    write_tokenizer(checkpoint)
     write_ggml(checkpoint, tmp_path / "toy.bin")
     data = (tmp_path / "toy.bin").read_bytes()
     for name, kind, n_dims in (
@@ -113,24 +113,25 @@ def test_vectors_stay_exact_and_matrices_are_halved(tmp_path: Path) -> None:
         ("decoder.layer_norm.weight", "decoder.ln.weight"),
     ],
 )
-def test_names_of_openais_program(name: str, expected: str) -> None:
+def test_openai_name_translates_names(name: str, expected: str) -> None:
     assert openai_name(name) == expected
 
 
-def test_all_names_differ() -> None:
+def test_openai_names_are_unique() -> None:
     names = [openai_name(name) for name in expected_shapes(TOY, TOY_FFN, TOY_FFN)]
     assert len(set(names)) == len(names)
 
 
-def test_vocabulary_has_real_names_and_all_ids() -> None:
+def test_read_vocabulary_has_all_ids() -> None:
     words = read_vocabulary(MICRO / "tokenizer.json", 51865)
     assert len(words) == 51865
     assert words[50257:50260] == ["<|endoftext|>", "<|startoftranscript|>", "<|en|>"]
-    assert (words[50364], words[-1]) == ("<|0.00|>", "<|30.00|>")
+    assert words[50364] == "<|0.00|>"
+    assert words[-1] == "<|30.00|>"
 
 
-def test_timestamps_that_the_tokenizer_leaves_out(tmp_path: Path) -> None:
-    tokenizer(tmp_path)
+def test_read_vocabulary_adds_missing_timestamps(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path)
     words = read_vocabulary(tmp_path / "tokenizer.json", 7)
     assert words == [
         "a",
@@ -143,24 +144,25 @@ def test_timestamps_that_the_tokenizer_leaves_out(tmp_path: Path) -> None:
     ]
 
 
-def test_checkpoint_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+def test_read_vocabulary_without_tokenizer_raises(tmp_path: Path) -> None:
     checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
     for read in (read_ordinary_tokens, lambda path: read_vocabulary(path, 10)):
         with pytest.raises(ModelError, match=r"tokenizer\.json"):
             read(checkpoint / "tokenizer.json")
 
 
-def test_conversions_are_made_once_and_kept(
+def test_prepare_artefact_converts_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
     checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
-    tokenizer(checkpoint)
+    write_tokenizer(checkpoint)
     first = prepare.prepare_artefact("whisper-cpp", str(checkpoint))
     written = Path(first.path).stat().st_mtime_ns
     assert Path(first.path).parent == tmp_path / "cache" / "rivals"
     again = prepare.prepare_artefact("whisper-cpp", str(checkpoint))
-    assert (again, Path(again.path).stat().st_mtime_ns) == (first, written)
+    assert again == first
+    assert Path(again.path).stat().st_mtime_ns == written
     assert list(first.sha256) == [Path(first.path).name]
     assert [
         p.name for p in Path(first.path).parent.iterdir() if p.name.startswith(".")
@@ -169,7 +171,7 @@ def test_conversions_are_made_once_and_kept(
     assert prepare.prepare_artefact("whisper-cpp", str(checkpoint)).path != first.path
 
 
-def test_rivals_own_format_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_prepare_artefact_accepts_the_program_s_format(tmp_path: Path) -> None:
     (tmp_path / "ggml-tiny.bin").write_bytes(b"ggml")
     path = str(tmp_path / "ggml-tiny.bin")
     assert prepare.prepare_artefact("whisper-cpp", path).path == path
@@ -180,7 +182,7 @@ def test_rivals_own_format_is_taken_as_it_is(tmp_path: Path) -> None:
     assert prepare.prepare_artefact("moonshine", "tiny").path == "tiny"
 
 
-def test_ours_keeps_the_name_and_scripts_get_the_directory() -> None:
+def test_prepare_artefact_of_ours_keeps_the_name() -> None:
     assert prepare.prepare_artefact("ours", "micro").path == "micro"
     assert prepare.prepare_artefact("transformers", "micro").path == str(MICRO)
     assert list(prepare.prepare_artefact("ours", "micro").sha256) == [

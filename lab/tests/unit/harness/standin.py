@@ -1,4 +1,4 @@
-"""A system that hears nothing, run by the harness like any rival: `python standin.py`."""
+"""A system without a model, run by the harness like any other program: `python standin.py`."""
 
 from __future__ import annotations
 

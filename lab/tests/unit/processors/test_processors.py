@@ -1,4 +1,4 @@
-"""What the lanes of other processors make of logits and counts."""
+"""Lanes of other processors: comparison of logits, counted instructions, scripts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ def logits(*values: float) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
 
 def test_compare_logits_within_the_bound_is_good() -> None:
     exact = logits(5.2, 1.0)
-    found = compare_logits("micro-int8", logits(5.0, 1.0), logits(5.1, 1.0), exact)
-    assert found["good"]
-    assert (found["same_token"], found["steps"]) == (1, 1)
-    # Twice what the quantisation costs.
-    assert found["rms_bound"] == pytest.approx(0.4 / 2**0.5)
-    assert found["bound"] == pytest.approx(0.4)
+    comparison = compare_logits("micro-int8", logits(5.0, 1.0), logits(5.1, 1.0), exact)
+    assert comparison["good"]
+    assert comparison["same_token"] == 1
+    assert comparison["steps"] == 1
+    # Twice the error of the quantisation.
+    assert comparison["rms_bound"] == pytest.approx(0.4 / 2**0.5)
+    assert comparison["bound"] == pytest.approx(0.4)
     assert not compare_logits("micro-int8", logits(5.0, 1.0), logits(5.5, 1.0), exact)[
         "good"
     ]
@@ -61,21 +62,23 @@ def test_compare_logits_allows_near_ties_only() -> None:
     assert flipped["same_token"] == 0
 
 
-def test_compare_logits_of_another_leader_is_bad() -> None:
+def test_compare_logits_another_leading_token_is_bad() -> None:
     here = np.zeros((2, 1000), np.float32)
     here[:, 4] = 2.5, 1.0
     exact = here.copy()
     exact[:, 7] = 3.0  # so one logit may be 6 off, and all of them 0.19 in the mean
     tie = here.copy()
     tie[1, 5] = 1.1
-    found = compare_logits("micro-int4", here, tie, exact)
-    assert (found["good"], found["same_token"], found["leading"]) == (True, 1, 1)
+    comparison = compare_logits("micro-int4", here, tie, exact)
+    assert comparison["good"]
+    assert comparison["same_token"] == 1
+    assert comparison["leading"] == 1
     flipped = here.copy()
     flipped[0, 5] = 2.6
-    found = compare_logits("micro-int4", here, flipped, exact)
-    assert found["largest_difference"] < found["bound"]
-    assert found["rms_difference"] < found["rms_bound"]
-    assert not found["good"]
+    comparison = compare_logits("micro-int4", here, flipped, exact)
+    assert comparison["largest_difference"] < comparison["bound"]
+    assert comparison["rms_difference"] < comparison["rms_bound"]
+    assert not comparison["good"]
 
 
 def test_open_counter_reads_the_shared_file(tmp_path: Path) -> None:
@@ -90,11 +93,11 @@ def test_open_counter_reads_the_shared_file(tmp_path: Path) -> None:
 
 
 def test_step_table_has_dashes_for_unknown_figures() -> None:
-    known = compare_logits(
+    row = compare_logits(
         "tiny-int8", logits(5.0, 1.0), logits(5.0, 1.0), logits(5.5, 1.0)
     ) | {"instructions": 10_428_320}
     text = step_table(
-        [known, {"model": "ctranslate2-int8", "instructions": 2_000_000}]
+        [row, {"model": "ctranslate2-int8", "instructions": 2_000_000}]
     ).markdown()
     assert (
         "| tiny-int8 | 10.43 | 0.0e+00 | 7.1e-01 | 0.0e+00 | 1.0e+00 | 1 of 1 |" in text
@@ -103,7 +106,7 @@ def test_step_table_has_dashes_for_unknown_figures() -> None:
 
 
 def _library(code: bytes, at: int, address: int) -> bytes:
-    """An ELF file with one segment of code that is loaded, and one that is not."""
+    """Return an ELF file with one loaded segment of code, and one that is not loaded."""
     header = bytearray(64)
     struct.pack_into("<Q", header, 32, 64)  # where the table of segments begins
     struct.pack_into("<HH", header, 54, 56, 2)
@@ -126,7 +129,7 @@ def test_replace_cpuid_writes_breakpoints_as_long() -> None:
 ROOT = Path(__file__).parents[4]
 
 
-def test_lanes_name_files_that_exist() -> None:
+def test_processor_lanes_name_files_that_exist() -> None:
     text = (ROOT / "lab" / "benchmarks" / "processors" / "tests.txt").read_text(
         encoding="utf-8"
     )
@@ -157,7 +160,7 @@ case "$*" in *" transcribe "* | "transcribe "*) echo "what was said" ;; esac
 
 
 class Scripts:
-    """The scripts in a place where all is fetched, and where what they start only says so."""
+    """The scripts in a folder with everything fetched; the programs that they start only log."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -210,24 +213,23 @@ def scripts(tmp_path: Path) -> Scripts:
     return Scripts(tmp_path)
 
 
-def test_lane_on_an_unfit_machine_has_its_own_code(scripts: Scripts) -> None:
+def test_processor_lane_on_another_machine_is_77(scripts: Scripts) -> None:
     assert scripts.run("nonsense").returncode == 2
     broken = scripts.run("demo", broken="whisper_hailo_lab.processors.prepare")
-    assert (broken.returncode, scripts.log.read_text(encoding="utf-8").count("\n")) == (
-        2,
-        1,
-    )
+    assert broken.returncode == 2
+    assert scripts.log.read_text(encoding="utf-8").count("\n") == 1
     scripts.machine("armv7l")
-    cannot = scripts.run("short")
-    assert "this machine is armv7l" in cannot.stderr
-    assert cannot.returncode == 77, "what scripts/check prints as skipped"
+    skipped = scripts.run("short")
+    assert "armv7l" in skipped.stderr
+    assert skipped.returncode == 77, "the code that scripts/check prints as skipped"
 
 
-def test_demo_lane_transcribes_on_both_machines(
+def test_demo_lane_transcribes_on_both_processors(
     scripts: Scripts,
 ) -> None:
-    done = scripts.run("demo")
-    assert (done.returncode, done.stdout) == (0, "what was said\n")
+    demo = scripts.run("demo")
+    assert demo.returncode == 0
+    assert demo.stdout == "what was said\n"
     made, there, here = scripts.log.read_text(encoding="utf-8").splitlines()
     models = scripts.root / "build" / "aarch64" / "models"
     assert (
@@ -239,15 +241,16 @@ def test_demo_lane_transcribes_on_both_machines(
     assert here == f"whisper-hailo {words}"
 
 
-def test_lane_with_another_text_fails(scripts: Scripts) -> None:
+def test_processor_lane_with_another_text_fails(scripts: Scripts) -> None:
     assert scripts.run("short", script="test-processors").returncode == 0
-    ran = scripts.log.read_text(encoding="utf-8")
-    assert "qemu-x86_64 " in ran
-    assert "-cpu Haswell" in ran
-    assert "python -m whisper_hailo_lab.processors.compare" in ran
+    log = scripts.log.read_text(encoding="utf-8")
+    assert "qemu-x86_64 " in log
+    assert "-cpu Haswell" in log
+    assert "python -m whisper_hailo_lab.processors.compare" in log
     scripts.put(".venv/bin/whisper-hailo", "#!/bin/sh\necho something else\n")
     wrong = scripts.run("short", script="test-processors")
-    assert (wrong.returncode, "something else" in wrong.stderr) == (1, True)
+    assert wrong.returncode == 1
+    assert "something else" in wrong.stderr
     assert scripts.run("nonsense", script="test-processors").returncode == 2
     assert (
         scripts.run(

@@ -1,4 +1,4 @@
-"""The report of the constructed run: a golden, and what must hold of any report."""
+"""The report of the constructed run: a golden, and the properties of any report."""
 
 from __future__ import annotations
 
@@ -54,30 +54,32 @@ OTHERS = (
 )
 
 
-def plain(name: str, title: str, *_: object) -> Chart:
-    """Instead of drawing, which takes a second."""
+def make_plain_chart(name: str, title: str, *_: object) -> Chart:
+    """Return a chart without drawing it, which takes a second."""
     return Chart(name, title, f'<svg id="{name}"/>', b"\x89PNG")
 
 
 @pytest.fixture(autouse=True)
-def drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def replace_drawing(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if "slow" not in request.keywords:
-        monkeypatch.setattr(charts, "draw_chart", plain)
+        monkeypatch.setattr(charts, "draw_chart", make_plain_chart)
 
 
-def page(*runs: RunRecords) -> Page:
+def make_page(*runs: RunRecords) -> Page:
     return build_page(
         group_by_machine([(f"run-{i}.jsonl", run) for i, run in enumerate(runs)])
     )
 
 
-def test_page_of_a_small_run_is_the_golden() -> None:
-    """After a wanted change: python -m lab.tests.unit.report.test_report."""
-    assert page(RUN).markdown() == GOLDEN.read_text(encoding="utf-8")
+def test_build_page_of_a_small_run_equals_the_golden() -> None:
+    """To regenerate the golden: python -m lab.tests.unit.report.test_report."""
+    assert make_page(RUN).markdown() == GOLDEN.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_chart_of_the_same_records_is_the_same() -> None:
+def test_systems_chart_is_reproducible() -> None:
     (source,) = group_by_machine([("run.jsonl", RUN)])[0].sources
     assert charts.systems_chart(source) == charts.systems_chart(source)
 
@@ -89,11 +91,11 @@ def test_write_report_replaces_only_an_earlier_one(tmp_path: Path, name: str) ->
             writer.write(record)
     for _ in range(2):
         write_report([tmp_path / "run.jsonl"], tmp_path / "out")
-    own = "# My report\n<!doctype html>"
-    (tmp_path / "out" / name).write_text(own)
+    foreign_text = "# My report\n<!doctype html>"
+    (tmp_path / "out" / name).write_text(foreign_text)
     with pytest.raises(OutputError, match=name):
         write_report([tmp_path / "run.jsonl"], tmp_path / "out")
-    assert (tmp_path / "out" / name).read_text() == own
+    assert (tmp_path / "out" / name).read_text() == foreign_text
 
 
 @pytest.mark.slow
@@ -121,21 +123,21 @@ def test_write_report_writes_all_that_it_links(tmp_path: Path) -> None:
         assert (tmp_path / "out" / target).is_file()
 
 
-def test_html_page_refers_to_nothing_else() -> None:
-    html = page(RUN).html()
+def test_build_page_html_has_no_external_links() -> None:
+    html = make_page(RUN).html()
     assert not re.search(r'(src|href)="(?!#)[^"]+"', html.replace("xlink:href", "href"))
     assert "<script" not in html
     ids = re.findall(r' id="([^"]+)"', html)
     assert len(ids) == len(set(ids))
 
 
-def test_page_of_a_failed_case_has_dashes() -> None:
+def test_build_page_of_a_failed_case_has_dashes() -> None:
     lost = tuple(
         FileResult(RIVAL.name, r.id, reference=r.reference, error="no weights")
         for r in OURS_FILES
     )
     failed = replace(RIVAL, error="no weights")
-    markdown = page(
+    markdown = make_page(
         replace(RUN, cases=(OURS, failed), files=OURS_FILES + lost)
     ).markdown()
     dashes = " | ".join("-" * 6)
@@ -143,8 +145,8 @@ def test_page_of_a_failed_case_has_dashes() -> None:
     assert "no weights" in markdown
 
 
-def test_page_marks_the_study_as_published() -> None:
-    markdown = page(RUN).markdown()
+def test_build_page_marks_the_study_as_published() -> None:
+    markdown = make_page(RUN).markdown()
     assert "published by the study" in markdown
     assert (
         "| HEF encoder + cached INT8 | 31.4 | 101.1 | 132.5 | 8.13 | 34.71 % / 14.02 % |"
@@ -154,7 +156,7 @@ def test_page_marks_the_study_as_published() -> None:
         assert row.name in markdown
 
 
-def test_published_totals_are_sums_of_their_parts() -> None:
+def test_study_totals_are_sums_of_their_parts() -> None:
     timings = (*study.HELLO_WORLD, *study.ASK_NOT)
     for row in (*study.LIBRISPEECH, *study.ACCENTED, *timings):
         if row.encoder_ms is not None and row.decoder_ms is not None:
@@ -164,8 +166,8 @@ def test_published_totals_are_sums_of_their_parts() -> None:
     assert [warm >= load for load, warm in study.MEMORY_MB.values()] == [True] * 7
 
 
-def test_published_ratios_follow_from_their_rows() -> None:
-    """Within rounding: what the study claims against what its own tables give."""
+def test_study_ratios_follow_from_their_rows() -> None:
+    """The claims of the study agree with its tables within rounding."""
     ms = {row.name: row.total_ms for row in study.LIBRISPEECH}
     hybrid = ms["HEF encoder + cached INT8"]
     over = {
@@ -182,9 +184,9 @@ def test_published_ratios_follow_from_their_rows() -> None:
     assert recounted == pytest.approx([14.05, 14.21], abs=0.02)
 
 
-def test_page_of_two_machines_keeps_them_apart() -> None:
+def test_build_page_of_two_machines_separates_them() -> None:
     other = replace(HEADER, machine=replace(MACHINE, board="Raspberry Pi 5"))
-    both = page(RUN, RunRecords(other, (OURS,), OURS_FILES))
+    both = make_page(RUN, RunRecords(other, (OURS,), OURS_FILES))
     titles = [
         section.title
         for section in both.sections
@@ -200,17 +202,17 @@ def test_page_of_two_machines_keeps_them_apart() -> None:
     assert len(names) == len(set(names))
 
 
-def test_page_of_two_runs_has_tables_for_each() -> None:
+def test_build_page_of_two_runs_has_tables_for_each() -> None:
     second = replace(RUN, comparisons=())
-    anchors = [section.anchor for section in page(RUN, second).sections]
+    anchors = [section.anchor for section in make_page(RUN, second).sections]
     assert len(anchors) == len(set(anchors))
     assert {"latency", "1-latency", "run-run-0-jsonl", "run-run-1-jsonl"} <= set(
         anchors
     )
 
 
-def test_page_without_cases_has_comparisons() -> None:
-    alone = page(RunRecords(HEADER, comparisons=(CACHE,)))
+def test_build_page_without_cases_has_comparisons() -> None:
+    alone = make_page(RunRecords(HEADER, comparisons=(CACHE,)))
     assert [section.anchor for section in alone.sections] == [
         "cache",
         "run-run-0-jsonl",
@@ -249,5 +251,5 @@ def test_describe_file_has_times_and_texts() -> None:
 
 
 if __name__ == "__main__":
-    charts.draw_chart = plain
-    GOLDEN.write_text(page(RUN).markdown(), encoding="utf-8")
+    charts.draw_chart = make_plain_chart
+    GOLDEN.write_text(make_page(RUN).markdown(), encoding="utf-8")

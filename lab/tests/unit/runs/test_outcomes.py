@@ -23,7 +23,7 @@ from whisper_hailo_lab.runs.transcripts import (
 )
 
 
-def line_of(reference: str, text: str, **changed: Any) -> TranscriptLine:
+def make_line(reference: str, text: str, **changed: Any) -> TranscriptLine:
     values: dict[str, Any] = {
         "set": "s",
         "id": "a",
@@ -57,7 +57,7 @@ def test_count_repetitions_counts_phrases_in_a_row(text: str, times: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("expected", "found", "loop"),
+    ("expected", "recognized", "loop"),
     [
         ("no no", "no no no", False),
         ("no", "no no no no", True),
@@ -67,54 +67,58 @@ def test_count_repetitions_counts_phrases_in_a_row(text: str, times: int) -> Non
     ],
 )
 def test_is_loop_needs_more_than_the_reference(
-    expected: str, found: str, loop: bool
+    expected: str, recognized: str, loop: bool
 ) -> None:
-    assert is_loop(expected.split(), found.split()) is loop
+    assert is_loop(expected.split(), recognized.split()) is loop
 
 
-def test_compressible_text_is_loop_unless_reference_is() -> None:
+def test_score_transcript_compressible_text_is_a_loop() -> None:
     phrases = " ".join(f"one thing after another {n} and" for n in range(3))
-    assert not score_transcript(line_of("x", phrases)).is_loop
+    assert not score_transcript(make_line("x", phrases)).is_loop
     long = (
         "this is a very long phrase of many different words which then starts again, "
         * 6
     )
-    assert score_transcript(line_of("x", long)).is_loop
-    assert not score_transcript(line_of(long, long)).is_loop
+    assert score_transcript(make_line("x", long)).is_loop
+    assert not score_transcript(make_line(long, long)).is_loop
 
 
-def test_units_are_characters_where_blanks_do_not_count() -> None:
+def test_split_units_of_chinese_and_korean_ignores_blanks() -> None:
     assert split_units("你好 世界。", "zh") == list("你好世界")
     assert split_units("안녕 하세요", "ko") == split_units("안녕하세요", "ko")
     assert len(split_units("안녕 하세요", "ko")) > 4
     assert split_units("Guten Tag!", "de") == ["guten", "tag"]
 
 
-def test_totals_count_speech_and_no_speech_apart() -> None:
+def test_sum_outcomes_separates_speech_and_no_speech() -> None:
     lines = [
-        line_of("red blue green white", "red blue grin"),
-        line_of("ja", "ja und nein", language="de", language_found="nl"),
-        line_of("", "Thank you.", language="none"),
-        line_of("", " ", language="none"),
+        make_line("red blue green white", "red blue grin"),
+        make_line("ja", "ja und nein", language="de", language_found="nl"),
+        make_line("", "Thank you.", language="none"),
+        make_line("", " ", language="none"),
     ]
     totals = sum_outcomes(lines)
     assert totals.score == Score(substitutions=1, deletions=1, insertions=2, hits=3)
-    assert (totals.recordings, totals.language_right) == (2, 1)
-    assert (totals.no_speech, totals.no_speech_with_text, totals.invented) == (2, 1, 2)
+    assert totals.recordings == 2
+    assert totals.language_right == 1
+    assert totals.no_speech == 2
+    assert totals.no_speech_with_text == 1
+    assert totals.invented == 2
     assert totals.as_json()["seconds_cpu"] == 2.0
     assert totals + OutcomeTotals() == totals
 
 
-def test_failed_recording_counts_as_deleted() -> None:
-    totals = sum_outcomes([line_of("red blue", "", error="no memory")])
-    assert (totals.failed, totals.deletions) == (1, 2)
+def test_sum_outcomes_failed_recording_counts_as_deleted() -> None:
+    totals = sum_outcomes([make_line("red blue", "", error="no memory")])
+    assert totals.failed == 1
+    assert totals.deletions == 2
 
 
-def test_lines_survive_writing_and_reading(tmp_path: Path) -> None:
-    line = line_of("é", "è", options={"window": "10"})
+def test_read_transcripts_reads_written_lines(tmp_path: Path) -> None:
+    line = make_line("é", "è", options={"window": "10"})
     assert parse_line(line.as_json()) == line
     path = tmp_path / "x.jsonl"
-    first = line_of("é", "e").as_json()
+    first = make_line("é", "e").as_json()
     path.write_text(f"{first}\n{line.as_json()}\n{first[:20]}", encoding="utf-8")
     assert read_transcripts(path) == [line]
     path.write_text('{"id": "a"}\n', encoding="utf-8")
@@ -124,12 +128,12 @@ def test_lines_survive_writing_and_reading(tmp_path: Path) -> None:
         read_transcripts(tmp_path / "missing.jsonl")
 
 
-def test_fields_of_other_programs_are_ignored() -> None:
-    text = line_of("a", "b").as_json()[:-1] + ', "copied": true}'
-    assert parse_line(text) == line_of("a", "b")
+def test_parse_line_ignores_unknown_fields() -> None:
+    text = make_line("a", "b").as_json()[:-1] + ', "copied": true}'
+    assert parse_line(text) == make_line("a", "b")
 
 
 def test_common_transcripts_keeps_shared_recordings_in_order() -> None:
-    a, b, c = (line_of("x", "y", id=name) for name in "abc")
+    a, b, c = (make_line("x", "y", id=name) for name in "abc")
     assert common_transcripts([[a, b, c], [c, a]]) == [[a, c], [a, c]]
     assert common_transcripts([]) == []

@@ -1,4 +1,4 @@
-"""Kept results, and what they say about weights."""
+"""Kept results, and their remarks about weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_update_result_keeps_the_other_parts(tmp_path: Path) -> None:
     assert read_result(path) == {"one": 1, "other": 3}
 
 
-def test_mark_of_one_file_is_the_start_of_its_hash(tmp_path: Path) -> None:
+def test_mark_weights_is_the_start_of_the_hash(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(b"weights")
     whole = hashlib.sha256(b"weights").hexdigest()

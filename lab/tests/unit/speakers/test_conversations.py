@@ -106,7 +106,7 @@ def test_split_voices_gives_languages_to_both_halves() -> None:
 
 
 class _Loudness:
-    """Takes what is loud for speech."""
+    """Takes loud frames for speech."""
 
     def reset(self) -> None: ...
 

@@ -14,31 +14,31 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_without_an_environment_a_system_runs_here(root: Path) -> None:
+def test_system_command_without_environment_is_this_python(root: Path) -> None:
     assert process.system_command("whisper-cpp")[0] == sys.executable
     assert root.exists()
 
 
-def test_environment_of_its_own_comes_first(root: Path) -> None:
+def test_system_command_prefers_its_environment(root: Path) -> None:
     python = root / "whisper-cpp" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text("", encoding="utf-8")
     assert process.system_command("whisper-cpp")[0] == str(python)
 
 
-def test_rivals_that_need_torch_say_how_to_get_it(root: Path) -> None:
+def test_system_command_missing_environment_raises(root: Path) -> None:
     with pytest.raises(OptionError, match=f"{root}/openai-whisper"):
         process.system_command("openai-whisper")
 
 
-def test_scripts_are_part_of_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_script_needs_a_clone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert process.find_script("openai_whisper.py").is_file()
     monkeypatch.setattr(process, "RIVALS", Path("/nowhere"))
     with pytest.raises(OptionError, match="clone"):
         process.find_script("openai_whisper.py")
 
 
-def test_process_gets_this_source_tree_and_threads(
+def test_make_environment_has_sources_and_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", "/mine")

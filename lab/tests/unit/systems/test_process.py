@@ -1,4 +1,4 @@
-"""Processes that answer, end, or only write something."""
+"""Processes that answer line by line, and processes that only print."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ for line in sys.stdin:
 """
 
 
-def words(program: str) -> list[str]:
+def make_command(program: str) -> list[str]:
     return [sys.executable, "-c", program]
 
 
-def test_lines_are_answered_until_it_ends() -> None:
-    process = AnsweringProcess(words(ECHO), dict(os.environ))
+def test_answering_process_answers_until_its_end() -> None:
+    process = AnsweringProcess(make_command(ECHO), dict(os.environ))
     assert process.ask("one") == {"said": "one"}
     assert process.ask("two") == {"said": "two"}
     assert process.alive
-    with pytest.raises(ProcessEndedError, match="code 1: out of luck"):
+    with pytest.raises(ProcessEndedError, match="1: out of luck"):
         process.ask("die")
     assert not process.alive
     with pytest.raises(ProcessEndedError, match="out of luck"):
@@ -40,20 +40,27 @@ def test_lines_are_answered_until_it_ends() -> None:
     process.stop()
 
 
-def test_end_of_input_ends_it() -> None:
-    process = AnsweringProcess(words(ECHO), dict(os.environ))
+def test_answering_process_stop_ends_it() -> None:
+    process = AnsweringProcess(make_command(ECHO), dict(os.environ))
     process.stop()
     assert not process.alive
 
 
-def test_what_a_program_writes_or_why_it_failed() -> None:
-    assert run_for_output(words("print('yes')"), dict(os.environ), "no") == "yes\n"
+def test_run_for_output_returns_output_or_raises() -> None:
+    assert (
+        run_for_output(make_command("print('yes')"), dict(os.environ), "no") == "yes\n"
+    )
     with pytest.raises(ModelError, match="no room"):
         run_for_output(
-            words("raise SystemExit('first\\nno room')"),
+            make_command("raise SystemExit('first\\nno room')"),
             dict(os.environ),
             "it cannot be done",
             ModelError,
         )
-    with pytest.raises(ModelError, match="nothing"):
-        run_for_output(words("raise SystemExit(3)"), dict(os.environ), "it", ModelError)
+    with pytest.raises(ModelError, match="the benchmark"):
+        run_for_output(
+            make_command("raise SystemExit(3)"),
+            dict(os.environ),
+            "the benchmark",
+            ModelError,
+        )

@@ -1,4 +1,4 @@
-"""Adapters against stand-ins of their packages, which hold the calls that the adapters rely on."""
+"""Adapters of other programs, tested with stand-ins of their packages."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from whisper_hailo_lab.systems.protocol import Loading, System
 from whisper_hailo_lab.systems.table import SYSTEMS, find_system
 
 AUDIO = np.zeros(16_000, np.float32)
-OWN = ("ours",)
+WITHOUT_EXTRA = ("ours",)
 IN_PROCESS = [
-    name for name, known in SYSTEMS.items() if known.module and name not in OWN
+    name
+    for name, system_entry in SYSTEMS.items()
+    if system_entry.module and name not in WITHOUT_EXTRA
 ]
 
 
@@ -33,9 +35,9 @@ def watch(component: str, work: Any) -> Any:
 
 
 def system(
-    name: str, row: Row = "matched", path: str = "model", **settings: Any
+    name: str, row: Row = "matched", path: str = "model", **open_settings: Any
 ) -> System:
-    case = Case("x", name, row, threads=2, settings=settings)
+    case = Case("x", name, row, threads=2, settings=open_settings)
     return find_system(name).make(Loading(case, path))
 
 
@@ -53,7 +55,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)
-def test_missing_package_names_its_extra(
+def test_system_missing_package_names_its_extra(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (
@@ -68,18 +70,18 @@ def test_missing_package_names_its_extra(
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_extras_and_scripts_exist(name: str) -> None:
+def test_system_extras_and_scripts_exist(name: str) -> None:
     root = Path(__file__).parents[4]
-    known = SYSTEMS[name]
-    if known.script:
-        assert (root / "lab" / "benchmarks" / "rivals" / known.script).is_file()
-    elif name not in OWN:
+    system_entry = SYSTEMS[name]
+    if system_entry.script:
+        assert (root / "lab" / "benchmarks" / "rivals" / system_entry.script).is_file()
+    elif name not in WITHOUT_EXTRA:
         assert f"\n{name} = [" in (root / "lab" / "pyproject.toml").read_text(
             encoding="utf-8"
         )
 
 
-def recorded(kind: type, models: list[Any]) -> Any:
+def record_models(kind: type, models: list[Any]) -> Any:
     """Load models of a kind, which are appended to `models`."""
 
     def load(*args: Any, **options: Any) -> Any:
@@ -95,13 +97,13 @@ class FasterWhisperModel:
     def __init__(self, path: str, **options: Any) -> None:
         self.made_with = {"path": path} | options
         self.feature_extractor = lambda audio: audio[:80]
-        self.asked: dict[str, Any] = {}
+        self.options: dict[str, Any] = {}
 
     def encode(self, features: Any) -> Any:
         return features
 
     def transcribe(self, audio: Any, **options: Any) -> Any:
-        self.asked = options
+        self.options = options
 
         def segments() -> Any:
             self.encode(self.feature_extractor(audio))
@@ -111,31 +113,38 @@ class FasterWhisperModel:
         return segments(), SimpleNamespace(language="en")
 
 
-def test_faster_whisper(install: Any) -> None:
+def test_faster_whisper_study_row_sets_options(install: Any) -> None:
     models: list[Any] = []
-    install("faster_whisper", WhisperModel=recorded(FasterWhisperModel, models))
-    made = system("faster-whisper", "study")
-    heard_as = made.open(watch)
-    heard = made.transcribe(AUDIO, "en")
-    assert (heard.text, heard.n_tokens, heard.runaway) == ("Hello there.", 3, None)
-    assert set(heard.stages_ms) == {"mel", "encode", "decode"}
-    assert all(ms >= 0 for ms in heard.stages_ms.values())
-    # Halved with 4 more.
-    assert (heard_as["beam_size"], heard_as["max_new_tokens"]) == (1, 52)
+    install("faster_whisper", WhisperModel=record_models(FasterWhisperModel, models))
+    opened_system = system("faster-whisper", "study")
+    settings_used = opened_system.open(watch)
+    result = opened_system.transcribe(AUDIO, "en")
+    assert result.text == "Hello there."
+    assert result.n_tokens == 3
+    assert result.runaway is None
+    assert set(result.stages_ms) == {"mel", "encode", "decode"}
+    assert all(ms >= 0 for ms in result.stages_ms.values())
+    # The prompt's 4 tokens count.
+    assert settings_used["beam_size"] == 1
+    assert settings_used["max_new_tokens"] == 52
     (model,) = models
     assert model.made_with == {
         "path": "model", "device": "cpu", "compute_type": "int8", "cpu_threads": 2,
     }  # fmt: skip
-    assert (model.asked["language"], model.asked["temperature"]) == ("en", 0.0)
+    assert model.options["language"] == "en"
+    assert model.options["temperature"] == 0.0
 
 
-def test_default_row_leaves_a_package_its_defaults(install: Any) -> None:
+def test_faster_whisper_default_row_sets_no_options(install: Any) -> None:
     models: list[Any] = []
-    install("faster_whisper", WhisperModel=recorded(FasterWhisperModel, models))
-    made = system("faster-whisper", "default", compute_type="float32")
-    assert made.open(watch) == {"engine": "CTranslate2", "compute_type": "float32"}
-    made.transcribe(AUDIO, "de")
-    assert [model.asked for model in models] == [{"language": "de"}]
+    install("faster_whisper", WhisperModel=record_models(FasterWhisperModel, models))
+    opened_system = system("faster-whisper", "default", compute_type="float32")
+    assert opened_system.open(watch) == {
+        "engine": "CTranslate2",
+        "compute_type": "float32",
+    }
+    opened_system.transcribe(AUDIO, "de")
+    assert [model.options for model in models] == [{"language": "de"}]
 
 
 class WhisperCppModel:
@@ -149,86 +158,91 @@ class WhisperCppModel:
         ]
 
 
-def test_whisper_cpp(install: Any) -> None:
+def test_whisper_cpp_study_row_sets_options(install: Any) -> None:
     models: list[Any] = []
-    install("pywhispercpp.model", Model=recorded(WhisperCppModel, models))
-    made = system("whisper-cpp", "study", audio_ctx=500)
-    made.open(watch)
-    assert made.transcribe(AUDIO, "de").text == "16000 de"
+    install("pywhispercpp.model", Model=record_models(WhisperCppModel, models))
+    opened_system = system("whisper-cpp", "study", audio_ctx=500)
+    opened_system.open(watch)
+    assert opened_system.transcribe(AUDIO, "de").text == "16000 de"
     options = models[0].made_with
-    assert (options["n_threads"], options["max_tokens"], options["audio_ctx"]) == (
-        2,
-        27,
-        500,
-    )
-    assert (options["temperature_inc"], options["greedy"]) == (0.0, {"best_of": 1})
+    assert options["n_threads"] == 2
+    assert options["max_tokens"] == 27
+    assert options["audio_ctx"] == 500
+    assert options["temperature_inc"] == 0.0
+    assert options["greedy"] == {"best_of": 1}
     default = system("whisper-cpp", "default")
     assert "greedy" not in default.open(watch)
 
 
-def test_moonshine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_moonshine_transcribes_long_audio_in_parts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     moonshine_stand_in.install(monkeypatch)
     folder = moonshine_stand_in.write_weights(tmp_path / "tiny-en")
-    made = system("moonshine", path=str(folder), size="tiny")
-    assert made.open(watch)["size"] == "tiny"
-    heard = made.transcribe(np.zeros(70 * 16_000, np.float32), "en")
-    assert len(heard.text.split()) == 639 + 60, "64 s and the rest"
-    assert heard.n_tokens is None
+    opened_system = system("moonshine", path=str(folder), size="tiny")
+    assert opened_system.open(watch)["size"] == "tiny"
+    result = opened_system.transcribe(np.zeros(70 * 16_000, np.float32), "en")
+    assert len(result.text.split()) == 639 + 60, "64 s and the rest"
+    assert result.n_tokens is None
     with pytest.raises(OptionError, match="'de'"):
-        made.transcribe(AUDIO, "de")
-    with pytest.raises(OptionError, match="expected one of"):
+        opened_system.transcribe(AUDIO, "de")
+    with pytest.raises(OptionError, match="huge"):
         system("moonshine", size="huge").open(watch)
     with pytest.raises(OptionError, match="'study'"):
         system("moonshine", "study", path=str(folder)).open(watch)
 
 
 @pytest.mark.slow
-def test_ours_through_the_worker_protocol() -> None:
-    made = system("ours", path="micro", quantize="int8", pad_to=700)
-    seen: list[str] = []
+def test_ours_reports_components_and_stages() -> None:
+    opened_system = system("ours", path="micro", quantize="int8", pad_to=700)
+    components: list[str] = []
 
-    def noting(component: str, work: Any) -> Any:
-        seen.append(component)
+    def record_component(component: str, work: Any) -> Any:
+        components.append(component)
         return work()
 
-    heard_as = made.open(noting)
-    assert seen == ["encoder", "decoder"]
-    assert heard_as["decoder"].removesuffix("-half") == "cached-int8"
-    assert (heard_as["pad_to"], heard_as["threads"]) == (700, 2)
-    made.warm_up(AUDIO, noting)
-    assert seen.count("encoder") == 2  # open and one encode
-    assert seen.count("decoder") > 2
-    n_seen = len(seen)
-    heard = made.transcribe(AUDIO, "en")
-    assert len(seen) == n_seen  # nothing is watched while it is timed
-    assert set(heard.stages_ms) == {"mel", "encode", "cross_kv", "decode"}
-    assert heard.runaway is not None
-    made.close()
+    settings_used = opened_system.open(record_component)
+    assert components == ["encoder", "decoder"]
+    assert settings_used["decoder"].removesuffix("-half") == "cached-int8"
+    assert settings_used["pad_to"] == 700
+    assert settings_used["threads"] == 2
+    opened_system.warm_up(AUDIO, record_component)
+    assert components.count("encoder") == 2  # open and one encode
+    assert components.count("decoder") > 2
+    n_seen = len(components)
+    result = opened_system.transcribe(AUDIO, "en")
+    assert len(components) == n_seen  # components are not watched while timed
+    assert set(result.stages_ms) == {"mel", "encode", "cross_kv", "decode"}
+    assert result.runaway is not None
+    opened_system.close()
 
 
-def heard_watch(_: str, work: Any) -> Any:
+def run_component(_: str, work: Any) -> Any:
     return work()
 
 
-def settings(row: Row) -> dict[str, Any]:
-    """What the first case of ours in a row hears with."""
+def open_settings(row: Row) -> dict[str, Any]:
+    """Return the settings of our first case in a row."""
     cases = plan_machine("micro", threads=1)
     case = next(case for case in cases if (case.system, case.row) == ("ours", row))
     ours = Ours(Loading(case, "micro"))
     try:
-        return ours.open(heard_watch)
+        return ours.open(run_component)
     finally:
         ours.close()
 
 
-def test_default_row_is_what_somebody_gets_who_types_nothing() -> None:
+def test_ours_default_row_has_the_defaults() -> None:
     plain = Transcriber.from_model("micro", threads=1)
     options = replace(plain.default_options, language="en")
-    wanted = plain.settings(options)
-    found = settings("default")
-    assert found == {name: getattr(wanted, name) for name in wanted.__slots__}
-    assert (found["encoder"], found["quantization"]) == ("onnx-int8", "int8")
+    defaults = plain.settings(options)
+    row_settings = open_settings("default")
+    assert row_settings == {
+        name: getattr(defaults, name) for name in defaults.__slots__
+    }
+    assert row_settings["encoder"] == "onnx-int8"
+    assert row_settings["quantization"] == "int8"
 
 
-def test_matched_row_has_one_temperature_as_its_rivals_have() -> None:
-    assert settings("default")["search"] != settings("matched")["search"]
+def test_ours_matched_row_has_another_search() -> None:
+    assert open_settings("default")["search"] != open_settings("matched")["search"]

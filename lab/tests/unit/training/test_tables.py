@@ -1,4 +1,4 @@
-"""Generated tables: what they say of given results, and that the committed ones are fresh."""
+"""Generated tables of given results, and the check that the committed ones are current."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def row(pad_to: int, penalty: float, runaway: float) -> dict[str, float | int]:
     }
 
 
-def test_grid_has_line_for_each_target_and_column_for_each_rule() -> None:
+def test_illness_table_has_rows_and_columns() -> None:
     table = tables.illness_table(
         [row(0, 1.0, 50.0), row(0, 1.1, 25.0), row(700, 1.0, 0.0), row(700, 1.1, 0.0)]
     )
@@ -38,7 +38,7 @@ def test_grid_has_line_for_each_target_and_column_for_each_rule() -> None:
     ]
 
 
-def test_course_of_run_has_its_last_step_and_every_thousandth() -> None:
+def test_run_table_has_every_thousandth_step() -> None:
     rates = {"dev": {"wer": 5.0}, "dev-de": {"wer": 7.0}}
     common = {"minutes": 3.2, "loss": 1.0, "ctc": 0.5}
     log = [
@@ -53,7 +53,7 @@ def test_course_of_run_has_its_last_step_and_every_thousandth() -> None:
     ]
 
 
-def test_committed_tables_are_what_the_results_say() -> None:
+def test_committed_tables_are_current() -> None:
     for path in tables.PAGES:
         page = path.read_text(encoding="utf-8")
         assert tables.filled(page) == page, (
@@ -72,19 +72,21 @@ MOST_WRONG = {"seen": 4.0, "unseen": 15.0, "noisy": 12.0, "german": 10.0}
 """Word error rates in per cent, at windows of 10 s."""
 
 
-def test_figures_are_of_the_bundled_weights() -> None:
+def test_micro_result_is_of_the_bundled_weights() -> None:
     assert hashlib.sha256(WEIGHTS.read_bytes()).hexdigest() == RESULT["weights_sha256"]
 
 
 @pytest.mark.parametrize("name", MOST_WRONG)
-def test_word_error_rates(name: str) -> None:
+def test_micro_result_word_error_rates_are_bounded(name: str) -> None:
     figures = SHORT[name]
     assert figures["words"] > 2000
     assert figures["wer"] <= MOST_WRONG[name]
 
 
 @pytest.mark.parametrize("window", [SHORT, FULL], ids=["10 s", "30 s"])
-def test_silence_times_and_languages(window: dict[str, Any]) -> None:
+def test_micro_result_silence_times_and_languages_are_good(
+    window: dict[str, Any],
+) -> None:
     silence = window["silence"]
     times = window["segment_times"]
     languages = window["language_detection"]
@@ -95,7 +97,7 @@ def test_silence_times_and_languages(window: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", [*MOST_WRONG, "phrases", "translation"])
-def test_full_windows_are_no_worse_than_short_ones(name: str) -> None:
-    """As far as chance tells: not above the bootstrap interval of the short ones."""
+def test_micro_result_full_windows_equal_short_ones(name: str) -> None:
+    """Rates are not above the bootstrap interval of the short windows."""
     _, high = SHORT[name]["interval"]
     assert FULL[name]["wer"] <= high

@@ -1,4 +1,4 @@
-"""Exact token sequences of every task, and what of them is learnt."""
+"""Exact token sequences of every task, and their targets."""
 
 from __future__ import annotations
 
@@ -54,41 +54,43 @@ def ids_of(tokenizer: Tokenizer, text: str) -> list[int]:
         ),
     ],
 )
-def test_text_without_times(
+def test_speech_rows_without_times(
     task: Task,
     expected: str,
     tokenizer: Tokenizer,
     build: TokenRows,
     segments: list[Segment],
 ) -> None:
-    wanted = ids_of(tokenizer, expected)
+    expected_ids = ids_of(tokenizer, expected)
     tokens, targets = build.speech(task, segments)
-    assert tokens == wanted
+    assert tokens == expected_ids
     end = ids_of(tokenizer, "<|endoftext|>")
-    assert targets == [wanted[1], IGNORED, IGNORED, *wanted[4:], *end]
+    assert targets == [expected_ids[1], IGNORED, IGNORED, *expected_ids[4:], *end]
 
 
 @pytest.mark.parametrize("translate", [False, True])
-def test_text_with_times(
+def test_speech_rows_with_times(
     translate: bool, tokenizer: Tokenizer, build: TokenRows, segments: list[Segment]
 ) -> None:
     name = "translate" if translate else "transcribe"
-    wanted = ids_of(
+    expected_ids = ids_of(
         tokenizer,
         f"<|startoftranscript|><|de|><|{name}|>"
         "<|0.30|> Hello world.<|1.20|><|1.60|> See you later.<|2.50|>",
     )
     tokens, targets = build.speech(Task("de", translate, timestamps=True), segments)
-    assert tokens == wanted
+    assert tokens == expected_ids
     assert targets == [
-        wanted[1],
+        expected_ids[1],
         IGNORED,
-        *wanted[3:],
+        *expected_ids[3:],
         *ids_of(tokenizer, "<|endoftext|>"),
     ]
 
 
-def test_cut_sentence_leaves_its_start(tokenizer: Tokenizer, build: TokenRows) -> None:
+def test_speech_rows_of_cut_sentence_keep_its_start(
+    tokenizer: Tokenizer, build: TokenRows
+) -> None:
     segments = [
         Segment(ids_of(tokenizer, " Hello world."), 0.0, 8.0),
         Segment([], 8.5, None),
@@ -96,19 +98,17 @@ def test_cut_sentence_leaves_its_start(tokenizer: Tokenizer, build: TokenRows) -
     tokens, targets = build.speech(Task(timestamps=True), segments)
     assert tokens[3:] == ids_of(tokenizer, "<|0.00|> Hello world.<|8.00|><|8.50|>")
     assert targets[-2:] == ids_of(tokenizer, "<|8.50|><|endoftext|>")
-    with pytest.raises(ValueError, match="without end"):
+    with pytest.raises(ValueError, match="end"):
         build.speech(Task(), segments)
 
 
-def test_times_never_fall_and_end_at_thirty(
-    tokenizer: Tokenizer, build: TokenRows
-) -> None:
+def test_speech_rows_times_rise_to_30_s(tokenizer: Tokenizer, build: TokenRows) -> None:
     segments = [Segment([], 29.99, 30.4), Segment([], 29.5, 31.0)]
     tokens, _ = build.speech(Task(timestamps=True), segments)
     assert tokens[3:] == ids_of(tokenizer, "<|30.00|>" * 4)
 
 
-def test_silence(tokenizer: Tokenizer, build: TokenRows) -> None:
+def test_silence_rows_have_no_speech(tokenizer: Tokenizer, build: TokenRows) -> None:
     tokens, targets = build.silence(Task())
     prefix = "<|startoftranscript|><|en|><|transcribe|>"
     (no_speech,) = ids_of(tokenizer, "<|nospeech|>")
@@ -121,7 +121,7 @@ def test_silence(tokenizer: Tokenizer, build: TokenRows) -> None:
 
 
 @pytest.mark.parametrize("timestamps", [False, True])
-def test_every_target_of_a_text_has_its_place(
+def test_spans_give_the_time_of_each_target(
     timestamps: bool, tokenizer: Tokenizer, build: TokenRows
 ) -> None:
     text = tokenizer.encode(" Hello world.").ids
@@ -129,16 +129,16 @@ def test_every_target_of_a_text_has_its_place(
     segments = [Segment(text, 0.3, 1.2, spans), Segment(text, 2.0, 3.0)]
     task = Task(timestamps=timestamps)
     _, targets = build.speech(task, segments)
-    found = build.spans(task, segments)
-    assert len(found) == len(targets)
+    spans = build.spans(task, segments)
+    assert len(spans) == len(targets)
     places = {text[0]: (0.3, 0.7), text[-1]: (0.7, 1.2)}
     first = targets.index(text[0])
-    assert found[first] == places[text[0]]
-    assert found[targets.index(text[-1])] == places[text[-1]]
-    assert found[targets.index(text[0], first + 1)] == NOWHERE
-    assert found[-1] == NOWHERE
+    assert spans[first] == places[text[0]]
+    assert spans[targets.index(text[-1])] == places[text[-1]]
+    assert spans[targets.index(text[0], first + 1)] == NOWHERE
+    assert spans[-1] == NOWHERE
     if timestamps:
-        assert found[first - 1] == pytest.approx((0.2, 0.4))
+        assert spans[first - 1] == pytest.approx((0.2, 0.4))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_every_target_of_a_text_has_its_place(
         ),
     ],
 )
-def test_what_was_said_before(
+def test_previous_rows_have_text_and_times(
     timestamps: bool,
     expected: str,
     tokenizer: Tokenizer,
@@ -169,7 +169,7 @@ def bundled_tokenizer() -> Tokenizer:
     return Tokenizer.from_file(str(Path(__file__).parents[4] / BUNDLED_TOKENIZER))
 
 
-def test_special_ids_are_whispers() -> None:
+def test_special_tokens_equal_whisper_s() -> None:
     special = ids.special_tokens()
     assert len(special) == ids.N_VOCAB - ids.EOT
     assert special["<|en|>"] == 50259
@@ -179,7 +179,7 @@ def test_special_ids_are_whispers() -> None:
     assert special["<|30.00|>"] == 51864
 
 
-def test_hello_world(bundled_tokenizer: Tokenizer) -> None:
+def test_bundled_tokenizer_encodes_as_whisper(bundled_tokenizer: Tokenizer) -> None:
     assert bundled_tokenizer.encode(" Hello world.").ids == [2425, 1002, 13]
     assert bundled_tokenizer.decode([2425, 1002, 13]) == " Hello world."
 
@@ -187,13 +187,15 @@ def test_hello_world(bundled_tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize(
     "text", [" naïve façade", "Grüße, 東京!", "\n\n tab\there", " don't 12345"]
 )
-def test_any_text_survives_a_round_trip(
+def test_bundled_tokenizer_decodes_its_encoding(
     bundled_tokenizer: Tokenizer, text: str
 ) -> None:
     assert bundled_tokenizer.decode(bundled_tokenizer.encode(text).ids) == text
 
 
-def test_special_tokens_are_single_ids(bundled_tokenizer: Tokenizer) -> None:
+def test_bundled_tokenizer_special_tokens_are_single_ids(
+    bundled_tokenizer: Tokenizer,
+) -> None:
     assert bundled_tokenizer.encode("<|startoftranscript|><|de|><|0.02|>").ids == [
         50258,
         50261,
@@ -201,8 +203,8 @@ def test_special_tokens_are_single_ids(bundled_tokenizer: Tokenizer) -> None:
     ]
 
 
-def test_suppressed_ids_are_the_published_ones(bundled_tokenizer: Tokenizer) -> None:
-    found = ids.non_speech_ids(bundled_tokenizer)
-    assert len(found) == 88
-    assert found[:6] == [1, 2, 7, 8, 9, 10]
-    assert found[-6:] == [50258, 50358, 50359, 50360, 50361, 50362]
+def test_non_speech_ids_equal_the_published_ones(bundled_tokenizer: Tokenizer) -> None:
+    spans = ids.non_speech_ids(bundled_tokenizer)
+    assert len(spans) == 88
+    assert spans[:6] == [1, 2, 7, 8, 9, 10]
+    assert spans[-6:] == [50258, 50358, 50359, 50360, 50361, 50362]

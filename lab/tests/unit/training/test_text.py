@@ -1,4 +1,4 @@
-"""The generated text: vocabulary, form, and the split that keeps test sentences unheard."""
+"""Generated text: vocabulary, form, and the split that keeps test sentences out of training."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def test_grammar_has_several_hundred_words() -> None:
     assert len(Grammar().words()) >= 900
 
 
-def test_same_seed_gives_the_same_sentences() -> None:
+def test_grammar_of_one_seed_gives_equal_sentences() -> None:
     first = [Grammar().sentence(Random(3)) for _ in range(3)]
     assert first == [Grammar().sentence(Random(3)) for _ in range(3)]
 
 
-def test_sentences_are_cased_punctuated_and_whole() -> None:
+def test_grammar_sentences_are_well_formed() -> None:
     grammar = Grammar()
     rng = Random(5)
     for _ in range(2000):
@@ -44,16 +44,16 @@ def test_sentences_are_cased_punctuated_and_whole() -> None:
         ("at a one", "at a one"),
     ],
 )
-def test_vowel_article(text: str, expected: str) -> None:
+def test_vowel_article_follows_the_next_sound(text: str, expected: str) -> None:
     assert vowel_article(text) == expected
 
 
-def test_split_ignores_case_and_marks() -> None:
+def test_split_of_ignores_case_and_marks() -> None:
     assert canonical("Good morning, Emma!") == "good morning emma"
     assert split_of("Is it warm?") == split_of("is it warm")
 
 
-def test_drawn_sentences_belong_to_the_split_asked_for() -> None:
+def test_draw_sentence_belongs_to_the_split() -> None:
     grammar = Grammar()
     rng = Random(11)
     trained = {canonical(draw_sentence(grammar, rng, "train")) for _ in range(500)}
@@ -69,17 +69,17 @@ def spoken_words(language: str, n_sentences: int) -> set[str]:
 
 
 @pytest.mark.slow
-def test_words_that_are_really_drawn() -> None:
+def test_grammar_draws_thousands_of_words() -> None:
     assert len(spoken_words("en", 15_000)) >= 2000
     assert len(spoken_words("de", 5_000)) >= 500
 
 
-def test_every_drawn_word_has_phones_to_come() -> None:
+def test_grammar_words_include_every_drawn_word() -> None:
     for language in ("en", "de"):
         assert spoken_words(language, 3000) <= words_of(language)
 
 
-def test_lengths_reach_from_one_word_to_more_than_thirty() -> None:
+def test_grammar_sentences_have_1_to_40_words() -> None:
     grammar = Grammar(ENGLISH)
     rng = Random(4)
     lengths = {len(grammar.sentence(rng).split()) for _ in range(6000)}
@@ -87,7 +87,7 @@ def test_lengths_reach_from_one_word_to_more_than_thirty() -> None:
     assert 32 <= max(lengths) <= 40
 
 
-def test_first_grammar_has_not_changed() -> None:
+def test_grammar_sentences_equal_the_recorded_hash() -> None:
     grammar = Grammar()
     rng = Random("gold")
     drawn = "\n".join(grammar.sentence(rng) for _ in range(3000))
@@ -98,7 +98,7 @@ def test_first_grammar_has_not_changed() -> None:
     )
 
 
-def test_german_has_umlauts_and_capital_nouns() -> None:
+def test_german_grammar_has_umlauts_and_capital_nouns() -> None:
     grammar = Grammar(GERMAN)
     rng = Random(6)
     text = " ".join(grammar.sentence(rng) for _ in range(500))
@@ -107,7 +107,7 @@ def test_german_has_umlauts_and_capital_nouns() -> None:
     assert " tisch" not in text
 
 
-def test_table_is_large_and_its_slots_agree() -> None:
+def test_phrase_table_is_large_with_equal_slots() -> None:
     assert len({german for german, _ in TABLE}) >= 150
     pairs = all_phrases()
     assert len({german for german, _ in pairs}) == len(pairs)
@@ -118,7 +118,7 @@ def test_table_is_large_and_its_slots_agree() -> None:
         ]
 
 
-def test_filled_phrase_says_the_same_in_both_languages() -> None:
+def test_filled_uses_one_name_in_both_languages() -> None:
     german, english = filled(
         "Guten Morgen, {name}.", "Good morning, {name}.", Random(1)
     )
@@ -127,7 +127,7 @@ def test_filled_phrase_says_the_same_in_both_languages() -> None:
     )
 
 
-def test_plans_keep_to_their_split() -> None:
+def test_draw_plan_keeps_to_its_split() -> None:
     for split in ("train", "test"):
         rng = Random(9)
         plans = [draw_plan(rng, split) for _ in range(300)]  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ def test_plans_keep_to_their_split() -> None:
         assert longest <= LONGEST_PLAN
 
 
-def test_tested_phrases_are_filled_ones() -> None:
+def test_draw_plan_of_test_has_filled_phrases_only() -> None:
     rng = Random(3)
     drawn = [draw_plan(rng, "test", {"phrases": 1.0}) for _ in range(200)]
     fixed = {german for german, _ in TABLE if "{" not in german}
