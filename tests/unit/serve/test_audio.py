@@ -126,7 +126,7 @@ def test_decoders_beyond_reservation_raise() -> None:
         assert first.n_bytes == quota.n_bytes == round(seconds * 16_000) * 4
         sound = io.BytesIO()
         soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
-        with pytest.raises(BusyError, match="try again soon"):
+        with pytest.raises(BusyError):
             asyncio.run(
                 AudioDecoders(LimitOptions()).decode(sound, "long.flac", second)
             )

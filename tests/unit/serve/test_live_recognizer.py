@@ -83,7 +83,7 @@ def test_recognizer_under_way_survives_stop() -> None:
                 pass
             assert captions.transcribe(PartialBuffer(audio, Draft())).text
             assert not ending.model.queue.wait_until_empty(0)
-        with pytest.raises(BusyError, match="shutting down"):
+        with pytest.raises(BusyError):
             captions.transcribe(PartialBuffer(audio, Draft()))
         assert ending.model.queue.wait_until_empty(0)
 

@@ -236,7 +236,7 @@ def test_keywords_override_given_options() -> None:
         ({"frobnicate": 1}, "frobnicate"),
         ({"vad_filter": 1}, 'long="vad"'),
         ({"vad_parameters": {"min_silence": 2.0}}, "min_silence_duration_ms"),
-        ({"vad_parameters": "0.5"}, "a dictionary"),
+        ({"vad_parameters": "0.5"}, "vad_parameters"),
         ({"hotwords": ["Vienna", 3]}, "hotwords has 3"),
         ({"verbose": True}, "progress"),
     ],
@@ -316,7 +316,7 @@ def test_with_sample_rate_refuses_files_and_fractions() -> None:
     assert isinstance(told, Samples)
     assert told.sample_rate_hz == 8_000
     for rate_hz in (8_000, 16_000):
-        with pytest.raises(OptionError, match="its own"):
+        with pytest.raises(OptionError, match="sample_rate"):
             with_sample_rate("a.wav", rate_hz)
     with pytest.raises(OptionError, match=r"sample_rate is 8000\.0"):
         with_sample_rate(audio, 8_000.0)  # type: ignore[arg-type]

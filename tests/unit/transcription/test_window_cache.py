@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -424,7 +426,7 @@ def test_full_disk_fails_once_and_leaves_nothing(tmp_path: Path) -> None:
     with path.open("wb"):
         pass
     cache._file = open("/dev/full", "wb")  # noqa: SIM115 - the cache closes it
-    with pytest.raises(OutputError, match="free some space"):
+    with pytest.raises(OutputError, match=os.strerror(errno.ENOSPC)):
         cache.remember([])
     cache.close()
     assert not path.exists()

@@ -134,9 +134,9 @@ def test_write_bundle_that_fails_leaves_no_half(
     micro: Path, options: CompileOptions, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot write"):
+    with pytest.raises(OutputError, match=r"b\.zip"):
         write_bundle(micro, options, tmp_path / "file" / "b.zip")
-    with pytest.raises(ModelError, match="whisper-hailo calibrate"):
+    with pytest.raises(ModelError, match="calibrate"):
         write_bundle(
             micro, replace(options, calibration=tmp_path / "file"), tmp_path / "b.zip"
         )
@@ -218,11 +218,11 @@ def test_adopt_hef_of_another_model_is_refused(model: Path, built: Path) -> None
     record = built / f"{STEM}.hef.json"
     facts = json.loads(record.read_text())
     record.write_text(json.dumps(facts | {"graph_sha256": "0" * 64}))
-    with pytest.raises(ModelError, match="another graph"):
+    with pytest.raises(ModelError, match="graph"):
         adopt_hef(model, "hailo8l", "encoder", built)
     record.write_text(json.dumps(facts))
     (built / f"{STEM}.hef").write_bytes(b"cut short")
-    with pytest.raises(ModelError, match="again"):
+    with pytest.raises(ModelError, match=rf"{STEM}\.hef"):
         adopt_hef(model, "hailo8l", "encoder", built)
     assert (model / "model.json").read_bytes() == before
     assert not (model / "hailo" / "hailo8l").exists()
@@ -230,7 +230,7 @@ def test_adopt_hef_of_another_model_is_refused(model: Path, built: Path) -> None
 
 def test_adopt_hef_to_unwritable_place_says_so(model: Path, built: Path) -> None:
     (model / "hailo" / "hailo8l").write_text("in the way")
-    with pytest.raises(OutputError, match="cannot copy"):
+    with pytest.raises(OutputError, match="hailo8l"):
         adopt_hef(model, "hailo8l", "encoder", built)
 
 
@@ -279,17 +279,17 @@ def test_make_job_is_for_its_part(
         build_options, part="encoder", calibration=tmp_path / "e.npy", script=None
     )
     encoder = make_job(toy, spec, wanted)
-    assert (encoder.n_layers, decoder.n_layers) == (1, 2)
-    assert (encoder.script, decoder.script) == (None, str(tmp_path / "own.alls"))
+    assert encoder.n_layers == 1
+    assert decoder.n_layers == 2
+    assert encoder.script is None
+    assert decoder.script == str(tmp_path / "own.alls")
     assert encoder.chip_inputs == [[1, 1, 200, 80]]
     assert decoder.chip_inputs == [[1, 1, 100, 64], [1, 16, 1, 64]]
     assert decoder.start_nodes == ["encoder_hidden_states", "/Reshape"]
     assert decoder.end_nodes == ["/MatMul", "/MatMul_1", "/MatMul_2", "/MatMul_3"]
-    assert (decoder.size, decoder.d_model, decoder.net_name) == (
-        "tiny.en",
-        64,
-        "toy_decoder_2s_16",
-    )
+    assert decoder.size == "tiny.en"
+    assert decoder.d_model == 64
+    assert decoder.net_name == "toy_decoder_2s_16"
     assert Path(decoder.out) == toy / "hailo" / "hailo8"
     languages = replace(spec, tokens=replace(spec.tokens, languages={"en": 12}))
     assert make_job(toy, languages, build_options).size == "tiny"
@@ -317,7 +317,8 @@ def test_write_bundle_has_all_files_and_same_bytes(
         )
         assert archive.read(f"{job['graph']}.data") == data.read_bytes()
         readme = archive.read("README.txt").decode()
-    assert (job["arch"], job["out"]) == ("hailo8", "out")
+    assert job["arch"] == "hailo8"
+    assert job["out"] == "out"
     assert "--arch hailo8 --part decoder --built out" in readme
     assert "3.31 or newer, below 4.0" in readme
     assert {"build.py", "hef_build/supervise.py", "hef_build/stages.py"} <= names
@@ -347,7 +348,8 @@ def test_record_hef_replaces_the_one_of_chip_and_part(toy: Path) -> None:
 def test_record_hef_outside_is_described_not_listed(toy: Path, tmp_path: Path) -> None:
     before = (toy / "model.json").read_bytes()
     found = record_hef(toy, tmp_path / "elsewhere.hef", _facts("hailo8", "encoder"))
-    assert (found.recorded, found.record.file) == (False, "elsewhere.hef")
-    with pytest.raises(ModelError, match="again"):
+    assert not found.recorded
+    assert found.record.file == "elsewhere.hef"
+    with pytest.raises(ModelError):
         record_hef(toy, tmp_path / "elsewhere.hef", {"arch": "hailo8"})
     assert (toy / "model.json").read_bytes() == before

@@ -309,31 +309,22 @@ def test_parse_clips_rounds_to_the_nearest_sample() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("-1,2", "a time is negative"),
-        ("5,2", "not after its start"),
-        ("2,2", "not after its start"),
-        ("0,1,2,2", "not after its start"),
-        ("0,5,4,6", "begins before"),
-        ("a,b", "expected start,end"),
-        ("nan,1", "a time is negative"),
-    ],
+    "text", ["-1,2", "5,2", "2,2", "0,1,2,2", "0,5,4,6", "a,b", "nan,1"]
 )
-def test_parse_clips_refuses_impossible_clips(text: str, message: str) -> None:
-    with pytest.raises(OptionError, match=message):
+def test_parse_clips_refuses_impossible_clips(text: str) -> None:
+    with pytest.raises(OptionError, match=f"--clip-timestamps .*{text}"):
         parse_clips(text)
 
 
 @pytest.mark.parametrize("strategy", ["", "Seek", "vadd"])
 def test_long_options_refuse_unknown_strategy(strategy: str) -> None:
-    with pytest.raises(Exception, match="auto, seek, overlap, vad, consecutive"):
+    with pytest.raises(OptionError, match="auto, seek, overlap, vad, consecutive"):
         LongOptions(strategy=strategy)
 
 
 @pytest.mark.parametrize("overlap_s", [0.0, -1.0, 15.01])
 def test_long_options_refuse_impossible_overlap(overlap_s: float) -> None:
-    with pytest.raises(OptionError, match="at most 15 s"):
+    with pytest.raises(OptionError, match=" 15 s"):
         LongOptions(overlap_s=overlap_s)
     assert LongOptions(overlap_s=15.0).overlap_s == 15.0
 
@@ -359,7 +350,7 @@ def test_long_options_accept_their_stated_range(
     for value in accepted:
         assert getattr(LongOptions(**{name: value}), name) == value  # type: ignore[arg-type]
     for value in refused:
-        with pytest.raises(OptionError, match="expected"):
+        with pytest.raises(OptionError):
             LongOptions(**{name: value})  # type: ignore[arg-type]
 
 

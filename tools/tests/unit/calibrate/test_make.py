@@ -52,7 +52,8 @@ def test_calibrate_encoder_rows_are_the_encoders_input(
 ) -> None:
     result = calibrate(micro, recordings, tmp_path, TEN)
     windows = np.load(result.path)
-    assert (windows.shape, windows.dtype) == ((10, 1, 200, 80), np.float32)
+    assert windows.shape == (10, 1, 200, 80)
+    assert windows.dtype == np.float32
     assert result.path.name == "micro_encoder_2s_calibration.npy"
     used = json.loads(result.manifest.read_text())["used"]
     row = 0
@@ -76,7 +77,8 @@ def test_calibrate_decoder_rows_are_the_hosts_input(
     with np.load(result.path) as archive:
         assert list(archive) == [f"micro_decoder_2s_16/input_layer{i}" for i in (1, 2)]
         features, embeddings = archive.values()
-    assert (features.shape, embeddings.shape) == ((4, 1, 100, 128), (4, 16, 1, 128))
+    assert features.shape == (4, 1, 100, 128)
+    assert embeddings.shape == (4, 16, 1, 128)
     folder = micro / "decoder_assets" / "micro" / "decoder_tokenization"
     table = np.load(folder / "token_embedding_weight_micro.npy")
     tokens = embeddings[:, :, 0] - np.load(folder / "onnx_add_input_micro.npy")
@@ -175,26 +177,27 @@ def test_calibrate_skips_bad_recordings(
 
 
 def test_calibrate_without_speech_is_refused(micro: Path, tmp_path: Path) -> None:
-    with pytest.raises(AudioError, match="is not a folder"):
+    with pytest.raises(AudioError, match="none"):
         calibrate(micro, tmp_path / "none", tmp_path / "out", TEN)
     (tmp_path / "notes.txt").write_text("no audio")
-    with pytest.raises(AudioError, match="no file"):
+    with pytest.raises(AudioError) as without_files:
         calibrate(micro, tmp_path, tmp_path / "out", TEN)
     soundfile.write(tmp_path / "silent.wav", np.zeros(RATE_HZ), RATE_HZ)
-    with pytest.raises(AudioError, match="no usable speech"):
+    with pytest.raises(AudioError, match="speech") as without_speech:
         calibrate(micro, tmp_path, tmp_path / "out", TEN)
+    assert str(without_files.value) != str(without_speech.value)
 
 
 def test_calibrate_on_full_disk_loses_nothing(
     micro: Path, recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _break_after(monkeypatch, 4, OSError(errno.ENOSPC, "No space left on device"))
-    with pytest.raises(OutputError, match="MB free"):
+    with pytest.raises(OutputError, match=r"\d+ MB"):
         calibrate(micro, recordings, tmp_path / "out", TEN)
     monkeypatch.undo()
     assert calibrate(micro, recordings, tmp_path / "out", TEN).n_windows == 10
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot write"):
+    with pytest.raises(OutputError, match="file"):
         calibrate(micro, recordings, tmp_path / "file", TEN)
 
 
@@ -249,7 +252,8 @@ def test_row_maker_of_encoder_has_frames_in_order(toy: Path, n_mels: int) -> Non
     plan = WindowPlan.make(spec.dims, 2.0)
     with open_row_maker(toy, spec, spec.hailo_form("encoder"), plan, "en") as rows:
         (row,) = rows(SOUND)
-    assert (row.shape, row.flags.c_contiguous) == ((1, 200, n_mels), True)
+    assert row.shape == (1, 200, n_mels)
+    assert row.flags.c_contiguous
     mel = log_mel(np.concatenate([SOUND, np.zeros(FRAME_RATE_HZ, np.float32)]), n_mels)
     np.testing.assert_array_equal(row[0], mel.T)
 
@@ -273,10 +277,8 @@ class Engine:
         return self.FEATURES
 
     def start(self, features: FloatArray, paddings: Any) -> str:
-        assert (features is self.FEATURES, paddings[0].pad_to) == (
-            True,
-            TOY.n_audio_ctx,
-        )
+        assert features is self.FEATURES
+        assert paddings[0].pad_to == TOY.n_audio_ctx
         return "begun"
 
 
@@ -298,7 +300,8 @@ def test_row_maker_of_decoder_has_text_and_positions(
             assert options.language == "de"
 
         def run(self, state: str, tasks: Any) -> Any:
-            assert (state, tasks[0].prompt) == ("begun", (11, 12))
+            assert state == "begun"
+            assert tasks[0].prompt == (11, 12)
             return [SimpleNamespace(tokens=heard)]
 
     class Words:
@@ -307,7 +310,8 @@ def test_row_maker_of_decoder_has_text_and_positions(
             return Words()
 
         def prefix(self, language: str, task: str) -> tuple[int, ...]:
-            assert (language, task) == ("de", "transcribe")
+            assert language == "de"
+            assert task == "transcribe"
             return (11, 12)
 
     for name, made in (

@@ -194,7 +194,7 @@ def test_check_file_of_older_model_json_warns(
     path.write_bytes((model / "hailo" / "encoder-2s.onnx").read_bytes())
     (tmp_path / SPEC_FILE).write_text('{"version": 1}')
     assert not check_file(path, "hailo8").recorded
-    assert "convert the checkpoint again" in caplog.text
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 @pytest.mark.parametrize(
@@ -205,9 +205,9 @@ def test_check_file_of_other_files_is_refused(tmp_path: Path, content: bytes) ->
     path.write_bytes(content)
     with pytest.raises(ModelError, match=r"x\.onnx"):
         check_file(path, "hailo8")
-    with pytest.raises(ModelError, match="is a directory"):
+    with pytest.raises(ModelError, match="directory"):
         check_file(tmp_path, "hailo8")
-    with pytest.raises(ModelError, match="does not exist"):
+    with pytest.raises(ModelError, match=r"absent\.onnx"):
         check_file(tmp_path / "absent.onnx", "hailo8")
 
 
@@ -244,8 +244,8 @@ def test_check_file_checks_data_files(
     assert replace(outside, path=inline.path) == inline
     data = path.with_name(path.name + ".data")
     data.write_bytes(data.read_bytes()[:-1])
-    with pytest.raises(ModelError, match=r"onnx\.data, .* bytes"):
+    with pytest.raises(ModelError, match=r"onnx\.data.* bytes"):
         check_file(path, "hailo8")
     data.unlink()
-    with pytest.raises(ModelError, match=r"onnx\.data, .*missing"):
+    with pytest.raises(ModelError, match=r"onnx\.data.*missing"):
         check_file(path, "hailo8")

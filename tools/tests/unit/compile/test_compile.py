@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -80,10 +81,10 @@ def test_compile_part_records_parts_and_chips(
     ("fail", "error", "expected", "kept"),
     [
         ("parse:raise", ModelError, "parse .*mapping failed", ""),
-        ("optimize:raise", ModelError, "failed to optimize", "parse"),
-        ("compile:raise", ModelError, "failed to compile", "optimize"),
+        ("optimize:raise", ModelError, "optimize", "parse"),
+        ("compile:raise", ModelError, "compile", "optimize"),
         ("compile:kill", DeviceError, "SIGKILL", "optimize"),
-        ("save-optimized:disk", OutputError, "No space", "parse"),
+        ("save-optimized:disk", OutputError, os.strerror(errno.ENOSPC), "parse"),
     ],
 )
 def test_compile_part_continues_from_the_last_har(
@@ -168,7 +169,7 @@ def test_compile_part_uses_the_users_script(
     script.write_text("quantization_param(conv77, precision_mode=a16_w16)\n")
     with pytest.raises(ModelError, match="conv77"):
         compile_part(model, replace(encoder, script=script))
-    with pytest.raises(ModelError, match="is not a file"):
+    with pytest.raises(ModelError, match=r"none\.alls"):
         compile_part(model, replace(encoder, script=tmp_path / "none.alls"))
 
 
@@ -186,7 +187,7 @@ def test_compile_part_to_other_folder_leaves_the_model(
     )
     assert (model / "model.json").read_bytes() == before
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot write"):
+    with pytest.raises(OutputError, match="file"):
         compile_part(model, replace(encoder, out=tmp_path / "file"))
 
 
@@ -197,7 +198,7 @@ def test_compile_part_to_other_folder_leaves_the_model(
         ("hailo8", "3.30.0", "3.30.0 .*hailo8"),
         ("hailo8l", "5.0.0", "5.0.0 .*hailo8l"),
         ("hailo10h", "3.33.0", "3.33.0 .*hailo10h"),
-        ("hailo8", "unknown", "no readable version"),
+        ("hailo8", "unknown", "version"),
     ],
 )
 def test_compile_part_with_wrong_version_is_refused(
@@ -245,7 +246,7 @@ def test_compile_part_with_unfit_calibration_is_refused(
     ):
         with pytest.raises(ModelError, match="calibrate"):
             compile_part(model, replace(encoder, calibration=path))
-    with pytest.raises(ModelError, match=r"has no array"):
+    with pytest.raises(ModelError, match="array"):
         compile_part(model, replace(encoder, part="decoder"))
 
 
@@ -267,7 +268,7 @@ def test_compile_part_of_changed_graph_is_refused(
         ({"arch": "hailo9"}, "--arch is 'hailo9'"),
         ({"part": "middle"}, "--part is 'middle'"),
         ({"optimization_level": 5}, "--optimization-level is 5"),
-        ({"optimization_level": 1, "script": Path("own.alls")}, "edit --script"),
+        ({"optimization_level": 1, "script": Path("own.alls")}, "--script"),
     ],
 )
 def test_options_that_are_wrong_are_refused(

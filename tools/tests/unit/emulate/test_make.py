@@ -82,7 +82,8 @@ def test_emulated_graph_is_a_valid_form(
     ]
     assert "quantization_param({ew_add*}, precision_mode=a16_w16)" in record["script"]
     assert record["held_out"] is True
-    assert (record["calibration_windows"], record["noise_windows"]) == (10, 2)
+    assert record["calibration_windows"] == 10
+    assert record["noise_windows"] == 2
 
 
 @pytest.mark.slow
@@ -112,7 +113,9 @@ def test_emulated_graph_survives_the_runtimes_optimizer(
 @pytest.mark.slow
 def test_emulate_takes_recordings_for_a_set(micro: Path) -> None:
     result = emulate_part(micro, EmulateOptions(plan="adds16", audio=SPEECH, count=4))
-    assert (result.n_windows, result.noise.n_windows, result.held_out) == (4, 16, True)
+    assert result.n_windows == 4
+    assert result.noise.n_windows == 16
+    assert result.held_out
     before = result.path.read_bytes()
     again = emulate_part(micro, EmulateOptions(plan="adds16", audio=SPEECH, count=4))
     assert again.path.read_bytes() == before
@@ -173,21 +176,23 @@ def test_emulate_with_unfit_calibration_is_refused(
     for name in [*bad, "text.npy", "cut.npy", "missing.npy"]:
         with pytest.raises(ModelError, match="calibrate"):
             emulate_part(micro, EmulateOptions(calibration=tmp_path / name))
-    with pytest.raises(ModelError, match="has no array"):
-        emulate_part(micro, EmulateOptions(part="decoder", calibration=sets["encoder"]))
+    options = EmulateOptions(part="decoder", calibration=sets["encoder"])
+    with pytest.raises(ModelError, match="array"):
+        emulate_part(micro, options)
     assert not list((micro / "hailo").glob("*emulated*"))
 
 
 def test_emulate_of_impossible_graphs_is_refused(micro: Path, tmp_path: Path) -> None:
-    with pytest.raises(AudioError, match="not a folder"):
+    with pytest.raises(AudioError, match="nothing"):
         emulate_part(micro, EmulateOptions(audio=tmp_path / "nothing"))
-    with pytest.raises(ModelError, match="model script"):
-        emulate_part(micro, EmulateOptions(audio=SPEECH, script=tmp_path / "no.alls"))
+    options = EmulateOptions(audio=SPEECH, script=tmp_path / "no.alls")
+    with pytest.raises(ModelError, match=r"no\.alls"):
+        emulate_part(micro, options)
     graph = micro / "hailo" / "encoder-2s.onnx"
     data = graph.read_bytes()
     graph.unlink()
     graph.write_bytes(data[:-10])
-    with pytest.raises(ModelError, match=r"encoder-2s\.onnx has \d+ bytes"):
+    with pytest.raises(ModelError, match=r"encoder-2s\.onnx .*\d+ bytes"):
         emulate_part(micro, EmulateOptions(audio=SPEECH))
 
 
@@ -198,9 +203,9 @@ def test_emulate_of_impossible_graphs_is_refused(micro: Path, tmp_path: Path) ->
         ({"plan": "all4"}, "--plan is 'all4'"),
         ({"arch": "hailo15"}, "--arch is 'hailo15'"),
         ({"count": 0}, "--count is 0"),
-        ({"plan": "all8", "script": Path("s.alls")}, "exclude each other"),
-        ({"audio": None}, "--audio DIR, or --calibration"),
-        ({"calibration": Path("c.npy")}, "--audio DIR, or --calibration"),
+        ({"plan": "all8", "script": Path("s.alls")}, "--plan .*--script"),
+        ({"audio": None}, "--audio .*--calibration"),
+        ({"calibration": Path("c.npy")}, "--audio .*--calibration"),
     ],
 )
 def test_emulate_options_that_conflict_are_refused(
@@ -214,7 +219,7 @@ def test_emulate_refuses_graphs_over_2_gib_unread(
     micro: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(make, "PROTOBUF_LIMIT_BYTES", 1000)
-    with pytest.raises(ModelError, match="less than 2"):
+    with pytest.raises(ModelError, match="GiB"):
         emulate_part(micro, EmulateOptions(audio=SPEECH))
 
 
@@ -222,7 +227,7 @@ def test_emulate_to_unwritable_place_fails_first(
     micro: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    with pytest.raises(OutputError, match="hailo is not writable"):
+    with pytest.raises(OutputError, match="hailo"):
         emulate_part(micro, EmulateOptions(calibration=micro / "no such set"))
     assert not list((micro / "hailo").glob("writing-*"))
 

@@ -58,12 +58,12 @@ def test_measure_noise_is_that_of_the_rounding() -> None:
 def test_measure_noise_without_windows_is_refused() -> None:
     model = graphs.residual()
     network = read_network(model, (), ())
-    with pytest.raises(ModelError, match="empty"):
+    with pytest.raises(ModelError):
         collect(model, network, [])
     rounded = emulated(
         model, network, PrecisionPlan("all8"), collect(model, network, WINDOWS)
     )
-    with pytest.raises(ModelError, match="no windows"):
+    with pytest.raises(ModelError, match="windows"):
         measure_noise(model, rounded, network, [])
 
 

@@ -209,7 +209,7 @@ def test_emulated_with_other_statistics_is_refused() -> None:
 
 @pytest.mark.parametrize("ends", [{"starts": ("nowhere",)}, {"ends": ("nowhere",)}])
 def test_read_network_of_unknown_nodes_is_refused(ends: dict[str, Any]) -> None:
-    with pytest.raises(ModelError, match=r"nowhere.*convert the checkpoint again"):
+    with pytest.raises(ModelError, match="nowhere"):
         read_network(graphs.residual(), **ends)
 
 
@@ -294,7 +294,8 @@ def test_read_network_numbers_layers_as_the_vendor() -> None:
     fused = [layer.name for layer in network.layers if "qkv" in (layer.weight or "")]
     assert fused == ["conv3", "conv7", "conv11", "conv15"]
     # A convolution's weights have their outputs first, a product's have them last.
-    assert (by_name["conv1"].weight_axis, by_name["conv3"].weight_axis) == (0, 1)
+    assert by_name["conv1"].weight_axis == 0
+    assert by_name["conv3"].weight_axis == 1
     assert by_name["ew_add1"].gives == ("encoder.embedded",)
     assert sum(layer.kind == "ew_add" for layer in network.layers) == 9
     assert sum(layer.kind == "layer_normalization" for layer in network.layers) == 9
@@ -368,8 +369,8 @@ def test_plan_of_script_later_commands_override() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("quantization_param(conv9, precision_mode=a16_w16)", r"no layer 'conv9'"),
-        ("quantization_param(conv1, precision_mode=a12_w8)", "precision modes"),
+        ("quantization_param(conv9, precision_mode=a16_w16)", "'conv9'"),
+        ("quantization_param(conv1, precision_mode=a12_w8)", "a12_w8"),
     ],
 )
 def test_plan_of_script_of_unknown_modes_is_refused(text: str, message: str) -> None:
@@ -383,5 +384,5 @@ def test_generated_script_of_unknown_network_is_refused() -> None:
     fewer = replace(
         network, layers=tuple(x for x in network.layers if x.name != "conv18")
     )
-    with pytest.raises(ModelError, match=r"15 linear products"):
+    with pytest.raises(ModelError, match="15"):
         generated_script(spec, form, "hailo8l", fewer)

@@ -192,7 +192,7 @@ def test_model_script_of_another_network_is_refused(change: str) -> None:
     "hn", [{}, {"layers": 3}, {"layers": {"net/conv1": {"type": "conv"}}}]
 )
 def test_read_network_of_other_descriptions_is_refused(hn: dict[str, Any]) -> None:
-    with pytest.raises(BuildError, match="unknown form"):
+    with pytest.raises(BuildError):
         read_network(hn)
 
 

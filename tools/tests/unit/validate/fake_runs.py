@@ -40,7 +40,8 @@ def made_up_reference(logits: FloatArray) -> ReferenceModel:
     """Says these logits, with a hundredth added for each position that features are padded to."""
 
     def said(tokens: IntArray, features: FloatArray, pad_to: int) -> AnyArray:
-        assert (tokens is SHOWN.tokens, features.shape) == (True, FEATURES.shape)
+        assert tokens is SHOWN.tokens
+        assert features.shape == FEATURES.shape
         return logits + pad_to / 100
 
     def encoder_stages(mel: FloatArray) -> Iterator[tuple[str, AnyArray]]:

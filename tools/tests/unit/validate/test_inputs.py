@@ -82,7 +82,8 @@ def test_decode_greedily_gives_forced_text_end_and_zeros(
         [sot, eot, 0, 0, 0, 0],
     ]
     assert found.tokens.tolist() == expected
-    assert (found.n_prefix, found.lengths) == (1, (4, 6, 2))
+    assert found.n_prefix == 1
+    assert found.lengths == (4, 6, 2)
 
 
 def test_graph_sources_convert_the_checkpoint_to_float(

@@ -36,11 +36,9 @@ def test_decoder_runs_read_each_rows_features(toy_model: Path) -> None:
     features = RNG.standard_normal((2, 100, 64)).astype(np.float32)
     bare = cached_decoder(toy_model, 0)
     padded = cached_decoder(toy_model)
-    assert (bare.pad_to, padded.pad_to, cached_decoder(toy_model, 120).pad_to) == (
-        0,
-        150,
-        120,
-    )
+    assert bare.pad_to == 0
+    assert padded.pad_to == 150
+    assert cached_decoder(toy_model, 120).pad_to == 120
     expected = bare.logits(tokens, features)
     assert np.abs(expected[0] - expected[1]).max() > 0.1
     hailo = hailo_decoder_run(toy_model / "hailo" / "decoder-2s-9.onnx")
@@ -82,9 +80,9 @@ def test_hef_runs_of_other_sizes_are_refused(
     assert not isinstance(encoder, str)
     mel = RNG.standard_normal((2, 80, 200)).astype(np.float32)
     np.testing.assert_array_equal(encoder.encode(mel), mel * 2)
-    assert "takes 200 frames, but the windows here have 100" in str(
-        hef_encoder(path, spec, 100)
-    )
+    reason = str(hef_encoder(path, spec, 100))
+    assert "200 frames" in reason
+    assert "100" in reason
     assert not isinstance(hef_decoder(path, spec, toy_model, (100, 9)), str)
     for sizes in ((100, 8), (50, 9)):
         why = hef_decoder(path, spec, toy_model, sizes)

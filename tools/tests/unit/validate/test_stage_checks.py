@@ -55,7 +55,8 @@ def test_try_encoder_compares_a_decoders_tokens() -> None:
     judge: Any = MadeUpRun(says=judged)
     run: Any = MadeUpRun("spoiled", says=spoiled)
     found = try_encoder("float32", run, made_up_reference(TRUE), judge, WITHIN)
-    assert (found.status, found.graph) == ("failed", "spoiled")
+    assert found.status == "failed"
+    assert found.graph == "spoiled"
     assert found.difference is not None
     assert found.difference.relative == pytest.approx(10 / 12)
     # Two tokens of the first row follow its prefix, the text and the end; one of the second.
@@ -78,11 +79,13 @@ def test_try_decoder_compares_rows_up_to_their_zeros() -> None:
     found = try_decoder("float32", run, reference, WITHIN)
     assert found.difference is not None
     assert found.difference.max_abs == pytest.approx(0, abs=1e-6)
-    assert (found.status, found.tokens) == ("passed", Agreement(3, 3))
+    assert found.status == "passed"
+    assert found.tokens == Agreement(3, 3)
     # Chooses the only word of the second row.
     said[1, 1] = best([3] * 5)[0, 0] + np.float32(0.07)
     worse = try_decoder("float32", run, reference, WITHIN)
-    assert (worse.status, worse.tokens) == ("failed", Agreement(2, 3))
+    assert worse.status == "failed"
+    assert worse.tokens == Agreement(2, 3)
 
 
 def test_deciding_positions_are_those_of_the_text() -> None:
@@ -97,12 +100,11 @@ def test_try_encoder_and_decoder_compare_stages_by_name() -> None:
     run.says = FEATURES
     judge = cast("Any", MadeUpRun(says=TRUE))
     first, last = try_encoder("float32", run, reference, judge, WITHIN).layers
-    assert (first.name, first.snr_db) == ("embedded", math.inf)
+    assert first.name == "embedded"
+    assert first.snr_db == math.inf
     # Twice 0 to 5 against one too many each: 4 (0 + 1 + 4 + 9 + 16 + 25) over 6.
-    assert (last.name, last.snr_db) == (
-        "features",
-        pytest.approx(10 * math.log10(220 / 6)),
-    )
+    assert last.name == "features"
+    assert last.snr_db == pytest.approx(10 * math.log10(220 / 6))
     np.testing.assert_array_equal(run.fed[0][0], mel)
     tokens = SHOWN.tokens[0]
     held = {"embedded": tokens + 7.0, "logits": FEATURES[0]}

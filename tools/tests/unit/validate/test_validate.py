@@ -135,7 +135,7 @@ def test_validate_of_quantized_directory_has_limits(
     found = _by_rung(validate(out, options))
     assert found["quantised", "decoder"].graph == "decoder.onnx int4"
     assert found["float32", "decoder"].status == "passed"
-    assert "convert with --hailo" in found["hailo-form", "decoder"].graph
+    assert "--hailo" in found["hailo-form", "decoder"].graph
     monkeypatch.setitem(BLOCKS, "int4", Limit(99))
     assert not validate(out, options).passed
 
@@ -176,11 +176,13 @@ def test_validate_refuses_another_checkpoint(
 
 
 def test_validate_without_audio_is_refused(toy_model: Path, tmp_path: Path) -> None:
-    with pytest.raises(AudioError, match="no file"):
-        validate(toy_model, ValidateOptions(audio=tmp_path))
+    options = ValidateOptions(audio=tmp_path)
+    with pytest.raises(AudioError) as without_files:
+        validate(toy_model, options)
     soundfile.write(tmp_path / "silent.wav", np.zeros(32_000), 16_000)
-    with pytest.raises(AudioError, match="no usable speech"):
-        validate(toy_model, ValidateOptions(audio=tmp_path))
+    with pytest.raises(AudioError, match="speech") as without_speech:
+        validate(toy_model, options)
+    assert str(without_files.value) != str(without_speech.value)
 
 
 def test_validate_options_need_a_window() -> None:
@@ -260,4 +262,4 @@ def test_validate_skips_hefs_of_another_window(
     found = validate(model, ValidateOptions(audio=speech, windows=1)).results
     reasons = {result.part: result.graph for result in found if result.kind == "hef"}
     assert re.search(r"encoder_hailo8l\.hef .*100 .*200", reasons["encoder"])
-    assert "takes 50 positions and 5 tokens" in reasons["decoder"]
+    assert re.search(r"50 .*5 ", reasons["decoder"])

@@ -113,11 +113,11 @@ def test_make_tls_context_with_wrong_key_raises(
     certificate: tuple[Path, Path], tmp_path: Path
 ) -> None:
     cert, key = certificate
-    with pytest.raises(OptionError, match="--tls-cert and --tls-key need each other"):
+    with pytest.raises(OptionError, match="--tls-cert"):
         make_tls_context(cert, None)
     wrong = tmp_path / "wrong.pem"
     wrong.write_text("no key")
     for files in ((cert, wrong), (key, cert), (cert, tmp_path / "none.pem")):
-        with pytest.raises(OptionError, match="web-cert and web-key cannot be used"):
+        with pytest.raises(OptionError, match="web-cert and web-key"):
             make_tls_context(*files, "web-cert and web-key")
     assert make_tls_context(None, None) is None

