@@ -30,7 +30,8 @@ def test_convert_hailo_writes_the_host_s_arrays(model: Path) -> None:
     folder = model / "decoder_assets" / "micro" / "decoder_tokenization"
     table = np.load(folder / "token_embedding_weight_micro.npy")
     rows = np.load(folder / "onnx_add_input_micro.npy")
-    assert (table.shape, rows.shape) == ((51865, 128), (32, 128))
+    assert table.shape == (51865, 128)
+    assert rows.shape == (32, 128)
 
 
 def test_inspect_lists_the_forms(whisper_hailo: Command, model: Path) -> None:

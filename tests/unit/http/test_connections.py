@@ -138,7 +138,8 @@ def test_limiter_full_refuses_tls_without_an_answer() -> None:
         limiter = ConnectionLimiter(1)
         connect(limiter, busy=True)
         _, transport, _ = connect(limiter, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-        assert (transport.closing, transport.written) == (True, b"")
+        assert transport.closing
+        assert transport.written == b""
 
     run(main)
 
@@ -306,7 +307,8 @@ def test_connection_inner_protocol_can_be_replaced() -> None:
         websocket = InnerProtocol()
         http.transport.set_protocol(websocket)
         connection.data_received(b"frame")
-        assert (http.received, websocket.received) == (b"", b"frame")
+        assert http.received == b""
+        assert websocket.received == b"frame"
         gone = ConnectionResetError()
         connection.connection_lost(gone)
         assert websocket.events == [gone]
@@ -336,7 +338,8 @@ def test_connection_data_after_tls_handshake_is_kept(
         await asyncio.sleep(0)
         connection.data_received(b" HTTP/1.1")
         inner.transport.write(b"200")
-        assert (inner.received, secured.written) == (b"GET / HTTP/1.1", b"200")
+        assert inner.received == b"GET / HTTP/1.1"
+        assert secured.written == b"200"
 
     run(main)
 

@@ -78,7 +78,8 @@ def test_running_text_longer_guess_keeps_committed_words() -> None:
 def test_running_text_one_hypothesis_commits_nothing() -> None:
     text = RunningText(0.0)
     text.update(hypothesis(1, 2, 3), 5.0)
-    assert (token_ids(text.committed), len(text.tentative)) == ([], 3)
+    assert token_ids(text.committed) == []
+    assert len(text.tentative) == 3
     text.update(hypothesis(1, 2, 3), 5.0)
     assert token_ids(text.committed) == [1, 2], "the last word may be incomplete"
     assert [old.word.tokens for old in text.tentative] == [(3,)]
@@ -128,7 +129,8 @@ def test_running_text_counts_corrected_words() -> None:
     assert token_ids(list(text.finish(hypothesis(1, 2)))) == [1, 2]
     assert text.n_corrected == 1
     text.update(hypothesis(1), 1.5)
-    assert (token_ids(list(text.known)), text.n_corrected) == ([1], 3)
+    assert token_ids(list(text.known)) == [1]
+    assert text.n_corrected == 3
 
 
 def test_running_text_word_has_its_last_probability() -> None:
@@ -149,7 +151,7 @@ def test_running_text_doubtful_word_settles_once_sure() -> None:
         (5.0, MIN_PROBABILITY - 0.01, 0),
         (6.9, MIN_PROBABILITY - 0.01, 0),
         (7.0, MIN_PROBABILITY, 2),
-    ):  # fmt: skip
+    ):
         doubtful = BufferWord(" a", (1,), probability)
         sure = BufferWord(" b", (2,), 1.0)
         text.update(BufferText((doubtful, sure, BufferWord(" c", (3,)))), length_s)
@@ -341,10 +343,14 @@ def test_running_text_committed_words_get_last_times() -> None:
         BufferWord(" d", (4,)),
     ]
     text = RunningText(0.0, committed=committed)
-    last = BufferText((
-        BufferWord(" a", (1,), 0.5, 0.0, 0.5), BufferWord(" b", (2,), 0.5, 0.5, 0.7),
-        BufferWord("c", (3,), 0.5, 0.7, 0.9), BufferWord(" e", (5,), 0.5, 0.9, 1.0),
-    ))  # fmt: skip
+    last = BufferText(
+        (
+            BufferWord(" a", (1,), 0.5, 0.0, 0.5),
+            BufferWord(" b", (2,), 0.5, 0.5, 0.7),
+            BufferWord("c", (3,), 0.5, 0.7, 0.9),
+            BufferWord(" e", (5,), 0.5, 0.9, 1.0),
+        )
+    )
     times = [(word.text, word.start_s, word.end_s) for word in text.finish(last)]
     assert times[:3] == [(" a", 0.0, 0.5), (" bc", 0.5, 0.9), (" d", None, None)]
 

@@ -62,22 +62,30 @@ GOOD: tuple[Event, ...] = (START, FIRST, SECOND, DONE, GONE, NEXT, END)
 
 def test_as_json_has_the_fields_of_an_event() -> None:
     assert as_json(replace(START, start_s=1.00004)) == {
-        "event": "started", "segment_id": 0, "start_s": 1.0, "heard_s": 1.5, "at_s": 0.1,
-    }  # fmt: skip
+        "event": "started",
+        "segment_id": 0,
+        "start_s": 1.0,
+        "heard_s": 1.5,
+        "at_s": 0.1,
+    }
     partial = as_json(SECOND)
-    assert (partial["event"], partial["text"], partial["committed_text"]) == (
-        "partial",
-        "a b c",
-        "a b",
-    )
+    assert partial["event"] == "partial"
+    assert partial["text"] == "a b c"
+    assert partial["committed_text"] == "a b"
     assert partial["tentative"] == ({"text": " c", "probability": 0.1235},)
     assert partial["committed"][1] == {"text": " b", "probability": None}
     done = as_json(DONE)
-    assert (done["text"], done["reason"], done["end_s"]) == ("a b c", "silence", 3.0)
+    assert done["text"] == "a b c"
+    assert done["reason"] == "silence"
+    assert done["end_s"] == 3.0
     assert as_json(replace(DONE, language="de"))["language"] == "de"
     assert as_json(GONE) == {
-        "event": "lost", "start_s": 3.0, "end_s": 4.0, "heard_s": 4.0, "at_s": 0.5,
-    }  # fmt: skip
+        "event": "lost",
+        "start_s": 3.0,
+        "end_s": 4.0,
+        "heard_s": 4.0,
+        "at_s": 0.5,
+    }
 
 
 def test_as_json_of_absence_has_paused() -> None:

@@ -20,8 +20,11 @@ def test_stream_clock_of_a_file_runs_at_its_own_speed() -> None:
     clock = times.clock()
     times.now_s = 53.5
     assert clock.moment(2.0, 4.0) == {
-        "start_s": 2.0, "heard_s": 4.0, "at_s": 3.5, "wall_s": 1_000_052.0,
-    }  # fmt: skip
+        "start_s": 2.0,
+        "heard_s": 4.0,
+        "at_s": 3.5,
+        "wall_s": 1_000_052.0,
+    }
     assert clock.since(16_000) is None
 
 
@@ -34,8 +37,11 @@ def test_stream_clock_of_live_audio_follows_its_capture() -> None:
     assert clock.since(3 * SAMPLE_RATE_HZ) == 1.5
     assert clock.since(SAMPLE_RATE_HZ) == 3.5
     assert clock.moment(1.0, 3.0) == {
-        "start_s": 1.0, "heard_s": 3.0, "at_s": 11.5, "wall_s": 1_000_058.0,
-    }  # fmt: skip
+        "start_s": 1.0,
+        "heard_s": 3.0,
+        "at_s": 11.5,
+        "wall_s": 1_000_058.0,
+    }
 
 
 def test_stream_clock_wall_clock_jump_changes_wall_s_only() -> None:
@@ -47,5 +53,8 @@ def test_stream_clock_wall_clock_jump_changes_wall_s_only() -> None:
     times.now_s = 52.0
     assert clock.since(SAMPLE_RATE_HZ) == 1.0
     assert clock.moment(1.0, 2.0) == {
-        "start_s": 1.0, "heard_s": 2.0, "at_s": 2.0, "wall_s": 996_399.0,
-    }  # fmt: skip
+        "start_s": 1.0,
+        "heard_s": 2.0,
+        "at_s": 2.0,
+        "wall_s": 996_399.0,
+    }

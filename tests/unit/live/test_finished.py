@@ -60,12 +60,18 @@ def test_finished_recording_has_the_words_of_its_transcript(
     assert isinstance(completed, Completed)
     words_of_event = [(word.text, word.start_s, word.end_s) for word in completed.words]
     assert words_of_event == words
-    assert (completed.start_s, completed.end_s, completed.language) == (0.5, 2.0, "en")
+    assert completed.start_s == 0.5
+    assert completed.end_s == 2.0
+    assert completed.language == "en"
     assert isinstance(missed, Untranscribed)
-    assert (missed.start_s, missed.end_s, missed.language) == (4.0, 5.5, "de")
+    assert missed.start_s == 4.0
+    assert missed.end_s == 5.5
+    assert missed.language == "de"
     figures = recording.statistics.as_json()
-    assert (figures["words"], figures["stream_s"]) == (2, 6.0)
-    assert (figures["segment_s"], figures["untranscribed_s"]) == (1.5, 1.5)
+    assert figures["words"] == 2
+    assert figures["stream_s"] == 6.0
+    assert figures["segment_s"] == 1.5
+    assert figures["untranscribed_s"] == 1.5
 
 
 def test_finished_recording_stopped_ends_with_its_segment() -> None:

@@ -52,10 +52,16 @@ def test_caption_options_times_are_flags_in_seconds() -> None:
 
 def test_caption_options_defaults_are_documented() -> None:
     assert asdict(CaptionOptions()) == {
-        "vad_threshold": 0.35, "min_silence_s": 0.5, "min_speech_s": 0.1, "pre_roll_s": 0.4,
-        "min_partial_s": 0.5, "max_segment_s": None, "settle_s": 1.5, "hold_back_s": 0.2,
+        "vad_threshold": 0.35,
+        "min_silence_s": 0.5,
+        "min_speech_s": 0.1,
+        "pre_roll_s": 0.4,
+        "min_partial_s": 0.5,
+        "max_segment_s": None,
+        "settle_s": 1.5,
+        "hold_back_s": 0.2,
         "drafts": True,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(

@@ -22,20 +22,12 @@ from whisper_hailo.live.segmenter import Segmenter
 
 def test_segmenter_before_speech_is_empty() -> None:
     speech_segmenter = segmenter()
-    assert (
-        speech_segmenter.n_samples,
-        speech_segmenter.n_heard,
-        speech_segmenter.start,
-    ) == (0, 0, 0)
-    assert (
-        speech_segmenter.last_speech,
-        speech_segmenter.audio.size,
-        speech_segmenter.audio.dtype,
-    ) == (
-        0,
-        0,
-        np.float32,
-    )
+    assert speech_segmenter.n_samples == 0
+    assert speech_segmenter.n_heard == 0
+    assert speech_segmenter.start == 0
+    assert speech_segmenter.last_speech == 0
+    assert speech_segmenter.audio.size == 0
+    assert speech_segmenter.audio.dtype == np.float32
 
 
 def test_segmenter_min_speech_0_starts_with_one_frame() -> None:
@@ -105,21 +97,16 @@ def test_segmenter_segment_knows_start_and_last_speech() -> None:
     """Frames 0 and 1 are before it; 2 is the pre-roll, 3 and 4 are speech."""
     speech_segmenter = segmenter()
     signals(speech_segmenter, N, N, N, S, S)
-    assert (
-        speech_segmenter.start,
-        speech_segmenter.n_samples,
-        speech_segmenter.n_heard,
-    ) == (
-        2 * FRAME,
-        3 * FRAME,
-        5 * FRAME,
-    )
+    assert speech_segmenter.start == 2 * FRAME
+    assert speech_segmenter.n_samples == 3 * FRAME
+    assert speech_segmenter.n_heard == 5 * FRAME
     assert speech_segmenter.audio[::FRAME].tolist() == pytest.approx([N, S, S])
     assert speech_segmenter.last_speech == 5 * FRAME
     signals(speech_segmenter, N, N)
     assert speech_segmenter.last_speech == 5 * FRAME
     assert signals(speech_segmenter, N) == "E"
-    assert (speech_segmenter.n_samples, speech_segmenter.audio.size) == (0, 0)
+    assert speech_segmenter.n_samples == 0
+    assert speech_segmenter.audio.size == 0
 
 
 def test_segmenter_pre_roll_excludes_previous_segment() -> None:
@@ -132,15 +119,11 @@ def test_segmenter_cut_leaves_the_rest_as_segment() -> None:
     speech_segmenter = segmenter()
     signals(speech_segmenter, S, S, S, S)
     speech_segmenter.cut_segment(700)
-    assert (speech_segmenter.start, speech_segmenter.n_samples) == (
-        700,
-        4 * FRAME - 700,
-    )
+    assert speech_segmenter.start == 700
+    assert speech_segmenter.n_samples == 4 * FRAME - 700
     speech_segmenter.cut_segment(400)
-    assert (speech_segmenter.start, speech_segmenter.audio.size) == (
-        1100,
-        4 * FRAME - 1100,
-    )
+    assert speech_segmenter.start == 1100
+    assert speech_segmenter.audio.size == 4 * FRAME - 1100
 
 
 def test_segmenter_skipped_audio_takes_time() -> None:
@@ -148,10 +131,8 @@ def test_segmenter_skipped_audio_takes_time() -> None:
     signals(speech_segmenter, N, N)
     speech_segmenter.skip(1000)
     assert signals(speech_segmenter, S, S) == ".S"
-    assert (speech_segmenter.start, speech_segmenter.n_heard) == (
-        2 * FRAME + 1000,
-        4 * FRAME + 1000,
-    )
+    assert speech_segmenter.start == 2 * FRAME + 1000
+    assert speech_segmenter.n_heard == 4 * FRAME + 1000
 
 
 def test_find_quietest_weighs_loudness_and_speech() -> None:

@@ -250,11 +250,12 @@ def test_stream_passes_capture_time_and_absences_on() -> None:
     """Capture times become latencies, interruptions become events."""
     said = speech(range(4))
     source = Steps(
-        Block(said, 9.0), Block(silence(0.5), 9.5),
+        Block(said, 9.0),
+        Block(silence(0.5), 9.5),
         empty_block(Interruption("paused", paused=True)),
         empty_block(Interruption("", 16_000, paused=True)),
         endless=False,
-    )  # fmt: skip
+    )
     controls = Controls()
     controls.submit(lambda live: live.mark("here"))
     captioner = Captioner(Speller(), Loudness(), quick(), now=lambda: 10.0)
@@ -273,9 +274,10 @@ def test_stream_passes_capture_time_and_absences_on() -> None:
 
 def test_stream_counts_faults_and_longest_backlog() -> None:
     pieces = (
-        Block(silence(0.5), 1.0, n_faults=2), Block(silence(0.25), 2.0, n_faults=1),
+        Block(silence(0.5), 1.0, n_faults=2),
+        Block(silence(0.25), 2.0, n_faults=1),
         Block(silence(9.0)),
-    )  # fmt: skip
+    )
     _, captioner = run_stream(Steps(*pieces, endless=False), Speller())
     assert captioner.statistics.n_faults == 3
     assert captioner.statistics.longest_backlog_s == 0.5
@@ -354,4 +356,5 @@ def test_stream_dead_device_raises_after_completion() -> None:
     assert not any(isinstance(event, Partial) for event in events)
     assert list(find_violations(events)) == []
     assert isinstance(events[-1], Completed)
-    assert (events[-1].words, events[-1].language) == ((), "")
+    assert events[-1].words == ()
+    assert events[-1].language == ""

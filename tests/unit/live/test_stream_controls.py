@@ -26,7 +26,8 @@ def test_controls_command_is_done_after_its_event() -> None:
     events = controls.process_commands(make_captioner())
     event = next(events)
     assert isinstance(event, Marker)
-    assert (event.label, event.start_s) == ("here", 0.0)
+    assert event.label == "here"
+    assert event.start_s == 0.0
     assert not answer.done()
     assert list(events) == []
     assert answer.result(0) is None

@@ -75,12 +75,15 @@ def test_stream_stalled_source_completes_its_segment() -> None:
     )
     assert list_gaps(events) == [("away", True), ("back", True)]
     first, *_ = completed(events)
-    assert (first.text, first.reason) == ("w0 w1", "away")
+    assert first.text == "w0 w1"
+    assert first.reason == "away"
     away = next(event for event in events if isinstance(event, Away))
     back = next(event for event in events if isinstance(event, Back))
     assert away.start_s == back.end_s
     figures = captioner.statistics
-    assert (figures.n_stalls, figures.n_away, figures.n_away_samples) == (1, 0, 0)
+    assert figures.n_stalls == 1
+    assert figures.n_away == 0
+    assert figures.n_away_samples == 0
     assert figures.n_stream_samples >= sound.size
 
 

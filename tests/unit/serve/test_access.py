@@ -369,7 +369,8 @@ def test_service_stopped_is_not_ready_and_refuses() -> None:
         assert web.get("/ready").status_code == 200
         ending.service.stop()
         answer = web.get("/ready")
-        assert (answer.status_code, answer.json()["status"]) == (503, "ending")
+        assert answer.status_code == 503
+        assert answer.json()["status"] == "ending"
         answer = transcribe(web)
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"

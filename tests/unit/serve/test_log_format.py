@@ -55,7 +55,8 @@ def test_formatted_log_json_has_fields_and_messages(stream: io.StringIO) -> None
         "outcome": "ValueError",
         "took_s": 0.5,
     }
-    assert (message["level"], message["message"]) == ("warning", "a\nline of two")
+    assert message["level"] == "warning"
+    assert message["message"] == "a\nline of two"
 
 
 @pytest.mark.parametrize(

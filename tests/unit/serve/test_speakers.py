@@ -211,7 +211,10 @@ def test_label_speakers_skips_letters_that_are_names() -> None:
 
 def test_label_speakers_continues_after_z() -> None:
     labels = label_speakers([None] * 28, [])
-    assert (labels[0], labels[25], labels[26], labels[27]) == ("A", "Z", "AA", "AB")
+    assert labels[0] == "A"
+    assert labels[25] == "Z"
+    assert labels[26] == "AA"
+    assert labels[27] == "AB"
 
 
 class _LoadedModel(SpeakerModels):

@@ -35,19 +35,16 @@ def _parts(turns: SpeakerTurns, segment: Segment) -> list[tuple[str, object]]:
 def test_attribute_cuts_segment_where_speaker_changes() -> None:
     segment = _segment(("one", 0, 1), ("two", 1, 2), ("three", 2.1, 3), ("four", 3, 4))
     first, second = SpeakerAttribution(_turns((0, 2, 0), (2, 4, 1))).attribute(segment)
-    assert (first.text, first.speaker, first.start_s, first.end_s) == (
-        "one two",
-        0,
-        0,
-        2,
-    )
-    assert (second.text, second.speaker, second.start_s, second.end_s) == (
-        "three four",
-        1,
-        2.1,
-        4,
-    )
-    assert (first.tokens, second.tokens) == ((0, 1), (2, 3))
+    assert first.text == "one two"
+    assert first.speaker == 0
+    assert first.start_s == 0
+    assert first.end_s == 2
+    assert second.text == "three four"
+    assert second.speaker == 1
+    assert second.start_s == 2.1
+    assert second.end_s == 4
+    assert first.tokens == (0, 1)
+    assert second.tokens == (2, 3)
     assert [word.speaker for word in second.words] == [1, 1]
 
 

@@ -19,9 +19,16 @@ from whisper_hailo.speakers.options import SpeakerCount
 from whisper_hailo.speakers.turns import SpeakerTurns
 
 _TALK = (
-    (None, 1.0), (1, 4.0), (None, 0.6), (0, 3.0), (1, 5.0),
-    (None, 2.0), (2, 4.0), (0, 6.0), (2, 3.0),
-)  # fmt: skip
+    (None, 1.0),
+    (1, 4.0),
+    (None, 0.6),
+    (0, 3.0),
+    (1, 5.0),
+    (None, 2.0),
+    (2, 4.0),
+    (0, 6.0),
+    (2, 3.0),
+)
 
 
 def _blocks(audio: FloatArray, size: int = 7001) -> Iterator[FloatArray]:

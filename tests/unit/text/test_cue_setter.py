@@ -126,8 +126,10 @@ def test_cue_setter_cue_has_one_speaker() -> None:
     ]
     cues = set_cues(*segments)
     assert [(cue.text, cue.speaker) for cue in cues] == [
-        ("Yes indeed.", 0), ("Yes indeed.", "B"), ("Yes indeed.", None),
-    ]  # fmt: skip
+        ("Yes indeed.", 0),
+        ("Yes indeed.", "B"),
+        ("Yes indeed.", None),
+    ]
 
 
 def test_cue_setter_cue_has_one_language() -> None:
@@ -201,9 +203,18 @@ def test_cue_setter_random_words_are_shown_in_order(
         at_s = start_s + length_s
         words = (Word(start_s, at_s, f" {text}", 0.9),)
         segments.append(
-            Segment(start_s, at_s, text, (), 0.0, 0.0,
-                    words=words, language=language, speaker=speaker)
-        )  # fmt: skip
+            Segment(
+                start_s,
+                at_s,
+                text,
+                (),
+                0.0,
+                0.0,
+                words=words,
+                language=language,
+                speaker=speaker,
+            )
+        )
     cues = set_cues(*segments)
     shown = "".join("".join(cue.text.split()) for cue in cues)
     assert shown == "".join("".join(text.split()) for text, *_ in segments)

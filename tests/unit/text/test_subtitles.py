@@ -157,7 +157,8 @@ def test_cue_writer_keeps_width_count_and_words() -> None:
         "one two three four\nfive six",
         "seven eight",
     ]
-    assert (paired[1].start_s, paired[1].end_s) == (1.5, 3.4)
+    assert paired[1].start_s == 1.5
+    assert paired[1].end_s == 3.4
 
 
 def test_cue_writer_breaks_segments_without_word_times() -> None:
@@ -168,7 +169,8 @@ def test_cue_writer_breaks_segments_without_word_times() -> None:
     first, second = write_cues(
         plain.segments, Layout(max_line_width=9, max_line_count=1)
     )
-    assert (first.text, second.text) == ("aaaa bbbb", "cccc dddd")
+    assert first.text == "aaaa bbbb"
+    assert second.text == "cccc dddd"
     assert (first.start_s, first.end_s, second.end_s) == pytest.approx((0.0, 5.0, 10.0))
 
 
@@ -334,8 +336,11 @@ def test_cue_writer_cue_has_one_speaker() -> None:
     parted = replace(three.segments[2], words=words)
     marked = write_cues([*three.segments[:2], parted], Layout(highlight_words=True))
     assert [(cue.text, cue.speaker) for cue in marked][1:] == [
-        ("<u>b</u>", 0), ("<u>a</u> b", 1), ("a b", 1), ("a <u>b</u>", 1),
-    ]  # fmt: skip
+        ("<u>b</u>", 0),
+        ("<u>a</u> b", 1),
+        ("a b", 1),
+        ("a <u>b</u>", 1),
+    ]
 
 
 def test_cue_writer_segment_without_text_has_no_cue() -> None:

@@ -57,8 +57,9 @@ def test_split_clauses_long_text_is_split_at_sentences() -> None:
 
 def test_split_lines_long_word_has_its_own_line() -> None:
     assert split_cues("a Donaudampfschifffahrtsgesellschaft b", width=10) == [
-        ["a", "Donaudampfschifffahrtsgesellschaft"], ["b"],
-    ]  # fmt: skip
+        ["a", "Donaudampfschifffahrtsgesellschaft"],
+        ["b"],
+    ]
     assert split_cues("a b Donaudampfschifffahrt", width=10) == [
         ["a b", "Donaudampfschifffahrt"]
     ]
@@ -81,7 +82,8 @@ def test_split_clauses_mark_of_any_script_ends_a_clause(mark: str) -> None:
     ]
     words += [Word(at, at + 1.0, "は", 1.0) for at in range(4, 8)]
     first, second = split_clauses(words, 7, 1)
-    assert (len(first), len(second)) == (4, 4)
+    assert len(first) == 4
+    assert len(second) == 4
 
 
 def test_split_lines_short_clause_may_precede_a_full_line() -> None:

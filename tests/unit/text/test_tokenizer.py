@@ -71,9 +71,14 @@ def test_tokenizer_loads_the_library_to_encode_only(
 
 
 CONTROL = {
-    "id": 3, "content": "<|endoftext|>", "special": True, "single_word": False, "lstrip": False,
-    "rstrip": False, "normalized": False,
-}  # fmt: skip
+    "id": 3,
+    "content": "<|endoftext|>",
+    "special": True,
+    "single_word": False,
+    "lstrip": False,
+    "rstrip": False,
+    "normalized": False,
+}
 
 
 def make_layout(**changes: Any) -> dict[str, Any]:

@@ -26,15 +26,16 @@ def test_as_json_extends_verbose_json() -> None:
     assert verbose == json.loads(json.dumps(as_json(transcript())))
     assert list(verbose)[:5] == ["task", "language", "duration", "text", "segments"]
     first, second = verbose["segments"]
-    assert (first["id"], first["seek"], first["start"], first["end"]) == (
-        0,
-        0,
-        0.0,
-        9.0,
-    )
-    assert (second["id"], second["seek"], second["tokens"]) == (1, 850, [3])
+    assert first["id"] == 0
+    assert first["seek"] == 0
+    assert first["start"] == 0.0
+    assert first["end"] == 9.0
+    assert second["id"] == 1
+    assert second["seek"] == 850
+    assert second["tokens"] == [3]
     assert second["runaway"]
-    assert (verbose["version"], verbose["audio"]) == (1, "a.wav")
+    assert verbose["version"] == 1
+    assert verbose["audio"] == "a.wav"
     assert verbose["settings"]["pad_to"] == 1500
 
 
@@ -55,18 +56,40 @@ WORD = Word(1.0, 1.5, " a", 0.5)
 
 
 SEGMENT = Segment(
-    0.5, 2.0, "a", (7, 8), -0.25, 0.125, temperature=0.4, compression_ratio=1.5, words=(WORD,),
-    language="de", speaker=1, window_start_s=0.29,  # times 100 a hair less than 29
-)  # fmt: skip
+    0.5,
+    2.0,
+    "a",
+    (7, 8),
+    -0.25,
+    0.125,
+    temperature=0.4,
+    compression_ratio=1.5,
+    words=(WORD,),
+    language="de",
+    speaker=1,
+    window_start_s=0.29,  # times 100 a hair less than 29
+)
 
 
 def test_as_json_segment_with_words_has_all_fields() -> None:
-    assert as_json(replace(transcript(), segments=(SEGMENT,)))["segments"] == [{
-        "id": 0, "seek": 29, "start": 0.5, "end": 2.0, "text": " a", "tokens": [7, 8],
-        "temperature": 0.4, "avg_logprob": -0.25, "compression_ratio": 1.5, "no_speech_prob": 0.125,
-        "language": "de", "runaway": False,
-        "words": [{"word": " a", "start": 1.0, "end": 1.5, "probability": 0.5}], "speaker": 1,
-    }]  # fmt: skip
+    assert as_json(replace(transcript(), segments=(SEGMENT,)))["segments"] == [
+        {
+            "id": 0,
+            "seek": 29,
+            "start": 0.5,
+            "end": 2.0,
+            "text": " a",
+            "tokens": [7, 8],
+            "temperature": 0.4,
+            "avg_logprob": -0.25,
+            "compression_ratio": 1.5,
+            "no_speech_prob": 0.125,
+            "language": "de",
+            "runaway": False,
+            "words": [{"word": " a", "start": 1.0, "end": 1.5, "probability": 0.5}],
+            "speaker": 1,
+        }
+    ]
 
 
 def test_as_json_rounds_durations() -> None:

@@ -92,7 +92,7 @@ DECODING: list[tuple[dict[str, Any], str, object]] = [
     ({"suppress_tokens": [4, 5]}, "limits.suppress", (4, 5)),
     ({"initial_prompt": "Hello."}, "prompts.initial_prompt", "Hello."),
     ({"max_initial_timestamp": 0.5}, "max_initial_timestamp_s", 0.5),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("names", "path", "expected"), DECODING)
@@ -151,7 +151,8 @@ def test_compute_type_and_device_are_translated(
     model = AskedModel(
         ConvertOptions("int4"), EngineOptions(encoder_backend="hailo"), 0, names
     )
-    assert (model.convert.quantize, model.engine.encoder_backend) == (quantize, backend)
+    assert model.convert.quantize == quantize
+    assert model.engine.encoder_backend == backend
 
 
 def test_keywords_of_faster_whisper_are_translated() -> None:
@@ -184,7 +185,8 @@ def test_vad_parameters_are_our_options() -> None:
 
     for parameters in (VadOptions(), vars(VadOptions())):
         long = Asked(DecodingOptions(), None, {"vad_parameters": parameters}).long
-        assert (long.vad_threshold, long.min_silence_s) == (0.5, 2.0)
+        assert long.vad_threshold == 0.5
+        assert long.min_silence_s == 2.0
     long = Asked(DecodingOptions(), None, {"vad_parameters": None}).long
     assert long == LongOptions()
 

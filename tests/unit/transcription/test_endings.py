@@ -95,6 +95,7 @@ def test_times_of_others_are_left_alone(window: Window, segment: Segment) -> Non
 def test_segment_starts_after_the_previous_one() -> None:
     words = (Word(4.98, 5.3, " two", 1.0), Word(5.3, 6.0, " words", 1.0))
     segment = start_after(make_segment(4.98, 6.0, words=words), 5.0)
-    assert (segment.start_s, segment.end_s) == (5.0, 6.0)
+    assert segment.start_s == 5.0
+    assert segment.end_s == 6.0
     assert [word.start_s for word in segment.words] == [5.0, 5.3]
     assert start_after(segment, 5.0) is segment

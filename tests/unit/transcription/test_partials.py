@@ -233,7 +233,8 @@ def test_join_words_joins_marks_to_the_word_before() -> None:
     assert [word.text for word in words] == [" It", " is,", " - ", " 5€"]
     assert [word.tokens for word in words] == [(0,), (1, 2), (3,), (4, 5)]
     assert [word.probability for word in words] == [0.5, 0.75, 1.0, 0.75]
-    assert (words[1].start_s, words[1].end_s) == (1.25, 3.0)
+    assert words[1].start_s == 1.25
+    assert words[1].end_s == 3.0
 
 
 def test_join_words_of_unspaced_language_keeps_characters() -> None:
@@ -281,7 +282,8 @@ def test_translation_uses_the_same_encoding(
     phrase = load_audio(unpack_clips() / "phrases" / "phrases-009.ogg")
     heard = both.transcribe_running(PartialBuffer(phrase), OPTIONS, translate=True)
     n_alone = counted.n_calls
-    assert (heard.language, heard.translation) == ("de", "Happy birthday, Anna.")
+    assert heard.language == "de"
+    assert heard.translation == "Happy birthday, Anna."
     assert heard.text == micro.transcribe_running(PartialBuffer(phrase), OPTIONS).text
     assert heard.text != heard.translation
     assert (
@@ -321,8 +323,10 @@ def test_partial_text_has_passes_and_guess() -> None:
     assert [one.text for one in text.words] == [" w1", " w2", " w3"]
     assert [one.tokens for one in text.words] == [(1,), (2,), (3,)]
     assert [one.probability for one in text.words] == [0.5, 0.75, 1.0]
-    assert (text.language, text.runaway) == ("en", True)
-    assert (text.passes, text.guess) == (2, (5, 6))
+    assert text.language == "en"
+    assert text.runaway
+    assert text.passes == 2
+    assert text.guess == (5, 6)
 
 
 def test_partial_text_without_draft_has_no_probabilities() -> None:
@@ -331,7 +335,8 @@ def test_partial_text_without_draft_has_no_probabilities() -> None:
         (" w1", None),
         (" w2", None),
     ]
-    assert (text.passes, text.guess) == (0, ())
+    assert text.passes == 0
+    assert text.guess == ()
 
 
 def test_partial_text_keeps_aligned_words() -> None:
@@ -365,15 +370,19 @@ def test_partial_text_of_plain_text_has_untimed_words() -> None:
         WindowResult(WINDOW, decoded, segments, 1.0, language="de"), TOKENIZER
     )
     assert [one.text for one in text.words] == [" one", " two", " three"]
-    assert (text.language, text.runaway) == ("de", True)
+    assert text.language == "de"
+    assert text.runaway
 
 
 def test_join_words_of_untimed_mark_keeps_the_word_s_end() -> None:
     pieces = [word(" so", (1,), 0.5, 1.0), word(".", (2,)), word("”", (3,), 1.0, 1.25)]
     (first,) = join_words(pieces[:2], "en")
-    assert (first.text, first.start_s, first.end_s) == (" so.", 0.5, 1.0)
+    assert first.text == " so."
+    assert first.start_s == 0.5
+    assert first.end_s == 1.0
     (whole,) = join_words(pieces, "en", [0.25, 0.5, 0.75])
-    assert (whole.end_s, whole.probability) == (1.25, 0.5)
+    assert whole.end_s == 1.25
+    assert whole.probability == 0.5
     words = join_words(
         [word(" a", (1, 2)), word(" b", (3,)), word(".", (4,))],
         "en",
@@ -381,7 +390,9 @@ def test_join_words_of_untimed_mark_keeps_the_word_s_end() -> None:
     )
     assert [one.probability for one in words] == pytest.approx([0.75, 0.3])
     (alone,) = join_words([word(".", (2,))], "en")
-    assert (alone.text, alone.start_s, alone.end_s) == (".", None, None)
+    assert alone.text == "."
+    assert alone.start_s is None
+    assert alone.end_s is None
 
 
 def test_buffer_request_is_no_first_window() -> None:
@@ -392,12 +403,11 @@ def test_buffer_request_is_no_first_window() -> None:
         audio, draft, word_timestamps=True, hold_back_s=0.5
     ).request(context, 16)
     assert request.window.audio.tolist() == list(range(16))
-    assert (request.window.start_s, context.n_windows) == (0.0, 1)
-    assert (request.draft, request.word_timestamps, request.hold_back_s) == (
-        draft,
-        True,
-        0.5,
-    )
+    assert request.window.start_s == 0.0
+    assert context.n_windows == 1
+    assert request.draft == draft
+    assert request.word_timestamps
+    assert request.hold_back_s == 0.5
 
 
 @pytest.mark.parametrize(
@@ -489,7 +499,9 @@ def test_translated_buffer_is_encoded_once(german: Transcriber) -> None:
     heard = german.transcribe_running(
         PartialBuffer(noise(0.5)), options, translate=True
     )
-    assert (heard.text, heard.language, heard.translation) == ("w3 w3", "de", "w3 w3")
+    assert heard.text == "w3 w3"
+    assert heard.language == "de"
+    assert heard.translation == "w3 w3"
     assert german.encoder is not None
     assert german.encoder.shapes == [(1, 80, 200)]  # type: ignore[attr-defined]
     said, translated = fed(german)
@@ -531,7 +543,8 @@ def test_silence_is_not_translated(german: Transcriber) -> None:
     heard = german.transcribe_running(
         PartialBuffer(noise(0.5), hold_back_s=9.0), AUTO, translate=True
     )
-    assert (heard.words, heard.translation) == ((), None)
+    assert heard.words == ()
+    assert heard.translation is None
     assert len(fed(german)) == 1
 
 

@@ -99,7 +99,8 @@ def test_default_options_fit_the_decoder(
 ) -> None:
     """An engine that hears audio itself detects no language."""
     own = parts(decoder).default_options
-    assert (own.language, own.search.temperatures[-1]) == (language, hottest)
+    assert own.language == language
+    assert own.search.temperatures[-1] == hottest
     assert own.search.temperatures[0] == 0.0
     assert own.anti_repetition == parts(decoder).default_anti_repetition
 
@@ -231,33 +232,28 @@ def test_settings_record_options() -> None:
         timestamps=True,
     )
     settings = parts(Rows()).settings(options, LongOptions(trim_window=True), 4)
-    assert (settings.model, settings.encoder, settings.decoder) == (
-        "toy",
-        "onnx",
-        "rows",
-    )
-    assert (settings.window_s, settings.margin_s, settings.threads) == (20.0, 1.0, 2)
-    assert (settings.pad_to, settings.repetition_penalty, settings.eot_boost) == (
-        700,
-        1.1,
-        0.2,
-    )
-    assert (settings.windows, settings.search, settings.timestamps) == (
-        "overlap",
-        "greedy",
-        True,
-    )
-    assert (settings.batch_size, settings.trim_window, settings.reasons) == (
-        4,
-        True,
-        ("why",),
-    )
+    assert settings.model == "toy"
+    assert settings.encoder == "onnx"
+    assert settings.decoder == "rows"
+    assert settings.window_s == 20.0
+    assert settings.margin_s == 1.0
+    assert settings.threads == 2
+    assert settings.pad_to == 700
+    assert settings.repetition_penalty == 1.1
+    assert settings.eot_boost == 0.2
+    assert settings.windows == "overlap"
+    assert settings.search == "greedy"
+    assert settings.timestamps
+    assert settings.batch_size == 4
+    assert settings.trim_window
+    assert settings.reasons == ("why",)
     assert parts(Fixed()).settings(DecodingOptions(), None, 1).pad_to == 100
     bare = DecodingOptions(
         anti_repetition=AntiRepetition(pad_to=0), search=SearchOptions(beam_size=5)
     )
     settings = parts(Rows()).settings(bare, None, 1)
-    assert (settings.pad_to, settings.search) == (0, "beam 5")
+    assert settings.pad_to == 0
+    assert settings.search == "beam 5"
 
 
 def test_default_pipeline_encodes_ahead() -> None:
@@ -331,7 +327,9 @@ def test_from_model_passes_tokenizer_and_threads(
     assert loaded == [
         given or Path("compared" if is_listed else "found/tokenizer.json")
     ]
-    assert (own.plan.window_s, own.plan.margin_s, own.reasons) == (5.0, 0.5, ("why",))
+    assert own.plan.window_s == 5.0
+    assert own.plan.margin_s == 0.5
+    assert own.reasons == ("why",)
     assert own.settings(DecodingOptions(), None, 1).threads == 3
 
 

@@ -200,14 +200,13 @@ def test_first_window_of_a_long_recording_goes_alone(
 
 def test_recording_defaults_are_its_own() -> None:
     one, other = (recording(np.zeros(10, np.float32)) for _ in range(2))
-    assert (one.priority, one.share.n_windows, one.engine, one.failure) == (
-        0,
-        0,
-        None,
-        None,
-    )
+    assert one.priority == 0
+    assert one.share.n_windows == 0
+    assert one.engine is None
+    assert one.failure is None
     assert one.share is not other.share
-    assert (one.duration_s, one.segments) == (0.0, [])
+    assert one.duration_s == 0.0
+    assert one.segments == []
 
 
 def test_transcribe_in_order_keeps_no_recordings() -> None:
@@ -389,7 +388,8 @@ def test_segments_language_is_set_once_detected(
         schedule=None, transcript=lambda one: (one, "as far as it is")
     )
     segments = Segments(run, own)  # type: ignore[arg-type]
-    assert (segments.language, segments.language_probs) == (told, probs)
+    assert segments.language == told
+    assert segments.language_probs == probs
     assert segments.transcript == (own, "as far as it is")
 
 
@@ -405,6 +405,7 @@ def test_failed_recording_is_closed_with_its_error(file: Path) -> None:
     own.open()
     error = AudioError("torn")
     own.fail(error)
-    assert (own.failure, own.n_closed) == (error, 1)
+    assert own.failure == error
+    assert own.n_closed == 1
     own.finish()
     assert own.segments == []

@@ -280,8 +280,10 @@ def test_error_fails_its_recording_only(ahead: bool) -> None:
     sources = [noise(2), noise(3, 1), noise(2, 2)]
     outcomes = list(run(sources, encoder, Interpreter(encoder), ahead=ahead))
     assert [type(outcome.failure).__name__ for outcome in outcomes] == [
-        "NoneType", "DeviceError", "NoneType",
-    ]  # fmt: skip
+        "NoneType",
+        "DeviceError",
+        "NoneType",
+    ]
     assert not encoding_threads()
 
 
@@ -289,8 +291,10 @@ def test_asynchronous_error_fails_its_recording_only() -> None:
     chip = Chip(fail_at=3)
     outcomes = list(run([noise(2), noise(3, 1), noise(2, 2)], chip, Interpreter(chip)))
     assert [type(outcome.failure).__name__ for outcome in outcomes] == [
-        "NoneType", "DeviceError", "NoneType",
-    ]  # fmt: skip
+        "NoneType",
+        "DeviceError",
+        "NoneType",
+    ]
 
 
 class Faulty(Recording):
@@ -630,7 +634,8 @@ def test_newcomer_of_two_windows_keeps_their_order() -> None:
 def test_windows_of_a_recording_keep_their_order() -> None:
     hard = recording_of(noise(3))
     done, begun_at = run_hard(hard, {})
-    assert (done, begun_at) == ([hard], [])
+    assert done == [hard]
+    assert begun_at == []
     assert [segment.text for segment in hard.segments] == ["0", "1", "2"]
 
 

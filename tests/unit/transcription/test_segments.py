@@ -52,7 +52,8 @@ def test_spread_words_of_one_character_spans_the_segment() -> None:
     segment = Segment(1.0, 2.0, "x", (3,), -0.1, 0.0, language="zh")
     (heard,) = spread_words([segment], letters)
     ((start_s, end_s),) = [(one.start_s, one.end_s) for one in heard.words]
-    assert (start_s, end_s) == (1.0, 2.0)
+    assert start_s == 1.0
+    assert end_s == 2.0
     pair = replace(segment, text="xy", tokens=(3, 4))
     (apart,) = spread_words([pair], letters)
     assert [(one.start_s, one.tokens) for one in apart.words] == [
@@ -86,16 +87,19 @@ def test_assemble_segments_bounds_times_by_the_audio() -> None:
         audio, decoded, "de", TOKENIZER, DecodingOptions(timestamps=True)
     )
     first, second = heard.segments
-    assert (first.start_s, first.end_s, first.text) == (40.0, 40.5, "w1")
-    assert (second.start_s, second.end_s) == (pytest.approx(40.6), 41.5)
+    assert first.start_s == 40.0
+    assert first.end_s == 40.5
+    assert first.text == "w1"
+    assert second.start_s == pytest.approx(40.6)
+    assert second.end_s == 41.5
     assert heard.end_s == 41.5
-    assert (second.avg_logprob, second.no_speech_prob, second.runaway) == (
-        -0.3,
-        0.2,
-        True,
-    )
-    assert (second.temperature, second.compression_ratio) == (0.4, 1.5)
-    assert (second.language, second.window_start_s) == ("de", 40.0)
+    assert second.avg_logprob == -0.3
+    assert second.no_speech_prob == 0.2
+    assert second.runaway
+    assert second.temperature == 0.4
+    assert second.compression_ratio == 1.5
+    assert second.language == "de"
+    assert second.window_start_s == 40.0
 
 
 def test_assemble_segments_keeps_rest_unless_sought() -> None:
@@ -111,7 +115,8 @@ def test_assemble_segments_keeps_rest_unless_sought() -> None:
     sought = replace(window(4), is_sought=True)
     left = assemble_segments(sought, decoded, "en", TOKENIZER, options)
     assert [one.text for one in left.segments] == ["w1"]
-    assert (left.advance_s, kept.advance_s) == (0.5, 1.0)
+    assert left.advance_s == 0.5
+    assert kept.advance_s == 1.0
 
 
 def test_assemble_segments_behind_the_audio_ends_there() -> None:
@@ -169,25 +174,31 @@ def test_assemble_segments_of_silence_has_no_segments() -> None:
     options = DecodingOptions(timestamps=True)
     silent = Decoded((at(0.0), 1, at(0.5)), -2.0, 0.9, runaway=False)
     heard = assemble_segments(window(4), silent, "en", TOKENIZER, options)
-    assert (heard.segments, heard.silent, heard.end_s) == ((), True, None)
+    assert heard.segments == ()
+    assert heard.silent
+    assert heard.end_s is None
     for thresholds in (Thresholds(no_speech=None), Thresholds(no_speech=0.95)):
         heard = assemble_segments(
             window(4), silent, "en", TOKENIZER, replace(options, thresholds=thresholds)
         )
-        assert ([one.text for one in heard.segments], heard.silent) == (["w1"], False)
+        assert [one.text for one in heard.segments] == ["w1"]
+        assert not heard.silent
     empty = Decoded((at(0.0), at(0.5)), -0.1, 0.0, runaway=False)
     heard = assemble_segments(
         replace(window(4), is_sought=True), empty, "en", TOKENIZER, options
     )
-    assert (heard.segments, heard.silent) == ((), False)
+    assert heard.segments == ()
+    assert not heard.silent
     assert heard.end_s == 4.0 + 0.0  # one pair: a segment that ends where it begins
     heard = assemble_segments(window(4), empty, "en", TOKENIZER, options)
-    assert (heard.segments, heard.silent) == ((), False)
+    assert heard.segments == ()
+    assert not heard.silent
     assert heard.end_s == 4.5, "its last time"
     made_up = assemble_segments(
         window(4), replace(silent, made_up=True), "en", TOKENIZER, options
     )
-    assert (made_up.segments, made_up.silent) == ((), True)
+    assert made_up.segments == ()
+    assert made_up.silent
 
 
 def test_assemble_segments_without_timestamps_gives_one() -> None:
@@ -195,8 +206,11 @@ def test_assemble_segments_without_timestamps_gives_one() -> None:
         window(4), Decoded((1, 2), -0.1, 0.0, False), "en", TOKENIZER, DecodingOptions()
     )
     (segment,) = heard.segments
-    assert (segment.start_s, segment.end_s, segment.text) == (4.0, 5.0, "w1 w2")
-    assert (heard.advance_s, heard.ends_alone) == (1.0, False)
+    assert segment.start_s == 4.0
+    assert segment.end_s == 5.0
+    assert segment.text == "w1 w2"
+    assert heard.advance_s == 1.0
+    assert not heard.ends_alone
     # Of an engine that writes them anyway.
     tokens = (at(0.0), 1, at(0.5), at(0.5), 2, at(1.0))
     heard = assemble_segments(
@@ -221,7 +235,8 @@ def test_assemble_segments_with_single_end_ends_alone(
 def test_round_times_rounds_to_0_1_ms() -> None:
     third = 1 / 3
     said = replace(Segment(third, 2 * third, "a", (), 0.0, 0.0), window_start_s=third)
-    assert (round_times(said).start_s, round_times(said).end_s) == (0.3333, 0.6667)
+    assert round_times(said).start_s == 0.3333
+    assert round_times(said).end_s == 0.6667
     assert round_times(said).window_start_s == 0.3333
     (spoken,) = round_times(
         replace(said, words=(Word(third, 2 * third, " a", third, (1,)),))

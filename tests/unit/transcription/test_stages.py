@@ -67,7 +67,8 @@ def test_call_apart_runs_in_the_caller_s_thread() -> None:
     with Prefetch(in_one_step(where)) as ahead:
         first = ahead.begin(1)
         apart = ahead.begin(2, apart=True)
-        assert (first.coming, apart.coming) == (None, None)
+        assert first.coming is None
+        assert apart.coming is None
         assert apart.result() == threading.current_thread().name
         assert first.result() == threading.current_thread().name
 

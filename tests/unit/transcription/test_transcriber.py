@@ -210,11 +210,9 @@ def test_transcript_has_name_language_and_task(transcriber: Transcriber) -> None
     assert found.timings.load_ms > 0, "how long it took to open the parts"
     options = DecodingOptions(language="de", task="translate")
     german = transcriber.transcribe(noise(0.5), options, long=EVERYTHING)
-    assert (german.language, german.task, german.language_probs) == (
-        "de",
-        "translate",
-        {},
-    )
+    assert german.language == "de"
+    assert german.task == "translate"
+    assert german.language_probs == {}
 
 
 def test_sample_rate_sets_the_duration(transcriber: Transcriber) -> None:
@@ -338,11 +336,10 @@ def test_replace_exchanges_one_part(transcriber: Transcriber) -> None:
     other = Tokenizer(TOKENIZER.backend, TOKENIZER.special)
     assert replace(transcriber, tokenizer=other).tokenizer is other is not TOKENIZER
     same = replace(transcriber)
-    assert (same.encoder, same.decoder) == (transcriber.encoder, transcriber.decoder)
-    assert (same.tokenizer, same.reasons) == (
-        transcriber.tokenizer,
-        transcriber.reasons,
-    )
+    assert same.encoder == transcriber.encoder
+    assert same.decoder == transcriber.decoder
+    assert same.tokenizer == transcriber.tokenizer
+    assert same.reasons == transcriber.reasons
     assert same.content_s == transcriber.content_s
 
 
@@ -398,11 +395,9 @@ def test_transcribe_running_decodes_a_buffer(transcriber: Transcriber) -> None:
     run = TranscriptionRun(transcriber, DecodingOptions("en"))
     request = run.request(PartialBuffer(noise(5.0), Draft((1,)), word_timestamps=True))
     assert request.window.audio.size == 16_000, "a window has 1 s of audio"
-    assert (request.draft, request.word_timestamps, request.context.language) == (
-        Draft((1,)),
-        True,
-        "en",
-    )
+    assert request.draft == Draft((1,))
+    assert request.word_timestamps
+    assert request.context.language == "en"
     decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
     heard = run.text(WindowResult(request.window, decoded, (), 1.0, language="en"))
     assert heard.text == "w1 w2"
@@ -449,12 +444,14 @@ def test_open_loads_once_for_all_threads_until_close() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (encoder.n_opened, encoder.n_closed) == (1, 0)
+    assert encoder.n_opened == 1
+    assert encoder.n_closed == 0
     own.close()
     own.close()
     with own:
         pass
-    assert (encoder.n_opened, encoder.n_closed) == (2, 2)
+    assert encoder.n_opened == 2
+    assert encoder.n_closed == 2
 
 
 def test_transcribe_without_a_block_loads_the_model(micro: Transcriber) -> None:

@@ -30,7 +30,7 @@ def sets(
     whisper_hailo: Command, model: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
     out = tmp_path_factory.mktemp("sets")
-    found = {}
+    archives = {}
     for part in STEMS:
         words = (
             "--audio",
@@ -48,8 +48,8 @@ def sets(
         facts = json.loads(result.stdout)
         assert facts["n_windows"] == 6
         assert facts["skipped"] == {}
-        found[part] = Path(facts["path"])
-    return found
+        archives[part] = Path(facts["path"])
+    return archives
 
 
 def _compile(model: Path, sets: dict[str, Path], part: str) -> list[object]:
@@ -83,8 +83,8 @@ def test_compile_of_both_parts_makes_hefs(
     part: str,
     tmp_path: Path,
 ) -> None:
-    own = shutil.copytree(model, tmp_path / "micro")
-    words = _compile(own, sets, part)
+    own_model = shutil.copytree(model, tmp_path / "micro")
+    words = _compile(own_model, sets, part)
     failed = whisper_hailo(*words, env=with_compiler({}, fail="compile:raise"))
     assert failed.returncode == 4
     assert "compile" in one_line(failed)
@@ -94,24 +94,26 @@ def test_compile_of_both_parts_makes_hefs(
     facts = json.loads(result.stdout)
     assert facts["file"] == f"hailo/hailo8l/{STEMS[part]}.hef"
     assert facts["snr_db"]["output_layer1"] == 21.5
-    assert (own / facts["file"]).stat().st_size == facts["bytes"]
-    assert facts["file"] in whisper_hailo("inspect", own).stdout
+    assert (own_model / facts["file"]).stat().st_size == facts["bytes"]
+    assert facts["file"] in whisper_hailo("inspect", own_model).stdout
 
 
 def test_compiled_hefs_are_inspected_and_run(
     whisper_hailo: Command, model: Path, sets: dict[str, Path], tmp_path: Path
 ) -> None:
     """From the checkpoint to text: convert, calibrate, compile, inspect, transcribe."""
-    own = tmp_path / "micro"
-    shutil.copytree(model, own)
-    plain = whisper_hailo("transcribe", "--model", own, DEMO)
+    own_model = tmp_path / "micro"
+    shutil.copytree(model, own_model)
+    plain = whisper_hailo("transcribe", "--model", own_model, DEMO)
     fixed = whisper_hailo(
-        "transcribe", "--model", own, "--decoder-backend", "fixed", DEMO
+        "transcribe", "--model", own_model, "--decoder-backend", "fixed", DEMO
     )
     for part in STEMS:
-        result = whisper_hailo(*_compile(own, sets, part), env=with_compiler({}))
+        result = whisper_hailo(*_compile(own_model, sets, part), env=with_compiler({}))
         assert result.returncode == 0, result.stderr
-    encoder, decoder = (own / f"hailo/hailo8l/{STEMS[part]}.hef" for part in STEMS)
+    encoder, decoder = (
+        own_model / f"hailo/hailo8l/{STEMS[part]}.hef" for part in STEMS
+    )
     facts = json.loads(whisper_hailo("inspect", encoder).stdout)
     assert facts["compiled_for"] == "hailo8l"
     assert facts["runs_on"] == ["hailo8", "hailo8l"]
@@ -128,27 +130,29 @@ def test_compiled_hefs_are_inspected_and_run(
     assert "the host adds the position rows" in network["contract"]
     env = with_chip(tmp_path / "chip", {})
     named = whisper_hailo(
-        "transcribe", "--model", own, "--encoder", encoder, DEMO, env=env
+        "transcribe", "--model", own_model, "--encoder", encoder, DEMO, env=env
     )
     assert named.returncode == 0, named.stderr
-    auto = whisper_hailo("transcribe", "-v", "--model", own, DEMO, env=env)
+    auto = whisper_hailo("transcribe", "-v", "--model", own_model, DEMO, env=env)
     assert "encoder hef-hailo8l: on hailo8l" in auto.stderr
     assert named.stdout == auto.stdout == plain.stdout
     both = whisper_hailo(
-        "transcribe", "--model", own, "--decoder-backend", "hailo", DEMO, env=env
+        "transcribe", "--model", own_model, "--decoder-backend", "hailo", DEMO, env=env
     )
     assert "decoder hef-hailo8l" in both.stderr
     assert both.stdout == fixed.stdout
     short = whisper_hailo(
-        "transcribe", "-v", "--model", own, "--window", "5", DEMO, env=env
+        "transcribe", "-v", "--model", own_model, "--window", "5", DEMO, env=env
     )
     assert short.returncode == 0, short.stderr
     assert (
         f"on the CPU, hailo8l 0000:01:00.0, but {encoder.name} takes 10 s"
         in short.stderr
     )
-    asked = ("--window", "5", "--encoder-backend", "hailo")
-    refused = whisper_hailo("transcribe", "--model", own, *asked, DEMO, env=env)
+    window_options = ("--window", "5", "--encoder-backend", "hailo")
+    refused = whisper_hailo(
+        "transcribe", "--model", own_model, *window_options, DEMO, env=env
+    )
     assert refused.returncode == 2
     assert "--window is 5 s" in one_line(refused)
     assert not (tmp_path / "chip" / "violations.log").exists()
@@ -178,9 +182,9 @@ def test_compile_without_compiler_says_what_helps(
 def test_convert_again_keeps_hefs(
     whisper_hailo: Command, model: Path, sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    own = shutil.copytree(model, tmp_path / "micro")
-    whisper_hailo(*_compile(own, sets, "encoder"), env=with_compiler({}))
-    result = whisper_hailo("convert", "micro", own, "--hailo")
+    own_model = shutil.copytree(model, tmp_path / "micro")
+    whisper_hailo(*_compile(own_model, sets, "encoder"), env=with_compiler({}))
+    result = whisper_hailo("convert", "micro", own_model, "--hailo")
     assert result.returncode == 7
     assert "which no conversion wrote" in one_line(result)
 

@@ -49,9 +49,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 def test_reference_features_match_transformers(pair: Pair) -> None:
     mel = np.random.default_rng(0).standard_normal((2, 80, 400)).astype(np.float32)
-    got = Reference(Checkpoint(pair.checkpoint)).encode(mel)
+    computed = Reference(Checkpoint(pair.checkpoint)).encode(mel)
     expected = reference.encode(pair.torch_model, mel)
-    assert reference.relative_difference(got, expected) < TOLERANCE
+    assert reference.relative_difference(computed, expected) < TOLERANCE
 
 
 @pytest.mark.parametrize("pad_to", [None, 300])
@@ -59,6 +59,8 @@ def test_reference_logits_match_transformers(pair: Pair, pad_to: int | None) -> 
     rng = np.random.default_rng(1)
     features = rng.standard_normal((2, 200, 128)).astype(np.float32)
     tokens = rng.integers(0, 320, (2, 9))
-    got = Reference(Checkpoint(pair.checkpoint)).logits(tokens, features, pad_to or 0)
+    computed = Reference(Checkpoint(pair.checkpoint)).logits(
+        tokens, features, pad_to or 0
+    )
     expected = reference.logits(pair.torch_model, tokens, features, pad_to)
-    assert reference.relative_difference(got, expected) < TOLERANCE
+    assert reference.relative_difference(computed, expected) < TOLERANCE

@@ -40,9 +40,11 @@ TARGET_PYTHON = (3, 10)
 def options(
     micro: Path, recordings: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> CompileOptions:
-    wanted = CalibrationOptions(part="decoder", count=4)
-    found = calibrate(micro, recordings, tmp_path_factory.mktemp("set"), wanted)
-    return CompileOptions(arch="hailo8", part="decoder", calibration=found.path)
+    options_of_set = CalibrationOptions(part="decoder", count=4)
+    records = calibrate(
+        micro, recordings, tmp_path_factory.mktemp("set"), options_of_set
+    )
+    return CompileOptions(arch="hailo8", part="decoder", calibration=records.path)
 
 
 def _build(folder: Path, **wishes: str) -> subprocess.CompletedProcess[str]:
@@ -144,7 +146,7 @@ def test_write_bundle_that_fails_leaves_no_half(
 
 
 def test_hef_build_imports_numpy_and_the_compiler_only() -> None:
-    known = {*sys.stdlib_module_names, "numpy", "hailo_sdk_client"}
+    allowed_modules = {*sys.stdlib_module_names, "numpy", "hailo_sdk_client"}
     paths = sorted(Path(hef_build.__path__[0]).glob("*.py"))
     importers = set()
     assert len(paths) >= 5
@@ -157,7 +159,7 @@ def test_hef_build_imports_numpy_and_the_compiler_only() -> None:
                 names = {str(node.module).split(".")[0]}
             else:
                 continue
-            assert names <= known, path.name
+            assert names <= allowed_modules, path.name
             importers |= {path.name} if "hailo_sdk_client" in names else set()
     assert importers == {"stages.py"}
 
@@ -170,11 +172,13 @@ def finished(
     micro: Path, recordings: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """What a bundle's `out` folder holds: its program is the one that `compile` runs."""
-    wanted = CalibrationOptions(part="encoder", count=4)
-    found = calibrate(micro, recordings, tmp_path_factory.mktemp("set"), wanted)
+    options_of_set = CalibrationOptions(part="encoder", count=4)
+    records = calibrate(
+        micro, recordings, tmp_path_factory.mktemp("set"), options_of_set
+    )
     out = tmp_path_factory.mktemp("elsewhere") / "out"
     options = CompileOptions(
-        arch="hailo8l", part="encoder", calibration=found.path, out=out
+        arch="hailo8l", part="encoder", calibration=records.path, out=out
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", with_compiler()["PYTHONPATH"])
@@ -275,10 +279,10 @@ def test_make_job_is_for_its_part(
     spec = ModelSpec.load(toy)
     decoder = make_job(toy, spec, build_options)
     np.save(tmp_path / "e.npy", np.zeros((3, 1, 200, 80), "f4"))
-    wanted = replace(
+    options_of_set = replace(
         build_options, part="encoder", calibration=tmp_path / "e.npy", script=None
     )
-    encoder = make_job(toy, spec, wanted)
+    encoder = make_job(toy, spec, options_of_set)
     assert encoder.n_layers == 1
     assert decoder.n_layers == 2
     assert encoder.script is None
@@ -340,16 +344,16 @@ def test_record_hef_replaces_the_one_of_chip_and_part(toy: Path) -> None:
     again = record_hef(
         toy, toy / "hailo" / "hailo8" / "encoder.hef", _facts(*cases[0], "2")
     )
-    found = {(hef.arch, hef.part): hef.sha256[0] for hef in ModelSpec.load(toy).hefs}
-    assert found == {cases[0]: "2", cases[1]: "0", cases[2]: "0"}
+    records = {(hef.arch, hef.part): hef.sha256[0] for hef in ModelSpec.load(toy).hefs}
+    assert records == {cases[0]: "2", cases[1]: "0", cases[2]: "0"}
     assert again.record.file == "hailo/hailo8/encoder.hef"
 
 
 def test_record_hef_outside_is_described_not_listed(toy: Path, tmp_path: Path) -> None:
     before = (toy / "model.json").read_bytes()
-    found = record_hef(toy, tmp_path / "elsewhere.hef", _facts("hailo8", "encoder"))
-    assert not found.recorded
-    assert found.record.file == "elsewhere.hef"
+    records = record_hef(toy, tmp_path / "elsewhere.hef", _facts("hailo8", "encoder"))
+    assert not records.recorded
+    assert records.record.file == "elsewhere.hef"
     with pytest.raises(ModelError):
         record_hef(toy, tmp_path / "elsewhere.hef", {"arch": "hailo8"})
     assert (toy / "model.json").read_bytes() == before

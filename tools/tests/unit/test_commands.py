@@ -29,19 +29,21 @@ from whisper_hailo_tools.options import (
 TOOLS = "whisper_hailo_tools"
 
 
-def told(capsys: pytest.CaptureFixture[str], words: str, code: int = 0) -> str:
+def read_output(capsys: pytest.CaptureFixture[str], words: str, code: int = 0) -> str:
     """Standard output of a command that ends with a code."""
     assert run(words.split()) == code
     return capsys.readouterr().out
 
 
 def calibration(n_windows: int, n_speakers: int, **skipped: str) -> CalibrationSet:
-    place = Path("set.npy"), Path("set.json")
-    return CalibrationSet(*place, n_windows, 64, 7, n_speakers, skipped, resumed=True)
+    set_paths = Path("set.npy"), Path("set.json")
+    return CalibrationSet(
+        *set_paths, n_windows, 64, 7, n_speakers, skipped, resumed=True
+    )
 
 
 @pytest.mark.parametrize(
-    ("made", "parts"),
+    ("calibration_set", "parts"),
     [
         (calibration(64, 1), ["64 windows", "7 recordings", "1 speaker"]),
         (
@@ -51,22 +53,34 @@ def calibration(n_windows: int, n_speakers: int, **skipped: str) -> CalibrationS
     ],
 )
 def test_calibrate_prints_the_set(
-    made: CalibrationSet, parts: list[str], monkeypatch: pytest.MonkeyPatch,
+    calibration_set: CalibrationSet,
+    parts: list[str],
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    asked = Asked(made).patched(monkeypatch, f"{TOOLS}.calibrate.make.calibrate")
+) -> None:
+    recorded_calls = Asked(calibration_set).patched(
+        monkeypatch, f"{TOOLS}.calibrate.make.calibrate"
+    )
     words = "calibrate model --audio talks --out there --part decoder --count 64 --seed 3 -l de"
-    line = told(capsys, words)
+    line = read_output(capsys, words)
     assert line.startswith("set.npy")
     assert [part for part in parts if part not in line] == []
-    assert ("requested" in line) is (made.n_windows < 64)
+    assert ("requested" in line) is (calibration_set.n_windows < 64)
     options = CalibrationOptions("decoder", 64, 3, "de")
-    assert asked.with_ == [(Path("model"), Path("talks"), Path("there"), options)]
-    facts = json.loads(told(capsys, f"{words} --json"))
+    assert recorded_calls.with_ == [
+        (Path("model"), Path("talks"), Path("there"), options)
+    ]
+    facts = json.loads(read_output(capsys, f"{words} --json"))
     assert facts == {
-        "path": "set.npy", "manifest": "set.json", "n_windows": made.n_windows, "n_wanted": 64,
-        "n_files": 7, "n_speakers": made.n_speakers, "skipped": made.skipped, "resumed": True,
-    }  # fmt: skip
+        "path": "set.npy",
+        "manifest": "set.json",
+        "n_windows": calibration_set.n_windows,
+        "n_wanted": 64,
+        "n_files": 7,
+        "n_speakers": calibration_set.n_speakers,
+        "skipped": calibration_set.skipped,
+        "resumed": True,
+    }
 
 
 def finding(
@@ -80,10 +94,19 @@ def finding(
 def report(*findings: Finding, recorded: bool = False) -> Report:
     section = Section((0, 2), ("a", "b"), ("y", "z"), ("in",), (), (), frozenset())
     return Report(
-        Path("g.onnx"), "hailo8", 17, 8, section, recorded, {"in": "(1, 80, 1000)"},
-        {"in": "(1, 1, 1000, 80)"}, 5, {"Conv": 2, "Mul": 3}, 2_500_000,
+        Path("g.onnx"),
+        "hailo8",
+        17,
+        8,
+        section,
+        recorded,
+        {"in": "(1, 80, 1000)"},
+        {"in": "(1, 1, 1000, 80)"},
+        5,
+        {"Conv": 2, "Mul": 3},
+        2_500_000,
         findings,
-    )  # fmt: skip
+    )
 
 
 def test_check_prints_findings_by_kind(
@@ -94,10 +117,12 @@ def test_check_prints_findings_by_kind(
     note = Severity.NOTE
     many = [finding("gather", blocks, f"n{at}", "Gather", "guide") for at in range(5)]
     three = [finding("old", note, name, source="log") for name in ("i", "", "k")]
-    found = report(*many, *three, finding("odd", note, "m", source="guide"))
-    asked = Asked(found).patched(monkeypatch, f"{TOOLS}.check.report.check_file")
+    check_report = report(*many, *three, finding("odd", note, "m", source="guide"))
+    recorded_calls = Asked(check_report).patched(
+        monkeypatch, f"{TOOLS}.check.report.check_file"
+    )
     words = "check g.onnx --arch hailo8 --start a --start b --end y"
-    lines = told(capsys, words, 4).splitlines()
+    lines = read_output(capsys, words, 4).splitlines()
     for line, parts in zip(
         lines,
         [
@@ -118,29 +143,38 @@ def test_check_prints_findings_by_kind(
         strict=True,
     ):
         assert [part for part in parts if part not in line] == []
-    assert asked.with_ == [(Path("g.onnx"), "hailo8", ["a", "b"], ["y"])]
-    assert json.loads(told(capsys, f"{words} --json", 4)) == json.loads(
-        json.dumps(found.to_dict())
+    assert recorded_calls.with_ == [(Path("g.onnx"), "hailo8", ["a", "b"], ["y"])]
+    assert json.loads(read_output(capsys, f"{words} --json", 4)) == json.loads(
+        json.dumps(check_report.to_dict())
     )
 
 
 def test_check_of_clean_graph_prints_no_finding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = Asked(report(recorded=True)).patched(
+    recorded_calls = Asked(report(recorded=True)).patched(
         monkeypatch, f"{TOOLS}.check.report.check_file"
     )
-    lines = told(capsys, "check g.onnx --arch hailo8").splitlines()
+    lines = read_output(capsys, "check g.onnx --arch hailo8").splitlines()
     assert "nothing" in lines[0]
     assert "model.json" in lines[1]
     assert lines[-1].endswith("5.00 at 16")
-    assert asked.with_ == [(Path("g.onnx"), "hailo8", (), ())]
+    assert recorded_calls.with_ == [(Path("g.onnx"), "hailo8", (), ())]
 
 
 RECORD = HefRecord(
-    "encoder", "hailo8", "e.hef", 3 << 19, "a", "b", "c", "d", "3.33.0",
-    {"conv1": 12.25, "conv2": 30.0}, 4,
-)  # fmt: skip
+    "encoder",
+    "hailo8",
+    "e.hef",
+    3 << 19,
+    "a",
+    "b",
+    "c",
+    "d",
+    "3.33.0",
+    {"conv1": 12.25, "conv2": 30.0},
+    4,
+)
 BARE = HefRecord("encoder", "hailo8", "e.hef", 3 << 19, "a", "b", "c", "d", "3.33.0")
 BUILD = "compile model --arch hailo8 --part encoder --calibration set.npy"
 
@@ -148,11 +182,12 @@ BUILD = "compile model --arch hailo8 --part encoder --calibration set.npy"
 @pytest.fixture
 def predictions(monkeypatch: pytest.MonkeyPatch) -> list[CompileOptions]:
     """What a prediction of words was asked for; all of them are kept."""
-    asked: list[CompileOptions] = []
+    recorded_calls: list[CompileOptions] = []
     monkeypatch.setattr(
-        f"{TOOLS}.emulate.make.require_words", lambda _, options: asked.append(options)
+        f"{TOOLS}.emulate.make.require_words",
+        lambda _, options: recorded_calls.append(options),
     )
-    return asked
+    return recorded_calls
 
 
 def test_compile_predicts_words_unless_forced(
@@ -163,9 +198,9 @@ def test_compile_predicts_words_unless_forced(
     Asked(Hef(Path("e.hef"), RECORD, recorded=True)).patched(
         monkeypatch, f"{TOOLS}.compile.compile_part"
     )
-    told(capsys, f"{BUILD} --force")
+    read_output(capsys, f"{BUILD} --force")
     assert predictions == []
-    told(capsys, BUILD)
+    read_output(capsys, BUILD)
     assert [options.part for options in predictions] == ["encoder"]
 
 
@@ -173,14 +208,14 @@ def test_compile_predicts_words_unless_forced(
 def test_compile_prints_the_hef(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = Asked(Hef(Path("e.hef"), RECORD, recorded=True))
-    asked.patched(monkeypatch, f"{TOOLS}.compile.compile_part")
-    line = told(capsys, BUILD)
+    recorded_calls = Asked(Hef(Path("e.hef"), RECORD, recorded=True))
+    recorded_calls.patched(monkeypatch, f"{TOOLS}.compile.compile_part")
+    line = read_output(capsys, BUILD)
     facts = "e.hef, 1.5 MiB, hailo8, 3.33.0, 4 contexts, conv1 SNR 12.25 dB, conv2 SNR 30 dB"
     assert [fact for fact in facts.split(", ") if fact not in line] == []
     options = CompileOptions("hailo8", "encoder", Path("set.npy"))
-    assert asked.with_ == [(Path("model"), options)]
-    facts = json.loads(told(capsys, f"{BUILD} --json"))
+    assert recorded_calls.with_ == [(Path("model"), options)]
+    facts = json.loads(read_output(capsys, f"{BUILD} --json"))
     assert facts["path"] == "e.hef"
     assert facts["recorded"]
     assert facts["contexts"] == 4
@@ -188,7 +223,7 @@ def test_compile_prints_the_hef(
     Asked(Hef(Path("e.hef"), BARE, recorded=False)).patched(
         monkeypatch, f"{TOOLS}.compile.compile_part"
     )
-    assert "outside the model" in told(capsys, BUILD)
+    assert "outside the model" in read_output(capsys, BUILD)
 
 
 @pytest.mark.usefixtures("predictions")
@@ -207,14 +242,14 @@ def test_compile_bundle_prints_next_steps(
     )
     monkeypatch.chdir(tmp_path)
     words = f"{BUILD} --bundle b.zip"
-    line = told(capsys, words)
+    line = read_output(capsys, words)
     assert line.startswith("b.zip: 1.5 MiB. ")
     assert "unzip b.zip -d build && python3 build/build.py" in line
     last = (
         "whisper-hailo compile model --arch hailo8 --part encoder --built build/out\n"
     )
     assert line.endswith(last)
-    facts = json.loads(told(capsys, f"{words} --json"))
+    facts = json.loads(read_output(capsys, f"{words} --json"))
     assert facts == {"bundle": "b.zip", "bytes": 3 << 19}
     assert (
         packed
@@ -225,30 +260,36 @@ def test_compile_bundle_prints_next_steps(
 def test_compile_built_adopts_the_hef(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = Asked(Hef(Path("e.hef"), BARE, recorded=True))
-    asked.patched(monkeypatch, f"{TOOLS}.compile.adopt_hef")
+    recorded_calls = Asked(Hef(Path("e.hef"), BARE, recorded=True))
+    recorded_calls.patched(monkeypatch, f"{TOOLS}.compile.adopt_hef")
     monkeypatch.setattr(
         f"{TOOLS}.compile.compile_part", lambda *_: pytest.fail("it was built")
     )
     words = "compile model --arch hailo8 --part encoder --built out"
-    assert told(capsys, words).startswith("e.hef: 1.5 MiB")
-    assert json.loads(told(capsys, f"{words} --json"))["path"] == "e.hef"
-    assert asked.with_ == [(Path("model"), "hailo8", "encoder", Path("out"))] * 2
-    for more in ("--bundle b.zip", "--calibration set.npy", "--optimization-level 2"):
-        assert run([*words.split(), *more.split()]) == 2
+    assert read_output(capsys, words).startswith("e.hef: 1.5 MiB")
+    assert json.loads(read_output(capsys, f"{words} --json"))["path"] == "e.hef"
+    assert (
+        recorded_calls.with_ == [(Path("model"), "hailo8", "encoder", Path("out"))] * 2
+    )
+    for options in (
+        "--bundle b.zip",
+        "--calibration set.npy",
+        "--optimization-level 2",
+    ):
+        assert run([*words.split(), *options.split()]) == 2
         assert "--built" in capsys.readouterr().err
-    assert len(asked.with_) == 2
+    assert len(recorded_calls.with_) == 2
 
 
 @pytest.mark.parametrize(
-    ("part", "said"), [("--part decoder", "decoder"), ("", "PART")]
+    ("part", "reason"), [("--part decoder", "decoder"), ("", "PART")]
 )
 def test_compile_without_calibration_asks_for_speech(
-    part: str, said: str, capsys: pytest.CaptureFixture[str]
+    part: str, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compile", "model", "--arch", "hailo8", *part.split()]) == 2
     line = capsys.readouterr().err
-    assert f"--part {said}\n" in line
+    assert f"--part {reason}\n" in line
 
 
 def noise(name: str, snr_db: float) -> LayerNoise:
@@ -259,27 +300,28 @@ LAYERS = tuple(
     noise(f"l{at}", float(snr)) for at, snr in enumerate((30, 7, 50, 9, 40, 8))
 )
 EMULATED = Emulation(
-    Path("e.onnx"), Path("e.json"),
+    Path("e.onnx"),
+    Path("e.json"),
     PrecisionPlan("adds16", ignored=("quant(a)", "quant(b)", "x()")),
-    Noise(LAYERS, (noise("end", math.inf),), 16), 64, held_out=True,
-)  # fmt: skip
+    Noise(LAYERS, (noise("end", math.inf),), 16),
+    64,
+    held_out=True,
+)
 
 
 def test_emulate_prints_the_noisiest_layers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The five noisiest layers, the worst first."""
-    asked = Asked(EMULATED).patched(monkeypatch, f"{TOOLS}.emulate.make.emulate_part")
+    recorded_calls = Asked(EMULATED).patched(
+        monkeypatch, f"{TOOLS}.emulate.make.emulate_part"
+    )
     words = "emulate model --part decoder --plan adds16 --audio talks --count 64"
-    lines = told(capsys, words).splitlines()
-    assert [
-        part
-        for part in ("e.onnx", "adds16", "64 windows", "16 ")
-        if part not in lines[0]
-    ] == []
-    assert re.findall(
-        r"^ +(\w+) \(\w+-out\).* ([\w.]+) dB", "\n".join(lines), re.M
-    ) == [
+    lines = read_output(capsys, words).splitlines()
+    for part in ("e.onnx", "adds16", "64 windows", "16 "):
+        assert part in lines[0]
+    pattern = r"^ +(\w+) \(\w+-out\).* ([\w.]+) dB"
+    assert re.findall(pattern, "\n".join(lines), re.MULTILINE) == [
         ("end", "inf"),
         ("l1", "7.0"),
         ("l5", "8.0"),
@@ -290,15 +332,19 @@ def test_emulate_prints_the_noisiest_layers(
     assert lines[-2].endswith("e.json")
     assert lines[-1].endswith("quant, x")
     options = EmulateOptions("decoder", "adds16", audio=Path("talks"))
-    assert asked.with_ == [(Path("model"), options)]
-    facts = json.loads(told(capsys, f"{words} --json"))
+    assert recorded_calls.with_ == [(Path("model"), options)]
+    facts = json.loads(read_output(capsys, f"{words} --json"))
     end = {"layer": "end", "tensor": "end-out", "snr_db": None, "cosine": 0.99875}
     assert facts.pop("outputs") == [end]
     assert [layer["snr_db"] for layer in facts.pop("layers")] == [30, 7, 50, 9, 40, 8]
     assert facts == {
-        "path": "e.onnx", "record": "e.json", "plan": "adds16", "calibration_windows": 64,
-        "noise_windows": 16, "held_out": True,
-    }  # fmt: skip
+        "path": "e.onnx",
+        "record": "e.json",
+        "plan": "adds16",
+        "calibration_windows": 64,
+        "noise_windows": 16,
+        "held_out": True,
+    }
 
 
 def test_emulate_of_one_window_says_so(
@@ -313,6 +359,6 @@ def test_emulate_of_one_window_says_so(
         held_out=False,
     )
     Asked(alone).patched(monkeypatch, f"{TOOLS}.emulate.make.emulate_part")
-    lines = told(capsys, "emulate model --audio talks").splitlines()
+    lines = read_output(capsys, "emulate model --audio talks").splitlines()
     assert "same window" in lines[0]
     assert lines[-1].endswith("e.json")

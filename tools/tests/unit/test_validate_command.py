@@ -27,7 +27,7 @@ SAME = Difference(0.0, 0.0, 0.0, 1.0, math.inf, math.inf)
 STRICT = Limit(80.0)
 
 
-def found(*results: FormResult) -> ParityReport:
+def make_report(*results: FormResult) -> ParityReport:
     used = (("a.wav", 0), ("a.wav", 1))
     return ParityReport("toy", "the checkpoint", 10.0, used, {}, {}, results)
 
@@ -43,15 +43,17 @@ def kind(
 
 
 def validated(
-    report: ParityReport, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    report: ParityReport,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
     words: str = "",
-) -> tuple[int, str, list[tuple[Any, ...]]]:  # fmt: skip
+) -> tuple[int, str, list[tuple[Any, ...]]]:
     """Exit code, standard output, and what was asked for."""
-    asked = Asked(report).patched(
+    recorded_calls = Asked(report).patched(
         monkeypatch, "whisper_hailo_tools.validate.validate.validate"
     )
     code = run(["validate", ".", *words.split()])
-    return code, capsys.readouterr().out, asked.with_
+    return code, capsys.readouterr().out, recorded_calls.with_
 
 
 def test_validate_prints_a_table(
@@ -60,12 +62,12 @@ def test_validate_prints_a_table(
     """Columns stand below their headings; rungs that were not run say why."""
     monkeypatch.chdir(tmp_path)
     exact = FormResult("float32", "decoder", "passed", "g", STRICT, SAME)
-    report = found(
+    report = make_report(
         exact,
         kind("passed", tokens=Agreement(19, 20)),
         FormResult("hef", "encoder", "not run", "no"),
     )
-    code, out, asked = validated(report, monkeypatch, capsys)
+    code, out, recorded_calls = validated(report, monkeypatch, capsys)
     assert code == 0
     assert out.splitlines() == [
         "toy: passed; 2 windows of 10 s, against the checkpoint",
@@ -77,7 +79,7 @@ def test_validate_prints_a_table(
         "hef       encoder  not run: no",
         "parity.json",
     ]
-    assert asked == [(Path("."), ValidateOptions())]
+    assert recorded_calls == [(Path("."), ValidateOptions())]
     assert json.loads((tmp_path / "parity.json").read_text())["passed"] is True
 
 
@@ -86,12 +88,16 @@ def test_validate_failure_names_the_steepest_fall(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     layers = (LayerResult("a", 40.0), LayerResult("b", 12.3), LayerResult("c", 11.0))
-    code, out, _ = validated(found(kind("failed", layers=layers)), monkeypatch, capsys)
+    code, out, _ = validated(
+        make_report(kind("failed", layers=layers)), monkeypatch, capsys
+    )
     assert code == 4
     lines = out.splitlines()
     assert lines[0].startswith("toy: FAILED; ")
     assert "a (40.0 dB) to b (12.3 dB)" in lines[-2]
-    _, out, _ = validated(found(kind("passed", layers=layers)), monkeypatch, capsys)
+    _, out, _ = validated(
+        make_report(kind("passed", layers=layers)), monkeypatch, capsys
+    )
     assert "falls" not in out
 
 
@@ -99,12 +105,12 @@ def test_validate_writes_json_elsewhere(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    report = found(kind("failed"))
+    report = make_report(kind("failed"))
     words = "--json --out there --windows 2 -l de"
-    code, out, asked = validated(report, monkeypatch, capsys, words)
+    code, out, recorded_calls = validated(report, monkeypatch, capsys, words)
     assert code == 4
     assert json.loads(out) == json.loads(report.to_json())
-    assert asked == [(Path("."), ValidateOptions(windows=2, language="de"))]
+    assert recorded_calls == [(Path("."), ValidateOptions(windows=2, language="de"))]
     assert (tmp_path / "there" / "parity.json").read_text() == report.to_json()
 
 
@@ -119,11 +125,11 @@ def test_validate_to_unwritable_place_fails_first(
         "whisper_hailo.core.atomic_files.require_writable_folder",
         lambda at, _: looked.append(at),
     )
-    asked = Asked(found()).patched(
+    recorded_calls = Asked(make_report()).patched(
         monkeypatch, "whisper_hailo_tools.validate.validate.validate"
     )
     for words in ("model", "model --out there", "missing", "missing --out there"):
         assert run(["validate", *words.split()]) == 0
     assert looked == [Path("model"), Path("there"), Path("there")]
-    assert len(asked.with_) == 4
+    assert len(recorded_calls.with_) == 4
     capsys.readouterr()

@@ -210,7 +210,8 @@ def test_event_file_has_one_json_object_per_line(tmp_path: Path) -> None:
         for event in EVENTS:
             file.put(event)
     run, *lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert (run["event"], len(run["run"])) == ("run", 16)
+    assert run["event"] == "run"
+    assert len(run["run"]) == 16
     assert datetime.fromisoformat(run["at"]).tzinfo is not None
     assert re.search(r":\d\d\.\d{3}[+-]\d\d:\d\d$", run["at"]), (
         "as precise as events are"

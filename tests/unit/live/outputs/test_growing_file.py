@@ -120,8 +120,12 @@ def test_growing_file_header_is_written_after_full_disk(
         disk.room = 100
     assert list_names(tmp_path) == ["a.vtt"]
     assert (tmp_path / "a.vtt").read_text().splitlines() == [
-        "WEBVTT", "", "00:00:00.000 --> 00:00:00.917", "a", "",
-    ]  # fmt: skip
+        "WEBVTT",
+        "",
+        "00:00:00.000 --> 00:00:00.917",
+        "a",
+        "",
+    ]
 
 
 def test_growing_file_closes_every_descriptor(
@@ -178,8 +182,11 @@ def test_growing_file_daily_name_has_the_date(
         today[0] = date(2026, 3, 1)
         file.put(b"after midnight\n")
     assert list_names(tmp_path) == [
-        "a.2026-02-28-2.txt", "a.2026-02-28-3.txt", "a.2026-02-28.txt", "a.2026-03-01.txt",
-    ]  # fmt: skip
+        "a.2026-02-28-2.txt",
+        "a.2026-02-28-3.txt",
+        "a.2026-02-28.txt",
+        "a.2026-03-01.txt",
+    ]
     assert (tmp_path / "a.2026-03-01.txt").read_bytes() == b"after midnight\n"
 
 

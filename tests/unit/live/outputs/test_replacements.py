@@ -149,8 +149,10 @@ def test_replacements_read_parses_lines_and_comments(tmp_path: Path) -> None:
         "# names\nhigh low => Hailo\n\nWhisper=>whisper # small\n(Straße) => a => b\n"
     )
     assert Replacements.read(tmp_path / "words").phrases == {
-        ("high", "low"): "Hailo", ("whisper",): "whisper", ("strasse",): "a => b",
-    }  # fmt: skip
+        ("high", "low"): "Hailo",
+        ("whisper",): "whisper",
+        ("strasse",): "a => b",
+    }
 
 
 @pytest.mark.parametrize("line", ["no arrow", "=> nothing before"])

@@ -94,8 +94,10 @@ def test_microphone_gives_mean_of_first_two_channels(
     )
     assert FakeStream.last is not None
     settings = FakeStream.last.settings
-    assert (settings["channels"], settings["samplerate"]) == (n_opened, 16_000)
-    assert (settings["blocksize"], settings["dtype"]) == (512, "float32")
+    assert settings["channels"] == n_opened
+    assert settings["samplerate"] == 16_000
+    assert settings["blocksize"] == 512
+    assert settings["dtype"] == "float32"
     np.testing.assert_array_equal(block.audio, np.full(512, 0.5))
     assert block.n_faults == 0
 
@@ -118,7 +120,8 @@ def test_microphone_close_waits_and_closes_once(
     monkeypatch.setattr(FakeStream, "close", lambda _: closed.append(1))
     with MicrophoneSource("camera") as source:
         source.close()
-    assert (closed, caplog.messages) == ([1], [])
+    assert closed == [1]
+    assert caplog.messages == []
 
 
 @pytest.mark.usefixtures("silent_streams")
@@ -126,7 +129,8 @@ def test_microphone_not_open_has_the_given_name() -> None:
     assert SourceOptions(mic="usb").make_source(None).name == "microphone usb"
     assert SourceOptions(mic="default").make_source(None).name == "microphone"
     source = MicrophoneSource("camera")
-    assert (source.pace, source.endless) == (Pace.PULL, True)
+    assert source.pace == Pace.PULL
+    assert source.endless
 
 
 @pytest.mark.usefixtures("silent_streams")

@@ -357,10 +357,13 @@ def test_cut_segment_has_times_and_text_of_its_words(n_words: int) -> None:
         0.0, 9.0, "one two three four", tuple(range(99)), -0.3, 0.2, language="de"
     )
     cut = with_words(whole, said)
-    assert (cut.start_s, cut.end_s) == (1.0, n_words + 0.5)
+    assert cut.start_s == 1.0
+    assert cut.end_s == n_words + 0.5
     assert cut.text == " ".join(["one", "two", "three"][:n_words])
     assert cut.tokens == tuple(token for word in said for token in word.tokens)
-    assert (cut.words, cut.avg_logprob, cut.language) == (said, -0.3, "de")
+    assert cut.words == said
+    assert cut.avg_logprob == -0.3
+    assert cut.language == "de"
 
 
 PLAN = WindowPlan(10.0, 1.0)
@@ -485,7 +488,8 @@ def test_windows_meet_in_a_pause_and_overlap_elsewhere() -> None:
     first, second, third = windows[:3]
     assert first.end_s == pytest.approx(7.3, abs=0.02)
     assert second.start_s == pytest.approx(first.end_s)
-    assert (first.needs_words, second.needs_words) == (False, True)
+    assert not first.needs_words
+    assert second.needs_words
     assert third.start_s == pytest.approx(second.end_s - 2.0)
     assert windows[-1].end_s == pytest.approx(30.0)
     side_by_side = AudioBuffer(iter(np.array_split(audio, 30)))

@@ -204,7 +204,9 @@ def test_seam_within_later_segment_keeps_its_rest() -> None:
     (kept,) = plan.take(heard(second_window, parts))
     assert kept.text == "a b"
     (rest,) = plan.finish()
-    assert (rest.text, rest.start_s, rest.end_s) == ("c d", 9.5, 10.2)
+    assert rest.text == "c d"
+    assert rest.start_s == 9.5
+    assert rest.end_s == 10.2
 
 
 @pytest.mark.parametrize(

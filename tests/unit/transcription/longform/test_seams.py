@@ -106,7 +106,8 @@ def test_joined_segment_has_times_tokens_and_words_of_both() -> None:
     assert joiner.take([left], right, overlaps=True) == []
     assert joiner.open == left
     (whole,) = joiner.take([right], None, overlaps=False)
-    assert (whole.start_s, whole.end_s) == (0.0, 4.0)
+    assert whole.start_s == 0.0
+    assert whole.end_s == 4.0
     assert whole.tokens == left.tokens + right.tokens
     assert whole.words == left.words + right.words
 

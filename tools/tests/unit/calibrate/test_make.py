@@ -90,10 +90,10 @@ def test_calibrate_decoder_rows_are_the_hosts_input(
         np.testing.assert_allclose(
             tokens[:, i], np.tile(table[token], (4, 1)), atol=1e-5
         )
-    ids = np.array([np.abs(table - row).sum(axis=1).argmin() for row in tokens[0]])
-    end = (
-        int(np.flatnonzero(ids == spec.tokens.eot)[0]) if spec.tokens.eot in ids else 16
-    )
+    distances = [np.abs(table - row).sum(axis=1) for row in tokens[0]]
+    ids = np.array([distance.argmin() for distance in distances])
+    ends = np.flatnonzero(ids == spec.tokens.eot)
+    end = int(ends[0]) if ends.size else 16
     assert np.all(ids[end + 1 :] == 0)
 
 
@@ -112,9 +112,9 @@ def test_find_sources_lets_speakers_take_turns(recordings: Path) -> None:
     sources = find_sources(recordings, seed=3)
     assert sources.n_speakers == 3
     for start in (0, 3, 6):
-        assert (
-            len({name.split("/")[1] for name in sources.files[start : start + 3]}) == 3
-        )
+        names = sources.files[start : start + 3]
+        speakers = {name.split("/")[1] for name in names}
+        assert len(speakers) == 3
     assert sources.files != find_sources(recordings, seed=4).files
 
 
@@ -283,14 +283,17 @@ class Engine:
 
 
 @pytest.mark.parametrize(
-    ("heard", "ids"),
+    ("encoded_windows", "ids"),
     [
         ((21, 22), [11, 12, 21, 22, 10, 0]),
         ((21, 22, 23, 24, 25), [11, 12, 21, 22, 23, 24]),
     ],
 )
 def test_row_maker_of_decoder_has_text_and_positions(
-    toy: Path, monkeypatch: pytest.MonkeyPatch, heard: tuple[int, ...], ids: list[int]
+    toy: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    encoded_windows: tuple[int, ...],
+    ids: list[int],
 ) -> None:
     """Prefix, text and the end, then token 0; on an 8 or 8L the host adds the positions."""
     spec = ModelSpec.load(toy)
@@ -302,7 +305,7 @@ def test_row_maker_of_decoder_has_text_and_positions(
         def run(self, state: str, tasks: Any) -> Any:
             assert state == "begun"
             assert tasks[0].prompt == (11, 12)
-            return [SimpleNamespace(tokens=heard)]
+            return [SimpleNamespace(tokens=encoded_windows)]
 
     class Words:
         @staticmethod
@@ -314,12 +317,12 @@ def test_row_maker_of_decoder_has_text_and_positions(
             assert task == "transcribe"
             return (11, 12)
 
-    for name, made in (
+    for name, interrupted in (
         ("OnnxEncoder", Engine),
         ("CachedDecoder", Engine),
         ("Tokenizer", Words),
     ):
-        monkeypatch.setattr(making, name, made)
+        monkeypatch.setattr(making, name, interrupted)
     monkeypatch.setattr(making, "DecodingLoop", Loop)
     plan = WindowPlan.make(spec.dims, 2.0)
     form = spec.hailo_form("decoder")
@@ -330,9 +333,9 @@ def test_row_maker_of_decoder_has_text_and_positions(
         np.load(toy / form.assets[n]) for n in ("token_embedding", "position_rows")
     )
     assert embeddings.shape == (6, 1, 64)
-    for place, token in enumerate(ids):
+    for position, token in enumerate(ids):
         np.testing.assert_array_equal(
-            embeddings[place, 0], table[token] + places[place]
+            embeddings[position, 0], table[token] + places[position]
         )
 
 
@@ -374,11 +377,11 @@ def test_find_sources_takes_folders_as_speakers(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    found = find_sources(tmp_path, seed=0)
-    assert found.n_speakers == 2
-    assert len(found.files) == 4
-    assert {name.split("/")[0] for name in found.files[:2]} == {"anna", "berta"}
-    before = found.listing_sha256
+    loaded = find_sources(tmp_path, seed=0)
+    assert loaded.n_speakers == 2
+    assert len(loaded.files) == 4
+    assert {name.split("/")[0] for name in loaded.files[:2]} == {"anna", "berta"}
+    before = loaded.listing_sha256
     (tmp_path / "anna" / "1.wav").write_bytes(b"longer")
     assert find_sources(tmp_path, seed=0).listing_sha256 != before
 
@@ -428,9 +431,9 @@ def test_rows_file_drops_rows_behind_the_kept_ones(tmp_path: Path) -> None:
 
 def test_manifest_load_of_another_set_is_none(tmp_path: Path) -> None:
     Manifest({"seed": 0}, n_rows=7).save(tmp_path / "m.json")
-    found = Manifest.load(tmp_path / "m.json", {"seed": 0})
-    assert found is not None
-    assert found.n_rows == 7
+    loaded = Manifest.load(tmp_path / "m.json", {"seed": 0})
+    assert loaded is not None
+    assert loaded.n_rows == 7
     assert Manifest.load(tmp_path / "m.json", {"seed": 1}) is None
     text = (tmp_path / "m.json").read_text()
     (tmp_path / "m.json").write_text(text.replace('"version": 2', '"version": 1'))

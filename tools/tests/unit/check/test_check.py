@@ -58,8 +58,9 @@ def test_check_file_of_decoder_skips_lookup_and_concat(model: Path) -> None:
     report = check_file(model / "hailo" / "decoder-2s-7.onnx", "hailo8l")
     assert not {"Gather", "Unsqueeze", "Concat"} & report.operators.keys()
     assert report.entries == {
-        "encoder_hidden_states": "(1, 100, 64)", "embedded.nchw": "(1, 64, 7, 1)",
-    }  # fmt: skip
+        "encoder_hidden_states": "(1, 100, 64)",
+        "embedded.nchw": "(1, 64, 7, 1)",
+    }
     assert report.chip_inputs["embedded.nchw"] == "(1, 7, 1, 64)"
     assert report.chip_inputs["encoder_hidden_states"] == "(1, 1, 100, 64)"
     whole = check_file(
@@ -89,8 +90,9 @@ def test_check_file_finds_a_wrong_cut(model: Path) -> None:
     unused = check_file(path, "hailo8", ["encoder_hidden_states"], ["embedded"])
     assert {("blocks", "cut")} <= rules_of(unused)
     assert {finding.node for finding in unused.findings if finding.rule == "cut"} == {
-        "decoder_input_ids", "encoder_hidden_states",
-    }  # fmt: skip
+        "decoder_input_ids",
+        "encoder_hidden_states",
+    }
 
 
 def test_check_file_of_unknown_node_suggests_names(model: Path) -> None:
@@ -120,8 +122,8 @@ def test_check_form_of_windows_by_chip_and_width(
 ) -> None:
     dims = MODELS[name]
     form = encoder_form(dims, FixedSizes(window_s, 32))
-    found = [finding.severity for finding in rules.check_form(form, dims, arch)]
-    assert found == ([] if expected is None else [expected])
+    findings = [finding.severity for finding in rules.check_form(form, dims, arch)]
+    assert findings == ([] if expected is None else [expected])
 
 
 def test_check_form_notes_host_positions_on_10h_once() -> None:
@@ -133,7 +135,9 @@ def test_check_form_notes_host_positions_on_10h_once() -> None:
         ("hailo8", []),
         ("hailo8l", []),
     ):
-        assert [one.rule for one in rules.check_form(decoder, dims, arch)] == expected
+        assert [
+            finding.rule for finding in rules.check_form(decoder, dims, arch)
+        ] == expected
     assert not list(rules.check_form(encoder_form(dims, sizes), dims, "hailo10h"))
 
 
@@ -163,8 +167,8 @@ def test_check_file_at_true_sizes_blocks_nothing(name: str, tmp_path: Path) -> N
             report = check_file(path, arch, form.start_nodes, form.end_nodes)
             assert not report.blocked
             assert {finding.rule for finding in report.findings} <= {"wide-product"}
-            found = rules.check_form(form, dims, arch)
-            assert not [finding for finding in found if finding.severity == "blocks"]
+            findings = rules.check_form(form, dims, arch)
+            assert not [finding for finding in findings if finding.severity == "blocks"]
 
 
 def test_check_file_counts_weights_once(tmp_path: Path) -> None:
@@ -223,8 +227,8 @@ def test_check_file_of_damaged_graphs_never_crashes(
     rng = np.random.default_rng(0)
     for _ in range(40):
         damaged = bytearray(whole)
-        for place in rng.integers(0, 20_000, 3):  # the nodes come first
-            damaged[place] = rng.integers(256)
+        for offset in rng.integers(0, 20_000, 3):  # the nodes come first
+            damaged[offset] = rng.integers(256)
         path.write_bytes(damaged)
         with suppress(ModelError):
             assert check_file(path, "hailo8").to_dict()["nodes"]

@@ -114,11 +114,11 @@ def test_rules_note_foldable_shape_arithmetic(save: Save) -> None:
 
 
 def test_rules_block_control_flow_and_masks(save: Save) -> None:
-    where = [
+    places = [
         helper.make_node("Greater", ["x", "zero"], ["mask"]),
         helper.make_node("Where", ["mask", "x", "zero"], ["y"], name="where"),
     ]
-    report = check_file(save(where, weights={"zero": np.float32([0])}), "hailo8")
+    report = check_file(save(places, weights={"zero": np.float32([0])}), "hailo8")
     assert ("blocks", "broadcast-scaffolding") in rules_of(report)
     assert ("unknown", "unseen-operator") in rules_of(report)  # Greater
     branch = helper.make_graph(

@@ -68,8 +68,8 @@ def test_compile_part_records_parts_and_chips(
         compile_part(model, options)
     finally:
         del os.environ["STANDIN_VERSION"]
-    found = [(hef.arch, hef.part) for hef in ModelSpec.load(model).hefs]
-    assert found == [
+    listed_hefs = [(hef.arch, hef.part) for hef in ModelSpec.load(model).hefs]
+    assert listed_hefs == [
         ("hailo10h", "encoder"),
         ("hailo8", "decoder"),
         ("hailo8", "encoder"),
@@ -78,7 +78,7 @@ def test_compile_part_records_parts_and_chips(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fail", "error", "expected", "kept"),
+    ("fail", "error", "expected", "last_stage"),
     [
         ("parse:raise", ModelError, "parse .*mapping failed", ""),
         ("optimize:raise", ModelError, "optimize", "parse"),
@@ -96,7 +96,7 @@ def test_compile_part_continues_from_the_last_har(
     fail: str,
     error: type[Exception],
     expected: str,
-    kept: str,
+    last_stage: str,
 ) -> None:
     monkeypatch.setenv("STANDIN_FAIL", fail)
     with pytest.raises(error, match=expected):
@@ -109,7 +109,7 @@ def test_compile_part_continues_from_the_last_har(
     caplog.clear()
     caplog.set_level(logging.INFO)
     hef = compile_part(model, encoder)
-    assert (f"{kept}: already done, kept" in caplog.text) is bool(kept)
+    assert (f"{last_stage}: already done, kept" in caplog.text) is bool(last_stage)
     assert hef.record.snr_db == {"output_layer1": 21.5}
 
 

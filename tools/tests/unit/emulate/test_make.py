@@ -32,12 +32,12 @@ def snr_db(micro: Path, sets: dict[str, Path], part: str, plan: str) -> float:
 def test_emulate_with_wider_layers_loses_less(
     micro: Path, sets: dict[str, Path]
 ) -> None:
-    found = [
+    nodes = [
         snr_db(micro, sets, "encoder", plan) for plan in ("all8", "adds16", "norms16")
     ]
-    assert found[0] < found[1]
-    assert found[1] < found[2] + 0.5
-    assert found[0] > 5
+    assert nodes[0] < nodes[1]
+    assert nodes[1] < nodes[2] + 0.5
+    assert nodes[0] > 5
 
 
 @pytest.mark.slow
@@ -68,10 +68,10 @@ def test_emulated_graph_is_a_valid_form(
     assert list(rounded.graph.input) == list(exact.graph.input)
     assert list(rounded.graph.output) == list(exact.graph.output)
     assert list(rounded.opset_import) == list(exact.opset_import)
-    given = {name for node in exact.graph.node for name in node.output}
+    exact_tensors = {name for node in exact.graph.node for name in node.output}
     network = read_network(exact, form.start_nodes, form.end_nodes)
-    kept = {name for node in rounded.graph.node for name in node.output}
-    assert set(network.tensors) & given <= kept
+    rounded_tensors = {name for node in rounded.graph.node for name in node.output}
+    assert set(network.tensors) & exact_tensors <= rounded_tensors
     record = json.loads(result.record.read_text())
     assert record["plan"] == "script"
     assert record["precisions"] == {
@@ -90,12 +90,12 @@ def test_emulated_graph_is_a_valid_form(
 def test_emulated_graph_survives_the_runtimes_optimizer(
     micro: Path, sets: dict[str, Path]
 ) -> None:
-    """Where it reorders sums a value may fall on the other side of a step, and no more."""
+    """Reordered sums may move a value to the next step, and no further."""
     result = emulate_part(
         micro, EmulateOptions(plan="all8", calibration=sets["encoder"])
     )
     window = np.load(sets["encoder"])[:1].transpose(0, 3, 1, 2)
-    found = []
+    nodes = []
     levels = onnxruntime.GraphOptimizationLevel
     for level in (levels.ORT_DISABLE_ALL, levels.ORT_ENABLE_ALL):
         options = onnxruntime.SessionOptions()
@@ -103,10 +103,12 @@ def test_emulated_graph_survives_the_runtimes_optimizer(
         session = onnxruntime.InferenceSession(
             result.path, options, providers=["CPUExecutionProvider"]
         )
-        found.append(session.run(None, {"x.1": np.ascontiguousarray(window)})[0])
-    plain, optimised = found
-    noise = np.sum(np.square(plain - optimised)) / np.sum(np.square(plain))
-    assert 10 * math.log10(max(noise, 1e-30)) < -result.noise.outputs[0].snr_db - 3
+        nodes.append(session.run(None, {"x.1": np.ascontiguousarray(window)})[0])
+    plain, optimised = nodes
+    error = np.sum(np.square(plain - optimised))
+    noise = error / np.sum(np.square(plain))
+    noise_db = 10 * math.log10(max(noise, 1e-30))
+    assert noise_db < -result.noise.outputs[0].snr_db - 3
     assert len(np.unique(optimised)) <= 256
 
 
@@ -145,18 +147,20 @@ def test_window_file_reads_the_sets_windows(micro: Path, sets: dict[str, Path]) 
         ).entries
         windows = WindowFile(sets[form.part], ModelSpec.load(micro), form, entries)
         assert windows.n_windows == 12
-        got = list(windows.read(3, 5))
+        windows_read = list(windows.read(3, 5))
         loaded = np.load(sets[form.part])
         if form.part == "encoder":
             np.testing.assert_array_equal(
-                got[0]["x.1"], loaded[3:4].transpose(0, 3, 1, 2)
+                windows_read[0]["x.1"], loaded[3:4].transpose(0, 3, 1, 2)
             )
         else:
             features, embeddings = loaded.values()
-            np.testing.assert_array_equal(got[1]["encoder_hidden_states"], features[4])
+            np.testing.assert_array_equal(
+                windows_read[1]["encoder_hidden_states"], features[4]
+            )
             expected = embeddings[4:5].transpose(0, 3, 1, 2)
-            np.testing.assert_array_equal(got[1]["embedded.nchw"], expected)
-        assert len(got) == 2
+            np.testing.assert_array_equal(windows_read[1]["embedded.nchw"], expected)
+        assert len(windows_read) == 2
 
 
 @pytest.mark.slow

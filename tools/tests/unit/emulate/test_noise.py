@@ -21,12 +21,12 @@ WINDOWS = [{"x": RNG.standard_normal((1, 2, 2)).astype(np.float32)} for _ in ran
 def test_collect_gives_statistics_of_the_tensors() -> None:
     model = graphs.residual()
     network = read_network(model, (), ())
-    found = collect(model, network, WINDOWS)
+    statistics = collect(model, network, WINDOWS)
     x = np.stack([window["x"] for window in WINDOWS])
     linear = x @ graphs.WEIGHT + graphs.BIAS
-    assert set(found) == {"x", "linear", "y"}
+    assert set(statistics) == {"x", "linear", "y"}
     for name, values in {"x": x, "linear": linear, "y": x + linear}.items():
-        histogram = found[name]
+        histogram = statistics[name]
         assert histogram.n_values == values.size
         assert histogram.low == pytest.approx(values.min(), rel=1e-5)
         assert histogram.high == pytest.approx(values.max(), rel=1e-5)
@@ -44,11 +44,11 @@ def test_measure_noise_is_that_of_the_rounding() -> None:
     x = np.stack([window["x"] for window in WINDOWS])
     read = scale_of(-4, 4, 8).rounded(x)
     y = scale_of(-6, 6, 8).rounded(read + scale_of(-1, 2, 8).rounded(graphs.POSITIONS))
-    for entry, true, got in zip(
+    for entry, true, emulated_values in zip(
         noise.layers, (x, x + graphs.POSITIONS), (read, y), strict=True
     ):
         snr_db = 10 * math.log10(
-            np.sum(np.square(true)) / np.sum(np.square(true - got))
+            np.sum(np.square(true)) / np.sum(np.square(true - emulated_values))
         )
         assert entry.snr_db == pytest.approx(snr_db, abs=0.01)
     assert noise.outputs[0].snr_db == noise.layers[1].snr_db

@@ -44,12 +44,15 @@ def emulated(model: onnx.ModelProto, *given: Any) -> onnx.ModelProto:
 
 
 def by_hand(bits_of_add: int) -> np.ndarray:
-    """`x + (x @ w + b)`: the product at 8 bits, the sum and what it reads at `bits_of_add`."""
+    """Compute `x + (x @ w + b)`: the product at 8 bits, the sum's inputs at `bits_of_add`."""
     stored = scale_of(*RANGES["x"], bits_of_add).rounded(X)
     step = np.float32(3 / 255)  # -1 to 2 in 255 steps, zero point 85
-    read = np.clip(np.round(stored / step), -85, 170).astype(np.float32) * step
-    linear = read @ rounded_weights(graphs.WEIGHT, 8, axis=1) + graphs.BIAS
-    summed = stored + scale_of(*RANGES["linear"], bits_of_add).rounded(linear)
+    levels = np.clip(np.round(stored / step), -85, 170)
+    read = levels.astype(np.float32) * step
+    weight = rounded_weights(graphs.WEIGHT, 8, axis=1)
+    linear = read @ weight + graphs.BIAS
+    linear_scale = scale_of(*RANGES["linear"], bits_of_add)
+    summed = stored + linear_scale.rounded(linear)
     return scale_of(*RANGES["y"], 8).rounded(summed)
 
 
@@ -69,8 +72,8 @@ def test_emulated_rounding_equals_a_hand_calculation(
     model = graphs.residual()
     result = emulated(model, plan(script), graphs.statistics(**RANGES))
     checker.check_model(result, full_check=True)
-    got = graphs.run(result, X, optimize=optimize)
-    np.testing.assert_allclose(got, by_hand(bits), rtol=0, atol=1e-6)
+    computed = graphs.run(result, X, optimize=optimize)
+    np.testing.assert_allclose(computed, by_hand(bits), rtol=0, atol=1e-6)
     assert np.abs(by_hand(bits) - graphs.run(model, X)).max() > 1e-3
     assert not np.array_equal(by_hand(8), by_hand(16))
 
@@ -123,8 +126,11 @@ def test_tensor_bits_before_a_norm_are_those_of_the_sum() -> None:
 def test_tensor_bits_follow_the_widest_reader() -> None:
     network = read_network(graphs.residual(), (), ())
     assert [layer.name for layer in network.layers] == [
-        "input_layer1", "conv1", "ew_add1", "output_layer1",
-    ]  # fmt: skip
+        "input_layer1",
+        "conv1",
+        "ew_add1",
+        "output_layer1",
+    ]
     assert network.tensors == ("x", "linear", "y")
     wide = plan("quantization_param(ew_add1, precision_mode=a16_w16)")
     assert tensor_bits(network, wide) == {"x": 16, "linear": 16, "y": 8}
@@ -132,8 +138,8 @@ def test_tensor_bits_follow_the_widest_reader() -> None:
     assert tensor_bits(network, first) == {"x": 16, "linear": 8, "y": 8}, (
         "the widest reader's"
     )
-    told = plan("quantization_param(conv1, precision_mode=a8_w8_a16)")
-    assert tensor_bits(network, told) == {"x": 8, "linear": 16, "y": 8}
+    input_plan = plan("quantization_param(conv1, precision_mode=a8_w8_a16)")
+    assert tensor_bits(network, input_plan) == {"x": 8, "linear": 16, "y": 8}
     out = plan("quantization_param({output_layer*}, precision_mode=a16_w16)")
     assert tensor_bits(network, out) == {"x": 8, "linear": 8, "y": 16}
 
@@ -142,9 +148,11 @@ def test_emulated_weights_have_their_own_bits() -> None:
     for mode, bits in (("a16_w4", 4), ("a8_w16", 16), ("a16_w8", 8)):
         script = f"quantization_param(conv1, precision_mode={mode})"
         result = emulated(graphs.residual(), plan(script), graphs.statistics(**RANGES))
-        (held,) = (item for item in result.graph.initializer if item.name == "w")
+        (rounded_weight,) = (
+            item for item in result.graph.initializer if item.name == "w"
+        )
         expected = rounded_weights(graphs.WEIGHT, bits, axis=1)
-        np.testing.assert_array_equal(numpy_helper.to_array(held), expected)
+        np.testing.assert_array_equal(numpy_helper.to_array(rounded_weight), expected)
 
 
 def test_emulated_maker_continues_with_the_exact_tensor() -> None:
@@ -170,16 +178,16 @@ def test_emulated_maker_continues_with_the_exact_tensor() -> None:
     model = graphs.model_of(nodes, weights)
     result = emulated(model, PrecisionPlan("all8"), graphs.statistics(**spans))
     rounded = {name: scale_of(*span, 8).rounded for name, span in spans.items()}
-    held = rounded_weights(graphs.WEIGHT, 8, axis=1)
-    linear = rounded["x"](X) @ held + graphs.BIAS
+    rounded_weight = rounded_weights(graphs.WEIGHT, 8, axis=1)
+    linear = rounded["x"](X) @ rounded_weight + graphs.BIAS
     kept = rounded["kept"](np.maximum(linear, 0))
     read = rounded["linear"](linear)
-    expected = rounded["y"](kept + rounded["twice"](read @ held))
+    twice = rounded["twice"](read @ rounded_weight)
+    expected = rounded["y"](kept + twice)
     np.testing.assert_allclose(graphs.run(result, X), expected, rtol=0, atol=1e-6)
-    again = rounded["y"](
-        rounded["kept"](np.maximum(read, 0)) + rounded["twice"](read @ held)
-    )
-    assert np.abs(again - expected).max() > 0.02
+    kept_after_rounding = rounded["kept"](np.maximum(read, 0))
+    other = rounded["y"](kept_after_rounding + twice)
+    assert np.abs(other - expected).max() > 0.02
 
 
 def test_emulated_constant_operand_is_an_activation() -> None:
@@ -193,8 +201,9 @@ def test_emulated_constant_operand_is_an_activation() -> None:
     result = emulated(
         model, PrecisionPlan("all8"), graphs.statistics(x=(-1, 2), y=(-2, 4))
     )
-    places = scale_of(-1.0, 2.0, 8).rounded(graphs.POSITIONS)
-    expected = scale_of(-2, 4, 8).rounded(scale_of(-1, 2, 8).rounded(X) + places)
+    positions = scale_of(-1.0, 2.0, 8).rounded(graphs.POSITIONS)
+    read = scale_of(-1, 2, 8).rounded(X)
+    expected = scale_of(-2, 4, 8).rounded(read + positions)
     np.testing.assert_allclose(graphs.run(result, X), expected, atol=1e-6)
 
 
@@ -277,8 +286,8 @@ def test_plan_of_script_has_the_scripts_bits(size: str, part: str) -> None:
         for layer in network.layers:
             if fnmatchcase(layer.name, pattern.strip("{}")):
                 expected[layer.name] = mode
-    got = {layer.name: str(plan.of(layer.name)) for layer in network.layers}
-    assert got == {
+    computed = {layer.name: str(plan.of(layer.name)) for layer in network.layers}
+    assert computed == {
         layer.name: expected.get(layer.name, "a8_w8") for layer in network.layers
     }
     commands = len(text.splitlines())
@@ -313,9 +322,15 @@ def test_read_network_of_decoder_begins_behind_lookup() -> None:
     assert kinds.count("ew_add") == 12
     assert kinds.count("softmax") == 8
     assert set(kinds) == {
-        "input_layer", "output_layer", "conv", "matmul", "ew_add", "softmax", "normalization",
+        "input_layer",
+        "output_layer",
+        "conv",
+        "matmul",
+        "ew_add",
+        "softmax",
+        "normalization",
         "layer_normalization",
-    }  # fmt: skip
+    }
     assert network.entries == ("encoder_hidden_states", "embedded.nchw")
     outputs = [
         layer.slots[0].origin
@@ -357,9 +372,12 @@ def test_plan_of_script_later_commands_override() -> None:
     back = "quantization_param(ew_add1, precision_mode=a8_w8)"
     assert bits(everything + back)["ew_add1"] == "a8_w8"
     assert bits(back + "\n" + everything)["ew_add1"] == "a16_w16"
-    assert bits("quantization_param([net/conv1, ew_add1], precision_mode=a16_w8) # note") == {
-        "conv1": "a16_w8", "ew_add1": "a16_w8",
-    }  # fmt: skip
+    assert bits(
+        "quantization_param([net/conv1, ew_add1], precision_mode=a16_w8) # note"
+    ) == {
+        "conv1": "a16_w8",
+        "ew_add1": "a16_w8",
+    }
     assert bits("quantization_param(conv1, precision_mode=a8_w4_a16)") == {
         "conv1": "a8_w4_a16"
     }

@@ -27,9 +27,11 @@ def test_scale_of_spans_its_range_and_keeps_zero() -> None:
     scale = scale_of(-1.0, 3.0, 8)
     assert (scale.low, scale.high) == (-64, 191)  # 1 / (4 / 255) = 63.75
     assert scale.step == pytest.approx(4 / 255, rel=1e-7)
-    got = scale.rounded(np.array([0.0, 0.016, -5.0, 5.0, 1.0], np.float32))
-    np.testing.assert_allclose(got, np.array([0, 1, -64, 191, 64]) * 4 / 255, rtol=1e-6)
-    assert got[0] == 0.0
+    values = np.array([0.0, 0.016, -5.0, 5.0, 1.0], np.float32)
+    rounded_values = scale.rounded(values)
+    expected = np.array([0, 1, -64, 191, 64]) * 4 / 255
+    np.testing.assert_allclose(rounded_values, expected, rtol=1e-6)
+    assert rounded_values[0] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -50,23 +52,24 @@ def test_scale_of_known_ranges(
 
 
 def test_scale_rounds_halves_to_even() -> None:
-    got = Scale(2.0, -8, 7).rounded(np.array([1.0, 3.0, 5.0, -1.0, -3.0], np.float32))
-    np.testing.assert_array_equal(got, [0, 4, 4, 0, -4])
+    rounded_values = Scale(2.0, -8, 7).rounded(
+        np.array([1.0, 3.0, 5.0, -1.0, -3.0], np.float32)
+    )
+    np.testing.assert_array_equal(rounded_values, [0, 4, 4, 0, -4])
 
 
 def test_rounded_weights_are_symmetric_per_channel() -> None:
     weights = np.array([[127.0, 0.5], [63.4, -0.1], [-126.6, 0.0]], np.float32)
-    got = rounded_weights(weights, 8, axis=1)
-    np.testing.assert_array_equal(got[:, 0], [127, 63, -127])
-    np.testing.assert_allclose(
-        got[:, 1], np.array([127, -25, 0]) * 0.5 / 127, rtol=1e-6
-    )
-    np.testing.assert_array_equal(rounded_weights(weights.T, 8, axis=0), got.T)
-    assert np.array_equal(
-        rounded_weights(np.zeros((2, 2), np.float32), 8, 0), np.zeros((2, 2))
-    )
-    four = rounded_weights(np.array([[7.0, 3.4, -6.6]], np.float32), 4, axis=0)
-    np.testing.assert_array_equal(four, [[7, 3, -7]])
+    rounded_values = rounded_weights(weights, 8, axis=1)
+    np.testing.assert_array_equal(rounded_values[:, 0], [127, 63, -127])
+    second = np.array([127, -25, 0]) * 0.5 / 127
+    np.testing.assert_allclose(rounded_values[:, 1], second, rtol=1e-6)
+    transposed = rounded_weights(weights.T, 8, axis=0)
+    np.testing.assert_array_equal(transposed, rounded_values.T)
+    zeros = np.zeros((2, 2), np.float32)
+    np.testing.assert_array_equal(rounded_weights(zeros, 8, 0), zeros)
+    row = np.array([[7.0, 3.4, -6.6]], np.float32)
+    np.testing.assert_array_equal(rounded_weights(row, 4, axis=0), [[7, 3, -7]])
 
 
 def test_histogram_counts_any_order_of_magnitude() -> None:
@@ -78,11 +81,11 @@ def test_histogram_counts_any_order_of_magnitude() -> None:
     assert histogram.low == values.min()
     assert histogram.high == values.max()
     middles, counts = histogram.centres()
-    width = 2 * 1.1 * np.abs(values).max() / N_BINS * 2
+    span = 2 * 1.1 * np.abs(values).max()
+    width = span / N_BINS * 2
     assert counts.sum() == values.size
-    assert np.sum(middles * counts) / values.size == pytest.approx(
-        values.mean(), abs=width
-    )
+    mean = np.sum(middles * counts) / values.size
+    assert mean == pytest.approx(values.mean(), abs=width)
     assert middles.size <= N_BINS
 
 
@@ -96,8 +99,10 @@ def test_expected_error_is_the_true_one(clip: float) -> None:
     values = np.random.default_rng(1).standard_normal(200_000).astype(np.float32)
     histogram = histogram_of(values)
     scale = scale_of(histogram.low * clip, histogram.high * clip, 8)
-    true = float(np.mean((values - scale.rounded(values)) ** 2, dtype=np.float64))
-    assert expected_error(*histogram.centres(), scale) == pytest.approx(true, rel=0.03)
+    errors = values - scale.rounded(values)
+    true_error = float(np.mean(errors**2, dtype=np.float64))
+    error = expected_error(*histogram.centres(), scale)
+    assert error == pytest.approx(true_error, rel=0.03)
 
 
 def test_choose_scale_clips_rare_outliers() -> None:

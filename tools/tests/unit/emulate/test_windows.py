@@ -77,8 +77,8 @@ def test_window_file_maps_or_unpacks_archives(tmp_path: Path, save: Any) -> None
     }
     save(tmp_path / "d.npz", **rows)
     names = ("encoder_hidden_states", "embedded.nchw")
-    found = list(WindowFile(tmp_path / "d.npz", SPEC, DECODER, names).read(1, 3))
-    for window, features in zip(found, FEATURES[1:3], strict=True):
+    windows_read = list(WindowFile(tmp_path / "d.npz", SPEC, DECODER, names).read(1, 3))
+    for window, features in zip(windows_read, FEATURES[1:3], strict=True):
         np.testing.assert_array_equal(window[names[0]], features)
 
 
@@ -137,13 +137,13 @@ def _numbered(path: Path, n_windows: int) -> Path:
 def test_emulate_measures_noise_on_other_windows(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = Emulated(monkeypatch)
+    emulation = Emulated(monkeypatch)
     options = EmulateOptions(
         plan="adds16", calibration=_numbered(tmp_path / "set.npy", 10), count=4
     )
     result = emulate_part(toy, options)
-    assert seen.statistics == [0, 1, 2, 3]
-    assert seen.noise == [4, 5, 6, 7, 8, 9]
+    assert emulation.statistics == [0, 1, 2, 3]
+    assert emulation.noise == [4, 5, 6, 7, 8, 9]
     assert result.n_windows == 4
     assert result.held_out
     record = json.loads(result.record.read_text())
@@ -155,8 +155,8 @@ def test_emulate_measures_noise_on_other_windows(
     assert record["held_out"]
     alone = replace(options, calibration=_numbered(tmp_path / "one.npy", 1))
     lonely = emulate_part(toy, alone)
-    assert seen.statistics == [0]
-    assert seen.noise == [0]
+    assert emulation.statistics == [0]
+    assert emulation.noise == [0]
     assert not lonely.held_out
 
 
@@ -164,10 +164,10 @@ def test_emulate_uses_the_users_or_the_chips_script(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Emulated(monkeypatch)
-    own = tmp_path / "mine.alls"
-    own.write_text("quantization_param({*}, precision_mode=a16_w16)\n")
+    user_script = tmp_path / "mine.alls"
+    user_script.write_text("quantization_param({*}, precision_mode=a16_w16)\n")
     windows = _numbered(tmp_path / "set.npy", 2)
-    result = emulate_part(toy, EmulateOptions(script=own, calibration=windows))
+    result = emulate_part(toy, EmulateOptions(script=user_script, calibration=windows))
     assert result.plan.name == "mine"
     assert result.plan.of("conv1").weights == 16
 
@@ -193,21 +193,21 @@ def test_emulate_uses_the_users_or_the_chips_script(
 def test_emulate_draws_windows_in_the_language(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = Emulated(monkeypatch)
-    asked = []
+    emulation = Emulated(monkeypatch)
+    languages = []
 
     def calibrate(directory: Path, audio: Path, out: Path, options: Any) -> Any:
-        asked.append((directory, audio, options))
+        languages.append((directory, audio, options))
         return SimpleNamespace(path=_numbered(tmp_path / "set.npy", options.count))
 
     monkeypatch.setattr(make, "calibrate", calibrate)
     emulate_part(
         toy, EmulateOptions(plan="all8", audio=tmp_path, count=5, language="German")
     )
-    ((directory, audio, options),) = asked
+    ((directory, audio, options),) = languages
     assert directory == toy
     assert audio == tmp_path
     assert options.part == "encoder"
     assert options.language == "de"
-    assert len(seen.statistics) == 5
-    assert len(seen.noise) == 16
+    assert len(emulation.statistics) == 5
+    assert len(emulation.noise) == 16

@@ -25,20 +25,36 @@ def job_for(
 ) -> BuildJob:
     d_model, n_layers = WIDTH[size]
     return BuildJob(
-        arch=arch, part=part, size=size, net_name="net", graph="g.onnx", start_nodes=["x"],
-        end_nodes=["y"], chip_inputs=[[1, 1, 2, 3]], d_model=d_model, n_layers=n_layers,
-        calibration="c.npy", script=None, optimization_level=level, out="out",
-    )  # fmt: skip
+        arch=arch,
+        part=part,
+        size=size,
+        net_name="net",
+        graph="g.onnx",
+        start_nodes=["x"],
+        end_nodes=["y"],
+        chip_inputs=[[1, 1, 2, 3]],
+        d_model=d_model,
+        n_layers=n_layers,
+        calibration="c.npy",
+        script=None,
+        optimization_level=level,
+        out="out",
+    )
 
 
 def parsed(part: str, size: str, first: int | None = None) -> dict[str, Any]:
-    """A network as the compiler describes it, its convolutions numbered from `first`."""
+    """Return a network as the compiler describes it, its convolutions numbered from `first`."""
     d, n_layers = WIDTH[size]
-    kernels = [[1, 3, 80, d], [1, 3, d, d]] if part == "encoder" else []
-    own = [[1, 1, d, 3 * d], [1, 1, d, d]]
-    cross = [[1, 1, d, d]] * 4 if part == "decoder" else []
-    kernels += (own + cross + [[1, 1, d, 4 * d], [1, 1, 4 * d, d]]) * n_layers
-    kernels += [[1, 1, d, 12966]] * 4 if part == "decoder" else []
+    layer = [[1, 1, d, 3 * d], [1, 1, d, d]]
+    if part == "decoder":
+        layer += [[1, 1, d, d]] * 4
+    layer += [[1, 1, d, 4 * d], [1, 1, 4 * d, d]]
+    kernels = layer * n_layers
+    if part == "encoder":
+        convolutions = [[1, 3, 80, d], [1, 3, d, d]]
+        kernels = convolutions + kernels
+    else:
+        kernels += [[1, 1, d, 12966]] * 4
     start = 1 if first is None else first
     layers: dict[str, Any] = {
         "net/input_layer1": {"type": "input_layer", "output_shapes": [[-1, 1, 2, 3]]}

@@ -1,4 +1,4 @@
-"""Stages of a build in this process: what the compiler is told, and what is done again."""
+"""Stages of a build in this process: calls of the compiler, and repeated stages."""
 
 from __future__ import annotations
 
@@ -27,16 +27,20 @@ WINDOWS = np.arange(24, dtype=np.float32).reshape(4, 1, 2, 3)
 
 
 class Runner:
-    """The compiler's: its HARs are hashes of all that went into them."""
+    """A compiler whose HARs are hashes of all inputs."""
 
-    told: ClassVar[list[Any]] = []
+    calls: ClassVar[list[Any]] = []
 
     def __init__(self, hw_arch: str | None = None, har: str | None = None) -> None:
-        self._held = f"arch {hw_arch}" if har is None else Path(har).read_text()
+        if har is None:
+            self._held = f"arch {hw_arch}"
+        else:
+            self._held = Path(har).read_text()
 
-    def _note(self, stage: str, *told: Any) -> None:
-        self.told.append((stage, *told))
-        self._held = hashlib.sha256(f"{self._held} {stage} {told}".encode()).hexdigest()
+    def _note(self, stage: str, *arguments: Any) -> None:
+        self.calls.append((stage, *arguments))
+        content = f"{self._held} {stage} {arguments}"
+        self._held = hashlib.sha256(content.encode()).hexdigest()
 
     def translate_onnx_model(self, graph: str, name: str, **nodes: Any) -> None:
         self._note("parse", Path(graph).read_bytes(), name, nodes)
@@ -63,7 +67,7 @@ class Runner:
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuildJob:
     sdk = SimpleNamespace(ClientRunner=Runner, __version__="3.33.0")
     monkeypatch.setattr(stages, "load_sdk", lambda: sdk)
-    monkeypatch.setattr(Runner, "told", [])
+    monkeypatch.setattr(Runner, "arguments", [])
     (tmp_path / "g.onnx").write_bytes(b"graph")
     np.save(tmp_path / "c.npy", WINDOWS)
     paths = {"graph": "g.onnx", "calibration": "c.npy", "out": "out"}
@@ -74,9 +78,9 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuildJob:
 
 def _run(job: BuildJob) -> list[str]:
     """Which stages are run."""
-    Runner.told.clear()
+    Runner.calls.clear()
     Build(job).run()
-    return [stage for stage, *_ in Runner.told]
+    return [stage for stage, *_ in Runner.calls]
 
 
 def test_build_passes_the_whole_job_to_the_compiler(job: BuildJob) -> None:
@@ -84,7 +88,7 @@ def test_build_passes_the_whole_job_to_the_compiler(job: BuildJob) -> None:
         job, start_nodes=["x", "/Reshape"], end_nodes=["/MatMul", "/MatMul_1"]
     )
     Build(job).run()
-    (_, graph, name, nodes), (_, script, windows), _ = Runner.told
+    (_, graph, name, nodes), (_, script, windows), _ = Runner.calls
     assert graph == b"graph"
     assert name == "net"
     assert nodes == {
@@ -112,15 +116,15 @@ def test_build_repeats_stages_of_changed_inputs(
     (tmp_path / "own.alls").write_text(
         "model_optimization_flavor(optimization_level=0)\n"
     )
-    own = replace(job, script=str(tmp_path / "own.alls"))
-    assert _run(own) == from_numbers
-    assert _run(replace(own, arch="hailo8")) == everything
-    assert _run(replace(own, arch="hailo8", end_nodes=["z"])) == everything
+    own_job = replace(job, script=str(tmp_path / "own.alls"))
+    assert _run(own_job) == from_numbers
+    assert _run(replace(own_job, arch="hailo8")) == everything
+    assert _run(replace(own_job, arch="hailo8", end_nodes=["z"])) == everything
     (tmp_path / "g.onnx").write_bytes(b"another graph")
-    assert _run(own) == everything
+    assert _run(own_job) == everything
     newer = SimpleNamespace(ClientRunner=Runner, __version__="3.34.0")
     monkeypatch.setattr(stages, "load_sdk", lambda: newer)
-    assert _run(own) == everything
+    assert _run(own_job) == everything
 
 
 @pytest.mark.parametrize(
@@ -211,14 +215,14 @@ def test_build_job_paths_are_relative_to_its_file(
         job, graph="graph/g.onnx", calibration="c/c.npz", script="s.alls", out="out"
     )
     (tmp_path / "job.json").write_text(packed.to_json())
-    found = BuildJob.load(tmp_path / "job.json")
+    loaded_job = BuildJob.load(tmp_path / "job.json")
     expected = {
         "graph": "graph/g.onnx",
         "calibration": "c/c.npz",
         "script": "s.alls",
         "out": "out",
     }
-    assert {name: Path(getattr(found, name)) for name in expected} == {
+    assert {name: Path(getattr(loaded_job, name)) for name in expected} == {
         name: tmp_path / path for name, path in expected.items()
     }
-    assert replace(found, **expected) == packed
+    assert replace(loaded_job, **expected) == packed

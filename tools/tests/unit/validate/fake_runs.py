@@ -39,7 +39,7 @@ def best(*tokens: Sequence[int]) -> FloatArray:
 def made_up_reference(logits: FloatArray) -> ReferenceModel:
     """Says these logits, with a hundredth added for each position that features are padded to."""
 
-    def said(tokens: IntArray, features: FloatArray, pad_to: int) -> AnyArray:
+    def recognize(tokens: IntArray, features: FloatArray, pad_to: int) -> AnyArray:
         assert tokens is SHOWN.tokens
         assert features.shape == FEATURES.shape
         return logits + pad_to / 100
@@ -57,7 +57,7 @@ def made_up_reference(logits: FloatArray) -> ReferenceModel:
     source: Any = SimpleNamespace(
         name="made up",
         encode=lambda _: FEATURES,
-        logits=said,
+        logits=recognize,
         encoder_stages=encoder_stages,
         decoder_stages=decoder_stages,
     )

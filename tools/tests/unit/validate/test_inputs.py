@@ -25,12 +25,12 @@ def test_draw_windows_takes_turns_through_the_files(
 ) -> None:
     """Two files of 2.5 s: the content of a window of 2 s is one, so each has three."""
     plan = WindowPlan.make(ModelSpec.load(toy_model).dims, 2.0)
-    found = draw_windows(speech, plan, 128, 4)
-    assert found.mel.shape == (4, 128, 200)
-    assert len(set(found.used)) == 4
-    names = [name for name, _ in found.used]
+    drawn_inputs = draw_windows(speech, plan, 128, 4)
+    assert drawn_inputs.mel.shape == (4, 128, 200)
+    assert len(set(drawn_inputs.used)) == 4
+    names = [name for name, _ in drawn_inputs.used]
     assert set(names[:2]) == set(names[2:]) == {"0.wav", "1.wav"}
-    assert len({mel.tobytes() for mel in found.mel}) == 4
+    assert len({mel.tobytes() for mel in drawn_inputs.mel}) == 4
 
 
 def test_decode_greedily_gives_forced_text_end_and_zeros(
@@ -38,7 +38,7 @@ def test_decode_greedily_gives_forced_text_end_and_zeros(
 ) -> None:
     """Forced ones, what was heard, the end, zeros; cut to the length of a row."""
     spec = ModelSpec.load(toy_model)
-    said = {0.0: (21, 22), 1.0: (31, 32, 33, 34, 35), 2.0: ()}
+    texts_by_start = {0.0: (21, 22), 1.0: (31, 32, 33, 34, 35), 2.0: ()}
 
     class Engine:
         silence_keys = SilenceKeys(np.ones((1, 64), np.float32), np.ones(1, np.float32))
@@ -65,7 +65,7 @@ def test_decode_greedily_gives_forced_text_end_and_zeros(
 
         def run(self, state: float, tasks: Any) -> Any:
             assert tasks[0].prompt == (spec.tokens.sot,)
-            return [SimpleNamespace(tokens=said[state])]
+            return [SimpleNamespace(tokens=texts_by_start[state])]
 
     monkeypatch.setattr(windows, "OnnxEncoder", Engine)
     monkeypatch.setattr(windows, "CachedDecoder", Engine)
@@ -73,7 +73,7 @@ def test_decode_greedily_gives_forced_text_end_and_zeros(
     mel = np.arange(3, dtype=np.float32)[:, None, None] * np.ones(
         (1, 80, 4), np.float32
     )
-    found = decode_greedily(toy_model, spec, mel, 6, "en")
+    drawn_inputs = decode_greedily(toy_model, spec, mel, 6, "en")
     sot = spec.tokens.sot
     eot = spec.tokens.eot
     expected = [
@@ -81,9 +81,9 @@ def test_decode_greedily_gives_forced_text_end_and_zeros(
         [sot, 31, 32, 33, 34, 35],
         [sot, eot, 0, 0, 0, 0],
     ]
-    assert found.tokens.tolist() == expected
-    assert found.n_prefix == 1
-    assert found.lengths == (4, 6, 2)
+    assert drawn_inputs.tokens.tolist() == expected
+    assert drawn_inputs.n_prefix == 1
+    assert drawn_inputs.lengths == (4, 6, 2)
 
 
 def test_graph_sources_convert_the_checkpoint_to_float(
@@ -91,15 +91,15 @@ def test_graph_sources_convert_the_checkpoint_to_float(
 ) -> None:
     spec = ModelSpec.load(toy_model)
     ours = Path("ours")
-    made = Path("made")
+    model_path = Path("model_path")
     monkeypatch.setattr(reference, "convert_checkpoint", lambda *_, **__: None)
     for decoder, encoder in (("none", "int8"), ("int8", "none"), ("none", "none")):
         kinds = replace(spec, quantization=decoder, encoder_quantization=encoder)
         checkpoint: Any = SimpleNamespace(directory=Path("checkpoint"))
-        sources = GraphSources(ours, kinds, checkpoint, made)
+        sources = GraphSources(ours, kinds, checkpoint, model_path)
         assert sources.float_encoder == (
-            ours if encoder == "none" else made / "float32"
+            ours if encoder == "none" else model_path / "float32"
         )
         assert sources.float_decoder == (
-            ours if decoder == "none" else made / "float32"
+            ours if decoder == "none" else model_path / "float32"
         )

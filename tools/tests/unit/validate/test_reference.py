@@ -25,9 +25,9 @@ def test_reference_features_equal_the_encoders(
 ) -> None:
     expected = Reference(Checkpoint(toy_checkpoint)).encode(MEL)
     with OnnxEncoder(toy_model, ModelSpec.load(toy_model)) as encoder:
-        found = difference(encoder.encode(MEL), expected)
+        feature_difference = difference(encoder.encode(MEL), expected)
     assert expected.dtype == np.float64
-    assert 0 < found.relative < 1e-5
+    assert 0 < feature_difference.relative < 1e-5
 
 
 @pytest.mark.parametrize("pad_to", [0, 30, 150])
@@ -39,8 +39,8 @@ def test_reference_logits_equal_the_cached_decoders(
     expected = Reference(Checkpoint(toy_checkpoint)).logits(TOKENS, features, pad_to)
     with CachedDecoder(toy_model, ModelSpec.load(toy_model)) as decoder:
         state = decoder.start(features, (Padding(pad_to or None),) * 2)
-        got = decoder.step(TOKENS, state, np.arange(7))[0].logits
-    assert difference(got, expected).relative < 1e-5
+        computed = decoder.step(TOKENS, state, np.arange(7))[0].logits
+    assert difference(computed, expected).relative < 1e-5
 
 
 def test_reference_logits_depend_on_padding(toy_checkpoint: Path) -> None:

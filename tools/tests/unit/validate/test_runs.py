@@ -27,8 +27,8 @@ def test_encoder_runs_read_each_window(toy_model: Path) -> None:
     mel = RNG.standard_normal((2, 80, 200)).astype(np.float32)
     expected = cached_encoder(toy_model).encode(mel)
     assert np.abs(expected[0] - expected[1]).max() > 0.1
-    got = hailo_encoder_run(toy_model / "hailo" / "encoder-2s.onnx").encode(mel)
-    np.testing.assert_allclose(got, expected, atol=ATOL)
+    features = hailo_encoder_run(toy_model / "hailo" / "encoder-2s.onnx").encode(mel)
+    np.testing.assert_allclose(features, expected, atol=ATOL)
 
 
 def test_decoder_runs_read_each_rows_features(toy_model: Path) -> None:
@@ -85,6 +85,6 @@ def test_hef_runs_of_other_sizes_are_refused(
     assert "100" in reason
     assert not isinstance(hef_decoder(path, spec, toy_model, (100, 9)), str)
     for sizes in ((100, 8), (50, 9)):
-        why = hef_decoder(path, spec, toy_model, sizes)
-        assert "net.hef" in str(why)
-        assert f"{sizes[0]} and {sizes[1]}" in str(why)
+        reason = hef_decoder(path, spec, toy_model, sizes)
+        assert "net.hef" in str(reason)
+        assert f"{sizes[0]} and {sizes[1]}" in str(reason)

@@ -54,13 +54,13 @@ def test_try_encoder_compares_a_decoders_tokens() -> None:
 
     judge: Any = MadeUpRun(says=judged)
     run: Any = MadeUpRun("spoiled", says=spoiled)
-    found = try_encoder("float32", run, made_up_reference(TRUE), judge, WITHIN)
-    assert found.status == "failed"
-    assert found.graph == "spoiled"
-    assert found.difference is not None
-    assert found.difference.relative == pytest.approx(10 / 12)
+    form_result = try_encoder("float32", run, made_up_reference(TRUE), judge, WITHIN)
+    assert form_result.status == "failed"
+    assert form_result.graph == "spoiled"
+    assert form_result.difference is not None
+    assert form_result.difference.relative == pytest.approx(10 / 12)
     # Two tokens of the first row follow its prefix, the text and the end; one of the second.
-    assert found.tokens == Agreement(2, 3)
+    assert form_result.tokens == Agreement(2, 3)
     good: Any = MadeUpRun(says=FEATURES)
     assert (
         try_encoder("float32", good, made_up_reference(TRUE), judge, WITHIN).status
@@ -69,20 +69,20 @@ def test_try_encoder_compares_a_decoders_tokens() -> None:
 
 
 def test_try_decoder_compares_rows_up_to_their_zeros() -> None:
-    said = TRUE + np.float32(0.07)
+    shifted_logits = TRUE + np.float32(0.07)
     # behind the tokens of each row
-    said[0, 4:] = 1e3
-    said[1, 3:] = 1e3
-    run: Any = MadeUpRun(pad_to=7, says=said)
+    shifted_logits[0, 4:] = 1e3
+    shifted_logits[1, 3:] = 1e3
+    run: Any = MadeUpRun(pad_to=7, says=shifted_logits)
     reference = made_up_reference(TRUE)
     reference.logits(0)  # kept for other rungs
-    found = try_decoder("float32", run, reference, WITHIN)
-    assert found.difference is not None
-    assert found.difference.max_abs == pytest.approx(0, abs=1e-6)
-    assert found.status == "passed"
-    assert found.tokens == Agreement(3, 3)
+    form_result = try_decoder("float32", run, reference, WITHIN)
+    assert form_result.difference is not None
+    assert form_result.difference.max_abs == pytest.approx(0, abs=1e-6)
+    assert form_result.status == "passed"
+    assert form_result.tokens == Agreement(3, 3)
     # Chooses the only word of the second row.
-    said[1, 1] = best([3] * 5)[0, 0] + np.float32(0.07)
+    shifted_logits[1, 1] = best([3] * 5)[0, 0] + np.float32(0.07)
     worse = try_decoder("float32", run, reference, WITHIN)
     assert worse.status == "failed"
     assert worse.tokens == Agreement(2, 3)
@@ -94,8 +94,8 @@ def test_deciding_positions_are_those_of_the_text() -> None:
 
 def test_try_encoder_and_decoder_compare_stages_by_name() -> None:
     mel = WINDOWS.mel[0]
-    held = {"embedded": mel + 1, "525": mel * 2 + 1}
-    run: Any = MadeUpRun(held=held, names={"features": "525"})
+    stage_outputs = {"embedded": mel + 1, "525": mel * 2 + 1}
+    run: Any = MadeUpRun(held=stage_outputs, names={"features": "525"})
     reference = made_up_reference(TRUE)
     run.says = FEATURES
     judge = cast("Any", MadeUpRun(says=TRUE))
@@ -107,12 +107,12 @@ def test_try_encoder_and_decoder_compare_stages_by_name() -> None:
     assert last.snr_db == pytest.approx(10 * math.log10(220 / 6))
     np.testing.assert_array_equal(run.fed[0][0], mel)
     tokens = SHOWN.tokens[0]
-    held = {"embedded": tokens + 7.0, "logits": FEATURES[0]}
-    decoder: Any = MadeUpRun(pad_to=7, says=TRUE, held=held)
+    stage_outputs = {"embedded": tokens + 7.0, "logits": FEATURES[0]}
+    decoder: Any = MadeUpRun(pad_to=7, says=TRUE, held=stage_outputs)
     layers = try_decoder("float32", decoder, reference, WITHIN).layers
     assert [layer.snr_db for layer in layers] == [math.inf, math.inf]
-    for got, expected in zip(decoder.fed[0], (tokens, FEATURES[0]), strict=True):
-        np.testing.assert_array_equal(got, expected)
+    for received, expected in zip(decoder.fed[0], (tokens, FEATURES[0]), strict=True):
+        np.testing.assert_array_equal(received, expected)
 
 
 def test_limit_of_form_gets_stricter_with_its_bits() -> None:
@@ -162,10 +162,12 @@ def test_report_passes_without_failures() -> None:
 def test_steepest_fall_is_between_neighbours() -> None:
     def fall(*ratios: float) -> tuple[str, str] | None:
         layers = tuple(LayerResult(str(n), ratio) for n, ratio in enumerate(ratios))
-        found = FormResult(
+        form_result = FormResult(
             "float32", "encoder", "failed", "", layers=layers
         ).steepest_fall
-        return None if found is None else (found[0].name, found[1].name)
+        return (
+            None if form_result is None else (form_result[0].name, form_result[1].name)
+        )
 
     assert fall(120.0, 118.0, 40.0, 30.0) == ("1", "2")
     assert fall(math.inf, 100.0, 40.0) == ("0", "1")
@@ -251,12 +253,17 @@ def test_check_all_gives_each_form_graph_and_limit(
     for name in ("model.json", "hailo/encoder-2s.onnx", "hailo/decoder-2s-9.onnx"):
         shutil.copy(toy_model / name, tmp_path / name)
     (tmp_path / "hailo" / "encoder-2s-emulated.onnx").touch()
-    found = list(_rungs(tmp_path, quantized=True, checkpoint=object()).check_all())
+    form_result = list(
+        _rungs(tmp_path, quantized=True, checkpoint=object()).check_all()
+    )
     missing = (
         "no decoder-2s-9-emulated.onnx; whisper-hailo emulate --part decoder makes it"
     )
     chip = "no Hailo chip; validate on the device"
-    assert [(one.kind, one.part, one.graph, one.limit) for one in found] == [
+    assert [
+        (form_check.kind, form_check.part, form_check.graph, form_check.limit)
+        for form_check in form_result
+    ] == [
         ("float32", "encoder", "float/encoder", limit_of("float32", "none")),
         ("quantised", "encoder", f"{tmp_path}/encoder", limit_of("quantised", "int8")),
         ("hailo-form", "encoder", "encoder-2s.onnx", limit_of("float32", "none")),
@@ -274,7 +281,9 @@ def test_check_all_gives_each_form_graph_and_limit(
         ("hef", "decoder", chip, None),
     ]
     plain = _rungs(toy_model, quantized=False, checkpoint=None).check_all()
-    status = {(one.kind, one.part): one.status for one in plain}
+    status = {
+        (form_check.kind, form_check.part): form_check.status for form_check in plain
+    }
     assert status["float32", "encoder"] == status["quantised", "decoder"] == "not run"
 
 
@@ -289,7 +298,9 @@ def test_check_all_of_chip_needs_the_compared_sizes(
     monkeypatch.setattr(
         stage_checks, "find_npu", lambda: ("hailo8l", "hailo8l 0000:01:00.0")
     )
-    monkeypatch.setattr(stage_checks, "matching_hef", lambda *given: hefs[given[3]])
+    monkeypatch.setattr(
+        stage_checks, "matching_hef", lambda *arguments: hefs[arguments[3]]
+    )
     monkeypatch.setattr(
         stage_checks, "hef_encoder", lambda path, _, frames: f"{path} {frames}"
     )
@@ -297,8 +308,16 @@ def test_check_all_of_chip_needs_the_compared_sizes(
         stage_checks, "hef_decoder", lambda path, _, __, sizes: f"{path} {sizes}"
     )
     checks = _rungs(toy_model, quantized=False, checkpoint=None)
-    asked = [(one.status, one.graph) for one in checks.check_all() if one.kind == "hef"]
-    assert asked == [("not run", "encoder.hef 3"), ("not run", "decoder.hef (3, 5)")]
+    statuses = [
+        (form_check.status, form_check.graph)
+        for form_check in checks.check_all()
+        if form_check.kind == "hef"
+    ]
+    assert statuses == [("not run", "encoder.hef 3"), ("not run", "decoder.hef (3, 5)")]
     hefs["encoder"] = None
-    why = next(one.graph for one in checks.check_all() if one.kind == "hef")
-    assert why.startswith("no HEF of this model for hailo8l 0000:01:00.0; ")
+    reason = next(
+        form_check.graph
+        for form_check in checks.check_all()
+        if form_check.kind == "hef"
+    )
+    assert reason.startswith("no HEF of this model for hailo8l 0000:01:00.0; ")

@@ -47,13 +47,13 @@ def report(int8_model: Path, toy_checkpoint: Path, speech: Path) -> ParityReport
 def test_validate_passes_every_form(
     report: ParityReport, int8_model: Path, part: str
 ) -> None:
-    found = _by_rung(report)
+    results_by_rung = _by_rung(report)
     dims = ModelSpec.load(int8_model).dims
     layers = {"encoder": dims.n_encoder_layers, "decoder": dims.n_decoder_layers}
     stages = stage_names(part, layers[part])
     assert report.passed
     for kind in ("float32", "quantised", "hailo-form"):
-        result = found[kind, part]
+        result = results_by_rung[kind, part]
         assert result.status == "passed"
         assert result.difference is not None
         assert result.tokens is not None
@@ -62,12 +62,12 @@ def test_validate_passes_every_form(
         assert min(layer.snr_db for layer in result.layers) > 15, (
             "in whichever order of axes"
         )
-    exact = found["hailo-form", part].difference
-    blocks = found["quantised", part].difference
+    exact = results_by_rung["hailo-form", part].difference
+    blocks = results_by_rung["quantised", part].difference
     assert exact is not None
     assert blocks is not None
     assert exact.relative < 1e-5 < blocks.relative
-    hef = found["hef", part]
+    hef = results_by_rung["hef", part]
     assert hef.status == "not run"
     assert "no Hailo binding" in hef.graph or "no HEF" in hef.graph
 
@@ -87,10 +87,10 @@ def test_validate_without_checkpoint_uses_float_graphs(
 ) -> None:
     report = validate(toy_model, ValidateOptions(audio=speech, windows=1))
     n_layers = ModelSpec.load(toy_model).dims.n_decoder_layers
-    found = _by_rung(report)
+    results_by_rung = _by_rung(report)
     assert report.reference == "float32 graphs of the model directory"
-    assert "--checkpoint" in found["float32", "encoder"].graph
-    decoder = found["hailo-form", "decoder"]
+    assert "--checkpoint" in results_by_rung["float32", "encoder"].graph
+    decoder = results_by_rung["hailo-form", "decoder"]
     assert decoder.status == "passed"
     assert [layer.name for layer in decoder.layers] == stage_names("decoder", n_layers)
 
@@ -102,13 +102,18 @@ def test_validate_judges_an_emulated_graph(
     model = tmp_path / "model"
     shutil.copytree(toy_model, model)
     emulate_part(model, EmulateOptions(plan="adds16", audio=speech, count=2))
-    found = _by_rung(validate(model, ValidateOptions(audio=speech, windows=1)))
-    result = found["emulated", "encoder"]
+    results_by_rung = _by_rung(
+        validate(model, ValidateOptions(audio=speech, windows=1))
+    )
+    result = results_by_rung["emulated", "encoder"]
     assert result.graph == "encoder-2s-emulated.onnx (adds16)"
     assert result.difference is not None
     assert result.difference.snr_db > 3
     assert len(result.layers) > 3
-    assert "whisper-hailo emulate --part decoder" in found["emulated", "decoder"].graph
+    assert (
+        "whisper-hailo emulate --part decoder"
+        in results_by_rung["emulated", "decoder"].graph
+    )
 
 
 @pytest.mark.slow
@@ -116,11 +121,11 @@ def test_validate_judges_present_forms_only(
     toy_model: Path, toy_checkpoint: Path, speech: Path
 ) -> None:
     options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=1)
-    found = _by_rung(validate(toy_model, options))
+    results_by_rung = _by_rung(validate(toy_model, options))
     for part, option in (("encoder", "--encoder-quantize"), ("decoder", "--quantize")):
-        assert found["float32", part].status == "passed"
-        assert found["quantised", part].status == "not run"
-        assert f"convert with {option} " in found["quantised", part].graph
+        assert results_by_rung["float32", part].status == "passed"
+        assert results_by_rung["quantised", part].status == "not run"
+        assert f"convert with {option} " in results_by_rung["quantised", part].graph
 
 
 @pytest.mark.slow
@@ -132,10 +137,10 @@ def test_validate_of_quantized_directory_has_limits(
     with pytest.raises(ModelError, match="--checkpoint"):
         validate(out, ValidateOptions(audio=speech))
     options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=1)
-    found = _by_rung(validate(out, options))
-    assert found["quantised", "decoder"].graph == "decoder.onnx int4"
-    assert found["float32", "decoder"].status == "passed"
-    assert "--hailo" in found["hailo-form", "decoder"].graph
+    results_by_rung = _by_rung(validate(out, options))
+    assert results_by_rung["quantised", "decoder"].graph == "decoder.onnx int4"
+    assert results_by_rung["float32", "decoder"].status == "passed"
+    assert "--hailo" in results_by_rung["hailo-form", "decoder"].graph
     monkeypatch.setitem(BLOCKS, "int4", Limit(99))
     assert not validate(out, options).passed
 
@@ -193,8 +198,8 @@ def test_validate_options_need_a_window() -> None:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The stand-in's machine with a chip of its own kind; no rule of the binding is broken."""
-    with chip_here(monkeypatch) as found:
-        yield found
+    with chip_here(monkeypatch) as results_by_rung:
+        yield results_by_rung
 
 
 def _compiled(model: Path, out: Path) -> Path:
@@ -226,9 +231,9 @@ def test_validate_runs_hefs_on_a_chip(
 ) -> None:
     model = _compiled(toy_model, tmp_path / "model")
     options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=1)
-    found = {(r.kind, r.part): r for r in validate(model, options).results}
+    results_by_rung = {(r.kind, r.part): r for r in validate(model, options).results}
     for part in ("encoder", "decoder"):
-        result = found["hef", part]
+        result = results_by_rung["hef", part]
         assert result.status == "passed"
         assert result.graph == f"{part}_hailo8l.hef"
         assert result.difference is not None
@@ -241,8 +246,10 @@ def test_validate_runs_hefs_on_a_chip(
 def test_validate_on_chip_without_hefs_says_so(
     machine: Any, toy_model: Path, speech: Path
 ) -> None:
-    found = validate(toy_model, ValidateOptions(audio=speech, windows=1)).results
-    reasons = [result.graph for result in found if result.kind == "hef"]
+    results_by_rung = validate(
+        toy_model, ValidateOptions(audio=speech, windows=1)
+    ).results
+    reasons = [result.graph for result in results_by_rung if result.kind == "hef"]
     assert len(reasons) == 2
     assert all("no HEF of this model for hailo8l" in reason for reason in reasons)
 
@@ -259,7 +266,9 @@ def test_validate_skips_hefs_of_another_window(
     for name in ("encoder", "decoder"):
         file = f"hailo/hailo8l/{name}_hailo8l.hef"
         shutil.copy(hefs / file, model / file)
-    found = validate(model, ValidateOptions(audio=speech, windows=1)).results
-    reasons = {result.part: result.graph for result in found if result.kind == "hef"}
+    results_by_rung = validate(model, ValidateOptions(audio=speech, windows=1)).results
+    reasons = {
+        result.part: result.graph for result in results_by_rung if result.kind == "hef"
+    }
     assert re.search(r"encoder_hailo8l\.hef .*100 .*200", reasons["encoder"])
     assert re.search(r"50 .*5 ", reasons["decoder"])

@@ -66,10 +66,8 @@ def test_session_committed_item_equals_the_command_s_text(
         event for event in said.events if event["type"] == BUFFER + "committed"
     ]
     first, second = committed
-    assert (first["previous_item_id"], second["previous_item_id"]) == (
-        None,
-        first["item_id"],
-    )
+    assert first["previous_item_id"] is None
+    assert second["previous_item_id"] == first["item_id"]
     added = [
         event["item"]["id"]
         for event in said.events
