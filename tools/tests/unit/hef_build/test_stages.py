@@ -67,7 +67,7 @@ class Runner:
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuildJob:
     sdk = SimpleNamespace(ClientRunner=Runner, __version__="3.33.0")
     monkeypatch.setattr(stages, "load_sdk", lambda: sdk)
-    monkeypatch.setattr(Runner, "arguments", [])
+    monkeypatch.setattr(Runner, "calls", [])
     (tmp_path / "g.onnx").write_bytes(b"graph")
     np.save(tmp_path / "c.npy", WINDOWS)
     paths = {"graph": "g.onnx", "calibration": "c.npy", "out": "out"}
