@@ -18,7 +18,6 @@ from whisper_hailo.transcription.run import TranscriptionRun
 
 pytest.importorskip("prometheus_client", reason="the server extra is not installed")
 
-from whisper_hailo.serve.metrics import Metrics
 
 WAIT_S = 60
 
@@ -77,21 +76,6 @@ def test_priority_for_length_puts_long_after_short() -> None:
     assert sorted(Priority) == [
         Priority.LIVE, Priority.INTERACTIVE, Priority.LONG, Priority.BATCH,
     ]  # fmt: skip
-
-
-def test_metrics_waits_are_labelled_by_priority(run: TranscriptionRun) -> None:
-    job = make_job(run, Priority.LONG)
-    job.recording.begun_s = job.asked_s + 2.0
-    metrics = Metrics()
-    metrics.record_job(job, None, job.asked_s + 3.0)
-    assert 'wait_seconds_sum{priority="long"} 2.0' in metrics.render_page().decode()
-
-
-def test_metrics_windows_are_counted_by_priority() -> None:
-    metrics = Metrics()
-    for priority in (Priority.LONG, Priority.INTERACTIVE, Priority.LONG):
-        metrics.count_window(priority)
-    assert 'windows_total{priority="long"} 2.0' in metrics.render_page().decode()
 
 
 def test_queue_wait_for_commands_ends_with_them(run: TranscriptionRun) -> None:

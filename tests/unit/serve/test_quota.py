@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import gc
-import io
 import socket
 import time
 import weakref
 from collections.abc import Callable
 
-import numpy as np
 import pytest
-import soundfile
 
-from tests.fakes.http_client import TRANSCRIPTIONS, client
+from tests.fakes.http_client import client
 from tests.fakes.http_server import run_server
-from tests.fakes.micro_service import LONG, MicroService
+from tests.fakes.micro_service import MicroService
 from tests.fakes.realtime_client import BUFFER, talk
-from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.errors import BusyError, TooManyError
-from whisper_hailo.serve.forms import MAX_FIELD_BYTES
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
-from whisper_hailo.transcription.longform.windows_ahead import OpenedAudio
 
 
 def test_quota_rate_above_the_limit_is_429() -> None:
@@ -107,23 +100,6 @@ def wait_for(is_over: Callable[[], bool]) -> bool:
     return is_over()
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {f"f{n}": "x" for n in range(100)},
-        {"prompt": "x".ljust(MAX_FIELD_BYTES + 1, "x")},
-    ],
-    ids=["many", "large"],
-)
-def test_upload_too_many_or_large_fields_are_400(
-    micro: MicroService, fields: dict[str, str]
-) -> None:
-    files = {"file": ("a.wav", b"")}
-    answer = client(micro).post(TRANSCRIPTIONS, data=fields, files=files)
-    assert answer.status_code == 400
-    assert "aximum" in answer.json()["error"]["message"]
-
-
 def test_session_append_without_room_is_an_error() -> None:
     with (
         MicroService(limits=LimitOptions(max_stored_mib=1)) as micro,
@@ -147,34 +123,3 @@ def test_session_departed_client_frees_its_place() -> None:
             said.socket.socket.shutdown(socket.SHUT_RDWR)
         assert wait_for(lambda: not micro.model.queue.n_live)
         assert wait_for(lambda: not micro.service.quota.n_bytes)
-
-
-def test_upload_of_departed_client_is_freed_without_gc() -> None:
-    audio = np.tile(load_audio(LONG[0]), 20)
-    sound = io.BytesIO()
-    soundfile.write(sound, audio, 16_000, format="FLAC")
-    head = (
-        b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.flac"\r\n\r\n'
-    )
-    body = head + sound.getvalue() + b"\r\n--x--\r\n"
-    request = (
-        f"POST {TRANSCRIPTIONS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
-        "Content-Type: multipart/form-data; boundary=x\r\n\r\n"
-    ).encode()
-
-    def is_open() -> bool:
-        return any(type(thing) is OpenedAudio for thing in gc.get_objects())
-
-    with MicroService() as micro, run_server(micro) as web:
-        gc.disable()
-        try:
-            for _ in range(3):
-                with socket.create_connection(
-                    ("127.0.0.1", web.port), PATIENCE_S
-                ) as talking:
-                    talking.sendall(request + body)
-                    assert wait_for(lambda: bool(micro.model.queue.n_unfinished))
-                    assert is_open()
-                assert wait_for(lambda: not is_open())
-        finally:
-            gc.enable()

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from typing import Final
 
 import pytest
-from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
-
-from whisper_hailo.core.errors import OptionError
-from whisper_hailo.serve.announcement import WYOMING_SERVICE, announce_wyoming
 
 pytest.importorskip("wyoming", reason="the server extra is not installed")
 
@@ -31,35 +26,3 @@ def test_wyoming_server_imports_no_http() -> None:
     command = [sys.executable, "-c", _PROGRAM]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
-
-
-@pytest.mark.slow
-def test_announce_wyoming_is_found_while_it_lasts() -> None:
-    async def look() -> tuple[AsyncServiceInfo | None, AsyncServiceInfo | None]:
-        async with announce_wyoming("kitchen", "127.0.0.1", 10_300):
-            there = await ask()
-        return there, await ask(500)
-
-    async def ask(patience_ms: int = 10_000) -> AsyncServiceInfo | None:
-        zeroconf = AsyncZeroconf(interfaces=["127.0.0.1"])
-        try:
-            return await zeroconf.async_get_service_info(
-                WYOMING_SERVICE, f"kitchen.{WYOMING_SERVICE}", patience_ms
-            )
-        finally:
-            await zeroconf.async_close()
-
-    there, gone = asyncio.run(look())
-    assert there is not None
-    assert there.port == 10_300
-    assert there.parsed_addresses() == ["127.0.0.1"]
-    assert gone is None
-
-
-def test_announce_wyoming_unknown_host_raises() -> None:
-    async def look() -> None:
-        async with announce_wyoming("kitchen", "no.such.host.invalid", 10_300):
-            pass
-
-    with pytest.raises(OptionError, match="--zeroconf"):
-        asyncio.run(look())

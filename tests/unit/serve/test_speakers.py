@@ -165,14 +165,6 @@ def test_diarized_json_refuses_wrong_known_speakers(
     assert answer.json()["error"]["message"]
 
 
-def test_fields_of_a_form_are_bounded_together(web: TestClient) -> None:
-    keyword_of_1_mib = "x".ljust(1 << 20, "x")
-    fields = {"keywords[]": [keyword_of_1_mib] * 13}
-    answer = transcribe(web, DEMO, **fields)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["message"]
-
-
 def test_known_speakers_need_diarized_json(web: TestClient, talk: Path) -> None:
     fields = {
         "known_speaker_names[]": ["a"],

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from tests.fakes.recording_layouts import feed_of, ramp
-from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.options import WHOLE, Clip, parse_clips
 
 
 class Stream:
@@ -88,31 +86,6 @@ def test_forget_holds_one_block_at_most() -> None:
     assert own.read(99, 2).size == 0
     assert own.n_samples == 36
     assert not own.reaches(36)
-
-
-@pytest.mark.parametrize(
-    ("times_s", "clips"),
-    [
-        ((), WHOLE),
-        ((0.0,), (Clip(0, None),)),
-        ((0.5, 1.0, 1.0, 2.0), (Clip(8_000, 16_000), Clip(16_000, 32_000))),
-        ((0.0, 0.00003), (Clip(0, 0),)),
-        ((1.0, 2.0, 2.0), (Clip(16_000, 32_000), Clip(32_000, None))),
-    ],
-)
-def test_parse_clips_accepts_touching_clips(
-    times_s: tuple[float, ...], clips: tuple[Clip, ...]
-) -> None:
-    assert parse_clips(",".join(map(str, times_s))) == clips
-    assert parse_clips(" ") == WHOLE
-
-
-@pytest.mark.parametrize(
-    "times_s", [(0.0, 1.0, 0.5), (1.0, 1.0), (-0.1,), (0.0, float("inf"))]
-)
-def test_parse_clips_refuses_falling_times(times_s: tuple[float, ...]) -> None:
-    with pytest.raises(OptionError, match="--clip-timestamps"):
-        parse_clips(",".join(map(str, times_s)))
 
 
 def test_read_across_blocks_is_seamless() -> None:

@@ -22,7 +22,6 @@ from tests.fakes.recording_layouts import (
     segment,
 )
 from whisper_hailo.audio.windows import Window
-from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
@@ -30,7 +29,6 @@ from whisper_hailo.transcription.longform.options import (
     WHOLE,
     Clip,
     LongOptions,
-    parse_clips,
 )
 from whisper_hailo.transcription.longform.overlap import OverlapPlanner
 from whisper_hailo.transcription.longform.planner import WindowPlanner
@@ -289,71 +287,6 @@ def test_equal_words_around_a_pause_are_both_kept() -> None:
         heard(Window(ramp(144_000), 7.0), (segment([Word(7.0, 7.25, " no", 0.9)]),))
     )
     assert [part.text for part in (*kept, *plan.finish())] == ["no", "no"]
-
-
-def test_parse_clips_accepts_a_missing_last_end() -> None:
-    assert parse_clips("") == WHOLE == (Clip(0, None),)
-    assert parse_clips("1,2.5") == (Clip(16_000, 40_000),)
-    assert parse_clips("0,1,2") == (Clip(0, 16_000), Clip(32_000, None))
-    several = (
-        Clip(0, 16_000),
-        Clip(16_000, 32_000),
-        Clip(48_000, 64_000),
-        Clip(80_000, None),
-    )
-    assert parse_clips("0,1,1,2,3,4,5") == several
-
-
-def test_parse_clips_rounds_to_the_nearest_sample() -> None:
-    """4.02 and 8.04 s times 16,000 are a hair less than whole numbers; 1/8 ms is two samples."""
-    assert parse_clips("4.02,8.04") == (Clip(64_320, 128_640),)
-    assert parse_clips("0.000125,1.00025") == (Clip(2, 16_004),)
-
-
-@pytest.mark.parametrize(
-    "text", ["-1,2", "5,2", "2,2", "0,1,2,2", "0,5,4,6", "a,b", "nan,1"]
-)
-def test_parse_clips_refuses_impossible_clips(text: str) -> None:
-    with pytest.raises(OptionError, match=f"--clip-timestamps .*{text}"):
-        parse_clips(text)
-
-
-@pytest.mark.parametrize("strategy", ["", "Seek", "vadd"])
-def test_long_options_refuse_unknown_strategy(strategy: str) -> None:
-    with pytest.raises(OptionError, match="auto, seek, overlap, vad, consecutive"):
-        LongOptions(strategy=strategy)
-
-
-@pytest.mark.parametrize("overlap_s", [0.0, -1.0, 15.01])
-def test_long_options_refuse_impossible_overlap(overlap_s: float) -> None:
-    with pytest.raises(OptionError, match=" 15 s"):
-        LongOptions(overlap_s=overlap_s)
-    assert LongOptions(overlap_s=15.0).overlap_s == 15.0
-
-
-def test_long_options_defaults() -> None:
-    told = LongOptions("auto", None, WHOLE, vad_threshold=0.35, min_silence_s=0.5)
-    told = replace(told, skip_silence=True, speech_pad_s=0.2, trim_window=None)
-    assert LongOptions() == told
-
-
-@pytest.mark.parametrize(
-    ("name", "accepted", "refused"),
-    [
-        ("overlap_s", [None, 0.1, 15.0], [0.0, 15.1, float("nan")]),
-        ("vad_threshold", [0.01, 0.99], [0.0, 1.0, 1.5, -0.1, float("nan")]),
-        ("min_silence_s", [0.0, 10.0], [-0.1, 10.1, float("nan")]),
-        ("speech_pad_s", [0.0, 10.0], [-0.1, 10.1, float("nan")]),
-    ],
-)
-def test_long_options_accept_their_stated_range(
-    name: str, accepted: list[float], refused: list[float]
-) -> None:
-    for value in accepted:
-        assert getattr(LongOptions(**{name: value}), name) == value  # type: ignore[arg-type]
-    for value in refused:
-        with pytest.raises(OptionError):
-            LongOptions(**{name: value})  # type: ignore[arg-type]
 
 
 def test_buffer_holds_no_more_than_it_is_asked_for() -> None:

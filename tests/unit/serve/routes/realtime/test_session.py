@@ -32,18 +32,13 @@ from tests.fakes.realtime_client import (
 )
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
-from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 from whisper_hailo.serve.routes.realtime.sample_formats import (
-    PCM,
-    PCMA,
     PCMU,
-    make_sample_stream,
 )
 from whisper_hailo.serve.routes.realtime.session import RealtimeSession
-from whisper_hailo.serve.routes.realtime.settings import RealtimeSettings
 
 pytestmark = pytest.mark.slow
 
@@ -214,33 +209,6 @@ def test_session_idle_client_is_closed_with_1001(
             said.next()
         assert left.value.rcvd is not None
         assert left.value.rcvd.code == 1001
-
-
-@pytest.mark.parametrize(
-    ("eagerness", "silence_s"), [("high", 0.5), ("auto", 0.7), ("low", 1.25)]
-)
-def test_settings_semantic_vad_waits_by_eagerness(
-    eagerness: str, silence_s: float
-) -> None:
-    turns = {"type": "semantic_vad", "eagerness": eagerness}
-    changes = {"audio": {"input": {"turn_detection": turns}}}
-    settings = RealtimeSettings.for_model("micro").with_changes(changes)
-    detection = settings.input.turn_detection
-    assert detection is not None
-    assert detection.silence_s == silence_s
-    back = {"audio": {"input": {"turn_detection": {"type": "server_vad"}}}}
-    assert settings.with_changes(back) == RealtimeSettings.for_model("micro")
-
-
-@pytest.mark.parametrize("model", ["gpt-live-transcribe", "gpt-realtime-whisper"])
-def test_settings_models_without_turns_leave_them_out(model: str) -> None:
-    assert RealtimeSettings.for_model(model).input.turn_detection is None
-    settings = RealtimeSettings.for_model("micro")
-    changes = {"audio": {"input": {"transcription": {"model": model}}}}
-    assert settings.with_changes(changes).input.turn_detection is None
-    turns = {"turn_detection": {"type": "server_vad"}}
-    changes["audio"]["input"] |= turns
-    assert settings.with_changes(changes).input.turn_detection is not None
 
 
 def test_session_semantic_vad_finds_turns(web: RunningServer) -> None:
@@ -508,31 +476,6 @@ def test_session_waiting_messages_are_bounded(
         return socket.n_read
 
     assert asyncio.run(read()) == 4
-
-
-@pytest.mark.parametrize(("kind", "subtype"), [(PCMU, "ULAW"), (PCMA, "ALAW")])
-def test_sample_stream_g711_equals_libsndfile(kind: str, subtype: str) -> None:
-    codes = np.arange(256, dtype=np.uint8).tobytes()
-    file = io.BytesIO()
-    soundfile.write(file, np.zeros(256), 8_000, subtype=subtype, format="WAV")
-    raw = file.getvalue()[:-256] + codes
-    expected, _ = soundfile.read(io.BytesIO(raw), dtype="float32")
-    sound = make_sample_stream(kind)
-    resampler = Resampler(8_000)
-    heard = np.concatenate([sound.push(codes), sound.finish()])
-    wanted = np.concatenate([resampler.push(expected), resampler.finish()])
-    assert np.array_equal(heard, wanted)
-    assert sound.seconds_of(8_000) == 1.0
-
-
-def test_sample_stream_cut_anywhere_gives_the_same() -> None:
-    raw = pcm(load_audio(DEMO)[:16_000])
-    whole = make_sample_stream(PCM)
-    torn = make_sample_stream(PCM)
-    expected = np.concatenate([whole.push(raw), whole.finish()])
-    pieces = [torn.push(raw[at : at + 777]) for at in range(0, len(raw), 777)]
-    assert np.allclose(np.concatenate([*pieces, torn.finish()]), expected, atol=1e-6)
-    assert expected.size == pytest.approx(16_000, abs=1)
 
 
 def test_session_g711_sound_is_transcribed(web: RunningServer) -> None:

@@ -25,8 +25,6 @@ from tests.fakes.wyoming_client import (
 )
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.options import LimitOptions
-from whisper_hailo.serve.quota import Quota
-from whisper_hailo.serve.routes.wyoming import recording
 
 pytestmark = pytest.mark.slow
 
@@ -180,29 +178,6 @@ def test_session_recordings_beyond_quota_are_refused() -> None:
     assert event.data["code"] == "busy"
 
 
-def test_event_reader_partial_payloads_count_in_quota() -> None:
-    head = b'{"type": "audio-chunk", "payload_length": 4000000}\n'
-
-    async def ask(micro: MicroService) -> None:
-        async with wyoming_server(micro) as port:
-            clients = [
-                await asyncio.open_connection("127.0.0.1", port) for _ in range(2)
-            ]
-            for _, writer in clients:
-                writer.write(head + bytes(3_000_000))
-            done, _ = await asyncio.wait(
-                [asyncio.ensure_future(reader.readline()) for reader, _ in clients],
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            assert b"error" in done.pop().result()
-            for _, writer in clients:
-                writer.close()
-        assert micro.service.wyoming_quota.n_bytes == 0
-
-    with MicroService(limits=LimitOptions(max_stored_mib=10)) as micro:
-        asyncio.run(ask(micro))
-
-
 def test_session_takes_no_place_of_http(micro: MicroService) -> None:
     """Wyoming has no keys: all that its clients may have leaves all for HTTP."""
     wyoming = micro.service.wyoming_quota
@@ -214,29 +189,6 @@ def test_session_takes_no_place_of_http(micro: MicroService) -> None:
         assert client(micro).get("/health").status_code == 200
         assert transcribe(client(micro)).status_code == 200
     assert wyoming.limits.queue == micro.service.quota.limits.queue // 2
-
-
-def test_recording_with_little_audio_loses_patience(
-    micro: MicroService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = [100.0]
-    clock_name = f"{recording.__name__}.time.monotonic"
-    monkeypatch.setattr(clock_name, lambda: clock[0])
-    limits = LimitOptions()
-    chunk = AudioChunk(16_000, 2, 1, bytes(32_000)).event()
-    drop = AudioChunk(16_000, 2, 1, bytes(2)).event()
-    with (
-        recording.WyomingRecording(limits, Quota(limits)) as live,
-        recording.WyomingRecording(limits, Quota(limits)) as dripping,
-    ):
-        for _ in range(40):
-            live.add_chunk(chunk, 0.7)
-            clock[0] += 1.0
-        dripping.add_chunk(drop, 0.7)
-        assert live.patience_s == 60.0
-        assert dripping.patience_s == pytest.approx(20.0, abs=0.1)
-        clock[0] += 30.0
-        assert dripping.patience_s == 0.0
 
 
 def test_session_idle_connection_makes_room(micro: MicroService) -> None:
