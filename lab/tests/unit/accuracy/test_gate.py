@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.tests.unit.data.test_speech import recording
-from lab.tests.unit.runs.test_outcomes import line_of
+from lab.tests.unit.runs.test_outcomes import make_line
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo_lab.accuracy import __main__ as program
 from whisper_hailo_lab.accuracy.gate import (
@@ -73,10 +73,10 @@ def test_judge_languages_allows_the_peer_s_errors() -> None:
 
 
 def test_judge_jfk_ignores_punctuation_only() -> None:
-    good = line_of(JFK_TEXT, JFK_TEXT.upper() + "!")
+    good = make_line(JFK_TEXT, JFK_TEXT.upper() + "!")
     assert judge_jfk("x", [good]).holds
     assert not judge_jfk(
-        "x", [good, line_of(JFK_TEXT, JFK_TEXT.replace("ask", "asked"))]
+        "x", [good, make_line(JFK_TEXT, JFK_TEXT.replace("ask", "asked"))]
     ).holds
     assert not judge_jfk("x", []).holds
     assert JFK.is_file()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.tests.unit.runs.test_outcomes import line_of
+from lab.tests.unit.runs.test_outcomes import make_line
 from whisper_hailo_lab.accuracy.__main__ import parse_option
 from whisper_hailo_lab.accuracy.emulated import PLANS
 from whisper_hailo_lab.accuracy.groups import KINDS, kind_of
@@ -28,10 +28,12 @@ def make_lines(system: str, text: str, options: dict[str, Any]) -> list[Transcri
         "options": {"language": "detected", **options},
     }
     return [
-        line_of("red blue", text, id="1", **common),
-        line_of("rot blau", text, id="2", language="de", language_found="de", **common),
-        line_of("", text, id="3", language="none", **common),
-        line_of("red blue", text, set="joined", id="4", **common),
+        make_line("red blue", text, id="1", **common),
+        make_line(
+            "rot blau", text, id="2", language="de", language_found="de", **common
+        ),
+        make_line("", text, id="3", language="none", **common),
+        make_line("red blue", text, set="joined", id="4", **common),
     ]
 
 

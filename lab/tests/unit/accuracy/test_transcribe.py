@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab.tests.unit.runs.test_outcomes import line_of
+from lab.tests.unit.runs.test_outcomes import make_line
 from whisper_hailo_lab.accuracy.setups import (
     MODELS_VARIABLE,
     AccuracySetup,
@@ -101,8 +101,8 @@ def test_transcribe_all_adds_missing_transcripts(tmp_path: Path) -> None:
 
 
 def test_compare_files_compares_with_the_first() -> None:
-    good = [line_of("red blue", "red blue", id=n) for n in "abc"]
-    bad = [line_of("red blue", "red", id=n) for n in "abd"]
+    good = [make_line("red blue", "red blue", id=n) for n in "abc"]
+    bad = [make_line("red blue", "red", id=n) for n in "abd"]
     table = compare_files({"good": good, "bad": bad})
     assert [row[:4] for row in table.rows] == [
         ("good", "2", "0.0 %", "0 of 4"),
