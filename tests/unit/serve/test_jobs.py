@@ -68,16 +68,6 @@ def test_queue_job_of_departed_client_is_taken_back(run: TranscriptionRun) -> No
     assert not queue.wait_for_more()
 
 
-def test_priority_for_length_puts_long_after_short() -> None:
-    assert Priority.INTERACTIVE.for_length(30.0) is Priority.INTERACTIVE
-    assert Priority.INTERACTIVE.for_length(30.1) is Priority.LONG
-    for other in (Priority.LIVE, Priority.BATCH):
-        assert other.for_length(3600.0) is other
-    assert sorted(Priority) == [
-        Priority.LIVE, Priority.INTERACTIVE, Priority.LONG, Priority.BATCH,
-    ]  # fmt: skip
-
-
 def test_queue_wait_for_commands_ends_with_them(run: TranscriptionRun) -> None:
     queue = JobQueue()
     film = make_job(run, Priority.LONG)

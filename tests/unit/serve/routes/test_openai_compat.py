@@ -10,11 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.fakes.http_client import TRANSCRIPTIONS, client, transcribe
-from tests.fakes.micro_service import GERMAN, OPTIONS, SHORT, MicroService
+from tests.fakes.micro_service import GERMAN, SHORT, MicroService
 from whisper_hailo.serve.errors import UnknownModelError
 from whisper_hailo.serve.forms import MAX_JSON_BYTES
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
-from whisper_hailo.serve.request import Choices, RequestDefaults
 from whisper_hailo.serve.service import TranscriptionService
 
 
@@ -104,16 +103,6 @@ def test_translations_language_is_english(web: TestClient) -> None:
 @pytest.mark.parametrize("path", ["/health", "/ready", "/v1/models", "/"])
 def test_head_request_is_answered_as_get(web: TestClient, path: str) -> None:
     assert web.head(path).status_code == web.get(path).status_code == 200
-
-
-def test_with_choices_long_prompt_keeps_its_end() -> None:
-    options, _ = RequestDefaults(OPTIONS).with_choices(
-        Choices(prompt="word " * 200_000 + "end")
-    )
-    prompt = options.prompts.initial_prompt
-    assert prompt is not None
-    assert len(prompt) < 10_000
-    assert prompt.endswith("end")
 
 
 def test_keys_comments_in_file_are_skipped(tmp_path: Path) -> None:
