@@ -186,7 +186,7 @@ def test_moonshine_transcribes_long_audio_in_parts(
     assert result.n_tokens is None
     with pytest.raises(OptionError, match="'de'"):
         opened_system.transcribe(AUDIO, "de")
-    with pytest.raises(OptionError, match="huge"):
+    with pytest.raises(OptionError, match="'model'"):
         system("moonshine", size="huge").open(watch)
     with pytest.raises(OptionError, match="'study'"):
         system("moonshine", "study", path=str(folder)).open(watch)
