@@ -99,9 +99,9 @@ def test_decode_flac_without_length_has_length_none(
     content[22:26] = bytes(4)
     (tmp_path / "a.flac").write_bytes(content)
     monkeypatch.setitem(sys.modules, "av", None)
-    header, heard = sound(decoded(tmp_path / "a.flac"))
+    header, samples = sound(decoded(tmp_path / "a.flac"))
     assert header == [16_000, 1, None]
-    np.testing.assert_allclose(heard[:, 0], tone(16_000), atol=1 / 32768)
+    np.testing.assert_allclose(samples[:, 0], tone(16_000), atol=1 / 32768)
 
 
 @pytest.mark.parametrize("orders", [(0, 1), (1, 0)])
@@ -116,10 +116,10 @@ def test_decode_later_layout_is_converted_to_first(
         part = tone(hz, 0.5).astype(np.float32).repeat(n_channels)
         joined += encoded(tmp_path / "part.aac", "aac", part, name, hz).read_bytes()
     (tmp_path / "a.aac").write_bytes(joined)
-    header, heard = sound(decoded(tmp_path / "a.aac"))
+    header, samples = sound(decoded(tmp_path / "a.aac"))
     assert header[:2] == [rate_hz, 1 + (layout == "stereo")]
     for second in (0.3, 0.9):  # a fifth of a second of each part, five Hz a bin
-        part = heard[round(second * rate_hz) :][: rate_hz // 5]
+        part = samples[round(second * rate_hz) :][: rate_hz // 5]
         assert (np.abs(np.fft.rfft(part, axis=0)).argmax(axis=0) * 5 == 440).all()
 
 

@@ -107,10 +107,10 @@ def test_open_reader_plain_format_starts_no_process(
     path = write(tmp_path / f"a.{suffix}", tone(16_000, 0.5), **kwargs)
     monkeypatch.setattr(readers, "open_foreign", None)
     for source in (path, io.BytesIO(path.read_bytes())):
-        heard = load_audio(source)
-        assert heard.shape == (8_000,)
+        samples = load_audio(source)
+        assert samples.shape == (8_000,)
         np.testing.assert_allclose(
-            heard[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=0.05
+            samples[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=0.05
         )
 
 
@@ -155,10 +155,10 @@ def test_load_audio_broken_file_gives_samples_in_place(
     whole = load_audio(path)
     content = path.read_bytes()
     path.write_bytes(content[: round(cut * len(content))])
-    heard = load_audio(path)
-    assert cut - 0.3 < heard.size / whole.size <= cut + 0.1
-    n_sure = heard.size - 4_096
-    np.testing.assert_allclose(heard[:n_sure], whole[:n_sure], atol=1e-4)
+    samples = load_audio(path)
+    assert cut - 0.3 < samples.size / whole.size <= cut + 0.1
+    n_sure = samples.size - 4_096
+    np.testing.assert_allclose(samples[:n_sure], whole[:n_sure], atol=1e-4)
 
 
 def test_load_audio_single_sample_in_last_block_is_read(tmp_path: Path) -> None:
@@ -246,8 +246,8 @@ def test_open_samples_channels_are_mixed() -> None:
     left = np.linspace(-0.5, 0.5, 20_000, dtype=np.float32)
     with open_audio(np.stack([left, left / 2], axis=1)) as stream:
         assert (stream.n_channels, stream.duration_s) == (2, 1.25)
-        heard = np.concatenate(list(stream.blocks(1_000)))
-    np.testing.assert_allclose(heard, left * 0.75, atol=1e-6)
+        samples = np.concatenate(list(stream.blocks(1_000)))
+    np.testing.assert_allclose(samples, left * 0.75, atol=1e-6)
 
 
 RATE_HZ = 16_000

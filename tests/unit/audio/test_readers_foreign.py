@@ -329,8 +329,8 @@ class Process:
         events: calls that end the process, in order.
     """
 
-    def __init__(self, said: bytes, code: int) -> None:
-        self.stdout = io.BytesIO(said)
+    def __init__(self, output: bytes, code: int) -> None:
+        self.stdout = io.BytesIO(output)
         self.events: list[str] = []
         self._code = code
 
@@ -357,8 +357,10 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     (tmp_path / "a.m4a").write_bytes(b"content")
     with (tmp_path / "a.m4a").open("rb", buffering=0) as file:
 
-        def start(said: bytes, code: int = 0) -> tuple[AudioReader, Process, ExitStack]:
-            process, resources = Process(said, code), ExitStack()
+        def start(
+            output: bytes, code: int = 0
+        ) -> tuple[AudioReader, Process, ExitStack]:
+            process, resources = Process(output, code), ExitStack()
             monkeypatch.setattr(subprocess, "Popen", process)
             return (
                 open_foreign(cast(BinaryIO, file), "a.m4a", resources),
@@ -416,15 +418,15 @@ def test_open_foreign_break_off_has_reason(opened: Any) -> None:
 def test_open_foreign_decoder_end_breaks_file_off(
     opened: Any, code: int, datum: str
 ) -> None:
-    said = HEADER + b"".join(AUDIO)
+    output = HEADER + b"".join(AUDIO)
     ends = list(itertools.accumulate(map(len, [HEADER, *AUDIO])))
-    for cut in range(len(said) + 1):
+    for cut in range(len(output) + 1):
         if cut < len(HEADER):
             with pytest.raises(AudioError) as refused:
-                opened(said[:cut], code)
+                opened(output[:cut], code)
             assert datum in str(refused.value)
             continue
-        blocks = opened(said[:cut], code)[0].blocks
+        blocks = opened(output[:cut], code)[0].blocks
         for n_frames in [
             n for n, end in zip((20, 30), ends[1:], strict=True) if end <= cut
         ]:

@@ -391,11 +391,11 @@ def resampled(audio: FloatArray, rate_hz: int, n_piece: int) -> FloatArray:
 @pytest.mark.parametrize("rate_hz", [8_000, 22_050, 44_100, 48_000])
 @pytest.mark.parametrize("n_piece", [1_000, 4_801])
 def test_resampler_pieces_give_one_sound(rate_hz: int, n_piece: int) -> None:
-    heard = resampled(tone(rate_hz, 0.5).astype(np.float32), rate_hz, n_piece)
-    assert heard.dtype == np.float32
-    assert abs(heard.size - 8_000) <= 1
+    samples = resampled(tone(rate_hz, 0.5).astype(np.float32), rate_hz, n_piece)
+    assert samples.dtype == np.float32
+    assert abs(samples.size - 8_000) <= 1
     np.testing.assert_allclose(
-        heard[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4
+        samples[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4
     )
 
 
@@ -415,8 +415,10 @@ def test_resampler_at_16_khz_returns_its_input() -> None:
 
 @pytest.mark.parametrize("rate_hz", [1_000, 768_000])
 def test_resampler_takes_lowest_and_highest_rate(rate_hz: int) -> None:
-    heard = resampled(tone(rate_hz, 0.1, hz=100.0).astype(np.float32), rate_hz, 10_000)
-    assert abs(heard.size - 1_600) <= 16
+    samples = resampled(
+        tone(rate_hz, 0.1, hz=100.0).astype(np.float32), rate_hz, 10_000
+    )
+    assert abs(samples.size - 1_600) <= 16
 
 
 @pytest.mark.parametrize("rate_hz", [-1, 0, 999, 768_001])
@@ -524,11 +526,11 @@ def test_split_channels_gives_samples_of_each_channel() -> None:
         assert [(channel.channel, channel.name) for channel in channels] == [
             (n, "stdin") for n in range(3)
         ]
-        heard = []
+        samples = []
         for channel in channels:
             with open_audio(channel) as stream:
-                heard.append(np.concatenate(list(stream.blocks(1600))))
-    assert [sound.tolist() for sound in heard] == [
+                samples.append(np.concatenate(list(stream.blocks(1600))))
+    assert [sound.tolist() for sound in samples] == [
         expected.tolist() for expected in sounds
     ]
 

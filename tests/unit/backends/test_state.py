@@ -75,10 +75,10 @@ def _cross() -> CrossKV:
 
 def _weights(query: list[float]) -> FloatArray:
     """Weights of one token; four zero rows behind the audio weigh as one with ln 4."""
-    asked = np.array([[[[5, 5], query]]], np.float32)
+    queries = np.array([[[[5, 5], query]]], np.float32)
     bias = np.zeros((1, 1, 1, 4), np.float32)
     bias[..., -1] = np.log(4)
-    return alignment_weights([asked], _cross(), bias, {1: [1]})
+    return alignment_weights([queries], _cross(), bias, {1: [1]})
 
 
 def test_alignment_weights_use_own_keys_and_silence() -> None:

@@ -67,11 +67,11 @@ def test_shard_work_after_kill_repeats_no_task(world: World, tmp_path: Path) -> 
     world.n_left = 3
     with pytest.raises(Stopped):
         run_job(tmp_path / "job", manifest)
-    heard = list(world.heard)
+    recordings = list(world.heard)
     world.n_left = None
     run_job(tmp_path / "job", manifest)
     assert len(world.heard) == sum(2 - len(name) % 2 for name in IDS)
-    assert world.heard[: len(heard)] == heard
+    assert world.heard[: len(recordings)] == recordings
 
 
 def test_shard_work_writes_files_per_finished_recording(

@@ -231,15 +231,15 @@ def test_run_wrong_arguments_are_one_line(
     words: str, data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(words.split()) == ExitCode.USAGE
-    told = capsys.readouterr()
-    assert told.out == ""
-    (line,) = told.err.splitlines()
+    output = capsys.readouterr()
+    assert output.out == ""
+    (line,) = output.err.splitlines()
     assert line.startswith("whisper-hailo: ")
     assert not missing_data(line, data)
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "output"),
     [
         (KeyboardInterrupt(), ExitCode.INTERRUPTED, "whisper-hailo: interrupted\n"),
         (ReaderGoneError(), ExitCode.OK, ""),
@@ -247,7 +247,7 @@ def test_run_wrong_arguments_are_one_line(
     ],
 )
 def test_run_error_is_one_line_with_exit_code(
-    error: BaseException, code: int, told: str, monkeypatch: pytest.MonkeyPatch,
+    error: BaseException, code: int, output: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     def fail(_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_run_error_is_one_line_with_exit_code(
 
     monkeypatch.setattr("whisper_hailo.convert.inspect.describe", fail)
     assert run(["inspect", "x"]) == code
-    assert capsys.readouterr().err == told
+    assert capsys.readouterr().err == output
 
 
 def test_run_import_broken_by_ctrl_c_is_interrupted(

@@ -32,10 +32,10 @@ def test_transcribe_text_is_the_same_in_all_formats(
     txt, srt, facts = (tmp_path / f"demo.{fmt}" for fmt in ("txt", "srt", "json"))
     assert txt.read_text(encoding="utf-8").split() == alone.split()
     found = json.loads(facts.read_text(encoding="utf-8"))
-    said = " ".join(alone.split())
-    assert found["text"] == said != ""
-    assert "".join(segment["text"] for segment in found["segments"]).strip() == said
-    assert " ".join(cue_texts(srt.read_text(encoding="utf-8"))) == said
+    text = " ".join(alone.split())
+    assert found["text"] == text != ""
+    assert "".join(segment["text"] for segment in found["segments"]).strip() == text
+    assert " ".join(cue_texts(srt.read_text(encoding="utf-8"))) == text
 
 
 def test_transcribe_json_is_the_same_beside_subtitles(tmp_path: Path) -> None:

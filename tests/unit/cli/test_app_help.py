@@ -247,5 +247,5 @@ def test_help_describes_unobvious_arguments(
 
 def test_help_marks_required_options(capsys: pytest.CaptureFixture[str]) -> None:
     rows = rows_of(help_of("compile", capsys))
-    needed = {name for name, said in rows.items() if said.endswith("[required]")}
+    needed = {name for name, text in rows.items() if text.endswith("[required]")}
     assert needed == {"--arch", "--part", "--calibration"}

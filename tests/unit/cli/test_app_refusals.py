@@ -26,13 +26,13 @@ READ_ONCE = cache(Tokenizer.from_file)
 def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     """Return the one line with which a command is refused."""
     assert run([*words]) == ExitCode.USAGE
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     lines = [
-        line for line in said.err.splitlines() if line.startswith("whisper-hailo: ")
+        line for line in output.err.splitlines() if line.startswith("whisper-hailo: ")
     ]
-    assert len(lines) == 1, said.err
-    assert not said.out
-    assert "internal error" not in said.err
+    assert len(lines) == 1, output.err
+    assert not output.out
+    assert "internal error" not in output.err
     return lines[0]
 
 

@@ -56,9 +56,9 @@ def test_summarise_without_words_has_three_lines() -> None:
     assert len(list(summarise(CaptionStatistics().as_json(), Counter()))) == 3
 
 
-@pytest.mark.parametrize(("level", "told"), [("", 3), ("verbose", 31), ("quiet", 0)])
+@pytest.mark.parametrize(("level", "n_lines"), [("", 3), ("verbose", 31), ("quiet", 0)])
 def test_print_statistics_lines_follow_verbosity(
-    level: str, told: int, capsys: pytest.CaptureFixture[str]
+    level: str, n_lines: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_verbosity(Verbosity(verbose=level == "verbose", quiet=level == "quiet"))
     statistics = CaptionStatistics(n_full=2, words_in=Counter(de=10))
@@ -66,7 +66,7 @@ def test_print_statistics_lines_follow_verbosity(
     captured = capsys.readouterr()
     assert captured.out == ""
     lines = captured.err.splitlines()
-    assert len(lines) == told
+    assert len(lines) == n_lines
     if level == "verbose":
         figures = dict(line.split() for line in lines)
         assert (figures["words"], figures["full_segments"], figures["rtfx"]) == (
@@ -75,7 +75,7 @@ def test_print_statistics_lines_follow_verbosity(
             "-",
         )
         assert {*figures} == {*statistics.as_json()}
-    elif told:
+    elif n_lines:
         assert "10 words" in lines[0]
 
 

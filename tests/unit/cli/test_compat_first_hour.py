@@ -33,11 +33,11 @@ def test_first_hour_command_gives_expected_result(
     for name in TALKS:
         (tmp_path / name).write_text("some sound")
     code = run(["transcribe", "--model", "micro", *shlex.split(typed)])
-    told = capsys.readouterr()
-    assert code == 0, told.err
+    output = capsys.readouterr()
+    assert code == 0, output.err
     if result.startswith("writes "):
         place = tmp_path / "out" if (tmp_path / "out").exists() else tmp_path
         written = sorted({path.name for path in place.iterdir()} - set(TALKS))
         assert ", ".join(written) == result.removeprefix("writes ")
     else:
-        assert told.out
+        assert output.out

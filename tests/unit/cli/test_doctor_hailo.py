@@ -203,22 +203,22 @@ def test_throttling_reads_vcgencmd_on_this_machine_only(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bits 0 and 18: too little voltage now, throttled since the start."""
-    asked: list[tuple[str, ...]] = []
+    calls: list[tuple[str, ...]] = []
 
     def answer(*words: str) -> str:
-        asked.append(words)
+        calls.append(words)
         return "throttled=0x40001"
 
     monkeypatch.setattr(probe, "run_command", answer)
     assert not probe.throttling().known
-    assert asked == []
+    assert calls == []
     monkeypatch.setattr(probe, "ROOT", root.folder)
     found = probe.throttling()
-    assert asked == [("vcgencmd", "get_throttled")]
+    assert calls == [("vcgencmd", "get_throttled")]
     assert (len(found.now), len(found.before), found.known) == (1, 1, True)
     root.put("sys/devices/platform/soc/soc:firmware/get_throttled", "0")
     assert probe.throttling() == probe.Throttling((), (), None, known=True)
-    assert len(asked) == 1, "the kernel says it"
+    assert len(calls) == 1, "the kernel says it"
 
 
 def test_service_state_is_first_line_of_systemctl(

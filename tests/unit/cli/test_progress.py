@@ -87,13 +87,13 @@ def test_progress_speed_omits_skipped_audio(
     """The clock begins where it ends."""
     now = [0.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
-    told = Progress("a")
-    told.skip(300.0)
+    line = Progress("a")
+    line.skip(300.0)
     now[0] = 20.0
-    told(300.0, 600.0)
+    line(300.0, 600.0)
     assert capsys.readouterr().err == "a: 5:00 of 10:00, 0.0 x real time\n"
     now[0] = 40.0
-    told(400.0, 600.0)
+    line(400.0, 600.0)
     assert capsys.readouterr().err == "a: 6:40 of 10:00, 5.0 x real time, 0:40 left\n"
 
 

@@ -43,9 +43,9 @@ def test_status_line_fits_width_and_keeps_figures(
     line = StatusLine()
     now[0] = 1.0
     line.update("1:40 of 10:00, 1:40 left", name)
-    told = capsys.readouterr().err
-    assert told.startswith(ERASE)
-    shown = told.removeprefix(ERASE)
+    output = capsys.readouterr().err
+    assert output.startswith(ERASE)
+    shown = output.removeprefix(ERASE)
     assert cell_len(shown) <= 39
     assert shown.endswith(": 1:40 of 10:00, 1:40 left")
     now[0] = 2.0
@@ -82,9 +82,9 @@ def test_progress_long_name_keeps_figures(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
-    told = Progress("a recording with a long name.wav")
+    output = Progress("a recording with a long name.wav")
     now[0] = 20.0
-    told(100.0, 600.0)
+    output(100.0, 600.0)
     assert capsys.readouterr().err == f"{ERASE}1:40 of 10:00, 5.0 x real time, 1:40 l…"
 
 

@@ -38,9 +38,9 @@ def test_write_result_writes_a_file_per_format(
     entries = inputs(tmp_path, "a.b.wav")
     results = sink(entries, tmp_path / "out", "txt", "srt")
     results.write_result(entries[0], transcript())
-    told = capsys.readouterr()
+    output = capsys.readouterr()
     wrote = [f"wrote {tmp_path}/out/a.b.{fmt}" for fmt in ("txt", "srt")]
-    assert (told.out, told.err.splitlines()) == ("", wrote)
+    assert (output.out, output.err.splitlines()) == ("", wrote)
     assert [target for _, target in results.result_files(entries[0])] == [
         tmp_path / "out" / "a.b.txt",
         tmp_path / "out" / "a.b.srt",

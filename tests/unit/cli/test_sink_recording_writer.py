@@ -100,17 +100,17 @@ def printed(
     results: Sink, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> tuple[list[str], str]:
     """Output before each segment is read, and after the last."""
-    told: list[str] = []
-    segments.before = lambda: told.append(capsys.readouterr().out)
+    output: list[str] = []
+    segments.before = lambda: output.append(capsys.readouterr().out)
     follow(results, segments)
-    return told, capsys.readouterr().out
+    return output, capsys.readouterr().out
 
 
 def test_write_recording_prints_lines_as_they_come(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told, rest = printed(sink(tmp_path, "txt"), segments, capsys)
-    assert told == ["", "Grüße.\n", "All the rest.\n"]
+    output, rest = printed(sink(tmp_path, "txt"), segments, capsys)
+    assert output == ["", "Grüße.\n", "All the rest.\n"]
     assert rest == ""
 
 
@@ -120,12 +120,12 @@ def test_write_recording_lines_have_times_and_name(
     results = sink(tmp_path, "txt")
     two = find_inputs([str(tmp_path / name) for name in ("a.wav", "b.wav")])
     follow(replace(results, inputs=two, timed=True), segments, at=1)
-    told = capsys.readouterr()
+    output = capsys.readouterr()
     assert (
-        told.out.splitlines()[0]
+        output.out.splitlines()[0]
         == f"{tmp_path}/b.wav: [00:00.000 --> 00:09.000]  Grüße."
     )
-    assert told.err == f"{tmp_path}/b.wav: German (75%)\n"
+    assert output.err == f"{tmp_path}/b.wav: German (75%)\n"
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_write_recording_prints_cues_as_they_come(
     results = sink(tmp_path, fmt)
     by_segment = Layout(cues=SEGMENTS)
     results = replace(results, output=replace(results.output, layout=by_segment))
-    told, rest = printed(results, segments, capsys)
-    assert told == ["", *parts]
+    output, rest = printed(results, segments, capsys)
+    assert output == ["", *parts]
     assert rest == ""
     assert "".join(parts) == render(transcript(), fmt, by_segment)
 
@@ -157,9 +157,9 @@ def test_write_recording_open_cue_waits(
     flowing = Layout(max_line_width=12, max_line_count=2)
     results = sink(tmp_path, "srt")
     results = replace(results, output=replace(results.output, layout=flowing))
-    told, rest = printed(results, segments, capsys)
-    assert told[:2] == ["", ""]
-    assert "".join(told) + rest == render(transcript(), "srt", flowing)
+    output, rest = printed(results, segments, capsys)
+    assert output[:2] == ["", ""]
+    assert "".join(output) + rest == render(transcript(), "srt", flowing)
     assert rest.endswith("rest.\n\n")
 
 
@@ -188,8 +188,8 @@ def test_write_recording_early_failure_prints_nothing(
 def test_write_recording_json_waits_for_end(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told, rest = printed(sink(tmp_path, "json"), segments, capsys)
-    assert told == ["", "", ""]
+    output, rest = printed(sink(tmp_path, "json"), segments, capsys)
+    assert output == ["", "", ""]
     assert json.loads(rest)["text"] == "Grüße. All the rest."
 
 
@@ -209,10 +209,10 @@ def test_write_recording_partial_file_is_kept_until_done(
     results = sink(tmp_path, "txt", out="out", goes_on=True)
     path = tmp_path / "out" / "a.part.jsonl"
     interrupt(results, segments, "mine")
-    told = capsys.readouterr().err
-    assert told.startswith(f"{tmp_path}/a.wav: ")
-    assert "0:12" in told
-    assert "--skip-existing" not in told
+    output = capsys.readouterr().err
+    assert output.startswith(f"{tmp_path}/a.wav: ")
+    assert "0:12" in output
+    assert "--skip-existing" not in output
     assert path.exists()
     for goes_on, identity, known in (
         (True, "mine", 12.5),
@@ -231,8 +231,8 @@ def test_write_recording_partial_file_is_kept_until_done(
         with pytest.raises(AudioError):
             follow(again, segments, identity=identity, begin=look)
         assert seen == [known]
-        told = capsys.readouterr().err
-        assert ("0:12" in told) == bool(known)
+        output = capsys.readouterr().err
+        assert ("0:12" in output) == bool(known)
     follow(results, segments, identity="mine")
     assert "same command" not in capsys.readouterr().err
     assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
@@ -276,13 +276,13 @@ def test_write_recording_erases_progress_before_text(
 
     follow(results, segments, begin=advance)
     parts = capsys.readouterr().err.split("\r\x1b[K")
-    told = [part for part in parts if part and not part.endswith(" left")]
+    output = [part for part in parts if part and not part.endswith(" left")]
     language, texts = (
         f"{tmp_path}/a.wav: German (75%)\n",
         ["Grüße.\n", "All the rest.\n"],
     )
     written = f"wrote {tmp_path}/out/a.txt\n"
-    assert "".join(told) == language + (written if out else "".join(texts))
+    assert "".join(output) == language + (written if out else "".join(texts))
     assert len([part for part in parts if part.endswith(" left")]) == 3
     assert parts[-1] in {"", written}
 

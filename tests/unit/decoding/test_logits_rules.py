@@ -74,10 +74,10 @@ def test_apply_with_penalty_penalises_all_generated_ids(timestamps: bool) -> Non
     )
     raw = np.full(N_VOCAB, 3.0, np.float32)
     raw[20:] = -9.0  # less likely than the words, all together
-    said = (20, 1, 2, 3, 4, 5)
-    ruled = rules.apply(raw, 9.0, said).logits
+    generated = (20, 1, 2, 3, 4, 5)
+    ruled = rules.apply(raw, 9.0, generated).logits
     assert ruled[:6].tolist() == [3.0, 1.5, 1.5, 1.5, 1.5, 1.5]
-    ends = rules.apply(raw, 9.0, (*said, 60)).logits
+    ends = rules.apply(raw, 9.0, (*generated, 60)).logits
     assert ends[[60, 61]].tolist() == [-18.0, -9.0]
 
 
@@ -87,18 +87,18 @@ def test_apply_weighs_timestamps_against_allowed_text_only(barred: str) -> None:
     limits = TokenLimits(no_repeat_ngram=2 if barred == "as a run said before" else 0)
     options = DecodingOptions(timestamps=True, limits=limits)
     rules = LogitsRules(replace(TOY_TOKENS, begin_suppress=()), TINY, options, 10.0)
-    word, said = {
+    word, generated = {
         "by a list": (7, (20, 1)),
         "as a run said before": (2, (20, 1, 2, 1)),
         "at first": (3, ()),
     }[barred]
     raw = np.full(N_VOCAB, -20.0, np.float32)
     raw[word], raw[4], raw[[30, 31, 32]] = 9.0, 2.0, 1.5
-    left = np.flatnonzero(rules.apply(raw, 9.0, said).logits > 0)
+    left = np.flatnonzero(rules.apply(raw, 9.0, generated).logits > 0)
     assert left.tolist() == [30, 31, 32]
     raw[[31, 32]] = -20.0
-    left = np.flatnonzero(rules.apply(raw, 9.0, said).logits > 0)
-    assert left.tolist() == ([4, 30] if said else [30])
+    left = np.flatnonzero(rules.apply(raw, 9.0, generated).logits > 0)
+    assert left.tolist() == ([4, 30] if generated else [30])
 
 
 def test_apply_weighs_allowed_timestamps_only() -> None:

@@ -50,8 +50,8 @@ class Ward:
             options = DecodingOptions(
                 anti_repetition=anti_repetition, max_new_tokens=BUDGET, limits=limits
             )
-            heard = [self.transcriber.transcribe(clip, options) for clip in CLIPS]
-            self.charts[anti_repetition, ngram] = heard
+            transcripts = [self.transcriber.transcribe(clip, options) for clip in CLIPS]
+            self.charts[anti_repetition, ngram] = transcripts
         return self.charts[anti_repetition, ngram]
 
     def hear_with_real_zeros(self, pad_to: int) -> list[Transcript]:
@@ -77,16 +77,18 @@ def untreated(ward: Ward) -> list[Transcript]:
     return ward.transcribe(UNPADDED)
 
 
-def runaways(heard: list[Transcript]) -> int:
-    return sum(any(segment.runaway for segment in each.segments) for each in heard)
+def runaways(transcripts: list[Transcript]) -> int:
+    return sum(
+        any(segment.runaway for segment in each.segments) for each in transcripts
+    )
 
 
 def tokens_of(transcript: Transcript) -> list[int]:
     return [token for segment in transcript.segments for token in segment.tokens]
 
 
-def n_tokens(heard: list[Transcript]) -> int:
-    return sum(len(tokens_of(each)) for each in heard)
+def n_tokens(transcripts: list[Transcript]) -> int:
+    return sum(len(tokens_of(each)) for each in transcripts)
 
 
 def test_padding_off_writes_runaways(untreated: list[Transcript]) -> None:

@@ -86,8 +86,8 @@ def test_tokens_of_carried_prompt_leave_room_for_text(n_initial: int) -> None:
     prompt = maker(initial_prompt=initial, carry_initial_prompt=True)
     shown = prompt.tokens("en", tuple(range(2, 10)) * 9, is_first=False)[1:-4]
     n_kept = min(n_initial, 223)
-    said = (tuple(range(2, 10)) * 9)[-(223 - n_kept) :] if n_kept < 223 else ()
-    assert shown == (*map(int, initial[n_initial - n_kept :]), *said)
+    generated = (tuple(range(2, 10)) * 9)[-(223 - n_kept) :] if n_kept < 223 else ()
+    assert shown == (*map(int, initial[n_initial - n_kept :]), *generated)
 
 
 def test_starting_context_of_prompt_is_stripped() -> None:

@@ -685,11 +685,11 @@ def test_token_starts_follow_attention() -> None:
     attention = np.full((2, 4, 60), 1e-4, np.float32)
     for token in range(4):
         attention[:, token, token * 10 : token * 10 + 10] = 0.1
-    heard = token_starts(attention, 40, slice(0, 4))
-    assert np.abs(heard - np.array([0, 10, 20, 30])).max() <= 3
+    starts = token_starts(attention, 40, slice(0, 4))
+    assert np.abs(starts - np.array([0, 10, 20, 30])).max() <= 3
     loud = attention.copy()
     loud[:, :, 40:] = 5.0  # beyond the audio
-    assert token_starts(loud, 40, slice(0, 4)).tolist() == heard.tolist()
+    assert token_starts(loud, 40, slice(0, 4)).tolist() == starts.tolist()
 
 
 def test_words_into_segments_moves_segment_edges() -> None:
@@ -718,17 +718,19 @@ def test_words_into_segments_moves_segment_edges() -> None:
 def test_words_into_segments_slack_rounds_like_openai() -> None:
     """226.24 + 8.4 - 0.5 is more than 234.14, 234.64 - 0.5 is not: the last bit decides."""
     window = Window(np.zeros(480_000, np.float32), 226.24)
-    said = Segment(226.24 + 8.4, 236.0, "One two three four.", (1, 2, 3, 4), -0.1, 0.0)
+    spoken = Segment(
+        226.24 + 8.4, 236.0, "One two three four.", (1, 2, 3, 4), -0.1, 0.0
+    )
     edges = [n / 50 for n in (363, 424, 438, 453, 467)]
     words = [
         word(f" {text}", (token,), edges[token - 1], edges[token], 0.9)
         for token, text in enumerate(("One", "two", "three", "four."), start=1)
     ]
     (segment,) = words_into_segments(
-        [said], words, window, eot=TOY_TOKENS.eot, last_speech_s=220.0
+        [spoken], words, window, eot=TOY_TOKENS.eot, last_speech_s=220.0
     )
     assert segment.words[0].start_s == pytest.approx(234.43)
-    assert segment.start_s == said.start_s
+    assert segment.start_s == spoken.start_s
     assert round_times(segment).start_s == 234.64
 
 

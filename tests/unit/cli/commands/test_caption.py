@@ -153,8 +153,12 @@ def test_caption_notifies_service_manager(
             (dict(os.environ), lambda: 0.0),
         )
         assert caption() == 0
-        told = [manager.recv(200) for _ in range(3)]
-    assert told == [b"READY=1\nSTATUS=listening to a.wav", b"WATCHDOG=1", b"STOPPING=1"]
+        messages = [manager.recv(200) for _ in range(3)]
+    assert messages == [
+        b"READY=1\nSTATUS=listening to a.wav",
+        b"WATCHDOG=1",
+        b"STOPPING=1",
+    ]
 
 
 PLAYED = {"real_time": False}

@@ -35,24 +35,24 @@ def spec(micro: Path) -> ModelSpec:
 
 
 def convert(monkeypatch: pytest.MonkeyPatch, spec: ModelSpec) -> Asked:
-    asked: list[Any] = []
+    calls: list[Any] = []
 
     def make(
         directory: Path, out: Path, options: ConvertOptions, *, source: ModelSource
     ) -> Any:
-        asked.append((directory, out, options, source))
+        calls.append((directory, out, options, source))
         return spec
 
     monkeypatch.setattr("whisper_hailo.convert.convert.convert_checkpoint", make)
     found = Asked(None)
-    found.with_ = asked
+    found.with_ = calls
     return found
 
 
 def test_convert_prints_result_and_passes_options(
     spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = convert(monkeypatch, spec)
+    calls = convert(monkeypatch, spec)
     words = [
         "convert",
         "micro",
@@ -66,7 +66,7 @@ def test_convert_prints_result_and_passes_options(
     assert run(words) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert not missing_data(line, "out micro int8 '1.5 MiB'")
-    ((directory, out, options, source),) = asked.with_
+    ((directory, out, options, source),) = calls.with_
     assert (directory, out, source.name) == (ASSETS / "micro", Path("out"), "micro")
     assert options == ConvertOptions("int8", hailo=HailoOptions(window_s=10.0))
 
@@ -82,21 +82,21 @@ def test_convert_prints_hailo_forms(
 def test_convert_revision_reaches_the_hub(
     spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = convert(monkeypatch, spec)
+    calls = convert(monkeypatch, spec)
     source = ModelSource("openai/whisper-tiny", "abc")
     found = Asked((Path("checkpoint"), source))
     found.patched(monkeypatch, "whisper_hailo.checkpoint.hub.locate_checkpoint")
     assert run(["convert", "tiny", "out", "--revision", "abc"]) == 0
     ((name, revision),) = found.with_
     assert (name.hub_id, revision) == ("openai/whisper-tiny", "abc")
-    assert asked.with_ == [(Path("checkpoint"), Path("out"), ConvertOptions(), source)]
+    assert calls.with_ == [(Path("checkpoint"), Path("out"), ConvertOptions(), source)]
 
 
 def test_convert_model_directory_or_source_is_refused(
     micro: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    asked = convert(monkeypatch, spec)
+    calls = convert(monkeypatch, spec)
     assert run(["convert", str(micro), str(tmp_path / "out")]) == 4
     assert str(micro) in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
@@ -104,7 +104,7 @@ def test_convert_model_directory_or_source_is_refused(
     assert "checkpoint" in capsys.readouterr().err
     assert run(["convert", str(tmp_path), "base.onnx"]) == 2
     assert "base.onnx" in capsys.readouterr().err
-    assert asked.with_ == []
+    assert calls.with_ == []
 
 
 def test_inspect_prints_json(
@@ -115,7 +115,7 @@ def test_inspect_prints_json(
         "dims": {"layers": 4, "more": {"heads": 2}},
         "files": ["a", "b"],
     }
-    asked = Asked(facts).patched(monkeypatch, "whisper_hailo.convert.inspect.describe")
+    calls = Asked(facts).patched(monkeypatch, "whisper_hailo.convert.inspect.describe")
     assert run(["inspect", "model"]) == 0
     assert capsys.readouterr().out == json.dumps(facts, indent=2) + "\n"
-    assert asked.with_ == [(Path("model"),)]
+    assert calls.with_ == [(Path("model"),)]

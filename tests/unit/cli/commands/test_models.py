@@ -39,9 +39,9 @@ def test_models_list_has_each_model_once(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["models"]) == 0
-    told = capsys.readouterr().out
-    assert str(cache / "models") in told
-    table, _, notes = told.partition("\n\n")
+    output = capsys.readouterr().out
+    assert str(cache / "models") in output
+    table, _, notes = output.partition("\n\n")
     for name, hub_id in SHORT_NAMES.items():
         rows = [row for row in table.splitlines() if f" {hub_id} " in f"{row} "]
         assert len(rows) == 1

@@ -17,7 +17,7 @@ def test_fetch_hef_prints_checksums_and_next_command(
 ) -> None:
     path = tmp_path / "rows.npy"
     path.write_bytes(b"rows")
-    asked = Asked([path]).patched(
+    calls = Asked([path]).patched(
         monkeypatch, "whisper_hailo.cli.commands.models.fetch"
     )
     assert run(["fetch-hef", "base", "--arch", "hailo8"]) == 0
@@ -29,7 +29,7 @@ def test_fetch_hef_prints_checksums_and_next_command(
     assert run(["fetch-hef", "--arch", "hailo8l", "--from", "https://x.y/z"]) == 0
     known = {(pair.arch, pair.variant): pair for pair in PAIRS}
     base, tiny = known["hailo8", "base"], known["hailo8l", "tiny"]
-    assert asked.with_ == [(base, EXAMPLES), (tiny, "https://x.y/z/")]
+    assert calls.with_ == [(base, EXAMPLES), (tiny, "https://x.y/z/")]
 
 
 def test_fetch_hef_unpublished_pair_lists_published(

@@ -69,8 +69,8 @@ def test_transcribe_channels_progress_line_is_erased(
     many.failing = {0: AudioError("it is broken")}
     assert run(["transcribe", str(stereo), "--channels", "split"]) == ExitCode.AUDIO
     erase = "\r\x1b[K"
-    told = f"{erase}stereo.wav: 1:40 of 10:00, 5.0 x real time, 1:40 left{erase}whisper-hailo: "
-    assert capsys.readouterr().err.startswith(told)
+    output = f"{erase}stereo.wav: 1:40 of 10:00, 5.0 x real time, 1:40 left{erase}whisper-hailo: "
+    assert capsys.readouterr().err.startswith(output)
 
 
 def test_transcribe_failing_channel_fails_recording(
@@ -83,8 +83,8 @@ def test_transcribe_failing_channel_fails_recording(
         run(["transcribe", mono.name, stereo.name, "--channels", "split"])
         == ExitCode.AUDIO
     )
-    told = capsys.readouterr()
-    assert told.out == ""
-    first, second = told.err.splitlines()[-2:]
+    output = capsys.readouterr()
+    assert output.out == ""
+    first, second = output.err.splitlines()[-2:]
     assert "mono.wav" in first
     assert second == "whisper-hailo: stereo.wav is broken"

@@ -351,15 +351,15 @@ def test_transcribe_verbosity_works_before_and_after_command(
     listener: Listener, capsys: pytest.CaptureFixture[str]
 ) -> None:
     listener.reasons = ("encoder a: why", "decoder b: because")
-    told = {}
+    texts = {}
     for words in ("", "-v", "-q"):
         for line in (f"{words} transcribe a.wav", f"transcribe a.wav {words}"):
             assert run(line.split()) == 0
-            told[line.strip()] = capsys.readouterr().err.splitlines()
-    assert told["transcribe a.wav"] == ["encoder a, decoder b"]
-    assert told["-v transcribe a.wav"] == ["encoder a: why", "decoder b: because"]
-    assert told["transcribe a.wav -v"] == told["-v transcribe a.wav"]
-    assert told["-q transcribe a.wav"] == told["transcribe a.wav -q"] == []
+            texts[line.strip()] = capsys.readouterr().err.splitlines()
+    assert texts["transcribe a.wav"] == ["encoder a, decoder b"]
+    assert texts["-v transcribe a.wav"] == ["encoder a: why", "decoder b: because"]
+    assert texts["transcribe a.wav -v"] == texts["-v transcribe a.wav"]
+    assert texts["-q transcribe a.wav"] == texts["transcribe a.wav -q"] == []
 
 
 @pytest.mark.usefixtures("listener")

@@ -34,10 +34,10 @@ def test_transcribe_first_failure_sets_exit_code(
         run(["transcribe", "missing.wav", "a.wav", "b.wav", "c.wav", *words.split()])
         == 3
     )
-    told = capsys.readouterr()
-    assert told.out == f"a.wav: {TEXT}\n"
+    output = capsys.readouterr()
+    assert output.out == f"a.wav: {TEXT}\n"
     errors = [
-        line for line in told.err.splitlines() if line.startswith("whisper-hailo: ")
+        line for line in output.err.splitlines() if line.startswith("whisper-hailo: ")
     ]
     assert [line.split()[1] for line in errors] == ["missing.wav", "no", "c.wav"]
     many.failing.pop("c")
@@ -62,12 +62,12 @@ def test_transcribe_without_audio_loads_no_model(
         ModelOptions, "transcriber", lambda _: pytest.fail("it was looked for")
     )
     assert run(["transcribe", "x.wav", "http://a.b/c.mp3", "--json"]) == ExitCode.AUDIO
-    told = capsys.readouterr()
-    facts = [json.loads(line) for line in told.out.splitlines()]
+    output = capsys.readouterr()
+    facts = [json.loads(line) for line in output.out.splitlines()]
     assert [(fact["audio"], fact["exit_code"]) for fact in facts] == [
         ("x.wav", 3), ("http://a.b/c.mp3", 2),
     ]  # fmt: skip
-    assert len(told.err.splitlines()) == 2
+    assert len(output.err.splitlines()) == 2
     (tmp_path / "out").mkdir()
     (tmp_path / "a.wav").write_text("some sound")
     (tmp_path / "out" / "a.txt").touch()
@@ -123,8 +123,11 @@ def test_transcribe_ctrl_c_interrupts_all_inputs(
         run(["transcribe", stereo.name, stereo.name, *words.split()])
         == ExitCode.INTERRUPTED
     )
-    told = capsys.readouterr()
-    assert (told.out, told.err.splitlines()[-1]) == ("", "whisper-hailo: interrupted")
+    output = capsys.readouterr()
+    assert (output.out, output.err.splitlines()[-1]) == (
+        "",
+        "whisper-hailo: interrupted",
+    )
 
 
 def test_transcribe_refusal_of_model_opens_nothing(

@@ -108,13 +108,13 @@ def test_decoder_matches_plain_whisper(model: Model) -> None:
         got = [first.logits.copy()]
         got.append(decoder.step(NEXT, state, np.array([0]))[0].logits)
     for row, logits in enumerate(np.concatenate(got, axis=1)):
-        heard = (
+        padded = (
             features[row]
             if row == 0
             else np.pad(features[row], ((0, PADDED - 30), (0, 0)))
         )
         tokens = np.concatenate([PROMPT[row], NEXT[row]])
-        assert _off(logits, decode(model.arrays, tokens, heard, 3)) < model.most
+        assert _off(logits, decode(model.arrays, tokens, padded, 3)) < model.most
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])
